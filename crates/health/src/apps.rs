@@ -1,13 +1,16 @@
-//! Workloads that run for good: Deployment, StatefulSet, DaemonSet, ReplicaSet (and ReplicationController).
+//! Long-running workloads: Deployment, StatefulSet, DaemonSet, ReplicaSet and
+//! ReplicationController.
 //!
-//! In: a live object. Out: its health. All of them write the generation they have seen, so a status without it is none, and
-//! all leave out counts of 0. Counts are compared in the order in which a rollout goes: made, replaced, available.
+//! In: a live object.
+//! Out: its health. All of these controllers write `observedGeneration`, so a status without it
+//! counts as missing, and all omit counts of 0. Counts are compared in the order of a rollout:
+//! created, updated, available.
 
 use super::live::Live;
 use super::sentence::{are, of_are};
 use super::{Context, Health};
 
-/// Replicas of one that names no number.
+/// Replicas of a workload whose spec has no `replicas`.
 const DEFAULT_REPLICAS: u64 = 1;
 
 pub(super) fn deployment(live: Live<'_>, _: &Context) -> Health {
@@ -29,7 +32,8 @@ pub(super) fn deployment(live: Live<'_>, _: &Context) -> Health {
     } else {
         None
     };
-    // Of one whose newest Pods are all there it tells of older ones, which a mended template replaces.
+    // If all Pods of the newest template exist, the condition is about an older template that a
+    // corrected one has replaced.
     if let Some(failure) = live.holds("ReplicaFailure").filter(|_| updated < wanted) {
         return Health::degraded(format!("its Pods cannot be created: {}", failure.says()));
     }
@@ -65,7 +69,7 @@ pub(super) fn stateful_set(live: Live<'_>, _: &Context) -> Health {
         return unseen;
     }
     let (wanted, all) = (wanted(live), live.count(&["status", "replicas"]));
-    // Where a Pod has to stay ready for a while, only the one count knows.
+    // Only `availableReplicas` takes `minReadySeconds` into account.
     let (field, word) = match live.count(&["spec", "minReadySeconds"]) {
         0 => ("readyReplicas", "ready"),
         _ => ("availableReplicas", "available"),
@@ -77,12 +81,12 @@ pub(super) fn stateful_set(live: Live<'_>, _: &Context) -> Health {
     if let Some(surplus) = surplus(all, wanted) {
         return surplus;
     }
-    // With OnDelete, old Pods stay until somebody deletes them: that is what was asked for.
+    // With OnDelete, old Pods stay until a person deletes them: this is the intended behaviour.
     if live.text(&["spec", "updateStrategy", "type"]) == Some("OnDelete") {
         return Health::Healthy;
     }
     let updated = live.count(&["status", "updatedReplicas"]);
-    // Pods below the partition stay as they are.
+    // Pods below the partition keep the old revision.
     let partition = live.count(&["spec", "updateStrategy", "rollingUpdate", "partition"]);
     let revision = |field| live.text(&["status", field]);
     let rolled_out = match partition {
@@ -120,7 +124,7 @@ fn wanted(live: Live<'_>) -> u64 {
     live.number(&["spec", "replicas"]).unwrap_or(DEFAULT_REPLICAS)
 }
 
-/// Progressing while replicas that are no longer wanted are still there.
+/// Progressing while there are more replicas than wanted.
 fn surplus(all: u64, wanted: u64) -> Option<Health> {
     let surplus = all.checked_sub(wanted).filter(|surplus| *surplus > 0)?;
     Some(Health::progressing(format!("{} still to be removed", are(surplus, "replica"))))
@@ -136,7 +140,7 @@ fn limit(live: Live<'_>) -> String {
 mod tests {
     use super::super::fixture::check;
 
-    /// A body of generation 2 with this spec, and a status that has seen it.
+    /// Body of generation 2 with this spec, and a status that has observed it.
     fn seen(spec: &str, status: &str) -> String {
         format!(
             r#"{{"metadata": {{"generation": 2}}, "spec": {{{spec}}}, "status": {{"observedGeneration": 2{}{status}}}}}"#,
@@ -182,7 +186,7 @@ mod tests {
             "message": "pods \"web-1\" is forbidden: exceeded quota: few"}]"#;
         let expect = r#"Degraded: its Pods cannot be created: FailedCreate: pods "web-1" is forbidden: exceeded quota: few"#;
         check(three, quota, expect);
-        // The newest Pods could be made, and what could not is of the template before.
+        // The newest Pods were created; the failure belongs to the previous template.
         let mended = format!("{}, {quota}", counts(4, 3, 2));
         check(three, &mended, "Progressing: 1 old replica is still to be removed");
         check(three, &format!("{}, {}", counts(3, 3, 3), quota.replace("True", "False")), "Healthy");

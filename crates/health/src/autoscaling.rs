@@ -1,13 +1,14 @@
-//! What limits or moves the number of Pods: HorizontalPodAutoscaler and PodDisruptionBudget.
+//! Limits and changes of the number of Pods: HorizontalPodAutoscaler and PodDisruptionBudget.
 //!
-//! In: a live object. Out: its health. How many disruptions a budget allows is no matter of health: none is what it is
-//! there for.
+//! In: a live object.
+//! Out: its health. The number of disruptions that a budget allows does not affect health: 0 is a
+//! legitimate result.
 
 use super::live::Live;
 use super::{Context, Health};
 
-/// What only a change of the autoscaler itself mends. Metrics that cannot be had are often late with a new workload, so
-/// those progress, and the deadline judges them.
+/// Errors that only a change of the autoscaler fixes. Metrics are often unavailable at first for a
+/// new workload, so missing metrics are progressing until the deadline.
 const WRONG_SPEC: [&str; 3] = ["InvalidSelector", "InvalidMetricSourceType", "AmbiguousSelector"];
 
 pub(super) fn autoscaler(live: Live<'_>, _: &Context) -> Health {
@@ -18,13 +19,14 @@ pub(super) fn autoscaler(live: Live<'_>, _: &Context) -> Health {
         return Health::degraded(format!("it cannot scale: {}", unable.says()));
     }
     match live.condition("ScalingActive").filter(|it| it.is_false()) {
-        // The workload was scaled to 0 by hand.
+        // A person scaled the workload to 0.
         Some(idle) if idle.reason == "ScalingDisabled" => Health::Suspended,
         Some(idle) if WRONG_SPEC.contains(&idle.reason) => {
             Health::degraded(format!("it does not scale: {}", idle.says()))
         }
         Some(idle) => Health::progressing(format!("it does not scale: {}", idle.says())),
-        // In autoscaling/v1 the conditions are in an annotation, and the status has at least the replicas.
+        // In autoscaling/v1 the conditions are in an annotation, but the status has at least the
+        // replicas.
         None if live.has_no_status() => Health::progressing("the controller has not seen it yet"),
         None => Health::Healthy,
     }

@@ -1,21 +1,22 @@
-//! Work that comes to an end: Job and CronJob.
+//! Workloads that run to completion: Job and CronJob.
 //!
-//! In: a live object. Out: its health. A Job's controller writes no generation: its template cannot be changed, and
-//! `suspend` is read from the spec.
+//! In: a live object.
+//! Out: its health. The Job controller writes no `observedGeneration`: the template of a Job is
+//! immutable, and `suspend` is read from the spec.
 
 use super::live::Live;
 use super::sentence::{of_are, told};
 use super::{Context, Health};
 
 pub(super) fn job(live: Live<'_>, _: &Context) -> Health {
-    // What has ended stays so, whatever the spec says now.
+    // A finished Job stays finished, also if the spec says `suspend` now.
     if let Some(failed) = live.holds("Failed").or_else(|| live.holds("FailureTarget")) {
         return Health::degraded(format!("it failed: {}", failed.says()));
     }
     if live.holds("Complete").is_some() {
         return Health::Healthy;
     }
-    // A condition Suspended that is False means that the Job was resumed, and nothing more.
+    // The condition Suspended with status False only means that the Job was resumed.
     if live.is_true(&["spec", "suspend"]) {
         return Health::Suspended;
     }
@@ -29,20 +30,20 @@ pub(super) fn job(live: Live<'_>, _: &Context) -> Health {
     })
 }
 
-/// A CronJob whose newest run came to its end without success is Progressing at first: its controller writes that a run
-/// ended, and only then that it succeeded. After the deadline it is no longer the controller that one waits for.
+/// A CronJob whose latest run ended without success is Progressing at first: the controller records
+/// the end of a run before its success. After the deadline the missing success is a failure.
 pub(super) fn cron_job(live: Live<'_>, _: &Context) -> Health {
     if live.is_true(&["spec", "suspend"]) {
         return Health::Suspended;
     }
     let active = live.items(&["status", "active"]).len();
-    // Without a history, the controller may never see that a run succeeded.
+    // Without a history of Jobs the controller may never see that a run succeeded.
     let keeps_none = live.number(&["spec", "successfulJobsHistoryLimit"]) == Some(0);
     let Some(started) = live.text(&["status", "lastScheduleTime"]).filter(|_| active == 0 && !keeps_none)
     else {
         return Health::Healthy;
     };
-    // RFC 3339 in UTC, as Kubernetes writes it, is ordered as text.
+    // RFC 3339 times in UTC, as Kubernetes writes them, sort as text.
     match live.text(&["status", "lastSuccessfulTime"]) {
         Some(succeeded) if succeeded >= started => Health::Healthy,
         _ => Health::progressing(format!("its run of {} has not succeeded", told(started))),
@@ -79,7 +80,7 @@ mod tests {
         check(r#""suspend": true"#, "", "Suspended");
         check(r#""suspend": true"#, &condition("Complete", "True"), "Healthy");
         check(r#""suspend": true"#, &condition("Failed", "True"), "Degraded: it failed: R: m");
-        // Resumed, and far from complete.
+        // Resumed, and not complete yet.
         check(r#""suspend": false"#, &condition("Suspended", "False"), "Progressing: 0 of 1 Pod is complete");
     }
 

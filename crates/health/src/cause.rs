@@ -1,8 +1,8 @@
-//! What lies beneath a workload that is not well.
+//! Finds the Pod or ReplicaSet that explains why a workload is unhealthy.
 //!
-//! In: the body of a workload, and those of ReplicaSets and Pods of its namespace that were read because of it. Out:
-//! [`Cause`]: the one object that says most, and its sentence. Whatever is not the workload's own is passed over, so more may
-//! be given than belongs to it.
+//! In: the body of a workload, and the bodies of ReplicaSets and Pods in its namespace.
+//! Out: [`Cause`]: the one object that explains most, and its sentence. Objects of other owners are
+//! skipped, so the caller may pass more than belongs to the workload.
 
 use std::cmp::Reverse;
 
@@ -13,25 +13,26 @@ use super::pod;
 use super::sentence::told;
 use moorline_core::object::GroupKind;
 
-/// Written by the Deployment controller on its ReplicaSets: a number that grows with each rollout.
+/// Annotation that the Deployment controller writes on its ReplicaSets: a number that grows with
+/// each rollout.
 const REVISION: &str = "deployment.kubernetes.io/revision";
-/// On the Pods of a StatefulSet and a DaemonSet: the revision that they were made from.
+/// Label on the Pods of StatefulSets and DaemonSets: the revision that they were created from.
 const REVISION_LABEL: &str = "controller-revision-hash";
 
-/// Why a workload is not well.
+/// Reason for the bad health of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// The kind of the object that says so: `Pod` or `ReplicaSet`.
+    /// Kind of the object with the problem: `Pod` or `ReplicaSet`.
     pub kind: &'static str,
-    /// Its name, in the workload's namespace.
+    /// Name of this object, in the workload's namespace.
     pub name: String,
-    /// How many Pods of the workload are in the same trouble, this one counted.
+    /// Number of Pods of the workload with a problem of the same rank, including this one.
     pub pods: usize,
-    /// What it says, as a sentence.
+    /// The problem, as a sentence.
     pub why: String,
 }
 
-/// The newest ReplicaSet of a Deployment: the one that its Pods have to come from.
+/// Returns the newest ReplicaSet of a Deployment: the one that all its Pods should come from.
 pub fn newest_replica_set<'a>(
     deployment: &Map<String, Value>,
     replica_sets: &[&'a Map<String, Value>],
@@ -41,12 +42,13 @@ pub fn newest_replica_set<'a>(
         let text = Live::new(set).text(&["metadata", "annotations", REVISION]);
         text.and_then(|text| text.parse::<u64>().ok()).unwrap_or_default()
     };
-    // Of two of one revision the one with the smaller name: the same answer each time.
+    // Of two ReplicaSets with the same revision the smaller name wins, so that the result is
+    // stable.
     own.max_by_key(|set| (revision(set), Reverse(Live::new(set).name()))).copied()
 }
 
-/// The cause of a workload's trouble, as far as its ReplicaSets and Pods tell. None where they say nothing; whether there is
-/// trouble at all is for [`super::health`] to say.
+/// Returns the cause of a workload's problem, as far as its ReplicaSets and Pods reveal it. The
+/// caller decides by [`super::health`] if there is a problem at all.
 pub fn cause(
     kind: &GroupKind,
     workload: &Map<String, Value>,
@@ -58,7 +60,8 @@ pub fn cause(
         _ => workload,
     };
     let live = Live::new(owner);
-    // A quota or Pod Security: no Pod was made that could say it.
+    // With an exceeded quota or a Pod Security violation no Pod exists that could report the
+    // problem.
     if let Some(failure) = live.holds("ReplicaFailure") {
         let why = format!("its Pods cannot be created: {}", failure.says());
         return Some(Cause { kind: "ReplicaSet", name: told(live.name()), pods: 0, why });
@@ -71,16 +74,16 @@ pub fn cause(
     Some(Cause { kind: "Pod", name: told(name), pods, why: why.clone() })
 }
 
-/// Which trouble says most, the first first.
+/// Problems, ordered by explanatory value: the first explains most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// A Pod of the newest revision that will not come up by itself.
+    /// A Pod of the newest revision that cannot recover without a change.
     NewHopeless,
-    /// One of an older revision.
+    /// A Pod of an older revision that cannot recover without a change.
     OldHopeless,
     /// A Pod that has ended in failure.
     Failed,
-    /// One that may still come up.
+    /// A Pod that may still start.
     Passing,
 }
 
@@ -106,7 +109,7 @@ fn trouble<'a>(pod: Live<'a>, owner: Live<'_>) -> Option<(Rank, &'a str, String)
     Some((rank, pod.name(), trouble.why))
 }
 
-/// Whether the controller of an object is this one, by its uid.
+/// True if this owner is the controller of the object, compared by uid.
 fn is_owned_by(object: Live<'_>, owner: Live<'_>) -> bool {
     let Some(uid) = owner.text(&["metadata", "uid"]) else { return false };
     let controls = |reference: &Value| {
@@ -141,7 +144,7 @@ mod tests {
         )
     }
 
-    /// `kind/name (pods): why`.
+    /// Formats the cause as `kind/name (pods): why`.
     fn found(of: &str, sets: &[Map<String, Value>], pods: &[Map<String, Value>]) -> String {
         let workload =
             body(r#"{"metadata": {"name": "web", "uid": "web"}, "status": {"updateRevision": "new"}}"#);

@@ -1,26 +1,27 @@
 //! One condition of a status.
 //!
-//! In: an item of `conditions`. Out: [`Condition`], and what its writer says, as part of a sentence.
+//! In: an item of `conditions`.
+//! Out: [`Condition`], and its reason and message as part of a sentence.
 
 use serde_json::Value;
 
 use super::sentence::told;
 
-/// A condition as it was written. What is missing is empty.
+/// A condition as its controller wrote it. Missing fields are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Condition<'a> {
-    /// Its `type`.
+    /// Value of `type`.
     pub(super) kind: &'a str,
     status: &'a str,
-    /// One word for programs.
+    /// Machine-readable reason in CamelCase.
     pub(super) reason: &'a str,
     message: &'a str,
-    /// The generation it speaks of, where it says so.
+    /// Generation that the condition was computed for, if it has one.
     observed: Option<u64>,
 }
 
 impl<'a> Condition<'a> {
-    /// The condition in a JSON value; none if it has no type.
+    /// Reads a condition from JSON; `None` if it has no type.
     pub(super) fn of(value: &'a Value) -> Option<Self> {
         let text = |field: &str| value.get(field).and_then(Value::as_str);
         Some(Self {
@@ -40,12 +41,12 @@ impl<'a> Condition<'a> {
         self.status == "False"
     }
 
-    /// True where it speaks of an older generation than the object has.
+    /// True if the condition was computed for an older generation than the object has.
     pub(super) fn is_stale(&self, generation: Option<u64>) -> bool {
         self.observed.zip(generation).is_some_and(|(observed, generation)| observed < generation)
     }
 
-    /// What its writer says: the message, else the reason; with the reason in front where both are there.
+    /// Reason and message, as far as they exist: `reason: message`.
     pub(super) fn says(&self) -> String {
         match (self.reason, self.message) {
             ("", "") => format!("{} is {}", self.kind, self.status_or_unknown()),
@@ -63,7 +64,7 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// True where the reason says that something went wrong, and not that it goes on.
+    /// True if the reason indicates a failure and not an operation in progress.
     pub(super) fn reason_is_failure(&self) -> bool {
         const ENDS: [&str; 4] = ["Failed", "Failure", "Error", "Errors"];
         const BEGINS: [&str; 4] = ["Failed", "Error", "Invalid", "Err"];
@@ -80,7 +81,8 @@ impl<'a> Condition<'a> {
     }
 }
 
-/// Whether a reason begins with a whole word: `ErrImagePull` with `Err`, `Errand` not.
+/// True if a reason begins with a whole CamelCase part: `Err` begins `ErrImagePull`, but not
+/// `Errand`.
 fn begins_with_word(reason: &str, word: &str) -> bool {
     reason.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_lowercase()))
 }

@@ -1,6 +1,8 @@
-//! What others live in: CustomResourceDefinition, APIService, Namespace.
+//! Kinds that provide APIs or contain other objects: CustomResourceDefinition, APIService and
+//! Namespace.
 //!
-//! In: a live object. Out: its health. None of them writes a generation.
+//! In: a live object.
+//! Out: its health. None of their controllers writes `observedGeneration`.
 
 use super::condition::Condition;
 use super::live::Live;
@@ -19,7 +21,8 @@ pub(super) fn definition(live: Live<'_>, _: &Context) -> Health {
     }
 }
 
-/// Whoever backs an API may come after it, so an API that is not there is waited for.
+/// Judges an APIService. Its backend may be deployed after it, so an unavailable API is
+/// progressing.
 pub(super) fn api_service(live: Live<'_>, _: &Context) -> Health {
     match live.condition("Available") {
         Some(available) if available.is_true() => Health::Healthy,
@@ -29,7 +32,7 @@ pub(super) fn api_service(live: Live<'_>, _: &Context) -> Health {
 }
 
 pub(super) fn namespace(live: Live<'_>, _: &Context) -> Health {
-    /// From the one that says most to the one that says least.
+    /// Conditions that explain a blocked deletion, the most informative first.
     const REMAINS: [&str; 5] = [
         "NamespaceDeletionDiscoveryFailure",
         "NamespaceDeletionGroupVersionParsingFailure",

@@ -1,11 +1,11 @@
-//! How the tests of the rules are written: a kind, a body as text, and the health as text.
+//! Test helpers for the rules: a kind and a body as text, the health as text.
 
 use serde_json::{Map, Value};
 
 use super::{Context, Health, health};
 use moorline_core::object::GroupKind;
 
-/// `Kind.group`, as people write it.
+/// Parses `Kind.group`.
 pub(super) fn kind(text: &str) -> GroupKind {
     match text.split_once('.') {
         Some((kind, group)) => GroupKind::new(group, kind),
@@ -17,7 +17,7 @@ pub(super) fn body(json: &str) -> Map<String, Value> {
     serde_json::from_str(json).unwrap_or_else(|error| panic!("{error} in {json}"))
 }
 
-/// `Healthy`, or `Progressing: why`.
+/// Formats the health as `Healthy` or `Progressing: why`.
 pub(super) fn told(health: &Health) -> String {
     match health.why() {
         Some(why) => format!("{}: {why}", health.word()),
@@ -25,7 +25,7 @@ pub(super) fn told(health: &Health) -> String {
     }
 }
 
-/// The health of a body, without anything known beside it.
+/// Checks the health of a body with the default [`Context`].
 pub(super) fn check(of: &str, json: &str, expect: &str) {
     check_in(&Context::default(), of, json, expect);
 }

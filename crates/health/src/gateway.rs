@@ -1,7 +1,8 @@
-//! Gateway API: GatewayClass, Gateway, the routes, BackendTLSPolicy.
+//! Gateway API: GatewayClass, Gateway, the routes and BackendTLSPolicy.
 //!
-//! In: a live object. Out: its health. Each condition has a generation of its own, and each Gateway that a route names
-//! answers by itself: a route is as its worst answer.
+//! In: a live object.
+//! Out: its health. Each condition has its own generation, and each Gateway that a route names
+//! reports separately: the worst report decides the health of the route.
 
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use super::live::Live;
 use super::sentence::told;
 use super::{Context, Health};
 
-/// Reasons that say `not yet`, not `no`.
+/// Reasons of a False condition that mean "not yet".
 const NOT_YET: [&str; 6] =
     ["Pending", "Waiting", "NotReconciled", "AddressNotAssigned", "WaitingForController", "Unknown"];
 
@@ -24,7 +25,7 @@ pub(super) fn gateway(live: Live<'_>, _: &Context) -> Health {
     let listeners = || live.items(&["status", "listeners"]).iter().find_map(listener_trouble);
     for kind in ["Accepted", "Programmed"] {
         match trouble(live.condition(kind), kind, generation, "no controller has taken it") {
-            // A listener says more than the Gateway does of it.
+            // The condition of a listener is more precise than that of its Gateway.
             Some(Health::Degraded { why }) => return Health::degraded(listeners().unwrap_or(why)),
             Some(trouble) => return trouble,
             None => {}
@@ -33,7 +34,7 @@ pub(super) fn gateway(live: Live<'_>, _: &Context) -> Health {
     listeners().map_or(Health::Healthy, Health::degraded)
 }
 
-/// What is wrong with one listener, as a sentence.
+/// Problem of one listener, as a sentence.
 fn listener_trouble(listener: &Value) -> Option<String> {
     let name = listener.get("name").and_then(Value::as_str).unwrap_or_default();
     let conflict = answer(listener, "Conflicted").filter(Condition::is_true);
@@ -47,14 +48,14 @@ pub(super) fn route(live: Live<'_>, _: &Context) -> Health {
     let wanted = live.items(&["spec", "parentRefs"]);
     let answers = live.items(&["status", "parents"]);
     let mut waits = None;
-    // What a Gateway that is no longer named said once does not count.
+    // A report of a Gateway that the route no longer names does not count.
     let named =
         |answer: &&Value| answer.get("parentRef").is_some_and(|of| wanted.iter().any(|it| same(it, of)));
     for parent in answers.iter().filter(named) {
         let of = told(name_of(parent.get("parentRef")));
         for kind in ["Accepted", "ResolvedRefs"] {
             let found = answer(parent, kind);
-            // Only the first is an answer that has to come.
+            // Only `Accepted` is always reported.
             if kind == "ResolvedRefs" && found.is_none() {
                 continue;
             }
@@ -72,7 +73,7 @@ pub(super) fn route(live: Live<'_>, _: &Context) -> Health {
     waits.or(silent).map_or(Health::Healthy, Health::progressing)
 }
 
-/// Only the Gateways that lead to its backends answer for a policy, and there may be none.
+/// Judges a policy. Only Gateways that route to its backends report on it, and there may be none.
 pub(super) fn policy(live: Live<'_>, _: &Context) -> Health {
     for ancestor in live.items(&["status", "ancestors"]) {
         let of = told(name_of(ancestor.get("ancestorRef")));
@@ -83,7 +84,7 @@ pub(super) fn policy(live: Live<'_>, _: &Context) -> Health {
     Health::Healthy
 }
 
-/// What keeps a condition from being true for this generation; none if nothing does.
+/// Reason for which a condition is not true for this generation; `None` if it is true.
 fn trouble(
     found: Option<Condition<'_>>,
     kind: &str,
@@ -105,7 +106,7 @@ fn is_refusal(condition: &Condition<'_>) -> bool {
     condition.is_false() && !NOT_YET.contains(&condition.reason)
 }
 
-/// The condition of a type in an item that has conditions of its own.
+/// Condition of a type in an item that has its own conditions.
 fn answer<'a>(item: &'a Value, kind: &str) -> Option<Condition<'a>> {
     let conditions = item.get("conditions").and_then(Value::as_array).into_iter().flatten();
     conditions.filter_map(Condition::of).find(|condition| condition.kind == kind)
@@ -115,7 +116,8 @@ fn name_of(reference: Option<&Value>) -> &str {
     reference.and_then(|reference| reference.get("name")?.as_str()).unwrap_or("a parent without a name")
 }
 
-/// Whether two references name one parent. What a reference leaves out has a default, which some controllers fill in.
+/// True if two references name the same parent. Controllers may fill in defaults, so a field that
+/// one of them omits is not compared.
 fn same(left: &Value, right: &Value) -> bool {
     let both = |field: &str| match (left.get(field), right.get(field)) {
         (Some(left), Some(right)) => left == right,

@@ -1,24 +1,25 @@
-//! The rule for every kind without one of its own.
+//! Rule for all kinds without one of their own.
 //!
-//! In: a live object of any kind. Out: its health by what controllers have in common: the generation that they have seen,
-//! conditions by their usual names, the word in `phase` or `state`, and last a plain `ready`.
+//! In: a live object of any kind.
+//! Out: its health, by the conventions that most controllers share: the observed generation,
+//! conditions with common names, the value of `phase` or `state`, and last a plain `ready`.
 //!
-//! An object that has not said anything yet is healthy only where nobody expects it to: a custom resource is applied long
-//! before its controller looks at it.
+//! An object without a status is healthy only if no status is expected of its kind: a custom
+//! resource is often applied long before its controller processes it.
 
 use super::condition::Condition;
 use super::live::Live;
 use super::sentence::told;
 use super::{Context, Health, Reports};
 
-/// Conditions that are true when something is wrong.
+/// Conditions that are true in case of a failure.
 const WRONG: [&str; 6] = ["Stalled", "Failed", "Failure", "Degraded", "Error", "ErrorOccurred"];
-/// Conditions that are all true when all is well; whichever of them there are count.
+/// Conditions that are all true for a healthy object; those that exist count.
 const WELL: [&str; 4] = ["Ready", "Available", "Healthy", "Synced"];
-/// Conditions of what comes to an end. They count where none of the above is there.
+/// Conditions of objects that run to completion. They count if none of the above exists.
 const DONE: [&str; 4] = ["Succeeded", "Complete", "Completed", "Finished"];
 
-/// What single words in `phase` and `state` mean, in small letters.
+/// Known values of `phase` and `state`, in lower case.
 const WELL_WORDS: [&str; 24] = [
     "accepted",
     "active",
@@ -90,11 +91,11 @@ const WRONG_WORDS: [&str; 14] = [
     "unhealthy",
 ];
 const SUSPENDED_WORDS: [&str; 5] = ["disabled", "hibernated", "paused", "stopped", "suspended"];
-/// Longer than any word of the above.
+/// Longer than any of the values above.
 const MAX_WORD: usize = 32;
 
 pub(super) fn generic(live: Live<'_>, context: &Context) -> Health {
-    // Whoever is suspended looks at nothing, so the generation may be an old one for good.
+    // The controller of a suspended object does nothing, so its generation may stay old forever.
     if ["suspend", "suspended", "paused"].iter().any(|field| live.is_true(&["spec", field])) {
         return Health::Suspended;
     }
@@ -110,7 +111,8 @@ pub(super) fn generic(live: Live<'_>, context: &Context) -> Health {
     by_conditions(live).or_else(|| by_word(live)).or_else(|| by_flag(live)).unwrap_or(Health::Healthy)
 }
 
-/// True where the controller has not said anything: no status, or nothing in it but what every object gets by default.
+/// True if the controller has not reported anything: no status, or only the defaults that every
+/// object gets.
 pub(super) fn is_silent(live: Live<'_>) -> bool {
     let silent = |(field, value): (&String, &serde_json::Value)| match field.as_str() {
         "conditions" => value.as_array().is_none_or(Vec::is_empty),
@@ -120,10 +122,10 @@ pub(super) fn is_silent(live: Live<'_>) -> bool {
     status.is_none_or(|status| status.iter().all(silent))
 }
 
-/// What the conditions say; none where none of them is known.
+/// Health by the conditions; `None` if none of them is known.
 fn by_conditions(live: Live<'_>) -> Option<Health> {
     let generation = live.generation();
-    // They are looked through many times, and each field of each is looked up in a map.
+    // Collected once: they are searched many times, and each field of each is a lookup in a map.
     let all: Vec<Condition<'_>> = live.conditions().collect();
     let condition = |kind: &str| all.iter().find(|condition| condition.kind == kind);
     let fresh = |condition: &Condition<'_>| !condition.is_stale(generation);
@@ -153,7 +155,8 @@ fn by_conditions(live: Live<'_>) -> Option<Health> {
     }
 }
 
-/// `Succeeded` that is False has failed; `Complete` that is False is not complete yet.
+/// Health by a condition of completion: `Succeeded` with status False is a failure; `Complete` with
+/// status False is not complete yet.
 fn by_end(condition: &Condition<'_>, generation: Option<u64>) -> Health {
     let failed = condition.is_false() && (condition.kind == "Succeeded" || condition.reason_is_failure());
     match condition {
@@ -166,7 +169,7 @@ fn by_end(condition: &Condition<'_>, generation: Option<u64>) -> Health {
     }
 }
 
-/// What the word in `phase` or `state` says; none where there is none.
+/// Health by the value of `phase` or `state`; `None` if neither is set.
 fn by_word(live: Live<'_>) -> Option<Health> {
     let (field, text) = ["phase", "state"].into_iter().find_map(|field| {
         let text = live.text(&["status", field])?.trim();
@@ -179,7 +182,7 @@ fn by_word(live: Live<'_>) -> Option<Health> {
         _ if !phrase && WELL_WORDS.contains(&word) => Health::Healthy,
         _ if !phrase && SUSPENDED_WORDS.contains(&word) => Health::Suspended,
         _ if !phrase && ON_ITS_WAY_WORDS.contains(&word) => Health::progressing(with_message(said, live)),
-        // `CreateFailed`, `SyncError`.
+        // Matches values such as `CreateFailed` and `SyncError`.
         _ if WRONG_WORDS.contains(&word) || word.ends_with("failed") || word.ends_with("error") => {
             Health::degraded(with_message(said, live))
         }
@@ -187,7 +190,7 @@ fn by_word(live: Live<'_>) -> Option<Health> {
     })
 }
 
-/// What a plain `ready: false` says; none where there is none.
+/// Health by a plain `ready` or `readyToUse`; `None` if neither is set.
 fn by_flag(live: Live<'_>) -> Option<Health> {
     let mut flags = ["ready", "readyToUse"].into_iter();
     let (name, is) = flags.find_map(|name| Some((name, live.at(&["status", name])?.as_bool()?)))?;
@@ -198,7 +201,7 @@ fn by_flag(live: Live<'_>) -> Option<Health> {
     })
 }
 
-/// What controllers write beside a word.
+/// Appends the message or reason that the controller wrote beside the value.
 fn with_message(said: String, live: Live<'_>) -> String {
     let message = ["message", "reason"]
         .iter()
@@ -255,7 +258,7 @@ mod tests {
         check(&one("Succeeded"), "Progressing: Succeeded speaks of an older generation");
         check(&one("Failed"), "Healthy");
         check(&one("Reconciling"), "Healthy");
-        // None at all is not an old one.
+        // A missing observed generation does not count as an old one.
         check(r#""conditions": [{"type": "Ready", "status": "True"}]"#, "Healthy");
     }
 
@@ -281,7 +284,7 @@ mod tests {
         );
         check(&[("Succeeded", "False", "R")], "Degraded: Succeeded is False (R)");
         check(&[("Complete", "False", "R")], "Progressing: Complete is False (R)");
-        // One that runs on after its first success.
+        // An object that keeps running after its first success.
         check(&[("Ready", "True", ""), ("Complete", "False", "R")], "Healthy");
         check(&[("Initialized", "False", "R")], "Healthy");
     }

@@ -1,13 +1,16 @@
-//! How a live object is: one rule a kind, and one for all the others.
+//! Health of a live object: one rule for each known kind, and one generic rule for all others.
 //!
-//! In: the kind, the body as the API server has it, and what the body cannot say ([`Context`]). Out: [`Health`]. A rule reads
-//! one body and nothing else; what lies beneath a workload is named by [`cause()`], what a Sync says of a kind itself is in
-//! [`rules`], and what has been going on for too long is judged by [`Progress`].
+//! In: the kind, the body as the API server has it, and facts that the body does not contain
+//! ([`Context`]).
+//! Out: [`Health`]. A rule reads one body and nothing else. [`cause()`] finds the Pod or ReplicaSet
+//! behind an unhealthy workload, [`rules`] evaluates the rules that a Sync defines for a kind, and
+//! [`Progress`] judges objects that have been progressing for too long.
 //!
-//! [`Watchlist`] puts them together for all objects of a Sync, and says which of them have to be read, and when.
+//! [`Watchlist`] combines these for all objects of a Sync and schedules which of them have to be
+//! read.
 //!
-//! Two things hold for every rule. A status that speaks of an older generation is never taken for the newest one's. And a
-//! status without any word of trouble is trusted: nothing is degraded on a guess.
+//! Two principles hold for every rule. A status of an older generation never counts for the newest
+//! one. A status that reports no trouble is trusted: no object is degraded on a guess.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
 // Nothing panics on input; tests may.
@@ -42,68 +45,71 @@ pub use watchlist::{Due, Judgement, Place, Summary, Watchlist};
 
 use moorline_core::object::GroupKind;
 
-/// How an object is. `why` is a sentence about this object, for people; it holds names, counts and what controllers say, and
-/// never what is in a Secret.
+/// Health of an object. `why` is a sentence about this object for people; it contains names, counts
+/// and messages of controllers, and never the content of a Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// It is as it should be.
+    /// The object is as it should be.
     Healthy,
-    /// It is on its way.
+    /// The object is not ready yet, and may become so.
     Progressing {
-        /// What is still to happen.
+        /// The step that is still missing.
         why: String,
     },
-    /// It failed, or has been on its way for too long.
+    /// The object failed, or has been progressing for too long.
     Degraded {
-        /// What is wrong.
+        /// The failure.
         why: String,
     },
-    /// Somebody asked it to stop; nothing is wrong, and nothing waits for it.
+    /// A person or another tool paused the object: nothing is wrong, and nothing waits for it.
     Suspended,
-    /// Nobody can tell.
+    /// The status does not allow a verdict.
     Unknown {
-        /// What is missing for an answer.
+        /// The information that is missing.
         why: String,
     },
 }
 
-/// Whether objects of a kind report how they are.
+/// Tells if objects of a kind report a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reports {
-    /// Nothing says that they do: its definition has no status subresource.
+    /// No evidence that they do: the definition has no status subresource.
     #[default]
     No,
-    /// Its definition has a status subresource, and no object of the kind was seen to use it. Many definitions have one by
-    /// habit, so silence is waited for, for a minute, and is no failure.
+    /// The definition has a status subresource, but no object of the kind was seen to use it. Many
+    /// definitions have one by habit, so a missing status is waited for, for one minute, and is no
+    /// failure.
     Perhaps,
-    /// Another object of the kind has reported.
+    /// Another object of the kind has reported a status.
     Yes,
 }
 
-/// When the class of a volume claim makes the volume: `volumeBindingMode` of the StorageClass.
+/// Time at which the volume of a claim is provisioned: `volumeBindingMode` of the StorageClass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binding {
-    /// At once.
+    /// Immediately.
     Immediate,
-    /// When a Pod uses the claim.
+    /// Once a Pod uses the claim.
     WaitForFirstConsumer,
 }
 
-/// What a body cannot say of its object.
+/// Facts about an object that its body does not contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Context {
-    /// Whether objects of this kind report; asked only of kinds without a rule of their own.
+    /// Tells if objects of this kind report a status; used only for kinds without a rule of their
+    /// own.
     pub reports: Reports,
-    /// The binding mode of a volume claim's class, where it is known.
+    /// Binding mode of a volume claim's StorageClass, if it is known.
     pub binding: Option<Binding>,
 }
 
-/// How a live object is, as far as its body tells now. What has been progressing for too long is judged by [`judge`].
+/// Returns the health of a live object as its body reports it now. Pass the result to [`judge`], so
+/// that an object that has been progressing for too long becomes degraded.
 #[must_use]
 pub fn health(kind: &GroupKind, body: &Map<String, Value>, context: &Context) -> Health {
     let live = Live::new(body);
     if let Some(deletion) = live.deletion() {
-        // A namespace says what keeps it.
+        // The status of a namespace names the content that blocks its deletion.
         return if family(kind).is_some_and(|family| family.kind == "Namespace") {
             definitions::namespace(live, context)
         } else {
@@ -117,19 +123,20 @@ pub fn health(kind: &GroupKind, body: &Map<String, Value>, context: &Context) ->
     }
 }
 
-/// True for the kinds whose controllers report of every object: one without a status has not been looked at yet.
+/// True for kinds whose controllers write a status for every object: an object without a status has
+/// not been processed yet.
 pub fn always_reports(kind: &GroupKind) -> bool {
     family(kind).is_some() || known::always_reports(kind)
 }
 
-/// True for the kinds whose objects may say how they are: their statuses have to be read. Of the others only a deletion is
-/// worth knowing, and their metadata tell that.
+/// True for kinds whose status may report health and therefore has to be read. Of all other kinds
+/// only a deletion matters, and their metadata show it.
 pub fn may_report(kind: &GroupKind) -> bool {
     family(kind).is_some() || !is_still(kind) && !known::is_still(kind)
 }
 
 impl Health {
-    /// The word for conditions, metrics and tables.
+    /// Name of the variant, for conditions, metrics and tables.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Healthy => "Healthy",
@@ -140,7 +147,7 @@ impl Health {
         }
     }
 
-    /// The sentence for people, where there is something to say.
+    /// Sentence that explains the health, if there is one.
     pub fn why(&self) -> Option<&str> {
         match self {
             Self::Progressing { why } | Self::Degraded { why } | Self::Unknown { why } => Some(why),
@@ -161,7 +168,7 @@ impl Health {
     }
 }
 
-/// One kind's rule, and how long its objects may be on their way without coming further.
+/// Rule of one built-in kind, and how long its objects may progress without a change.
 struct Family {
     group: &'static str,
     kind: &'static str,
@@ -180,8 +187,9 @@ const fn row(
 
 const GATEWAY: &str = "gateway.networking.k8s.io";
 
-/// Every rule, with its deadline in minutes. Work that runs to an end may take an hour without a sign; what only has to be
-/// registered somewhere is done within seconds where it is done at all.
+/// All built-in rules, with their deadlines in minutes. Work that runs to completion may take an
+/// hour without a sign of progress; a mere registration finishes within seconds if it finishes at
+/// all.
 #[rustfmt::skip]
 const FAMILIES: [Family; 25] = [
     row("apps",                   "Deployment",              10, apps::deployment),
@@ -211,7 +219,8 @@ const FAMILIES: [Family; 25] = [
     row(GATEWAY,                  "BackendTLSPolicy",        10, gateway::policy),
 ];
 
-/// The groups whose kinds only say something, with the kinds that do; `*` is every kind of the group.
+/// Groups with kinds that are static data and have no health of their own; `*` means every kind of
+/// the group.
 #[rustfmt::skip]
 const STILL: [(&str, &[&str]); 12] = [
     ("", &[
@@ -233,13 +242,14 @@ const STILL: [(&str, &[&str]); 12] = [
     ("storage.k8s.io", &["StorageClass", "CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttributesClass"]),
 ];
 
-/// True for an object whose status says nothing, as far as its manifest tells: a Service that needs no load balancer.
+/// True for an object that is healthy as soon as it exists, judged by its manifest alone: a Service
+/// that needs no load balancer.
 pub fn is_told_by_manifest(kind: &GroupKind, manifest: &[u8]) -> bool {
     let balanced = || manifest.windows(BALANCER.len()).any(|part| part == BALANCER);
     kind.group.is_empty() && &*kind.kind == "Service" && !balanced()
 }
 
-/// True if something reports of the object in its status.
+/// True if a controller has written anything into the status of the object.
 pub fn says_something(body: &Map<String, Value>) -> bool {
     !generic::is_silent(Live::new(body))
 }
@@ -255,7 +265,7 @@ fn is_still(kind: &GroupKind) -> bool {
     group.is_some_and(|(_, kinds)| kinds.iter().any(|still| *still == "*" || *still == &*kind.kind))
 }
 
-/// The rule of a kind that only says something.
+/// Rule of a kind without a health of its own.
 fn still(_: Live<'_>, _: &Context) -> Health {
     Health::Healthy
 }

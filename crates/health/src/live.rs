@@ -1,14 +1,15 @@
-//! A live object as the rules read it.
+//! View of a live object for the rules.
 //!
-//! In: a body. Out: [`Live`]: its fields by path, its generation, its conditions. A field that is missing and a field of
-//! another type than it should have are the same to every rule: what a server sends is believed, and never a reason to panic.
+//! In: a body.
+//! Out: [`ObjectView`]: fields by path, the generation, the conditions. Rules treat a field of an
+//! unexpected type like a missing one, so that no response of a server can cause a panic.
 
 use serde_json::{Map, Value};
 
 use super::Health;
 use super::condition::Condition;
 
-/// A body that is read and not changed.
+/// Read-only view of a body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Live<'a>(&'a Map<String, Value>);
 
@@ -17,13 +18,13 @@ impl<'a> Live<'a> {
         Self(body)
     }
 
-    /// The value at a path of field names.
+    /// Value at a path of field names.
     pub(super) fn at(self, path: &[&str]) -> Option<&'a Value> {
         let (first, rest) = path.split_first()?;
         rest.iter().try_fold(self.0.get(*first)?, |value, field| value.get(field))
     }
 
-    /// The same for a path that is written with dots.
+    /// Value at a path of field names that are separated by dots.
     pub(super) fn dotted(self, path: &str) -> Option<&'a Value> {
         let mut fields = path.split('.');
         let first = self.0.get(fields.next()?)?;
@@ -34,7 +35,7 @@ impl<'a> Live<'a> {
         self.at(path)?.as_str()
     }
 
-    /// A number that is at least 0. Counts of 0 are left out by their writers, so none is 0.
+    /// Number that is at least 0. Controllers omit counts of 0, so a missing one is 0.
     pub(super) fn count(self, path: &[&str]) -> u64 {
         self.number(path).unwrap_or_default()
     }
@@ -47,7 +48,7 @@ impl<'a> Live<'a> {
         self.at(path).and_then(Value::as_bool).unwrap_or_default()
     }
 
-    /// The items of a list; none of anything else.
+    /// Items of a list; empty for any other value.
     pub(super) fn items(self, path: &[&str]) -> &'a [Value] {
         self.at(path).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
     }
@@ -60,36 +61,36 @@ impl<'a> Live<'a> {
         self.number(&["metadata", "generation"])
     }
 
-    /// The generation that the status speaks of. Some controllers write it as text.
+    /// Generation that the status was computed for. Some controllers write it as text.
     pub(super) fn observed_generation(self) -> Option<u64> {
         let observed = self.at(&["status", "observedGeneration"])?;
         observed.as_u64().or_else(|| observed.as_str()?.parse().ok())
     }
 
-    /// True where the controller has written nothing into the status.
+    /// True if the controller has written nothing into the status.
     pub(super) fn has_no_status(self) -> bool {
         self.at(&["status"]).and_then(Value::as_object).is_none_or(Map::is_empty)
     }
 
-    /// `status.conditions`.
+    /// All items of `status.conditions`.
     pub(super) fn conditions(self) -> impl Iterator<Item = Condition<'a>> {
         self.items(&["status", "conditions"]).iter().filter_map(Condition::of)
     }
 
-    /// The condition of a type.
+    /// Condition of a type.
     pub(super) fn condition(self, kind: &str) -> Option<Condition<'a>> {
         let mut all = self.items(&["status", "conditions"]).iter();
-        // Only the one that is meant is read whole.
+        // Parses only the matching item.
         all.find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind))
             .and_then(Condition::of)
     }
 
-    /// The condition of a type, if its status is `True`.
+    /// Condition of a type, if its status is `True`.
     pub(super) fn holds(self, kind: &str) -> Option<Condition<'a>> {
         self.condition(kind).filter(Condition::is_true)
     }
 
-    /// Progressing while the object is being deleted, whatever its kind.
+    /// Progressing while the object is being deleted, for every kind.
     pub(super) fn deletion(self) -> Option<Health> {
         self.at(&["metadata", "deletionTimestamp"])?.as_str()?;
         let finalizers = self.items(&["metadata", "finalizers"]).iter().filter_map(Value::as_str);
@@ -103,8 +104,9 @@ impl<'a> Live<'a> {
         })
     }
 
-    /// Progressing while the status speaks of an older generation than the object has. A generation that is newer than the
-    /// object's is no reason to wait: an object that was restored from a backup begins to count anew.
+    /// Progressing while the status belongs to an older generation than the object has. An observed
+    /// generation above the object's is no reason to wait: an object restored from a backup starts
+    /// to count from 1 again.
     pub(super) fn stale(self) -> Option<Health> {
         let (generation, observed) = (self.generation()?, self.observed_generation()?);
         (observed < generation).then(|| {
@@ -114,7 +116,8 @@ impl<'a> Live<'a> {
         })
     }
 
-    /// The same for a kind whose controller always writes the generation: none is an old one.
+    /// Same as [`Self::stale_status`], for kinds whose controllers always write the generation: a
+    /// missing one counts as not observed.
     pub(super) fn unseen(self) -> Option<Health> {
         match self.observed_generation() {
             Some(_) => self.stale(),
@@ -123,5 +126,5 @@ impl<'a> Live<'a> {
     }
 }
 
-/// How many finalizers a sentence names.
+/// Number of finalizers that a sentence names.
 const MAX_FINALIZERS: usize = 5;

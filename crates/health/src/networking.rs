@@ -1,11 +1,12 @@
-//! What leads traffic to Pods: Service and Ingress.
+//! Traffic to Pods: Service and Ingress.
 //!
-//! In: a live object. Out: its health.
+//! In: a live object.
+//! Out: its health.
 
 use super::live::Live;
 use super::{Context, Health};
 
-/// Only a load balancer has something to wait for.
+/// Judges a Service: only one of type LoadBalancer has something to wait for.
 pub(super) fn service(live: Live<'_>, _: &Context) -> Health {
     let balanced = live.text(&["spec", "type"]) == Some("LoadBalancer");
     match balanced && live.items(&["status", "loadBalancer", "ingress"]).is_empty() {
@@ -14,8 +15,8 @@ pub(super) fn service(live: Live<'_>, _: &Context) -> Health {
     }
 }
 
-/// An Ingress says nothing of trouble, and many controllers never write its address: whoever waited for one would wait
-/// for ever.
+/// Judges an Ingress as healthy. It reports no trouble, and many controllers never write its
+/// address: a Sync that waited for one would wait forever.
 pub(super) fn ingress(_: Live<'_>, _: &Context) -> Health {
     Health::Healthy
 }

@@ -1,7 +1,9 @@
-//! Pod: whether it runs, and what its containers wait for.
+//! Health of a Pod, and the problem that keeps its containers from running.
 //!
-//! In: a live Pod. Out: its health, and [`trouble`], the one thing that keeps it, which also names the cause of a workload's
-//! trouble. Of what a container printed nothing is repeated: its last words (`terminated.message`) may be anything.
+//! In: a live Pod.
+//! Out: its health, and [`find_problem`], the one problem to report, also as the cause of a
+//! workload's bad health. The termination message (`terminated.message`) is never quoted: a
+//! container may print anything, including secrets.
 
 use serde_json::Value;
 
@@ -10,10 +12,10 @@ use super::live::Live;
 use super::sentence::told;
 use super::{Context, Health};
 
-/// What a container waits for while all is well.
+/// Reasons for waiting that are normal during a start.
 const FINE: [&str; 2] = ["ContainerCreating", "PodInitializing"];
-/// From this many restarts on, a container that is not ready is not merely slow. A crash loop shows its back-off only
-/// between two runs; without this its health would come and go.
+/// From this many restarts on, a container that is not ready is in a crash loop and not merely
+/// slow. Its back-off is visible only between two runs; without this limit its health would flap.
 const RESTARTS: u64 = 3;
 
 pub(super) fn pod(live: Live<'_>, _: &Context) -> Health {
@@ -34,12 +36,12 @@ pub(super) fn pod(live: Live<'_>, _: &Context) -> Health {
     }
 }
 
-/// What keeps a Pod.
+/// Problem that keeps a Pod from becoming ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trouble {
-    /// True where it will not pass by itself, as far as one can tell.
+    /// True if the Pod will not recover without a change, as far as the status shows.
     pub(super) hopeless: bool,
-    /// A sentence.
+    /// The problem, as a sentence.
     pub(super) why: String,
 }
 
@@ -53,8 +55,8 @@ impl Trouble {
     }
 }
 
-/// The one thing that keeps a Pod that has not ended: where it runs, then how its containers start, then whether they are
-/// ready. None where nothing says anything.
+/// Finds the one problem to report for a Pod that has not ended: first scheduling, then the start
+/// of its containers, then readiness. `None` if the status reports none.
 pub(super) fn trouble(live: Live<'_>) -> Option<Trouble> {
     if let Some(scheduled) = live.condition("PodScheduled").filter(Condition::is_false) {
         return match scheduled.reason {
@@ -70,7 +72,8 @@ pub(super) fn trouble(live: Live<'_>) -> Option<Trouble> {
     if let Some(why) = starting(live) {
         return Trouble::passing(why);
     }
-    // A sidecar that is not ready keeps its Pod from being ready; other init containers are done by now.
+    // A sidecar that is not ready keeps its Pod from being ready; all other init containers have
+    // ended by now.
     let mut sidecars = statuses("initContainerStatuses").filter(|status| is_sidecar(live, name(status)));
     let unready = |status: &&Value| status.get("ready").and_then(Value::as_bool) == Some(false);
     if let Some(container) = statuses("containerStatuses").find(unready).or_else(|| sidecars.find(unready)) {
@@ -84,7 +87,7 @@ pub(super) fn trouble(live: Live<'_>) -> Option<Trouble> {
     Trouble::passing(format!("it is not ready: {}", ready.says()))
 }
 
-/// Which init container runs, while one does.
+/// Describes the init container that runs now.
 fn starting(live: Live<'_>) -> Option<String> {
     let statuses = live.items(&["status", "initContainerStatuses"]);
     let once = || statuses.iter().filter(|status| !is_sidecar(live, name(status)));
@@ -97,7 +100,7 @@ fn starting(live: Live<'_>) -> Option<String> {
     Some(format!("the init container {} has not finished ({finished} of {all} have)", told(name(next))))
 }
 
-/// What is wrong with one container, as a sentence.
+/// Failure of one container, as a sentence.
 fn failure(status: &Value) -> Option<String> {
     let container = told(name(status));
     let restarts = status.get("restartCount").and_then(Value::as_u64).unwrap_or_default();
@@ -129,8 +132,8 @@ fn failure(status: &Value) -> Option<String> {
     }
 }
 
-/// How a container's last run ended. The number of restarts is left out: a sentence that changed with each would never be
-/// too old.
+/// Describes the end of a container's last run. The number of restarts is omitted: a sentence that
+/// changed with each restart would reset the deadline every time.
 fn last_end(status: &Value) -> Option<String> {
     let ended = status.pointer("/lastState/terminated").or_else(|| state(status, "terminated"))?;
     let code = ended.get("exitCode").and_then(Value::as_i64);
@@ -146,7 +149,8 @@ fn last_end(status: &Value) -> Option<String> {
     })
 }
 
-/// Why a Pod failed: its own word (an eviction, a deadline), else that of the first container that failed.
+/// Reason for which a Pod failed: its own (an eviction, a deadline), else that of the first failed
+/// container.
 pub(super) fn end(live: Live<'_>) -> String {
     let reason = live.text(&["status", "reason"]).filter(|reason| !reason.is_empty());
     let message = live.text(&["status", "message"]).filter(|message| !message.is_empty());
@@ -174,7 +178,7 @@ pub(super) fn end(live: Live<'_>) -> String {
     }
 }
 
-/// Whether an init container runs beside the others, for good.
+/// True for an init container that keeps running beside the others.
 fn is_sidecar(live: Live<'_>, container: &str) -> bool {
     let named = |spec: &&Value| spec.get("name").and_then(Value::as_str) == Some(container);
     let spec = live.items(&["spec", "initContainers"]).iter().find(named);

@@ -1,16 +1,18 @@
-//! How things are put into words.
+//! Building blocks of the sentences that explain health.
 //!
-//! In: counts, spans, texts of controllers. Out: parts of a sentence on one line and of a bounded length. The texts are
-//! written by whoever may write a status; what a terminal would obey is left to whoever shows them.
+//! In: counts, durations, texts of controllers.
+//! Out: parts of a sentence, on one line and of bounded length. Any client that may write a status
+//! controls these texts; control sequences of terminals are removed by the code that prints them.
 
-/// How many characters of one text of a controller a sentence quotes.
+/// Maximal number of characters that are quoted of one controller text.
 const MAX_TOLD: usize = 240;
 
-/// A controller's text as part of a sentence: one line, bounded, without the full stop at its end.
+/// Quotes a controller's text as part of a sentence: one line, bounded length, no trailing full
+/// stop.
 pub(super) fn told(text: &str) -> String {
     let mut line = String::with_capacity(text.len().min(MAX_TOLD));
     let mut chars = 0;
-    // Only so much is looked at: a message may have a megabyte.
+    // Stops reading at the limit: a message may be a megabyte long.
     for word in
         text.split(|char: char| char.is_whitespace() || char.is_control()).filter(|word| !word.is_empty())
     {
@@ -30,7 +32,7 @@ pub(super) fn told(text: &str) -> String {
     line
 }
 
-/// `1 replica is`, `3 replicas are`.
+/// Formats `1 replica is`, `3 replicas are`.
 pub(super) fn are(count: u64, noun: &str) -> String {
     match count {
         1 => format!("1 {noun} is"),
@@ -38,14 +40,14 @@ pub(super) fn are(count: u64, noun: &str) -> String {
     }
 }
 
-/// `1 of 3 replicas is`, `0 of 1 replica is`.
+/// Formats `1 of 3 replicas is`, `0 of 1 replica is`.
 pub(super) fn of_are(count: u64, all: u64, noun: &str) -> String {
     let plural = if all == 1 { "" } else { "s" };
     let verb = if count == 1 || all == 1 { "is" } else { "are" };
     format!("{count} of {all} {noun}{plural} {verb}")
 }
 
-/// `10 minutes`, `1 hour`: a span in the largest unit that divides it.
+/// Formats a duration in the largest unit that divides it: `10 minutes`, `1 hour`.
 pub(super) fn span(milliseconds: i64) -> String {
     let seconds = milliseconds / 1000;
     let (count, unit) = match seconds {

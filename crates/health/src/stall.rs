@@ -1,8 +1,9 @@
-//! Nothing progresses for ever.
+//! Deadlines of objects in progress: Progressing becomes Degraded after a time.
 //!
-//! In: what a rule found, what was remembered of the object, and the time. Out: [`Progress`], which is all that has to be
-//! remembered between two looks, and the health that is shown. What comes further keeps its time: each new sentence starts
-//! the deadline anew. What only goes to and fro is stopped by the whole span, which is a few deadlines long.
+//! In: the health by a rule, the [`Progress`] recorded so far, and the time.
+//! Out: the next [`Progress`], which is the only state between two reads, and the health to show.
+//! Each new sentence counts as progress and restarts the deadline. An object that alternates
+//! between sentences is stopped by the total time, which is a few deadlines long.
 
 use serde_json::{Map, Value};
 
@@ -13,16 +14,17 @@ use moorline_core::object::GroupKind;
 
 /// For kinds without a rule: databases and clusters take their time in a cloud.
 const GENERIC_DEADLINE: i64 = 30 * 60_000;
-/// How many deadlines an object may progress in all, however often its sentence changes.
+/// Total progressing time, in deadlines, however often the sentence changes.
 const DEADLINES_IN_ALL: i64 = 6;
-/// For objects that say nothing, of a kind of which none ever did: many definitions have a status by habit.
+/// For objects without a status, of a kind that was never seen to report: many definitions have a
+/// status by habit.
 const MUTE: i64 = 60_000;
-/// What a controller with a deadline of its own gets on top of it, so that its word comes first.
+/// Extra time for controllers with their own deadline, so that their report comes first.
 const GRACE: i64 = 60_000;
-/// A deadline that somebody wrote is taken up to this many seconds: a week.
+/// Upper limit in seconds of a deadline that is read from a spec: a week.
 const LONGEST: u64 = 7 * 24 * 3600;
 
-/// Since when an object progresses. Times are milliseconds on any one clock.
+/// Times at which an object started to progress and last changed, in milliseconds on any one clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
     began: i64,
@@ -31,7 +33,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// What is remembered after a look: none when the object does not progress.
+    /// Returns the state to keep after a read: `None` unless the object is progressing.
     #[must_use]
     pub fn follow(before: Option<Self>, found: &Health, now: i64) -> Option<Self> {
         let Health::Progressing { why } = found else { return None };
@@ -42,34 +44,34 @@ impl Progress {
         })
     }
 
-    /// When it will have been too long, if nothing changes: the time to judge again.
+    /// Time at which the deadline ends if nothing changes, and the health has to be judged again.
     pub fn ends(&self, deadline: i64) -> i64 {
         let all = self.began.saturating_add(deadline.saturating_mul(DEADLINES_IN_ALL));
         self.moved.saturating_add(deadline).min(all)
     }
 }
 
-/// How long an object may be on its way without coming further. The Sync's own word goes before this one's.
+/// Deadline for progress of an object, in milliseconds. A timeout of the Sync overrides it.
 pub fn deadline(kind: &GroupKind, body: &Map<String, Value>) -> i64 {
     let known = || known::deadline(kind).unwrap_or(GENERIC_DEADLINE);
     let default = family(kind).map_or_else(known, |family| family.deadline);
     let live = Live::new(body);
     let own = match (&*kind.group, &*kind.kind) {
-        // The controller judges by itself, and knows more: it sees each Pod that comes.
+        // The Deployment controller judges with more information: it sees each new Pod.
         ("apps", "Deployment") => live.number(&["spec", "progressDeadlineSeconds"]),
         ("batch", "Job") => live.number(&["spec", "activeDeadlineSeconds"]),
-        // Pods that run to an end are given the time of Jobs.
+        // Pods that run to completion get as much time as Jobs.
         ("", "Pod") if live.text(&["spec", "restartPolicy"]).is_some_and(|policy| policy != "Always") => {
             Some(live.number(&["spec", "activeDeadlineSeconds"]).unwrap_or(3600))
         }
         _ => None,
     };
-    // Shorter ones are the controller's to keep.
+    // The controller enforces deadlines that are shorter than ours.
     let own = own.map(|seconds| i64::try_from(seconds.min(LONGEST)).unwrap_or_default() * 1000 + GRACE);
     own.unwrap_or_default().max(default)
 }
 
-/// How long this object may be on its way: the Sync's own word goes before its kind's.
+/// Deadline of an object: the timeout of the Sync overrides that of the kind.
 pub(super) fn patience(
     kind: &GroupKind,
     body: &Map<String, Value>,
@@ -82,8 +84,8 @@ pub(super) fn patience(
     }
 }
 
-/// True if the object has had its time to say something, of a kind that may never say anything. `now` is in milliseconds
-/// since 1970.
+/// True if the object has had its time to report something, and its kind may never report. `now` is
+/// in milliseconds since 1970.
 pub(super) fn is_mute_for_good(
     kind: &GroupKind,
     body: &Map<String, Value>,
@@ -99,7 +101,7 @@ fn is_mute(kind: &GroupKind, body: &Map<String, Value>, context: &Context) -> bo
     context.reports == Reports::Perhaps && generic::is_silent(Live::new(body)) && !always_reports(kind)
 }
 
-/// The health that is shown: what was found, unless it has been progressing for too long.
+/// Returns the health to show: `found`, unless the object has been progressing for too long.
 #[must_use]
 pub fn judge(
     kind: &GroupKind,
@@ -129,7 +131,8 @@ mod tests {
 
     const MINUTE: i64 = 60_000;
 
-    /// What is shown after looks at these minutes, each of which found this sentence; none is healthy.
+    /// Health that is shown after reads at these minutes with these sentences; no sentence means
+    /// healthy.
     fn shown(of: &str, looks: &[(i64, Option<&str>)], context: &Context) -> String {
         let (kind, body) = (kind(of), Map::new());
         let (mut progress, mut shown) = (None, Health::Healthy);

@@ -1,12 +1,14 @@
-//! PersistentVolumeClaim.
+//! Health of a PersistentVolumeClaim.
 //!
-//! In: a live claim, and when its class makes volumes. Out: its health. A claim that waits for its first Pod by design is
-//! healthy: nothing would come of waiting for it, least of all the Pod that it waits for.
+//! In: a live claim, and the binding mode of its class.
+//! Out: its health. A claim that waits for its first Pod by design is healthy: a Sync that waited
+//! for the claim first would never apply that Pod.
 
 use super::live::Live;
 use super::{Binding, Context, Health};
 
-/// Written by the scheduler once a Pod uses the claim: from then on a volume is being made.
+/// Annotation that the scheduler sets once a Pod uses the claim: from then on a volume is
+/// provisioned.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
 pub(super) fn claim(live: Live<'_>, context: &Context) -> Health {

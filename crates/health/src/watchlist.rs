@@ -1,9 +1,11 @@
-//! How all objects of a Sync are, and which of them have to be read for it.
+//! Health of all objects of a Sync, and the schedule of the reads it needs.
 //!
-//! In: which objects changed, the bodies that were read because of it, and the time. Out: [`Due`], what is to be read now;
-//! when to ask again; and [`Summary`]. What a controller writes in several steps is read once, and no object more often than
-//! once a second. A workload that is not well is read from time to time with what lies beneath it, because its Pods get into
-//! trouble without a word in its own status. Times are milliseconds on any one clock.
+//! In: the objects that changed, the bodies read since then, and the time.
+//! Out: [`DueReads`], the reads to start now; the time of the next read; and [`HealthSummary`]. A
+//! controller often writes a status in several steps, so reads are delayed a little, and no object
+//! is read more than once a second. An unhealthy workload is read from time to time together with
+//! its Pods, because a Pod can fail without a change of the workload's status. Times are
+//! milliseconds on any one clock.
 
 mod entry;
 #[cfg(test)]
@@ -18,81 +20,82 @@ use super::{Context, Health};
 use entry::{Entry, Known, PAUSE};
 use moorline_core::object::{GroupKind, ObjectId};
 
-/// After reads that failed: the first pause, and the longest.
+/// Delay after a failed read: the first, and the longest.
 const RETRY: (i64, i64) = (5_000, 300_000);
-/// So many workloads of a Sync are looked beneath at one time.
+/// Number of workloads of a Sync whose Pods are read in one period.
 const MAX_BENEATH: usize = 10;
-/// More objects of a kind in a namespace may be listed.
+/// Up to this many objects of a kind in a namespace are read one by one.
 const ONE_BY_ONE: usize = 8;
-/// A list is worth it if one object in so many is to be read.
+/// A list is used if at least one in this many of its objects has to be read.
 const PART: usize = 5;
-/// The most objects that a summary names.
+/// Maximal number of objects that a summary names.
 const MAX_WORST: usize = 10;
 
-/// Every object of a Sync whose status has to be read.
+/// Watches all objects of a Sync whose status has to be read.
 #[derive(Debug, Default)]
 pub struct Watchlist {
     objects: BTreeMap<ObjectId, Entry>,
-    /// When something is to be done about which object.
+    /// Next action for each object, by time.
     agenda: BTreeSet<(i64, ObjectId)>,
 }
 
-/// What is to be read now.
+/// Reads to start now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Due {
-    /// Objects.
+    /// Objects to read one by one.
     pub read: Vec<ObjectId>,
-    /// Objects that are so many that a list of them costs less.
+    /// Lists to read instead of many single objects.
     pub lists: Vec<Place>,
-    /// Objects with what lies beneath them.
+    /// Workloads to read together with their Pods.
     pub beneath: Vec<ObjectId>,
 }
 
-/// All objects of one kind in one namespace, or in none.
+/// All objects of one kind in one namespace, or of a cluster-scoped kind.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The kind.
+    /// Kind of the objects.
     pub kind: GroupKind,
-    /// The namespace.
+    /// Namespace, if the kind is namespaced.
     pub namespace: Option<Box<str>>,
-    /// The objects.
+    /// Objects that the list covers.
     pub ids: BTreeSet<ObjectId>,
 }
 
-/// What is held against a body.
+/// Inputs for judging a body, beside the body.
 #[derive(Debug, Clone, Copy)]
 pub struct Judgement<'a> {
-    /// What the Sync says of kinds.
+    /// Health rules of the Sync.
     pub rules: &'a Rules,
-    /// How long an object may be on its way, where the Sync says it.
+    /// Progress timeout of the Sync, if it sets one.
     pub timeout: Option<i64>,
-    /// What the body cannot say.
+    /// Facts that the body does not contain.
     pub context: Context,
-    /// The time in milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     pub wall: i64,
-    /// It is something that runs: that it has failed is its end, and stands when it is cleared away.
+    /// True for an object that runs to completion: its failure is final, and remains known after
+    /// the object is deleted.
     pub runs: bool,
 }
 
-/// How the objects of a Sync are.
+/// Health of the objects of a Sync.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// So many may report how they are.
+    /// Number of objects that may report health.
     pub objects: usize,
-    /// So many were not read yet, or not since they were written.
+    /// Number of objects that were not read yet, or not since they were last applied.
     pub unread: usize,
-    /// So many are on their way.
+    /// Number of progressing objects.
     pub progressing: usize,
-    /// So many failed.
+    /// Number of degraded objects.
     pub degraded: usize,
-    /// Of so many nobody can tell.
+    /// Number of objects with unknown health.
     pub unknown: usize,
-    /// The first of those that are not well, the worst first, each with its sentence.
+    /// The first unhealthy objects, the worst first, each with its sentence.
     pub worst: Vec<(ObjectId, Health)>,
 }
 
 impl Watchlist {
-    /// An object changed, or is to be watched from now on.
+    /// Records that an object changed, or starts to watch it.
     pub fn changed(&mut self, id: &ObjectId, now: i64) {
         self.enter(id, |entry| {
             entry.ended = false;
@@ -100,7 +103,7 @@ impl Watchlist {
         });
     }
 
-    /// An object was changed by its Sync: what was known of it counts no more.
+    /// Records that the Sync wrote an object: its known health no longer counts.
     pub fn written(&mut self, id: &ObjectId, now: i64) {
         self.enter(id, |entry| {
             (entry.known, entry.written, entry.ended) = (None, now, false);
@@ -108,7 +111,8 @@ impl Watchlist {
         });
     }
 
-    /// An object is gone. That a Job, a Pod or a hook has failed stands: whoever clears it away makes nothing well.
+    /// Records a deletion. The failure of a Job, a Pod or a hook is kept: deleting it does not undo
+    /// the failure.
     pub fn gone(&mut self, id: &ObjectId) {
         if self.has_failed(id) {
             self.enter(id, Entry::end);
@@ -123,7 +127,8 @@ impl Watchlist {
         }
     }
 
-    /// Whether an object has come to its end, and did so well; none while that is not known, or takes long.
+    /// Returns the result of an object that has ended: true for success. `None` while it runs or
+    /// its result is unknown.
     pub fn end(&self, id: &ObjectId) -> Option<bool> {
         let known = self.objects.get(id)?.known.as_ref()?;
         match known.shown {
@@ -141,7 +146,8 @@ impl Watchlist {
         self.objects.get(id).and_then(|entry| entry.known.as_ref()).is_some_and(|known| known.failed)
     }
 
-    /// These have failed for good; of those that are gone there is nothing else to be known.
+    /// Restores final failures that were recorded earlier. Objects that were deleted since then are
+    /// known only by this.
     pub fn have_failed(&mut self, failed: &BTreeSet<ObjectId>) {
         for id in failed.iter().filter(|id| !self.objects.contains_key(*id)).cloned().collect::<Vec<_>>() {
             self.enter(&id, |entry| {
@@ -152,13 +158,14 @@ impl Watchlist {
         }
     }
 
-    /// Only these are watched any more.
+    /// Watches only the objects that `keep` accepts from now on.
     pub fn retain(&mut self, keep: impl Fn(&ObjectId) -> bool) {
         let gone: Vec<ObjectId> = self.objects.keys().filter(|id| !keep(id)).cloned().collect();
         gone.iter().for_each(|id| self.forget(id));
     }
 
-    /// This object says something of its kind that the others are judged by.
+    /// Re-reads all objects of a kind after the first of them has reported a status: from now on a
+    /// status is expected of the others.
     pub fn speaks(&mut self, first: &ObjectId, now: i64) {
         let of_kind = |id: &ObjectId| id.is(first.group(), first.kind()) && id != first;
         let there = self.objects.iter().filter(|(id, entry)| of_kind(id) && !entry.ended);
@@ -171,12 +178,12 @@ impl Watchlist {
         self.objects.contains_key(id)
     }
 
-    /// When something is to be done, if nothing happens before.
+    /// Time of the next action, unless an event comes first.
     pub fn next(&self) -> Option<i64> {
         self.agenda.first().map(|(at, _)| *at)
     }
 
-    /// Takes what is to be read by now. Whoever asks reads it.
+    /// Takes the reads that are due. The caller has to perform them.
     #[must_use]
     pub fn due(&mut self, now: i64) -> Due {
         let mut due = Due::default();
@@ -202,8 +209,9 @@ impl Watchlist {
         due
     }
 
-    /// Takes what is better listed out of what is to be read. A list brings all objects of its place, and so each of them
-    /// is read: those that changed a moment later are read together, a second from now.
+    /// Moves reads from `read` into lists if a list is cheaper. A list brings all objects of its
+    /// namespace, so each of them counts as read now; objects that change shortly afterwards are
+    /// read together, a second later.
     fn lists(&mut self, read: &mut Vec<ObjectId>, now: i64) -> Vec<Place> {
         let place = |id: &ObjectId| (id.group_kind(), id.namespace().map(Box::from));
         let mut counts: BTreeMap<(GroupKind, Option<Box<str>>), usize> = BTreeMap::new();
@@ -226,7 +234,7 @@ impl Watchlist {
         lists
     }
 
-    /// An object was read, with what lies beneath it where that was asked for.
+    /// Records a read object; `cause` is set if the Pods of the workload were read with it.
     pub fn read(
         &mut self,
         id: &ObjectId,
@@ -245,7 +253,7 @@ impl Watchlist {
                 return;
             }
             (entry.failures, entry.misses) = (0, 0);
-            // That it goes now says nothing about how it ended.
+            // An object that is being deleted says nothing about how it ended.
             if is_deleted(body) && entry.known.as_ref().is_some_and(|known| known.failed) {
                 return;
             }
@@ -256,7 +264,7 @@ impl Watchlist {
         });
     }
 
-    /// An object was not there when it was read, although a watch has told of it and not that it is gone.
+    /// Records that an object was not found, although no watch has reported its deletion.
     pub fn missed(&mut self, id: &ObjectId, now: i64) {
         if !self.has(id) {
             return;
@@ -271,7 +279,7 @@ impl Watchlist {
         });
     }
 
-    /// An object could not be read.
+    /// Records a failed read.
     pub fn failed(&mut self, id: &ObjectId, why: &str, now: i64) {
         if !self.has(id) {
             return;
@@ -281,7 +289,7 @@ impl Watchlist {
                 return;
             }
             entry.failures = entry.failures.saturating_add(1);
-            // Of a single failure nothing is made.
+            // A single failed read does not change the known health.
             if entry.failures == 1 && entry.known.is_some() {
                 entry.due = Some(now + PAUSE);
                 return;
@@ -294,7 +302,7 @@ impl Watchlist {
         });
     }
 
-    /// What all of them come to.
+    /// Summarizes the health of all objects.
     pub fn summary(&self) -> Summary {
         let mut summary = Summary { objects: self.objects.len(), ..Summary::default() };
         let mut worst = [Vec::new(), Vec::new(), Vec::new()];
@@ -318,12 +326,13 @@ impl Watchlist {
         summary
     }
 
-    /// All objects in the order of their ids, each with how it is; none for one that was not read yet.
+    /// All objects in the order of their ids, each with its health; `None` if it was not read yet.
     pub fn all(&self) -> impl Iterator<Item = (&ObjectId, Option<Health>)> {
         self.objects.iter().map(|(id, entry)| (id, entry.known.as_ref().map(Known::told)))
     }
 
-    /// The objects that are not well or not known to be, and of these the ones that have failed. Some may not rest either.
+    /// Returns the objects that are not known to be healthy, and of these the degraded ones.
+    /// Suspended objects count as healthy unless `may_not_rest` says otherwise.
     pub fn unwell(
         &self,
         may_not_rest: impl Fn(&ObjectId) -> bool,
@@ -342,12 +351,12 @@ impl Watchlist {
         (unwell, degraded)
     }
 
-    /// What is wrong with an object.
+    /// Sentence about an unhealthy object.
     pub fn why(&self, id: &ObjectId) -> Option<String> {
         self.objects.get(id)?.known.as_ref()?.told().why().map(str::to_owned)
     }
 
-    /// Changes what is known of an object, and when it is looked at next.
+    /// Changes the entry of an object and updates the schedule.
     fn enter(&mut self, id: &ObjectId, change: impl FnOnce(&mut Entry)) {
         let entry = self.objects.entry(id.clone()).or_insert(Entry::NEW);
         if let Some(at) = entry.next() {
@@ -361,7 +370,7 @@ impl Watchlist {
 }
 
 impl Summary {
-    /// True if every object is known and as it should be.
+    /// True if every object was read and is healthy.
     pub fn is_healthy(&self) -> bool {
         self.unread + self.progressing + self.degraded + self.unknown == 0
     }
@@ -371,7 +380,7 @@ impl Summary {
         self.unread == 0
     }
 
-    /// True if both come to the same word: what differs is how many, and which.
+    /// True if both summaries have the same states; numbers and objects may differ.
     pub fn is_as(&self, other: &Self) -> bool {
         let word = |of: &Self| [of.unread, of.progressing, of.degraded, of.unknown].map(|count| count > 0);
         word(self) == word(other)
@@ -384,7 +393,7 @@ fn is_deleted(body: &Map<String, Value>) -> bool {
         .is_some_and(|at| !at.is_null())
 }
 
-/// True for a claim, with which its class is read.
+/// True for volume claims: their StorageClass is read with them.
 fn is_read_with_others(id: &ObjectId) -> bool {
     id.is("", "PersistentVolumeClaim")
 }

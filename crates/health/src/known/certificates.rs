@@ -1,6 +1,7 @@
-//! Certificates and what stands in for them.
+//! Certificates, their issuers and similar kinds.
 //!
-//! In: nothing. Out: rows. A certificate that is valid stays healthy while a newer one is made: nothing that uses it waits.
+//! In: nothing.
+//! Out: rules. A valid certificate stays healthy during its renewal: its users are not affected.
 
 use super::super::Health;
 use super::super::condition::Condition;
@@ -10,7 +11,7 @@ use super::rule::IfFalse::{Fails, FailsBut};
 use super::rule::Reading::{Needs, Odd as Reads, Trouble, Word as Says};
 use super::rule::{Answer, Odd, Project, Rule, WORD, Word, reads, row};
 
-/// Set on the request by the approver and by the issuer, each for good.
+/// Conditions that the approver or the issuer sets on a request; they are final.
 const REFUSED: [&str; 2] = ["Denied", "InvalidRequest"];
 
 const ISSUER: Rule = reads(WhereWritten, &[Needs("Ready", Fails)]);
@@ -21,7 +22,7 @@ const ACME: Word = Word {
     busy: &["pending", "processing", "ready"],
     wrong: &["invalid", "expired", "errored"],
     message: "status.reason",
-    // An order without a state has not been sent yet.
+    // An order without a state has not been submitted yet.
     ..WORD
 };
 
@@ -45,8 +46,8 @@ pub(super) const PROJECTS: &[Project] = &[Project {
 const CERTIFICATE: Odd =
     Odd { words: "`Ready` is True", answers: &[Answer::Progressing, Answer::Degraded], judge: certificate };
 
-/// What was issued and is valid counts, whatever comes of the next one. What was never issued has failed where the last
-/// attempt has, until the next begins.
+/// A certificate that was issued and is valid is healthy, regardless of the next one. One that was
+/// never issued has failed if the last attempt has, until the next attempt begins.
 fn certificate(live: Live<'_>) -> Option<Health> {
     let ready = live.condition("Ready")?;
     let issuing = live.condition("Issuing");

@@ -1,6 +1,7 @@
-//! What is made outside the cluster.
+//! Resources outside the cluster.
 //!
-//! In: nothing. Out: rows. Clouds are slow: a database takes a quarter of an hour, a cluster longer.
+//! In: nothing.
+//! Out: rules. Clouds are slow: a database takes a quarter of an hour, a cluster longer.
 
 use serde_json::Value;
 
@@ -15,10 +16,10 @@ use super::rule::{Answer, Odd, Project, Rule, Silence, Switch, WORD, Word, reads
 
 const PAUSED: [Switch; 1] = [Annotation("crossplane.io/paused", "true")];
 
-/// A resource that is not usable now (`Unavailable`) may be so for as long as it is changed.
+/// A managed resource may be `Unavailable` for as long as a change takes.
 const MANAGED: Rule = reads(WhereWritten, &[Needs("Synced", Fails), Needs("Ready", Waits)]).asleep(&PAUSED);
 
-/// Packages: an installed one is healthy when its controller runs.
+/// Packages: an installed package is healthy if its controller runs.
 const PACKAGE: Rule = reads(
     WhereWritten,
     &[
@@ -68,7 +69,8 @@ pub(super) const PROJECTS: &[Project] = &[
         still("protection.crossplane.io", &["*"]),
         still("*.crossplane.io", &["*ProviderConfig", "*ProviderConfigUsage", "StoreConfig"]),
         still("*.upbound.io", &["*ProviderConfig", "*ProviderConfigUsage", "StoreConfig"]),
-        // What providers configure and keep to themselves has groups with the same end, and says nothing.
+        // The internal configuration kinds of providers have groups with the same suffix, and
+        // report nothing.
         row("*.crossplane.io", &["*"], 60, MANAGED.silent(Silence::Perhaps)),
         row("*.upbound.io", &["*"], 60, MANAGED.silent(Silence::Perhaps)),
     ]},
@@ -89,7 +91,7 @@ pub(super) const PROJECTS: &[Project] = &[
     ]},
 ];
 
-/// The condition has a severity: what is less than an error passes by itself.
+/// The condition has a severity: anything below an error is transient.
 fn azure(live: Live<'_>) -> Option<Health> {
     let conditions = live.items(&["status", "conditions"]).iter();
     let mut found = conditions.filter_map(|value| Some((value, Condition::of(value)?)));

@@ -1,6 +1,8 @@
 //! Clusters, machines and virtual machines.
 //!
-//! In: nothing. Out: rows. Machines are made by a cloud or started from the metal: they are given half an hour and more.
+//! In: nothing.
+//! Out: rules. Machines are created by a cloud or booted on bare metal: they get half an hour or
+//! more.
 
 use serde_json::Value;
 
@@ -37,7 +39,8 @@ const MACHINES: Word = Word {
     ..WORD
 };
 
-/// What providers report of machines and networks: a condition, and older ones a plain `ready`.
+/// Machines and networks of infrastructure providers: a condition, and in older versions a plain
+/// `ready`.
 const INFRASTRUCTURE: Rule = reads(
     WhereWritten,
     &[
@@ -49,7 +52,7 @@ const INFRASTRUCTURE: Rule = reads(
 )
 .asleep(&PAUSED);
 
-/// The three conditions of operators of OpenShift, and of those that took them over.
+/// The three conditions of OpenShift operators, and of other operators with the same convention.
 const OPERATOR: Rule =
     reads(WhereWritten, &[Trouble(&["Degraded"]), Needs("Available", Waits), Busy(&["Progressing"])]);
 
@@ -142,7 +145,7 @@ pub(super) const PROJECTS: &[Project] = &[
             Trouble(&["Degraded"]),
             Heeds("Available", Waits),
         ])),
-        // A volume that waits for its first consumer by design is as well as it can be without one.
+        // A volume that waits for its first consumer by design is healthy.
         row("cdi.kubevirt.io", &["DataVolume"], 60, reads(Nowhere, &[Says(Word {
             well: &["Succeeded", "WaitForFirstConsumer", "PendingPopulation"],
             wrong: &["Failed"],
@@ -215,7 +218,8 @@ pub(super) const PROJECTS: &[Project] = &[
     ]},
 ];
 
-/// Each router answers for itself; one that refused it, for a host that another Route has, will not change its mind alone.
+/// Each router reports separately. A router that refused the Route, for example because another
+/// Route has the host, does not retry without a change.
 fn admitted(live: Live<'_>) -> Option<Health> {
     let routers = live.items(&["status", "ingress"]);
     let conditions =

@@ -1,6 +1,8 @@
-//! Functions, models and jobs on many machines.
+//! Functions, models and distributed jobs.
 //!
-//! In: nothing. Out: rows. Training and batch work may take a day without a sign; a service is there within minutes.
+//! In: nothing.
+//! Out: rules. Training and batch work may take a day without a sign of progress; a service starts
+//! within minutes.
 
 use super::rule::Generation::{InStatus, Nowhere, WhereWritten};
 use super::rule::IfFalse::{ByReason, FailsBut, Waits};
@@ -8,7 +10,8 @@ use super::rule::Reading::{Busy, Count as Counts, Needs, Rests, Trouble, Word as
 use super::rule::Switch::{Annotation, Is, Noted, True};
 use super::rule::{COUNT, Count, Project, Rule, Silence, WORD, Word, reads, row, still};
 
-/// Knative says Unknown while it goes on, and False when it is stuck; but what is referred to may come a moment later.
+/// Knative reports Unknown while it works, and False when it is stuck; but a referenced object may
+/// be created a moment later.
 const KNATIVE: Rule = reads(
     InStatus,
     &[Needs(
@@ -24,7 +27,7 @@ const KNATIVE: Rule = reads(
     )],
 );
 
-/// A day.
+/// One day.
 const WORK: i64 = 24 * 60;
 
 const JOB: Rule = reads(
@@ -143,7 +146,7 @@ pub(super) const PROJECTS: &[Project] = &[
         ]).asleep(&[True("spec.suspend")])),
     ]},
     Project { name: "Spark Operator", rows: &[
-        // An application may be a stream that never ends, so one that runs is as it should be.
+        // An application may be an endless stream, so a running one is healthy.
         row("sparkoperator.k8s.io", &["SparkApplication"], 60, reads(Nowhere, &[Says(Word {
             at: "status.applicationState.state",
             well: &["RUNNING", "COMPLETED"],

@@ -1,7 +1,9 @@
-//! Databases: what their operators say of clusters, and of what is made in them.
+//! Database clusters, and the databases and users in them.
 //!
-//! In: nothing. Out: rows. A database that is not wholly there yet is on its way; only what its operator calls a failure is
-//! one. Clusters are given half an hour, because their volumes and members are made one after the other.
+//! In: nothing.
+//! Out: rules. A database that is not complete yet is progressing; only a state that its operator
+//! calls a failure is degraded. Clusters get half an hour, because their volumes and members are
+//! created one after the other.
 
 use serde_json::Value;
 
@@ -14,8 +16,8 @@ use super::rule::Reading::{Busy, Count as Counts, Flag, Heeds, Needs, Odd as Rea
 use super::rule::Switch::{Is, True};
 use super::rule::{Answer, COUNT, Count, Odd, Project, Rule, Silence, WORD, Word, reads, row, still};
 
-/// The shape that tutorials teach: a phase, a condition, a plain `ready`. Whether a controller runs at all is not known of
-/// such kinds, so their silence is no sign.
+/// The status that operator tutorials teach: a phase, a condition, a plain `ready`. A controller
+/// may not even run for such kinds, so a missing status means nothing.
 const TAUGHT: Rule = reads(
     WhereWritten,
     &[
@@ -160,12 +162,12 @@ pub(super) const PROJECTS: &[Project] = &[
     ]},
 ];
 
-/// All instances of every set, each of which is one if its spec names no number.
+/// Counts the instances of all sets; a set without `replicas` has one.
 fn instances(live: Live<'_>) -> Option<Health> {
     let number = |set: &Value, field: &str| set.get(field).and_then(Value::as_u64);
     let answers = live.items(&["status", "instances"]);
     for wanted in live.items(&["spec", "instances"]) {
-        // The first of several sets may go without a name: it is called 00 then.
+        // The first of several sets may have no name: the operator calls it 00.
         let name = wanted.get("name").and_then(Value::as_str).unwrap_or("00");
         let replicas = number(wanted, "replicas").unwrap_or(1);
         let set = answers.iter().find(|set| set.get("name").and_then(Value::as_str) == Some(name));

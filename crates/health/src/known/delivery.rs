@@ -1,6 +1,7 @@
-//! What brings other objects into a cluster, in steps and by commits.
+//! GitOps and progressive delivery: kinds that bring other objects into a cluster.
 //!
-//! In: nothing. Out: rows. Roll-outs that wait for a person rest: nothing goes wrong while nobody decides.
+//! In: nothing.
+//! Out: rules. A rollout that waits for a person is suspended: nothing is wrong until the decision.
 
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ use super::rule::Reading::{Busy, Heeds, Needs, Odd as Reads, Trouble, Word as Sa
 use super::rule::Switch::{Is, True};
 use super::rule::{Answer, Odd, Project, Rule, Silence, WORD, Word, reads, row, still};
 
-/// A retry goes on beside the failure of the try before: what failed counts.
+/// A retry runs while the failure of the previous attempt is still reported: the failure counts.
 const FLUX: Rule = reads(
     InStatus,
     &[
@@ -34,7 +35,7 @@ const FLUX: Rule = reads(
 )
 .asleep(&[True("spec.suspend")]);
 
-/// Measurements and trials, which come to an end.
+/// Measurements and experiments, which run to completion.
 const ANALYSIS: Word = Word {
     well: &["Successful"],
     busy: &["Pending", "Running"],
@@ -106,7 +107,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project { name: "Flux", rows: &[
         row("kustomize.toolkit.fluxcd.io", &["Kustomization"], 30, FLUX),
         row("helm.toolkit.fluxcd.io", &["HelmRelease"], 30, FLUX),
-        // A repository in a registry is an address, and nobody looks at it.
+        // A HelmRepository of an OCI registry is only an address; no controller reports its status.
         row("source.toolkit.fluxcd.io", &["HelmRepository"], 10, FLUX.mute(&[Is("spec.type", "oci")])),
         row("source.toolkit.fluxcd.io", &["GitRepository", "OCIRepository", "HelmChart", "Bucket", "ExternalArtifact"], 10, FLUX),
         row("source.extensions.fluxcd.io", &["ArtifactGenerator"], 10, FLUX),
@@ -202,7 +203,7 @@ pub(super) const PROJECTS: &[Project] = &[
     ]},
 ];
 
-/// Whether what is in Git has come in. Where nobody automates it, a person decides when it does.
+/// Judges the sync status. Without automated sync a person decides when to apply.
 fn synced<'a>(live: Live<'a>) -> Option<Health> {
     let text = |condition: &'a Value, field: &str| condition.get(field).and_then(Value::as_str);
     let conditions = live.items(&["status", "conditions"]).iter();
@@ -217,7 +218,7 @@ fn synced<'a>(live: Live<'a>) -> Option<Health> {
         Some("Failed" | "Error") => return Some(Health::degraded(said("its last operation failed"))),
         _ => {}
     }
-    // It writes no generation, but which source it has looked at.
+    // Its controller records no generation, but the source that it compared.
     let source = |of: &str, field: &str| live.dotted(&format!("{of}.{field}")).and_then(Value::as_str);
     let differs = |field: &&str| {
         let (wanted, seen) = (source("spec.source", field), source("status.sync.comparedTo.source", field));
@@ -236,7 +237,7 @@ fn synced<'a>(live: Live<'a>) -> Option<Health> {
     }
 }
 
-/// An upgrade that has to be approved waits for a person, also the first one.
+/// An upgrade with manual approval waits for a person; so does the first installation.
 fn subscription(live: Live<'_>) -> Option<Health> {
     let manual = live.text(&["spec", "installPlanApproval"]) == Some("Manual");
     Some(match live.text(&["status", "state"])? {

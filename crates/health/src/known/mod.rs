@@ -1,9 +1,10 @@
-//! What other projects' kinds report, and what that means.
+//! Health rules for the kinds of third-party projects.
 //!
-//! In: a kind. Out: its [`Row`]: how its status is read, and for how long its objects may be on their way; or that it has
-//! none. The rows are data, one file for what a few projects are about. They are written from what the projects document of
-//! their statuses; `docs/health.md` is printed from them, and `tests/health_kinds.rs` has objects for everything that a row
-//! can answer.
+//! In: a kind.
+//! Out: its [`KindRule`], with the way to read its status and its deadline, or none. The rules are
+//! data, one file for each subject. They follow the documentation of the projects; `docs/health.md`
+//! is generated from them, and `tests/health_kinds.rs` has objects for every verdict that a rule
+//! can give.
 
 mod certificates;
 mod clouds;
@@ -33,7 +34,7 @@ use super::live::Live;
 use super::{Context, Health};
 use moorline_core::object::GroupKind;
 
-/// Every project, in the order of the documentation.
+/// All projects, in the order of the documentation.
 const PROJECTS: &[&[Project]] = &[
     certificates::PROJECTS,
     clusters::PROJECTS,
@@ -49,11 +50,11 @@ const PROJECTS: &[&[Project]] = &[
     secrets::PROJECTS,
     storage::PROJECTS,
     telemetry::PROJECTS,
-    // Last, because some of its rows are for every group with the same end.
+    // Last, because some of its rows match every group with the same suffix.
     clouds::PROJECTS,
 ];
 
-/// How an object of a kind is; none where no row is for the kind.
+/// Returns the health of an object; `None` without a rule for its kind.
 pub(super) fn health(kind: &GroupKind, live: Live<'_>, context: &Context) -> Option<Health> {
     row(kind).map(|row| match &row.says {
         Says::Nothing => Health::Healthy,
@@ -61,18 +62,19 @@ pub(super) fn health(kind: &GroupKind, live: Live<'_>, context: &Context) -> Opt
     })
 }
 
-/// True for a kind that only says something: its objects have no status that has to be read.
+/// True for a kind without a health of its own: its status does not have to be read.
 pub(super) fn is_still(kind: &GroupKind) -> bool {
     row(kind).is_some_and(|row| row.rule().is_none())
 }
 
-/// True for a kind of which an object without a status has not been looked at yet.
+/// True for a kind whose controller writes a status for every object: without one it was not
+/// processed yet.
 pub(super) fn always_reports(kind: &GroupKind) -> bool {
     let rule = row(kind).and_then(Row::rule);
     rule.is_some_and(|rule| rule.silence != Silence::Perhaps)
 }
 
-/// How long an object of a kind may be on its way, in milliseconds.
+/// Deadline for progress of a kind, in milliseconds.
 pub(super) fn deadline(kind: &GroupKind) -> Option<i64> {
     match row(kind)?.says {
         Says::Nothing => None,
@@ -98,7 +100,7 @@ impl Row {
     }
 }
 
-/// `*` stands for any beginning.
+/// Matches a name; `*` at the start of the pattern matches any prefix.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.strip_prefix('*') {
         Some(end) => name.ends_with(end),
@@ -106,31 +108,31 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// A row for people: what is written of it in the documentation, and what its tests have to show.
+/// One rule for the documentation and its tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
-    /// The project.
+    /// Name of the project.
     pub project: &'static str,
-    /// The group; `*` stands for any beginning.
+    /// API group; `*` at the start matches any prefix.
     pub group: &'static str,
-    /// The kinds; `*` stands for any beginning.
+    /// Kinds; `*` at the start matches any prefix.
     pub kinds: &'static [&'static str],
-    /// How they are read; none for kinds that only say something.
+    /// Reading of the status; `None` for kinds without a health of their own.
     pub status: Option<KnownStatus>,
 }
 
-/// How kinds are read.
+/// Documentation of the way to read a status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownStatus {
-    /// When an object is healthy, in words.
+    /// Condition for health, as text.
     pub healthy: String,
-    /// So many minutes it may be on its way without coming further.
+    /// Deadline for progress, in minutes.
     pub minutes: i64,
-    /// All that may be said of one.
+    /// All verdicts that the rule can give.
     pub answers: BTreeSet<Answer>,
 }
 
-/// Every row, in the order of the documentation.
+/// Returns all rules, in the order of the documentation.
 pub fn known() -> Vec<Known> {
     let projects = PROJECTS.iter().flat_map(|projects| projects.iter());
     let rows = projects.flat_map(|project| project.rows.iter().map(move |row| (project.name, row)));
@@ -150,7 +152,8 @@ impl Known {
         Self { project, group: row.group, kinds: row.kinds, status }
     }
 
-    /// The one of its kinds by which this kind is judged, where that is this row.
+    /// Returns the entry of [`Self::kinds`] that matches this kind; `None` if another rule judges
+    /// it.
     pub fn names(&self, kind: &GroupKind) -> Option<&'static str> {
         let row = row(kind)?;
         let is_this = std::ptr::eq(row.kinds, self.kinds) && row.group == self.group;

@@ -1,7 +1,8 @@
-//! Networks, who may talk to whom in them, and how traffic comes in.
+//! Networks, network policies and ingress traffic.
 //!
-//! In: nothing. Out: rows. Most of these kinds are read by a proxy that says nothing of them; what is reported is mostly that
-//! one is refused.
+//! In: nothing.
+//! Out: rules. Most of these kinds are read by a proxy that reports nothing; the reported states
+//! are mostly refusals.
 
 use super::super::Context;
 use super::super::gateway;

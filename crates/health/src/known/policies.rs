@@ -1,6 +1,7 @@
-//! What is refused, changed or added when an object is written.
+//! Policies that refuse or change objects on admission.
 //!
-//! In: nothing. Out: rows.
+//! In: nothing.
+//! Out: rules.
 
 use serde_json::Value;
 
@@ -37,7 +38,7 @@ pub(super) const PROJECTS: &[Project] = &[
         })])),
     ]},
     Project { name: "Kyverno", rows: &[
-        // The reason of a policy that is not ready yet is the same as of one that never will be.
+        // The reason is the same for a policy that is not ready yet and for one that never will be.
         row("kyverno.io", &["ClusterPolicy", "Policy"], 3, reads(WhereWritten, &[Heeds("Ready", Waits), Flag("status.ready", Waits)])),
         row("policies.kyverno.io", &[
             "ValidatingPolicy", "MutatingPolicy", "GeneratingPolicy", "ImageValidatingPolicy", "DeletingPolicy",
@@ -49,7 +50,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project { name: "Trivy Operator", rows: &[still("aquasecurity.github.io", &["*"])] },
 ];
 
-/// Each Pod writes what it has made of the object: errors, and the generation.
+/// Each Pod reports its own errors and the generation that it has loaded.
 fn by_pod(live: Live<'_>) -> Option<Health> {
     let pods = live.items(&["status", "byPod"]);
     let generation = live.generation().unwrap_or_default();

@@ -1,6 +1,7 @@
-//! Queues and streams.
+//! Message queues and streams.
 //!
-//! In: nothing. Out: rows.
+//! In: nothing.
+//! Out: rules.
 
 use super::super::Health;
 use super::super::live::Live;
@@ -12,12 +13,12 @@ use super::rule::Reading::{
 use super::rule::Switch::{Annotation, Is, Label, True};
 use super::rule::{Answer, COUNT, Count, Odd, Project, Reading, Rule, Switch, WORD, Word, reads, row};
 
-/// Queues, users and all else that is made in a cluster.
+/// Queues, users and other objects in a broker cluster.
 const TOPOLOGY: Rule = reads(WhereWritten, &[Needs("Ready", Fails)]);
 
 const STRIMZI_PAUSED: [Switch; 1] = [Annotation("strimzi.io/pause-reconciliation", "true")];
 
-/// Strimzi has a condition for each of two states, and writes one of them.
+/// Strimzi has one condition for each of two states, and writes one of them.
 const NOT_READY: Reading = Reads(Odd {
     words: "`NotReady` is not True",
     answers: &[Answer::Progressing, Answer::Degraded],
@@ -72,7 +73,7 @@ pub(super) const PROJECTS: &[Project] = &[
         row("kafka.strimzi.io", &["KafkaNodePool"], 30, reads(WhereWritten, &[
             Counts(Count { have: "status.nodeIds", noun: "node", be: "there", ..COUNT }),
         ])),
-        // A proposal waits for somebody to approve it.
+        // A proposal waits for the approval of a person.
         row("kafka.strimzi.io", &["KafkaRebalance"], 60, reads(WhereWritten, &[
             Trouble(&["NotReady"]), Rests(&["ProposalReady", "Stopped", "ReconciliationPaused"]),
             Busy(&["PendingProposal", "Rebalancing"]), Needs("Ready", Waits),

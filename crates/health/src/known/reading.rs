@@ -1,8 +1,9 @@
-//! How a status is read by a rule.
+//! Evaluates the rule of a third-party kind.
 //!
-//! In: a [`Rule`] and a live object. Out: its health. All readings are asked, because a status may say in one field that
-//! something failed and in another that it goes on: that it rests counts first, then that it failed, then that it is on its
-//! way, then that nobody can tell. What none of them speaks of is not taken for well.
+//! In: a [`Rule`] and a live object.
+//! Out: its health. All checks run, because a status may report a failure in one field and progress
+//! in another. Suspended overrides Degraded, which overrides Progressing, which overrides Unknown.
+//! An object about which no check has a result is not healthy.
 
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use super::super::{Context, Health, Reports, generic};
 use super::rule::{Count, Generation, IfFalse, Reading, Rule, Silence, Switch, Word};
 
 pub(super) fn judge(rule: &Rule, live: Live<'_>, context: &Context) -> Health {
-    // Whoever rests looks at nothing, so the generation may be an old one for good.
+    // A suspended controller does nothing, so its generation may stay old forever.
     if rule.asleep.iter().any(|switch| is_on(switch, live)) {
         return Health::Suspended;
     }
@@ -63,7 +64,7 @@ fn weight(health: &Health) -> u8 {
 }
 
 impl Reading {
-    /// True where it can tell that all is well; the others only know of something else.
+    /// True if the check can prove an object healthy; the other checks only detect other states.
     fn speaks(&self) -> bool {
         match self {
             Self::Needs(..)
@@ -79,7 +80,7 @@ impl Reading {
     }
 }
 
-/// What a reading says; none where the status does not speak of it.
+/// Runs one check; `None` if the status does not contain the field.
 fn read(reading: &Reading, live: Live<'_>) -> Option<Health> {
     match reading {
         Reading::Needs(kind, if_false) => Some(
@@ -106,7 +107,7 @@ fn read(reading: &Reading, live: Live<'_>) -> Option<Health> {
     }
 }
 
-/// The first condition of these kinds that is so, and of the newest generation.
+/// First condition of these types that passes the test and is not stale.
 fn first<'a>(live: Live<'a>, kinds: &[&str], is: fn(&Condition<'a>) -> bool) -> Option<Condition<'a>> {
     let generation = live.generation();
     let fresh = |condition: &Condition<'a>| is(condition) && !condition.is_stale(generation);
@@ -198,7 +199,7 @@ fn complaint(live: Live<'_>, at: &str) -> Option<Health> {
     Some(told(text)).filter(|text| !text.is_empty()).map(Health::degraded)
 }
 
-/// The sentence, and what the controller says at a place, if it does.
+/// Appends the controller's message at a path, if there is one.
 pub(super) fn with(live: Live<'_>, at: &str, said: String) -> String {
     let text = match live.dotted(at) {
         Some(Value::String(text)) => Some(text.as_str()),

@@ -1,6 +1,7 @@
-//! Databases that many operators know.
+//! Relational databases.
 //!
-//! In: nothing. Out: rows. A cluster that works with fewer members than it should have is on its way, not failed.
+//! In: nothing.
+//! Out: rules. A cluster that works with fewer members than wanted is progressing, not degraded.
 
 use serde_json::Value;
 

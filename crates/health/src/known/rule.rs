@@ -1,129 +1,132 @@
-//! What a rule for another project's kind is made of: data, not code.
+//! Data model of the rules for third-party kinds.
 //!
-//! In: what a project documents of its statuses, written down as a [`Row`]. Out: the closed set of shapes that `reading.rs`
-//! reads and `words.rs` puts into words. A row cannot do anything that the documentation of all rows does not say, and
-//! whatever a row can answer is known before any object is seen.
+//! In: the documented statuses of a project, written down as a [`KindRule`].
+//! Out: a closed set of checks that `evaluate.rs` runs and `describe.rs` documents. So the
+//! documentation covers all that a rule can do, and all verdicts of a rule are known before any
+//! object is read.
 //!
-//! A place is a path of field names with dots, such as `status.phase`; names that have dots of their own are annotations and
-//! labels only, and those have a [`Switch`] for themselves.
+//! A path consists of field names separated by dots, such as `status.phase`. Only annotations and
+//! labels have dots in their names, and those have variants of [`Switch`] of their own.
 
 use super::super::Health;
 use super::super::live::Live;
 
-/// A project, and its kinds in the order in which they are looked for.
+/// A project, and its rules in the order in which they are tried.
 pub(super) struct Project {
     pub(super) name: &'static str,
     pub(super) rows: &'static [Row],
 }
 
-/// Kinds that report in the same way.
+/// Kinds with the same rule.
 pub(super) struct Row {
-    /// A group, or `*.` with the end of all groups that are meant.
+    /// API group, or `*.` with the suffix of all matching groups.
     pub(super) group: &'static str,
-    /// Kinds, or `*` with the end of all kinds that are meant.
+    /// Kinds, or `*` with the suffix of all matching kinds.
     pub(super) kinds: &'static [&'static str],
     pub(super) says: Says,
 }
 
 pub(super) enum Says {
-    /// They only say something: nobody reports of them, and nobody has to wait.
+    /// No controller reports a status, so there is nothing to wait for.
     Nothing,
-    /// They report, and may be on their way for so many minutes without coming further.
+    /// A controller reports a status; an object may progress for so many minutes without a change.
     Status { rule: Rule, minutes: i64 },
 }
 
-/// How a status is read. Every reading is asked; the worst answer counts.
+/// Way to read a status. All checks run; the worst result counts.
 #[derive(Clone, Copy)]
 pub(super) struct Rule {
     pub(super) generation: Generation,
     pub(super) silence: Silence,
-    /// Any of them on, and the object rests because somebody wishes it.
+    /// Any of these switches suspends the object.
     pub(super) asleep: &'static [Switch],
-    /// Any of them on, and nothing is reported of the object, now or later.
+    /// With any of these switches the controller never reports anything, so the object is healthy.
     pub(super) mute: &'static [Switch],
     pub(super) readings: &'static [Reading],
 }
 
-/// Where the controller writes the generation that it has seen.
+/// Place of the observed generation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Generation {
-    /// In `status.observedGeneration`, always: a status without it is none.
+    /// Always in `status.observedGeneration`: a status without it counts as missing.
     InStatus,
-    /// In its conditions, or in the status of newer versions: where it stands, it counts.
+    /// In the conditions, or in the status of newer versions: it counts if it exists.
     WhereWritten,
-    /// Nowhere.
+    /// Not written at all.
     Nowhere,
 }
 
-/// What it means that an object has no status.
+/// Meaning of a missing status.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Silence {
-    /// Its controller has not looked at it yet.
+    /// The controller has not processed the object yet.
     Waits,
-    /// Nothing: only trouble is reported.
+    /// Healthy: the controller reports only failures.
     Fine,
-    /// As with a kind that no rule is for: older versions of the project, or other controllers, report nothing.
+    /// As for kinds without a rule: older versions of the project, or other controllers, report
+    /// nothing.
     Perhaps,
 }
 
-/// What somebody sets to stop a controller.
+/// Setting by which a person pauses a controller.
 #[derive(Clone, Copy)]
 pub(super) enum Switch {
-    /// A field is true.
+    /// The field is true.
     True(&'static str),
-    /// A field is this text.
+    /// The field has this text.
     Is(&'static str, &'static str),
-    /// An annotation is there, whatever its value.
+    /// The annotation exists, with any value.
     Noted(&'static str),
-    /// An annotation has this value.
+    /// The annotation has this value.
     Annotation(&'static str, &'static str),
-    /// A label has this value.
+    /// The label has this value.
     Label(&'static str, &'static str),
 }
 
-/// One thing that is read of a status.
+/// One check of a status.
 #[derive(Clone, Copy)]
 pub(super) enum Reading {
-    /// A condition that has to be there and true.
+    /// The condition must exist and be true.
     Needs(&'static str, IfFalse),
-    /// A condition that has to be true where it is reported.
+    /// The condition must be true if it exists.
     Heeds(&'static str, IfFalse),
-    /// Conditions that are true when something is wrong.
+    /// Conditions that are true in case of a failure.
     Trouble(&'static [&'static str]),
-    /// Conditions that are false when something is wrong, and that nobody has to report; one of an older generation is
-    /// waited for.
+    /// Optional conditions that are false in case of a failure; the object progresses while one
+    /// belongs to an older generation.
     Refused(&'static [&'static str]),
-    /// Conditions that are true while something goes on.
+    /// Conditions that are true during an operation.
     Busy(&'static [&'static str]),
-    /// Conditions that are true while the controller was asked to stop.
+    /// Conditions that are true while the controller is paused.
     Rests(&'static [&'static str]),
-    /// A word of a known list.
+    /// The value of a field, from a known list.
     Word(Word),
-    /// A count that has to reach another.
+    /// A count that must reach another.
     Count(Count),
-    /// A field that has to be `true`.
+    /// A field that must be `true`.
     Flag(&'static str, IfFalse),
-    /// A text, or a list of texts, that is there when something is wrong.
+    /// A text, or a list of texts, that is set in case of a failure.
     Complaint(&'static str),
-    /// What no shape fits.
+    /// A function, for statuses that no other check fits.
     Odd(Odd),
 }
 
-/// What it means that something is False; `Unknown` always means that it is on its way.
+/// Meaning of the status False; `Unknown` always means progressing.
 #[derive(Clone, Copy)]
 pub(super) enum IfFalse {
-    /// It is on its way.
+    /// Progressing.
     Waits,
-    /// It has failed.
+    /// Degraded.
     Fails,
-    /// It has failed, but is on its way with these reasons.
+    /// Degraded, except with these reasons: progressing.
     FailsBut(&'static [&'static str]),
-    /// It has failed where the reason is one of failure (`...Failed`, `...Error`, `Invalid...`), else it is on its way.
+    /// Degraded with a reason of failure (`...Failed`, `...Error`, `Invalid...`), else progressing.
     ByReason,
 }
 
-/// A word of the controller. One that stands in no list makes the health Unknown: it may mean anything, and waiting for it
-/// would end in the claim that something failed.
+/// Check of a field with a fixed set of values. A value outside of all lists makes the health
+/// Unknown: as Progressing it would become Degraded at the deadline, although its meaning is not
+/// known.
 #[derive(Clone, Copy)]
 pub(super) struct Word {
     pub(super) at: &'static str,
@@ -131,15 +134,15 @@ pub(super) struct Word {
     pub(super) busy: &'static [&'static str],
     pub(super) wrong: &'static [&'static str],
     pub(super) asleep: &'static [&'static str],
-    /// Where the controller says more.
+    /// Path of a message that explains the value.
     pub(super) message: &'static str,
-    /// An object without the word has not come to it yet; else the other readings decide.
+    /// If true, an object without the field is progressing; else the other checks decide.
     pub(super) needed: bool,
-    /// Words are sentences about what goes on, too many to list: any other one is on its way.
+    /// If true, values are free text about an operation: any unlisted value means progressing.
     pub(super) open: bool,
 }
 
-/// What most words have in common.
+/// Defaults that fit most kinds.
 pub(super) const WORD: Word = Word {
     at: "status.phase",
     well: &[],
@@ -151,23 +154,23 @@ pub(super) const WORD: Word = Word {
     open: false,
 };
 
-/// Two counts, or lengths of lists.
+/// Check of two counts, or of the lengths of two lists.
 #[derive(Clone, Copy)]
 pub(super) struct Count {
     pub(super) have: &'static str,
-    /// Empty where always as many are wanted.
+    /// Path of the wanted count; empty if it is always `or`.
     pub(super) of: &'static str,
-    /// How many are wanted where `of` does not say it.
+    /// Wanted count if `of` has no value.
     pub(super) or: u64,
-    /// One of what is counted.
+    /// Noun for one of the counted things.
     pub(super) noun: &'static str,
-    /// What it has to be.
+    /// State that the counted things must reach.
     pub(super) be: &'static str,
-    /// An object without the first count has none; else the other readings decide.
+    /// If true, a missing first count is 0; else the other checks decide.
     pub(super) needed: bool,
 }
 
-/// What most counts have in common.
+/// Defaults that fit most kinds.
 pub(super) const COUNT: Count = Count {
     have: "status.readyReplicas",
     of: "spec.replicas",
@@ -177,30 +180,30 @@ pub(super) const COUNT: Count = Count {
     needed: true,
 };
 
-/// A function with all that it may answer.
+/// Check by a function, with all verdicts that it can give.
 #[derive(Clone, Copy)]
 pub(super) struct Odd {
-    /// When it finds nothing amiss, in words.
+    /// Condition for health, as text for the documentation.
     pub(super) words: &'static str,
     pub(super) answers: &'static [Answer],
-    /// None where the status does not say anything of it.
+    /// Returns `None` if the status says nothing about it.
     pub(super) judge: fn(Live<'_>) -> Option<Health>,
 }
 
-/// What a rule may say.
+/// Verdict of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Answer {
-    /// It is as it should be.
+    /// The object is as it should be.
     Healthy,
-    /// It is on its way.
+    /// The object is not ready yet.
     Progressing,
-    /// It is on its way, because the status speaks of an older generation.
+    /// The object is progressing, because its status belongs to an older generation.
     Stale,
-    /// It failed.
+    /// The object failed.
     Degraded,
-    /// It was asked to stop.
+    /// A person or another tool paused the object.
     Suspended,
-    /// Nobody can tell.
+    /// The status does not allow a verdict.
     Unknown,
 }
 

@@ -1,6 +1,7 @@
-//! What sets how many Pods and nodes there are.
+//! Autoscaling of Pods and nodes.
 //!
-//! In: nothing. Out: rows.
+//! In: nothing.
+//! Out: rules.
 
 use super::rule::Generation::{Nowhere, WhereWritten};
 use super::rule::IfFalse::{ByReason, Fails, Waits};
@@ -8,7 +9,7 @@ use super::rule::Reading::{Busy, Needs, Refused, Rests, Trouble};
 use super::rule::Switch::Annotation;
 use super::rule::{Project, Rule, Silence, reads, row, still};
 
-/// What a provider has to find before it can make nodes: images, networks, roles.
+/// Resources that a provider must find before it can create nodes: images, networks, roles.
 const NODE_CLASS: Rule = reads(WhereWritten, &[Refused(&["ValidationSucceeded"]), Needs("Ready", ByReason)]);
 
 #[rustfmt::skip]

@@ -1,6 +1,7 @@
-//! Search engines and what stands around them.
+//! Search engines and related kinds.
 //!
-//! In: nothing. Out: rows.
+//! In: nothing.
+//! Out: rules.
 
 use super::super::Health;
 use super::super::live::Live;
@@ -11,10 +12,11 @@ use super::rule::Reading::{Count as Counts, Flag, Odd as Reads, Word as Says};
 use super::rule::Switch::Annotation;
 use super::rule::{Answer, COUNT, Count, Odd, Project, Switch, WORD, Word, reads, row};
 
-/// Takes an object out of the operator's hands.
+/// Annotation that stops the operator from managing the object.
 const UNMANAGED: [Switch; 1] = [Annotation("eck.k8s.elastic.co/managed", "false")];
 
-/// Kibana and the others are red until their first Pod is ready, so red is no failure: their deadline is.
+/// Kibana and the others are red until their first Pod is ready, so red is progressing until the
+/// deadline.
 const HEALTH: Word =
     Word { at: "status.health", well: &["green"], busy: &["yellow", "red", "unknown"], ..WORD };
 
@@ -79,7 +81,8 @@ pub(super) const PROJECTS: &[Project] = &[
     ]},
 ];
 
-/// Copies of shards that have no second node to go to stay away for good. While changes are applied, shards move.
+/// Judges the shards. A replica shard without a second node stays unassigned for good. During
+/// changes shards move.
 fn shards(live: Live<'_>) -> Option<Health> {
     let health = live.text(&["status", "health"])?;
     let of = |list: &str, count: &str| -> u64 {

@@ -1,7 +1,8 @@
-//! Secrets that come from elsewhere, and who logs in.
+//! Secrets from external stores, and logins.
 //!
-//! In: nothing. Out: rows. What is quoted are conditions and errors of controllers, which name keys and places; nothing here
-//! reads a Secret.
+//! In: nothing.
+//! Out: rules. Messages quote conditions and errors of controllers, which name keys and paths; no
+//! rule reads a Secret.
 
 use super::super::Health;
 use super::super::live::Live;
@@ -82,7 +83,8 @@ fn leader(live: Live<'_>) -> Option<Health> {
     })
 }
 
-/// The version begins with the generation that it was made from. A Secret that is made once is never made again.
+/// The synced version starts with the generation that it was made from. With `CreatedOnce` the
+/// Secret is never updated.
 fn synced(live: Live<'_>) -> Option<Health> {
     if live.text(&["spec", "refreshPolicy"]) == Some("CreatedOnce") {
         return None;
@@ -92,7 +94,7 @@ fn synced(live: Live<'_>) -> Option<Health> {
     is_old.then(|| Health::progressing("the Secret is of an older generation"))
 }
 
-/// Written when a secret was brought, and not before.
+/// Judges `lastGeneration`, which is written only after a secret was fetched.
 fn last_generation(live: Live<'_>) -> Option<Health> {
     let (seen, newest) = (live.count(&["status", "lastGeneration"]), live.generation()?);
     Some(match seen {

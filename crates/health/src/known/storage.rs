@@ -1,6 +1,7 @@
-//! Volumes, object stores, and copies of them.
+//! Volumes, object stores, and their backups.
 //!
-//! In: nothing. Out: rows. A backup that is only half there has failed: who needs it will need all of it.
+//! In: nothing.
+//! Out: rules. A partial backup is degraded: a restore needs all of it.
 
 use super::super::Health;
 use super::super::live::Live;
@@ -53,7 +54,7 @@ pub(super) const PROJECTS: &[Project] = &[
                 busy: &["creating", "attaching", "detaching", "deleting"],
                 ..WORD
             }),
-            // Of a volume that nothing uses nobody can tell, and nobody has to.
+            // The robustness of a volume that nothing uses is unknown, and this is normal.
             Says(Word {
                 at: "status.robustness",
                 well: &["healthy", "unknown"],
@@ -107,7 +108,7 @@ pub(super) const PROJECTS: &[Project] = &[
                 wrong: &["Failure"],
                 ..WORD
             }),
-            // A warning is for whoever runs the storage, and holds up nothing.
+            // A warning concerns the administrator of the storage, and blocks nothing.
             Says(Word {
                 at: "status.ceph.health",
                 well: &["HEALTH_OK", "HEALTH_WARN"],
@@ -171,7 +172,7 @@ pub(super) const PROJECTS: &[Project] = &[
     ]},
 ];
 
-/// It goes on, or waits for the next time: both are as they should be.
+/// Running and waiting for the next run are both healthy.
 fn synchronizing(live: Live<'_>) -> Option<Health> {
     let condition = live.condition("Synchronizing")?;
     Some(match condition.is_false() && condition.reason == "Error" {

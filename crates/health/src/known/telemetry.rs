@@ -1,6 +1,7 @@
-//! What measures, keeps and shows.
+//! Monitoring, logging and dashboards.
 //!
-//! In: nothing. Out: rows.
+//! In: nothing.
+//! Out: rules.
 
 use super::super::Health;
 use super::super::live::Live;
@@ -14,14 +15,14 @@ use super::rule::{Answer, Odd, Project, Rule, Silence, WORD, Word, reads, row, s
 const PROMETHEUS: Rule = reads(WhereWritten, &[Needs("Reconciled", Fails), Needs("Available", Waits)])
     .asleep(&[True("spec.paused")]);
 
-/// One of these is true at a time.
+/// Exactly one of these conditions is true at a time.
 const STACK: Rule = reads(
     WhereWritten,
     &[Trouble(&["Failed", "Degraded", "ConfigurationError"]), Busy(&["Pending"]), Needs("Ready", Waits)],
 )
 .asleep(&[Is("spec.managementState", "Unmanaged")]);
 
-/// What Ansible leaves behind.
+/// Conditions of operators that are written in Ansible.
 const ANSIBLE: Rule = reads(Nowhere, &[Trouble(&["Failure"]), Heeds("Successful", Waits)]);
 
 const VICTORIA: Word = Word {
@@ -90,7 +91,7 @@ pub(super) const PROJECTS: &[Project] = &[
         row("operator.victoriametrics.com", &[
             "VMSingle", "VMCluster", "VMAgent", "VMAlert", "VMAlertmanager", "VMAuth", "VLSingle", "VLCluster", "VLogs",
         ], 15, reads(WhereWritten, &[Says(VICTORIA)]).asleep(&[True("spec.paused")])),
-        // Older versions report nothing of what is scraped.
+        // Older versions report nothing about scrape configurations.
         row("operator.victoriametrics.com", &[
             "VMAlertmanagerConfig", "VMNodeScrape", "VMPodScrape", "VMProbe", "VMRule", "VMScrapeConfig", "VMServiceScrape",
             "VMStaticScrape", "VMUser",
@@ -98,7 +99,7 @@ pub(super) const PROJECTS: &[Project] = &[
     ]},
 ];
 
-/// `2/3`: so many of so many are ready. Sidecars have none of their own.
+/// Judges a text such as `2/3`: 2 of 3 replicas are ready. A sidecar has no replicas of its own.
 fn collector(live: Live<'_>) -> Option<Health> {
     let ready = live.text(&["status", "scale", "statusReplicas"]).and_then(|text| text.split_once('/'));
     let counts = ready.and_then(|(ready, all)| Some((ready.parse::<u64>().ok()?, all.parse::<u64>().ok()?)));

@@ -1,13 +1,15 @@
-//! A rule in words, and all that it may answer.
+//! Describes a rule in words, and lists all its verdicts.
 //!
-//! In: a [`Rule`]. Out: the sentence for the documentation, and the set of its [`Answer`]s, which the tests hold against
-//! their fixtures. Both come from the same data that is judged by, so neither can say something else.
+//! In: a [`Rule`].
+//! Out: the sentence for the documentation, and the set of its [`Verdict`]s, which the tests
+//! compare with their fixtures. Both are derived from the data that is evaluated, so they cannot
+//! disagree with it.
 
 use std::collections::BTreeSet;
 
 use super::rule::{Answer, Generation, IfFalse, Reading, Rule, Silence, Switch};
 
-/// When an object is healthy, and by what it is suspended.
+/// Describes the condition for health, and the settings that suspend an object.
 pub(super) fn healthy(rule: &Rule) -> String {
     let mut parts: Vec<String> = rule.readings.iter().filter_map(part).collect();
     if rule.generation == Generation::InStatus {
@@ -79,7 +81,7 @@ fn list(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
 }
 
-/// Everything that a rule may say of some object.
+/// Returns all verdicts that the rule can give for any object.
 pub(super) fn answers(rule: &Rule) -> BTreeSet<Answer> {
     let mut answers = BTreeSet::from([Answer::Healthy]);
     if rule.silence != Silence::Fine {

@@ -1,4 +1,4 @@
-//! Pods as a cluster has them, and what is said of each.
+//! Pods in the states that a cluster reports, and the expected health of each.
 
 use super::super::fixture::check as check_kind;
 
@@ -24,7 +24,7 @@ fn phases() {
     check("", r#""phase": "Running""#, "Progressing: it is not ready");
     let gate = r#""phase": "Running", "conditions": [{"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady", "message": "m"}]"#;
     check("", gate, "Progressing: it is not ready: ReadinessGatesNotReady: m");
-    // One that runs once is ready long before it is done.
+    // A Pod that runs to completion is ready long before it is done.
     check(
         ONCE,
         r#""phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]"#,

@@ -1,18 +1,21 @@
-//! What a Sync says itself of how the objects of a kind are.
+//! Health rules that a Sync defines for kinds: `spec.health.rules`.
 //!
-//! In: `spec.health.rules`, each a kind with up to three expressions in the Common Expression Language over the variable
-//! `object`, the whole live object. Out: [`Rules`], or every [`RuleError`] at once, each with its rule, its field and its
-//! place; and for an object the [`Health`] that the rule for its kind gives. There is one variable and no `self`: a rule reads
-//! the same in every field, and nobody has to guess which of two names is meant.
+//! In: the rules, each a kind with up to three expressions in the Common Expression Language over
+//! the variable `object`, the whole live object.
+//! Out: [`Rules`], or every [`RuleError`] at once, each with its rule, field and position; and for
+//! an object the [`Health`] by the rule of its kind. There is one variable and no `self`: an
+//! expression means the same in every field.
 //!
-//! An object that is being deleted, and one whose status speaks of an older generation, is Progressing whatever its rule says.
-//! Else `degraded` is asked first, then `progressing`, then `healthy`: the first that is true gives its name. Where none is
-//! true, the object is healthy if the rule has no `healthy`, and else it is Progressing. What an expression looks for and does
-//! not find makes it not true: a fresh object has no status yet. Anything else that has no value makes the health Unknown.
+//! An object that is being deleted is Progressing, and so is one whose status belongs to an older
+//! generation, regardless of the rule. Otherwise `degraded` is evaluated first, then `progressing`,
+//! then `healthy`: the first that is true decides. If none is true, the object is healthy if the
+//! rule has no `healthy`, else Progressing. An expression that reads a missing field is not true: a
+//! new object has no status yet. Any other evaluation error makes the health Unknown.
 //!
-//! Bounds: the text has at most 2,048 bytes and is measured before it is parsed, names and functions are resolved when the
-//! Sync is read (`crates/cel` does both), and an evaluation ends after 100,000 steps, which is Unknown. There are no
-//! patterns: `matches` would be a second language with costs of its own.
+//! Bounds: the text has at most 2,048 bytes and is measured before it is parsed, names and
+//! functions are resolved when the Sync is read (`crates/cel` does both), and an evaluation ends
+//! after 100,000 steps with Unknown. There are no patterns: `matches` would be a second language
+//! with costs of its own.
 
 use std::fmt;
 
@@ -25,59 +28,59 @@ use moorline_cel::{Expression, Fault, Kind, Language, Meter, Problem, Refused, S
 use moorline_cel::{evaluate, read};
 use moorline_core::object::GroupKind;
 
-/// Rules of one Sync.
+/// Maximal number of rules of one Sync.
 pub const MAX_RULES: usize = 64;
-/// Steps of one evaluation; milliseconds at most.
+/// Maximal number of steps of one evaluation, which takes milliseconds.
 const MAX_STEPS: usize = 100_000;
-/// Of a live object nothing is known before it is seen.
+/// The only variable. The type of a live object is not known in advance.
 const OBJECT: Variable = Variable { name: "object", kind: Kind::Any };
 
-/// One rule as it is written.
+/// Source of one rule, from the spec of the Sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written<'a> {
-    /// The group of the kind, empty for the core group.
+    /// API group of the kind, empty for the core group.
     pub group: &'a str,
-    /// The kind.
+    /// Kind of the objects.
     pub kind: &'a str,
-    /// True where an object is as it should be.
+    /// Expression that is true for a healthy object.
     pub healthy: Option<&'a str>,
-    /// True where it failed.
+    /// Expression that is true for a failed object.
     pub degraded: Option<&'a str>,
-    /// True where it is on its way.
+    /// Expression that is true for an object in progress.
     pub progressing: Option<&'a str>,
 }
 
-/// Why a rule cannot be used.
+/// Error in a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("spec.health.rules[{rule}] ({kind}){place}: {problem}")]
 pub struct RuleError {
-    /// The position of the rule, from 0.
+    /// Index of the rule, from 0.
     pub rule: usize,
-    /// The kind that it is for.
+    /// Kind that the rule judges.
     pub kind: String,
-    /// Where in the rule it goes wrong.
+    /// Position of the error in the rule.
     pub place: Place,
-    /// What is wrong.
+    /// Description of the error.
     pub problem: String,
 }
 
-/// Where in a rule something goes wrong.
+/// Position in a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// The rule as a whole.
     Rule,
-    /// A line and a column of an expression, from 1; columns are characters.
+    /// Line and column of an expression, from 1; columns count characters.
     Expression {
         /// `healthy`, `degraded` or `progressing`.
         field: &'static str,
-        /// The line of the expression's text.
+        /// Line of the expression's text.
         line: usize,
-        /// The character in that line.
+        /// Character in that line.
         column: usize,
     },
 }
 
-/// The rules of a Sync, ready to be asked.
+/// Compiled rules of a Sync.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rules(Vec<Rule>);
 
@@ -90,7 +93,7 @@ struct Rule {
 }
 
 impl Rules {
-    /// Reads the rules of a Sync; all that is wrong with them is told at once.
+    /// Compiles the rules of a Sync and reports all errors at once.
     pub fn compile(written: &[Written<'_>]) -> Result<Self, Vec<RuleError>> {
         let (mut rules, mut errors): (Vec<Rule>, Vec<RuleError>) = (Vec::new(), Vec::new());
         for (place, rule) in written.iter().enumerate() {
@@ -135,12 +138,12 @@ impl Rules {
         if errors.is_empty() { Ok(Self(rules)) } else { Err(errors) }
     }
 
-    /// True where a rule is for this kind, so that its objects' statuses have to be read.
+    /// True if a rule exists for this kind, so that the status of its objects has to be read.
     pub fn cover(&self, kind: &GroupKind) -> bool {
         self.0.iter().any(|rule| rule.kind == *kind)
     }
 
-    /// How an object is by the rule for its kind; none where there is no rule.
+    /// Returns the health of an object by the rule for its kind; `None` without such a rule.
     #[must_use]
     pub fn judge(&self, kind: &GroupKind, body: &Map<String, Value>) -> Option<Health> {
         let rule = self.0.iter().find(|rule| rule.kind == *kind)?;
@@ -177,14 +180,15 @@ impl Rule {
     }
 }
 
-/// The sentence, and what the object itself says: the message of `Ready`, or of the status.
+/// Appends the object's own message: that of the condition `Ready`, or of the status.
 fn with_message(body: &Map<String, Value>, sentence: &str) -> String {
     let live = Live::new(body);
     let ready = live.condition("Ready").map(|ready| ready.says());
     let message =
         ready.or_else(|| live.text(&["status", "message"]).map(told)).filter(|message| !message.is_empty());
     match message {
-        // A Secret has no status; one that has would not be repeated.
+        // A Secret has no status; if one has a message, it is not quoted, because it could reveal
+        // the content.
         Some(message) if !is_secret(live) => format!("{sentence} ({message})"),
         Some(_) | None => sentence.to_owned(),
     }
@@ -194,7 +198,7 @@ fn is_secret(live: Live<'_>) -> bool {
     live.text(&["kind"]) == Some("Secret")
 }
 
-/// The line and the column of a byte.
+/// Converts a byte offset to a line and a column.
 fn position(field: &'static str, text: &str, at: usize) -> Place {
     let before = text.get(..at.min(text.len())).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
@@ -211,7 +215,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why an expression has no value.
+/// Describes the reason for which an expression has no value.
 fn why(fault: &Fault) -> String {
     match fault {
         Fault::Missing(field) => format!("there is no field {}", told(field)),
@@ -225,11 +229,11 @@ fn why(fault: &Fault) -> String {
     }
 }
 
-/// The expression that a text is.
+/// Compiles the text of one expression.
 fn expression(text: &str) -> Result<Expression, Refused> {
     match read(text, Language::Small, &[OBJECT]) {
         Ok((expression, _)) => Ok(expression),
-        // The first is enough: the others may come of it.
+        // Reports only the first error: the others may be consequences of it.
         Err(refused) => Err(refused
             .into_iter()
             .next()
@@ -237,7 +241,7 @@ fn expression(text: &str) -> Result<Expression, Refused> {
     }
 }
 
-/// What an expression is, of one object: true or false.
+/// Evaluates an expression for one object to true or false.
 fn holds(expression: &Expression, object: &Map<String, Value>) -> Result<bool, Fault> {
     let object = [Val::Map(object, &OBJECT.kind)];
     evaluate(expression, &object, true, &mut Meter::new(MAX_STEPS))?.truth("the whole expression")

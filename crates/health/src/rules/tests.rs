@@ -1,4 +1,5 @@
-//! What rules say, what is refused with its place, and that no expression takes long: neither to read nor to evaluate.
+//! Results of rules, the position of each error, and that no expression takes long to compile or to
+//! evaluate.
 
 use std::time::{Duration, Instant};
 
@@ -18,13 +19,13 @@ fn rule<'a>(healthy: &'a str, degraded: &'a str, progressing: &'a str) -> Writte
     }
 }
 
-/// What is said of a body by a rule of these expressions.
+/// Health of a body by a rule with these expressions.
 fn said(written: Written<'_>, json: &str) -> String {
     let rules = Rules::compile(&[written]).unwrap_or_else(|errors| panic!("{errors:?}"));
     told(&rules.judge(&kind("Database.example.com"), &body(json)).unwrap())
 }
 
-/// The errors, as a person reads them.
+/// Errors as a person reads them.
 fn refused(written: &[Written<'_>]) -> Vec<String> {
     Rules::compile(written).unwrap_err().iter().map(RuleError::to_string).collect()
 }
@@ -131,7 +132,7 @@ fn all_errors_are_told_at_once() {
     );
 }
 
-/// An object with everything that an expression can meet.
+/// Object with every kind of value that an expression can meet.
 fn sample() -> Map<String, Value> {
     let sample = json!({
         "metadata": {"name": "web", "generation": 3, "labels": {"app": "shop"}},
@@ -147,8 +148,8 @@ fn sample() -> Map<String, Value> {
     sample.as_object().cloned().expect("a literal mapping")
 }
 
-/// The answers of this table are those of the language's definition; where the crate's own evaluator has an answer, too, it is
-/// the same one, and it has one nearly everywhere.
+/// Expected results by the definition of the language. The evaluator of the crate `cel` agrees for
+/// every expression that it supports, which is nearly all of them.
 #[test]
 fn expressions_mean_what_they_mean_in_cel() {
     let oracle = Oracle::new();
@@ -162,7 +163,8 @@ fn expressions_mean_what_they_mean_in_cel() {
         answers += usize::from(check(text, Ok(true)));
         check(&format!("!({text})"), Ok(false));
     }
-    // It reads positive numbers as uints, so it cannot add 1 to a count; in Kubernetes they are ints.
+    // The crate's evaluator reads positive numbers as uint, so it cannot add 1 to a count; in
+    // Kubernetes they are int.
     assert_eq!(answers, TRUE.len() - 5);
     let missing = |field: &str| Err(Fault::Missing(field.into()));
     check("object.status.phase == 'a'", missing("phase"));
@@ -179,7 +181,7 @@ fn expressions_mean_what_they_mean_in_cel() {
 }
 
 const TRUE: [&str; 58] = [
-    // An operand that decides, decides, also where another one has no value.
+    // An operand that decides the result does so even if another operand has no value.
     "object.status.phase == 'a' || true",
     "!(object.status.phase == 'a' && false)",
     "object.status.conditions.exists(c, c.reason == 'Waits')",
@@ -240,7 +242,8 @@ const TRUE: [&str; 58] = [
     "false || true",
 ];
 
-/// In CEL this is an error, which everybody writes a second `has` to avoid.
+/// Missing fields are errors in CEL, and authors avoid them by a second `has`; here the result is
+/// false.
 #[test]
 fn what_has_no_mapping_has_no_field() {
     for text in
@@ -250,7 +253,7 @@ fn what_has_no_mapping_has_no_field() {
     }
 }
 
-/// The evaluator of the crate, which cannot be stopped and so is asked only here.
+/// The crate's own evaluator. It cannot be stopped, so only this test uses it.
 struct Oracle(cel::Context<'static, 'static>);
 
 impl Oracle {
@@ -260,7 +263,7 @@ impl Oracle {
         Self(context)
     }
 
-    /// That the crate has the same answer, or none; true where it has one.
+    /// Asserts that the crate gives the same result or none; true if it gives one.
     fn agrees(&self, text: &str, expect: Option<bool>) -> bool {
         let found = cel::Program::compile(text).expect("it was read before").execute(&self.0);
         if let (Ok(cel::Value::Bool(found)), Some(expect)) = (found, expect) {
@@ -271,7 +274,7 @@ impl Oracle {
     }
 }
 
-/// Expressions that would take for ever, or more memory than there is.
+/// Expressions that would take forever, or more memory than there is.
 fn bombs() -> Vec<String> {
     let all = "object.items";
     let nested = |macros: usize, inner: &str| {
@@ -305,7 +308,7 @@ fn bombs() -> Vec<String> {
     ]
 }
 
-/// An object as large as etcd takes one.
+/// Object of the maximal size that etcd stores.
 fn large() -> Map<String, Value> {
     let large = json!({"items": (0..20_000).collect::<Vec<u32>>(), "text": "x".repeat(1_000_000)});
     large.as_object().cloned().expect("a literal mapping")
@@ -323,12 +326,13 @@ fn a_bomb_is_unknown_within_a_moment() {
         let expect =
             "Unknown: the rule's healthy has no value: it takes more than 100000 steps with this object";
         assert_eq!(told(&found), expect, "{bomb}");
-        // Milliseconds; a slow machine that does other things gets a hundred times that.
+        // In milliseconds; a slow or busy machine gets a hundred times as long.
         assert!(took < Duration::from_secs(1), "{bomb}: {took:?}");
     }
 }
 
-/// The largest texts that are parsed at all, of each shape that is deep, on the stack of a thread of the runtime.
+/// Longest texts that are still parsed, of each deeply nested shape, on the stack of a runtime
+/// thread.
 #[test]
 fn a_text_is_read_within_a_moment_whatever_it_is() {
     let shapes = [

@@ -1,6 +1,7 @@
-//! What is known of one object whose status has to be read, and when that is done again.
+//! State of one watched object: its last known health, and the times of its next reads.
 //!
-//! In: what was read of it, and the time. Out: its health, with the deadline by which it changes by itself.
+//! In: its body, and the time.
+//! Out: its health, with the deadline at which it changes without a new read.
 
 use serde_json::{Map, Value};
 
@@ -9,29 +10,29 @@ use super::super::{Health, Progress, Reports, health, judge};
 use super::Judgement;
 use moorline_core::object::GroupKind;
 
-/// From a change to the read: controllers answer to a change within a moment.
+/// Delay between a change and the read: controllers respond to a change within a moment.
 const SETTLE: i64 = 100;
-/// Between two reads of one object.
+/// Minimal interval between two reads of one object.
 pub(super) const PAUSE: i64 = 1_000;
-/// Between two looks beneath a workload that is not well: the first, and the longest.
+/// Interval between two reads of the Pods of an unhealthy workload: the first, and the longest.
 pub(super) const BENEATH: (i64, i64) = (2_000, 60_000);
 
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// When it has to be read.
+    /// Time of the next read.
     pub(super) due: Option<i64>,
-    /// When what lies beneath it has to be read with it.
+    /// Time of the next read together with its Pods.
     pub(super) beneath: Option<i64>,
-    /// How often that was done since it was well.
+    /// Number of such reads since the workload was last healthy.
     pub(super) looks: u32,
     pub(super) read: i64,
-    /// When its Sync wrote it last: a read from before says nothing.
+    /// Time of the last write by its Sync: an earlier read does not count.
     pub(super) written: i64,
-    /// How often it could not be read, one time after the other.
+    /// Number of failed reads in a row.
     pub(super) failures: u32,
-    /// How often it was not there when it was read, one time after the other.
+    /// Number of reads in a row that found no object.
     pub(super) misses: u32,
-    /// It failed for good, and is gone since.
+    /// True if the object failed for good and was deleted.
     pub(super) ended: bool,
     pub(super) known: Option<Known>,
 }
@@ -40,15 +41,15 @@ pub(super) struct Entry {
 pub(super) struct Known {
     pub(super) shown: Health,
     pub(super) progress: Option<Progress>,
-    /// What it comes to if nothing changes until then.
+    /// Health at the deadline, if nothing changes until then.
     pub(super) late: Option<(i64, Health)>,
-    /// What lies beneath it.
+    /// Sentence about its Pods.
     pub(super) cause: Option<String>,
-    /// It has come to its end without success, as its own status says.
+    /// True if it has ended in failure, by its own status.
     pub(super) failed: bool,
 }
 
-/// Long before anything.
+/// Earlier than any real time.
 const NEVER: i64 = i64::MIN / 2;
 
 impl Entry {
@@ -69,12 +70,13 @@ impl Entry {
         [self.due, self.looks_beneath(), late].into_iter().flatten().min()
     }
 
-    /// When what lies beneath is read: with it the object is, which was read a moment ago perhaps.
+    /// Time at which the Pods are read. The object is read with them, and may have been read a
+    /// moment ago.
     pub(super) fn looks_beneath(&self) -> Option<i64> {
         self.beneath.map(|at| at.max(self.read + PAUSE))
     }
 
-    /// It is gone, and what is known of it will not change.
+    /// Marks the object as deleted: its known health no longer changes.
     pub(super) fn end(&mut self) {
         (self.due, self.beneath, self.ended) = (None, None, true);
         self.known.iter_mut().for_each(|known| known.late = None);
@@ -85,7 +87,7 @@ impl Entry {
         self.due = Some(self.due.map_or(due, |known| known.min(due)));
     }
 
-    /// Notes when to look beneath a workload that is not well.
+    /// Schedules a read of the Pods of an unhealthy workload.
     pub(super) fn look_beneath(&mut self, kind: &GroupKind, free: bool, now: i64) {
         let is_well = !self.known.as_ref().is_some_and(|known| known.shown.is_wanting());
         if is_well || !has_beneath(kind) {
@@ -120,13 +122,13 @@ impl Known {
         let cause = cause.filter(|_| found.is_wanting());
         let failed = has_failed(kind, body) || of.runs && matches!(found, Health::Degraded { .. });
         match late {
-            // It was too long before, and still is.
+            // The deadline was over before this read, and still is.
             Some((ends, late)) if ends <= now => Self { shown: late, progress, late: None, cause, failed },
             late => Self { shown: found, progress, late, cause, failed },
         }
     }
 
-    /// The health with what lies beneath it.
+    /// Health with the sentence about its Pods.
     pub(super) fn told(&self) -> Health {
         let with = |why: &str| match &self.cause {
             Some(cause) => format!("{why}; {cause}"),
@@ -146,15 +148,15 @@ impl Health {
     }
 }
 
-/// The kinds whose Pods tell more than they do.
+/// True for kinds whose Pods explain more than their own status.
 fn has_beneath(kind: &GroupKind) -> bool {
     let workloads = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"];
     &*kind.group == "apps" && workloads.contains(&&*kind.kind)
         || &*kind.group == "batch" && &*kind.kind == "Job"
 }
 
-/// True for a Job or Pod whose status says that it has failed. One that takes too long, or that somebody's rule does not
-/// like, may still come to a good end.
+/// True for a Job or a Pod whose own status says that it failed. One that exceeds a deadline, or is
+/// degraded by a custom rule, may still succeed.
 fn has_failed(kind: &GroupKind, body: &Map<String, Value>) -> bool {
     let status = body.get("status");
     let is = |value: Option<&Value>, text: &str| value.and_then(Value::as_str) == Some(text);

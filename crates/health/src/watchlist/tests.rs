@@ -1,4 +1,4 @@
-//! Tests: which objects are read, when, and what they come to.
+//! Tests: which objects are read, at which time, and with which result.
 
 use super::entry::BENEATH;
 use super::*;
@@ -58,7 +58,7 @@ fn an_object_that_is_there_for_the_watch_alone_is_read_less_and_less() {
         }
     }
     assert_eq!((reads, case.worst()), (7, String::new()), "after 1, 2, 4 seconds and so on");
-    // The watch tells of it again.
+    // The watch reports it again.
     case.list.changed(&id("web"), 100_000);
     assert_eq!(case.due(100_100), (1, 0));
     case.list.missed(&id("other"), 100_200);
@@ -201,12 +201,13 @@ fn many_in_one_place_are_listed_and_all_of_them_are_read_with_that() {
     let due = case.list.due(100);
     assert_eq!((due.read.len(), due.lists.len(), due.lists[0].ids.len()), (0, 1, 100));
     all.iter().for_each(|name| case.read(name, 3, None, 105));
-    // A few are not worth a list.
+    // A few objects are not worth a list.
     all[..19].iter().for_each(|name| case.list.changed(&id(name), 5_000));
     let due = case.list.due(5_100);
     assert_eq!((due.read.len(), due.lists.len()), (19, 0));
     all[..19].iter().for_each(|name| case.read(name, 3, None, 5_105));
-    // Of a fifth all are listed; what changes after that waits for the next list, with all others.
+    // From a fifth on all are listed; later changes wait for the next list together with all
+    // others.
     all[20..40].iter().for_each(|name| case.list.changed(&id(name), 9_000));
     all[40..].iter().for_each(|name| case.list.changed(&id(name), 9_050));
     assert_eq!(case.list.due(9_100).lists[0].ids.len(), 100);
@@ -244,12 +245,12 @@ fn that_a_job_has_failed_stands_when_it_is_cleared_away() {
     let failed = BTreeSet::from([job.clone()]);
     case.list.have_failed(&failed);
     assert!(case.worst().contains("it failed"), "{}", case.worst());
-    // A pass that was under way knows nothing of it.
+    // A reconcile that was already running does not know about it.
     case.list.have_failed(&BTreeSet::new());
     assert_eq!(case.list.summary().degraded, 1);
     case.list.retain(|_| false);
     assert_eq!(case.list.summary(), Summary::default(), "nobody wants it any more");
-    // An earlier daemon saw it fail; now it runs once more.
+    // An earlier daemon saw it fail; now it runs again.
     case.list.have_failed(&failed);
     assert_eq!(case.list.summary().degraded, 1);
     case.list.written(&job, 5_000);
