@@ -1,7 +1,8 @@
-//! Functions that are called by a name.
+//! Functions that are called by name.
 //!
-//! In: a name, and operands. Out: which [`Function`] that is, and what it gives. `a.f(b)` and `f(a, b)` are the same to it; the
-//! table says in which of the two forms a function may be written.
+//! In: a name and operands.
+//! Out: the [`Function`] with this name, and its result. The table says if a function is written as
+//! `a.f(b)` or as `f(a, b)`.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -18,7 +19,7 @@ use super::times::{self, Part};
 use super::urls::{self, Piece};
 use super::value::Val;
 
-/// What is called.
+/// Function that an expression can call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
     Bool,
@@ -43,24 +44,25 @@ pub(crate) enum Function {
     Value,
     Or,
     OrValue,
-    /// True if a text can be read as such a thing.
+    /// True if a text can be converted.
     Is(Thing),
-    /// Reads it.
+    /// Converts a text.
     Make(Thing),
     Amount(Amount),
     Url(Piece),
     Net(Net),
 }
 
-/// How a function is written.
+/// Signature of a function.
 struct Form {
-    /// Its name, with what it belongs to.
+    /// Name, with its namespace if it has one.
     name: &'static str,
     /// True for `a.f(b)`.
     on_target: bool,
-    /// What it takes, its target first, a letter each; see [`overloads::kind`]. Several ways stand beside each other.
+    /// Operands, the target first, one letter each; see [`overloads::kind`]. Alternatives are
+    /// separated by spaces.
     takes: &'static str,
-    /// What it gives, a letter.
+    /// Letter of the result.
     gives: char,
     function: Function,
 }
@@ -168,7 +170,7 @@ const FORMS: &[Form] = &[
     on("prefixLength",        "c",         'i', Function::Net(Net::PrefixLength)),
 ];
 
-/// What Kubernetes' library has besides. What these do is not known here.
+/// Further functions of the Kubernetes library, which are not implemented here.
 const ELSEWHERE: [&str; 27] = [
     "semver",
     "isSemver",
@@ -199,19 +201,19 @@ const ELSEWHERE: [&str; 27] = [
     "allowed",
 ];
 
-/// What a name means.
+/// Result of looking up a function.
 pub(super) enum Named {
-    /// A function, and what it gives.
+    /// A function, and the kind of its result.
     Is(Function, Kind),
-    /// It is one of Kubernetes' library.
+    /// A function of the Kubernetes library that is not implemented.
     Elsewhere,
-    /// There is such a function, but not for values of these kinds.
+    /// A known function, but with no overload for these operands.
     Otherwise,
-    /// There is none.
+    /// An unknown name.
     None,
 }
 
-/// The function of a name.
+/// Looks up a function by name and operands.
 pub(super) fn named(name: &str, on_target: bool, operands: &[Kind]) -> Named {
     let mut forms = FORMS.iter().filter(|form| form.name == name).peekable();
     let is_known = forms.peek().is_some();
@@ -223,13 +225,13 @@ pub(super) fn named(name: &str, on_target: bool, operands: &[Kind]) -> Named {
     }
 }
 
-/// True if something begins with this name and a dot.
+/// True if some function has this namespace.
 pub(super) fn is_space(name: &str) -> bool {
     let names = FORMS.iter().map(|form| form.name).chain(ELSEWHERE);
     names.filter_map(|known| known.split_once('.')).any(|(space, _)| space == name)
 }
 
-/// What a function gives, where that depends on what it is given.
+/// Kind of the result, if it depends on the operands.
 pub(super) fn kind_of(function: Function, operands: &[Kind]) -> Option<Kind> {
     let first = operands.first()?;
     Some(match function {
@@ -253,7 +255,7 @@ pub(super) fn kind_of(function: Function, operands: &[Kind]) -> Option<Kind> {
 
 const NO_NUMBER: Fault = Fault::Number(Sum::NoNumber);
 
-/// What a function gives.
+/// Calls a function.
 pub(super) fn call<'a>(
     function: Function,
     operands: Vec<Val<'a>>,
@@ -300,7 +302,7 @@ pub(super) fn call<'a>(
     })
 }
 
-/// A value as one of another type.
+/// Converts a value to another type.
 fn converted<'a>(function: Function, value: &Val<'a>) -> Result<Val<'a>, Fault> {
     Ok(match (function, value) {
         (Function::TypeOf, value) => Val::Type(value.type_name()),
@@ -325,7 +327,7 @@ fn converted<'a>(function: Function, value: &Val<'a>) -> Result<Val<'a>, Fault> 
     })
 }
 
-/// Where a pattern stands in a text.
+/// Finds matches of a pattern in a text.
 fn searched<'a>(
     function: Function,
     pattern: &Pattern,

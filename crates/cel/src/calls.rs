@@ -1,6 +1,7 @@
-//! Operators and functions, from the parser's tree to ours.
+//! Lowers operators and calls from the parser's tree to ours.
 //!
-//! In: a call. Out: the node of ours that it is, or that nothing is called so, or not with such values.
+//! In: a call of the parser's tree.
+//! Out: our node for it, or an error: no such function, or no overload for these operands.
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr};
 
@@ -14,7 +15,7 @@ use super::read::{Language, Problem};
 use super::times;
 use super::tree::{Arithmetic, Binary, Node, Unary};
 
-/// The names under which the parser knows operators and functions.
+/// The parser's names of operators and functions.
 const UNARY: [(&str, Unary); 7] = [
     ("!_", Unary::Not),
     ("-_", Unary::Minus),
@@ -44,7 +45,7 @@ const BINARY: [(&str, Binary); 17] = [
     ("startsWith", Binary::StartsWith),
     ("endsWith", Binary::EndsWith),
 ];
-/// What a call works on, of which kind each is, and where each stands.
+/// Operands of a call, with the kind and position of each.
 struct Operands {
     operands: Vec<Node>,
     kinds: Vec<Kind>,
@@ -52,7 +53,7 @@ struct Operands {
 }
 
 impl<'a> Lowering<'a> {
-    /// What is called, by a name or by an operator.
+    /// Lowers a call of a function or an operator.
     pub(super) fn call(&mut self, call: &'a CallExpr, depth: usize) -> Lowered {
         let name = call.func_name.as_str();
         let target = call.target.as_deref();
@@ -79,7 +80,7 @@ impl<'a> Lowering<'a> {
         self.operated(name, target, &call.args, depth)
     }
 
-    /// An operator, or a function that is as common as one.
+    /// Lowers an operator, or one of the functions that have a node of their own.
     fn operated(
         &mut self,
         name: &str,
@@ -136,7 +137,8 @@ impl<'a> Lowering<'a> {
         Lowered { expression, kind, at }
     }
 
-    /// What a call works on: `a.contains(b)` and `contains(a, b)` are the same. After the first of it the text goes on.
+    /// Lowers the operands: `a.contains(b)` and `contains(a, b)` have the same. `go_on` runs after
+    /// the first operand, to find the name of the function in the text.
     fn operands(
         &mut self,
         target: Option<&'a IdedExpr>,
@@ -158,7 +160,7 @@ impl<'a> Lowering<'a> {
         all
     }
 
-    /// A function that is called by its name, with what that belongs to: `sets.contains`.
+    /// Lowers a call of a function by its name and namespace, such as `sets.contains`.
     fn called(
         &mut self,
         space: Option<&str>,
@@ -203,7 +205,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// What is read from a text is read at once, where the text is known.
+    /// Converts a constant text now instead of in each evaluation, and reports an invalid one.
     fn checked(&mut self, function: Function, mut operands: Vec<Node>, at: usize) -> Node {
         let (what, is_one) = match (function, operands.last()) {
             (Function::Matches, Some(Node::Text(pattern))) => match Pattern::new(pattern) {
@@ -230,14 +232,14 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// True for what has a node of its own.
+/// True for operators and functions with a node of their own.
 fn is_operator(name: &str) -> bool {
     name.starts_with(['_', '@', '!', '-'])
         || UNARY.iter().any(|(known, _)| *known == name)
         || BINARY.iter().any(|(known, _)| *known == name)
 }
 
-/// How an operator is written; none for a function.
+/// Symbol of an operator; `None` for a function.
 fn symbol(name: &str) -> Option<&str> {
     match name {
         "_?_:_" => Some("?"),

@@ -1,7 +1,8 @@
-//! What two values have to do with each other.
+//! Comparison of values.
 //!
-//! In: two values. Out: whether they are the same, which comes first, whether one is in the other. Lists whose order says
-//! nothing are the same in any order.
+//! In: two values.
+//! Out: equality, order, or membership of one in the other. Lists of type `set` and `map` are equal
+//! in any order.
 
 use std::cmp::Ordering;
 
@@ -11,10 +12,11 @@ use super::evaluate::{Fault, Meter};
 use super::kind::{ANY, ANY_LIST, Kind, Merge};
 use super::value::{Val, below};
 
-/// How deep two values are compared; deeper ones are not what a rule is about.
+/// Maximal depth of a comparison; rules do not need deeper values.
 const MAX_COMPARED: usize = 64;
 
-/// Whether two values are the same. Values of different kinds are not, and numbers are compared as numbers.
+/// Compares two values for equality. Values of different kinds are not equal; all numbers compare
+/// as numbers.
 pub(super) fn equal(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Result<bool, Fault> {
     equal_within(left, right, meter, MAX_COMPARED)
 }
@@ -98,7 +100,7 @@ fn equal_items(
     Ok(true)
 }
 
-/// What is known of a value that stands under a name in JSON.
+/// Kind of the value under a JSON name.
 fn value_kind<'a>(kind: &'a Kind, name: &str) -> &'a Kind {
     match kind {
         Kind::Fields(fields) => {
@@ -109,7 +111,7 @@ fn value_kind<'a>(kind: &'a Kind, name: &str) -> &'a Kind {
     }
 }
 
-/// The order of two values of one kind; none for a number that is none.
+/// Compares two values of one kind; `None` if one of them is NaN.
 pub(super) fn compare(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Result<Option<Ordering>, Fault> {
     match (left, right) {
         (Val::Text(left), Val::Text(right)) => {
@@ -127,9 +129,9 @@ pub(super) fn compare(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Res
     }
 }
 
-/// The order of two numbers of any kinds; none where one is no number.
+/// Compares two numbers of any kinds; `None` if one of them is NaN.
 fn number_order(left: &Val<'_>, right: &Val<'_>) -> Option<Ordering> {
-    // Every int and uint fits, so no two of them are the same by rounding.
+    // Every int and uint fits, so rounding cannot make two of them equal.
     let whole = |value: &Val<'_>| match value {
         Val::Int(value) => Some(i128::from(*value)),
         Val::Uint(value) => Some(i128::from(*value)),
@@ -147,7 +149,7 @@ fn number_order(left: &Val<'_>, right: &Val<'_>) -> Option<Ordering> {
     }
 }
 
-/// `size(value)`: characters, items or entries.
+/// `size(value)`: number of characters, items or entries.
 pub(super) fn size(value: &Val<'_>, meter: &mut Meter) -> Result<i64, Fault> {
     let size = match value {
         Val::Text(text) => {
@@ -164,7 +166,7 @@ pub(super) fn size(value: &Val<'_>, meter: &mut Meter) -> Result<i64, Fault> {
     i64::try_from(size).map_err(|_| Fault::TooMuch)
 }
 
-/// `item in all`: an item of a list, a key of a mapping.
+/// `item in all`: an item of a list, or a key of a map.
 pub(super) fn within(item: &Val<'_>, all: &Val<'_>, meter: &mut Meter) -> Result<bool, Fault> {
     match (all, item) {
         (Val::Map(map, _), Val::Text(key)) => Ok(map.contains_key(&**key)),
@@ -197,7 +199,7 @@ pub(super) fn within(item: &Val<'_>, all: &Val<'_>, meter: &mut Meter) -> Result
     }
 }
 
-/// How the items of a list are told apart.
+/// List type, which says how items of the list are identified.
 pub(super) fn merge_of<'a>(list: &Val<'a>) -> &'a Merge {
     match list {
         Val::Items(_, many) => &many.merge,
@@ -205,7 +207,7 @@ pub(super) fn merge_of<'a>(list: &Val<'a>) -> &'a Merge {
     }
 }
 
-/// True if two items cannot both stand in a list.
+/// True if two items have the same identity, so that a list cannot contain both.
 pub(super) fn is_same(
     merge: &Merge,
     one: &Val<'_>,
@@ -228,7 +230,7 @@ pub(super) fn is_same(
     }
 }
 
-/// A field as it stands in the object.
+/// Field of a borrowed object, in JSON.
 fn json<'a>(value: &Val<'a>, name: &str) -> Option<&'a Value> {
     match value {
         Val::Map(map, _) => map.get(name),

@@ -1,6 +1,7 @@
-//! Macros that the parser does not know: those with two variables, and those of values that may be missing.
+//! Macros that the parser does not expand: those with two variables, and those of optional values.
 //!
-//! In: the name of a macro, what it goes through, and what it says of each. Out: what it gives.
+//! In: the name of a macro, its range, and the expressions for each item.
+//! Out: the value of the macro.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -11,7 +12,7 @@ use super::kind::Kind;
 use super::tree::Node;
 use super::value::Val;
 
-/// A walk: `range.how(a, b, part, part)`.
+/// A call of a macro: `range.how(a, b, part, part)`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Each {
     pub(super) how: How,
@@ -20,7 +21,7 @@ pub(crate) struct Each {
     pub(super) parts: Vec<Node>,
 }
 
-/// What is made of the items.
+/// Macro.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
     All,
@@ -30,12 +31,12 @@ pub(crate) enum How {
     Map,
     MapEntry,
     SortBy,
-    /// Of one value, if there is one.
+    /// Applies to an optional value.
     Optional,
     OptionalFlat,
 }
 
-/// The macro of a name, and how many variables it has.
+/// Returns the macro of a name, and the number of its variables.
 pub(super) fn macro_of(name: &str, args: usize) -> Option<(How, usize)> {
     Some(match (name, args) {
         ("all", 3) => (How::All, 2),
@@ -52,7 +53,7 @@ pub(super) fn macro_of(name: &str, args: usize) -> Option<(How, usize)> {
 }
 
 impl How {
-    /// What the variables are.
+    /// Kinds of the variables.
     pub(super) fn variables(self, range: &Kind) -> [Kind; 2] {
         match (self, range) {
             (Self::Optional | Self::OptionalFlat, Kind::Optional(inner)) => [(**inner).clone(), Kind::Any],
@@ -63,7 +64,7 @@ impl How {
         }
     }
 
-    /// What it gives, if its last part gives this.
+    /// Kind of the result, if the last part has this kind.
     pub(super) fn gives(self, range: &Kind, part: Kind) -> Kind {
         match self {
             Self::All | Self::Exists | Self::ExistsOne => Kind::Bool,
@@ -77,10 +78,10 @@ impl How {
     }
 }
 
-/// Evaluates a part with these variables.
+/// Evaluates a part with these values of the variables.
 type Part<'p, 'a> = &'p mut dyn FnMut(&'a Node, &[Val<'a>], &mut Meter) -> Result<Val<'a>, Fault>;
 
-/// What the walk gives; `part` evaluates a part with these variables.
+/// Evaluates a macro; `part` evaluates one of its parts with these values of the variables.
 pub(super) fn each<'a>(
     each: &'a Each,
     range: Val<'a>,
@@ -139,7 +140,7 @@ pub(super) fn each<'a>(
     }
 }
 
-/// One that decides, decides, also where another has no value.
+/// An item that decides the result does so even if another item has no value.
 fn decided<'a>(said: Vec<Result<Val<'a>, Fault>>, decisive: bool) -> Result<Val<'a>, Fault> {
     let mut without = None;
     for one in said {
@@ -152,7 +153,7 @@ fn decided<'a>(said: Vec<Result<Val<'a>, Fault>>, decisive: bool) -> Result<Val<
     without.map_or(Ok(Val::Bool(!decisive)), Err)
 }
 
-/// The entries of many mappings, each key once.
+/// Merges the entries of many maps; a repeated key is an error.
 fn entries<'a>(said: Vec<Result<Val<'a>, Fault>>, meter: &mut Meter) -> Result<Val<'a>, Fault> {
     let mut all: Vec<(Val<'a>, Val<'a>)> = Vec::new();
     for one in said {
@@ -169,7 +170,7 @@ fn entries<'a>(said: Vec<Result<Val<'a>, Fault>>, meter: &mut Meter) -> Result<V
     Ok(Val::Entries(Rc::new(all)))
 }
 
-/// Items in the order of their keys.
+/// Sorts items by their keys.
 pub(super) fn sorted<'a>(
     keys: Vec<Val<'a>>,
     items: Vec<Val<'a>>,
@@ -180,7 +181,7 @@ pub(super) fn sorted<'a>(
         compare(&two[0].0, &two[1].0, meter)?;
     }
     meter.pay(pairs.len().saturating_mul(pairs.len().max(2).ilog2() as usize))?;
-    // That every two can be compared was seen above.
+    // The loop above has shown that all keys are comparable.
     let mut free = Meter::new(usize::MAX);
     pairs.sort_by(|one, other| {
         compare(&one.0, &other.0, &mut free).ok().flatten().unwrap_or(std::cmp::Ordering::Equal)

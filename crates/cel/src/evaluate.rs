@@ -1,9 +1,11 @@
-//! What an expression is.
+//! Evaluates an expression.
 //!
-//! In: an [`Expression`], and the values of its variables. Out: its value, or a [`Fault`]. Every node that is evaluated, every item that is compared
-//! or copied and every few bytes of a text cost a step, and the steps are counted: whatever the expression and whatever the
-//! values, the evaluation ends after as many as it was given. That is also a bound on memory, because whatever is made is paid
-//! for. The evaluator of the crate `cel` has no such count, so the crate only parses.
+//! In: an [`Expression`], and the values of its variables.
+//! Out: its value, or an [`EvaluationError`]. Every evaluated node, every compared or copied item
+//! and every few bytes of a text cost a step of a [`StepBudget`]: for any expression and any
+//! values, the evaluation ends after that many steps. Memory is bounded as well, because every
+//! created value costs steps. The evaluator of the crate `cel` has no such limit, so that crate
+//! only parses.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -15,50 +17,50 @@ use super::pattern::Pattern;
 use super::tree::{Arithmetic, Binary, Expression, Fold, Node, Unary};
 use super::value::Val;
 
-/// Bytes of text that are looked at in one step.
+/// Bytes of text that one step covers.
 const BYTES_A_STEP: usize = 16;
 
-/// Why there is no value.
+/// Reason for which an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// A field that is not there.
+    /// A missing field.
     Missing(Box<str>),
-    /// An operator or function on what it is not made for.
+    /// An operator or function without an overload for its operands.
     Kinds(&'static str),
-    /// A number that is none.
+    /// A result that is no valid number.
     Number(Sum),
-    /// What the library of Kubernetes has, and this evaluator has not.
+    /// A function of the Kubernetes library that is not implemented here.
     Unknown,
-    /// More steps than an evaluation has.
+    /// The steps are used up.
     TooMuch,
 }
 
-/// Why there is no such number.
+/// Reason for which a number cannot be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sum {
-    /// It does not fit.
+    /// Overflow.
     TooLarge,
-    /// Something is divided by zero.
+    /// Division by zero.
     ByZero,
-    /// What would be left of a division by zero.
+    /// Remainder of a division by zero.
     RestOfZero,
-    /// An index that is none of its list's.
+    /// An index outside of the list.
     NoIndex(i64),
-    /// A text that says no number.
+    /// A text that is no number.
     NoNumber,
 }
 
-/// The steps that are left.
+/// Steps that are left for an evaluation.
 #[derive(Debug)]
 pub struct Meter(usize);
 
 impl Meter {
-    /// So many steps.
+    /// Creates a budget of so many steps.
     pub fn new(steps: usize) -> Self {
         Self(steps)
     }
 
-    /// How many are left.
+    /// Returns the number of steps that are left.
     pub fn left(&self) -> usize {
         self.0
     }
@@ -73,7 +75,8 @@ impl Meter {
     }
 }
 
-/// What an expression is for these values of its variables. To the lenient, what has no mapping has no field.
+/// Evaluates an expression with these values of its variables. With `lenient`, a field of a missing
+/// or unsuitable value is a missing field and no type error.
 pub fn evaluate<'a>(
     expression: &'a Expression,
     variables: &[Val<'a>],
@@ -85,9 +88,10 @@ pub fn evaluate<'a>(
 
 struct Evaluation<'a, 'v> {
     variables: &'v [Val<'a>],
-    /// Where a mapping is missing, so is the field that is asked for.
+    /// True if the field of a value without fields counts as missing.
     lenient: bool,
-    /// The variables of macros in force, the newest last. One may have no value: see [`Evaluation::walk`].
+    /// Variables of the enclosing macros, the newest last. One may have no value: see
+    /// [`Evaluation::walk`].
     locals: Vec<Result<Val<'a>, Fault>>,
     meter: &'v mut Meter,
 }
@@ -99,7 +103,7 @@ impl<'a> Evaluation<'a, '_> {
             Node::Variable(place) => Ok(self.variables.get(*place).cloned().unwrap_or(Val::Null)),
             Node::Local(place) => {
                 let local = self.locals.get(*place).cloned().unwrap_or(Ok(Val::Null))?;
-                // A text that was made is copied.
+                // An owned text is copied, and the copy costs steps.
                 if let Val::Text(Cow::Owned(text)) = &local {
                     self.meter.pay_text(text.len())?;
                 }
@@ -200,7 +204,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// `&&` and `||`: the operand that decides, decides, also where another one has no value.
+    /// `&&` and `||`: an operand that decides the result does so even if another has no value.
     fn logic(&mut self, operands: &'a [Node], decisive: bool) -> Result<Val<'a>, Fault> {
         let mut without = None;
         for operand in operands {
@@ -297,7 +301,8 @@ impl<'a> Evaluation<'a, '_> {
             if !self.value(&fold.go_on)?.truth("a macro")? {
                 break;
             }
-            // What `all` and `exists` have so far may be without a value: a later item may decide.
+            // The accumulator of `all` and `exists` may have no value so far: a later item may
+            // still decide.
             let step = self.value(&fold.step);
             if step == Err(Fault::TooMuch) {
                 return Err(Fault::TooMuch);

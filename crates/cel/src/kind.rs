@@ -1,83 +1,84 @@
-//! What is known of values before there are any.
+//! Static types of values.
 //!
-//! In: nothing; whoever has a schema says it with these. Out: [`Kind`], which is walked beside a value: it says how a text in JSON
-//! is read, under which names fields stand, and what two lists have to do with each other.
+//! In: nothing; a caller with a schema describes its values with these types.
+//! Out: [`Kind`], which accompanies a value: it says how a text in JSON is read, which names fields
+//! have in expressions, and how two lists are compared.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a value is.
+/// Type of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
-    /// Anything: it is seen when there is a value.
+    /// Any type: known only at evaluation.
     Any,
-    /// True or false.
+    /// Boolean.
     Bool,
-    /// A whole number.
+    /// Integer.
     Int,
-    /// A number with a fraction.
+    /// Floating-point number.
     Double,
-    /// A text.
+    /// String.
     Text,
-    /// Base64 in JSON.
+    /// Bytes; Base64 in JSON.
     Bytes,
-    /// A text in JSON.
+    /// Timestamp; a string in JSON.
     Time,
-    /// A text in JSON.
+    /// Duration; a string in JSON.
     Span,
-    /// A list.
+    /// List.
     List(Arc<Many>),
-    /// Values of one kind by any name.
+    /// Map from any name to values of one type.
     Map(Arc<Kind>),
-    /// Fields by the names under which expressions know them.
+    /// Object with known fields, by their names in expressions.
     Fields(Arc<BTreeMap<Box<str>, Known>>),
-    /// A value that may be missing.
+    /// Optional value.
     Optional(Arc<Kind>),
-    /// A single value of another type, by its name.
+    /// Other scalar type, by its name.
     Other(&'static str),
 }
 
-/// A field.
+/// Field of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
-    /// Its name in JSON.
+    /// Name in JSON; its name in expressions may be escaped.
     pub name: Box<str>,
-    /// The kind of its value.
+    /// Type of its value.
     pub kind: Kind,
 }
 
-/// A list.
+/// List type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Many {
-    /// The kind of its items.
+    /// Type of the items.
     pub items: Kind,
-    /// How two lists of it are merged.
+    /// Identity of the items, for comparing and merging lists.
     pub merge: Merge,
 }
 
-/// How items are told apart.
+/// Identity of list items: `x-kubernetes-list-type`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Merge {
-    /// By their places.
+    /// By position.
     Atomic,
-    /// By what they are; their order says nothing.
+    /// By value; the order has no meaning.
     Set,
-    /// By the values of these fields; their order says nothing.
+    /// By the values of these fields; the order has no meaning.
     Keyed(Box<[Box<str>]>),
 }
 
-/// Of what nothing is known.
+/// Unknown type.
 pub(super) static ANY: Kind = Kind::Any;
-/// A list of anything.
+/// List of items of unknown type.
 pub(super) static ANY_LIST: Many = Many { items: Kind::Any, merge: Merge::Atomic };
 
 impl Kind {
-    /// A list whose items are told apart by their places.
+    /// Creates a list type with identity by position.
     pub(super) fn list(items: Self) -> Self {
         Self::List(Arc::new(Many { items, merge: Merge::Atomic }))
     }
 
-    /// What it is called in messages.
+    /// Name of the type in messages.
     pub(super) fn told(&self) -> String {
         match self {
             Self::Any => "dyn".to_owned(),
@@ -96,7 +97,7 @@ impl Kind {
         }
     }
 
-    /// What stands under an index or a key.
+    /// Type of the element under an index or key.
     pub(super) fn entry(&self) -> Self {
         match self {
             Self::List(many) => many.items.clone(),
@@ -115,7 +116,7 @@ impl Kind {
         }
     }
 
-    /// What a macro's variable is that goes through it.
+    /// Type of the variable of a macro over this range.
     pub(super) fn item(&self) -> Self {
         match self {
             Self::List(many) => many.items.clone(),
@@ -134,7 +135,7 @@ impl Kind {
         }
     }
 
-    /// What is one of two kinds.
+    /// Common type of two values, such as the branches of `? :`.
     pub(super) fn or(self, other: Self) -> Self {
         let is_open = |kind: &Self| matches!(kind, Self::List(many) if many.items == Self::Any);
         match (self, other) {

@@ -1,13 +1,16 @@
-//! Expressions in the Common Expression Language.
+//! Evaluator for the Common Expression Language of Kubernetes, with a limit on steps.
 //!
-//! In: the text of an expression, and the names and [`Kind`]s of its variables. Out: an [`Expression`] in which every name
-//! is known, or why there is none; and its value for values of the variables. Whatever the text and whatever the values, reading
-//! and evaluating end soon: the text is measured before it is parsed (`scan.rs`), and every step of an evaluation is
-//! counted (`evaluate.rs`).
+//! In: the text of an expression, and the names and [`Kind`]s of its variables.
+//! Out: an [`Expression`] in which every name is resolved, or the errors; and its value for given
+//! values of the variables. For any text and any values, reading and evaluating end soon: the text
+//! is measured before it is parsed (`size_limit.rs`), and every step of an evaluation is counted
+//! (`evaluate.rs`).
 //!
-//! Two [`Language`]s are read: the small one of a Sync's own rules, and that of Kubernetes, as far as definitions use it. Of
-//! the latter's library all is known (`call.rs`) but versions, named formats, and zones that have names: who calls these is told
-//! so before there are values, and if that cannot be seen before, by [`Fault::Unknown`].
+//! There are two [`Language`]s: the small one for the health rules of a Sync, and that of
+//! Kubernetes, as far as definitions of custom resources use it. Of its library everything is
+//! implemented (`call.rs`) except versions, named formats and named time zones. A call of these is
+//! an error when the expression is read or, if it is only visible then, during the evaluation
+//! ([`EvaluationError::Unsupported`]).
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
 // Nothing panics on input; tests may.

@@ -1,6 +1,7 @@
-//! What is seen in lists, and in sets of items; some of it in texts, too.
+//! Functions of lists and sets; some of them also work on texts.
 //!
-//! In: lists. Out: items, places, other lists.
+//! In: lists.
+//! Out: items, indexes, other lists.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -10,7 +11,7 @@ use super::each::sorted;
 use super::evaluate::{Fault, Meter, Sum};
 use super::value::Val;
 
-/// What is asked of two sets.
+/// Function of two sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Set {
     Contains,
@@ -18,7 +19,7 @@ pub(crate) enum Set {
     Intersects,
 }
 
-/// What is asked of a list.
+/// Function of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
     First,
@@ -37,10 +38,10 @@ pub(crate) enum Look {
     Tail,
 }
 
-/// The most numbers of one range.
+/// Maximal length of one range.
 const MAX_RANGE: i64 = 100_000;
 
-/// What two sets have to do with each other.
+/// Evaluates a function of two sets.
 pub(super) fn sets<'a>(set: Set, operands: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Fault> {
     let [left, right] = operands else { return Err(Fault::Kinds("sets")) };
     let mut each = |of: &Val<'a>, all: &Val<'a>| -> Result<(bool, bool), Fault> {
@@ -58,7 +59,7 @@ pub(super) fn sets<'a>(set: Set, operands: &[Val<'a>], meter: &mut Meter) -> Res
     }))
 }
 
-/// What a list is asked.
+/// Evaluates a function of a list.
 pub(super) fn look<'a>(look: Look, operands: Vec<Val<'a>>, meter: &mut Meter) -> Result<Val<'a>, Fault> {
     let number = |at: usize| match operands.get(at) {
         Some(Val::Int(number)) => Ok(Some(*number)),
@@ -169,7 +170,7 @@ fn flat<'a>(items: Vec<Val<'a>>, depth: i64, meter: &mut Meter) -> Result<Vec<Va
     Ok(all)
 }
 
-/// Where a text stands in another, in characters.
+/// Finds a text in another; the index counts characters.
 fn place_in_text<'a>(
     text: &str,
     look: Look,

@@ -1,8 +1,9 @@
-//! From the parser's tree to ours, in which every name is known.
+//! Lowers the parser's tree to ours, in which every name is resolved.
 //!
-//! In: the tree that the crate `cel` makes of a text, and the variables that there are. Out: an [`Node`], and the [`Kind`]
-//! that it gives, as far as that is known; or all that means nothing. The tree does not say where its parts stand in the
-//! text; as they are met in the order of the text, each is looked for behind the one before (`places.rs`).
+//! In: the tree that the crate `cel` parses, and the variables.
+//! Out: a [`Node`] and its [`Kind`], if known; or all errors. The parser's tree has no
+//! positions. Its parts come in the order of the text, so each is searched in the text behind the
+//! previous one (`spans.rs`).
 
 use cel::common::ast::{
     ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr, SelectExpr,
@@ -15,29 +16,29 @@ use super::places::Places;
 use super::read::{Language, MAX_NODES, Problem, Refused, Variable};
 use super::tree::{Fold, Node};
 
-/// How deep the tree may be. A macro such as `exists` is a few levels by itself.
+/// Maximal depth of the tree. One macro such as `exists` takes a few levels.
 const MAX_DEPTH: usize = 128;
 
-/// Types that can be named.
+/// Types that expressions can name.
 const TYPES: [&str; 10] =
     ["bool", "bytes", "double", "int", "uint", "string", "list", "map", "null_type", "type"];
 
-/// A node of ours, what it gives, and where it stands.
+/// A lowered node, the kind of its value, and its position in the text.
 pub(super) struct Lowered {
     pub(super) expression: Node,
     pub(super) kind: Kind,
     pub(super) at: usize,
 }
 
-/// What is known on the way.
+/// State of the traversal.
 pub(super) struct Lowering<'a> {
     pub(super) places: Places<'a>,
     pub(super) language: Language,
     variables: &'a [Variable],
-    /// The variables of macros in force, and what they are.
+    /// Variables of the enclosing macros, and their kinds.
     pub(super) scope: Vec<(&'a str, Kind)>,
     nodes: usize,
-    /// Lists may be of values of any kinds: what is put into a text.
+    /// True inside of arguments of `format`: their list may mix kinds.
     pub(super) mixed: bool,
     pub(super) problems: Vec<Refused>,
 }
@@ -48,7 +49,7 @@ impl<'a> Lowering<'a> {
         Self { places, language, variables, scope: Vec::new(), nodes: 0, mixed: false, problems: Vec::new() }
     }
 
-    /// One node, and what is below it.
+    /// Lowers a node and everything below it.
     pub(super) fn lower(&mut self, node: &'a IdedExpr, depth: usize) -> Lowered {
         self.nodes += 1;
         if depth > MAX_DEPTH || self.nodes > MAX_NODES {
@@ -75,7 +76,7 @@ impl<'a> Lowering<'a> {
         move |(local, _)| *local == name
     }
 
-    /// The variable of a name.
+    /// Resolves the name of a variable.
     pub(super) fn resolved(&self, name: &str) -> Option<(Node, Kind)> {
         if let Some(place) = self.scope.iter().rposition(Self::found(name)) {
             return Some((Node::Local(place), self.scope[place].1.clone()));
@@ -117,7 +118,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn list(&mut self, list: &'a ListExpr, depth: usize) -> Lowered {
-        // A macro makes lists that are not in the text.
+        // A macro creates lists that are not in the text.
         let at = self.places.next("[");
         if !list.optional_indices.is_empty() {
             return self.refuse(at, "lists have no items that may be missing here");
@@ -131,7 +132,7 @@ impl<'a> Lowering<'a> {
         Lowered { expression: Node::List(items), kind: Kind::list(kind.unwrap_or(Kind::Any)), at }
     }
 
-    /// The values that stand beside each other are of one kind.
+    /// Requires that the items of a list, or the values of a map, have one kind.
     fn one_kind(&mut self, known: Option<Kind>, kind: Kind, at: usize) -> Kind {
         match known {
             None => kind,
@@ -175,7 +176,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The kind of a field.
+    /// Kind of a field.
     fn field(&mut self, of: &Kind, name: &str, at: usize) -> Kind {
         let problem = match of {
             Kind::Any => return Kind::Any,
@@ -282,14 +283,14 @@ impl<'a> Lowering<'a> {
         self.refuse_as(at, Problem::Other(problem.into()))
     }
 
-    /// Something that means nothing; the rest is looked at as well.
+    /// Records an error and returns a placeholder, so that the rest is checked as well.
     pub(super) fn refuse_as(&mut self, at: usize, problem: Problem) -> Lowered {
         self.problems.push(Refused { at, problem });
         Lowered { expression: Node::Null, kind: Kind::Any, at }
     }
 }
 
-/// The names of the types of times and spans.
+/// Full names of the timestamp and duration types.
 fn well_known(select: &SelectExpr) -> Option<&'static str> {
     let Expr::Select(protobuf) = &select.operand.expr else { return None };
     let Expr::Ident(google) = &protobuf.operand.expr else { return None };

@@ -1,13 +1,14 @@
-//! Addresses and ranges of them.
+//! IP addresses and CIDR ranges.
 //!
-//! In: texts, addresses. Out: what the library of Kubernetes says of them. An IPv4 address within an IPv6 address is none.
+//! In: texts, addresses.
+//! Out: the results of the Kubernetes library. An IPv4-mapped IPv6 address is invalid.
 
 use core::net::IpAddr;
 
 use super::evaluate::{Fault, Sum};
 use super::value::Val;
 
-/// What is asked.
+/// Function of addresses and ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Net {
     Ip,
@@ -24,12 +25,12 @@ pub(crate) enum Net {
     PrefixLength,
 }
 
-/// An address.
+/// Parses an IP address.
 pub(super) fn ip(text: &str) -> Option<IpAddr> {
     text.parse().ok().filter(|address| !matches!(address, IpAddr::V6(it) if it.to_ipv4_mapped().is_some()))
 }
 
-/// A range: its address as it is written, and the bits that count.
+/// Parses a range: its address as written, and the length of its prefix.
 pub(super) fn cidr(text: &str) -> Option<(IpAddr, u8)> {
     let (address, bits) = text.rsplit_once('/')?;
     let address = ip(address)?;
@@ -38,7 +39,7 @@ pub(super) fn cidr(text: &str) -> Option<(IpAddr, u8)> {
     (bits <= width(address)).then_some((address, bits))
 }
 
-/// Asks an address or a range.
+/// Evaluates a function of an address or a range.
 pub(super) fn net<'a>(net: Net, of: &Val<'a>, other: Option<&Val<'a>>) -> Result<Val<'a>, Fault> {
     let wrong = || Fault::Kinds("an address");
     let unreadable = || Fault::Number(Sum::NoNumber);
@@ -102,7 +103,7 @@ fn width(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// The address with only so many of its bits.
+/// Clears all bits of the address after this prefix.
 fn masked(address: IpAddr, bits: u8) -> IpAddr {
     let without = u32::from(width(address) - bits);
     match address {

@@ -1,6 +1,7 @@
-//! Sums, and values as other values.
+//! Arithmetic, and conversions between types.
 //!
-//! In: values. Out: their sums and products, as far as there are any; the same as numbers and texts.
+//! In: values.
+//! Out: sums, products and so on, if they exist; the same values as numbers or texts.
 
 use std::rc::Rc;
 
@@ -49,7 +50,8 @@ impl Val<'_> {
         }
     }
 
-    /// Numbers of one kind, as in CEL: what is an int and what is a double is not guessed.
+    /// Computes with two numbers of one kind. CEL does not convert between int and double
+    /// implicitly.
     pub(super) fn arithmetic(self, operator: Arithmetic, other: &Self) -> Result<Self, Fault> {
         const ZERO: Fault = Fault::Number(Sum::ByZero);
         const NO_REST: Fault = Fault::Number(Sum::RestOfZero);
@@ -84,7 +86,7 @@ impl Val<'_> {
         Ok(Self::Int(match self {
             Self::Int(value) => *value,
             Self::Uint(value) => i64::try_from(*value).map_err(|_| TOO_LARGE)?,
-            // Both bounds are exact as doubles; the upper one is the first that is too large.
+            // Both bounds are exact as doubles; the upper one is the first that does not fit.
             Self::Double(value) if (-9.223_372_036_854_776e18..9.223_372_036_854_776e18).contains(value) => {
                 *value as i64
             }
@@ -136,7 +138,7 @@ impl Val<'_> {
     }
 }
 
-/// A number as Go writes it: with an exponent where it is very large or very small.
+/// Formats a number like Go: with an exponent if it is very large or very small.
 pub fn number(number: f64) -> String {
     let exponent = if number == 0.0 { 0.0 } else { number.abs().log10().floor() };
     if (-4.0..21.0).contains(&exponent) {

@@ -1,11 +1,11 @@
-//! Which kinds of values an operator or a function is made for.
+//! Overloads of operators and functions.
 //!
-//! In: letters for what it takes, and the kinds of what it is given. Out: whether these fit. Of what nothing is known fits
-//! everywhere: it is seen when there is a value.
+//! In: letters for the accepted kinds, and the kinds of the operands.
+//! Out: if they fit. An operand of unknown kind fits everywhere: the evaluation checks its value.
 
 use super::kind::Kind;
 
-/// What the operators take that are not made for everything; functions say it themselves.
+/// Overloads of the operators that do not accept all kinds; functions have their own.
 #[rustfmt::skip]
 const OPERATORS: [(&str, &str); 22] = [
     ("!_",         "b"),
@@ -33,7 +33,7 @@ const OPERATORS: [(&str, &str); 22] = [
 ];
 const ORDERED: &str = "ii iu id ui uu ud di du dd ss yy bb tt pp";
 
-/// True if an operator is made for these.
+/// True if an operator accepts these operands.
 pub(super) fn operate(name: &str, operands: &[Kind]) -> bool {
     match (name, operands) {
         ("_==_" | "_!=_", [left, right]) => is_alike(left, right),
@@ -46,7 +46,7 @@ pub(super) fn operate(name: &str, operands: &[Kind]) -> bool {
     }
 }
 
-/// True if one of the ways is made for these.
+/// True if one of the alternatives fits.
 pub(super) fn fit(takes: &str, operands: &[Kind]) -> bool {
     takes.split(' ').any(|way| {
         way.chars().count() == operands.len()
@@ -54,7 +54,7 @@ pub(super) fn fit(takes: &str, operands: &[Kind]) -> bool {
     })
 }
 
-/// The kind that a letter stands for.
+/// Kind for a letter.
 pub(super) fn kind(letter: char) -> Kind {
     match letter {
         'b' => Kind::Bool,
@@ -86,7 +86,7 @@ fn is(letter: char, given: &Kind) -> bool {
     }
 }
 
-/// True if values of both kinds can be the same.
+/// True if values of these kinds may be equal.
 pub(super) fn is_alike(one: &Kind, other: &Kind) -> bool {
     let is_single = |kind: &Kind| {
         matches!(

@@ -1,32 +1,33 @@
-//! Patterns, as Go reads them.
+//! Regular expressions with the semantics of Go.
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// A pattern takes no more memory than this when it is compiled.
+/// Maximal memory of a compiled pattern, in bytes.
 const MAX_PATTERN: usize = 1 << 20;
 
-/// A pattern, compiled. Two are the same if their texts are.
+/// A compiled pattern. Two patterns are equal if their texts are.
 #[derive(Debug, Clone)]
 pub struct Pattern(Regex);
 
 impl Pattern {
-    /// None if the text is no pattern.
+    /// Compiles a pattern; `None` if it is invalid.
     pub fn new(pattern: &str) -> Option<Self> {
         let compile =
             |unicode| RegexBuilder::new(pattern).unicode(unicode).size_limit(MAX_PATTERN).build().ok();
-        // Classes such as \d are those of ASCII in Go, and here only without Unicode; a dot is a character only with it.
+        // In Go, classes such as \d are ASCII, here only without Unicode; a dot is a character only
+        // with it.
         let classes = ["\\d", "\\w", "\\s", "\\b", "\\D", "\\W", "\\S", "\\B"];
         let has_class = classes.iter().any(|class| pattern.contains(class));
         let compiled = if has_class { compile(false) } else { compile(true).or_else(|| compile(false)) };
         compiled.map(Self)
     }
 
-    /// True if it stands somewhere in a text.
+    /// True if the pattern matches anywhere in a text.
     pub fn is_match(&self, text: &[u8]) -> bool {
         self.0.is_match(text)
     }
 
-    /// Where it stands, one after the other.
+    /// Returns all matches, in order.
     pub(super) fn all<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
         let found = self.0.find_iter(text.as_bytes()).map(|found| found.range());
         found.filter_map(|range| text.get(range)).collect::<Vec<_>>().into_iter()

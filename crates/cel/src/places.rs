@@ -1,11 +1,12 @@
-//! Where the parts of an expression stand in its text.
+//! Finds the positions of the parts of an expression in its text.
 //!
-//! In: the text, and its names, literals and operators in their order. Out: their bytes. What a macro adds stands nowhere, and
-//! leaves the place as it is.
+//! In: the text, and its names, literals and operators in their order.
+//! Out: their byte offsets. A node that a macro adds is not in the text, and does not advance the
+//! cursor.
 
 use super::scan::literal;
 
-/// A text, and how much of it was met.
+/// A text, and a cursor in it.
 pub(super) struct Places<'a> {
     text: &'a str,
     met: usize,
@@ -16,22 +17,22 @@ impl<'a> Places<'a> {
         Self { text, met: 0 }
     }
 
-    /// How much was met.
+    /// Returns the cursor.
     pub(super) fn hold(&self) -> usize {
         self.met
     }
 
-    /// As if no more was met.
+    /// Moves the cursor back.
     pub(super) fn resume(&mut self, met: usize) {
         self.met = met;
     }
 
-    /// What stands behind what was met, and stays there.
+    /// Finds a text behind the cursor, without moving the cursor.
     pub(super) fn next(&self, words: &str) -> usize {
         self.rest().find(words).map_or(self.met, |at| self.met + at)
     }
 
-    /// What stands behind what was met, and is met now.
+    /// Finds a text behind the cursor and moves the cursor behind it.
     pub(super) fn find(&mut self, words: &str) -> usize {
         let at = self.next(words);
         if self.text[at..].starts_with(words) {
@@ -40,7 +41,8 @@ impl<'a> Places<'a> {
         at
     }
 
-    /// A name behind a sign, which may have space behind it: the place of the sign.
+    /// Finds a name after a sign, with optional space between them, and returns the position of the
+    /// sign.
     pub(super) fn member(&mut self, sign: &str, name: &str) -> usize {
         let places = self.rest().match_indices(sign).map(|(at, _)| self.met + at);
         let found = places.map(|at| (at, at + sign.len())).find(|(_, behind)| {
@@ -52,7 +54,7 @@ impl<'a> Places<'a> {
         at
     }
 
-    /// A whole word.
+    /// Finds a whole identifier.
     pub(super) fn word(&mut self, name: &str) -> usize {
         let letter = |char: char| char.is_ascii_alphanumeric() || char == '_';
         let places = self.rest().match_indices(name).map(|(at, _)| self.met + at);
@@ -64,7 +66,7 @@ impl<'a> Places<'a> {
         at
     }
 
-    /// A number, a text, or a word such as `true`.
+    /// Finds a number, a string, or a keyword such as `true`.
     pub(super) fn literal(&mut self) -> usize {
         let begins = |char: char| char.is_ascii_alphanumeric() || matches!(char, '\'' | '"' | '.');
         let Some(at) = self.rest().find(begins).map(|at| self.met + at) else { return self.met };
@@ -80,7 +82,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// True if a text begins with a whole word.
+/// True if a text begins with a whole identifier.
 fn is_word(text: &str, word: &str) -> bool {
     let letter = |char: char| char.is_ascii_alphanumeric() || char == '_';
     text.strip_prefix(word).is_some_and(|rest| !rest.starts_with(letter))

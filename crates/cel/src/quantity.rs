@@ -1,13 +1,14 @@
-//! The one form in which the API server writes a quantity: `0.5` is `500m`, `1024Mi` is `1Gi`.
+//! Canonical form of quantities, as the API server writes them: `0.5` is `500m`, `1024Mi` is `1Gi`.
 //!
-//! In: what somebody wrote. Out: the server's text for it, or none if it is no quantity.
+//! In: a quantity as a person wrote it.
+//! Out: the server's text for it, or `None` if it is invalid.
 
-/// Parts of one, the finest that are told apart.
+/// Number of nanos in one, the finest unit.
 pub const NANO: i128 = 1_000_000_000;
-/// More digits than this are no quantity that fits anywhere.
+/// Maximal number of digits; a longer quantity does not fit anywhere.
 const MAX_DIGITS: usize = 30;
 
-/// How a quantity was written, which its canonical text keeps.
+/// Notation of a quantity, which its canonical form keeps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notation {
     Decimal,
@@ -15,7 +16,8 @@ enum Notation {
     Exponent,
 }
 
-/// The canonical text; `milli` rounds up to thousandths, as everything that counts resources does.
+/// Returns the canonical form; with `milli`, rounded up to thousandths as for resource requests and
+/// limits.
 pub fn canonical(text: &str, milli: bool) -> Option<String> {
     let (mut nanos, notation) = parse(text)?;
     if milli {
@@ -24,12 +26,12 @@ pub fn canonical(text: &str, milli: bool) -> Option<String> {
     Some(write(nanos, notation))
 }
 
-/// The value in thousandths, rounded up; for comparing.
+/// Returns the value in thousandths, rounded up, for comparisons.
 pub fn millis(text: &str) -> Option<i128> {
     parse(text).map(|(nanos, _)| rounded_up(nanos, NANO / 1000) / (NANO / 1000))
 }
 
-/// The value in parts of the finest kind.
+/// Returns the value in billionths.
 pub fn nanos(text: &str) -> Option<i128> {
     parse(text).map(|(nanos, _)| nanos)
 }
@@ -49,7 +51,7 @@ fn parse(text: &str) -> Option<(i128, Notation)> {
     let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
     let tens = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?.checked_mul(denominator)?;
     let scaled = digits.checked_mul(numerator)?;
-    // Away from zero, as the server rounds.
+    // Rounded away from zero, as the server rounds.
     let nanos = match scaled.checked_mul(NANO) {
         Some(scaled) => (scaled + tens - 1) / tens,
         None => (scaled / tens).checked_mul(NANO)?,
@@ -57,7 +59,7 @@ fn parse(text: &str) -> Option<(i128, Notation)> {
     Some((if negative { -nanos } else { nanos }, notation))
 }
 
-/// What a suffix multiplies and divides by.
+/// Multiplier and divisor of a suffix.
 fn scale(suffix: &str) -> Option<(i128, i128, Notation)> {
     let decimal = |power: u32| Some((10_i128.pow(power), 1, Notation::Decimal));
     let binary = |power: u32| Some((1024_i128.pow(power), 1, Notation::Binary));
@@ -88,7 +90,7 @@ fn scale(suffix: &str) -> Option<(i128, i128, Notation)> {
 }
 
 fn write(nanos: i128, notation: Notation) -> String {
-    // Small and broken values are written in decimals, which lose nothing.
+    // Small and fractional values are written in decimal notation, which loses nothing.
     let whole = nanos % NANO == 0 && nanos.abs() >= 1024 * NANO;
     if notation == Notation::Binary && whole {
         let (mut number, mut power) = (nanos / NANO, 0);

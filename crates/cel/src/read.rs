@@ -1,8 +1,9 @@
-//! Reads an expression.
+//! Reads and checks an expression.
 //!
-//! In: a text, the [`Language`] that it is in, and the variables that there are. Out: the [`Expression`] and the [`Kind`] that it
-//! gives, or what of it means nothing here, with its place. The text is measured before it is parsed, names are resolved once
-//! (`lower.rs`), and an evaluation never looks one up.
+//! In: a text, its [`Language`], and the variables.
+//! Out: the [`Expression`] and the [`Kind`] of its value, or all errors with their positions. The
+//! text is measured before it is parsed, and names are resolved once (`lower.rs`), so an evaluation
+//! never looks up a name.
 
 use cel::parser::PrattParser;
 
@@ -11,75 +12,77 @@ use super::lower::Lowering;
 use super::scan::{Limits, TooMuch, scan};
 use super::tree::Expression;
 
-/// How often the parser may call itself. The text was measured before; this is for what the measure does not see.
+/// Recursion limit of the parser. The text was measured before; this limit catches a case that the
+/// measure misses.
 const MAX_PARSED: u16 = 96;
-/// Nodes of a tree.
+/// Maximal number of nodes of a tree.
 pub(super) const MAX_NODES: usize = 2_048;
 
-/// What may be said.
+/// Supported part of the language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
-    /// What a Sync's rules of health may say: the operators, the macros, and a few functions of texts. There are no patterns.
+    /// Language of the health rules of a Sync: operators, macros, and a few functions of texts.
+    /// There are no patterns.
     Small,
-    /// What the definitions of custom resources may say.
+    /// Language of the validation rules of custom resource definitions.
     Kubernetes,
 }
 
-/// A name that has a value.
+/// A variable of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variable {
-    /// The name.
+    /// Name of the variable.
     pub name: &'static str,
-    /// The kind of its value.
+    /// Kind of its value.
     pub kind: Kind,
 }
 
-/// Why a text is no expression: the byte at which it goes wrong, and what is wrong.
+/// An error in the text of an expression.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The byte at which it goes wrong.
+    /// Byte offset of the error.
     pub at: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub problem: Problem,
 }
 
-/// What is wrong with a text.
+/// Description of an error in an expression.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// It is no expression, in the words of the parser.
+    /// Syntax error, with the parser's message.
     Syntax(String),
-    /// There is no such variable, but others.
+    /// Unknown variable.
     Variable {
-        /// The name.
+        /// Unknown name.
         name: String,
-        /// The variables that there are.
+        /// Names of the existing variables.
         others: String,
     },
-    /// There is no such function.
+    /// Unknown function.
     Function(String),
-    /// There is no such field.
+    /// Unknown field.
     Field(String),
-    /// A function that Kubernetes has and this evaluator has not.
+    /// A function of the Kubernetes library that is not implemented here.
     Elsewhere(String),
-    /// An operator or a function is not made for what it is given.
+    /// No overload of an operator or function for these operands.
     Overload {
-        /// The operator or function.
+        /// Operator or function.
         name: String,
-        /// The kinds that it is given.
+        /// Kinds of the operands.
         given: String,
     },
-    /// A value is of another kind than it has to be.
+    /// Wrong kind of a value.
     Kind {
-        /// The kind that it has to be.
+        /// Expected kind.
         wanted: String,
-        /// The kind that it is.
+        /// Actual kind.
         found: String,
     },
-    /// Something else.
+    /// Any other error.
     Other(String),
 }
 
-/// Reads a text; all that is wrong is told at once, in its order.
+/// Reads an expression and reports all errors at once, in the order of the text.
 pub fn read(
     text: &str,
     language: Language,
@@ -106,7 +109,7 @@ pub fn read(
 }
 
 impl Language {
-    /// How much one expression may be.
+    /// Size limits of one expression.
     fn limits(self) -> Limits {
         match self {
             Self::Small => Limits { bytes: 2_048, choices: 16, depth: 96 },
@@ -129,7 +132,7 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// The first error of the parser, with its place.
+/// Converts the first error of the parser, with its position.
 fn syntax(text: &str, errors: &cel::ParseErrors) -> Refused {
     let Some(first) = errors.errors.first() else {
         return Refused { at: 0, problem: Problem::Syntax("it is no expression".to_owned()) };
@@ -141,7 +144,7 @@ fn syntax(text: &str, errors: &cel::ParseErrors) -> Refused {
         .map(str::len)
         .sum::<usize>();
     let rest = text.get(before..).unwrap_or_default();
-    // The parser's columns are bytes, from 1.
+    // The parser's columns count bytes, from 1.
     let column = usize::try_from(column).unwrap_or_default().saturating_sub(1);
     let within = rest.floor_char_boundary(column);
     Refused { at: before + within, problem: Problem::Syntax(first.msg.clone()) }

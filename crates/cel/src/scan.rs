@@ -1,36 +1,39 @@
-//! An expression's text is measured before it is parsed.
+//! Measures the text of an expression before it is parsed.
 //!
-//! In: the text. Out: nothing, or the first place where it is more than a rule needs. The parser calls itself for each
-//! bracket and each operator, and a stack that is used up cannot be caught: what it is given has to be known to fit.
+//! In: the text.
+//! Out: nothing, or the first position at which a limit is exceeded. The parser recurses for each
+//! bracket and each operator, and a stack overflow cannot be caught: its input must be known to
+//! fit.
 
-/// Brackets inside one another.
+/// Maximal nesting of brackets.
 const MAX_BRACKETS: usize = 16;
 
-/// How much a text may be.
+/// Size limits of a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) bytes: usize,
-    /// `? :` in one expression, of which each may be inside the one before.
+    /// Maximal number of `? :` in one expression; each may be nested in the previous one.
     pub(super) choices: usize,
-    /// How deep the parsed expression can be: the operators and dots beside each other, and those around them.
+    /// Maximal depth of the parsed expression: operators and dots side by side, plus those around
+    /// them.
     pub(super) depth: usize,
 }
 
-/// Why a text is not parsed: the byte at which it is too much, and what is.
+/// An exceeded limit: its position in bytes, and its description.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMuch {
     pub(super) at: usize,
     pub(super) problem: String,
 }
 
-/// One pair of brackets, or the whole.
+/// One pair of brackets, or the whole text.
 #[derive(Default)]
 struct Level {
-    /// Operators since the last comma.
+    /// Number of operators since the last comma.
     operators: usize,
-    /// The deepest bracket since the last comma.
+    /// Depth of the deepest bracket since the last comma.
     inner: usize,
-    /// The deepest item before the last comma.
+    /// Depth of the deepest item before the last comma.
     items: usize,
 }
 
@@ -40,7 +43,7 @@ impl Level {
     }
 }
 
-/// Whether a text is small and flat enough to be parsed.
+/// Checks that a text is small and flat enough to be parsed.
 pub(super) fn scan(text: &str, limits: Limits) -> Result<(), TooMuch> {
     let Limits { bytes: max_bytes, choices: max_choices, depth: max_depth } = limits;
     let refuse = |at: usize, problem: String| Err(TooMuch { at, problem });
@@ -60,7 +63,7 @@ pub(super) fn scan(text: &str, limits: Limits) -> Result<(), TooMuch> {
         let Some(level) = levels.last_mut() else { break };
         match byte {
             b'(' | b'[' | b'{' => {
-                // The call, index or literal that the bracket is.
+                // Counts the call, index or literal that the bracket belongs to.
                 level.operators += 1;
                 levels.push(Level::default());
             }
@@ -71,7 +74,7 @@ pub(super) fn scan(text: &str, limits: Limits) -> Result<(), TooMuch> {
                 }
             }
             b',' => *level = Level { items: level.depth(), ..Level::default() },
-            // Of `&&` and `==` one byte counts; `!!` and `--` are two operators.
+            // `&&` and `==` count once; `!!` and `--` are two operators.
             b'.' | b'!' | b'-' | b'+' | b'*' | b'/' | b'%' | b'<' | b'>' | b'=' | b'&' | b'|' | b':' => {
                 level.operators +=
                     usize::from(!bytes[..at].ends_with(&[byte]) || matches!(byte, b'!' | b'-'));
@@ -96,8 +99,8 @@ pub(super) fn scan(text: &str, limits: Limits) -> Result<(), TooMuch> {
     Ok(())
 }
 
-/// How many bytes of text in quotes or of a comment begin here. Where a literal has no end, all the rest is one: the parser
-/// will say so.
+/// Length in bytes of the string literal or comment that begins here. An unterminated literal
+/// extends to the end: the parser will report it.
 pub(super) fn literal(bytes: &[u8]) -> usize {
     if bytes.starts_with(b"//") {
         return bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
@@ -121,7 +124,7 @@ pub(super) fn literal(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// Whether a whole word begins here.
+/// True if a whole identifier begins here.
 fn is_word(bytes: &[u8], at: usize, word: &[u8]) -> bool {
     let letter = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let before = at.checked_sub(1).and_then(|before| bytes.get(before));
@@ -159,7 +162,7 @@ mod tests {
         check(&format!("1{}", "+1".repeat(500)), Some(191));
         check(&"a?b:".repeat(100), Some(16 * 4 + 1));
         check(&"a in ".repeat(200), Some(95 * 5 + 2));
-        // Flat beside each other, and deep together.
+        // Wide side by side, and deep in total.
         check(&format!("f(a{}, a{})", ".a".repeat(60), ".a".repeat(60)), None);
         check(&format!("a{}[b{}]", ".a".repeat(60), ".a".repeat(60)), Some(189));
     }

@@ -1,5 +1,6 @@
-//! The language of Kubernetes: what is refused, what has no value, and that nothing takes long. What its expressions mean is
-//! compared with a real server in `tests/parity/rules.txt`; the small language has its tests where it is used.
+//! Tests of the Kubernetes language: errors, missing values, and that nothing takes long. Results
+//! of expressions are compared with a real server in `tests/parity/rules.txt`; the tests of the
+//! small language are in the health crate, which uses it.
 
 use std::time::{Duration, Instant};
 
@@ -54,7 +55,7 @@ fn what_has_no_mapping_has_no_field_only_in_the_small_language() {
     assert_eq!(value_of("'%e'.format([1.5]) == ''", &object, 100), Err(Fault::Unknown));
 }
 
-/// The largest texts of each shape that is deep, on the stack of a thread of the runtime.
+/// Longest texts of each deeply nested shape, on the stack of a runtime thread.
 #[test]
 fn a_text_is_read_within_a_moment_whatever_it_is() {
     let shapes = [
@@ -84,7 +85,7 @@ fn a_text_is_read_within_a_moment_whatever_it_is() {
     assert!(read_it(&format!("1{} == 1", " + (has(self.a) ? 1 : 0)".repeat(40))).is_ok());
 }
 
-/// Whatever a function makes is paid for.
+/// Every created value costs steps.
 #[test]
 fn nothing_takes_long() {
     let object = json!({"items": (0..20_000).collect::<Vec<u32>>(), "text": "x".repeat(1_000_000)});

@@ -1,6 +1,7 @@
-//! What is made of texts.
+//! Functions of texts.
 //!
-//! In: texts, numbers and lists of texts. Out: other texts. Places in a text are those of its characters.
+//! In: texts, numbers and lists of texts.
+//! Out: other texts. Indexes count characters.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -8,10 +9,10 @@ use std::rc::Rc;
 use super::evaluate::{Fault, Meter, Sum};
 use super::value::Val;
 
-/// Digits behind the point of a number in a text.
+/// Maximal number of decimals of a formatted number.
 const MAX_PRECISION: usize = 100;
 
-/// What is done with a text.
+/// Function of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edit {
     CharAt,
@@ -26,7 +27,7 @@ pub(crate) enum Edit {
     Quote,
 }
 
-/// Does it.
+/// Evaluates a function of a text.
 pub(super) fn edit<'a>(edit: Edit, operands: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Fault> {
     let text = |at: usize| match operands.get(at) {
         Some(Val::Text(text)) => Ok(&**text),
@@ -93,9 +94,9 @@ fn part(text: &str, start: i64, end: i64) -> Result<String, Fault> {
     Ok(text.chars().skip(from).take(count).collect())
 }
 
-/// At most so many parts; all where none or a negative number is given.
+/// Splits into at most so many parts; into all if the number is missing or negative.
 fn split(text: &str, by: &str, most: Option<i64>) -> Vec<String> {
-    // Between all characters, and nowhere else.
+    // Splits between all characters, but not at the ends.
     if by.is_empty() {
         return text.chars().map(String::from).collect();
     }
@@ -124,7 +125,7 @@ fn join(operands: &[Val<'_>], meter: &mut Meter) -> Result<String, Fault> {
     Ok(all)
 }
 
-/// A text with values in it. Numbers with exponents (`%e`) are not known here.
+/// Formats values. The verb `%e` is not implemented.
 fn format(text: &str, values: Option<&Val<'_>>, meter: &mut Meter) -> Result<String, Fault> {
     let values = values.cloned().ok_or(Fault::Kinds("format"))?.into_items(meter)?;
     let mut values = values.into_iter();

@@ -1,6 +1,7 @@
-//! What texts can be read as: amounts with units, addresses, URLs.
+//! Conversions from texts: quantities, addresses, URLs.
 //!
-//! In: a text. Out: the value that it is. What can be asked of amounts is here as well.
+//! In: a text.
+//! Out: its value. Functions of quantities are here as well.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -11,7 +12,7 @@ use super::urls::Url;
 use super::value::Val;
 use crate::quantity::{self, NANO};
 
-/// What a text is read as.
+/// Target type of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Thing {
     Quantity,
@@ -20,7 +21,7 @@ pub(crate) enum Thing {
     Cidr,
 }
 
-/// What is asked of amounts.
+/// Function of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Amount {
     Add,
@@ -34,7 +35,7 @@ pub(crate) enum Amount {
     Float,
 }
 
-/// Reads a text; none if it is no such thing.
+/// Converts a text; `None` if it is invalid.
 pub(super) fn read<'a>(thing: Thing, text: &str) -> Option<Val<'a>> {
     match thing {
         Thing::Quantity => quantity::nanos(text).map(Val::Amount),
@@ -44,7 +45,7 @@ pub(super) fn read<'a>(thing: Thing, text: &str) -> Option<Val<'a>> {
     }
 }
 
-/// Asks an amount.
+/// Evaluates a function of a quantity.
 pub(super) fn amount<'a>(amount: Amount, of: &Val<'a>, other: Option<&Val<'a>>) -> Result<Val<'a>, Fault> {
     const TOO_LARGE: Fault = Fault::Number(Sum::TooLarge);
     let wrong = || Fault::Kinds("an amount");

@@ -1,7 +1,8 @@
-//! Times and spans of time.
+//! Timestamps and durations.
 //!
-//! In: texts, as definitions and Go write them, and values. Out: the same as numbers, and sums and parts of them. Zones are known
-//! by how far they are from UTC, not by name.
+//! In: texts, as in definitions and in Go, and values.
+//! Out: timestamps and durations, sums of them, and their parts. Time zones are supported by their
+//! offset from UTC, not by name.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{Offset, TimeZone};
@@ -11,7 +12,7 @@ use super::evaluate::{Fault, Sum};
 use super::tree::Arithmetic;
 use super::value::Val;
 
-/// Billionths of a second in the units of spans.
+/// Nanoseconds of each unit of a duration.
 const UNITS: [(&str, i128); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -23,12 +24,12 @@ const UNITS: [(&str, i128); 8] = [
     ("h", 3600 * SECOND),
 ];
 const SECOND: i128 = 1_000_000_000;
-/// More than this is no span in Go.
+/// Maximal duration in Go.
 const MAX_SPAN: i128 = i64::MAX as i128;
-/// More digits than this are no number in a span.
+/// Maximal number of digits of a number in a duration.
 const MAX_DIGITS: usize = 18;
 
-/// A part of a time or a span that can be asked for.
+/// Function that returns a part of a timestamp or a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Year,
@@ -43,7 +44,7 @@ pub(crate) enum Part {
     Milliseconds,
 }
 
-/// A time or a date.
+/// Parses a timestamp or a date.
 pub(super) fn time(text: &str) -> Option<Timestamp> {
     let of_date = || text.parse::<Date>().ok().filter(|_| text.len() == 10);
     text.parse::<Timestamp>().ok().or_else(|| {
@@ -52,17 +53,17 @@ pub(super) fn time(text: &str) -> Option<Timestamp> {
     })
 }
 
-/// So many seconds after the first one.
+/// Timestamp so many seconds after the epoch.
 pub(super) fn at(seconds: i64) -> Option<Timestamp> {
     Timestamp::from_second(seconds).ok()
 }
 
-/// A span of so many seconds.
+/// Duration of so many seconds.
 pub(super) fn seconds(seconds: i64) -> i128 {
     i128::from(seconds) * SECOND
 }
 
-/// `1h30m`, `1.5s`, `-3ms`.
+/// Parses a duration such as `1h30m`, `1.5s` or `-3ms`.
 pub(super) fn span(text: &str) -> Option<i128> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -92,7 +93,7 @@ pub(super) fn span(text: &str) -> Option<i128> {
     (sum <= MAX_SPAN).then_some(if negative { -sum } else { sum })
 }
 
-/// A span as text: seconds.
+/// Formats a duration in seconds.
 pub(super) fn written(span: i128) -> String {
     let (whole, rest) = ((span / SECOND).abs(), (span % SECOND).abs());
     let fraction = format!("{rest:09}");
@@ -101,7 +102,7 @@ pub(super) fn written(span: i128) -> String {
     format!("{}{whole}{dot}{fraction}s", if span < 0 { "-" } else { "" })
 }
 
-/// Sums and differences of times and spans.
+/// Adds and subtracts timestamps and durations.
 pub(super) fn arithmetic<'a>(
     operator: Arithmetic,
     left: &Val<'a>,
@@ -132,7 +133,7 @@ pub(super) fn arithmetic<'a>(
     }
 }
 
-/// The zone of a name; only those are known that say how far they are from UTC.
+/// Time zone of a name; only offsets from UTC are supported.
 fn zone(name: Option<&Val<'_>>) -> Result<TimeZone, Fault> {
     let name = match name {
         None => return Ok(TimeZone::UTC),
@@ -152,7 +153,7 @@ fn zone(name: Option<&Val<'_>>) -> Result<TimeZone, Fault> {
     Offset::from_seconds(seconds).map(Offset::to_time_zone).map_err(|_| Fault::Number(Sum::NoNumber))
 }
 
-/// A part of a time in a zone, or a span in a unit.
+/// Returns a part of a timestamp in a time zone, or a duration in a unit.
 pub(super) fn part<'a>(part: Part, of: &Val<'a>, zone_of_it: Option<&Val<'a>>) -> Result<Val<'a>, Fault> {
     let number = match of {
         Val::Time(time) => {

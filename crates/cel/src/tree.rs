@@ -1,6 +1,7 @@
-//! An expression as it is evaluated: a small tree in which every name is known.
+//! Tree of an expression for evaluation, in which every name is resolved.
 //!
-//! In: the nodes that `lower.rs` makes. Out: [`Expression`], which `evaluate.rs` evaluates.
+//! In: the nodes that `lower.rs` creates.
+//! Out: [`Expression`], which `evaluate.rs` evaluates.
 
 use super::call::Function;
 use super::each::Each;
@@ -12,18 +13,18 @@ use super::pattern::Pattern;
 pub struct Expression(pub(super) Node);
 
 impl Expression {
-    /// True if this variable stands somewhere in it.
+    /// True if this variable occurs in the expression.
     pub fn uses(&self, variable: usize) -> bool {
         self.0.uses(variable)
     }
 }
 
-/// One node.
+/// Node of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Node {
-    /// What is given, by its position.
+    /// Variable of the expression, by index.
     Variable(usize),
-    /// A variable of a macro, by its position among those in force.
+    /// Variable of a macro, by its index among those of the enclosing macros.
     Local(usize),
     Null,
     Bool(bool),
@@ -32,12 +33,12 @@ pub(super) enum Node {
     Double(f64),
     Text(Box<str>),
     Bytes(Box<[u8]>),
-    /// The name of a type, such as `string`.
+    /// A type by its name, such as `string`.
     Type(&'static str),
     List(Vec<Node>),
-    /// A mapping that is made: keys and values.
+    /// Map literal: keys and values.
     Map(Vec<[Node; 2]>),
-    /// `of.name`, and `of.?name`.
+    /// `of.name` and `of.?name`.
     Field {
         of: Box<Node>,
         name: Box<str>,
@@ -50,26 +51,27 @@ pub(super) enum Node {
     },
     /// `condition ? yes : no`.
     Choice(Box<[Node; 3]>),
-    /// Everything with one operand.
+    /// Operator with one operand.
     One(Unary, Box<Node>),
-    /// `&&` where `false` decides, `||` where `true` does.
+    /// `&&` with `false` as the deciding operand, `||` with `true`.
     Logic {
         decisive: bool,
         operands: Vec<Node>,
     },
-    /// Everything else with two operands.
+    /// Any other operator with two operands.
     Two(Binary, Box<[Node; 2]>),
-    /// A text and a pattern that is known.
+    /// Match of a text with a constant pattern.
     Matches(Box<Node>, Pattern),
-    /// Everything that is called by a name.
+    /// Call of a function by name.
     Call(Function, Vec<Node>),
-    /// A macro: the items of `range` are gone through with an accumulator and an item as the two newest variables.
+    /// Macro that the parser expands: a loop over `range` with an accumulator and an item as the
+    /// two newest variables.
     Fold(Box<Fold>),
-    /// A macro that the parser does not know.
+    /// Macro that the parser does not expand.
     Each(Box<Each>),
 }
 
-/// A walk over a list, or over the keys of a mapping.
+/// Loop over a list, or over the keys of a map.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fold {
     pub(super) range: Node,
@@ -83,7 +85,8 @@ pub(super) struct Fold {
 pub(super) enum Unary {
     Not,
     Minus,
-    /// True unless its operand is false: what an error is to `all` and `exists` while there may be a better answer.
+    /// True unless its operand is false: `all` and `exists` use it to skip an error while a later
+    /// item may decide.
     NotFalse,
     Size,
     Int,
@@ -117,7 +120,7 @@ pub(super) enum Arithmetic {
 }
 
 impl Node {
-    /// True if this variable stands somewhere in it.
+    /// True if this variable occurs in the node.
     fn uses(&self, variable: usize) -> bool {
         let any = |parts: &[Self]| parts.iter().any(|part| part.uses(variable));
         match self {
@@ -148,7 +151,7 @@ impl Node {
 }
 
 impl Unary {
-    /// What it gives.
+    /// Kind of the result.
     pub(super) fn gives(self, operand: &Kind) -> Kind {
         match self {
             Self::Not | Self::NotFalse => Kind::Bool,
@@ -160,7 +163,7 @@ impl Unary {
 }
 
 impl Binary {
-    /// What it gives.
+    /// Kind of the result.
     pub(super) fn gives(self, left: &Kind, right: &Kind) -> Kind {
         match self {
             Self::Equal

@@ -1,6 +1,8 @@
-//! URLs, as Go reads those of requests.
+//! URLs, as Go parses those of requests.
 //!
-//! In: a text. Out: a [`Url`], and its pieces. A path alone is a URL; a name without a slash is none. There are no fragments.
+//! In: a text.
+//! Out: a [`Url`], and its parts. A path alone is a URL; a name without a slash is not. There are
+//! no fragments.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +11,7 @@ use std::rc::Rc;
 use super::evaluate::Fault;
 use super::value::Val;
 
-/// A URL in pieces.
+/// A parsed URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     scheme: String,
@@ -18,7 +20,7 @@ pub struct Url {
     query: String,
 }
 
-/// A piece of a URL.
+/// Part of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece {
     Scheme,
@@ -30,7 +32,7 @@ pub(crate) enum Piece {
 }
 
 impl Url {
-    /// Reads a URL; none if the text is none.
+    /// Parses a URL; `None` if it is invalid.
     pub(super) fn read(text: &str) -> Option<Self> {
         if text.is_empty() || text.contains(|char: char| char.is_ascii_control()) {
             return None;
@@ -56,7 +58,7 @@ impl Url {
     }
 }
 
-/// A piece of a URL as a value.
+/// Returns a part of a URL as a value.
 pub(super) fn piece<'a>(piece: Piece, of: &Val<'a>) -> Result<Val<'a>, Fault> {
     let Val::Url(url) = of else { return Err(Fault::Kinds("a URL")) };
     let (name, port) = host_and_port(&url.host);
@@ -71,7 +73,7 @@ pub(super) fn piece<'a>(piece: Piece, of: &Val<'a>) -> Result<Val<'a>, Fault> {
     Ok(Val::Text(text.to_owned().into()))
 }
 
-/// What stands before the first colon, if it is a scheme; none if nothing does.
+/// Splits off the scheme before the first colon, if there is one; `None` if the scheme is invalid.
 fn scheme(text: &str) -> Option<(&str, &str)> {
     for (at, char) in text.char_indices() {
         match char {
@@ -102,7 +104,7 @@ fn is_host(host: &str) -> bool {
     closes && port.bytes().all(|byte| byte.is_ascii_digit()) && name.chars().all(is_letter)
 }
 
-/// The text without codes such as `%20`; none where one is broken.
+/// Decodes sequences such as `%20`; `None` if one is invalid.
 fn unescaped(text: &str, plus: bool) -> Option<String> {
     let (bytes, mut made, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
     while let Some(byte) = bytes.get(at) {
@@ -122,7 +124,7 @@ fn unescaped(text: &str, plus: bool) -> Option<String> {
     Some(String::from_utf8_lossy(&made).into_owned())
 }
 
-/// A path as it is sent.
+/// Encodes a path for a request.
 fn escaped(path: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte);
     if path.bytes().all(|byte| is_plain(byte) || b"!'()*[]%".contains(&byte)) {

@@ -1,7 +1,9 @@
-//! The values of an evaluation.
+//! Values of an evaluation.
 //!
-//! In: JSON with what is known of it, and what is made of it. Out: [`Val`], and what is in it; `compare.rs` compares values, and
-//! `numbers.rs` adds them. What comes from the object is borrowed; whatever takes more than one step is paid for.
+//! In: JSON with its static type, and computed values.
+//! Out: [`CelValue`], and access to its contents; `compare.rs` compares values, and `arithmetic.rs`
+//! adds them. Values of the object are borrowed; an operation of more than one step is paid for
+//! from the budget.
 
 use core::net::IpAddr;
 use std::borrow::Cow;
@@ -18,51 +20,51 @@ use super::kind::{ANY, ANY_LIST, Kind, Many};
 use super::times;
 use super::urls::Url;
 
-/// A value. Lists and mappings of the object and those that were made are told apart only here.
+/// A value. Only this type distinguishes lists and maps of the object from computed ones.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Val<'a> {
-    /// No value.
+    /// Null.
     Null,
-    /// True or false.
+    /// Boolean.
     Bool(bool),
-    /// A whole number.
+    /// Signed integer.
     Int(i64),
-    /// A whole number without a sign.
+    /// Unsigned integer.
     Uint(u64),
-    /// A number with a fraction.
+    /// Floating-point number.
     Double(f64),
-    /// A text.
+    /// String.
     Text(Cow<'a, str>),
     /// Bytes.
     Bytes(Rc<[u8]>),
-    /// A point in time.
+    /// Timestamp.
     Time(Timestamp),
-    /// Billionths of a second.
+    /// Duration, in nanoseconds.
     Span(i128),
-    /// A list of the object.
+    /// List of the object.
     Items(&'a [Value], &'a Many),
-    /// A list that was made.
+    /// Computed list.
     Made(Rc<Vec<Val<'a>>>),
-    /// A mapping of the object.
+    /// Map of the object.
     Map(&'a Map<String, Value>, &'a Kind),
-    /// A mapping that was made.
+    /// Computed map.
     Entries(Rc<Vec<(Val<'a>, Val<'a>)>>),
-    /// A value that may be missing.
+    /// Optional value.
     Optional(Option<Rc<Val<'a>>>),
-    /// A type, by its name.
+    /// Type, by its name.
     Type(&'static str),
-    /// An amount with a unit, in billionths of one.
+    /// Quantity, in billionths.
     Amount(i128),
-    /// An address.
+    /// IP address.
     Ip(IpAddr),
-    /// A range of addresses: one as it is written, and the bits that count.
+    /// CIDR range: its address as written, and the length of its prefix.
     Cidr(IpAddr, u8),
-    /// An address of the web.
+    /// URL.
     Url(Rc<Url>),
 }
 
 impl<'a> Val<'a> {
-    /// A value in JSON, of which this much is known.
+    /// Creates a value from JSON and its static type.
     pub fn of(value: &'a Value, kind: &'a Kind) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -92,12 +94,12 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// A value that may be missing.
+    /// Creates an optional value.
     pub fn optional(value: Option<Self>) -> Self {
         Self::Optional(value.map(Rc::new))
     }
 
-    /// The field of a mapping, by the name that expressions have for it; an error where there are no fields.
+    /// Returns the field of a map, by its name in expressions; an error for a value without fields.
     pub(super) fn field(&self, name: &str) -> Result<Option<Self>, Fault> {
         match self {
             Self::Map(map, kind) => Ok(entry(map, kind, name)),
@@ -109,7 +111,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// What `type` says of it.
+    /// Name of the type, as `type(value)` returns it.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
@@ -132,7 +134,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// True for what a value of its type is before anybody sets it.
+    /// True for the zero value of its type.
     pub(super) fn is_zero(&self) -> bool {
         match self {
             Self::Null => true,
@@ -153,7 +155,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// True or false; an error that names `what` for any other value.
+    /// Returns the boolean; for any other value an error that names `what`.
     pub fn truth(self, what: &'static str) -> Result<bool, Fault> {
         match self {
             Self::Bool(value) => Ok(value),
@@ -161,7 +163,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// What a macro goes through: items, or the keys of a mapping.
+    /// Returns the range of a macro: the items of a list, or the keys of a map.
     pub(super) fn into_items(self, meter: &mut Meter) -> Result<Vec<Self>, Fault> {
         match self {
             Self::Items(items, many) => {
@@ -184,12 +186,12 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// `self[key]`; none where there is no such item.
+    /// `self[key]`; `None` if there is no such item.
     pub(super) fn index(&self, key: &Self, meter: &mut Meter) -> Result<Option<Self>, Fault> {
         let place = match key {
             Self::Int(at) => usize::try_from(*at).ok(),
             Self::Uint(at) => usize::try_from(*at).ok(),
-            // A number without a fraction is as good.
+            // A double without a fraction is a valid index.
             Self::Double(at) if at.fract() == 0.0 && (0.0..1e9).contains(at) => Some(*at as usize),
             _ => None,
         };
@@ -217,7 +219,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Why there is no item by this key.
+    /// Error for a missing item.
     pub(super) fn no_item(key: &Self) -> Fault {
         match key {
             Self::Int(at) => Fault::Number(Sum::NoIndex(*at)),
@@ -228,7 +230,7 @@ impl<'a> Val<'a> {
     }
 }
 
-/// A field of the object, by the name that expressions have for it.
+/// Field of the object, by its name in expressions.
 fn entry<'a>(map: &'a Map<String, Value>, kind: &'a Kind, name: &str) -> Option<Val<'a>> {
     match kind {
         Kind::Fields(fields) => {
@@ -239,7 +241,7 @@ fn entry<'a>(map: &'a Map<String, Value>, kind: &'a Kind, name: &str) -> Option<
     }
 }
 
-/// What is known of the values of a mapping.
+/// Static type of the values of a map.
 pub(super) fn below(kind: &Kind) -> &Kind {
     match kind {
         Kind::Map(values) => values,
@@ -247,7 +249,7 @@ pub(super) fn below(kind: &Kind) -> &Kind {
     }
 }
 
-/// Pays for copying items.
+/// Pays for a copy of items.
 pub(super) fn pay_for(items: &[Val<'_>], meter: &mut Meter) -> Result<(), Fault> {
     meter.pay(items.len())?;
     items.iter().try_for_each(|item| match item {
