@@ -1,13 +1,14 @@
-//! How the program is linked, where that makes it smaller.
+//! Linker flags that make the program smaller.
 //!
-//! In: for which machine, and what its C library understands. Out: arguments for the linker of the program alone. The program is
-//! position-independent, so that its places in memory differ at every start; the table by which they are set is a thirtieth of its size in
-//! the usual form, and next to nothing in the packed one. A C library that does not know that form would not start it: such a one
-//! gets the usual form.
+//! In: the target machine and the features of its C library. Out: linker arguments for the program
+//! only. The program is position-independent, so its addresses differ at every start. The table of
+//! relocations that this needs is a thirtieth of the program in the usual form, and almost nothing
+//! in the packed one. A C library that does not know the packed form would not start the program,
+//! so the usual form is used there.
 
 use std::{env, fs};
 
-/// Where C libraries are, on the machines that there are.
+/// Usual paths of the C library.
 const LIBRARIES: [&str; 4] = [
     "/lib/x86_64-linux-gnu/libc.so.6",
     "/lib/aarch64-linux-gnu/libc.so.6",
@@ -15,7 +16,7 @@ const LIBRARIES: [&str; 4] = [
     "/usr/lib/libc.so.6",
 ];
 
-/// By this name a C library says that it reads the packed form.
+/// Symbol version by which a C library announces that it reads packed relocations.
 const PACKED: &[u8] = b"GLIBC_ABI_DT_RELR";
 
 fn main() {

@@ -1,8 +1,9 @@
-//! Sees that the settings file may have changed.
+//! Notices when the settings file may have changed.
 //!
-//! In: its path. Out: [`SettingsWatch`], which wakes whoever waits. The folder is watched and not the file: a kubelet
-//! replaces a mounted file by swapping a link beside it, once, and a watch on the file would go deaf with that. Where
-//! nothing can be watched, and as a second chance, it wakes now and then by itself.
+//! In: the path of the file. Out: [`SettingsWatch`], which wakes the tasks that wait. The folder is
+//! watched and not the file: a kubelet replaces a mounted file by swapping a link beside it, once,
+//! and a watch on the file would see nothing after that. It also wakes at a fixed interval, for
+//! file systems that cannot be watched and as a second chance.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,12 +12,12 @@ use std::time::Duration;
 use notify::{Event, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
-/// After the first sign of a change: what follows in this time belongs to it.
+/// Changes within this time after the first one belong to it.
 const SETTLE: Duration = Duration::from_millis(200);
-/// Without any sign.
+/// Interval of the wake-ups without any event.
 const NOW_AND_THEN: Duration = Duration::from_secs(60);
 
-/// A watch over the folder of a file; it ends when it is dropped.
+/// A watch on the folder of a file; it ends when this is dropped.
 #[derive(Debug)]
 pub struct SettingsWatch {
     changed: Arc<Notify>,
@@ -30,7 +31,7 @@ impl SettingsWatch {
         let wake = changed.clone();
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let watching = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            // That a file was read changes nothing, and we are the ones who read it.
+            // A read changes nothing, and our own reads would wake us in a loop.
             if event.map_or(true, |event| !event.kind.is_access()) {
                 wake.notify_one();
             }

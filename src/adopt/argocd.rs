@@ -1,7 +1,8 @@
-//! An Application of Argo CD as a Sync.
+//! Converts an Argo CD Application to a Sync.
 //!
-//! In: the Application, and the ApplicationSet that makes it, if one does. Out: the spec of a Sync, field by field. What is
-//! rendered in another way is refused, because the objects would be others; what only works differently is named.
+//! In: the Application, and the ApplicationSet that generates it, if one does. Out: the spec of a
+//! Sync, field by field. Fields that would render other objects are refused; fields that only
+//! change the operation are listed as lost.
 
 use serde_json::{Value, json};
 
@@ -11,10 +12,10 @@ use super::draft::{Draft, says, text};
 use super::former::takes_its_objects;
 use super::{ignored, policy};
 
-/// What Argo CD calls the cluster in which it runs.
+/// Names that Argo CD has for the cluster in which it runs.
 const OWN_CLUSTER: [&str; 2] = ["https://kubernetes.default.svc", "in-cluster"];
 
-/// What an Application is rendered with that a Sync does not have.
+/// Fields that affect rendering and that a Sync does not have.
 const RENDERED: [(&str, &str); 3] = [
     (
         "chart",
@@ -27,10 +28,11 @@ const RENDERED: [(&str, &str); 3] = [
     ("plugin", "plugins are not run: commit what the plugin renders"),
 ];
 
-/// An Application's fields that a Sync does without.
+/// Fields that a Sync does not have, with advice.
 const LOST: [(&str, &str); 1] = [("info", "a Sync has no links: describe it by annotations of your own")];
 
-/// The fields of an Application, of its source and of its policy that are read here, or say nothing that a Sync needs.
+/// Known fields of an Application, of its source and of its policy: they are converted, or a Sync
+/// does not need them.
 const SPEC: [&str; 9] = [
     "destination",
     "ignoreDifferences",
@@ -122,7 +124,8 @@ fn source(old: &Old<'_>, draft: &mut Draft) {
     }
 }
 
-/// A revision is a branch, a tag, a commit or a range of versions, and does not say which.
+/// Converts a revision. It may be a branch, a tag, a commit or a range of versions, and does not
+/// say which, so this is a guess.
 fn reference(revision: &str, draft: &mut Draft) {
     let is_commit = revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     let digits = revision.trim_start_matches('v');
@@ -161,7 +164,7 @@ fn directory(directory: &Value, place: &str, draft: &mut Draft) {
     }
 }
 
-/// A glob of Argo CD, in which stars go on across folders, as globs in which they do not.
+/// Converts a glob of Argo CD, whose stars cross folders, to globs whose stars do not.
 fn globs(glob: &str, recurse: bool) -> Option<Vec<String>> {
     let inner = glob.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     let parts: Vec<&str> =
@@ -172,7 +175,7 @@ fn globs(glob: &str, recurse: bool) -> Option<Vec<String>> {
         match (sound, stars) {
             (false, _) => None,
             _ if !recurse || stars == 0 => Some((*part).to_owned()),
-            // Only at the ends it is clear which folders a star stands for.
+            // Only at an end of the glob is it clear for which folders a star stands.
             (true, 1) if part.starts_with('*') => Some(format!("**/{part}")),
             (true, 1) if part.ends_with("/*") => Some(format!("{part}*/*")),
             (true, _) if stars == 2 && part.starts_with("**/") => Some((*part).to_owned()),
@@ -197,7 +200,7 @@ fn destination(spec: &Value, draft: &mut Draft) {
     }
 }
 
-/// An ApplicationSet writes its Applications anew, and would undo what is done to this one.
+/// Refuses an Application whose ApplicationSet would overwrite it, and so restart Argo CD.
 fn made(old: &Old<'_>, draft: &mut Draft) {
     let owners = old.body.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let maker = owners.into_iter().flatten().find(|owner| owner["kind"] == "ApplicationSet");
@@ -219,7 +222,8 @@ fn made(old: &Old<'_>, draft: &mut Draft) {
     draft.lose("metadata.ownerReferences", why);
 }
 
-/// Who applies an Application from a repository puts its finalizers back, and then deletes it when it leaves that repository.
+/// Refuses an Application whose parent applies it: the parent would restore its finalizers, and
+/// delete it with its objects once it leaves the parent's repository.
 fn applied(old: &Old<'_>, draft: &mut Draft) {
     let Some(parent) = parent(old) else { return };
     if takes_its_objects(old.tool, old.body) {
@@ -234,12 +238,12 @@ fn applied(old: &Old<'_>, draft: &mut Draft) {
     draft.lose("metadata.annotations", why);
 }
 
-/// Who applies it, by the marks on it.
+/// The resource that applies this one, by the marks on it.
 fn parent(old: &Old<'_>) -> Option<String> {
     let mark = |place: &str| text(old.body, &format!("/metadata/{place}"));
     let own = |field: &str| mark(field).to_owned();
     let place = format!(":argoproj.io/Application:{}/{}", own("namespace"), own("name"));
-    // A copy bears the mark of the original.
+    // A copy carries the tracking id of the original, which says nothing about the copy.
     let by_id = mark("annotations/argocd.argoproj.io~1tracking-id").strip_suffix(&place);
     let by_label = Some(mark("labels/app.kubernetes.io~1instance")).filter(|name| *name != own("name"));
     let by_flux = mark("labels/kustomize.toolkit.fluxcd.io~1name");

@@ -1,13 +1,14 @@
-//! How Argo CD renders a chart that lies in Git, as `spec.render.helm` of a Sync.
+//! Converts the Helm options of an Application to `spec.render.helm` of a Sync.
 //!
-//! In: `source.helm` of an Application. Out: the same for the Sync, or why its objects would be others.
+//! In: `source.helm` of an Application. Out: the same for the Sync, or a reason why its objects
+//! would differ.
 
 use serde_json::{Value, json};
 
 use super::draft::{Draft, says, text};
 use crate::yaml::{self, Dialect};
 
-/// What is rendered with that a Sync does not have.
+/// Options that affect rendering and that a Sync does not have.
 const RENDERED: [(&str, &str); 5] = [
     ("apiVersions", "templates see what the server serves: leave them out, and look at the plan"),
     ("fileParameters", "single values are not set: write them into valuesObject, or into a file of values"),
@@ -16,7 +17,8 @@ const RENDERED: [(&str, &str); 5] = [
     ("skipSchemaValidation", "values are held to the chart's schema: let them fit it"),
 ];
 
-/// The fields that are read here, or say nothing that a Sync needs: one version of helm renders all charts, and nothing is fetched.
+/// Known fields: they are converted, or a Sync does not need them, because one version of helm
+/// renders all charts and nothing is fetched.
 const FIELDS: [&str; 14] = [
     "apiVersions",
     "fileParameters",
@@ -56,7 +58,7 @@ pub(super) fn chart(helm: &Value, place: &str, application: &str, draft: &mut Dr
     } else if !files.is_empty() {
         options["valuesFiles"] = json!(files);
     }
-    // The object counts, where both are there.
+    // Argo CD prefers the object if both are set.
     let values = match says(&helm["valuesObject"]) {
         true => Some(helm["valuesObject"].clone()),
         false => written(text(helm, "/values")),
@@ -72,7 +74,7 @@ pub(super) fn chart(helm: &Value, place: &str, application: &str, draft: &mut Dr
     draft.spec["render"]["helm"] = options;
 }
 
-/// Values that are written as a text; an empty one has none.
+/// Parses values that are written as text; an empty text has no values.
 fn written(values: &str) -> Option<Value> {
     let mut documents = yaml::read("values", values.as_bytes(), Dialect::Kubectl).ok()?.into_iter();
     let first = documents.next().map_or_else(|| json!({}), |document| document.value);

@@ -1,13 +1,14 @@
-//! A Sync while it is being made from an old resource.
+//! Builds a Sync from an old resource.
 //!
-//! In: what the readers of Application and Kustomization find, field by field. Out: a spec, and remarks about what is not in
-//! it. What both kinds say in the same words about a repository is read here.
+//! In: the fields that the converters of Application and Kustomization find. Out: a spec, and
+//! remarks about fields that are missing from it. Parts that both kinds share, such as the
+//! repository, are converted here.
 
 use serde_json::{Value, json};
 
 use super::{Remark, Wanted};
 
-/// A Sync while it is being made.
+/// A Sync that is being built.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) wanted: Wanted,
@@ -16,12 +17,12 @@ pub(super) struct Draft {
     pub(super) refused: Vec<Remark>,
 }
 
-/// A text at a place, or an empty one.
+/// The text at a JSON pointer, or an empty one.
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// True for a field that says something: it is there, and neither empty nor false.
+/// True for a field that is set: it exists, and is neither empty nor false.
 pub(super) fn says(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -38,31 +39,31 @@ impl Draft {
         Self { wanted, spec: json!({}), lost: Vec::new(), refused: Vec::new() }
     }
 
-    /// Says that something is not carried over.
+    /// Records a field that is not carried over.
     pub(super) fn lose(&mut self, field: impl Into<Box<str>>, why: impl Into<Box<str>>) {
         self.lost.push(Remark { field: field.into(), why: why.into() });
     }
 
-    /// Says that the Sync would not hold the same.
+    /// Records a field without which the Sync would apply other objects.
     pub(super) fn refuse(&mut self, field: impl Into<Box<str>>, why: impl Into<Box<str>>) {
         self.refused.push(Remark { field: field.into(), why: why.into() });
     }
 
-    /// Refuses each of these fields that says something.
+    /// Refuses each of these fields that is set.
     pub(super) fn refuse_each(&mut self, old: &Value, place: &str, fields: &[(&str, &str)]) {
         for (field, why) in fields.iter().filter(|(field, _)| says(&old[*field])) {
             self.refuse(format!("{place}.{field}"), *why);
         }
     }
 
-    /// Loses each of these fields that says something.
+    /// Records each of these fields that is set as lost.
     pub(super) fn lose_each(&mut self, old: &Value, place: &str, fields: &[(&str, &str)]) {
         for (field, why) in fields.iter().filter(|(field, _)| says(&old[*field])) {
             self.lose(format!("{place}.{field}"), *why);
         }
     }
 
-    /// Names each field that says something and is not one of these.
+    /// Records each set field as lost that is not one of these.
     pub(super) fn lose_unknown(&mut self, old: &Value, place: &str, known: &[&str]) {
         let fields = old.as_object().into_iter().flatten();
         let unknown = fields.filter(|(field, value)| says(value) && !known.contains(&field.as_str()));
@@ -72,7 +73,8 @@ impl Draft {
         }
     }
 
-    /// The repository. A login in the URL stays out of the Sync, and of everything that is printed.
+    /// Sets the repository. A login in the URL is kept out of the Sync and of everything that is
+    /// printed.
     pub(super) fn url(&mut self, field: &str, url: &str, login: &str) {
         let (url, has_login) = without_login(url);
         self.spec["source"]["git"]["url"] = url.clone().into();
@@ -97,7 +99,7 @@ impl Draft {
         }
     }
 
-    /// The folder in the repository.
+    /// Sets the folder in the repository.
     pub(super) fn path(&mut self, path: &str) {
         let inside = path.trim_start_matches("./").trim_matches('/');
         let inside = if inside == "." { "" } else { inside };
@@ -105,7 +107,8 @@ impl Draft {
     }
 }
 
-/// A URL without user and password, and whether it had any. Over ssh the user is a part of the address.
+/// Removes user and password from a URL; true if there were any. Over ssh the user is a part of the
+/// address.
 fn without_login(url: &str) -> (String, bool) {
     for scheme in ["https://", "http://"] {
         let rest = url.strip_prefix(scheme);
@@ -118,7 +121,7 @@ fn without_login(url: &str) -> (String, bool) {
         };
         return (host, login);
     }
-    // A password in front of a host is told to nobody.
+    // A password before the host is secret and must not be printed.
     match url.strip_prefix("ssh://").and_then(|rest| rest.split_once('@')) {
         Some((login, rest)) if login.contains(':') => {
             let user = login.split(':').next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! A Kustomization of Flux, with its GitRepository, as a Sync.
+//! Converts a Flux Kustomization, with its GitRepository, to a Sync.
 //!
-//! In: both resources. Out: the spec of a Sync, field by field. What is rendered in another way is refused, because the
-//! objects would be others; what only works differently is named.
+//! In: both resources. Out: the spec of a Sync, field by field. Fields that would render other
+//! objects are refused; fields that only change the operation are listed as lost.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::ignored;
 use super::lengths::length;
 use super::substitution;
 
-/// What a Kustomization is rendered with that a Sync does not have.
+/// Fields of a Kustomization that affect rendering and that a Sync does not have.
 const RENDERED: [(&str, &str); 8] = [
     (
         "patches",
@@ -35,7 +35,7 @@ const RENDERED: [(&str, &str); 8] = [
     ),
 ];
 
-/// What a Kustomization does that a Sync does in another way.
+/// Fields of a Kustomization for which a Sync has another way.
 const LOST: [(&str, &str); 4] = [
     ("force", "annotate the objects that have to be made anew with moorline.dev/recreate: enabled"),
     ("healthChecks", "with health.wait, all objects of a Sync are waited for"),
@@ -43,20 +43,21 @@ const LOST: [(&str, &str); 4] = [
     ("buildMetadata", "objects are not annotated with where they come from"),
 ];
 
-/// What a GitRepository has that changes the files.
+/// Fields of a GitRepository that change the files.
 const FILES: [(&str, &str); 2] = [
     ("include", "another repository is not copied into this one: make it a submodule, or adopt it by itself"),
     ("ignore", "these files would be applied: take them out of the folder, then out of spec.ignore"),
 ];
 
-/// What a GitRepository has that a Sync does in another way.
+/// Fields of a GitRepository for which a Sync has another way.
 const WAYS: [(&str, &str); 3] = [
     ("proxySecretRef", "the daemon's own environment names a proxy (HTTPS_PROXY)"),
     ("sparseCheckout", "only what is below the path is read anyway"),
     ("serviceAccountName", "the login of the repository comes from a Secret"),
 ];
 
-/// The other fields of a Kustomization and of a GitRepository that are read, or say nothing that a Sync needs.
+/// Other known fields of a Kustomization and of a GitRepository: they are converted, or a Sync does
+/// not need them.
 const SPEC: [&str; 15] = [
     "deletionPolicy",
     "dependsOn",
@@ -125,7 +126,7 @@ fn repository(old: &Old<'_>, draft: &mut Draft) {
     let secret = text(spec, "/secretRef/name");
     let is_near = namespace == &*draft.wanted.sync.namespace;
     if is_near && !secret.is_empty() && draft.wanted.secret.is_none() {
-        // Moorline reads the keys of Flux's Secrets.
+        // The keys of such a Secret are the same in Flux and in Moorline.
         draft.wanted.secret = Some(secret.to_owned());
     }
     let login = match secret {
@@ -169,7 +170,8 @@ fn repository(old: &Old<'_>, draft: &mut Draft) {
     }
 }
 
-/// Of several, the later in this order wins; without any, Flux follows `master`.
+/// Converts the reference. The later one in Flux's order of precedence wins; without any, Flux
+/// follows `master`.
 fn reference(reference: &Value, draft: &mut Draft) {
     let text = |field: &str| text(reference, &format!("/{field}"));
     let name = text("name");
@@ -225,7 +227,7 @@ fn span(field: &str, place: &str, spec: &Value, draft: &mut Draft) -> Option<Str
     Some(length)
 }
 
-/// Who acts. A ServiceAccount is one of the Sync's own namespace.
+/// Converts the ServiceAccount, which has to be in the namespace of the Sync.
 fn identity(old: &Old<'_>, draft: &mut Draft) {
     let account = text(old.body, "/spec/serviceAccountName");
     if account.is_empty() {
@@ -271,7 +273,8 @@ fn dependencies(old: &Old<'_>, draft: &mut Draft) {
     }
 }
 
-/// Who applies a Kustomization from a repository sets some of its fields anew.
+/// Refuses or reports a Kustomization whose parent applies it: the parent would set some of its
+/// fields again.
 fn parent(old: &Old<'_>, draft: &mut Draft) {
     let mark = |place: &str| text(old.body, &format!("/metadata/labels/{place}"));
     let (name, sync) = (mark("kustomize.toolkit.fluxcd.io~1name"), mark("moorline.dev~1sync"));
@@ -294,7 +297,7 @@ fn parent(old: &Old<'_>, draft: &mut Draft) {
     draft.lose("metadata.labels", why);
 }
 
-/// True where somebody who applies it says that it is not suspended.
+/// True if another manager applies the resource with `suspend: false`.
 fn is_held_to_run(body: &Value) -> bool {
     let entries = body.pointer("/metadata/managedFields").and_then(Value::as_array);
     let says = |entry: &Value| {

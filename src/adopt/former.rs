@@ -1,8 +1,8 @@
-//! How the old tool is made to keep its hands off, and how that is undone.
+//! Stops the old tool for one resource, and restores it.
 //!
-//! In: an Application or Kustomization. Out: one patch that stops it and writes down on the resource itself how it was, and
-//! one that restores that. Each is a single write that names the version it was made from: a crash comes before it or after
-//! it, and there is no state between.
+//! In: an Application or Kustomization. Out: one patch that stops the tool and records the previous
+//! state on the resource itself, and one that restores that state. Each is a single write that
+//! names the version it was made from, so a crash leaves no state in between.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,33 +11,35 @@ use super::Tool;
 use super::draft::text;
 use crate::api::{BEFORE_ADOPTION_ANNOTATION, SyncName};
 
-/// With one of these, Argo CD deletes the objects of an Application when that is deleted, or runs hooks.
+/// Finalizers with which Argo CD deletes the objects of an Application together with it, or runs
+/// hooks.
 const FINALIZERS: [&str; 3] = [
     "resources-finalizer.argocd.argoproj.io",
     "pre-delete-finalizer.argocd.argoproj.io",
     "post-delete-finalizer.argocd.argoproj.io",
 ];
 
-/// How a resource was before it was adopted.
+/// State of a resource before it was adopted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Former {
-    /// The Sync that was made from it, as namespace/name.
+    /// The Sync that was made from the resource, as namespace/name.
     pub sync: String,
-    /// The fields that were changed, as JSON pointers, with their values; null for those that were not there.
+    /// The changed fields as JSON pointers with their old values; null for those that did not
+    /// exist.
     fields: Vec<(String, Value)>,
-    /// The finalizers that were taken away.
+    /// The finalizers that were removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     finalizers: Vec<String>,
 }
 
-/// What is written down cannot be read.
+/// The record on the resource cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "what the annotation moorline.dev/before-adoption says cannot be read: restore the resource by hand (automated and finalizers of an Application, suspend and prune of a Kustomization), then remove the annotation"
 )]
 pub struct FormerError;
 
-/// What a tool reads as: leave it alone, and delete nothing with this resource.
+/// The fields that stop a tool, and that keep it from deleting anything with the resource.
 fn stopped(tool: Tool) -> Vec<(&'static str, Value)> {
     match tool {
         Tool::ArgoCd => vec![
@@ -52,7 +54,7 @@ fn stopped(tool: Tool) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// The merge patch that stops the old tool, and says how everything was.
+/// The merge patch that stops the old tool and records the previous state.
 pub fn halt(tool: Tool, old: &Value, sync: &SyncName) -> Value {
     let mut patch = json!({"metadata": {"resourceVersion": text(old, "/metadata/resourceVersion")}});
     let mut former = Former { sync: sync.to_string(), fields: Vec::new(), finalizers: Vec::new() };
@@ -73,8 +75,8 @@ pub fn halt(tool: Tool, old: &Value, sync: &SyncName) -> Value {
     patch
 }
 
-/// True if the old tool keeps its hands off, and would delete nothing with the resource. What else was stopped may come back
-/// with whoever applies the resource, and has no effect then.
+/// True if the old tool is stopped and would delete nothing with the resource. The other stopped
+/// fields may be set again by a manager that applies the resource, and have no effect then.
 pub fn is_halted(tool: Tool, old: &Value) -> bool {
     match tool {
         Tool::ArgoCd => {
@@ -85,7 +87,7 @@ pub fn is_halted(tool: Tool, old: &Value) -> bool {
     }
 }
 
-/// True for an Application that Argo CD would not delete alone.
+/// True for an Application that Argo CD would delete together with its objects.
 pub(super) fn takes_its_objects(tool: Tool, old: &Value) -> bool {
     tool == Tool::ArgoCd && finalizers(old).iter().any(|it| is_argo_finalizer(it))
 }
@@ -94,13 +96,13 @@ fn is_argo_finalizer(finalizer: &str) -> bool {
     FINALIZERS.iter().any(|known| finalizer.starts_with(known))
 }
 
-/// True for a resource that is on its way out. What was taken off it cannot be put back, and what is put back sets its end
-/// going.
+/// True for a resource that is being deleted. Removed finalizers cannot be restored on it, and
+/// restored fields would resume its deletion.
 pub fn is_ending(old: &Value) -> bool {
     old.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
-/// Why the old tool cannot be stopped now: it is in the middle of something.
+/// The reason why the old tool cannot be stopped now, if it is in the middle of a sync.
 pub fn is_at_work(tool: Tool, old: &Value) -> Option<&'static str> {
     let phase = text(old, "/status/operationState/phase");
     let is_running = ["Running", "Terminating"].contains(&phase) || !old["operation"].is_null();
@@ -109,12 +111,12 @@ pub fn is_at_work(tool: Tool, old: &Value) -> Option<&'static str> {
 }
 
 impl Former {
-    /// What a resource says of how it was; none if it was never adopted.
+    /// Reads the record of a resource; `None` if it was never adopted.
     pub fn of(old: &Value) -> Result<Option<Self>, FormerError> {
         let place = format!("/metadata/annotations/{}", BEFORE_ADOPTION_ANNOTATION.replace('/', "~1"));
         let Some(written) = old.pointer(&place).and_then(Value::as_str) else { return Ok(None) };
         let former: Self = serde_json::from_str(written).map_err(|_| FormerError)?;
-        // Whoever may write the annotation is not to have us write anything else.
+        // A person who may write the annotation must not make us write other fields than our own.
         let known = |place: &str| {
             [Tool::ArgoCd, Tool::Flux].into_iter().flat_map(stopped).any(|(known, _)| known == place)
         };
@@ -124,13 +126,13 @@ impl Former {
         if sound { Ok(Some(former)) } else { Err(FormerError) }
     }
 
-    /// The Sync that was made from it.
+    /// The Sync that was made from the resource.
     pub fn sync_name(&self) -> Option<SyncName> {
         let (namespace, name) = self.sync.split_once('/')?;
         (!namespace.is_empty() && !name.is_empty()).then(|| SyncName::new(namespace, name))
     }
 
-    /// The merge patch that makes everything as it was.
+    /// The merge patch that restores the previous state.
     pub fn restore(&self, old: &Value) -> Value {
         let mut patch = json!({"metadata": {"resourceVersion": text(old, "/metadata/resourceVersion")}});
         for (place, was) in &self.fields {
@@ -145,7 +147,7 @@ impl Former {
         patch
     }
 
-    /// The resource as it was, for who reads what it asks for.
+    /// The resource in its previous state.
     pub fn as_it_was(&self, old: &Value) -> Value {
         let mut was = old.clone();
         for (place, value) in &self.fields {
@@ -160,12 +162,12 @@ fn finalizers(old: &Value) -> Vec<String> {
     list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Sets a field, and makes the mappings around it.
+/// Sets a field, and creates the mappings around it.
 fn put(to: &mut Value, place: &str, value: Value) {
     let mut at = to;
     for part in place.split('/').skip(1) {
         let name = part.replace("~1", "/").replace("~0", "~");
-        // What is no mapping is in the way of a field that is meant.
+        // A value that is no mapping would hide the field: replace it.
         if !at.is_object() {
             *at = json!({});
         }
@@ -178,7 +180,7 @@ fn put(to: &mut Value, place: &str, value: Value) {
 mod tests {
     use super::*;
 
-    /// What the API server makes of a merge patch.
+    /// Applies a merge patch as the API server does.
     fn merged(mut to: Value, patch: &Value) -> Value {
         let Some(fields) = patch.as_object() else { return patch.clone() };
         if !to.is_object() {
@@ -206,7 +208,7 @@ mod tests {
             assert!(is_halted(tool, &halted) && !is_halted(tool, &old));
             assert_eq!(former.sync_name(), Some(sync));
             let mut restored = merged(halted.clone(), &former.restore(&halted));
-            // An empty mapping says as much as none.
+            // An empty mapping means the same as none.
             if restored["metadata"]["annotations"] == json!({}) && old["metadata"]["annotations"].is_null() {
                 restored["metadata"].as_object_mut().unwrap().remove("annotations");
             }

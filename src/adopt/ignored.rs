@@ -1,18 +1,19 @@
-//! Fields that the old tool left to others, as far as a Sync can say the same.
+//! Converts the fields that the old tool leaves to others to `ignoreFields`.
 //!
-//! In: `ignoreDifferences` of an Application, `ignore` of a Kustomization. Out: `ignoreFields`, and remarks about the rest.
+//! In: `ignoreDifferences` of an Application, `ignore` of a Kustomization. Out: `ignoreFields`, and
+//! remarks about entries that a Sync cannot express.
 
 use serde_json::{Map, Value, json};
 
 use super::draft::{Draft, says, text};
 
-/// The most entries of a Sync, and the most paths of one.
+/// The most entries of a Sync, and the most paths of one entry.
 const MAX: usize = 32;
 
-/// What says which object it is, and so is never left to others.
+/// Fields that identify an object, and so cannot be ignored.
 const IDENTITY: [&str; 5] = ["/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"];
 
-/// `spec.ignoreDifferences` of an Application.
+/// Converts `spec.ignoreDifferences` of an Application.
 pub(super) fn of_application(spec: &Value, draft: &mut Draft) {
     for (at, entry) in spec["ignoreDifferences"].as_array().into_iter().flatten().enumerate() {
         let place = format!("spec.ignoreDifferences[{at}]");
@@ -30,7 +31,7 @@ pub(super) fn of_application(spec: &Value, draft: &mut Draft) {
                 ),
             }
         }
-        // Argo CD reads two of these as globs, and no group as the core group.
+        // Argo CD reads group and kind as globs, and an empty group as the core group.
         let fields = [("group", true), ("kind", true), ("namespace", false), ("name", false)];
         let to = target(draft, &place, entry, &fields).map(|mut to| {
             if text(entry, "/group").is_empty() {
@@ -42,7 +43,7 @@ pub(super) fn of_application(spec: &Value, draft: &mut Draft) {
     }
 }
 
-/// `spec.ignore` of a Kustomization.
+/// Converts `spec.ignore` of a Kustomization.
 pub(super) fn of_kustomization(spec: &Value, draft: &mut Draft) {
     for (at, entry) in spec["ignore"].as_array().into_iter().flatten().enumerate() {
         let place = format!("spec.ignore[{at}]");
@@ -58,7 +59,7 @@ pub(super) fn of_kustomization(spec: &Value, draft: &mut Draft) {
     }
 }
 
-/// Which objects an entry is about; none if that cannot be said.
+/// The target of an entry; `None` if a Sync cannot express it.
 fn target(
     draft: &mut Draft,
     place: &str,
@@ -114,7 +115,7 @@ fn is_sound(path: &str) -> bool {
     path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(part)) && !IDENTITY.contains(&path)
 }
 
-/// A plain path of jq as a JSON pointer: names with dots between them, and names in brackets.
+/// Converts a plain jq path to a JSON pointer: names with dots between them, and names in brackets.
 fn of_jq(expression: &str) -> Option<String> {
     let mut rest = expression.trim();
     let mut pointer = String::new();

@@ -1,7 +1,8 @@
-//! Fields that the old tool has set and Git does not have.
+//! Finds fields that the old tool has set and Git does not have.
 //!
-//! In: a live object, and what Git says of it. Out: the places of these fields, never their values. They are nobody's after an
-//! adoption: no commit removes what no commit had, so that a person is told.
+//! In: a live object, and the same object in Git. Out: the paths of these fields, never their
+//! values. They have no owner after an adoption, and no commit removes a field that no commit had,
+//! so they are reported.
 
 use serde_json::{Map, Value};
 
@@ -9,10 +10,10 @@ use super::Tool;
 use crate::fields::{Element, FieldPath, FieldSet, Operation, entries, pointer_of};
 use crate::object::Object;
 
-/// The annotation in which a client-side apply keeps what it sent.
+/// The annotation in which a client-side apply stores the last applied object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What tools write on objects about themselves. It stays, and does nothing.
+/// Annotations and labels that tools write about themselves. They stay, and have no effect.
 const MARKS: [&str; 5] = [
     "argocd.argoproj.io/tracking-id",
     "app.kubernetes.io/instance",
@@ -21,13 +22,15 @@ const MARKS: [&str; 5] = [
     "kustomize.toolkit.fluxcd.io/namespace",
 ];
 
-/// The fields of a live object that this tool has set and that are not wanted: of an item of a list, the item.
+/// The fields of a live object that the tool has set and Git does not have. For an item of a list,
+/// the path of the item.
 pub fn leftovers(tool: Tool, live: &Object, wanted: &Value) -> Vec<FieldPath> {
     let Some(metadata) = live.body.get("metadata").and_then(Value::as_object) else { return Vec::new() };
     let theirs = entries(metadata)
         .into_iter()
         .filter(|entry| tool.managers().contains(&&*entry.manager) && entry.subresource.is_empty());
-    // An object that was sent whole holds the server's defaults under the name of its sender, too.
+    // After an update of the whole object its sender owns the server's defaults, too: only fields
+    // that were sent count.
     let last = last_applied(metadata);
     let (mut held, mut applied) = (FieldSet::default(), FieldSet::default());
     for entry in theirs {
@@ -41,7 +44,7 @@ pub fn leftovers(tool: Tool, live: &Object, wanted: &Value) -> Vec<FieldPath> {
     };
     let body = Value::Object(live.body.clone());
     let mut found: Vec<FieldPath> = Vec::new();
-    // What holds others comes before what it holds.
+    // Parents come before their children, so children of a found field are skipped.
     for path in held.members() {
         let is_said = found.last().is_some_and(|outer| path.starts_with(outer));
         let is_left = pointer_of(&path, wanted).is_none() && pointer_of(&path, &body).is_some();
@@ -58,7 +61,7 @@ fn last_applied(metadata: &Map<String, Value>) -> Option<Value> {
     serde_json::from_str::<Value>(text).ok().filter(Value::is_object)
 }
 
-/// True for a mark of a tool, and for a mapping that holds only labels or annotations, which Git need not have.
+/// True for a mark of a tool, and for the whole labels or annotations if Git has none.
 fn is_mark(path: &FieldPath, wanted: &Value) -> bool {
     match path.elements() {
         [Element::Field(metadata), Element::Field(labels)] => {
@@ -142,7 +145,7 @@ mod tests {
         };
         let sent = r#"{"metadata": {"name": "web"}, "spec": {"replicas": 2, "extra": "x"}}"#;
         check("Update", Some(sent), &["spec.extra"]);
-        // Who applies on the server names only what was sent.
+        // A server-side apply owns only the fields that were sent.
         let all = ["spec.extra", "spec.sessionAffinity", "spec.type"];
         check("Apply", Some(sent), &all);
         check("Update", None, &all);

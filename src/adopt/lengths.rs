@@ -1,6 +1,7 @@
-//! Lengths of time as Go writes them, brought into the form and the bounds of a Sync.
+//! Converts Go durations to the format and the limits of a Sync.
 //!
-//! In: text such as `1m30s`, `0.5h` or `500ms`. Out: text such as `90s`, or none for what is no length of time.
+//! In: text such as `1m30s`, `0.5h` or `500ms`. Out: text such as `90s`, or none if it is no
+//! duration.
 
 use crate::api::{MAX_SPAN, MIN_SPAN};
 
@@ -8,7 +9,7 @@ use crate::api::{MAX_SPAN, MIN_SPAN};
 const UNITS: [(&str, f64); 8] =
     [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("h", 3.6e12), ("m", 6e10), ("s", 1e9)];
 
-/// A length of time for a Sync, and whether it had to be changed to fit its bounds.
+/// A duration for a Sync; true if it had to be changed to fit the limits.
 pub(super) fn length(text: &str) -> Option<(String, bool)> {
     let mut rest = text;
     let mut nanos = 0.0;
@@ -20,7 +21,7 @@ pub(super) fn length(text: &str) -> Option<(String, bool)> {
         rest = &rest[end + unit.0.len()..];
     }
     let (least, most) = (MIN_SPAN.as_secs(), MAX_SPAN.as_secs());
-    // What is far too long becomes the greatest number, and that the bound.
+    // The cast saturates, so a huge duration becomes the upper limit.
     let whole = (nanos / 1e9).ceil() as u64;
     let seconds = whole.clamp(least, most);
     let shown = match seconds {

@@ -1,8 +1,10 @@
-//! From what Argo CD or Flux holds to a Sync that holds the same.
+//! Converts resources of Argo CD and Flux to Syncs that apply the same objects.
 //!
-//! In: an `Application` or a `Kustomization` as the API server has it, and what belongs to it. Out: [`Adoption`]: the Sync,
-//! what of the old resource is not in it, and what keeps it from being the same. Which objects the old tool owns is in
-//! `owned.rs`, how it is stopped and started again in `former.rs`, what it leaves behind on objects in `predecessor.rs`.
+//! In: a live `Application` or `Kustomization`, and the resources that belong to it. Out:
+//! [`Adoption`]: the Sync, the fields that are not carried over, and the reasons why it would
+//! differ. `tool_inventory.rs` lists the objects that the old tool owns, `adoption_record.rs` stops
+//! and restores the old tool, `adopted_from.rs` decides the fields that it has left behind on
+//! objects.
 
 mod argocd;
 mod chart;
@@ -31,7 +33,7 @@ pub use owned::{Mark, Owned, mark, owned};
 pub use predecessor::Predecessor;
 pub use untouched::untouched;
 
-/// A tool whose objects are taken over.
+/// A tool from which objects can be adopted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
     /// Argo CD, by an Application.
@@ -41,12 +43,12 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// The tool that has resources of this group, if it is one of these.
+    /// The tool whose resources are of this API group.
     pub fn of_group(group: &str) -> Option<Self> {
         [Self::ArgoCd, Self::Flux].into_iter().find(|tool| tool.group() == group)
     }
 
-    /// The other one.
+    /// The other tool.
     pub const fn other(self) -> Self {
         match self {
             Self::ArgoCd => Self::Flux,
@@ -54,7 +56,7 @@ impl Tool {
         }
     }
 
-    /// The group of its resource.
+    /// The API group of its resource.
     pub const fn group(self) -> &'static str {
         match self {
             Self::ArgoCd => "argoproj.io",
@@ -78,7 +80,7 @@ impl Tool {
         }
     }
 
-    /// The resource as kubectl takes it.
+    /// The resource name for kubectl.
     pub const fn resource(self) -> &'static str {
         match self {
             Self::ArgoCd => "applications.argoproj.io",
@@ -86,7 +88,7 @@ impl Tool {
         }
     }
 
-    /// Where it is usually installed.
+    /// The namespace in which it is usually installed.
     pub const fn namespace(self) -> &'static str {
         match self {
             Self::ArgoCd => "argocd",
@@ -94,7 +96,7 @@ impl Tool {
         }
     }
 
-    /// What people call it.
+    /// The display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ArgoCd => "Argo CD",
@@ -102,7 +104,7 @@ impl Tool {
         }
     }
 
-    /// The names under which it writes objects.
+    /// The field managers under which it writes objects.
     pub const fn managers(self) -> &'static [&'static str] {
         match self {
             Self::ArgoCd => &["argocd-controller", "argocd-application-controller"],
@@ -110,57 +112,57 @@ impl Tool {
         }
     }
 
-    /// One resource of it, as the id of an object.
+    /// The object id of one of its resources.
     pub fn id(self, namespace: &str, name: &str) -> Option<ObjectId> {
         ObjectId::new(self.group(), self.kind(), namespace, name).ok()
     }
 }
 
-/// What is adopted, and what belongs to it.
+/// The resource to adopt, and the resources that belong to it.
 #[derive(Debug, Clone)]
 pub struct Old<'a> {
-    /// Whose it is.
+    /// The tool that owns the resource.
     pub tool: Tool,
-    /// The Application or Kustomization, as it was before anything was done to it.
+    /// The Application or Kustomization in its state before any adoption.
     pub body: &'a Value,
     /// The GitRepository of a Kustomization.
     pub repository: Option<&'a Value>,
-    /// The ApplicationSet that makes an Application.
+    /// The ApplicationSet that generates an Application.
     pub maker: Option<&'a Value>,
-    /// The Syncs of the Kustomizations that were adopted before, by namespace and name.
+    /// The Syncs of the Kustomizations that were adopted earlier, by namespace and name.
     pub adopted: BTreeMap<(String, String), SyncName>,
 }
 
-/// What is wished of the Sync beside what the old resource says.
+/// Options of the new Sync that the old resource does not contain.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// Its namespace and name.
+    /// Namespace and name of the Sync.
     pub sync: SyncName,
-    /// The Secret in its namespace by which the repository is read.
+    /// The Secret in that namespace with the login for the repository.
     pub secret: Option<String>,
 }
 
-/// Something about a field of the old resource.
+/// A remark about a field of the old resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
     /// The field, such as `spec.source.helm`.
     pub field: Box<str>,
-    /// What is the matter with it, and what to do.
+    /// The problem with it, and the remedy.
     pub why: Box<str>,
 }
 
-/// A Sync in the place of the old resource.
+/// A Sync that replaces the old resource.
 #[derive(Debug, Clone)]
 pub struct Adoption {
     /// The Sync as a manifest.
     pub sync: Value,
-    /// What is not carried over, and why.
+    /// Fields that are not carried over.
     pub lost: Vec<Remark>,
-    /// What keeps the Sync from holding the same objects.
+    /// Reasons why the Sync would not apply the same objects.
     pub refused: Vec<Remark>,
 }
 
-/// The Sync that holds what the old resource holds.
+/// Converts the old resource to a Sync.
 pub fn adopt(old: &Old<'_>, wanted: &Wanted) -> Adoption {
     let mut draft = Draft::new(wanted.clone());
     match old.tool {
@@ -180,8 +182,8 @@ pub fn adopt(old: &Old<'_>, wanted: &Wanted) -> Adoption {
     Adoption { sync, lost: draft.lost, refused: draft.refused }
 }
 
-/// The objects that would get another namespace than before. Flux puts everything into the target namespace; Moorline only
-/// what names none.
+/// Refuses objects that would move to another namespace. Flux puts everything into the target
+/// namespace, Moorline only objects that name none.
 pub fn displaced<'a>(old: &Old<'_>, objects: impl Iterator<Item = &'a ObjectId>) -> Option<Remark> {
     let target = old.body.pointer("/spec/targetNamespace").and_then(Value::as_str)?;
     if old.tool != Tool::Flux {

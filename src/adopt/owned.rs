@@ -1,7 +1,7 @@
-//! Which objects the old tool owns, by its own word.
+//! Lists the objects that the old tool owns according to its own status and marks.
 //!
-//! In: the status of an Application or a Kustomization, and live objects. Out: the ids in the status, and for a live object
-//! whose mark it bears.
+//! In: the status of an Application or a Kustomization, and live objects. Out: the ids in the
+//! status, and the owner whose mark a live object carries.
 
 use serde_json::Value;
 
@@ -9,37 +9,37 @@ use super::Tool;
 use super::draft::text;
 use crate::object::{Object, ObjectId};
 
-/// What Argo CD writes on objects: `application:group/kind:namespace/name`.
+/// Annotation of Argo CD on objects: `application:group/kind:namespace/name`.
 const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
 
-/// What it wrote before that, and charts write, too.
+/// Label of older versions of Argo CD; charts set it, too.
 const INSTANCE: &str = "app.kubernetes.io/instance";
 
-/// What Flux writes on objects.
+/// Labels of Flux on objects.
 const FLUX_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
 const FLUX_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
 
 /// The objects in a status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Owned {
-    /// Their ids, in order.
+    /// Their ids, sorted.
     pub ids: Vec<ObjectId>,
-    /// How many entries are not the name of any object.
+    /// The number of entries that name no object.
     pub unread: usize,
 }
 
-/// Whose mark an object bears.
+/// The owner that an object's mark names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mark {
-    /// That of the resource that was asked about.
+    /// The given resource.
     This,
-    /// That of another one of the same tool.
+    /// Another resource of the same tool.
     Other(Box<str>),
-    /// None.
+    /// No resource.
     None,
 }
 
-/// The objects that the status of an Application or Kustomization names.
+/// Reads the objects in the status of an Application or Kustomization.
 pub fn owned(tool: Tool, body: &Value) -> Owned {
     let entries = match tool {
         Tool::ArgoCd => body.pointer("/status/resources"),
@@ -47,7 +47,7 @@ pub fn owned(tool: Tool, body: &Value) -> Owned {
     };
     let mut owned = Owned::default();
     for entry in entries.and_then(Value::as_array).into_iter().flatten() {
-        // Hooks come and go with each sync.
+        // Hooks are created and deleted with each sync.
         if entry["hook"] == Value::Bool(true) {
             continue;
         }
@@ -68,7 +68,7 @@ pub fn owned(tool: Tool, body: &Value) -> Owned {
     owned
 }
 
-/// `namespace_name_group_kind`; a colon in a name is written as two underscores.
+/// Parses `namespace_name_group_kind`; a colon in a name is written as two underscores.
 fn of_inventory(id: &str) -> Option<ObjectId> {
     let (namespace, rest) = id.split_once('_')?;
     let (rest, kind) = rest.rsplit_once('_')?;
@@ -76,7 +76,7 @@ fn of_inventory(id: &str) -> Option<ObjectId> {
     ObjectId::new(group, kind, namespace, &name.replace("__", ":")).ok()
 }
 
-/// Whose mark a live object bears: of the resource of this namespace and name, or of another one.
+/// Reads the mark of a live object: of the resource of this namespace and name, or of another one.
 pub fn mark(tool: Tool, namespace: &str, name: &str, live: &Object) -> Mark {
     match tool {
         Tool::ArgoCd => argocd(namespace, name, live),
@@ -89,13 +89,13 @@ pub fn mark(tool: Tool, namespace: &str, name: &str, live: &Object) -> Mark {
 }
 
 fn argocd(namespace: &str, name: &str, live: &Object) -> Mark {
-    // An Application outside of Argo CD's own namespace has that in front of its name.
+    // Argo CD prefixes an Application outside of its own namespace with that namespace.
     let is_this = |found: &str| found == name || found == format!("{namespace}_{name}");
     if let Some((found, id)) = live.annotation(TRACKING_ID).and_then(|id| id.split_once(':')) {
         let id_of = |id: &ObjectId| {
             format!("{}/{}:{}/{}", id.group(), id.kind(), id.namespace().unwrap_or_default(), id.name())
         };
-        // A copy bears the mark of the original, and belongs to nobody.
+        // A copy carries the mark of the original, and has no owner.
         return match id == id_of(&live.id) {
             true if is_this(found) => Mark::This,
             true => Mark::Other(found.into()),
@@ -104,7 +104,7 @@ fn argocd(namespace: &str, name: &str, live: &Object) -> Mark {
     }
     match live.label(INSTANCE) {
         Some(found) if is_this(found) => Mark::This,
-        // Anybody may have written that.
+        // Charts set this label, too, so another value proves nothing.
         _ => Mark::None,
     }
 }

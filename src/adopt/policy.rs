@@ -1,13 +1,13 @@
-//! How Argo CD syncs, as far as a Sync has words for it.
+//! Converts the sync policy of an Application.
 //!
-//! In: `spec.syncPolicy` of an Application. Out: prune, drift and the namespace of a Sync, and remarks about what Moorline
-//! does in another way.
+//! In: `spec.syncPolicy` of an Application. Out: prune, drift and the namespace of a Sync, and
+//! remarks about options that work differently in Moorline.
 
 use serde_json::{Value, json};
 
 use super::draft::{Draft, says};
 
-/// Options that ask for what Moorline does anyway.
+/// Options that Moorline always fulfils.
 const ANYWAY: [&str; 12] = [
     "ApplyOutOfSyncOnly=true",
     "ClientSideApplyMigration=false",
@@ -58,7 +58,7 @@ fn option(option: &str, draft: &mut Draft) {
             draft.spec["createNamespace"] = true.into();
         }
         "Prune=false" => draft.spec["prune"]["enabled"] = false.into(),
-        // Every deletion waits for approval.
+        // A budget of zero lets every deletion wait for approval.
         "Prune=confirm" => draft.spec["prune"]["budget"] = json!({"count": 0}),
         "Replace=true" | "Force=true" => {
             let why = "objects are applied: annotate those that have to be made anew with moorline.dev/recreate: enabled";

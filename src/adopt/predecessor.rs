@@ -1,30 +1,32 @@
-//! Whose fields a Sync inherits.
+//! Decides the fields that a Sync inherits from the tool it was adopted from.
 //!
-//! In: the annotation and the age of a Sync, and an entry of the managed fields of an object. Out: whether that entry was left
-//! behind. The rule in one sentence: a field belongs to nobody any more where the tool that the Sync was adopted from wrote
-//! it, and has not written to the object since the Sync was made. Who still acts has an entry that is younger, and keeps it.
+//! In: the annotation and the age of a Sync, and an entry of the managed fields of an object. Out:
+//! true if that entry was left behind. A field has no owner any more if the tool that the Sync was
+//! adopted from wrote it and has not written to the object since the Sync was created. A tool that
+//! is still active has a younger entry, and keeps its fields.
 
 use super::Tool;
 use crate::fields::Entry;
 use crate::object::ObjectId;
 
-/// Whom a Sync was adopted from, and when.
+/// The tool that a Sync was adopted from, and the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Predecessor {
     tool: Tool,
-    /// When the Sync was made, by the clock of the API server, which stamps entries as well.
+    /// Creation time of the Sync by the clock of the API server, which also stamps the entries.
     since: Box<str>,
 }
 
 impl Predecessor {
-    /// The predecessor of a Sync, by its annotation and its creation (RFC 3339, with seconds).
+    /// Reads the annotation and the creation time of a Sync (RFC 3339, with seconds).
     pub fn of(adopted_from: &str, created: &str) -> Option<Self> {
         let id = ObjectId::parse(adopted_from)?;
         let tool = Tool::of_group(id.group()).filter(|tool| tool.kind() == id.kind())?;
         (!created.is_empty()).then(|| Self { tool, since: created.into() })
     }
 
-    /// True for an entry that this tool has left behind. Times are of one form, so that they compare as texts.
+    /// True for an entry that the tool has left behind. Times have one format, so they compare as
+    /// texts.
     pub fn left(&self, entry: &Entry) -> bool {
         self.tool.managers().contains(&&*entry.manager) && *entry.time <= *self.since
     }

@@ -1,14 +1,15 @@
-//! The variables of a Kustomization, as those of a Sync.
+//! Converts the variables of a Kustomization to those of a Sync.
 //!
-//! In: `spec.postBuild`. Out: `spec.render.substitute`, and what works differently. Values of Secrets are not read for this: only names are
-//! carried over.
+//! In: `spec.postBuild`. Out: `spec.render.substitute`, and remarks about differences. Values of
+//! Secrets are not read: only names are carried over.
 
 use serde_json::{Map, Value, json};
 
 use super::Old;
 use super::draft::{Draft, says, text};
 
-/// The fields that are read. With the last, variables are replaced also where none is given, and here they always are.
+/// Known fields. With the last, Flux replaces variables even if none is given; Moorline always
+/// does.
 const KNOWN: [&str; 3] = ["substitute", "substituteFrom", "substituteStrategy"];
 
 pub(super) fn of_kustomization(old: &Old<'_>, draft: &mut Draft) {

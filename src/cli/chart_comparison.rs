@@ -1,7 +1,7 @@
-//! `moorline render --check-against helm`: whether a chart comes to the same here and by helm itself.
+//! `moorline render --check-against helm`: compares our rendering of a chart with helm's own.
 //!
-//! In: a chart, the flags about it, and a helm. Out: one line, and what differs first. The one run is behind the fence and of what the
-//! tree holds, the other is as the person who asks would type it.
+//! In: a chart, its flags, and a helm. Out: one line, with the first difference. Our run is
+//! isolated and reads only the file tree; the other is the command that a person would type.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ use super::{Streams, manifests, wall};
 use crate::render::{Kind, Options, Rendered};
 use crate::yaml::{self, Dialect};
 
-/// True if this is a helm.
+/// True if the program is a helm.
 pub(super) fn is_helm(program: &Path) -> bool {
     program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("helm"))
 }

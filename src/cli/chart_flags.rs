@@ -1,4 +1,4 @@
-//! The flags about Helm charts, which every verb on manifests has.
+//! Flags for Helm charts, shared by all verbs that read manifests.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,8 @@ pub(super) struct ChartFlags {
 }
 
 impl ChartFlags {
-    /// The same in the words of the renderer, without the files, whose place in the tree is known later.
+    /// Returns the options of the renderer, without the value files: their paths in the tree are
+    /// known later.
     pub(super) fn options(&self) -> HelmOptions {
         HelmOptions {
             release: self.release_name.as_str().into(),
@@ -46,7 +47,7 @@ impl ChartFlags {
         }
     }
 
-    /// What a person would type for the same.
+    /// The helm command line that renders the same.
     pub(super) fn typed(&self, chart: &Path) -> Vec<OsString> {
         let mut typed: Vec<OsString> =
             vec!["template".into(), self.release_name.as_str().into(), chart.into()];

@@ -1,4 +1,4 @@
-//! `moorline check`: are these files sound?
+//! `moorline check`: validates manifests without a cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
     }
     let mut rendered = Vec::new();
     for path in &arguments.paths {
-        // One path that cannot be read keeps no other from being checked.
+        // Other paths are checked even if one cannot be read.
         match or_told(manifests::read(path, &arguments.selection, streams), streams) {
             Some(complete) => rendered.push((path, complete)),
             None => exit = Exit::Failure,
@@ -80,7 +80,7 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
     Ok(exit)
 }
 
-/// The result; an error is told, and is as good as a problem that was told already.
+/// Prints an error, and treats it like a problem that was printed already.
 fn or_told<T>(result: anyhow::Result<Option<T>>, streams: &mut Streams<'_>) -> Option<T> {
     result.unwrap_or_else(|error| {
         streams.say(&format!("error: {error:#}"));
@@ -88,7 +88,7 @@ fn or_told<T>(result: anyhow::Result<Option<T>>, streams: &mut Streams<'_>) -> O
     })
 }
 
-/// Checks a rendered set without a server; what is wrong is told.
+/// Checks a rendered set without a server and prints the problems.
 fn is_sound(
     path: &Path,
     complete: Complete,
@@ -98,7 +98,7 @@ fn is_sound(
 ) -> anyhow::Result<bool> {
     let found = checker.check(&complete, streams);
     let syncs = followed::are_sound(path, &arguments.selection, complete.objects(), Some(checker), streams)?;
-    // The namespace is only for objects that name none, and where they go changes nothing about soundness.
+    // The namespace only fills in for objects that name none, and does not affect validity.
     let Some(desired) = manifests::desire(complete, "default", checker.scopes(), streams) else {
         return Ok(false);
     };

@@ -1,7 +1,8 @@
-//! `moorline render --check-against`: whether kustomizations come to the same here and by the real tool.
+//! `moorline render --check-against`: compares our build of kustomizations with the real tool's.
 //!
-//! In: a folder and a program (`kubectl` or `kustomize`). Out: a line for every kustomization that differs or is refused, and how many are
-//! equal. The tool runs as the person who asks would run it.
+//! In: a folder and a program (`kubectl` or `kustomize`). Out: a line for every kustomization that
+//! differs or is refused, and the number of equal ones. The tool runs with the rights and
+//! environment of the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,14 +21,14 @@ use crate::yaml::{self, Dialect};
 /// The most folders that are compared.
 const MAX_FOLDERS: usize = 10_000;
 
-/// What a comparison came to.
+/// Result of one comparison.
 enum Verdict {
     Equal,
-    /// The tool builds it; why it is refused here.
+    /// The tool builds it, and we refuse it for this reason.
     Refused(String),
-    /// What differs first.
+    /// The first difference.
     Different(String),
-    /// The tool does not build it either.
+    /// Neither the tool nor we can build it.
     Neither,
 }
 
@@ -62,7 +63,7 @@ pub(super) fn compare_all(
     Ok(if different == 0 { Exit::Done } else { Exit::Failure })
 }
 
-/// The folders below a path that hold a kustomization.
+/// Collects the folders below a path that hold a kustomization.
 fn collect(path: &Path, folders: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let unreadable = || format!("{}: cannot be read", path.display());
     let mut inner = Vec::new();
@@ -102,7 +103,7 @@ fn compare(folder: &Path, root: Option<&Path>, program: &Path) -> anyhow::Result
     })
 }
 
-/// What the tool makes of a folder; none if it refuses.
+/// Builds a folder with the tool; `None` if the tool refuses it.
 fn asked(folder: &Path, program: &Path) -> anyhow::Result<Option<Vec<Value>>> {
     let is_kubectl = program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("kubectl"));
     let verb = if is_kubectl { "kustomize" } else { "build" };
@@ -115,7 +116,7 @@ fn asked(folder: &Path, program: &Path) -> anyhow::Result<Option<Vec<Value>>> {
     Ok(Some(documents.into_iter().map(|document| document.value).collect()))
 }
 
-/// The first object that is not the same, with the field and what stands there.
+/// Describes the first object that differs, with its field and both values.
 pub(super) fn difference(ours: &[Map<String, Value>], theirs: &[Value]) -> Option<String> {
     let id = |object: &dyn Fn(&str) -> String| {
         ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(object).join(" ")
@@ -135,13 +136,13 @@ pub(super) fn difference(ours: &[Map<String, Value>], theirs: &[Value]) -> Optio
     missing.or(extra).or_else(other)
 }
 
-/// The first field in which two objects differ, and both values; those of a Secret are not shown.
+/// Describes the first field in which two objects differ; values of a Secret are not shown.
 fn unlike_field(ours: &Value, theirs: &Value) -> Option<String> {
     let (field, ours, theirs) = unlike(String::new(), Some(ours), Some(theirs), &kind_of(ours, theirs))?;
     Some(format!("{field} is {ours} here, and {theirs} by the tool"))
 }
 
-/// The kind of which either is.
+/// `Secret` if one of the two objects is a Secret, else the kind of the second.
 fn kind_of(ours: &Value, theirs: &Value) -> String {
     let kind = |object: &Value| object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     if kind(ours) == "Secret" { kind(ours) } else { kind(theirs) }
@@ -171,7 +172,7 @@ fn unlike(field: String, ours: Option<&Value>, theirs: Option<&Value>, kind: &st
     }
 }
 
-/// A value on one line of at most this many characters.
+/// The most characters of a value that are shown.
 const MAX_SHOWN: usize = 200;
 
 fn shown(value: Option<&Value>, is_shown: bool) -> String {

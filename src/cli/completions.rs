@@ -1,4 +1,4 @@
-//! `moorline completions`: the script that teaches a shell our verbs and flags.
+//! `moorline completions`: prints the completion script of a shell.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -18,7 +18,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    // The generator panics where it cannot write; memory always takes the script, and a closed pipe is ours.
+    // The generator panics if it cannot write. Memory always takes the script, and the write to a
+    // pipe that may be closed is ours.
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "moorline", &mut script);
     streams.data.write_all(&script)?;

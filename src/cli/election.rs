@@ -1,7 +1,7 @@
-//! The election of the daemon that writes.
+//! Leader election: decides the one daemon that writes.
 //!
-//! In: a claim on a Lease. Out: the Lease, once no other daemon holds it. A daemon that waits for it stands by: it is
-//! ready, and passes the calls of webhooks on.
+//! In: a claim on a Lease. Out: the Lease, once no other daemon holds it. A daemon that waits is on
+//! standby: it is ready, and forwards webhook calls to the leader.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::settings::Settings;
 use crate::sync::Board;
 use crate::sync::gone::RUN;
 
-/// One daemon's way to the Lease; the same in every term.
+/// One daemon's election; used again for every term.
 pub(super) struct Election {
     pub(super) connection: Connection,
     pub(super) claim: Claim,
@@ -29,15 +29,16 @@ pub(super) struct Election {
 }
 
 impl Election {
-    /// Gets the Lease, however long that takes.
+    /// Acquires the Lease, however long that takes.
     pub(super) async fn campaign(&self, waits_for: &(dyn Fn(&str) + Sync)) -> Result<Leadership, LeaseError> {
         self.connection.campaign(self.metrics.clone(), self.claim.clone(), self.timings, waits_for).await
     }
 
-    /// Stands by until the Lease is held; none if the daemon is asked to end before.
+    /// Waits on standby until the Lease is acquired; `None` if the daemon is stopped before.
     pub(super) async fn wait(&self) -> anyhow::Result<Option<Leadership>> {
         let waits_for = |leader: &str| self.board.stand(Stance::StandsBy(Some(leader.into())));
-        // A daemon that stands by is ready to take its turn.
+        // A daemon on standby is ready to take over: an unready one would fail its Deployment's
+        // rollout.
         self.health.ready(Ok(()));
         let beats = async {
             loop {
@@ -54,10 +55,10 @@ impl Election {
     }
 }
 
-/// Between two heartbeats of a daemon that stands by.
+/// Heartbeat interval of a daemon on standby.
 const BEAT: Duration = Duration::from_secs(10);
 
-/// The name of the Lease: of a run of one repository by the name under which it owns objects, else of the instance.
+/// Name of the Lease: from the name of the run for `run --url`, else from the instance.
 pub(super) fn lease_name(run: Option<&str>, settings: &Settings) -> String {
     match (run, &settings.instance) {
         (Some(name), _) => format!("{RUN}{name}"),
@@ -75,14 +76,14 @@ pub(super) fn timings(settings: &Settings) -> Timings {
     }
 }
 
-/// This process and no other, also on a machine where several run.
+/// Identity of this process, unique also on a machine where several run.
 pub(super) fn identity() -> String {
     let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
     let chance = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{}_{}_{}", host.as_deref().unwrap_or("moorline"), std::process::id(), chance.as_nanos())
 }
 
-/// Passes calls on to the daemon that leads, as an annotation of the Syncs that they are about.
+/// Forwards webhook calls to the leader, as an annotation on the Syncs that they concern.
 pub(super) async fn pass_on(connection: &Connection, called: &mut mpsc::Receiver<Called>) {
     while let Some(names) = called.recv().await {
         match connection.call(|url| repository_name(url).is_some_and(|name| names.contains(&name))).await {

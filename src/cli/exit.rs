@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// The command did what it was asked, and a plan has nothing to do.
+    /// The command succeeded, and a plan has nothing to do.
     Done,
     /// Something is wrong; standard error says what.
     Failure,
@@ -27,7 +27,7 @@ pub const TABLE: [(Exit, &str); 5] = [
 ];
 
 impl Exit {
-    /// The code that the process ends with.
+    /// The exit code of the process.
     pub const fn code(self) -> u8 {
         match self {
             Self::Done => 0,

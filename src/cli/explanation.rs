@@ -1,7 +1,8 @@
-//! `moorline render --explain`: where an object comes from, and what has changed it.
+//! `moorline render --explain`: shows the origin of an object and the steps that changed it.
 //!
-//! In: the files of a render, and the name of an object. Out: the place at which it was written, and each step that changed it with its
-//! own place and the fields. Values are not shown, so that it can be passed on.
+//! In: the files of a render, and the name of an object. Out: the place where it was written, and
+//! each step that changed it, with its own place and the fields. Values are not shown, so the
+//! output can be shared.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +13,10 @@ use crate::object::ObjectId;
 use crate::render::{self, Kind, Options, Packed, Step};
 use crate::tree::FileTree;
 
-/// The most objects that are named where none has the name asked for.
+/// The most candidates that are listed if no object matches.
 const MAX_NAMED: usize = 20;
 
-/// The name of an object, as a person writes it: `Kind/name`, `Kind.group/name`, `Kind/namespace/name`.
+/// Name of an object on the command line: `Kind/name`, `Kind.group/name`, `Kind/namespace/name`.
 #[derive(Debug, Clone)]
 pub(super) struct Name {
     kind: String,
@@ -25,7 +26,7 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// Reads what a person wrote.
+    /// Parses the text of the command line.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong =
             || format!("{text} names no object: write Kind/name, Kind.group/name or Kind/namespace/name");
@@ -52,7 +53,7 @@ impl Name {
     }
 }
 
-/// Tells how every object of that name came to be.
+/// Prints the origin and the steps of every object that the name matches.
 pub(super) fn explain(
     (tree, options): (&FileTree, &Options),
     name: &Name,
@@ -68,7 +69,7 @@ pub(super) fn explain(
         Kind::Kustomize => {
             render::steps(&manifests::printed(tree, options)?.0, options)?.into_iter().collect()
         }
-        // The object names its template.
+        // Charts have no steps: the origin of such an object already names its template.
         Kind::Auto | Kind::Plain | Kind::Helm => BTreeMap::new(),
     };
     for object in meant {
@@ -78,7 +79,7 @@ pub(super) fn explain(
     Ok(Exit::Done)
 }
 
-/// Which objects there are, the ones of that kind before all others.
+/// Lists the existing objects; only those of the kind, if there are any.
 fn say_what_there_is(objects: &[Packed], name: &Name, streams: &mut Streams<'_>) {
     let is_of_kind = |object: &&Packed| object.id.kind().eq_ignore_ascii_case(&name.kind);
     let of_kind: Vec<&Packed> = objects.iter().filter(is_of_kind).collect();

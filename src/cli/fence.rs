@@ -1,4 +1,4 @@
-//! `moorline fence`: what the daemon starts helm behind. No person types it.
+//! `moorline fence`: the hidden verb with which the daemon starts helm in isolation.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,7 +1,8 @@
-//! The Syncs among the objects of a render: what they say, and the folders of this repository that they follow.
+//! Checks the Syncs among rendered objects, and the folders of this repository that they follow.
 //!
-//! In: rendered objects, and the path that they were read from. Out: what is wrong with those Syncs or below their folders, as the daemon
-//! would say it, before it is committed. A Sync in such a folder is looked at, too. What another repository holds is not known here.
+//! In: rendered objects, and the path that they were read from. Out: the problems that the daemon
+//! would report for those Syncs and for the objects in their folders, before they are committed.
+//! Syncs in such folders are checked, too. The content of other repositories is not known here.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,13 +21,14 @@ use crate::render::Packed;
 use crate::source::{Address, remotes};
 use crate::sync::wish::{self, Wish};
 
-/// The most Syncs that are looked at.
+/// The most Syncs that are checked.
 const MAX_SYNCS: usize = 1000;
 
-/// Where the fields of a Sync are in its definition.
+/// JSON pointer to the schema of `spec` in the definition of Syncs.
 const FIELDS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
 
-/// Whether all Syncs among the objects are sound, and what they follow in this repository; what is wrong is told.
+/// Checks all Syncs among the objects and the folders that they follow here. Prints the problems;
+/// returns true if there are none.
 pub(super) fn are_sound(
     path: &Path,
     selection: &Selection,
@@ -60,7 +62,7 @@ fn syncs(objects: &[Packed]) -> Vec<Object> {
     objects.iter().filter(|object| object.id.is("moorline.dev", "Sync")).map(Packed::object).collect()
 }
 
-/// The Syncs below the folder of this one; none if something is wrong, which is told.
+/// Checks one Sync and returns the Syncs in its folder; `None` after printing a problem.
 fn looked_at(
     sync: &Object,
     here: &mut Here<'_>,
@@ -109,7 +111,7 @@ fn looked_at(
     Ok(inner.map(|objects| syncs(&objects)))
 }
 
-/// The objects that a Sync would apply; none if there is a problem, which is told.
+/// The objects that a Sync would apply; `None` after printing a problem.
 fn objects_of(
     folder: &Path,
     here: &mut Here<'_>,
@@ -140,12 +142,12 @@ fn objects_of(
     Ok(desired.filter(|_| is_sound).map(|_| objects))
 }
 
-/// The repository around what is rendered.
+/// The repository that contains the rendered path.
 struct Here<'a> {
     checker: Option<&'a mut Checker>,
     root: PathBuf,
     shown: PathBuf,
-    /// Where it was cloned from and is pushed to; none if nobody knows.
+    /// The remotes of the repository; empty if it has none.
     remotes: Vec<Address>,
     bases: RemoteBases,
 }
@@ -158,14 +160,14 @@ impl<'a> Here<'a> {
         Ok(Self { checker, root, shown, remotes, bases })
     }
 
-    /// Whether a Sync means this repository; none if that cannot be told.
+    /// True if a Sync follows this repository; `None` if the remotes are not known.
     fn is_followed_by(&self, address: &Address) -> Option<bool> {
         let is_same = |remote: &Address| remote.is_same_place(address);
         (!self.remotes.is_empty()).then(|| self.remotes.iter().any(is_same))
     }
 }
 
-/// The first field of a spec that no Sync has. The API server would drop it without a word.
+/// The first unknown field of a spec. The API server would drop it without an error.
 fn unknown_field(body: &Map<String, Value>) -> anyhow::Result<Option<String>> {
     let definition = definition()?;
     let (Some(schema), Some(spec)) = (definition.pointer(FIELDS), body.get("spec")) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The keys of the proofs of ownership come from the key Secret of this daemon, or from this process.
+//! Provides the keys of ownership proofs: from the key Secret of the daemon, or from this process.
 
 use crate::api::SyncName;
 use crate::sync::Context;
@@ -6,11 +6,11 @@ use crate::sync::keyring::{KeyPlace, Keyring, keep_in_memory};
 
 use super::election;
 
-/// The keys for as long as the daemon serves. None where they live in this process, beside the API server.
+/// The keys while the daemon serves. `None` if they live in this process, beside the API server.
 pub(super) struct Keys(Option<Keyring>);
 
 impl Keys {
-    /// `run` names the objects of `run --url`; `in_memory` is for an API server of this process.
+    /// `run` names the objects of `run --url`; `in_memory` is for an API server in this process.
     pub(super) fn of(context: &Context, namespace: &str, run: Option<SyncName>, in_memory: bool) -> Self {
         if in_memory {
             keep_in_memory(&context.cluster, run.as_ref());
@@ -22,14 +22,14 @@ impl Keys {
         Self(Some(Keyring::new(context, KeyPlace { namespace: namespace.into(), name, run })))
     }
 
-    /// Reads the keys before anything is planned.
+    /// Reads the keys; must happen before anything is planned.
     pub(super) async fn begin(&mut self, context: &Context) {
         if let Some(keyring) = &mut self.0 {
             keyring.begin(context).await;
         }
     }
 
-    /// Follows the key Secret for ever.
+    /// Follows the key Secret; never returns.
     pub(super) async fn keep(&mut self) {
         match &mut self.0 {
             Some(keyring) => keyring.keep().await,

@@ -1,6 +1,6 @@
-//! What the daemon listens on: one address for probes, figures and webhooks, and one for the status page.
+//! Listeners of the daemon: one address for probes, metrics and webhooks, one for the status page.
 //!
-//! In: settings. Out: servers, which end when the daemon does.
+//! In: settings. Out: servers, which end with the daemon.
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
@@ -12,10 +12,10 @@ use crate::serve::{Health, Viewing, Wanted, serve, serve_page, serve_probes};
 use crate::settings::Settings;
 use crate::sync::Board;
 
-/// The most looks at objects that wait for their turn.
+/// The most requests for live objects that wait in the queue.
 const MAX_LOOKS: usize = 16;
 
-/// Answers probes and who asks for figures; none where nobody is to be answered.
+/// Serves probes, metrics and webhooks; `None` if no address is configured.
 pub(super) async fn listen(
     settings: &Settings,
     health: &Health,
@@ -33,13 +33,13 @@ pub(super) async fn listen(
         tracing::info!(%address, "listening");
     }
     let stop = async move {
-        // Whoever could say it is gone: then it ends as well.
+        // If the sender is gone, the daemon has ended, so the server ends as well.
         let _ = ending.wait_for(|ending| *ending).await;
     };
     Ok(Some(tokio::spawn(serve(listener, health.clone(), metrics.clone(), hooks, stop))))
 }
 
-/// Answers probes on an address of their own, where there is one.
+/// Serves probes on an address of their own, if one is configured.
 pub(super) async fn listen_to_probes(
     settings: &Settings,
     health: &Health,
@@ -58,8 +58,8 @@ pub(super) async fn listen_to_probes(
     Ok(())
 }
 
-/// Shows the status page, where it is wanted: the board that it shows, and what it asks for. A page that cannot be shown is
-/// no reason not to sync.
+/// Serves the status page, if it is configured. Returns its board and the requests of its viewers.
+/// An address that cannot be bound is only logged: it is no reason to stop syncing.
 pub(super) async fn show(
     settings: &Settings,
     ending: watch::Receiver<bool>,
@@ -84,7 +84,7 @@ pub(super) async fn show(
     show_on(listener, ending)
 }
 
-/// Shows the status page on a listener.
+/// Serves the status page on a listener.
 pub(super) fn show_on(
     listener: TcpListener,
     mut ending: watch::Receiver<bool>,

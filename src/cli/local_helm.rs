@@ -1,7 +1,8 @@
-//! The helm of the person who types: what renders charts on the command line.
+//! Renders charts on the command line with the helm of the user.
 //!
-//! It is the one that `MOORLINE_HELM` names, else the one on PATH. It runs behind the same fence as in the
-//! daemon, or what the kernel here has of it: these are the person's own charts, and helm alone would have none.
+//! It is the helm that `MOORLINE_HELM` names, else the one on PATH. It is isolated as in the
+//! daemon, as far as the kernel supports it. Missing protections are accepted: the charts are the
+//! user's own, and helm alone would have none.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use crate::render::helm::Capabilities;
 use crate::render::{Options, Rendered};
 use crate::tree::FileTree;
 
-/// A helm, and the folder of its runs, which is gone when this is.
+/// A helm, and the folder of its runs, which is removed on drop.
 pub(super) struct LocalHelm {
     pub(super) helm: Helm,
     #[expect(dead_code, reason = "it is held, and goes with this")]
@@ -26,19 +27,19 @@ impl LocalHelm {
         Self::of(Path::new(&named.unwrap_or_else(|| "helm".into())))
     }
 
-    /// The one of this name or path.
+    /// Uses the helm of this name or path.
     pub(super) fn of(program: &Path) -> anyhow::Result<Self> {
         let own = std::env::current_exe().context("cannot find this program")?;
         let work = Scratch::new()?;
         Ok(Self { helm: Helm::new(program, own, work.path()).behind(Strength::BestEffort), work })
     }
 
-    /// What a folder comes to, whatever it is.
+    /// Renders a folder of any kind.
     pub(super) fn rendered(&self, tree: FileTree, options: Options) -> anyhow::Result<Rendered> {
         self.wait(self.helm.rendered(tree, options, Capabilities::default()))
     }
 
-    /// A kustomization with what is printed for its charts, and what it comes to.
+    /// Renders a kustomization; also returns its files with the rendered charts.
     pub(super) fn printed(&self, tree: FileTree, options: Options) -> anyhow::Result<(FileTree, Rendered)> {
         self.wait(self.helm.charts_printed("", tree, options))
     }
@@ -47,8 +48,9 @@ impl LocalHelm {
         &self,
         answer: impl Future<Output = Result<T, HelmFailure>> + Send,
     ) -> anyhow::Result<T> {
-        // No server is asked: helm has a version and kinds of its own. The runtime is made and dropped on a thread of its
-        // own, because a verb that asks a cluster runs inside another runtime, which must not block.
+        // No server is contacted: helm has a version and kinds of its own. The runtime lives on a
+        // thread of its own, because a verb that uses a cluster already runs inside another
+        // runtime, which must not block.
         let work = || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().build().context("cannot start the runtime")?;

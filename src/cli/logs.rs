@@ -1,7 +1,7 @@
-//! Logs: events of the program in, lines on standard error out, for people or for collectors.
+//! Logging: turns events of the program into lines on standard error, for people or for collectors.
 //!
-//! One event is one line whatever it quotes: names and messages of strangers reach the logs, and whoever reads
-//! lines must not be shown some that nobody wrote. There are no colours; times are UTC.
+//! One event is always one line: names and messages of other parties reach the logs, and must not
+//! be able to forge lines. There are no colours; times are UTC.
 
 use std::fmt;
 use std::io;
@@ -21,22 +21,22 @@ use tracing_subscriber::{Registry, registry, reload};
 use crate::harmless::harmless;
 use crate::settings::{LogFormat, LogLevel};
 
-/// Logs every request that fails, as the client sees it.
+/// Target under which kube's client logs every request that fails.
 const CLIENT: &str = "kube_client::client::builder";
 
-/// The way to other logs while the program runs.
+/// Handle that changes the log level while the program runs.
 #[derive(Clone)]
 pub struct Level(reload::Handle<Targets, Registry>);
 
 impl Level {
-    /// Logs what is as important as that from now on.
+    /// Changes the log level.
     pub fn set(&self, level: LogLevel) {
-        // It fails only where nothing is logged any more.
+        // It fails only after the subscriber is gone.
         let _ = self.0.reload(targets(level));
     }
 }
 
-/// Writes the logs of this process to standard error from now on; to be called once.
+/// Starts logging to standard error; must be called once.
 pub fn init(format: LogFormat, level: LogLevel) -> anyhow::Result<Level> {
     let (dispatch, level) = writing(format, level, io::stderr);
     dispatcher::set_global_default(dispatch).context("logs are written already")?;
@@ -44,13 +44,14 @@ pub fn init(format: LogFormat, level: LogLevel) -> anyhow::Result<Level> {
 }
 
 fn targets(level: LogLevel) -> Targets {
-    // What libraries say is news for who looks for a fault in them.
+    // Library logs only help to find a fault in a library.
     let libraries = match level {
         LogLevel::Trace => LevelFilter::DEBUG,
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn | LogLevel::Info | LogLevel::Debug => LevelFilter::WARN,
     };
-    // A request that fails is logged by those who sent it, with the Sync and the object; the client names neither.
+    // A failed request is logged by its sender with the Sync and the object; the client knows
+    // neither.
     let requests = match level {
         LogLevel::Trace => libraries,
         _ => LevelFilter::OFF,
@@ -66,7 +67,7 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let (wanted, handle) = reload::Layer::new(targets(level));
-    // Where standard error is closed there is nobody to tell that it is.
+    // If standard error is closed, the failure cannot be reported anywhere.
     let layer = lines::layer().with_writer(to).with_timer(Utc).with_ansi(false).log_internal_errors(false);
     let dispatch = match format {
         LogFormat::Text => {
@@ -88,7 +89,8 @@ const fn filter(level: LogLevel) -> LevelFilter {
     }
 }
 
-/// The message as it is, everything else with its name; the library's own way breaks lines where values do.
+/// Writes the message without and all other fields with their name. The default formatter would
+/// break lines at line breaks in values.
 fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     let text = harmless(&format!("{value:?}").replace('\n', "\\n"));
     match field.name() {
@@ -126,7 +128,7 @@ mod tests {
         }
     }
 
-    /// What is written of some events, by lines.
+    /// The log lines of some events.
     fn written(format: LogFormat, level: LogLevel, events: impl FnOnce()) -> Vec<String> {
         let page = Page::default();
         let to = page.clone();

@@ -1,4 +1,4 @@
-//! From a path on the command line to a render of it: the way that all verbs on manifests begin.
+//! Renders a path of the command line: the first step of all verbs on manifests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,14 +63,14 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// The variables that are given, if any are.
+    /// The variables of the command line, if there are any.
     fn variables(&self) -> Option<Arc<Variables>> {
         let given = self.var.iter().map(|(name, value)| (name, value));
         (!self.var.is_empty()).then(|| Arc::new(Variables::default().with(given, Seen::ByAll)))
     }
 }
 
-/// A variable on the command line.
+/// Parses a variable of the command line.
 fn variable(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as CLUSTER_NAME=shop-1")?;
     match variable_rule(name) {
@@ -100,13 +100,13 @@ impl From<Type> for Kind {
 }
 
 impl Selection {
-    /// Which repositories may be fetched that kustomizations name.
+    /// Returns the repositories that kustomizations may fetch from.
     pub(super) fn allowed(&self) -> anyhow::Result<AllowList> {
         Ok(AllowList::new("--allow-remote", self.allow_remote.iter().map(String::as_str))?)
     }
 }
 
-/// Reads and renders a path; problems and skipped files are told. None if the render is not complete.
+/// Reads and renders a path; prints problems and skipped files. `None` if the render is incomplete.
 pub(super) fn read(
     path: &Path,
     selection: &Selection,
@@ -116,7 +116,7 @@ pub(super) fn read(
     rendered(&tree, &options, streams)
 }
 
-/// The files at a path, and how they are rendered.
+/// Reads the files at a path, and decides how they are rendered.
 pub(super) fn files(
     path: &Path,
     selection: &Selection,
@@ -152,7 +152,7 @@ pub(super) fn files(
     Ok((tree, options))
 }
 
-/// The files that a render of a path needs; the options are told what it is, and where it lies among them.
+/// Reads the files that a render of a path needs; sets the kind and the path in the options.
 pub(super) fn files_for(
     path: &Path,
     (root, values): (Option<&Path>, &[PathBuf]),
@@ -178,7 +178,7 @@ pub(super) fn files_for(
     }
 }
 
-/// Renders files; problems and skipped files are told. None if the render is not complete.
+/// Renders files; prints problems and skipped files. `None` if the render is incomplete.
 pub(super) fn rendered(
     tree: &FileTree,
     options: &Options,
@@ -187,7 +187,7 @@ pub(super) fn rendered(
     Ok(told(outcome(tree, options)?, streams))
 }
 
-/// Renders files, and tells nothing.
+/// Renders files without printing anything.
 pub(super) fn outcome(tree: &FileTree, options: &Options) -> anyhow::Result<Rendered> {
     Ok(match options.kind {
         Kind::Helm => LocalHelm::find()?.rendered(tree.clone(), options.clone())?,
@@ -196,7 +196,8 @@ pub(super) fn outcome(tree: &FileTree, options: &Options) -> anyhow::Result<Rend
     })
 }
 
-/// A kustomization, with what helm prints for its charts, and what it comes to. Helm is looked for only if there are charts.
+/// Renders a kustomization; also returns its files with the rendered charts. Helm is needed only if
+/// there are charts.
 pub(super) fn printed(tree: &FileTree, options: &Options) -> anyhow::Result<(FileTree, Rendered)> {
     match render::render(tree, options) {
         Rendered::Incomplete(incomplete) if !incomplete.wanted.is_empty() => {
@@ -206,7 +207,7 @@ pub(super) fn printed(tree: &FileTree, options: &Options) -> anyhow::Result<(Fil
     }
 }
 
-/// Tells problems and skipped files. None if the render is not complete.
+/// Prints problems and skipped files. `None` if the render is incomplete.
 pub(super) fn told(rendered: Rendered, streams: &mut Streams<'_>) -> Option<Complete> {
     match rendered {
         Rendered::Complete(complete) => {
@@ -221,7 +222,7 @@ pub(super) fn told(rendered: Rendered, streams: &mut Streams<'_>) -> Option<Comp
     }
 }
 
-/// What the objects come to in a cluster; problems are told. None if there are any.
+/// Builds the desired set; `None` after printing the problems.
 pub(super) fn desire(
     complete: Complete,
     namespace: &str,
@@ -231,7 +232,7 @@ pub(super) fn desire(
     desired(complete, namespace, scopes).inspect_err(|problems| tell(problems, streams)).ok()
 }
 
-/// Says every problem, a line each, and how many there are.
+/// Prints every problem on a line of its own, and their number.
 pub(super) fn tell(problems: &[impl std::fmt::Display], streams: &mut Streams<'_>) {
     problems.iter().for_each(|problem| streams.say(&format!("error: {problem}")));
     if problems.len() > 1 {
@@ -239,7 +240,7 @@ pub(super) fn tell(problems: &[impl std::fmt::Display], streams: &mut Streams<'_
     }
 }
 
-/// Says which files were passed over, and why.
+/// Prints the skipped files with the reasons.
 pub(super) fn tell_skipped(skipped: &[Skipped], streams: &mut Streams<'_>) {
     for Skipped { file, reason } in skipped {
         streams.say(&format!("note: {file} is skipped: {reason}"));

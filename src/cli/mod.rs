@@ -1,4 +1,5 @@
-//! The command line: one file a verb. Data goes to standard output, everything else to standard error.
+//! The command line, one file for each verb. Data goes to standard output, the rest to standard
+//! error.
 
 mod adopt;
 mod chart_comparison;
@@ -84,21 +85,21 @@ enum Verb {
     FenceInside(fence::Inside),
 }
 
-/// Where a verb writes: data to one side, words about it to the other.
+/// Output of a verb: data on standard output, messages on standard error.
 struct Streams<'a> {
     data: &'a mut dyn Write,
     words: &'a mut dyn Write,
 }
 
 impl Streams<'_> {
-    /// Says a line. Whether it can be said changes nothing about how the command ends.
+    /// Prints a message. A failure to print does not affect the exit code.
     fn say(&mut self, line: &str) {
         let _ = writeln!(self.words, "{}", harmless(line));
     }
 }
 
-/// A stream whose reader may have enough, as `head` has. What is written after that goes nowhere, and the
-/// exit code stays what it would be: it tells about manifests, not about who reads.
+/// A stream that may be closed by its reader, as `head` does. Later output is dropped, and the exit
+/// code stays the same: it is about manifests, not about readers.
 struct UntilClosed<W>(Option<W>);
 
 impl<W: Write> UntilClosed<W> {
@@ -124,7 +125,7 @@ impl<W: Write> Write for UntilClosed<W> {
     }
 }
 
-/// The command line under the name by which it is called: kubectl runs a binary named so as a verb of its own.
+/// The command line under the name of the binary: kubectl runs `kubectl-moorline` as a plugin.
 fn command(called: Option<&OsString>) -> clap::Command {
     let plugin =
         called.is_some_and(|path| Path::new(path).file_stem().is_some_and(|name| name == "kubectl-moorline"));
@@ -141,14 +142,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version come as errors, too; they are what was asked for.
+            // clap returns help and version as errors, too; they were requested, so they succeed.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
             let _ = error.print();
             return exit.into();
         }
     };
     let mut data = io::BufWriter::new(UntilClosed(Some(io::stdout().lock())));
-    // Not locked: the threads of a daemon write there, too.
+    // Not locked: the daemon's threads log to it, and would block for ever.
     let mut words = io::stderr();
     let mut streams = Streams { data: &mut data, words: &mut words };
     let result = match &arguments.verb {
@@ -170,7 +171,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Demo(arguments) => demo::run(arguments, &mut streams),
         Verb::Sandbox(arguments) => sandbox::run(arguments, &mut streams),
         Verb::Completions(arguments) => completions::run(arguments, &mut streams),
-        // These become another program, or end as it ends.
+        // These replace the process, or end with the exit code of the other program.
         Verb::Fence(arguments) => return fence::run(arguments, &mut streams),
         Verb::FenceInside(arguments) => return fence::inside(arguments),
     };

@@ -1,12 +1,13 @@
-//! The repository that `--url` names.
+//! Resolves the repository of `--url`.
 //!
-//! In: the flag. Out: its address, or why there is none.
+//! In: the flag. Out: its address, or an error.
 
 use anyhow::{Context as _, bail};
 
 use crate::source::{Address, not_a_repository};
 
-/// The repository, wherever this is read: a path on the disk means what it does where it was typed.
+/// The address of the repository; local paths become absolute, because they are relative to the
+/// current folder of the user.
 pub(super) fn address(url: &str) -> anyhow::Result<Address> {
     let address = Address::any(url)?;
     let Some(path) = address.local_path() else { return Ok(address) };
@@ -14,7 +15,8 @@ pub(super) fn address(url: &str) -> anyhow::Result<Address> {
     Ok(Address::any(&whole.to_string_lossy())?)
 }
 
-/// Refuses a folder of this disk that holds no repository: waiting for one would look like a daemon at work.
+/// Refuses a local folder that is no repository: a daemon that waits for one would look as if it
+/// worked.
 pub(super) fn must_be_there(url: &str) -> anyhow::Result<()> {
     let address = address(url).context("--url")?;
     match address.local_path().and_then(not_a_repository) {

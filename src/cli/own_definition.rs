@@ -1,11 +1,12 @@
-//! Brings the definition of Syncs in the cluster up to date.
+//! Updates the definition of Syncs in the cluster.
 //!
-//! In: the cluster. Out: the definition of this release, where the daemon may write it, and a line in the log.
+//! In: the cluster. Out: the definition of this release, if the daemon may write it, and a log
+//! line.
 
 use crate::api;
 use crate::cluster::{Cluster, Definition};
 
-/// Brings the definition of Syncs up to date where that may be done. Nothing waits for it to be so.
+/// Updates the definition of Syncs if that is permitted. Nothing depends on its success.
 pub(super) async fn define(cluster: &Cluster) {
     let Ok(own) = api::definition() else { return };
     let by_hand = "moorline crd | kubectl apply --server-side --force-conflicts -f -";

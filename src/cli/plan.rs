@@ -1,4 +1,4 @@
-//! `moorline plan`: what would change, and why.
+//! `moorline plan`: prints what a sync would change, and why.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -110,7 +110,7 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
     }
 }
 
-/// Manifests at hand against live objects at hand.
+/// Plans manifests of a folder against live objects of a folder.
 fn in_folder(
     path: &Path,
     against: &Path,
@@ -143,7 +143,7 @@ fn in_folder(
     finish(&desired, (&live, &[]), &owner, Policy::default(), arguments, streams)
 }
 
-/// Manifests at hand against a cluster.
+/// Plans manifests of a folder against a cluster.
 async fn on_live(
     path: &Path,
     arguments: &Arguments,
@@ -165,7 +165,7 @@ async fn on_live(
     finish(&desired, (&live, &[]), &owner, Policy::default(), arguments, streams)
 }
 
-/// A Sync of a cluster, at its own revision or another.
+/// Plans a Sync of a cluster, at its own revision or another.
 async fn of_sync(
     sync: &str,
     arguments: &Arguments,
@@ -196,7 +196,7 @@ async fn of_sync(
     finish(&inspected.desired, (&live, &unproven), &owner, policy, arguments, streams)
 }
 
-/// The objects of a Sync, those that it would take over, and others, as they are.
+/// Reads the objects of a Sync, those that it would adopt, and `others`.
 pub(super) async fn live(
     cluster: &Cluster,
     owner: &SyncName,
@@ -210,7 +210,7 @@ pub(super) async fn live(
     Ok(cluster.live_set(owner, &kinds, wanted).await?)
 }
 
-/// The reason of a problem in the status of a Sync: only the daemon can check proofs.
+/// The reason of problems about missing proofs in a status: only the daemon can check proofs.
 const UNPROVEN: &str = "Unproven";
 
 fn finish(
@@ -233,7 +233,7 @@ fn finish(
     Ok(exit(&plan))
 }
 
-/// What the daemon would do now.
+/// Decides the plan as the daemon would do now.
 pub(super) fn decide(
     desired: &DesiredSet,
     live: &[Object],
@@ -250,7 +250,7 @@ pub(super) fn decide(
     (plan(desired, &preview.observed, &Policy { now, guarded, ..policy }), preview)
 }
 
-/// How a command ends that shows this plan.
+/// The exit code of a command that prints this plan.
 pub(super) fn exit(plan: &Plan) -> Exit {
     match (plan.is_quiet(), plan.held.is_empty()) {
         (false, _) => Exit::Changes,
@@ -275,7 +275,8 @@ fn print(
     Ok(())
 }
 
-/// Kubernetes' own kinds, those that live definitions define, and those of which there are live objects.
+/// Scopes of Kubernetes' own kinds, of the kinds that live definitions define, and of those that
+/// have live objects.
 fn scopes(live: &[Object]) -> Scopes {
     let mut scopes = Scopes::builtin();
     live.iter().for_each(|object| scopes.learn(object));

@@ -1,4 +1,4 @@
-//! `moorline rbac`: the rights that a Sync needs.
+//! `moorline rbac`: prints the permissions that a Sync needs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ pub(super) struct Arguments {
     selection: Selection,
 }
 
-/// The namespace and the ServiceAccount of the daemon, if neither a flag nor the Sync says it.
+/// Namespace and ServiceAccount of the daemon, if neither a flag nor the Sync names them.
 const DAEMON: &str = "moorline";
 
 fn account(text: &str) -> Result<SyncName, &'static str> {
@@ -83,7 +83,8 @@ fn of_path(path: &Path, arguments: &Arguments, streams: &mut Streams<'_>) -> any
     let Some(desired) = manifests::desire(complete, target, &Scopes::builtin(), streams) else {
         return Ok(Exit::Failure);
     };
-    // One account may act for several Syncs, and none of them may take away what another needs.
+    // Several Syncs may share an account. Roles of one name would replace each other, and take away
+    // permissions that another Sync needs.
     let account = arguments.service_account.as_deref();
     let parts = [namespace, account.unwrap_or(&daemon.name), &slug(path)];
     let role =
@@ -97,23 +98,23 @@ fn of_path(path: &Path, arguments: &Arguments, streams: &mut Streams<'_>) -> any
     print(&documents, streams)
 }
 
-/// A path as a part of a name.
+/// A path as a part of a resource name.
 fn slug(path: &Path) -> String {
     let text = path.to_string_lossy().to_ascii_lowercase();
     let words = text.split(|it: char| !it.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-")
 }
 
-/// Who acts for a Sync.
+/// The accounts and Secrets of a Sync for which permissions are printed.
 struct Who<'a> {
-    /// Where the Sync is.
+    /// The namespace of the Sync.
     namespace: &'a str,
-    /// The ServiceAccount there that acts for it; the daemon's own if absent.
+    /// The ServiceAccount that acts for the Sync; the daemon's own if absent.
     account: Option<&'a str>,
     /// The Secrets that the Sync names.
     secrets: Vec<&'a str>,
     daemon: &'a SyncName,
-    /// What the roles are called.
+    /// The name of the roles.
     role: String,
 }
 
@@ -130,12 +131,12 @@ async fn of_sync(
     let inspected = look(&cluster, &metrics, &seen, None, &arguments.selection.allowed()?).await?;
     let kinds = cluster.kinds();
     let plurals = Plurals::of(kinds.iter().map(|(kind, served)| (kind.clone(), served.plural.clone())));
-    // The Lease is where the daemon is.
+    // The Lease is in the namespace of the daemon.
     let lease = seen.status.held_by.as_deref().and_then(|lease| lease.split_once('/'));
     let there = || SyncName::new(lease.map_or(DAEMON, |(namespace, _)| namespace), DAEMON);
     let daemon = arguments.daemon.clone().unwrap_or_else(there);
     let wish = &inspected.wish;
-    // It sees all Secrets of its own namespace.
+    // The daemon can read all Secrets of its own namespace already.
     let named = [wish.secret.as_deref(), wish.verify.as_ref().map(|(_, secret)| &**secret)];
     let secrets = named.into_iter().flatten().filter(|_| name.namespace != daemon.namespace).collect();
     let (account, role) =
@@ -146,7 +147,7 @@ async fn of_sync(
         rights = rights.and_to_own(&name.namespace, Some(&name.name));
     }
     if let (Some(secret), true) = (&wish.secret, account.is_some() && name.namespace != daemon.namespace) {
-        // The daemon sends a login only for an account that may read it.
+        // The daemon sends a login only for an account that may read its Secret.
         rights = rights.and_to_get(&name.namespace, "secrets", secret);
     }
     for kind in [ValuesKind::ConfigMap, ValuesKind::Secret] {
@@ -160,10 +161,10 @@ async fn of_sync(
     print(&all, streams)
 }
 
-/// Lines about a manifest, and the manifest.
+/// Comment lines about a manifest, and the manifest.
 type Document = (Vec<String>, Value);
 
-/// The namespaces of these manifests that the cluster does not have. Without them the manifests could not be applied.
+/// The namespaces that the cluster lacks and without which these manifests cannot be applied.
 async fn missing_namespaces(cluster: &Cluster, documents: &[Document]) -> Vec<String> {
     let named = documents.iter().filter_map(|(_, document)| document["metadata"]["namespace"].as_str());
     let mut missing = Vec::new();

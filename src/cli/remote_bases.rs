@@ -1,7 +1,8 @@
-//! Remote bases for a render on the command line: fetched as the daemon does, into a folder that is gone afterwards.
+//! Remote bases for a render on the command line, fetched as the daemon does, into a temporary
+//! folder.
 //!
-//! In: which prefixes a person allows. Out: trees with the files of the repositories that kustomizations name. Without any prefix
-//! nothing is made and nobody is asked.
+//! In: the URL prefixes that the user allows. Out: trees with the files of the repositories that
+//! kustomizations name. Without an allowed prefix nothing is created and no server is contacted.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -17,10 +18,10 @@ use crate::source::{AllowList, Hosts, Repositories};
 use crate::sync::bases::{Bases, Followed, Ground, Heads};
 use crate::tree::FileTree;
 
-/// How long all of it may take.
+/// The longest that all fetches together may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a person allows, and what was fetched so far.
+/// The allowed prefixes, and the bases that were fetched so far.
 #[derive(Debug)]
 pub(super) struct RemoteBases {
     allowed: AllowList,
@@ -43,21 +44,22 @@ impl RemoteBases {
         Self { allowed, found: Bases::default(), open: None, by: Instant::now() + PATIENCE }
     }
 
-    /// The tree with the files of what was named so far.
+    /// Returns the tree with the files of all bases that were fetched so far.
     pub(super) fn mount(&mut self, files: FileTree) -> anyhow::Result<FileTree> {
         let Some(open) = &self.open else { return Ok(files) };
         let (found, by) = (&mut self.found, self.by);
         open.wait(async || found.mount(files, by).await)
     }
 
-    /// Takes in what is missing; what of it lies in the tree itself, and whether there is anything to be mounted anew.
+    /// Fetches missing bases. Returns the folders that are missing in the tree itself, and true if
+    /// there is something to mount again.
     pub(super) fn take(
         &mut self,
         missing: Missing,
         files: &FileTree,
     ) -> anyhow::Result<(BTreeSet<Box<str>>, bool)> {
         if missing.remotes.is_empty() && self.open.is_none() || self.allowed.is_empty() {
-            // What is named and not allowed is for the render to say.
+            // The render reports bases that are not allowed.
             return Ok((missing.folders.into_iter().map(Into::into).collect(), false));
         }
         if self.open.is_none() {
@@ -80,7 +82,7 @@ impl RemoteBases {
         open.wait(async || found.take(missing, files, &ground, by).await)
     }
 
-    /// Each repository that was fetched, and its commit.
+    /// Each repository that was fetched, with its commit.
     pub(super) fn told(&self) -> Vec<String> {
         self.found.told()
     }
@@ -97,13 +99,14 @@ impl Open {
         })
     }
 
-    /// Waits on a thread of its own, because whoever asks may be on one that must not wait.
+    /// Waits on a thread of its own, because the caller may be on a runtime that must not block.
     fn wait<T: Send>(&self, work: impl AsyncFnOnce() -> Result<T, Trouble> + Send) -> anyhow::Result<T> {
         let wait = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.context("cannot start the runtime")?;
             let done = runtime.block_on(work());
-            // A look at a silent server may still hold a thread; it is not waited for.
+            // A fetch from a silent server may still hold a thread; waiting for it would hang the
+            // command.
             runtime.shutdown_timeout(Duration::from_millis(100));
             done.map_err(|trouble| anyhow!("{}", trouble.message))
         };

@@ -1,4 +1,4 @@
-//! `moorline render`: the objects that a folder of manifests comes to.
+//! `moorline render`: prints the objects of a folder of manifests.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `moorline run`: the daemon.
+//! `moorline run`: starts the daemon.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -100,7 +100,7 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
         .build()
         .context("cannot start the runtime")?;
     let exit = runtime.block_on(daemon(arguments, settings, level, streams));
-    // A look at a silent server may still hold a thread; it is not waited for.
+    // A poll of a silent server may still hold a thread; waiting for it would hang the exit.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
@@ -162,7 +162,7 @@ async fn daemon(
     Ok(Exit::Done)
 }
 
-/// All that outlives a term of the Lease.
+/// Everything that outlives a term of the Lease.
 struct Daemon<'a> {
     arguments: &'a Arguments,
     level: logs::Level,
@@ -178,8 +178,8 @@ struct Daemon<'a> {
 }
 
 impl Daemon<'_> {
-    /// Serves until it is asked to end, and gives the Lease if it is held then. While another daemon holds it, this one
-    /// stands by.
+    /// Serves until the daemon is stopped; returns the Lease if it is held then. While another
+    /// daemon holds it, this one is on standby.
     async fn serve(
         &self,
         mut settings: Settings,
@@ -216,7 +216,7 @@ impl Daemon<'_> {
         }
     }
 
-    /// Begins to serve, with nothing known of the cluster.
+    /// Starts to serve, with empty memory of the cluster.
     fn begin(
         &self,
         settings: Settings,
@@ -251,7 +251,8 @@ impl Daemon<'_> {
         Ok((Arc::new(Context::new(cluster, self.board.clone(), parts)), terms))
     }
 
-    /// A term has ended, or the next one has begun and nobody held the Lease in between.
+    /// Records that a term has ended (`None`), or that the next one has begun and no other daemon
+    /// held the Lease in between.
     fn tell(&self, context: &Context, leadership: Option<&Leadership>) {
         self.metrics.leader(leadership.is_some());
         match leadership {
@@ -263,7 +264,7 @@ impl Daemon<'_> {
         }
     }
 
-    /// Follows what there is to follow, until the daemon ends.
+    /// Serves all Syncs, or the one repository, until the daemon is stopped.
     async fn work(
         &self,
         context: Arc<Context>,
@@ -296,7 +297,7 @@ impl Daemon<'_> {
     }
 }
 
-/// Hands on what comes, for as long as it is wanted.
+/// Forwards messages until the receiver is dropped; never returns.
 async fn relay<T>(from: &mut mpsc::Receiver<T>, to: mpsc::Sender<T>) {
     while let Some(one) = from.recv().await {
         if to.send(one).await.is_err() {
@@ -306,14 +307,14 @@ async fn relay<T>(from: &mut mpsc::Receiver<T>, to: mpsc::Sender<T>) {
     std::future::pending().await
 }
 
-/// Gives the Lease back, so that nobody has to wait for its end.
+/// Releases the Lease, so that the next daemon need not wait for its expiry.
 async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
     let Some(leadership) = leadership else { return Ok(()) };
     let released = tokio::time::timeout(RELEASE, leadership.release()).await;
     Ok(released.context("the Lease could not be released in time; it ends by itself")??)
 }
 
-/// Follows the Syncs of the cluster, or one repository.
+/// Runs the controller of the cluster's Syncs, or of one repository.
 async fn follow(
     arguments: &Arguments,
     context: Arc<Context>,
@@ -329,16 +330,17 @@ async fn follow(
     }
 }
 
-/// The most calls of webhooks that wait to be heeded.
+/// The most webhook calls that wait in the queue.
 const MAX_CALLS: usize = 64;
 
-/// For the release of the Lease at the end, when what was under way has had its time: a stop takes ten seconds at most.
+/// Time to release the Lease after running work has had its own time to finish: a stop takes ten
+/// seconds at most.
 const RELEASE: Duration = Duration::from_secs(2);
 
-/// The Lease that is wanted, and the record of what it is held for.
+/// The claim on the Lease, with the source that is recorded on it.
 fn claim(arguments: &Arguments, settings: &Settings, namespace: &str) -> anyhow::Result<Claim> {
     let record = match &arguments.url {
-        // The address is printed without anything secret.
+        // An address prints without credentials, so none get into the Lease.
         Some(url) => {
             let wish = wish(arguments, url, namespace)?;
             BTreeMap::from([

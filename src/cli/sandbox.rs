@@ -1,7 +1,7 @@
-//! `moorline sandbox`: a throw-away API server.
+//! `moorline sandbox`: runs an API server for demonstrations and tests.
 //!
-//! In: how it is to be. Out: a server on the loopback, and a kubeconfig by which others find it, until somebody ends it;
-//! then nothing is left of either.
+//! In: its options. Out: a server on the loopback interface, and a kubeconfig for it, until Ctrl-C.
+//! Nothing is left of either afterwards.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
@@ -46,7 +46,7 @@ pub(super) struct Arguments {
     seed: Option<u64>,
 }
 
-/// The way to the cluster, or to an API server of this process, which knows Syncs.
+/// Connects to the cluster, or starts an API server in this process that knows Syncs.
 pub(super) async fn reach(
     sandbox: bool,
     streams: &mut Streams<'_>,
@@ -83,12 +83,12 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
     })
 }
 
-/// A time as settings write it.
+/// Parses a duration in the format of the settings.
 fn time(text: &str) -> Result<Duration, String> {
     duration::parse(text).ok_or_else(|| "write it like 500ms, 30s or 1h30m".to_owned())
 }
 
-/// A running sandbox that others find by a kubeconfig; both are gone when this is.
+/// A running sandbox and its kubeconfig; both are removed on drop.
 pub(super) struct ThrowAway {
     pub(super) sandbox: Sandbox,
     pub(super) scratch: Scratch,
@@ -110,13 +110,13 @@ impl ThrowAway {
         Ok(Self { sandbox, scratch, kubeconfig, serves })
     }
 
-    /// Says how kubectl finds it.
+    /// Prints the line that makes kubectl use the sandbox.
     pub(super) fn tell(&self, streams: &mut Streams<'_>) -> anyhow::Result<()> {
         writeln!(streams.data, "export KUBECONFIG={}", self.kubeconfig.display())?;
         Ok(streams.data.flush()?)
     }
 
-    /// Returns when it takes no more connections, which is a failure.
+    /// Returns when the server accepts no more connections, which is a failure.
     async fn ended(&mut self) -> anyhow::Result<Exit> {
         (&mut self.serves).await?.context("the sandbox takes no more connections")?;
         Ok(Exit::Failure)
@@ -129,7 +129,7 @@ impl Drop for ThrowAway {
     }
 }
 
-/// A seed that nobody asked for.
+/// A random seed.
 pub(super) fn chance() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

@@ -1,7 +1,7 @@
-//! Manifests against the schemas of their kinds, for `moorline check`.
+//! Checks manifests against the schemas of their kinds, for `moorline check`.
 //!
-//! In: rendered objects, and the definitions that are at hand: those of the rendered sets and those of `--crds`.
-//! Out: what is wrong, each with its place, its object and its field; the kinds without a schema are told and
+//! In: rendered objects, and all available definitions: those of the rendered sets and of `--crds`.
+//! Out: the problems, each with its place, object and field; kinds without a schema are printed and
 //! counted.
 
 use std::collections::BTreeMap;
@@ -14,27 +14,28 @@ use crate::sandbox::soundness::{Place, Schemas, Verdict, places};
 use crate::source::directory;
 use crate::yaml::Step;
 
-/// The schemas at hand.
+/// The available schemas.
 pub(super) struct Checker {
     schemas: Schemas,
     scopes: Scopes,
 }
 
-/// What a check of a rendered set came to.
+/// Result of a check of a rendered set.
 pub(super) struct Checked {
-    /// True if nothing is wrong.
+    /// True if no problem was found.
     pub(super) is_sound: bool,
     /// The number of objects whose kind has no schema.
     pub(super) unchecked: usize,
 }
 
 impl Checker {
-    /// The schemas of the built-in kinds.
+    /// A checker with the schemas of the built-in kinds.
     pub(super) fn new() -> Self {
         Self { schemas: Schemas::default(), scopes: Scopes::builtin() }
     }
 
-    /// Learns the definitions in a folder or file; false if it cannot be read as manifests, which is told.
+    /// Learns the definitions in a folder or file; false, after printing the problems, if it cannot
+    /// be read as manifests.
     pub(super) fn learn_folder(&mut self, path: &Path, streams: &mut Streams<'_>) -> anyhow::Result<bool> {
         let (tree, inside) = directory::read(path, render::is_read)?;
         match render::dump(&tree, &inside) {
@@ -66,10 +67,10 @@ impl Checker {
         &self.scopes
     }
 
-    /// Checks a rendered set; what is wrong and what is not checked is told.
+    /// Checks a rendered set; prints the problems and the kinds that are not checked.
     pub(super) fn check(&self, complete: &Complete, streams: &mut Streams<'_>) -> Checked {
         let (mut problems, mut unchecked) = (Vec::new(), BTreeMap::<String, usize>::new());
-        // Syncs are checked by what the daemon says of them: see `followed.rs`.
+        // Syncs are checked by the daemon's own validation: see `nested_syncs.rs`.
         for packed in complete.objects().iter().filter(|packed| !packed.id.is("moorline.dev", "Sync")) {
             let object = packed.object();
             let hides = packed.secret || object.id.is("", "Secret");

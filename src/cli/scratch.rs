@@ -1,6 +1,6 @@
-//! A folder for the work of one command, on a machine that others use as well.
+//! A temporary folder for one command, on a machine that others use as well.
 //!
-//! Nobody else can have made it before, or look into it, and it is gone when this is.
+//! It is always created by this process, readable by this user only, and removed on drop.
 
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher as _, RandomState};
@@ -15,7 +15,8 @@ pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(super) fn new() -> anyhow::Result<Self> {
-        // The keys are of the operating system's chance.
+        // The keys of the hasher come from the operating system's random source, so the name cannot
+        // be guessed.
         let name = format!("moorline-{:016x}", RandomState::new().hash_one(std::process::id()));
         let folder = std::env::temp_dir().join(name);
         let made = DirBuilder::new().mode(0o700).create(&folder);
@@ -30,7 +31,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left of it is nobody's loss.
+        // A failure leaves temporary files only.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }

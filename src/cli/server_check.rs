@@ -1,8 +1,8 @@
-//! `moorline check --server`: a whole set against an API server, without a write.
+//! `moorline check --server`: checks rendered sets with an API server, without a write.
 //!
-//! In: rendered sets. Out: what the server would refuse, found by a dry run of each apply with the rights of the caller. An
-//! object whose kind or namespace the set itself creates cannot be asked about yet; it is listed and
-//! counted as not checked.
+//! In: rendered sets. Out: everything that the server would refuse, found by a dry run of each
+//! apply with the rights of the user. An object whose kind or namespace the set itself creates
+//! cannot be checked yet; it is listed and counted as not checked.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,20 +19,20 @@ use crate::metrics::Metrics;
 use crate::object::{GroupKind, ObjectId};
 use crate::render::Complete;
 
-/// The Sync in whose name the server is asked; nothing is ever written in it.
+/// Name of the Sync that owns the dry runs; nothing is ever written under it.
 const NAME: &str = "check";
 
-/// Questions that are under way at one time.
+/// The most dry runs at one time.
 const AT_ONCE: usize = 8;
 
-/// What the server says of one object.
+/// The server's answer for one object.
 enum Verdict {
     Accepted,
     Refused(String),
     Unchecked(String),
 }
 
-/// Asks the server about each set.
+/// Checks each set with the server.
 pub(super) fn run(
     sets: Vec<(PathBuf, Complete)>,
     namespace: Option<&str>,
@@ -84,12 +84,12 @@ async fn ask_all(
     Ok(exit)
 }
 
-/// What a set creates that other objects of it need.
+/// Namespaces and kinds that a set creates and that other objects of it need.
 struct Made {
     namespaces: BTreeSet<String>,
-    /// Namespaces of the set that the caller may not read: they may be there or not.
+    /// Namespaces of the set that the caller may not read: they may or may not exist.
     unreadable: BTreeSet<String>,
-    /// The kinds whose definitions are in the set, whether they are served already or not.
+    /// The kinds whose definitions are in the set, even if the server has them already.
     kinds: BTreeSet<GroupKind>,
 }
 

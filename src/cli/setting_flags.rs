@@ -1,10 +1,10 @@
-//! A flag for every setting of the daemon, made from the table of settings.
+//! A flag for every setting of the daemon, generated from the table of settings.
 
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 
 use crate::settings::TABLE;
 
-/// The settings that were given as flags: names without the dashes in front, and texts.
+/// The settings that were given as flags: names without the leading dashes, and values.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SettingFlags(pub(super) Vec<(String, String)>);
 

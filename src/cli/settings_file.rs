@@ -1,7 +1,7 @@
-//! The settings file of the daemon: read at the start, and again whenever it may have changed.
+//! Reads the settings file of the daemon at the start, and again when it may have changed.
 //!
-//! In: its path, and what counts more than it. Out: settings. A file that is wrong changes nothing: the daemon goes on with
-//! what it has, and says what is wrong.
+//! In: its path, and the environment and flags, which take precedence. Out: settings. A file with
+//! errors changes nothing: the daemon keeps its settings and logs the errors.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -17,13 +17,13 @@ use crate::settings_watch::SettingsWatch;
 use crate::sync::Context;
 use crate::yaml;
 
-/// The settings of the file, of the environment and of the flags together; or everything that is wrong with them.
+/// Merges the settings of the file, the environment and the flags; returns all errors together.
 pub(super) fn read(
     file: Option<&Path>,
     flags: &SettingFlags,
 ) -> anyhow::Result<Result<Settings, Vec<SettingsError>>> {
     let file = file.map(document).transpose()?;
-    // Names and values that are no text are nobody's settings.
+    // Names and values that are not UTF-8 cannot be settings.
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     Ok(Settings::from(file.as_ref(), environment, flags.0.clone()))
@@ -42,10 +42,11 @@ fn document(path: &Path) -> anyhow::Result<serde_json::Value> {
     }
 }
 
-/// How often a file is read that changes meanwhile.
+/// The most reads of a file that changes meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// The bytes of a file at one time: half of what somebody is writing may well be settings, and others.
+/// Reads a file at one point in time: a half-written file may be valid settings, but not the
+/// intended ones.
 fn whole(path: &Path, mut read: impl FnMut(&Path) -> std::io::Result<Vec<u8>>) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
     let unreadable = || format!("cannot read {shown}");
@@ -59,17 +60,17 @@ fn whole(path: &Path, mut read: impl FnMut(&Path) -> std::io::Result<Vec<u8>>) -
     bail!("{shown} changes while it is read; write it elsewhere, and rename it into its place")
 }
 
-/// What differs when a file is written or exchanged.
+/// File attributes that differ after a write or a replacement.
 fn stamp(path: &Path) -> std::io::Result<(u64, u64, SystemTime)> {
     let metadata = std::fs::metadata(path)?;
     Ok((metadata.ino(), metadata.len(), metadata.modified()?))
 }
 
-/// Takes over what changes in the file, for ever.
+/// Applies changes of the file; never returns.
 pub(super) async fn follow(file: Option<&Path>, flags: &SettingFlags, context: Arc<Context>, level: Level) {
     let Some(file) = file else { return std::future::pending().await };
     let watch = SettingsWatch::new(file);
-    // What has been said of a file that is wrong is not said again before it changes.
+    // An error is logged once, not at every check of an unchanged file.
     let mut told = String::new();
     loop {
         watch.changed().await;
@@ -88,7 +89,7 @@ pub(super) async fn follow(file: Option<&Path>, flags: &SettingFlags, context: A
     }
 }
 
-/// Takes over settings, as far as that can be done while the daemon runs.
+/// Applies new settings, as far as the daemon can do that while it runs.
 fn change(context: &Context, settings: &Settings, level: &Level) {
     let before = context.settings();
     let changed = TABLE.iter().filter(|row| row.value(settings) != row.value(&before));
@@ -129,7 +130,7 @@ mod tests {
             bytes
         });
         assert_eq!((once.unwrap().as_slice(), reads), (&b"qps: 20\n"[..], 2));
-        // Whoever writes it in its place may be half done at any time.
+        // A writer that does not replace the file may be half done at any time.
         let mut length = 0;
         let always = whole(&file, |path| {
             length += 1;

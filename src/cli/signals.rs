@@ -1,9 +1,9 @@
-//! The signals by which a person or a supervisor ends this process.
+//! The signals that end this process.
 //!
-//! In: SIGTERM, SIGINT and SIGHUP. Out: a future that ends with the first of them.
+//! In: SIGTERM, SIGINT and SIGHUP. Out: a future that completes with the first of them.
 
-/// Waits until somebody asks this process to end, or closes the terminal in which it was started. From the call on nobody
-/// ends it otherwise, so that whoever leaves something behind calls it first.
+/// Waits for SIGTERM, SIGINT, or the end of the terminal. From the call on, these signals no longer
+/// kill the process, so call it before creating anything that needs a cleanup.
 pub(super) fn interrupted() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
@@ -26,7 +26,7 @@ pub(super) fn interrupted() -> impl Future<Output = ()> {
     }
 }
 
-/// True if it was started to go on without a terminal, as `nohup` does: SIGHUP, the first of the signals, is ignored.
+/// True if the process ignores SIGHUP (the first signal in the mask), as under `nohup`.
 fn outlives_its_terminal() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

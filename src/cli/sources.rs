@@ -1,13 +1,14 @@
-//! Where the daemon has its repositories and charts from, as the settings say.
+//! Opens the daemon's store of repositories and charts, as the settings say.
 //!
-//! In: settings, and whether a person means this machine. Out: where repositories are kept, and which ones may be read besides those
-//! that Syncs name.
+//! In: settings, and true if the user refers to this machine. Out: the store, and the list of
+//! repositories that may be read besides those that Syncs name.
 
 use crate::cluster::Connection;
 use crate::settings::{Settings, bytes};
 use crate::source::{AllowList, Hosts, Memory, Proxy, Repositories};
 
-/// `means_own`: who names one repository, or has an API server of their own, may mean a server of this machine.
+/// `means_own`: a user who names one repository, or runs an own API server, may refer to a server
+/// of this machine; else the loopback interface is refused.
 pub(super) async fn sources(
     settings: &Settings,
     means_own: bool,

@@ -1,8 +1,8 @@
-//! How far a render on the command line may read: the repository around a path.
+//! Limits the files that a render on the command line may read: to the repository around a path.
 //!
-//! In: a path, and perhaps a folder that a person names. Out: the files of the path, of the folders that its kustomizations name and of
-//! values, as far as they lie behind the wall. Nothing beyond it is read, whatever a kustomization says, but what a person allows to be
-//! fetched.
+//! In: a path, and optionally a root folder. Out: the files of the path, of the folders that its
+//! kustomizations name, and of values, as far as they lie below the root. Nothing outside is read,
+//! no matter what a kustomization says, except remote bases that the user allows.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,11 @@ use crate::render::{self, Options};
 use crate::source::directory;
 use crate::tree::FileTree;
 
-/// The most times that folders are read which others name.
+/// The most rounds in which folders are read that other folders name.
 const MAX_ROUNDS: usize = 64;
 
-/// The files that a kustomization or a chart may need; the options get its path among them, and those of the files of values.
+/// Reads the files that a kustomization or a chart may need; sets its path and those of the value
+/// files in the options.
 pub(super) fn read(
     path: &Path,
     (root, values): (Option<&Path>, &[PathBuf]),
@@ -53,7 +54,7 @@ pub(super) fn read(
     bail!("{}: kustomizations name folders that name folders, more than {MAX_ROUNDS} deep", path.display())
 }
 
-/// The folder out of which a render of a path must not lead.
+/// The root folder that a render of a path must not leave.
 pub(super) fn folder(path: &Path, root: Option<&Path>) -> anyhow::Result<PathBuf> {
     match root {
         Some(root) => canonical(root),
@@ -65,17 +66,17 @@ fn canonical(path: &Path) -> anyhow::Result<PathBuf> {
     path.canonicalize().with_context(|| format!("{}: cannot be read", path.display()))
 }
 
-/// Whether a folder is a chart.
+/// True if a folder is a chart.
 pub(super) fn is_chart(path: &Path) -> bool {
     path.join(render::helm::CHART).is_file()
 }
 
-/// Whether a folder holds a kustomization.
+/// True if a folder holds a kustomization.
 pub(super) fn holds_kustomization(path: &Path) -> bool {
     render::KUSTOMIZATIONS.iter().any(|name| path.join(name).is_file())
 }
 
-/// The work tree of Git around a path, else the current folder if the path lies in it, else the path itself.
+/// The Git work tree around a path, else the current folder if the path lies in it, else the path.
 fn around(path: &Path, here: &Path) -> PathBuf {
     let repository = path.ancestors().find(|folder| folder.join(".git").exists());
     match repository {
@@ -85,7 +86,7 @@ fn around(path: &Path, here: &Path) -> PathBuf {
     }
 }
 
-/// The wall as seen from here.
+/// The root relative to the current folder.
 pub(super) fn shown(wall: &Path, here: &Path) -> String {
     match (wall.strip_prefix(here), here.strip_prefix(wall)) {
         (Ok(below), _) => below.to_string_lossy().into_owned(),

@@ -1,7 +1,8 @@
-//! What is adopted, and what belongs to it, as the cluster has it.
+//! Reads the resource to adopt and everything that belongs to it.
 //!
-//! In: a name. Out: [`Gathered`]: the Application with the ApplicationSet that makes it, or the Kustomization with its
-//! GitRepository and the Syncs of those that it depends on. Credentials are not among it.
+//! In: a name. Out: [`AdoptionInputs`]: an Application with the ApplicationSet that generates it,
+//! or a Kustomization with its GitRepository and the Syncs of its dependencies. Credentials are not
+//! read.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +14,16 @@ use crate::api::SyncName;
 use crate::cluster::{Connection, Foreign};
 use crate::grammar::with_article;
 
-/// An Application or a Kustomization, and what belongs to it.
+/// An Application or a Kustomization, and the resources that belong to it.
 pub(super) struct Gathered {
     pub(super) tool: Tool,
     pub(super) namespace: String,
     pub(super) name: String,
-    /// As it is.
+    /// The resource in its current state.
     pub(super) live: Value,
-    /// As it was before it was adopted.
+    /// The resource before it was adopted.
     pub(super) was: Value,
-    /// What is written down on it.
+    /// The record that an earlier adoption left on the resource.
     pub(super) former: Option<Former>,
     repository: Option<Value>,
     maker: Option<Value>,
@@ -30,12 +31,12 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// What people call it.
+    /// The kind, namespace and name, for messages.
     pub(super) fn called(&self) -> String {
         format!("the {} {}/{}", self.tool.kind(), self.namespace, self.name)
     }
 
-    /// The ApplicationSet that makes it.
+    /// Name of the ApplicationSet that generates the Application.
     pub(super) fn maker(&self) -> Option<&str> {
         self.maker.as_ref()?.pointer("/metadata/name")?.as_str()
     }
@@ -56,7 +57,7 @@ pub(super) fn kind(tool: Tool) -> Foreign<'static> {
     Foreign { group: tool.group(), version: tool.version(), kind: tool.kind() }
 }
 
-/// Reads everything.
+/// Reads the resource and everything that belongs to it.
 pub(super) async fn gather(
     connection: &Connection,
     tool: Tool,
@@ -82,7 +83,7 @@ pub(super) async fn gather(
     Ok(Gathered { tool, namespace, name, live, was, former, repository, maker, adopted })
 }
 
-/// What is read is read in one version: others have other fields.
+/// Fails unless the cluster serves the version that is read: other versions have other fields.
 async fn is_served(connection: &Connection, kind: Foreign<'_>) -> anyhow::Result<()> {
     let Foreign { group, version, kind } = kind;
     let versions = connection.versions(group).await?;
@@ -103,7 +104,7 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A namespace that may be left out.
+/// Returns the namespace of a reference, or that of the referring resource if it names none.
 fn or<'a>(namespace: &'a str, own: &'a str) -> &'a str {
     if namespace.is_empty() { own } else { namespace }
 }
@@ -130,7 +131,7 @@ async fn maker(connection: &Connection, own: &str, old: &Value) -> anyhow::Resul
     Ok(connection.foreign(kind, own, text(owner, "/name")).await?)
 }
 
-/// The Syncs of the Kustomizations that this one depends on, as far as they were adopted.
+/// The Syncs of the Kustomizations that this one depends on, as far as those were adopted.
 async fn adopted(
     connection: &Connection,
     tool: Tool,

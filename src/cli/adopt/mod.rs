@@ -1,7 +1,9 @@
-//! `moorline adopt`: take over what Argo CD or Flux holds, and give it back.
+//! `moorline adopt`: moves the objects of an Argo CD Application or a Flux Kustomization to a Sync,
+//! and back.
 //!
-//! The words of the mapping are in `adopt/`; here it is read (`gather.rs`), shown (`proposal.rs`, `shown.rs`), done (`take.rs`)
-//! and undone (`undo.rs`). Nothing is deleted on any of these ways but the Sync, by `--undo`.
+//! The mapping itself is in `adopt/`. Here the resources are read (`gather.rs`), the proposal is
+//! made (`proposal.rs`), printed (`output.rs`), applied (`apply.rs`) and undone (`undo.rs`).
+//! Nothing is ever deleted but the Sync, by `--undo`.
 
 mod gather;
 mod proposal;
@@ -83,17 +85,17 @@ enum Format {
     Yaml,
 }
 
-/// A resource of another tool.
+/// A resource of another tool, as named on the command line.
 #[derive(Debug, Clone)]
 struct Subject {
     tool: Tool,
     name: String,
 }
 
-/// Where Syncs are that act with the daemon's rights, where it is installed as the README says.
+/// Default namespace of Syncs that act with the daemon's rights, as the README installs it.
 const SYNCS: &str = "moorline";
 
-/// Charts are not rendered.
+/// Refusal of HelmReleases: adoption renders no charts.
 const CHART: &str = "a HelmRelease is not adopted, because charts are not rendered: commit what the chart renders (helm template), and make a Sync of that folder";
 
 fn subject(text: &str) -> Result<Subject, &'static str> {
@@ -151,10 +153,10 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
     })
 }
 
-/// Which Sync, and how it reads its repository.
+/// Decides the name of the Sync and the Secret of its repository.
 fn wanted(arguments: &Arguments, gathered: &Gathered) -> anyhow::Result<Wanted> {
     let before = gathered.former.as_ref().and_then(|former| former.sync_name());
-    // A ServiceAccount is one of the Sync's own namespace.
+    // A ServiceAccount belongs to the namespace of its Sync, so the Sync must be created there.
     let near = gathered.was.pointer("/spec/serviceAccountName").map(|_| &*gathered.namespace);
     let namespace = arguments.sync_namespace.as_deref();
     let namespace = namespace.or(before.as_ref().map(|sync| &*sync.namespace)).or(near).unwrap_or(SYNCS);

@@ -1,7 +1,7 @@
-//! What adopting would come to.
+//! Works out what an adoption would do.
 //!
-//! In: what was gathered, and which Sync is wanted. Out: [`Proposal`]: the Sync, its plan against the cluster, and how each object
-//! that the old tool owns stands to what Git has. Nothing is written.
+//! In: the inputs that were read, and the requested Sync. Out: [`Proposal`]: the Sync, its plan
+//! against the cluster, and the state of each object that the old tool owns. Nothing is written.
 
 use std::collections::BTreeMap;
 
@@ -23,39 +23,39 @@ use crate::report::Trouble;
 use crate::source::AllowList;
 use crate::sync::inspect::Inspected;
 
-/// What adopting would come to.
+/// The result of an adoption, before anything is written.
 pub(super) struct Proposal<'a> {
     pub(super) gathered: &'a Gathered,
     pub(super) sync: SyncName,
     pub(super) adoption: Adoption,
-    /// The Sync is there already, as it should be.
+    /// True if the Sync exists already.
     pub(super) stands: bool,
-    /// The revision that was planned for.
+    /// The revision that the plan is for.
     pub(super) revision: Option<String>,
     planned: Option<(Plan, Preview)>,
-    /// The objects that the old tool owns, and how each of them stands.
+    /// The objects that the old tool owns, each with its state.
     pub(super) owned: Vec<(ObjectId, Standing)>,
     /// The fields that the old tool has set and Git does not have.
     pub(super) left: Vec<(ObjectId, Vec<String>)>,
-    /// Entries of its status that are the name of no object.
+    /// Number of status entries that name no object.
     pub(super) unread: usize,
 }
 
-/// How an object of the old tool stands to what Git has.
+/// State of an object of the old tool, compared with Git.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Git has it.
     InGit,
-    /// Git has it, and another resource of the old tool holds it as well.
+    /// Git has it, and another resource of the old tool owns it as well.
     Shared(Box<str>),
     /// Git does not have it.
     NotInGit,
-    /// It is not there, and Git does not have it.
+    /// Neither the cluster nor Git has it.
     Gone,
 }
 
 impl Proposal<'_> {
-    /// The plan, where there is one.
+    /// The plan, if one could be made.
     pub(super) fn plan(&self) -> Option<&Plan> {
         self.planned.as_ref().map(|(plan, _)| plan)
     }
@@ -66,7 +66,7 @@ impl Proposal<'_> {
     }
 }
 
-/// Finds out what adopting would come to.
+/// Builds the proposal; reads only.
 pub(super) async fn propose<'a>(
     connection: &Connection,
     cluster: &Cluster,
@@ -121,7 +121,8 @@ pub(super) async fn propose<'a>(
     Ok(proposal)
 }
 
-/// What the Sync comes to. Argo CD does not say whether a revision is a branch or a tag, so that the repository is asked.
+/// Renders and inspects the Sync. Argo CD does not say if a revision is a branch or a tag, so the
+/// other kind is tried when the first is not found.
 async fn look(
     cluster: &Cluster,
     metrics: &Metrics,
@@ -163,7 +164,7 @@ fn of_trouble(trouble: &Trouble, wanted: &Wanted) -> Remark {
     Remark { field: "the repository".into(), why: why.into() }
 }
 
-/// How each object of the old tool stands.
+/// The state of each object that the old tool owns.
 fn standings(
     gathered: &Gathered,
     ids: &[ObjectId],
@@ -183,7 +184,7 @@ fn standings(
     ids.iter().map(|id| (id.clone(), standing(id))).collect()
 }
 
-/// Whose mark an object bears: another resource of the same tool, or one of the other tool.
+/// The owner by an object's marks: another resource of the same tool, or one of the other tool.
 fn holder(gathered: &Gathered, live: &Object) -> Mark {
     let (tool, own) = (gathered.tool, mark(gathered.tool, &gathered.namespace, &gathered.name, live));
     match (own, mark(tool.other(), "", "", live)) {
@@ -193,7 +194,7 @@ fn holder(gathered: &Gathered, live: &Object) -> Mark {
     }
 }
 
-/// What the old tool leaves on each object that Git has.
+/// The fields that the old tool leaves on each object that Git has.
 fn left(gathered: &Gathered, inspected: &Inspected, live: &[Object]) -> Vec<(ObjectId, Vec<String>)> {
     let of = |live: &Object| {
         let wanted = Value::Object(inspected.desired.get(&live.id)?.body());
@@ -203,7 +204,7 @@ fn left(gathered: &Gathered, inspected: &Inspected, live: &[Object]) -> Vec<(Obj
     live.iter().filter_map(of).collect()
 }
 
-/// What Flux leaves alone, and a Sync would write.
+/// Refuses objects that Flux is configured to leave alone and that a Sync would write.
 fn left_alone(gathered: &Gathered, inspected: &Inspected, live: &[Object]) -> Vec<Remark> {
     let live: BTreeMap<&ObjectId, &Object> = live.iter().map(|object| (&object.id, object)).collect();
     let of = |object: &DesiredObject| {
@@ -215,7 +216,7 @@ fn left_alone(gathered: &Gathered, inspected: &Inspected, live: &[Object]) -> Ve
     inspected.desired.objects().iter().filter_map(of).collect()
 }
 
-/// What bears the identity of an earlier Sync of that name, and would be deleted.
+/// Refuses deletions of objects that carry the identity of an earlier Sync of the same name.
 fn deletes(plan: &Plan, sync: &SyncName) -> Vec<Remark> {
     let of = |step: &Step| match &step.action {
         Action::Prune { .. } => {
@@ -237,14 +238,15 @@ fn deletes(plan: &Plan, sync: &SyncName) -> Vec<Remark> {
     plan.steps().filter_map(of).collect()
 }
 
-/// True for what the plan is about: what Git has, and what has the label of the Sync. What only the old tool owns is left alone.
+/// True if the plan covers the object: Git has it, or it has the label of the Sync. Objects that
+/// only the old tool owns are left alone.
 fn is_about(object: &Object, inspected: &Inspected, owned: &[ObjectId]) -> bool {
     inspected.desired.get(&object.id).is_some()
         || object.label(crate::api::SYNC_LABEL).is_some()
         || !owned.contains(&object.id)
 }
 
-/// Whether the Sync is there already. One that is another is never overwritten.
+/// True if the Sync exists already. Another Sync of that name is never overwritten.
 async fn stands(connection: &Connection, sync: &SyncName, adoption: &mut Adoption) -> anyhow::Result<bool> {
     let seen = match connection.sync(sync).await {
         Ok(seen) => seen,
@@ -270,7 +272,7 @@ async fn stands(connection: &Connection, sync: &SyncName, adoption: &mut Adoptio
     Ok(true)
 }
 
-/// What a Sync was adopted from.
+/// The resource from which a Sync was adopted.
 pub(super) fn adopted_from(sync: &Seen) -> Option<&str> {
     sync.whole.metadata.annotations.as_ref()?.get(ADOPTED_FROM_ANNOTATION).map(String::as_str)
 }

@@ -1,7 +1,7 @@
-//! A proposal as people read it, and as a document.
+//! Prints a proposal as text for people, and as a YAML document.
 //!
-//! In: what adopting would come to. Out: the Sync, what is not carried over, what becomes of the old tool's objects, the plan in
-//! the words of `moorline plan`, and what has to change first.
+//! In: a proposal. Out: the Sync, the fields that are not carried over, the future of the old
+//! tool's objects, the plan as `moorline plan` prints it, and everything that has to change first.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,8 @@ pub(super) fn text(proposal: &Proposal<'_>, paint: Paint, streams: &mut Streams<
     if let Some((plan, preview)) = proposal.planned() {
         write(&format!("{out}\nThe plan\n\n"), streams)?;
         let style = Style { paint, extent: Extent::Brief };
-        // It has its colours, and what is harmful is out of it already.
+        // The plan has its colours, and it is sanitized already: sanitizing again would remove
+        // them.
         streams.data.write_all(explain(plan, &preview.differences, style).as_bytes())?;
         out = String::new();
     }
@@ -48,7 +49,7 @@ fn remarks(out: &mut String, title: &str, sign: char, all: &[Remark]) {
     }
 }
 
-/// What becomes of the objects that the old tool owns. Those that are adopted are in the plan one by one.
+/// Appends the objects that the old tool owns. Those that are adopted are in the plan one by one.
 fn objects(out: &mut String, proposal: &Proposal<'_>) {
     if proposal.planned().is_none() {
         return;
@@ -74,10 +75,10 @@ fn objects(out: &mut String, proposal: &Proposal<'_>) {
     }
 }
 
-/// More fields of one object are counted, not listed.
+/// The most fields that are listed for one object; the rest is counted.
 const MAX_FIELDS: usize = 12;
 
-/// The fields that stay although Git does not have them.
+/// Appends the fields that stay although Git does not have them.
 fn left(out: &mut String, proposal: &Proposal<'_>) {
     if proposal.left.is_empty() {
         return;

@@ -1,8 +1,9 @@
-//! `moorline adopt --apply`: the old tool lets go, and a Sync takes over.
+//! `moorline adopt --apply`: stops the old tool and creates the Sync that takes over.
 //!
-//! In: a proposal that nothing speaks against. Out: the old resource stopped, the Sync created and applied. First the old tool is
-//! stopped, by one write that says on the resource how it was; then the Sync is created, which is tried before anything is
-//! written; the daemon does the rest by its first contact with each object. Broken off anywhere, the same command goes on.
+//! In: a proposal without refusals. Out: the old resource stopped, the Sync created and
+//! applied. The creation of the Sync is tried first, as a dry run. Then the old tool is stopped, by
+//! one write that records its previous state on the resource; then the Sync is created; the daemon
+//! adopts each object when it first applies it. After an interruption the same command continues.
 
 use anyhow::{Context as _, bail};
 
@@ -14,7 +15,21 @@ use super::proposal::Proposal;
 use crate::adopt::{halt, is_at_work, is_halted};
 use crate::cluster::Connection;
 
-/// Carries out a proposal.
+/// Applies a proposal, and waits until the Sync has applied its revision.
+///
+/// # Guarantees
+///
+/// The old tool is stopped before the Sync exists, and no object is deleted. The dry run of the
+/// creation comes before every write.
+///
+/// # Cancellation
+///
+/// Safe at any time: a later run continues from the state that it finds.
+///
+/// # Errors
+///
+/// Fails if the Sync cannot be created, the old tool cannot be stopped or was started again by
+/// another writer, or the Sync does not settle in time.
 pub(super) async fn take(
     connection: &Connection,
     proposal: &Proposal<'_>,
@@ -55,7 +70,7 @@ pub(super) async fn take(
     Ok(exit)
 }
 
-/// Whoever makes or applies the old resource may have set it going again meanwhile.
+/// Fails if the generator or another manager of the old resource has started it again meanwhile.
 async fn stays_halted(connection: &Connection, proposal: &Proposal<'_>) -> anyhow::Result<()> {
     let Gathered { tool, namespace, name, .. } = proposal.gathered;
     let now = connection.foreign(kind(*tool), namespace, name).await?;
@@ -88,7 +103,7 @@ async fn stop(connection: &Connection, proposal: &Proposal<'_>) -> anyhow::Resul
     stopped.with_context(|| format!("{called} could not be stopped, and nothing was changed; try again"))
 }
 
-/// What has come of it, and what is left to do.
+/// Prints the result.
 fn tell(proposal: &Proposal<'_>, exit: Exit, streams: &mut Streams<'_>) {
     let steps = proposal.plan().into_iter().flat_map(|plan| plan.steps());
     let adopted = steps.filter(|step| step.action.verb() == "adopt").count();
@@ -99,7 +114,7 @@ fn tell(proposal: &Proposal<'_>, exit: Exit, streams: &mut Streams<'_>) {
     streams.say(&format!("{adopted} {objects} there already; none was deleted or made anew"));
 }
 
-/// How it is ended, and how it is undone.
+/// Prints how to finish the adoption, and how to undo it.
 fn end(proposal: &Proposal<'_>, streams: &mut Streams<'_>) {
     let Gathered { tool, namespace, name, .. } = proposal.gathered;
     let subject = tool.kind().to_ascii_lowercase();

@@ -1,8 +1,9 @@
-//! `moorline adopt --undo`: the Sync goes, its objects stay, and the old tool goes on as before.
+//! `moorline adopt --undo`: deletes the Sync, keeps its objects, and restarts the old tool.
 //!
-//! In: a resource that was adopted. Out: no Sync, objects without its marks, and the resource as it was. In this order: the Sync is
-//! gone before the old tool writes again, and what was written down stays until everything else is done, so that the same
-//! command goes on wherever it was broken off.
+//! In: a resource that was adopted. Out: no Sync, objects without its marks, and the resource as it
+//! was. In this order: the Sync is deleted before the old tool writes again, and the record on the
+//! resource stays until everything else is done, so that the same command continues after an
+//! interruption.
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +18,27 @@ use crate::api::{DeletionPolicy, SyncName};
 use crate::cluster::{Cluster, Connection, Failure, OperatorError, Seen};
 use crate::sync::forget::forget;
 
-/// Between two looks.
+/// Interval at which the deletion of the Sync is polled.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// The most objects that are named.
+/// The most objects that are named in messages.
 const MAX_NAMED: usize = 10;
 
-/// Gives everything back.
+/// Undoes an adoption.
+///
+/// # Guarantees
+///
+/// No object is deleted: a Sync that would delete its objects is refused. The old tool starts only
+/// after the Sync is gone.
+///
+/// # Cancellation
+///
+/// Safe at any time: a later run continues from the record on the resource, which is removed last.
+///
+/// # Errors
+///
+/// Fails if there is nothing to undo, if the old resource is being deleted, if the Sync is not gone
+/// in time, or if an object could not be released for a reason that may pass.
 pub(super) async fn undo(
     connection: &Connection,
     cluster: &Cluster,
@@ -53,12 +68,13 @@ pub(super) async fn undo(
     Ok(Exit::Done)
 }
 
-/// Takes the marks of the Sync off its objects.
+/// Removes the marks of the Sync from its objects.
 async fn clean(cluster: &Cluster, sync: &SyncName, streams: &mut Streams<'_>) -> anyhow::Result<()> {
     let forgotten = forget(cluster, sync).await;
     let forgotten =
         forgotten.with_context(|| format!("the objects of {sync} cannot be listed; run this again"))?;
-    // What may not be written is not waited for; everything else is another matter tomorrow.
+    // A write that is forbidden stays forbidden, so it only gets a note; other failures may pass,
+    // and the next run tries them again.
     let may = |failure: &Failure| !matches!(failure.code(), Some(400..=499));
     if let Some((id, failure)) = forgotten.failed.iter().find(|(_, failure)| may(failure)) {
         bail!("{id} still bears the marks of {sync}: {failure}; run this again");
@@ -79,8 +95,8 @@ async fn clean(cluster: &Cluster, sync: &SyncName, streams: &mut Streams<'_>) ->
     Ok(())
 }
 
-/// Deletes the Sync, and waits until it is gone. One that would take its objects with it is not deleted. False if there is
-/// another Sync of that name by now.
+/// Deletes the Sync and waits until it is gone. A Sync that would delete its objects is not
+/// deleted. Returns false if another Sync has that name by now.
 async fn remove(
     connection: &Connection,
     gathered: &Gathered,
@@ -97,7 +113,7 @@ async fn remove(
         };
         let id = gathered.tool.id(&gathered.namespace, &gathered.name);
         if adopted_from(&seen) != id.as_ref().map(|id| id.as_str()) {
-            // Whoever has made this one did so after ours was gone, and the objects may be of it.
+            // This Sync was created after ours was gone, and the objects may belong to it.
             return Ok(false);
         }
         let (name, namespace) = (&sync.name, &sync.namespace);
@@ -106,12 +122,13 @@ async fn remove(
                 "the Sync {sync} has deletionPolicy: Delete, and would take its objects with it; nothing was changed: kubectl patch syncs.moorline.dev {name} -n {namespace} --type merge -p '{{\"spec\":{{\"deletionPolicy\":\"Orphan\"}}}}', then run this again"
             );
         }
-        // A finalizer is of the time when it was to delete its objects; the daemon takes it away.
+        // The finalizer dates from a time when the policy was Delete; the daemon removes it.
         let is_held = seen.whole.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
         if !asked && !is_held {
             match connection.delete_sync(&seen).await {
                 Ok(()) => asked = true,
-                // It was written to meanwhile, as with a new status.
+                // Another writer changed it meanwhile, such as the daemon with a new status: try
+                // again.
                 Err(OperatorError::Changed(_)) if Instant::now() < until => {}
                 Err(error) => return Err(error.into()),
             }
@@ -123,7 +140,7 @@ async fn remove(
     }
 }
 
-/// True unless it is certain that its objects stay.
+/// True unless it is certain that the objects stay.
 fn takes_its_objects(sync: &Seen) -> bool {
     let policy = sync.whole.data.pointer("/spec/deletionPolicy").cloned().unwrap_or_default();
     !policy.is_null() && serde_json::from_value(policy).ok() != Some(DeletionPolicy::Orphan)

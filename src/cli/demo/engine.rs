@@ -1,6 +1,7 @@
-//! The daemon of a demonstration: the one of `moorline run`, on an API server in this process.
+//! The daemon of the demo: the one of `moorline run`, on an API server in this process.
 //!
-//! In: the server, a folder, and where the page listens. Out: an engine that follows all Syncs there.
+//! In: the server, a folder, and the listener of the status page. Out: a daemon that serves all
+//! Syncs of that server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,14 +28,14 @@ use crate::sync::{Context, Parts, all, look};
 /// The namespace of the daemon and of its Syncs.
 pub(super) const NAMESPACE: &str = "moorline";
 
-/// A running engine.
+/// A running daemon.
 pub(super) struct Engine {
     end: watch::Sender<bool>,
     work: JoinHandle<()>,
 }
 
 impl Engine {
-    /// Starts it.
+    /// Starts the daemon.
     pub(super) async fn start(
         sandbox: &Sandbox,
         scratch: &Scratch,
@@ -43,7 +44,7 @@ impl Engine {
         let settings = Settings { data_dir: scratch.path().join("data"), ..Settings::default() };
         let (metrics, health) = (Metrics::new()?, Health::new());
         let (end, ending) = watch::channel(false);
-        // Nobody calls: commits are seen on the disk.
+        // No webhook calls arrive: commits are noticed on the disk.
         let (_, calls) = mpsc::channel(1);
         let (board, looks) = show_on(page, ending.clone());
         let connection = Connection::of(sandbox.client(), NAMESPACE);
@@ -65,7 +66,7 @@ impl Engine {
             namespace: NAMESPACE.into(),
             held_by: None,
             notebook: None,
-            // Nobody else is here who could read what is not theirs.
+            // No other tenant exists here whose files it could read.
             disk: Some("/".into()),
             ending,
         };
@@ -80,7 +81,7 @@ impl Engine {
         Ok(Self { end, work })
     }
 
-    /// Ends it; what is under way has a moment to come to its end.
+    /// Stops the daemon; running work gets two seconds to finish.
     pub(super) async fn end(self) {
         self.end.send_replace(true);
         let _ = tokio::time::timeout(Duration::from_secs(2), self.work).await;

@@ -1,7 +1,7 @@
-//! What a demonstration stands on: a repository, and the Syncs that follow it.
+//! The repository of the demo, and the Syncs that follow it.
 //!
-//! In: a temporary folder, or the address of a repository of one's own. Out: [`Ground`]; its Syncs, applied; and the sign
-//! that somebody has committed.
+//! In: a temporary folder, or the address of the user's own repository. Out: [`DemoSetup`]; its
+//! Syncs, applied; and a poll request for every new commit.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ const SHOP: [(&str, &str); 6] = [
     ("apps/search.yaml", include_str!("../../../examples/shop/apps/search.yaml")),
 ];
 
-/// Where the Syncs are.
+/// API path of the Syncs.
 const SYNCS: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs";
 
 /// A repository and its Syncs.
@@ -35,7 +35,7 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// The shop.
+    /// Creates the repository of the example shop.
     pub(super) fn shop(scratch: &Scratch) -> anyhow::Result<Self> {
         let workshop = Workshop::new(&scratch.path().join("shop"))?;
         workshop.commit("The shop opens", &SHOP, &[])?;
@@ -45,7 +45,7 @@ impl Ground {
         Ok(Self { workshop: Some(workshop), url, syncs: vec![base, apps] })
     }
 
-    /// A repository of one's own.
+    /// Follows the user's own repository.
     pub(super) fn of(url: &str, path: &str) -> Self {
         let local = Path::new(url).canonicalize().ok().filter(|_| !url.contains("://"));
         let url = local.map_or_else(|| url.to_owned(), |path| format!("file://{}", path.display()));
@@ -54,7 +54,7 @@ impl Ground {
         Self { workshop: None, url, syncs: vec![one] }
     }
 
-    /// The folder of the repository, if it is ours.
+    /// The folder of the repository, if the demo created it.
     pub(super) fn folder(&self) -> Option<String> {
         self.workshop.as_ref().map(|workshop| workshop.path().display().to_string())
     }
@@ -70,12 +70,12 @@ impl Ground {
         Ok(workshop.commit(message, write, remove)?)
     }
 
-    /// A file of the shop as it was at the beginning.
+    /// The original content of a file of the shop.
     pub(super) fn file(path: &str) -> &'static str {
         SHOP.iter().find(|(known, _)| *known == path).map_or("", |(_, text)| text)
     }
 
-    /// Brings the Syncs to the server.
+    /// Applies the Syncs to the server.
     pub(super) fn settle(&self, sandbox: &Sandbox) -> anyhow::Result<()> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         sandbox.apply("/api/v1/namespaces", &namespace, "demo")?;
@@ -85,7 +85,7 @@ impl Ground {
         Ok(())
     }
 
-    /// Has the Syncs look whenever something is committed to a repository on this disk; never ends.
+    /// Requests a poll of all Syncs after every commit to a repository on this disk; never returns.
     pub(super) async fn follow(&self, sandbox: &Sandbox) {
         let path = self.url.strip_prefix("file://").map(Path::new);
         if let Some(Ok(watch)) = path.map(Watch::new) {
@@ -95,7 +95,7 @@ impl Ground {
                     json!({"metadata": {"annotations": {REQUEST_ANNOTATION: format!("commit {count}")}}});
                 for sync in &self.syncs {
                     let name = sync["metadata"]["name"].as_str().unwrap_or_default();
-                    // One that somebody has deleted looks no more.
+                    // A Sync that was deleted by the user needs no request.
                     let _ = sandbox.merge(&format!("{SYNCS}/{name}"), &now, "demo");
                 }
             }

@@ -1,7 +1,8 @@
-//! `moorline demo`: the whole idea on this machine, without a cluster.
+//! `moorline demo`: runs everything on this machine, without a cluster.
 //!
-//! In: nothing, or a repository of one's own. Out: an API server in this process, a repository in a temporary folder, the
-//! engine between them, and the page that shows it, until Ctrl-C; then nothing is left of any of it.
+//! In: nothing, or the user's own repository. Out: until Ctrl-C, an API server in this process, a
+//! repository in a temporary folder, the daemon between them, and the status page. Nothing is left
+//! afterwards.
 
 mod engine;
 mod ground;
@@ -59,7 +60,7 @@ pub(super) struct Arguments {
     verbose: bool,
 }
 
-/// After how long the shop's workloads are ready.
+/// Time until the workloads of the shop become ready.
 const READY_AFTER: Duration = Duration::from_millis(1500);
 
 pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
@@ -76,7 +77,7 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
 
 async fn show(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     arguments.url.as_deref().map_or(Ok(()), must_be_there)?;
-    // From here on Ctrl-C ends it in order, and what it has written goes.
+    // From here on Ctrl-C ends the demo in order, and the temporary files are removed.
     let interrupted = interrupted();
     let page = TcpListener::bind(arguments.page)
         .await
@@ -108,7 +109,7 @@ async fn show(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Resul
     done.map(|()| Exit::Done)
 }
 
-/// What there is to see, and to try.
+/// Lines that say what there is to see and to try.
 fn introduction(ground: &Ground) -> Vec<String> {
     let mut lines = vec![
         String::new(),

@@ -1,6 +1,6 @@
-//! The story: what happens, step by step, and how the daemon answers.
+//! The tour of the demo: events, step by step, and the daemon's reaction to each.
 //!
-//! In: the shop and its server. Out: words, each said when what they tell can be seen.
+//! In: the shop and its server. Out: sentences, each printed once its content can be observed.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::sandbox::Sandbox;
 
 /// The longest that a step may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked whether a step is done.
+/// Interval at which a step is checked for completion.
 const LOOK: Duration = Duration::from_millis(5);
 
 const SYNC: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs/shop";
@@ -27,7 +27,7 @@ struct Tour<'a, 'b> {
     step: u8,
 }
 
-/// Walks through the story.
+/// Runs the tour.
 pub(super) async fn walk(
     ground: &Ground,
     sandbox: &Sandbox,
@@ -140,7 +140,7 @@ impl Tour<'_, '_> {
         self.sandbox.get(place).unwrap_or_default()
     }
 
-    /// Waits until the Sync says what it should; the answer is how long that took, in words.
+    /// Waits until a condition of the Sync is true and returns the time that took, as text.
     async fn until(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> anyhow::Result<String> {
         let begun = Instant::now();
         while !is_so(&self.get(SYNC)) {

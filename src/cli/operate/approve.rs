@@ -1,4 +1,4 @@
-//! `moorline approve`: let a deletion go ahead that waits.
+//! `moorline approve`: approves a pending deletion.
 
 use clap::Args;
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! `moorline delete`: delete a Sync, with its objects or without, and answer a deletion that waits.
+//! `moorline delete`: deletes a Sync with or without its objects, and answers a deletion that
+//! waits.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use crate::api::{
 };
 use crate::cluster::{Connection, OperatorError, Seen};
 
-/// Between two looks at the Sync.
+/// Interval at which the Sync is polled.
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// Delete a Sync, and wait until it is gone
@@ -84,7 +85,8 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
     })
 }
 
-/// Deletes a Sync by a policy, and says what becomes of its objects. Gives the Sync if it is not gone at once.
+/// Deletes a Sync by a policy and reports the fate of its objects. Returns the Sync unless it is
+/// gone at once.
 async fn begin(
     connection: &Connection,
     sync: Seen,
@@ -117,7 +119,8 @@ async fn begin(
     Ok(left)
 }
 
-/// Deletes a Sync that still asks for what it asked for when it was seen. Gives it if it is not gone at once.
+/// Deletes a Sync unless its spec has changed since it was read. Returns it unless it is gone at
+/// once.
 async fn deleted(connection: &Connection, mut sync: Seen, until: Instant) -> anyhow::Result<Option<Seen>> {
     let generation = sync.whole.metadata.generation;
     loop {
@@ -125,7 +128,7 @@ async fn deleted(connection: &Connection, mut sync: Seen, until: Instant) -> any
         let Some(now) = connection.standing_sync(&sync).await? else { return Ok(None) };
         match refused {
             None => return Ok(Some(now)),
-            // A status was written meanwhile.
+            // Only the status has changed meanwhile: try again with the new version.
             Some(OperatorError::Changed(_))
                 if now.whole.metadata.generation == generation && Instant::now() < until =>
             {
@@ -154,14 +157,14 @@ async fn with_finalizer(connection: &Connection, mut sync: Seen, until: Instant)
     }
 }
 
-/// Answers the deletion. Gives the Sync if it is not gone by now.
+/// Answers the deletion. Returns the Sync unless it is gone by now.
 async fn answer(
     connection: &Connection,
     sync: &Seen,
     wanted: DeletionPolicy,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Seen>> {
-    // The answer counts for the Sync as it was seen: whatever somebody else asks meanwhile makes it void.
+    // The answer is valid for this generation only: a change by another person makes it void.
     let generation = sync.whole.metadata.generation.unwrap_or_default();
     let patch = json!({
         "metadata": {
@@ -171,7 +174,7 @@ async fn answer(
     });
     let answered = match connection.change_sync(&sync.name, patch).await {
         Ok(sync) => sync,
-        // It may be gone, and another one may have its name.
+        // The Sync may be gone, and another one may have its name.
         Err(error) => match connection.standing_sync(sync).await? {
             None => return Ok(None),
             Some(_) => return Err(error.into()),
@@ -184,7 +187,7 @@ async fn answer(
     Ok(Some(answered))
 }
 
-/// Waits until the Sync is gone, and says how far it is.
+/// Waits until the Sync is gone, and prints the progress.
 async fn wait(
     connection: &Connection,
     mut sync: Seen,
@@ -201,12 +204,13 @@ async fn wait(
         let is_told = is_current && (is_held || reason == Reason::Deleting.to_string());
         if is_told && shown != message {
             shown = message.to_owned();
-            // Until an answer is heard, the status says what was so before it.
+            // Until the daemon has read the answer, the status is from before it, and would
+            // mislead.
             if !is_held || wanted.is_none() || sync.whole.metadata.generation != generation {
                 streams.say(message);
             }
         }
-        // An answer counts for one generation.
+        // An answer is valid for one generation only.
         if is_told && is_held && (wanted.is_none() || sync.whole.metadata.generation != generation) {
             return Ok(Exit::Failure);
         }
@@ -224,7 +228,8 @@ async fn wait(
     }
 }
 
-/// Says which objects stay, as the Event about that does. Without the right to read Events nothing is said.
+/// Prints the objects that stay, from the Event about them. Needs the right to read Events; prints
+/// nothing without it.
 async fn said_to_stay(connection: &Connection, sync: &Seen, streams: &mut Streams<'_>) {
     let events = connection.sync_events(sync).await.unwrap_or_default();
     let reason = EventReason::ObjectsOrphaned.to_string();

@@ -1,4 +1,4 @@
-//! `moorline events`: what happened to a Sync.
+//! `moorline events`: prints the Events of a Sync.
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
     })
 }
 
-/// The Events as a List of Kubernetes.
+/// The Events as a Kubernetes List.
 fn list(events: Vec<Value>) -> Value {
     let whole = |mut event: Value| {
         event["apiVersion"] = "events.k8s.io/v1".into();

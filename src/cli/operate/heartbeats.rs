@@ -1,13 +1,14 @@
-//! Says which Syncs no daemon serves any more.
+//! Reports Syncs that no daemon serves any more.
 //!
-//! In: Syncs that name the Lease of their daemon. Out: a line for each Lease that is not renewed, and false if there is one.
+//! In: Syncs that name the Lease of their daemon. Out: a line for each Lease that is not renewed,
+//! and false if there is one.
 
 use std::collections::BTreeSet;
 
 use super::super::Streams;
 use crate::cluster::{Connection, Heartbeat, Seen};
 
-/// True unless a daemon that served one of these is known to be gone.
+/// True unless the daemon of one of these Syncs is known to be gone.
 pub(super) async fn all_served(all: &[Seen], connection: &Connection, streams: &mut Streams<'_>) -> bool {
     let leases: BTreeSet<&str> = all.iter().filter_map(|sync| sync.status.held_by.as_deref()).collect();
     let mut served = true;

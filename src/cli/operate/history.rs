@@ -1,11 +1,12 @@
-//! The history of a Sync as lines.
+//! Prints the history of a Sync.
 //!
-//! In: the entries of a status. Out: a line for each revision: when, which, its outcome, what was changed, subject and author.
+//! In: the entries of a status. Out: a line for each revision, with its time, outcome, changes,
+//! subject and author.
 
 use super::table::table;
 use crate::api::{HistoryEntry, short_revision};
 
-/// The history, the newest revision first; empty if there is none.
+/// The history, newest revision first; empty if there is none.
 pub(super) fn lines(history: &[HistoryEntry]) -> String {
     if history.is_empty() {
         return String::new();

@@ -1,4 +1,5 @@
-//! The verbs for who runs a cluster: each asks the API server for Syncs, or changes one, and the daemon does the rest.
+//! The verbs for operators: each reads or changes Syncs on the API server; the daemon does the
+//! rest.
 
 pub(super) mod approve;
 pub(super) mod delete;
@@ -60,12 +61,13 @@ pub(super) fn on_cluster(work: impl AsyncFnOnce(Connection) -> anyhow::Result<Ex
     runtime.block_on(async { work(connect(None).await?).await })
 }
 
-/// The cluster for who only reads, as who asks.
+/// A cluster that is only read, with the rights of the user.
 pub(super) fn reading(connection: Connection, metrics: &Metrics) -> Cluster {
     Cluster::new(connection, metrics.clone(), Permit::always(), &Settings::default())
 }
 
-/// What a Sync comes to, at its own revision or another; its repository is fetched into a folder that is gone afterwards.
+/// Renders and inspects a Sync at its own or another revision. The repository is fetched into a
+/// temporary folder.
 pub(super) async fn look(
     cluster: &Cluster,
     metrics: &Metrics,
@@ -78,7 +80,7 @@ pub(super) async fn look(
     inspected.map_err(|trouble| anyhow!("{}", trouble.message))
 }
 
-/// What a Sync would come to that may not be there yet, or why it comes to nothing.
+/// Inspects a Sync that may not exist yet; the inner error says why it cannot be applied.
 pub(super) async fn look_by(
     cluster: &Cluster,
     metrics: &Metrics,
@@ -93,20 +95,20 @@ pub(super) async fn look_by(
     Ok(inspect(cluster, (&repositories, allowed, &helm.helm), metrics, name, whole, at).await)
 }
 
-/// Writes lines of which parts come from elsewhere.
+/// Prints text that may contain control characters of other parties: sanitizes each line.
 pub(super) fn write(text: &str, streams: &mut Streams<'_>) -> std::io::Result<()> {
     text.lines().try_for_each(|line| writeln!(streams.data, "{}", harmless(line)))?;
     streams.data.flush()
 }
 
-/// Whether a Sync is ready, and why: the status, the reason and the message of that condition.
+/// The status, reason and message of the Ready condition.
 fn ready(status: &SyncStatus) -> (&str, &str, &str) {
     let ready = status.conditions.iter().find(|it| it.type_ == ConditionType::Ready.to_string());
     ready
         .map_or(("Unknown", "", "no daemon has looked at it yet"), |it| (&it.status, &it.reason, &it.message))
 }
 
-/// So many objects, in words.
+/// A number of objects as text.
 fn counted(count: i64) -> String {
     grammar::counted(count, "object")
 }

@@ -1,4 +1,4 @@
-//! `moorline move`: name the Sync that takes the objects of another one over, across repositories.
+//! `moorline move`: names the Sync of another repository that takes over the objects of this one.
 
 use anyhow::bail;
 use clap::Args;
@@ -82,7 +82,7 @@ fn instance(sync: &Seen) -> Option<&str> {
     labels.get(INSTANCE_LABEL).map(String::as_str).filter(|instance| !instance.is_empty())
 }
 
-/// The Sync that a value names, or the value where it names none.
+/// The Sync that a value names, or the quoted value if it names none.
 pub(in super::super) fn shown(text: &str, own: &SyncName) -> String {
     match moves_to(text, own) {
         Some(to) => to.to_string(),

@@ -1,4 +1,4 @@
-//! `moorline sync`: look now, and say what became of it.
+//! `moorline sync`: requests a poll of the repository and reports the result.
 
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::{Target, on_cluster, ready, write};
 use crate::api::{ObjectCounts, REQUEST_ANNOTATION, SyncName, short_revision as short};
 use crate::cluster::{Connection, Seen};
 
-/// Between two looks at the status.
+/// Interval at which the status is polled.
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// Have a Sync look at its repository now, and wait until it is settled
@@ -52,7 +52,7 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
     })
 }
 
-/// Asks a Sync to look now. Gives the request, and the Sync as it is with it.
+/// Requests a poll. Returns the request, and the Sync with it.
 pub(in super::super) async fn ask(
     connection: &Connection,
     name: &SyncName,
@@ -63,7 +63,7 @@ pub(in super::super) async fn ask(
     Ok((request, before))
 }
 
-/// Waits until a request is answered, for so many seconds at most, and says what it came to.
+/// Waits until a request is handled or the timeout in seconds is over, and prints the result.
 pub(in super::super) async fn settle(
     connection: &Connection,
     request: &str,
@@ -96,22 +96,22 @@ pub(in super::super) async fn settle(
     }
 }
 
-/// True once the request was answered and nothing more is on its way.
+/// True once the request was handled and nothing is in progress.
 fn is_settled(sync: &Seen, request: &str) -> bool {
     let status = &sync.status;
     let current = status.observed_generation == sync.whole.metadata.generation;
     let moving = status.conditions.iter().any(|it| it.type_ == "Reconciling" && it.status == "True");
     let (is_ready, reason, _) = ready(status);
-    // What is tried again and again is told as it is.
+    // A reason other than Progressing is retried for ever, so it is reported instead of waited for.
     is_answered(sync, request) && current && (is_ready == "True" || !moving || reason != "Progressing")
 }
 
-/// True if the daemon has obeyed the request.
+/// True if the daemon has handled the request.
 fn is_answered(sync: &Seen, request: &str) -> bool {
     sync.status.last_handled_request.as_deref() == Some(request)
 }
 
-/// What has changed.
+/// Describes the changes since the request.
 fn outcome(before: &Seen, after: &Seen) -> String {
     let applied = |sync: &Seen| sync.status.revision.clone().unwrap_or_default().applied.unwrap_or_default();
     let (old, new) = (applied(before), applied(after));
@@ -132,8 +132,8 @@ fn outcome(before: &Seen, after: &Seen) -> String {
     text + &details(after)
 }
 
-/// How the numbers of objects have changed, as a line; nothing if they have not. What was pruned is the number of the last
-/// pass that pruned any: the same number as before may be that of a pass of long ago, and is not told.
+/// A line about the changed object counts; empty if none has changed. The pruned count is that of
+/// the last reconcile that pruned anything: an equal number may be from long ago, and is left out.
 fn changes(before: ObjectCounts, after: ObjectCounts) -> String {
     let than = |new: i64, old: i64| if new > old { "more" } else { "fewer" };
     let mut told = Vec::new();
@@ -157,11 +157,11 @@ fn changes(before: ObjectCounts, after: ObjectCounts) -> String {
     if told.is_empty() { String::new() } else { told.join(", ") + "\n" }
 }
 
-/// The characters of a bar, and of a line that fits on a narrow terminal.
+/// Width of the bar in characters, and of a line that fits a narrow terminal.
 const BAR: i64 = 20;
 const WIDTH: usize = 79;
 
-/// So many of all, drawn.
+/// Draws a progress bar.
 fn bar(done: i64, all: i64) -> String {
     let full = match all {
         1.. => (done.clamp(0, all) * BAR / all).clamp(0, BAR),
@@ -171,7 +171,7 @@ fn bar(done: i64, all: i64) -> String {
     format!("[{}{}]", part("#", full), part("-", BAR - full))
 }
 
-/// Tells how far it is: on a terminal by a bar in one line, elsewhere a line for each change.
+/// Prints the progress: as a bar in one line on a terminal, else as a line for each change.
 struct Progress {
     shown: String,
     terminal: bool,
@@ -229,7 +229,7 @@ mod tests {
         ] {
             assert_eq!(changes(before, after), expect);
         }
-        // The API server takes any number.
+        // The API server accepts any number.
         let far = changes(counts(i64::MIN, 0, 0, 0, 0), counts(i64::MAX, 0, 0, 0, 0));
         assert_eq!(far, format!("{} objects more in Git\n", u64::MAX));
     }

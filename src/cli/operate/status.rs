@@ -1,4 +1,4 @@
-//! `moorline status`: how Syncs are.
+//! `moorline status`: prints the status of Syncs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::plan::Paint;
 use crate::report::unlisted;
 use crate::yaml;
 
-/// How often it is looked again with --watch.
+/// Interval at which --watch reads the Syncs again.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Show how Syncs are
@@ -99,16 +99,16 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
     })
 }
 
-/// The kind, as `kubectl get -o name` prints it.
+/// The resource name that `kubectl get -o name` prints.
 const KIND: &str = "sync.moorline.dev";
 
-/// The Syncs as a List of Kubernetes.
+/// The Syncs as a Kubernetes List.
 fn list(all: &[Seen]) -> anyhow::Result<Value> {
     let items = all.iter().map(|sync| serde_json::to_value(&sync.whole)).collect::<Result<Vec<_>, _>>()?;
     Ok(json!({"apiVersion": "v1", "kind": "List", "items": items}))
 }
 
-/// Prints a table, with the column READY in colour where that is wanted.
+/// Prints a table; the column READY is coloured if `paint` says so.
 fn show(table: &str, paint: Paint, streams: &mut Streams<'_>) -> anyhow::Result<()> {
     let column = table.lines().next().and_then(|head| head.find("READY"));
     for line in table.lines().map(harmless) {
@@ -118,7 +118,7 @@ fn show(table: &str, paint: Paint, streams: &mut Streams<'_>) -> anyhow::Result<
     Ok(streams.data.flush()?)
 }
 
-/// A line with the word at a column in the colour of its meaning; none for a word without one.
+/// Colours the READY value of a line; `None` for a value without a colour.
 fn painted(line: &str, column: usize) -> Option<String> {
     let (before, rest) = line.split_at_checked(column)?;
     let word = rest.split(' ').next()?;
@@ -140,14 +140,14 @@ async fn look(arguments: &Arguments, connection: &Connection) -> anyhow::Result<
     Ok(connection.syncs(place).await?)
 }
 
-/// Prints each line that changes, for ever.
+/// Prints each line that changes; never returns.
 async fn watch(
     arguments: &Arguments,
     connection: &Connection,
     first: &[Seen],
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
-    // Of a line that differs in nothing but the age nobody wants to hear.
+    // The age always changes: comparing it would print every line again and again.
     let wide = arguments.output == Some(Format::Wide);
     let shown = |sync: &Seen| {
         let mut line = row(sync, wide);
@@ -168,7 +168,7 @@ async fn watch(
     }
 }
 
-/// The column that changes by itself.
+/// The column that changes with time alone.
 const AGE: usize = 7;
 
 fn lines(all: &[Seen], wide: bool) -> String {
@@ -210,7 +210,7 @@ fn row(sync: &Seen, wide: bool) -> Vec<String> {
     cells
 }
 
-/// All that there is to say of one Sync.
+/// The full status of one Sync.
 pub(super) fn details(sync: &Seen) -> String {
     let status = &sync.status;
     let (is_ready, reason, message) = ready(status);

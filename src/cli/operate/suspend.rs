@@ -1,4 +1,4 @@
-//! `moorline suspend` and `moorline resume`.
+//! `moorline suspend` and `moorline resume`: set and clear `spec.suspend`.
 
 use clap::Args;
 use serde_json::json;
@@ -39,12 +39,12 @@ fn set(target: &Target, suspend: bool, streams: &mut Streams<'_>) -> anyhow::Res
         let name = target.of(&connection);
         let mut patch = json!({"spec": {"suspend": suspend}});
         if suspend {
-            // What somebody answered to a deletion is withdrawn.
+            // An earlier answer to a deletion must not delete anything once the Sync is resumed.
             patch["metadata"] = json!({"annotations": {DELETION_ANNOTATION: null}});
         }
         let changed = connection.change_sync(&name, patch).await?;
         let resume = format!("moorline resume {} -n {}", name.name, name.namespace);
-        // In its deletion a Sync asks for no more than that.
+        // While it is being deleted, a suspended Sync only stops its deletion.
         let deletes = changed.whole.metadata.deletion_timestamp.is_some();
         streams.say(&match (suspend, deletes) {
             (true, false) => format!("{name} is suspended: nothing is written until {resume}"),

@@ -1,6 +1,7 @@
-//! Rows of text under each other.
+//! Text tables.
 
-/// Lines with columns as wide as their widest cell, two blanks between them. The last column is not filled up.
+/// Formats rows in columns as wide as their widest cell, two blanks apart. The last column is not
+/// padded.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
@@ -23,7 +24,7 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// How long ago something was, in the two largest units that matter: `3d4h`, `12m`, `40s`.
+/// Formats an age in its two largest units: `3d4h`, `12m`, `40s`.
 pub(super) fn ago(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
