@@ -1,7 +1,10 @@
-//! One pass: the sentence of the program, for one Sync and one revision.
+//! Runs one reconcile: from a revision to the status, for one Sync.
 //!
-//! In: a revision, what the Sync asks for, and what it remembers. Out: a [`Report`]. Doing it twice changes nothing
-//! the second time, and it may be cut short at any place: the next pass begins with what is there.
+//! In: a revision, the spec of the Sync, and its memory.
+//! Out: a [`ReconcileResult`].
+//!
+//! A reconcile is idempotent and can be interrupted anywhere: the next one starts from the observed
+//! state.
 
 mod aim;
 mod deciding;
@@ -48,53 +51,67 @@ use crate::plan::{Hold, Outcome, Plan, Rollout};
 use crate::report::Trouble;
 use crate::source::{Repository, Revision};
 
-/// How long the definitions of kinds may take until their kinds are served.
+/// Time that new CRDs may take until their kinds are served.
 const ESTABLISH: Duration = Duration::from_secs(30);
-/// Between two looks whether they are.
+/// Pause between two checks if they are served.
 const ESTABLISH_LOOK: Duration = Duration::from_millis(100);
-/// So long after a hook has ended it is asked whether that is written down.
+/// Delay after the end of a hook before its record in the status is checked.
 const CLEAR: Duration = Duration::from_secs(1);
-/// How often a pass begins anew because it has brought kinds that others of its objects need.
+/// Most rounds of one reconcile. A new round starts if the last one brought kinds that other
+/// objects need.
 const MAX_ROUNDS: usize = 4;
 
-/// What a pass is about.
+/// Inputs of one reconcile, borrowed for its duration.
 pub(crate) struct Subject<'a> {
     pub(crate) context: &'a Context,
     pub(crate) cluster: &'a Cluster,
-    /// Where the scope is written down, if anywhere.
+    /// Status handle of the Sync; `None` for a run without a Sync.
     pub(crate) desk: Option<&'a Desk>,
     pub(crate) owner: &'a SyncName,
     pub(crate) wish: &'a Wish,
-    /// How often what the Sync asks for has changed until this.
+    /// Number of the spec revision.
     pub(crate) generation: u64,
-    /// The number of the order by which the revision is rendered: an older one while the newest is refused.
+    /// Number of the spec revision with which the revision is rendered: an older one while the
+    /// newest is refused.
     pub(crate) rendered_by: u64,
     pub(crate) aim: Aim,
     /// The revision, as the status names it before it is applied.
     pub(crate) record: HeldRevision,
-    /// The memory that its objects take, once that is known.
+    /// Memory that its objects take, once known.
     pub(crate) bytes: OnceLock<u64>,
     /// The approval that a person gave.
     pub(crate) approved: Option<String>,
-    /// The Sync to which this one moves its objects, as somebody wrote it.
+    /// The Sync to which this one moves its objects, as written in the resource.
     pub(crate) moves_to: Option<&'a str>,
-    /// Whose objects these were before.
+    /// The tool that managed these objects before, if the Sync was adopted from one.
     pub(crate) predecessor: Option<&'a Predecessor>,
-    /// How the objects are.
+    /// Health of the objects.
     pub(crate) vitals: &'a Vitals,
     pub(crate) repository: &'a Repository,
-    /// The repositories that are named by URLs.
+    /// Remote bases of the Sync.
     pub(crate) followed: &'a Followed,
     pub(crate) revision: &'a Revision,
-    /// What was read of the repository last: another one where that was given up, and this is held instead.
+    /// Newest revision of the repository. It differs from `revision` while that commit is given up
+    /// and the older one is held.
     pub(crate) newest: &'a Revision,
     pub(crate) stop: &'a Stop,
-    /// Ends the pass while its commit is not rendered; none where no other revision is kept.
+    /// Ends the reconcile while its commit is not rendered yet; `None` if no other revision is
+    /// held.
     pub(crate) gives_way: Option<&'a Stop>,
 }
 
 impl Subject<'_> {
-    /// Drives the cluster to the revision.
+    /// Reconciles the cluster with the revision.
+    ///
+    /// # Guarantees
+    ///
+    /// Nothing is written before the commit has rendered completely and the status names the
+    /// revision. Nothing is deleted after an incomplete render.
+    ///
+    /// # Cancellation
+    ///
+    /// Setting `stop` ends the reconcile between two writes. Writes that were sent are finished,
+    /// and the result is marked as stopped.
     pub(crate) async fn pass(&self, memory: &mut Memory) -> Report {
         let (order, revision) = (self.generation, Some(self.revision.clone()));
         let mut report = Report { order, revision, ..Report::default() };
@@ -112,15 +129,16 @@ impl Subject<'_> {
         report
     }
 
-    /// What Git says, once all of it can be seen in the cluster.
+    /// Prepares the desired set, and waits until all of its kinds are observed.
     async fn see(&self, memory: &mut Memory, report: &mut Report) -> Result<(Prepared, Need), Trouble> {
         self.heed_definitions(memory).await?;
         let mut prepared = self.prepare(memory).await?;
         let need = need(&prepared, memory);
         self.follow_definitions(&need, prepared.looks_at_kinds());
-        // Without any status where its objects are is found out by listing, where that may be done.
+        // Without a status, the earlier inventory is found by listing, if that is permitted.
         if memory.is_blind || self.desk.is_none_or(|desk| desk.scope().is_some()) {
-            // Written down before anything is applied there, so that whoever comes after us knows where to look.
+            // Recorded before anything is applied there, so that the next daemon knows the
+            // inventory.
             self.record(scope(&need)).await?;
         }
         let (blind, scaled) = tokio::join!(
@@ -130,7 +148,7 @@ impl Subject<'_> {
         report.blind = blind;
         let scaled = scaled.map_err(|failure| of_failure(&failure))?;
         self.leave_to_scalers(memory, &mut prepared, scaled).await;
-        // Only now: what is verified later must not take the numbers back that are left to others.
+        // Only now: otherwise a later verification would take back the numbers of autoscalers.
         memory.takes_up(self.rendered_by, self.revision);
         let before = memory.prepared.as_ref().filter(|before| before.revision.commit != self.revision.commit);
         let before = before.map(|before| (&*before.rendered, before.revision.commit));
@@ -141,7 +159,7 @@ impl Subject<'_> {
     }
 
     async fn round(&self, memory: &mut Memory, report: &mut Report) -> Result<(), Trouble> {
-        // Until something is written, whatever takes long is given up for a newer commit.
+        // Until the first write, a newer commit interrupts everything that takes long.
         let (prepared, need) = tokio::select! {
             seen = self.see(memory, report) => seen?,
             () = self.stop.stopped() => return Ok(()),
@@ -151,7 +169,8 @@ impl Subject<'_> {
             }
         };
         let desired = &*prepared.desired;
-        // While a newer commit cannot be rendered, nobody knows what it wants, and nothing is handed over to this Sync.
+        // While a newer commit cannot be rendered, its claims are unknown, and nothing is handed
+        // over to this Sync.
         let is_newest = self.aim.refused().is_none();
         let takes = !self.wish.suspend && is_newest;
         self.claims(&prepared.desired, takes).await?;
@@ -169,7 +188,7 @@ impl Subject<'_> {
         let mut postponed = self.postpone(memory, &mut plan, desired, now);
         let spared = memory.restless.spare(&mut plan, now) + memory.queue(open, now);
         report.pending = memory.compares;
-        // Whether these are held is about to be known.
+        // Their verification is about to start, so they are not reported as held.
         plan.held.retain(|(_, hold)| *hold != Hold::Unverified);
         report.kept = plan.kept.len() + memory.unverified.len() + spared;
         (report.approval, memory.consented) = (plan.approval.clone(), plan.consented.clone());
@@ -211,14 +230,14 @@ impl Subject<'_> {
         Ok(())
     }
 
-    /// Takes out of the plan whatever is not tried again yet.
+    /// Takes the steps that are not retried yet out of the plan.
     fn postpone(&self, memory: &mut Memory, plan: &mut Plan, desired: &DesiredSet, now: Time) -> Postponed {
         let registry = &self.context.registry;
         memory.free_released(|other, id| registry.is_gone(other) || registry.has_let_go(other, id));
         memory.postpone(plan, desired, now)
     }
 
-    /// Who writes, where, and what.
+    /// Returns the context for executing a plan.
     fn work<'a>(
         &'a self,
         desired: &'a DesiredSet,
@@ -244,13 +263,13 @@ impl Subject<'_> {
         }
     }
 
-    /// Who goes by the same repository may wait for this one.
+    /// Publishes the rendered commit to the Syncs of the same repository, which may wait for it.
     fn tell_neighbours(&self) {
         let (held, newest) = (self.revision.commit, self.newest.commit);
         self.context.neighbours.rendered(self.owner, self.generation, held, newest);
     }
 
-    /// Takes in what became of the plan.
+    /// Records the outcomes of the plan.
     fn learn(
         &self,
         memory: &mut Memory,
@@ -287,11 +306,11 @@ impl Subject<'_> {
         memory.clears = clears.then(|| now + CLEAR);
     }
 
-    /// Where the Sync may own objects, as it is written down.
+    /// Returns the recorded scope: the kinds and namespaces in which the Sync may own objects.
     fn written_scope(&self) -> Option<Scope> {
         let notebook = self.context.notebook.as_deref();
         let written = self.desk.map_or_else(|| notebook.and_then(Notebook::scope), Desk::scope);
-        // One that says nothing is as good as none.
+        // An empty record is treated as a missing one.
         written.filter(|scope| !scope.kinds.is_empty())
     }
 
@@ -307,7 +326,8 @@ impl Subject<'_> {
         Ok(())
     }
 
-    /// Names the revision in the status before the first write of it: a daemon that starts later keeps exactly this one.
+    /// Names the revision in the status before its first write: a daemon that starts later keeps
+    /// exactly this one.
     async fn names_revision(&self, plan: &Plan, report: &mut Report) -> Result<(), Trouble> {
         report.held = Some(self.named());
         match plan.stages.is_empty() {
@@ -316,7 +336,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The revision as the status names it.
+    /// Returns the revision as the status names it.
     fn named(&self) -> HeldRevision {
         HeldRevision { bytes: self.bytes.get().copied(), ..self.record.clone() }
     }
@@ -336,8 +356,8 @@ impl Subject<'_> {
         Ok(())
     }
 
-    /// Creates the namespace of objects that name none, where that is asked for and may be needed. If it cannot be,
-    /// the objects say so. Gives its name if it was not there.
+    /// Creates the target namespace, if the Sync asks for that and it may be missing. On a failure
+    /// the objects in it report the problem. Returns the name if it was created.
     async fn create_namespace(&self, plan: &Plan, desired: &DesiredSet) -> Option<Box<str>> {
         let name = &*self.wish.target_namespace;
         let needed = self.wish.create_namespace
@@ -359,7 +379,8 @@ impl Subject<'_> {
         }
     }
 
-    /// Waits for the kinds that this pass has brought; true if more is known than before.
+    /// Waits for the kinds that this reconcile has defined; returns true if more kinds are served
+    /// now.
     async fn learns(&self, memory: &Memory) -> bool {
         let Some(prepared) = memory.prepared.as_ref().filter(|prepared| !self.knows(prepared)) else {
             return false;
@@ -384,13 +405,14 @@ fn wall_clock() -> Timestamp {
     Timestamp::try_from(SystemTime::now()).unwrap_or_default()
 }
 
-/// Nothing is applied before it is written down where.
+/// Returns the error of a status that could not be written: nothing is applied before its scope is
+/// recorded.
 fn unwritten() -> Trouble {
     let message = "where objects are about to be applied could not be written into the status".to_owned();
     Trouble { reason: "StatusUnwritable", message, problems: Vec::new(), lasting: false }
 }
 
-/// Waits until a pass has to give way; for ever where none has to.
+/// Waits until the reconcile has to give way; forever if it never has to.
 async fn given_way(stop: Option<&Stop>) {
     match stop {
         Some(stop) => stop.stopped().await,

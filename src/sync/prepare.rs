@@ -1,7 +1,10 @@
-//! From a revision to what the cluster should hold: the pure stations, fed from the repository.
+//! Turns a revision into the desired set: fetches files, renders them, and canonicalises the
+//! objects.
 //!
-//! In: a repository, a revision, and what the Sync asks for. Out: a [`Prepared`] commit, or [`Trouble`] that says
-//! what is wrong and where. A commit that changes nothing that was read the last time is not read again.
+//! In: a repository, a revision, and the spec of the Sync.
+//! Out: a [`PreparedRevision`], or an error with the problems and their locations.
+//!
+//! A commit that changes no file of the last render is not read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,46 +29,47 @@ use crate::source::{
 };
 use crate::tree::{FileTree, Room};
 
-/// What a commit comes to.
+/// A revision and its desired set.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub(crate) revision: Revision,
-    /// The author and the subject of the commit.
+    /// Author and subject of the commit.
     pub(crate) words: CommitWords,
-    /// What was read for it; the same ids mean the same files.
+    /// Git object ids of the files that were read; equal ids mean equal files.
     pub(crate) ids: Ids,
-    /// The id of what lies at the path.
+    /// Git id of the tree or file at the path.
     pub(crate) tree: Option<ObjectHash>,
-    /// The folders that are named from elsewhere, and have to be brought.
+    /// Folders that other folders reference, and that have to be fetched as well.
     named: Arc<[Box<str>]>,
-    /// The repositories of submodules, whose mirrors stay as long as these are held.
+    /// Repositories of submodules; holding them keeps their mirrors.
     #[expect(dead_code, reason = "it is held, and nothing is asked of it")]
     beside: Arc<[Repository]>,
-    /// The repositories that are named by URLs.
+    /// Remote bases.
     bases: Arc<[Base]>,
-    /// What Git and the Sync say.
+    /// The desired set of Git and the Sync.
     pub(crate) rendered: Arc<DesiredSet>,
-    /// What a chart was shown of the server.
+    /// Version and kinds of the server that a chart could read.
     server: Option<Arc<Capabilities>>,
-    /// What is to be said of the fence behind which a chart was rendered.
+    /// Warning about the isolation in which helm rendered a chart.
     pub(crate) caution: Option<Arc<str>>,
-    /// A digest of that.
+    /// Digest of `rendered`.
     pub(crate) digest: SetDigest,
-    /// The same without what is left to scalers.
+    /// The desired set without the fields that are left to autoscalers.
     pub(crate) desired: Arc<DesiredSet>,
-    /// Where each object that others scale keeps its number of replicas.
+    /// Path of the number of replicas in each object that an autoscaler scales.
     pub(crate) left: BTreeMap<ObjectId, Box<str>>,
-    /// How much memory it was made in, which the next one most likely needs as well.
+    /// Memory limit of the render; the next render most likely needs as much.
     room: u64,
-    /// The memory for its objects.
+    /// Memory reserved for its objects.
     #[expect(dead_code, reason = "it is held, and nothing is asked of it")]
     kept: Arc<Share>,
-    /// What was known of kinds; a set in which some kinds were not known is made anew when more is.
+    /// True if all kinds were served; otherwise it is rendered again once more kinds are.
     pub(crate) complete: bool,
 }
 
 impl Prepared {
-    /// The same, whose hashes have the keys of now. `recorded` is the revision that an earlier daemon wrote down last.
+    /// Returns the same revision with hashes of the current keys. `recorded` is the revision that
+    /// an earlier daemon recorded last.
     pub(crate) fn with_keys(mut self, keys: Option<Arc<KeyRing>>, recorded: Option<&str>) -> Self {
         let Some(keys) = keys else { return self };
         let is_recorded = recorded.is_some_and(|recorded| recorded == self.revision.to_string());
@@ -81,16 +85,16 @@ impl Prepared {
         self
     }
 
-    /// True if it may come to something else when the server serves other kinds.
+    /// Returns true if the render depends on the kinds that the server serves.
     pub(crate) fn looks_at_kinds(&self) -> bool {
         self.server.as_ref().is_some_and(|shown| !shown.served.is_empty())
     }
 }
 
-/// The most problems that are told.
+/// Most problems that are reported.
 const MAX_PROBLEMS: usize = 20;
 
-/// Prepares a revision, with what was prepared last as a hint.
+/// Prepares a revision; the last prepared one is reused if nothing has changed.
 pub(crate) async fn prepare(
     repository: &Repository,
     revision: &Revision,
@@ -106,7 +110,7 @@ pub(crate) async fn prepare(
     loop {
         let (prepared, short) = {
             let room = rooms.room();
-            // What is left of the work ends when nobody waits for it any more.
+            // Cancels the remaining work when this future is dropped.
             let _stop = room.stop_when_dropped();
             let from = (repository, revision);
             (prepare_in(&room, from, wish, (means, &mut charts), last, by).await, room.short())
@@ -120,7 +124,7 @@ pub(crate) async fn prepare(
     }
 }
 
-/// The same in this much memory.
+/// Prepares a revision within a memory limit.
 async fn prepare_in(
     room: &Room,
     (repository, revision): (&Repository, &Revision),
@@ -149,7 +153,7 @@ async fn prepare_in(
     let Some(Read { snapshot, files, beside, bases }) =
         brought((repository, revision), wish, room, &earlier, last, by, ground).await?
     else {
-        // What was never read has not stayed the same.
+        // Files that were never read cannot be unchanged.
         let kept = kept.ok_or_else(stopped)?;
         ground.followed.set(kept.bases.to_vec());
         let (tree, words) = place(repository, revision, wish, by).await?;
@@ -162,7 +166,7 @@ async fn prepare_in(
     let kept = room::kept(ground.repositories.memory(), &ground.sync, &rendered)?;
     let paths = || read.iter().flatten().map(String::as_str);
     let bases = bases.read(&files, paths(), by).await?;
-    // What lies in a submodule has no id here; there the folders as a whole count.
+    // Files in a submodule have no id here; for them the folders as a whole are compared.
     if read.is_some() && modules.is_empty() {
         let own = paths().filter(|path| files.split(path).0.is_empty());
         ids = repository.ids(revision, own, by).await.map_err(of_source)?;
@@ -191,10 +195,11 @@ async fn prepare_in(
     })
 }
 
-/// A set, the paths on which it depends, and of a chart what it was shown of the server, and what is to be said of its fence.
+/// A desired set, the paths that it depends on, the server version and kinds that a chart read, and
+/// a warning about helm's isolation.
 type Made = (DesiredSet, Option<BTreeSet<String>>, Option<Arc<Capabilities>>, Option<Arc<str>>);
 
-/// What files come to.
+/// Renders files to a desired set.
 async fn rendered(
     files: FileTree,
     wish: &Wish,
@@ -208,7 +213,7 @@ async fn rendered(
         Rendered::Complete(_) | Rendered::Incomplete(_) => None,
     };
     let (target, scopes) = (wish.target_namespace.clone(), means.cluster.kinds().scopes());
-    // Rendering is work for a processor, and must not keep others from being served.
+    // Rendering is CPU-bound, and must not block the async runtime.
     let made = chance::aside(move || {
         let _turn = room.turn();
         wanted(rendered, &target, &scopes)
@@ -218,7 +223,8 @@ async fn rendered(
     Ok((made, read, server, caution.map(Arc::from)))
 }
 
-/// What a render wants, and the paths that it depends on where these are not whole folders.
+/// Returns the desired set of a render, and the paths that it depends on unless these are whole
+/// folders.
 fn wanted(
     rendered: Rendered,
     target: &str,
@@ -239,7 +245,7 @@ fn wanted(
     }
 }
 
-/// The id of what lies at the path of a Sync, and the words of the commit.
+/// Returns the Git id at the path of a Sync, and author and subject of the commit.
 async fn place(
     repository: &Repository,
     revision: &Revision,
@@ -249,19 +255,19 @@ async fn place(
     repository.place(revision, &wish.options.path, by).await.map_err(of_source)
 }
 
-/// The files of a revision, and which folders had to be brought besides its own.
+/// The files of a revision, and the folders that were fetched beside its own.
 struct Read {
     snapshot: Snapshot,
-    /// The same files, with those of other repositories.
+    /// The same files, with those of remote bases.
     files: FileTree,
     beside: Arc<[Box<str>]>,
     bases: Bases,
 }
 
-/// The most times that folders are brought which others name: as deep may they be nested.
+/// Most rounds of fetching referenced folders, and so the deepest nesting of references.
 const MAX_ROUNDS: usize = 64;
 
-/// Brings the files that a render reads; none if they are as they were.
+/// Fetches the files that a render reads; `None` if they are unchanged.
 async fn brought(
     from: (&Repository, &Revision),
     wish: &Wish,
@@ -271,7 +277,7 @@ async fn brought(
     by: Instant,
     ground: &Ground<'_>,
 ) -> Result<Option<Read>, Trouble> {
-    // What was named the last time most often is named again, and is brought at once.
+    // References rarely change, so the folders of the last time are fetched at once.
     let mut beside: BTreeSet<Box<str>> = last.iter().flat_map(|last| last.named.iter().cloned()).collect();
     let within = Within { room: room.clone(), choose: room::choose(wish) };
     let read = async |beside: &BTreeSet<Box<str>>, earlier: &Ids| {
@@ -299,7 +305,7 @@ async fn brought(
             (false, false) => return Ok(Some(Read { snapshot, files, beside: wanted, bases })),
             (false, true) => {}
             (true, _) => {
-                // What is read anew takes the place of what was read before.
+                // The second read replaces the first one, so the memory of the first is returned.
                 drop((files, std::mem::take(&mut snapshot.files)));
                 room.give(own);
                 let taken = room.taken();
@@ -312,7 +318,7 @@ async fn brought(
     Err(Trouble { reason: "KustomizeInvalid", message, problems: Vec::new(), lasting: true })
 }
 
-/// The files of the repository itself; none if they are as they were.
+/// Reads the files of the repository itself; `None` if they are unchanged.
 async fn own_files(
     (repository, revision): (&Repository, &Revision),
     wish: &Wish,
@@ -331,7 +337,7 @@ async fn own_files(
     Ok(reading.map_err(of_source)?.snapshot)
 }
 
-/// Counts what a reading took; one that failed is one that could not fetch, as far as anybody knows.
+/// Records the duration of a read in the metrics; a failed read counts as a failed fetch.
 fn count(metrics: &Metrics, reading: &Result<Reading, Error>, begun: Instant) {
     match reading {
         Ok(reading) => {
@@ -342,7 +348,7 @@ fn count(metrics: &Metrics, reading: &Result<Reading, Error>, begun: Instant) {
     }
 }
 
-/// Why a repository gave nothing.
+/// Maps an error of a repository to a reconcile error.
 pub(crate) fn of_source(error: Error) -> Trouble {
     Trouble {
         reason: error.reason(),
@@ -352,14 +358,14 @@ pub(crate) fn of_source(error: Error) -> Trouble {
     }
 }
 
-/// The reason while the API server asks to wait.
+/// Reason while the API server asks the client to slow down.
 pub(crate) const BUSY: &str = "Progressing";
 
-/// Why the cluster gave nothing.
+/// Maps an error of the cluster to a reconcile error.
 pub(crate) fn of_failure(failure: &Failure) -> Trouble {
     let reason = match failure.code() {
         Some(401 | 403) => "RightsMissing",
-        // A server that asks to wait is there: it is about to serve a kind that has just been defined, or has much to do.
+        // A server that answers 429 is reachable: it is about to serve a new kind, or is busy.
         Some(429) => BUSY,
         Some(_) | None => "ClusterUnreachable",
     };

@@ -1,8 +1,11 @@
-//! An object whose change needs a new one is deleted and created anew, where a person asked for that.
+//! Deletes and creates an object whose change needs a new one, if an annotation asks for that.
 //!
-//! In: an apply that was refused because a field cannot change. Out: the object as Git says, or a failure that says
-//! how to ask for it. The deletion of the old object goes through what a prune goes through: the Sync is read once more, and
-//! what is pruned only by approval is replaced only by approval. Volumes, namespaces and definitions are never recreated.
+//! In: an apply that was refused because a field is immutable.
+//! Out: the object as Git has it, or a failure that says how to ask for the replacement.
+//!
+//! The deletion of the old object passes the checks of a prune: the Sync is read once more, and an
+//! object that is pruned only by approval is replaced only by approval. Volumes, namespaces and
+//! CRDs are never recreated.
 
 use std::time::Duration;
 
@@ -15,7 +18,7 @@ use crate::object::ObjectId;
 use crate::observed::{Mark, Observed, Part};
 use crate::plan::{Failed, Guard, Hold, Outcome, Replacement, may_take_more, protection, takes_more};
 
-/// What must never go, whoever asks.
+/// Kinds that are never recreated.
 const NEVER: [(&str, &str); 4] = [
     ("", "PersistentVolumeClaim"),
     ("", "PersistentVolume"),
@@ -23,13 +26,13 @@ const NEVER: [(&str, &str); 4] = [
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 ];
 
-/// How long the old object may take to go.
+/// Time that the old object may take to go.
 const GOING: Duration = Duration::from_secs(60);
-/// Between two looks whether it is gone: the first pause, and the longest.
+/// First and longest pause between checks if it is gone.
 const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 impl Work<'_> {
-    /// Recreates an object, if that is asked for.
+    /// Recreates an object, if its annotation asks for that.
     pub(super) async fn recreate(
         &self,
         wanted: &DesiredObject,
@@ -52,7 +55,7 @@ impl Work<'_> {
         self.replace(wanted, &told).await
     }
 
-    /// Deletes a hook that has run for something else, and runs it again.
+    /// Deletes a hook that has run for another revision, and runs it again.
     pub(super) async fn run_again(&self, id: &ObjectId) -> Result<Outcome, Failure> {
         let Some(wanted) = self.desired.get(id) else { return Ok(Outcome::Held(Hold::UnknownKind)) };
         match self.replace(wanted, "it runs again").await {
@@ -61,13 +64,14 @@ impl Work<'_> {
         }
     }
 
-    /// Deletes the runs of a hook under its older names; what keeps one, if anything does.
+    /// Deletes the runs of a hook under its older names; returns an outcome if one of them cannot
+    /// go.
     pub(super) async fn make_room(&self, runs: &[ObjectId]) -> Result<Option<Outcome>, Failure> {
         if let Some(held) = self.held_by_refusal().filter(|_| !runs.is_empty()) {
             return Ok(Some(held));
         }
         for run in runs {
-            // Somebody may want it since the plan was made.
+            // Another Sync may have claimed it since the plan was made.
             if let Some(sync) = self.claimed(run) {
                 return Ok(Some(Outcome::Held(Hold::ClaimedBy(sync))));
             }
@@ -95,13 +99,13 @@ impl Work<'_> {
         Ok(None)
     }
 
-    /// Deletes what this Sync has applied, and creates it anew; `told` is why.
+    /// Deletes an object that this Sync has applied, and creates it again.
     async fn replace(&self, wanted: &DesiredObject, told: &str) -> Result<Outcome, Failure> {
         let fail = |how: &str, manifest: bool| {
             let message = format!("{told}; {how}");
             Ok(Outcome::Failed(Failed { reason: "Immutable", message, manifest }))
         };
-        // The keys would be gone with it.
+        // The keys would be lost with it.
         if self.cluster.notary().place().as_ref() == Some(&wanted.id) {
             return Ok(Outcome::Held(Hold::OwnKeys));
         }
@@ -132,7 +136,7 @@ impl Work<'_> {
         self.anew(wanted).await
     }
 
-    /// Why the object is deleted only by approval, unless it is approved.
+    /// Returns the reason for an approval, unless the deletion is approved already.
     async fn needs_approval(&self, id: &ObjectId, live: &Observed) -> Result<Option<Hold>, Failure> {
         if self.deletions.consented.get(id) == Some(&live.uid) {
             return Ok(None);
@@ -152,7 +156,7 @@ impl Work<'_> {
         Ok(takes_more.then_some(Hold::Guarded(Guard::TakesMore)))
     }
 
-    /// The outcome of a deletion while a newer commit or spec cannot be applied.
+    /// Returns the hold on deletions while a newer commit or spec cannot be applied.
     fn held_by_refusal(&self) -> Option<Outcome> {
         self.refused.map(|newer| Outcome::Held(Hold::NewerRefused(newer.into())))
     }
@@ -168,7 +172,8 @@ impl Work<'_> {
         Ok(Outcome::Recreated)
     }
 
-    /// Waits until the object with this uid is gone. An apply before that would only change what is going.
+    /// Waits until the object with this uid is gone. An earlier apply would only change the old
+    /// object.
     async fn goes(&self, id: &ObjectId, uid: &str) -> Result<bool, Failure> {
         let until = clock::now() + GOING;
         let mut pause = LOOK.0;
@@ -204,7 +209,7 @@ mod tests {
         check("apps/Deployment|shop/web", false);
         check("batch/Job|shop/migrate", false);
         check("/ConfigMap|shop/a", false);
-        // The name of a kind says nothing without its group.
+        // A kind is only identified together with its group.
         check("example.com/Namespace|shop/a", false);
     }
 }

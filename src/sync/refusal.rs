@@ -1,7 +1,10 @@
-//! A commit that cannot be rendered, and when it is tried again.
+//! A commit that cannot be rendered, and the time of its next attempt.
 //!
-//! In: the trouble that rendering ended in. Out: a [`Refusal`], kept in the memory of the Sync. While it stands, the same
-//! commit is not rendered again for the same spec, and the revision that rendered completely before stays applied.
+//! In: the error of the render.
+//! Out: a [`RefusedCommit`] in the memory of the Sync.
+//!
+//! Until the next attempt, the commit is not rendered again for the same spec, and the last
+//! completely rendered revision stays applied.
 
 use std::time::Duration;
 
@@ -14,31 +17,32 @@ use crate::source::Revision;
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
     revision: Revision,
-    /// The number of the order that asked for it: another spec may render it.
+    /// Number of the spec revision: another spec may render the commit.
     order: u64,
     pub(crate) trouble: Trouble,
-    /// It is not tried again before this time.
+    /// Time of the next attempt.
     until: Time,
     backoff: Backoff,
-    /// The time that the next try has before it gives way to repairs.
+    /// Time that the next attempt has before it gives way to repairs.
     patience: Duration,
 }
 
-/// The time that a try has before it gives way to repairs of the revision that is kept.
+/// Time that an attempt has before it gives way to repairs of the held revision.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The most time of a try that never came to an end: more than any deadline leaves it.
+/// Longest time of an attempt that never finished: more than any deadline leaves it.
 const MOST_PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 impl Refusal {
-    /// True if the commit was refused as this order asks for it.
+    /// Returns true if this is the refusal of the commit under this spec revision.
     pub(crate) fn is_of(&self, revision: &Revision, order: u64) -> bool {
         (&self.revision, self.order) == (revision, order)
     }
 }
 
 impl Memory {
-    /// Notes that a commit cannot be rendered. An approval of deletions from before does not count any more.
+    /// Records that a commit cannot be rendered. Earlier approvals of deletions are void from then
+    /// on.
     pub(crate) fn refuse(
         &mut self,
         (revision, order): (&Revision, u64),
@@ -56,8 +60,9 @@ impl Memory {
         self.refusal = Some(Refusal { revision, order, trouble, until, backoff, patience: PATIENCE });
     }
 
-    /// Notes that a try of a commit gave way to repairs. One that never came to an end has twice the time the next time: a
-    /// commit that is sound and slow is taken up, however much there is to repair.
+    /// Records that an attempt gave way to repairs. A commit that never finished gets twice the
+    /// time in the next attempt, so that a valid but slow commit is rendered, however much there is
+    /// to repair.
     pub(crate) fn interrupt(
         &mut self,
         (revision, order): (&Revision, u64),
@@ -74,28 +79,28 @@ impl Memory {
         self.refusal.iter_mut().for_each(|refusal| refusal.patience = patience);
     }
 
-    /// The time that a try of this commit has before it gives way to repairs.
+    /// Returns the time that an attempt of this commit has before it gives way to repairs.
     pub(crate) fn patience_of(&self, revision: &Revision, order: u64) -> Duration {
         self.refusal_of(revision, order).map_or(PATIENCE, |refusal| refusal.patience)
     }
 
-    /// Why this commit cannot be rendered as this order asks for it, if that was tried.
+    /// Returns the refusal of this commit under this spec revision, if there is one.
     pub(crate) fn refusal_of(&self, revision: &Revision, order: u64) -> Option<&Refusal> {
         self.refusal.as_ref().filter(|refusal| refusal.is_of(revision, order))
     }
 
-    /// True if this commit was refused, and is not tried again yet.
+    /// Returns true if this commit was refused, and is not retried yet.
     pub(crate) fn waits_to_try(&self, revision: &Revision, order: u64, now: Time) -> bool {
         self.refusal_of(revision, order).is_some_and(|refusal| now < refusal.until)
     }
 
-    /// When a commit that cannot be rendered is tried again.
+    /// Returns the time of the next attempt of the refused commit.
     pub(crate) fn next_try(&self) -> Option<Time> {
         self.refusal.as_ref().map(|refusal| refusal.until)
     }
 }
 
-/// The reason of a commit of which no try has come to an end.
+/// Reason of a commit that no attempt has finished.
 const UNFINISHED: &str = "Progressing";
 
 fn unfinished() -> Trouble {
@@ -134,7 +139,7 @@ mod tests {
         assert!(!memory.waits_to_try(&newest, 7, at(600)), "a bound for what nobody has thought of");
         assert!(!memory.waits_to_try(&newest, 8, at(1)), "another spec may render it");
         assert!(!memory.waits_to_try(&revision("2"), 7, at(1)));
-        // Trouble that may pass is tried again sooner, less and less often.
+        // A temporary error is retried sooner, with growing pauses.
         memory.refuse((&newest, 8), trouble(false), (at(0), 1.0), pauses);
         let first = memory.next_try().unwrap();
         memory.refuse((&newest, 8), trouble(false), (first, 1.0), pauses);
@@ -170,7 +175,7 @@ mod tests {
         memory.consented = consent();
         memory.refuse((&revision("1"), 0), trouble(true), (at(0), 0.5), pauses);
         assert!(memory.consented.is_empty());
-        // One that was given after it does.
+        // An approval that was given after the refusal is valid.
         memory.consented = consent();
         memory.refuse((&revision("1"), 0), trouble(true), (at(0), 0.5), pauses);
         assert!(!memory.consented.is_empty());

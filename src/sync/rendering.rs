@@ -1,6 +1,8 @@
-//! What a commit is prepared with beside its files: the cluster that it is for, and helm.
+//! Renders a commit with its surroundings: the target cluster, helm, and charts from elsewhere.
 //!
-//! In: files and options. Out: a render, and for a chart what it was shown of the server: when that is another one, so may be the render.
+//! In: files and options.
+//! Out: a render; for a chart also the server version and kinds that it could read, because a
+//! change of these may change the render.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,28 +18,29 @@ use crate::report::Trouble;
 use crate::source::{ChartError, ChartRef, Credentials};
 use crate::tree::{FileTree, Room};
 
-/// Charts that kustomizations name and that are published elsewhere. They are fetched while nobody holds memory for the render.
+/// Published charts that kustomizations reference. They are fetched while no memory is reserved for
+/// the render.
 #[derive(Debug, Default)]
 pub(crate) struct Charts {
-    /// Those that have to be fetched, and where they are named.
+    /// Charts that have to be fetched, and the locations that name them.
     pub(crate) wanted: Vec<(ChartRef, Place)>,
-    /// Those that were.
+    /// Charts that were fetched.
     fetched: Vec<ChartRef>,
 }
 
-/// What a commit is prepared with.
+/// Dependencies of a render.
 #[derive(Clone, Copy)]
 pub(crate) struct Means<'a> {
-    /// The cluster that it is for.
+    /// Target cluster.
     pub(crate) cluster: &'a Cluster,
-    /// What renders charts.
+    /// Renderer of charts.
     pub(crate) helm: &'a Helm,
-    /// What is fetched from elsewhere, and what is counted.
+    /// Sources from elsewhere, and metrics.
     pub(crate) ground: &'a Ground<'a>,
 }
 
 impl Means<'_> {
-    /// What a folder comes to; with what a chart was shown of the server.
+    /// Renders a folder; for a chart also returns the server version and kinds that it could read.
     pub(crate) async fn rendered(
         self,
         mut files: FileTree,
@@ -66,11 +69,11 @@ impl Means<'_> {
                 files = self.with_chart(files, chart, charts, by).await?;
             }
             if !charts.wanted.is_empty() {
-                // Nobody sees this: it is begun again when they are here.
+                // This error is never shown: the render starts again once the charts are fetched.
                 return Err(being_fetched());
             }
         };
-        // What nobody looks at is not remembered.
+        // A chart that does not read the served kinds does not depend on them.
         let looks = matches!(&rendered, Rendered::Complete(complete) if complete.looks_at_served());
         let shown = server.map(|server| match looks {
             true => server,
@@ -79,7 +82,8 @@ impl Means<'_> {
         Ok((rendered, shown.map(Arc::new)))
     }
 
-    /// Makes sure that a chart from elsewhere is on the disk, so that nobody waits for its server who holds memory.
+    /// Makes sure that the published chart is on disk, so that no render waits for its server while
+    /// it holds memory.
     pub(crate) async fn fetch_chart(self, wish: &Wish, by: Instant) -> Result<(), Trouble> {
         match &wish.chart {
             Some(wanted) if !self.ground.repositories.has_chart(wanted, "") => self.fetch(wanted, by).await,
@@ -87,7 +91,7 @@ impl Means<'_> {
         }
     }
 
-    /// The same for charts that a kustomization names.
+    /// Makes sure that the charts of a kustomization are on disk.
     pub(crate) async fn fetch_charts(self, charts: &mut Charts, by: Instant) -> Result<(), Trouble> {
         for (wanted, place) in std::mem::take(&mut charts.wanted) {
             self.fetch(&wanted, by).await.map_err(|trouble| trouble.at(&place))?;
@@ -98,14 +102,15 @@ impl Means<'_> {
 
     async fn fetch(self, wanted: &ChartRef, by: Instant) -> Result<(), Trouble> {
         let room = Room::of(self.ground.repositories.memory().most_for_work());
-        // A chart that finds no room is said so when there is a room of its own for it.
+        // A chart that exceeds this limit is reported once it is rendered with its own limit.
         match self.published(wanted, &room, by).await {
             Err(_) if room.short().is_some() => Ok(()),
             fetched => fetched.map(drop),
         }
     }
 
-    /// The same tree with a chart that its kustomization names, or as it is where that has to be fetched first.
+    /// Returns the tree with a chart that its kustomization references, or unchanged if the chart
+    /// has to be fetched first.
     async fn with_chart(
         self,
         files: FileTree,
@@ -124,7 +129,7 @@ impl Means<'_> {
         Ok(files.with_chart(&chart.digest, fetched.files))
     }
 
-    /// A chart from where it is published, or from the disk if it was fetched before.
+    /// Returns a chart from its registry, or from disk if it was fetched before.
     async fn published(self, wanted: &ChartRef, room: &Room, by: Instant) -> Result<Published, Trouble> {
         let (repositories, login) = (self.ground.repositories, Credentials::default());
         let fetched = repositories.chart_within(wanted, ("", self.ground.asker), &login, room, by).await;
@@ -142,7 +147,7 @@ impl Means<'_> {
         }
     }
 
-    /// True if a chart would be shown the same of the server now; true for what is no chart.
+    /// Returns true if a chart would read the same from the server now, or if there is no chart.
     pub(crate) async fn are_as(self, shown: Option<&Capabilities>) -> Result<bool, Trouble> {
         let Some(shown) = shown else { return Ok(true) };
         let now = self.server().await?;

@@ -1,6 +1,7 @@
-//! Which rights a Sync lacks, all at once.
+//! Lists all missing permissions of a Sync at once.
 //!
-//! In: what could not be seen and what could not be written. Out: one line for each right, in the words of a Role.
+//! In: kinds that could not be listed, and objects that could not be written.
+//! Out: one line for each permission, in the vocabulary of a Role.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,17 +16,17 @@ use crate::object::{GroupKind, ObjectId};
 use crate::plan::Outcome;
 use crate::rights::{Granted, Plurals, Rights};
 
-/// In more namespaces nobody asks what is missing besides what was refused.
+/// Number of namespaces above which only the refused permissions are reported.
 const MAX_PLACES: usize = 50;
-/// So long an answer stands while the same is refused.
+/// Time for which an answer is valid while the same permissions are refused.
 const STANDS: Duration = Duration::from_secs(10);
-/// The right to write as the field manager of the Sync.
+/// The permission to write as the field manager of the Sync.
 const OWN: &str = "own this Sync (the verb own on syncs.moorline.dev)";
 
-/// Nothing is granted here alone: what may be done here may be done everywhere.
+/// A namespace in which nothing is granted separately: its rules are the cluster-wide ones.
 const NOWHERE: &str = "moorline-nowhere";
 
-/// What was found out last.
+/// The last answer.
 #[derive(Debug)]
 pub(crate) struct Lacking {
     refused: Vec<String>,
@@ -35,7 +36,7 @@ pub(crate) struct Lacking {
 }
 
 impl Subject<'_> {
-    /// Every right that is missing, once one was: what was refused, and what nobody has come to yet.
+    /// Returns all missing permissions, if one was refused: also those that are not needed yet.
     pub(crate) async fn lacks(
         &self,
         memory: &mut Memory,
@@ -61,7 +62,8 @@ impl Subject<'_> {
         all
     }
 
-    /// What is missing by the server's own account; none where it gives none.
+    /// Returns the missing permissions as the server reports them; `None` if it does not report
+    /// them.
     async fn missing(&self, desired: &DesiredSet) -> Option<Vec<String>> {
         let kinds = self.cluster.kinds();
         let plurals = Plurals::of(kinds.iter().map(|(kind, served)| (kind.clone(), served.plural.clone())));
@@ -78,7 +80,7 @@ impl Subject<'_> {
     }
 }
 
-/// What is said of the rights that are missing; nothing where none are.
+/// Returns one line for each refused permission; empty if nothing was refused.
 pub(crate) fn rights(
     blind: &[(GroupKind, Failure)],
     outcomes: &BTreeMap<ObjectId, Outcome>,
@@ -97,7 +99,7 @@ pub(crate) fn rights(
     });
     let told = blind.iter().map(|(_, failure)| failure.to_string()).chain(refused);
     if let Some(told) = told.into_iter().find(|told| told.contains("cannot impersonate")) {
-        // As long as the daemon may not act for the Sync, what the Sync may do is not known.
+        // While the daemon may not impersonate the ServiceAccount, its permissions are unknown.
         return vec![told];
     }
     let unseen = blind.iter().filter(|(_, failure)| failure.code() == Some(403));

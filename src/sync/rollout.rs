@@ -1,7 +1,10 @@
-//! How far what is wanted has been rolled out.
+//! Tracks the progress of the rollout of a desired set.
 //!
-//! In: what is wanted, and how the objects are. Out: [`Rollout`] for the plan, as long as it is on its way. A roll-out has come to
-//! its end when all of it is applied and well; from then on nothing of it waits for anything, and no hook of it runs.
+//! In: the desired set, and the health of its objects.
+//! Out: a [`Rollout`] for the plan, while it is in progress.
+//!
+//! A rollout is complete when all objects are applied and healthy. After that, its objects wait for
+//! nothing, and none of its hooks runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,55 +21,56 @@ use crate::observed::{Mark, Observed, ObservedSet};
 use crate::plan::{Outcome, Over, Rollout};
 use crate::report::is_applied;
 
-/// What is not well, and of that what has failed.
+/// Unhealthy objects, and those of them that have failed.
 pub(crate) type Unwell = (BTreeSet<ObjectId>, BTreeSet<ObjectId>);
 
-/// A set that came to its end.
+/// A desired set whose rollout is complete.
 #[derive(Debug)]
 enum Done {
-    /// In this process.
+    /// It was completed in this process.
     Set(SpecHash),
-    /// The last one that an earlier daemon wrote down, in the form of then.
+    /// The last one that an earlier daemon recorded, with the hash form of that time.
     Recorded(SpecHash),
-    /// One of before that.
+    /// An older one.
     Earlier,
 }
 
-/// Which sets have been rolled out.
+/// Rollouts that are complete or in progress.
 #[derive(Debug, Default)]
 pub(crate) struct RolledOut {
-    /// The last one that came to its end.
+    /// The last completed rollout.
     done: Option<Done>,
-    /// The revision that an earlier daemon wrote down last.
+    /// The revision that an earlier daemon recorded last.
     recorded: Option<String>,
-    /// The one on its way, and whether another was done before it.
+    /// The rollout in progress; true if another one was completed before it.
     going: Option<(SpecHash, bool)>,
-    /// What had failed before it came.
+    /// Objects that had failed before the rollout began.
     before: Option<BTreeSet<ObjectId>>,
 }
 
 impl RolledOut {
-    /// What an earlier daemon wrote down.
+    /// Restores the progress that an earlier daemon recorded.
     pub(crate) fn restore(&mut self, status: &SyncStatus) {
         let (Some(revision), None) = (&status.revision, &self.done) else { return };
         self.recorded.clone_from(&revision.attempted);
         let Some(digest) = status.render_digest.as_deref().and_then(SpecHash::parse) else { return };
-        // The digest is of what was attempted last.
+        // The digest belongs to the last attempted revision.
         let is_attempted = |known: &Option<String>| known.is_some() && *known == revision.attempted;
         self.done = match (is_attempted(&revision.applied), is_attempted(&revision.healthy)) {
             (true, true) => Some(Done::Recorded(digest)),
-            // It may be the first, of which not all has become well yet.
+            // It may be the first rollout, of which not all objects are healthy yet.
             (true, false) => revision.healthy.is_some().then_some(Done::Earlier),
             (false, _) => revision.applied.is_some().then_some(Done::Earlier),
         };
     }
 
-    /// The revision that an earlier daemon wrote down last.
+    /// Returns the revision that an earlier daemon recorded last.
     pub(super) fn recorded(&self) -> Option<&str> {
         self.recorded.as_deref()
     }
 
-    /// True if the set has come to its end. Where the key is lost with which that was written down, the revision tells.
+    /// Returns true if the rollout of the set is complete. If the key of the recorded digest is
+    /// lost, the revision decides.
     fn is_done(&self, digest: &SetDigest, revision: &str) -> bool {
         match &self.done {
             Some(Done::Set(hash)) => *hash == digest.hash,
@@ -79,7 +83,8 @@ impl RolledOut {
         }
     }
 
-    /// Whether another set was done before this one; none if this one is.
+    /// Starts or continues a rollout; returns true if another one was completed before it, and
+    /// `None` if this one is complete.
     pub(super) fn begin(&mut self, digest: &SetDigest, revision: &str) -> Option<bool> {
         if self.is_done(digest, revision) {
             self.going = None;
@@ -94,7 +99,7 @@ impl RolledOut {
         Some(is_later)
     }
 
-    /// These were written for it, and what they were before counts no more.
+    /// Records written objects: their failures from before the rollout do not count any more.
     pub(super) fn wrote<'a>(&mut self, ids: impl Iterator<Item = &'a ObjectId>) {
         if let Some(before) = &mut self.before {
             ids.for_each(|id| {
@@ -109,7 +114,7 @@ impl RolledOut {
 }
 
 impl Subject<'_> {
-    /// How far this set has been rolled out; none once that has come to its end.
+    /// Returns the progress of the rollout of this set; `None` once it is complete.
     pub(super) fn rollout(&self, memory: &mut Memory, prepared: &Prepared) -> Option<Rollout> {
         let desired = &prepared.desired;
         memory.gate = None;
@@ -119,16 +124,16 @@ impl Subject<'_> {
             return Some(Rollout { is_later, ..Rollout::default() });
         }
         self.vitals.wants(desired, std::iter::empty());
-        // What an earlier daemon saw fail may be gone, and stands all the same.
+        // An object that an earlier daemon saw fail may be gone, and has failed all the same.
         let mut ended = memory.ends.written();
         self.vitals.ends(&mut ended);
         memory.ends.learn(&ended);
         let (unwell, degraded) = self.vitals.unwell();
         memory.gate = Some((unwell.clone(), degraded.clone()));
         let running = unwell.difference(&degraded).cloned().collect();
-        // What is there as it was wanted before says nothing about what is wanted now.
+        // An object that still has its previous manifest says nothing about the current one.
         let unwell = self.as_wanted(desired, unwell);
-        // A hook that has come to a bad end as it is wanted now did so for this set.
+        // A hook that failed with its current manifest did so for this set.
         let is_hook = |id: &ObjectId| desired.get(id).is_some_and(|it| it.switches.hook.is_some());
         let is_older = |id: &&ObjectId| !is_hook(id) || memory.ends.ended_well(id) != Some(false);
         let before = memory
@@ -147,7 +152,7 @@ impl Subject<'_> {
                 let recorded = observed.get(id).and_then(|seen| seen.recorded);
                 match (desired.get(id), recorded) {
                     (Some(wanted), Some(recorded)) => wanted.is_recorded_as(&recorded),
-                    // It has failed and was cleared away.
+                    // It has failed and was deleted.
                     (Some(_), None) => true,
                     (None, _) => false,
                 }
@@ -156,7 +161,7 @@ impl Subject<'_> {
         ids
     }
 
-    /// Notes the end of a roll-out: all is applied and well, and nothing was written of which that is not known.
+    /// Records the end of a rollout: all objects are applied, healthy, and their health is known.
     pub(super) fn note_end(
         &self,
         memory: &mut Memory,
@@ -168,14 +173,14 @@ impl Subject<'_> {
         let Some(set) = &report.set else { return };
         let is_known = written_ones(&report.outcomes).next().is_none();
         let applied = is_applied(&report.outcomes, |id| set.get(id).is_some());
-        // Where nothing waits for anything, being applied is all there is to it.
+        // A set without waves is rolled out once it is applied.
         let is_well = !set.has_turns() || is_known && rollout.unwell.is_empty();
         if applied && is_well && !self.wish.suspend {
             memory.rolled_out.end(digest);
         }
     }
 
-    /// True if there are hooks that have run, and are deleted as soon as that is written down.
+    /// Returns true if completed hooks exist that are deleted as soon as their end is recorded.
     pub(super) fn are_to_be_cleared(
         &self,
         desired: &DesiredSet,
@@ -197,7 +202,7 @@ impl Subject<'_> {
         })
     }
 
-    /// Of what has come to its end, whether it ended well, where that is written down.
+    /// Returns the recorded results of completed objects.
     pub(super) fn ended_well(&self, memory: &Memory) -> BTreeMap<ObjectId, bool> {
         let written = self.desk.map_or_else(|| memory.ends.written(), Desk::finished);
         let ended = written.into_iter().filter(|end| !end.begun);
@@ -205,7 +210,7 @@ impl Subject<'_> {
     }
 }
 
-/// What was written, as far as it reports how it is: that is not known yet.
+/// Returns the written objects that report a status: their health is not known yet.
 pub(super) fn written_ones(outcomes: &BTreeMap<ObjectId, Outcome>) -> impl Iterator<Item = ObjectId> {
     let written = outcomes.iter().filter(|(id, outcome)| is_change(outcome) && may_report(&id.group_kind()));
     written.map(|(id, _)| id.clone())

@@ -1,8 +1,11 @@
-//! How much memory a commit may take on its way to objects.
+//! Memory limits for turning a commit into objects.
 //!
-//! In: what a Sync wants, and how much its last commit took. Out: one [`Room`] after the other, each larger than the one that was not
-//! enough; or [`Trouble`] where nothing larger can ever be there. A commit that found no room is read once more from the beginning:
-//! nobody who has memory waits for more of it.
+//! In: the spec of a Sync, and the memory that its last commit took.
+//! Out: one [`Room`] after the other, each larger than the last; an error if no larger one is
+//! possible.
+//!
+//! A commit that exceeds its limit is read again from the beginning with a larger one: no render
+//! waits for memory while it holds some.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,35 +17,36 @@ use crate::report::Trouble;
 use crate::source::{Choose, Chosen, Memory, Share};
 use crate::tree::{Entry, FileTree, Room};
 
-/// The room that a commit gets of which nothing is known; most need no more.
+/// Limit for a commit without a history; most need no more.
 pub(super) const FIRST: u64 = 16 * 1024 * 1024;
 
-/// What an object takes beside its text, for as long as the Sync is there.
+/// Memory of an object beside its text, for as long as the Sync exists.
 const OBJECT: u64 = 512;
 
-/// Submodules are fetched while memory is held, from whatever servers: they hold no more than this part of it.
+/// Submodules are fetched from arbitrary servers while memory is held, so they get only this
+/// fraction of it.
 const PART_FOR_MODULES: u64 = 4;
 
-/// The rooms for one commit.
+/// Memory limits for one commit.
 pub(super) struct Rooms {
     bytes: u64,
     most: u64,
 }
 
 impl Rooms {
-    /// The first one has as much as the last commit took.
+    /// Starts with the limit of the last commit.
     pub(super) fn of(memory: &Memory, wish: &Wish, last: Option<u64>) -> Self {
         let part = if wish.submodules { PART_FOR_MODULES } else { 1 };
         let most = memory.most_for_work() / part;
         Self { bytes: last.unwrap_or(FIRST).min(most), most }
     }
 
-    /// The next room.
+    /// Returns the current limit.
     pub(super) fn room(&self) -> Room {
         Room::of(self.bytes)
     }
 
-    /// Makes the next room large enough for what was too much for this one, or says that none can be.
+    /// Raises the limit above the size that exceeded it; fails if no larger one is possible.
     pub(super) fn grow(&mut self, short: u64) -> Result<(), Trouble> {
         if self.bytes >= self.most {
             return Err(never(short, self.most, "reading and rendering it takes"));
@@ -52,12 +56,12 @@ impl Rooms {
     }
 }
 
-/// The memory that objects take for as long as they are kept.
+/// Returns the memory that objects take for as long as they are kept.
 pub(super) fn bytes(objects: &DesiredSet) -> u64 {
     objects.objects().iter().map(|object| OBJECT + object.canonical.len() as u64).sum()
 }
 
-/// Keeps memory for the objects of a Sync, for as long as what is given is there.
+/// Reserves memory for the objects of a Sync until the returned share is dropped.
 pub(super) fn kept(memory: &Memory, sync: &str, objects: &DesiredSet) -> Result<Arc<Share>, Trouble> {
     let bytes = bytes(objects);
     match memory.keep(sync, bytes) {
@@ -96,10 +100,10 @@ fn mib(bytes: u64) -> u64 {
     bytes.div_ceil(1024 * 1024)
 }
 
-/// Which files of a repository are read for a Sync: of plain folders the manifests, and where they are links what these lead to.
+/// Selects the files to read for a Sync: in a plain folder the manifests, and the targets of links.
 pub(super) fn choose(wish: &Wish) -> Choose {
     let options = wish.options.clone();
-    // What a submodule or a chart from elsewhere wants to read is not known from this tree.
+    // The files that a submodule or a published chart needs are not known from this tree.
     let is_open = wish.submodules || wish.chart.is_some();
     Arc::new(move |tree| match options.kind.chosen(tree, &options.path) {
         Kind::Auto | Kind::Plain if !is_open => Chosen::Only(manifests(tree, &options.path)),

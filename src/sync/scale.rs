@@ -1,8 +1,10 @@
-//! Leaves the numbers of replicas to those who scale objects.
+//! Leaves the number of replicas to autoscalers.
 //!
-//! In: a prepared commit, and the scalers of the cluster. Out: the commit without the numbers that
-//! are not Git's. Which these are is decided in `desired/scale.rs`; here is asked only what that needs, and nothing
-//! where Git says no number that anybody could change.
+//! In: a prepared commit, and the autoscalers of the cluster.
+//! Out: the commit without the numbers that autoscalers set.
+//!
+//! `desired/scale.rs` decides which numbers these are. This file only sends the requests for that,
+//! and none if Git sets no number that an autoscaler could change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,21 +19,22 @@ use crate::object::ObjectId;
 use crate::observed::Standing;
 use crate::plan::DriftMode;
 
-/// What others may scale of the objects of a Sync.
+/// Objects of a Sync that autoscalers may scale.
 #[derive(Debug, Default)]
 pub(crate) struct Scaling {
-    /// What the rest was found in.
+    /// Inputs from which the other fields were computed.
     found_in: Option<(Arc<DesiredSet>, Arc<Kinds>)>,
     replicas: Arc<BTreeMap<ObjectId, Replicas>>,
     by_git: BTreeSet<ObjectId>,
-    /// Objects whose number may be a scaler's that cannot be seen for now, and why not.
+    /// Objects whose number may belong to an autoscaler that cannot be seen for now, each with the
+    /// reason.
     pub(super) in_doubt: BTreeMap<ObjectId, Box<str>>,
-    /// In which version an object had drifted when it was asked who scales it.
+    /// Version of each drifted object for which autoscalers were listed.
     asked: HashMap<ObjectId, Box<str>>,
 }
 
 impl Scaling {
-    /// Where numbers of replicas are is to be found out anew.
+    /// Forces the paths of replica numbers to be computed again.
     pub(super) fn forget(&mut self) {
         self.found_in = None;
     }
@@ -43,20 +46,20 @@ impl Scaling {
         self.found_in.as_ref().is_some_and(same)
     }
 
-    /// The numbers of replicas that Git says.
+    /// Returns the numbers of replicas that Git sets.
     pub(super) fn numbers(&self) -> Arc<BTreeMap<ObjectId, Replicas>> {
         self.replicas.clone()
     }
 
-    /// Notes whose number may be a scaler's in the namespaces where none can be seen, but for those that are left to one
-    /// anyway.
+    /// Records the objects whose autoscalers cannot be seen, except for those that are left to one
+    /// already.
     fn doubt(&mut self, unseen: &BTreeMap<Box<str>, Failure>, left: &BTreeMap<ObjectId, Box<str>>) {
         let own = self.replicas.iter().filter(|(id, number)| number.set && !left.contains_key(*id));
         let why = |id: &ObjectId| Some(unseen.get(id.namespace()?)?.to_string().into());
         self.in_doubt = own.filter_map(|(id, _)| Some((id.clone(), why(id)?))).collect();
     }
 
-    /// The namespaces in which it matters who scales what.
+    /// Returns the namespaces in which autoscalers matter.
     fn namespaces(&self) -> BTreeSet<Box<str>> {
         let set = self.replicas.iter().filter(|(_, replicas)| replicas.set);
         set.filter_map(|(id, _)| id.namespace().map(Box::from)).collect()
@@ -64,7 +67,8 @@ impl Scaling {
 }
 
 impl Work<'_> {
-    /// A scaler that has come since the pass began, and may scale an object to which this pass would give Git's number.
+    /// Returns an autoscaler that was created since the reconcile began, and that may scale an
+    /// object to which this reconcile would give Git's number.
     pub(super) fn new_scaler(&self, wanted: &DesiredObject) -> Option<ObjectId> {
         let number = self.numbers.get(&wanted.id).filter(|number| number.set)?;
         let is_left = wanted.ignored.as_ref().is_some_and(|ignored| ignored.paths.contains(&number.place));
@@ -73,7 +77,7 @@ impl Work<'_> {
 }
 
 impl Subject<'_> {
-    /// What is scaled in the cluster, as far as it matters to a commit.
+    /// Returns the scaled objects of the cluster, as far as they matter to a commit.
     pub(super) async fn scaled(
         &self,
         scaling: &mut Scaling,
@@ -83,7 +87,8 @@ impl Subject<'_> {
         Ok(self.cluster.scaled(self.owner, &scaling.namespaces()).await)
     }
 
-    /// Takes out of a commit what is left to scalers. The objects themselves have been seen by now.
+    /// Removes numbers that are left to autoscalers from a commit. The objects themselves are
+    /// observed by now.
     pub(super) async fn leave_to_scalers(
         &self,
         memory: &mut Memory,
@@ -99,7 +104,7 @@ impl Subject<'_> {
             }
         }
         if !doubtful.is_empty() {
-            // KEDA may have been installed since the server was asked for its kinds, and nothing else tells of that.
+            // KEDA may have been installed since the last discovery, and no watch reports that.
             if !self.cluster.knows_all_scalers()
                 && let Err(failure) = self.cluster.discover().await
             {
@@ -120,7 +125,7 @@ impl Subject<'_> {
         }
     }
 
-    /// Finds out where Git says numbers of replicas.
+    /// Computes the paths at which Git sets numbers of replicas.
     async fn find(&self, scaling: &mut Scaling, rendered: &Arc<DesiredSet>) -> Result<(), Failure> {
         let kinds = self.cluster.kinds();
         if scaling.is_of(rendered, &kinds) {
@@ -137,8 +142,8 @@ impl Subject<'_> {
         Ok(())
     }
 
-    /// The namespaces of objects whose number somebody has changed, although nobody is known to scale them: the watch
-    /// that tells of scalers may be behind the one that tells of objects.
+    /// Returns the namespaces of objects whose number was changed although no autoscaler is known:
+    /// the watch of autoscalers may lag behind the watch of the objects.
     fn doubtful(&self, scaling: &mut Scaling, live: &BTreeSet<ObjectId>) -> BTreeSet<Box<str>> {
         if self.wish.drift != DriftMode::Repair || self.wish.suspend || scaling.replicas.is_empty() {
             return BTreeSet::new();

@@ -1,5 +1,5 @@
-//! Where a Sync may own objects: as its status says it, as the watches need it, and as what is wanted and what is there
-//! come to.
+//! Inventory scope of a Sync, the kinds and namespaces in which it may own objects: as recorded in
+//! the status, as needed by the watches, and as left after a reconcile.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::desired::DesiredSet;
 use crate::object::GroupKind;
 use crate::observed::ObservedSet;
 
-/// The kinds of a scope.
+/// Parses the kinds of a scope.
 fn kinds(scope: &Scope) -> BTreeSet<GroupKind> {
     let kind = |text: &String| match text.split_once('.') {
         Some((kind, group)) => GroupKind::new(group, kind),
@@ -20,12 +20,12 @@ fn kinds(scope: &Scope) -> BTreeSet<GroupKind> {
     scope.kinds.iter().map(kind).collect()
 }
 
-/// What has to be seen of a scope.
+/// Returns the watches that a scope needs.
 pub(crate) fn need_of(scope: &Scope) -> Need {
     Need { kinds: kinds(scope), namespaces: scope.namespaces.iter().map(|one| one.as_str().into()).collect() }
 }
 
-/// A scope that says what is needed.
+/// Returns the scope that the watches cover.
 pub(crate) fn scope(need: &Need) -> Scope {
     Scope {
         kinds: need.kinds.iter().map(ToString::to_string).collect(),
@@ -33,7 +33,7 @@ pub(crate) fn scope(need: &Need) -> Scope {
     }
 }
 
-/// What has to be seen: all that is wanted, and all that may have been before.
+/// Returns the watches for all desired objects, and for the earlier inventory.
 pub(super) fn need(prepared: &Prepared, memory: &Memory) -> Need {
     let mut need = Need { kinds: memory.kinds.clone(), namespaces: memory.places.clone() };
     for object in prepared.desired.objects() {
@@ -48,7 +48,8 @@ pub(super) fn need(prepared: &Prepared, memory: &Memory) -> Need {
     need
 }
 
-/// What still has to be seen: what is wanted, and what is there although it is not.
+/// Returns the watches that are still needed: for desired objects, and for existing ones that are
+/// no longer desired.
 pub(super) fn remaining(need: Need, desired: &DesiredSet, observed: &ObservedSet, kinds: &Kinds) -> Need {
     let is_hidden = |kind: &GroupKind| !observed.lists(kind) || kinds.is_stale(&kind.group);
     let hides = need.kinds.iter().any(is_hidden);

@@ -1,9 +1,12 @@
-//! What has to be known before a plan beside what is wanted and what is seen: who deleted what, what has come to its
-//! end, and what others fight about.
+//! Gathers the inputs of a plan beside desired and observed objects: deletions by others, completed
+//! hooks, and contested fields.
 //!
-//! In: the store's losses, metadata of Jobs and Pods, what was read of other hooks, the memory. Out: the rest of the policy. A Job that has finished
-//! is cleared away by others and must not run again for that; its status is read once, when its metadata say that
-//! there may be something to read.
+//! In: deletions that the store recorded, metadata of Jobs and Pods, statuses of other hooks, the
+//! memory.
+//! Out: the rest of the policy.
+//!
+//! A completed Job is deleted by its TTL and must not run again for that. Its status is read once,
+//! when its metadata show that it may have completed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
@@ -18,31 +21,31 @@ use crate::object::ObjectId;
 use crate::observed::{Ended, Observed, ObservedSet, has_ended, has_failed, may_end};
 use crate::plan::{Policy, Rollout, next_expiry};
 
-/// More finished objects are not kept in a status.
+/// Most completed objects that a status records.
 const MAX_FINISHED: usize = 100;
 
-/// What has come to its end: Jobs, Pods, and hooks of any kind.
+/// Completed Jobs, Pods, and hooks of any kind.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     pub(super) finished: BTreeMap<ObjectId, SpecHash>,
-    /// Of these, those that ended without success.
+    /// Completed objects that did not succeed.
     pub(super) failed: BTreeSet<ObjectId>,
-    /// Jobs and the like that are there, have not ended, and are cleared away by the cluster when they have.
+    /// Running Jobs and the like that the cluster deletes some time after their completion.
     begun: BTreeMap<ObjectId, SpecHash>,
-    /// Such Jobs of an earlier daemon, until it was seen whether they are still there.
+    /// Such Jobs of an earlier daemon, until it is known if they still exist.
     inherited: BTreeMap<ObjectId, SpecHash>,
-    /// At which write of its status an object was looked at.
+    /// The status write at which an object was last read.
     looked: BTreeMap<ObjectId, u64>,
 }
 
-/// The time, as a policy has it: milliseconds since 1970.
+/// Returns the time in milliseconds since 1970, as a policy has it.
 pub(crate) fn wall_clock() -> i64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
 impl Ends {
-    /// What an earlier daemon wrote down.
+    /// Restores the records of an earlier daemon.
     pub(crate) fn restore(&mut self, written: &[Finished]) {
         for entry in written {
             if let (Some(id), Some(hash)) = (ObjectId::parse(&entry.object), SpecHash::parse(&entry.hash)) {
@@ -53,19 +56,19 @@ impl Ends {
         }
     }
 
-    /// Takes in who failed of what has come to its end.
+    /// Records the failures among completed objects.
     pub(crate) fn learn(&mut self, finished: &[Finished]) {
         let failed = finished.iter().filter(|end| end.failed && !end.begun);
         let known = failed.filter_map(|end| ObjectId::parse(&end.object));
         self.failed.extend(known.filter(|id| self.finished.contains_key(id)));
     }
 
-    /// Whether an object has ended well, if it has ended.
+    /// Returns the result of a completed object: true if it succeeded.
     pub(crate) fn ended_well(&self, id: &ObjectId) -> Option<bool> {
         self.finished.contains_key(id).then(|| !self.failed.contains(id))
     }
 
-    /// These run anew.
+    /// Forgets the completion of objects that run again.
     pub(crate) fn begin_anew<'a>(&mut self, ids: impl Iterator<Item = &'a ObjectId>) {
         for id in ids {
             self.finished.remove(id);
@@ -74,7 +77,7 @@ impl Ends {
         }
     }
 
-    /// What is to be written down.
+    /// Returns the records for the status.
     pub(crate) fn written(&self) -> Vec<Finished> {
         let entry = |(id, hash): (&ObjectId, &SpecHash), begun| Finished {
             object: id.as_str().to_owned(),
@@ -82,14 +85,14 @@ impl Ends {
             begun,
             failed: self.failed.contains(id),
         };
-        // What is cut off is forgotten, and a failure must not be.
+        // Records beyond the limit are lost, and a failure must not be lost.
         let mut finished: Vec<Finished> = self.finished.iter().map(|ended| entry(ended, false)).collect();
         finished.sort_by_key(|ended| !ended.failed);
         let finished = finished.into_iter();
         finished.chain(self.begun.iter().map(|job| entry(job, true))).take(MAX_FINISHED).collect()
     }
 
-    /// Of the Jobs that an earlier daemon saw begin, those that are gone have ended.
+    /// Completes the Jobs that an earlier daemon saw running and that are gone now.
     fn inherit(&mut self, desired: &DesiredSet, observed: &ObservedSet) {
         for (id, hash) in std::mem::take(&mut self.inherited) {
             if is_wanted_as(desired, &id, &hash) && observed.get(&id).is_none() {
@@ -98,7 +101,7 @@ impl Ends {
         }
     }
 
-    /// Notes which Jobs have begun, once they were applied.
+    /// Records the running Jobs, once they were applied.
     pub(crate) fn begin(&mut self, desired: &DesiredSet, observed: &ObservedSet) {
         let jobs = desired.objects().iter().filter(|it| is_cleared_away(it));
         let begun = jobs.filter_map(|job| {
@@ -108,14 +111,14 @@ impl Ends {
         self.begun = begun.collect();
     }
 
-    /// Forgets what is not wanted any more, or is wanted otherwise.
+    /// Forgets objects that are no longer desired, or have another manifest now.
     fn forget(&mut self, desired: &DesiredSet) {
         self.finished.retain(|id, hash| is_wanted_as(desired, id, hash));
         self.failed.retain(|id| self.finished.contains_key(id));
         self.looked.retain(|id, _| desired.get(id).is_some());
     }
 
-    /// Takes in an object as it is, or was last. True if its status has to be looked at.
+    /// Records an observed or deleted object; returns true if its status has to be read.
     fn see(&mut self, id: &ObjectId, seen: &Observed, desired: &DesiredSet) -> bool {
         let hash = seen.recorded.filter(|hash| desired.get(id).is_some_and(|it| it.is_recorded_as(hash)));
         match (hash, seen.ended) {
@@ -135,7 +138,7 @@ fn is_wanted_as(desired: &DesiredSet, id: &ObjectId, hash: &SpecHash) -> bool {
     desired.get(id).is_some_and(|wanted| wanted.is_recorded_as(hash))
 }
 
-/// True for a Job or a Workflow that is deleted by the cluster some time after it has ended.
+/// Returns true for a Job or a Workflow that the cluster deletes some time after its completion.
 fn is_cleared_away(job: &DesiredObject) -> bool {
     let field = match (job.id.group(), job.id.kind()) {
         ("batch", "Job") => "ttlSecondsAfterFinished",
@@ -148,7 +151,7 @@ fn is_cleared_away(job: &DesiredObject) -> bool {
 }
 
 impl Subject<'_> {
-    /// Finds out what has ended, and who deleted what.
+    /// Finds completed objects, and objects that other actors deleted.
     pub(crate) async fn survey(&self, memory: &mut Memory, desired: &DesiredSet) {
         memory.ends.forget(desired);
         memory.deleted.retain(|id| desired.get(id).is_some());
@@ -170,10 +173,11 @@ impl Subject<'_> {
         }
         for (id, seen) in self.cluster.lost(self.owner) {
             let Some(wanted) = desired.get(&id) else { continue };
-            // Gone before its last status could be read: whoever clears away a Job does that when it has finished.
+            // It is gone before its last status could be read: a Job is deleted by its TTL once it
+            // has completed.
             if memory.ends.see(&id, &seen, desired) {
                 memory.ends.finished.extend(seen.recorded.map(|hash| (id.clone(), hash)));
-                // One that succeeded would have had a completion time.
+                // A successful Job would have had a completion time.
                 memory.ends.failed.extend(id.is("batch", "Job").then(|| id.clone()));
             }
             let by_others = !self.context.registry.was_pruned(&seen.uid);
@@ -188,14 +192,15 @@ impl Subject<'_> {
                 memory.departed.insert(id);
             }
         }
-        // One that is there again is not to be made anew: its next change is a change like any other, and waits for its turn.
+        // An object that exists again is not created: its next change is an ordinary one, and waits
+        // for its wave.
         self.cluster.observed(self.owner, |seen| memory.deleted.retain(|id| seen.get(id).is_none()));
     }
 
     async fn look_at_end(&self, memory: &mut Memory, id: &ObjectId, seen: &Observed) {
         let (Ended::Perhaps(write), Some(hash)) = (seen.ended, seen.recorded) else { return };
         self.context.verify_turn().await;
-        // Without an answer it is looked at in the next pass.
+        // Without an answer it is read in the next reconcile.
         let Ok(Some(live)) = self.cluster.whole(id, None).await else { return };
         memory.ends.looked.insert(id.clone(), write);
         let Some(status) = live.body.get("status").filter(|status| has_ended(id, status)) else { return };
@@ -203,7 +208,7 @@ impl Subject<'_> {
         memory.ends.failed.extend(has_failed(id, status).then(|| id.clone()));
     }
 
-    /// The policy of this moment.
+    /// Returns the policy for a plan that is made now.
     pub(crate) fn policy(&self, memory: &mut Memory, rollout: Option<Rollout>) -> Policy {
         let now = self.context.now();
         Policy {
@@ -220,13 +225,13 @@ impl Subject<'_> {
             disbelieved: memory.disbelieved.clone(),
             own_keys: self.cluster.notary().place(),
             in_doubt: memory.scaling.in_doubt.clone(),
-            // Who takes the approval back takes back what it has not brought about yet.
+            // Withdrawing an approval also withdraws the deletions that are not complete yet.
             consented: self.approved.as_ref().map(|_| memory.consented.clone()).unwrap_or_default(),
             ..self.wish.policy(self.approved.clone())
         }
     }
 
-    /// True if the status says that every object was applied as it is wanted now.
+    /// Returns true if the status says that every object was applied with its current manifest.
     fn was_applied(&self, memory: &Memory) -> bool {
         let Some((desk, prepared)) = self.desk.zip(memory.prepared.as_ref()) else { return false };
         desk.status().revision.is_some_and(|it| {
@@ -234,7 +239,7 @@ impl Subject<'_> {
         })
     }
 
-    /// Notes when the next pause ends for which people ask, so that a pass begins then.
+    /// Schedules a reconcile for the end of the next pause that a person asked for.
     pub(crate) fn note_pauses(&self, memory: &mut Memory) {
         let wall = wall_clock();
         let next = self.cluster.observed(self.owner, |observed| next_expiry(observed, wall));

@@ -1,7 +1,10 @@
-//! The evidence of a commit that a Sync cannot render, or has not rendered yet.
+//! Evidence about the objects of a commit that a Sync cannot render, or has not rendered yet.
 //!
-//! In: the commit, and what was rendered last. Out: [`Evidence`]. Plain files are read one by one; a kustomization or a chart
-//! counts by whether anything that it read last is another file now.
+//! In: the commit, and the last render.
+//! Out: [`Evidence`].
+//!
+//! Plain files are read one by one. For a kustomization or a chart only one fact counts: a change
+//! of any file that its last render read.
 
 use std::sync::Arc;
 
@@ -21,11 +24,11 @@ use crate::render::{Contents, Kind};
 use crate::source::{Error, Ids, Repository, Revision, Within};
 use crate::tree::{FileTree, Room};
 
-/// A commit that a Sync does not render, or not yet.
+/// A commit that a Sync has not rendered.
 pub(crate) struct Unrendered<'a> {
     pub(crate) context: &'a Context,
     pub(crate) owner: &'a SyncName,
-    /// The number of the order that asks for the commit.
+    /// Number of the spec revision.
     pub(crate) order: u64,
     pub(crate) cluster: &'a Cluster,
     pub(crate) repository: &'a Repository,
@@ -34,8 +37,8 @@ pub(crate) struct Unrendered<'a> {
 }
 
 impl Unrendered<'_> {
-    /// Tells the other Syncs of the repository what the commit may hold. That is found out once a commit, and once more where
-    /// a complete render of before has come to be known.
+    /// Publishes the evidence to the other Syncs of the repository. It is computed once per commit,
+    /// and once more when an earlier complete render becomes available.
     pub(crate) async fn tell(&self, last: Option<&Prepared>) {
         let neighbours = &self.context.neighbours;
         let commit = self.revision.commit;
@@ -51,19 +54,19 @@ impl Unrendered<'_> {
         neighbours.tried(self.owner, self.order, tried.after(neighbours.last_tried(self.owner).as_ref()));
     }
 
-    /// What the files may hold, and what stands for them.
+    /// Returns the evidence, and a hash of the files.
     async fn evidence(&self, last: Option<&Prepared>) -> Found {
         let by = clock::now() + self.wish.timeout;
         let options = &self.wish.options;
         let path = options.path.as_str();
-        // It is evidence only, and there is none where it would take much.
+        // Evidence is optional, so a commit that takes much memory has none.
         let within = Within { room: Room::of(room::FIRST), choose: room::choose(self.wish) };
         let asked = (&[path][..], &[][..]);
         let reading = self.repository.read_anew(self.revision, asked, &Ids::new(), &within, by).await;
         let files = match reading.map(|reading| reading.snapshot) {
             Ok(Some(snapshot)) => snapshot.files,
             Err(Error::NoPath { .. }) => return Found::new(Evidence::Nothing, None),
-            // Too much to be read, which stays so.
+            // It is too large to be read, which does not change.
             Ok(None) => return Found::new(Evidence::Anything(Contents::unsearched()), None),
             Err(_) => {
                 return Found {
@@ -97,12 +100,12 @@ impl Unrendered<'_> {
     }
 }
 
-/// The evidence of the files of a commit.
+/// Evidence from the files of a commit.
 struct Found {
     evidence: Evidence,
-    /// Stands for the files, where that is known.
+    /// Hash of the files, if they are known.
     files: Option<FilesHash>,
-    /// False if a look at the files failed, so that the next one may say more.
+    /// False if reading the files failed, so that a retry may find more.
     was_read: bool,
 }
 
@@ -112,13 +115,13 @@ impl Found {
     }
 }
 
-/// Stands for files by their ids.
+/// Hashes files by their Git ids.
 fn hash(ids: &Ids) -> FilesHash {
     let lines = ids.iter().map(|(path, id)| format!("{path} {id:?}\n"));
     Sha256::digest(lines.collect::<String>().as_bytes()).into()
 }
 
-/// The contents of files, read one by one.
+/// Reads the contents of files one by one.
 async fn contents(files: FileTree, wish: &Wish) -> Option<Contents> {
     let options = wish.options.clone();
     let read = move || {

@@ -1,7 +1,8 @@
-//! The variables of a Sync that are not in its spec.
+//! Reads substitution values of a Sync from ConfigMaps and Secrets (`spec.render.substitute.from`).
 //!
-//! In: what the Sync names, and the cluster as the identity sees it that acts for the Sync: whoever may write a Sync must not read by it
-//! what its ServiceAccount may not. Out: the wish with all of its variables, or why there are none.
+//! In: the names in the spec, and the cluster as the ServiceAccount of the Sync sees it: the author
+//! of a Sync must not read through it what the ServiceAccount may not.
+//! Out: the spec with all of its variables, or the reason for missing ones.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::cluster::{Cluster, Texts};
 use crate::render::{Seen, Variables};
 use crate::report::Trouble;
 
-/// Reads what is named once.
+/// Reads all named objects once, and returns the spec with their values.
 pub(super) async fn filled(cluster: &Cluster, name: &SyncName, wish: Wish) -> Result<Wish, Trouble> {
     let mut all = Vec::with_capacity(wish.values.len());
     for values in &wish.values {
@@ -22,7 +23,7 @@ pub(super) async fn filled(cluster: &Cluster, name: &SyncName, wish: Wish) -> Re
     Ok(with(wish, all.iter().map(Option::as_ref)))
 }
 
-/// The texts of one of the objects; none if it need not be there and is not.
+/// Reads one of the objects; `None` if it is optional and does not exist.
 pub(super) async fn texts(
     cluster: &Cluster,
     name: &SyncName,
@@ -62,7 +63,8 @@ pub(super) async fn texts(
     }
 }
 
-/// Of an object that may be read and not watched: a change of it would be seen by nobody.
+/// Returns the error for an object that may be read but not watched: a change of it would go
+/// unnoticed.
 pub(super) fn unwatched(name: &SyncName, values: &Values) -> Trouble {
     let (kind, grant) = (values.kind.word(), grant(name));
     let message = format!(
@@ -72,12 +74,13 @@ pub(super) fn unwatched(name: &SyncName, values: &Values) -> Trouble {
     Trouble { reason: "RightsMissing", message, problems: Vec::new(), lasting: false }
 }
 
-/// The command that gives the Sync its rights.
+/// Returns the command that grants the permissions of the Sync.
 fn grant(name: &SyncName) -> String {
     format!("`moorline rbac --sync {} -n {} | kubectl apply -f -`", name.name, name.namespace)
 }
 
-/// The wish with these texts as variables, in the order in which they are named: the later wins, and what the Sync says itself over all.
+/// Returns the spec with these texts as variables: later objects override earlier ones, and the
+/// spec overrides all.
 pub(super) fn with<'a>(mut wish: Wish, all: impl Iterator<Item = Option<&'a Texts>>) -> Wish {
     let Some(own) = wish.options.variables.clone() else { return wish };
     let mut variables = Variables::default();

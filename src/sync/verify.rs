@@ -1,8 +1,10 @@
-//! Looks at one object of which nobody knows whether it is as Git says.
+//! Verifies one object that may differ from Git.
 //!
-//! In: an object, and how it may be looked at. Out: an [`Outcome`], and what follows from it. A Sync that repairs
-//! applies the object, which looks and heals in one request; one that reports compares the whole object with what an
-//! apply would make of it.
+//! In: an object, and the method of verification.
+//! Out: an [`Outcome`], and if a reconcile has to follow.
+//!
+//! A Sync that repairs drift applies the object, which verifies and repairs it in one request. A
+//! Sync that only reports drift compares the live object with the result of a dry-run apply.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,19 +16,19 @@ use crate::object::ObjectId;
 use crate::observed::{Observed, ObservedSet, Standing};
 use crate::plan::{Action, Change, Hold, Outcome, Plan, Step, compare};
 
-/// How an object is looked at.
+/// Method of a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
-    /// By an apply.
+    /// An apply.
     Apply,
-    /// By a comparison that writes nothing.
+    /// A dry-run comparison that writes nothing.
     Compare,
 }
 
-/// So often a comparison begins anew because somebody wrote between its two requests.
+/// Attempts to compare an object that changes between the two requests.
 const MAX_COMPARISONS: usize = 3;
 
-/// The objects that the plan only wants to look at; none while the Sync is suspended.
+/// Returns the objects that the plan only verifies; empty while the Sync is suspended.
 pub(crate) fn to_verify(plan: &Plan, observed: &ObservedSet, suspended: bool) -> VecDeque<(ObjectId, How)> {
     if suspended {
         return VecDeque::new();
@@ -41,7 +43,8 @@ pub(crate) fn to_verify(plan: &Plan, observed: &ObservedSet, suspended: bool) ->
     applied.chain(open.map(|(id, _)| (id.clone(), How::Compare))).collect()
 }
 
-/// True if the drift of this very version is what a comparison found, or nothing that one could tell.
+/// Returns true if the drift of this version was found by a comparison, or is none that a
+/// comparison could find.
 fn is_compared(seen: &Observed) -> bool {
     let known = seen.baseline.as_ref().map(|baseline| &baseline.resource_version);
     !matches!(seen.standing, Standing::Drifted(_)) || known == Some(&seen.resource_version)
@@ -59,7 +62,8 @@ fn is_open(seen: &Observed, how: How) -> bool {
 }
 
 impl Work<'_> {
-    /// Looks at one object when it is its turn; none if there is nothing to look at any more.
+    /// Verifies one object when the rate limit allows it; `None` if there is nothing to verify any
+    /// more.
     pub(crate) async fn verify(&self, id: &ObjectId, how: How) -> Option<Outcome> {
         self.context.verify_turn().await;
         let open =
@@ -82,7 +86,7 @@ impl Work<'_> {
     async fn compare(&self, id: &ObjectId) -> Result<Outcome, crate::cluster::Failure> {
         let Some(wanted) = self.desired.get(id) else { return Ok(Outcome::Kept) };
         for _ in 0..MAX_COMPARISONS {
-            // One that is gone is told by its watch.
+            // If it is gone, its watch reports that.
             let Some(live) = self.cluster.whole(id, Some(&wanted.version)).await? else { break };
             let would_be = self.cluster.would_be(wanted, self.owner, &self.ledger.yielded(wanted)).await?;
             if live.metadata("resourceVersion") != would_be.metadata("resourceVersion") {
@@ -99,7 +103,8 @@ impl Work<'_> {
 }
 
 impl Memory {
-    /// Remembers what a verification came to; true if a pass has to say or do something about it.
+    /// Records the outcome of a verification; returns true if a reconcile has to report or do
+    /// something.
     pub(crate) fn verified(
         &mut self,
         id: &ObjectId,
@@ -115,13 +120,13 @@ impl Memory {
         self.fights.learn(&outcomes, desired, now);
         match outcome {
             Outcome::Failed(_) | Outcome::Held(_) => true,
-            // What was compared is told as soon as all of it is known.
+            // Results of comparisons are reported once all of them are known.
             _ => self.compares && self.unverified.is_empty(),
         }
     }
 
-    /// What the plan wants to be looked at, but for what failed a moment ago. Gives how many are not compared yet because
-    /// they are written to all the time.
+    /// Queues verifications, except for objects that failed recently. Returns the number of
+    /// comparisons that are throttled because the objects are written to all the time.
     pub(crate) fn queue(&mut self, found: VecDeque<(ObjectId, How)>, now: Time) -> usize {
         self.unverified = found;
         let compared: BTreeSet<&ObjectId> =

@@ -1,21 +1,23 @@
-//! The aim of a pass: to apply a revision, or to keep the one that was applied before.
+//! Aim of a reconcile: apply a revision, or keep the one that was applied before.
 //!
-//! In: nothing. Out: [`Aim`], by which a pass knows what it may take for granted and what it may delete.
+//! In: nothing.
+//! Out: [`Aim`], which decides what a reconcile may assume and delete.
 
-/// The aim of a pass.
+/// Aim of a reconcile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Aim {
     /// The revision is applied, if it renders completely.
     Apply,
     /// The revision rendered completely before, and is kept.
     Keep {
-        /// The newer commit or spec that cannot be applied. While there is one, deletions ask for approval.
+        /// A newer commit or spec that cannot be applied. While there is one, deletions need
+        /// approval.
         refused: Option<Box<str>>,
     },
 }
 
 impl Aim {
-    /// The newer commit or spec that cannot be applied.
+    /// Returns the newer commit or spec that cannot be applied.
     pub(crate) fn refused(&self) -> Option<&str> {
         match self {
             Self::Apply => None,

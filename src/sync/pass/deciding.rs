@@ -1,6 +1,7 @@
-//! The middle of a pass: from what Git wants and what the cluster has to a plan.
+//! Planning step of a reconcile.
 //!
-//! In: the desired and the observed objects, and the policy of the Sync. Out: the plan, with the claims of other Syncs weighed.
+//! In: the desired and the observed objects, and the policy of the Sync.
+//! Out: the plan, with the claims of other Syncs weighed.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,7 +15,8 @@ use crate::observed::ObservedSet;
 use crate::plan::{Claim, ClaimStanding, Plan, Policy, plan};
 
 impl Subject<'_> {
-    /// The plan, what of it is to be verified, and the objects that may be pruned although others claim them.
+    /// Returns the plan, the objects to verify, and the claimed objects that may be pruned by
+    /// approval.
     pub(super) async fn decided(
         &self,
         memory: &mut Memory,
@@ -34,7 +36,8 @@ impl Subject<'_> {
         }
     }
 
-    /// The plan, and the objects in it that others claim and a person decides about; or the rights that have to be known first.
+    /// Returns the plan and the claimed objects about which a person decides; or the patch rights
+    /// that have to be queried first.
     fn decide(
         &self,
         memory: &mut Memory,

@@ -1,7 +1,10 @@
-//! The objects that this Sync claims, and those that another Sync may hand over to it.
+//! Claims the objects of a revision, and opens the Sync for hand-overs from other Syncs.
 //!
-//! In: the objects that a revision wants. Out: the claim. A Sync that hands an object over writes it as the revision of the new
-//! owner has it, so that the status names this revision before.
+//! In: the desired objects of a revision.
+//! Out: the registered claim.
+//!
+//! Another Sync hands an object over by writing it as this revision has it, so the status names the
+//! revision before.
 
 use std::sync::Arc;
 
@@ -11,10 +14,10 @@ use crate::observed::Mark;
 use crate::report::Trouble;
 
 impl Subject<'_> {
-    /// Claims the objects of a revision. With `takes`, other Syncs hand them over from now on.
+    /// Claims the objects of a revision. With `takes`, other Syncs may hand them over from now on.
     pub(super) async fn claims(&self, wants: &Arc<DesiredSet>, takes: bool) -> Result<(), Trouble> {
         if takes && (self.wants_otherwise(wants) || self.may_receive(wants)) {
-            // What is under way to this Sync is of the revision that the status names until then.
+            // Hand-overs in flight still use the revision that the status names until then.
             self.context.registry.closes(self.owner, wants).await;
             self.record_revision().await?;
         }
@@ -23,8 +26,8 @@ impl Subject<'_> {
         Ok(())
     }
 
-    /// True if this Sync has claimed other objects, or the same ones in another form. A Sync that hears late of an object that it
-    /// has handed over hands it over again, in the new form.
+    /// Returns true if the new claim differs from the registered one. A Sync that notices a
+    /// hand-over late hands the object over again, in the new form.
     fn wants_otherwise(&self, wants: &Arc<DesiredSet>) -> bool {
         let before = self.context.registry.view(self.owner);
         before.is_some_and(|(before, _)| {
@@ -32,7 +35,7 @@ impl Subject<'_> {
         })
     }
 
-    /// True if an object is not this Sync's yet.
+    /// Returns true if some object is not owned by this Sync yet.
     fn may_receive(&self, desired: &DesiredSet) -> bool {
         self.cluster.observed(self.owner, |seen| {
             let is_own = |id| seen.get(id).is_some_and(|seen| seen.mark == Mark::Ours);

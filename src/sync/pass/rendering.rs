@@ -1,7 +1,9 @@
-//! The first part of a pass: from the commit to the objects that it wants.
+//! First part of a reconcile: from the commit to its desired objects.
 //!
-//! In: a revision, the aim of the pass, and what the Sync remembers. Out: a [`Prepared`] commit. A commit that was to be
-//! applied and cannot be rendered is remembered as refused.
+//! In: a revision, the aim of the reconcile, and the memory of the Sync.
+//! Out: a [`PreparedRevision`].
+//!
+//! A commit that was to be applied and cannot be rendered is remembered as refused.
 
 use super::super::desk::Desk;
 use super::super::memory::Memory;
@@ -15,16 +17,16 @@ use crate::desired::DesiredObject;
 use crate::report::Trouble;
 
 impl Subject<'_> {
-    /// Finds out what a commit comes to, and where this Sync owned objects before.
+    /// Renders the commit, and loads the earlier inventory of this Sync.
     pub(super) async fn prepare(&self, memory: &mut Memory) -> Result<Prepared, Trouble> {
         if let Err(failure) = self.cluster.know().await {
             self.tell_tried(memory.prepared.as_ref()).await;
             return Err(of_failure(&failure));
         }
         let last = memory.rendered_as(self.rendered_by).cloned();
-        // A revision that is kept is not rendered again: what it was made from may be gone.
+        // A held revision is not rendered again: its sources may be gone.
         let kept = last.clone().filter(|last| self.keeps(last));
-        // What the cluster has and what the repository has are asked for at one time.
+        // The cluster and the repository are queried concurrently.
         let (earlier, prepared) = tokio::join!(self.earlier(memory.swept), async {
             match kept {
                 Some(kept) => Ok(kept),
@@ -41,7 +43,7 @@ impl Subject<'_> {
             memory.swept = true;
         }
         let mut prepared = self.or_refuse(memory, prepared).await?;
-        // A kind that is not known may have come since the server was asked.
+        // A missing kind may have been added since discovery.
         if !self.knows(&prepared) && self.cluster.discover().await.unwrap_or_default() {
             let again = self.rendered(None).await;
             prepared = self.or_refuse(memory, again).await?;
@@ -49,7 +51,7 @@ impl Subject<'_> {
         Ok(prepared.with_keys(self.cluster.notary().content_keys(), memory.rolled_out.recorded()))
     }
 
-    /// True if this is the revision that is kept, and nothing about it is left to be found out.
+    /// Returns true if this is the held revision, and nothing about it is unknown.
     fn keeps(&self, last: &Prepared) -> bool {
         self.aim != Aim::Apply && last.complete && last.revision.commit == self.revision.commit
     }
@@ -61,8 +63,8 @@ impl Subject<'_> {
         prepare(self.repository, self.revision, self.wish, means, last, by).await
     }
 
-    /// Remembers that a commit which was to be applied cannot be rendered. A cluster that does not answer says nothing
-    /// about a commit, nor does a render that was stopped for a newer one.
+    /// Remembers that a commit which was to be applied cannot be rendered. An unreachable cluster
+    /// says nothing about a commit, and neither does a render that was stopped for a newer one.
     async fn or_refuse(
         &self,
         memory: &mut Memory,
@@ -80,7 +82,8 @@ impl Subject<'_> {
                 memory.refuse(of, trouble.clone(), moment, self.context.pauses());
                 self.tell_tried(memory.prepared.as_ref()).await;
             }
-            // The commit may be sound, and the Sync has not come to it: its files tell what it may want.
+            // The commit may be valid but was not rendered: its files show which objects it may
+            // contain.
             Err(_) if self.aim == Aim::Apply && !self.stop.is_stopped() => {
                 self.tell_tried(memory.prepared.as_ref()).await;
             }
@@ -105,8 +108,8 @@ impl Subject<'_> {
         unrendered.tell(last).await;
     }
 
-    /// Where this Sync owned objects before, if that is not known: its status or the Lease says so, and where that is lost, the cluster itself.
-    /// With it, whether there may be more that could not be listed.
+    /// Loads the earlier inventory of this Sync, if it is not known: from its status or the Lease,
+    /// or from the cluster if both are lost. The flag is true if some kinds could not be listed.
     async fn earlier(&self, known: bool) -> Result<(Need, bool), Failure> {
         if known {
             return Ok((Need::default(), false));
@@ -120,8 +123,8 @@ impl Subject<'_> {
         }
     }
 
-    /// True if the server serves the kind of every object. A definition at hand tells the scope of a kind before
-    /// that.
+    /// Returns true if the server serves the kind of every object. A CRD in the same commit gives
+    /// the scope of its kind earlier than that.
     pub(super) fn knows(&self, prepared: &Prepared) -> bool {
         let kinds = self.cluster.kinds();
         let served = |object: &DesiredObject| kinds.get(&object.id.group_kind()).is_some();

@@ -1,4 +1,4 @@
-//! What a pass came to: outcomes, and all that the status says beside them.
+//! Result of a reconcile: outcomes of the objects, and everything else that the status shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,98 +16,99 @@ use crate::plan::Outcome;
 use crate::report::{Commit, Remark, Tries, Trouble};
 use crate::source::{CommitWords, Revision};
 
-/// What a pass came to.
+/// Result of a reconcile.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// What was asked for, by its number.
+    /// Number of the spec revision.
     pub(crate) order: u64,
     pub(crate) revision: Option<Revision>,
-    /// The commits of which this pass has learned author and subject.
+    /// Commits of which this reconcile has read author and subject.
     pub(crate) commits: Vec<Commit>,
-    /// How long it took since the revision was seen, until it is applied.
+    /// Time from the discovery of the revision until it was applied.
     pub(crate) took: Option<Duration>,
-    /// What was read for it, as the id of the tree at the path.
+    /// Git id of the tree at the path.
     pub(crate) tree: Option<String>,
-    /// The digest of what was wanted.
+    /// Digest of the desired set.
     pub(crate) digest: Option<SetDigest>,
-    /// The value of the annotation that this pass answers.
+    /// Value of the annotation that requested this reconcile.
     pub(crate) request: Option<String>,
-    /// What was wanted.
+    /// The desired set.
     pub(crate) set: Option<Arc<DesiredSet>>,
-    /// Its hooks for the end of the Sync.
+    /// Delete hooks of the set.
     pub(crate) last_hooks: Vec<String>,
-    /// Where the Sync may own objects now.
+    /// Kinds and namespaces in which the Sync may own objects now.
     pub(crate) scope: Option<Scope>,
-    /// Every object about which there is something to say.
+    /// Outcome of every object that has one to report.
     pub(crate) outcomes: BTreeMap<ObjectId, Outcome>,
-    /// Objects that others had deleted and that were created again.
+    /// Objects that another actor had deleted and that were created again.
     pub(crate) restored: BTreeSet<ObjectId>,
-    /// The namespace of objects that name none, likewise.
+    /// The target namespace, if it was created again likewise.
     pub(crate) restored_namespace: Option<Box<str>>,
-    /// What is to be said of objects that are applied.
+    /// Remarks on applied objects.
     pub(crate) remarks: Vec<Remark>,
-    /// What is to be said of the fence behind which a chart was rendered.
+    /// Warning about the isolation in which helm rendered a chart.
     pub(crate) caution: Option<Arc<str>>,
-    /// Objects that are as they should be, or will be verified.
+    /// Number of objects that are in sync, or will be verified.
     pub(crate) kept: usize,
     pub(crate) desired: usize,
-    /// What would approve the prunes that wait.
+    /// Value that would approve the pending deletions.
     pub(crate) approval: Option<String>,
     /// The approval that the Sync has.
     pub(crate) approved: Option<String>,
-    /// Why there is no plan.
+    /// Reason for a missing plan.
     pub(crate) trouble: Option<Trouble>,
-    /// The newest commit or spec, if it cannot be applied and this pass has kept the revision before it.
+    /// The newest commit or spec, if it cannot be applied and the revision before it was kept.
     pub(crate) refused: Option<Refused>,
-    /// The revision that rendered completely, as the status names it.
+    /// The completely rendered revision, as the status names it.
     pub(crate) held: Option<HeldRevision>,
-    /// Kinds of which not everything is known.
+    /// Kinds that could not be observed completely.
     pub(crate) blind: Vec<(GroupKind, Failure)>,
-    /// Rights that are missing, one a line.
+    /// Missing permissions, one per line.
     pub(crate) rights: Vec<String>,
-    /// It was stopped before its end.
+    /// True if the reconcile was stopped before its end.
     pub(crate) stopped: bool,
-    /// Its commit is not rendered yet, and gives way to repairs.
+    /// True if the commit is not rendered yet and gave way to repairs.
     pub(crate) gave_way: bool,
-    /// Some objects are still being compared, so that not all drift is known.
+    /// True while objects are still being compared: drift counts are incomplete.
     pub(crate) pending: bool,
-    /// What people added to objects.
+    /// Extra fields that people added to objects.
     pub(crate) added: Vec<Added>,
-    /// What is tried again, and when.
+    /// Next attempts.
     pub(crate) tries: Tries,
-    /// What has come to its end.
+    /// Objects that have completed.
     pub(crate) finished: Vec<Finished>,
-    /// Where something may have to wait until others are well: what was not, and what had failed, when it was decided.
+    /// Unhealthy and failed objects when the plan was made, if a rollout may have to wait for them.
     pub(crate) gate: Option<Unwell>,
 }
 
 /// A commit or a spec that cannot be applied.
 #[derive(Debug, Clone)]
 pub(crate) struct Refused {
-    /// The commit; none if the spec is refused, or if no newer commit is known.
+    /// The commit; `None` if the spec is refused, or if no newer commit is known.
     pub(crate) revision: Option<Revision>,
-    /// The name of what is refused, while something newer than the kept revision is known.
+    /// Name of the refused commit or spec, while something newer than the held revision is known.
     pub(crate) newer: Option<Box<str>>,
-    /// It was tried in this very pass.
+    /// True if it was tried in this reconcile.
     pub(crate) was_tried: bool,
-    /// Why it cannot be applied; none if that is told elsewhere.
+    /// Reason for the refusal; `None` if it is reported elsewhere.
     pub(crate) trouble: Option<Trouble>,
 }
 
 impl Report {
-    /// Takes in what a round came to: what was wrong before is found out anew.
+    /// Adds the outcomes of a round; holds and failures of earlier rounds are dropped.
     pub(super) fn adds(&mut self, outcomes: impl Iterator<Item = (ObjectId, Outcome)>) {
         self.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
         self.outcomes.extend(outcomes);
     }
 
-    /// Notes the author and the subject of a commit.
+    /// Records the author and the subject of a commit.
     pub(in crate::sync) fn names(&mut self, revision: &Revision, words: CommitWords) {
         let CommitWords { subject, author } = words;
         self.commits.push(Commit { revision: revision.to_string(), subject, author });
     }
 
-    /// Notes which of the objects that were created again others had deleted. A hook is created for every run.
+    /// Records the created objects that another actor had deleted. Hooks do not count: they are
+    /// created for every run.
     pub(super) fn restores(
         &mut self,
         desired: &DesiredSet,
@@ -120,13 +121,14 @@ impl Report {
         self.restored.extend(restored.cloned());
     }
 
-    /// The commit that this pass was to apply and could not, and why. A pass that did not try it again has none.
+    /// Returns the commit that this reconcile failed to apply, with the error. A reconcile that did
+    /// not try it again has none.
     pub(in crate::sync) fn refusal(&self) -> Option<(&Trouble, &Revision)> {
         let refused = self.refused.as_ref().filter(|refused| refused.was_tried)?;
         Some((refused.trouble.as_ref()?, refused.revision.as_ref()?))
     }
 
-    /// Leaves out what may be a value that nobody may see.
+    /// Redacts the texts of objects that may contain secret values.
     pub(in crate::sync) fn veil(&mut self) {
         let Some(set) = &self.set else { return };
         let tainted = self.outcomes.iter_mut().filter(|(id, _)| set.is_tainted(id));

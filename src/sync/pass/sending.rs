@@ -1,7 +1,7 @@
-//! The writes of one round.
+//! Writes of one round.
 //!
-//! In: a plan, what is not tried again yet, and how far the roll-out is. Out: what became of each object; what webhooks were
-//! kept back for is remembered.
+//! In: a plan, the steps that are not retried yet, and the progress of the rollout.
+//! Out: the outcome of each object; resources that delayed webhooks are remembered.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::object::ObjectId;
 use crate::plan::{AwaitedKinds, Awaits, Outcome, Plan, Rollout};
 
 impl Subject<'_> {
-    /// Carries out a plan, of which the steps that are postponed were taken out.
+    /// Executes a plan from which the steps that are not due were removed.
     pub(super) async fn send(
         &self,
         memory: &mut Memory,
