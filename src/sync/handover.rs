@@ -1,8 +1,11 @@
-//! Fields go from us to others without changing their values.
+//! Transfers fields to other managers without changing their values.
 //!
-//! In: what our entry owns, and what is left to others from now on. Out: the same fields under a manager that only
-//! holds them, together with what it holds already. To drop a field from an apply deletes it, or sets its default,
-//! unless somebody else owns it.
+//! In: the fields that we own, and the places that are left to other managers from now on.
+//! Out: the same fields owned by a separate hand-over manager, together with those that it owns
+//! already.
+//!
+//! Dropping a field from an apply deletes it, or resets it to its default, unless another manager
+//! owns it.
 
 use serde_json::{Value, json};
 
@@ -15,11 +18,11 @@ use crate::fields::{
     Element, Entry, FieldPath, FieldSet, entries, excerpt, is_in, pointer_of, pointer_of_fields,
 };
 
-/// How often the live value is read anew because it changed meanwhile.
+/// Attempts to transfer fields while the live value keeps changing.
 const MAX_ATTEMPTS: usize = 5;
 
 impl Work<'_> {
-    /// Hands over what our entry owns of the places that are left to others.
+    /// Transfers those of our fields that are in places left to other managers.
     pub(super) async fn hand_fields_over(
         &self,
         wanted: &DesiredObject,
@@ -43,7 +46,7 @@ impl Work<'_> {
             }
             claim["metadata"]["name"] = wanted.id.name().into();
             match self.cluster.claim(&wanted.id, &wanted.version, &claim, HANDOVER_MANAGER).await {
-                // The value is another one already.
+                // The value has changed since it was read.
                 Err(failure) if failure.code() == Some(409) => failed = Err(failure),
                 done => return done,
             }
@@ -52,8 +55,8 @@ impl Work<'_> {
     }
 }
 
-/// What is claimed of a live object: these paths, and all that was handed over before. That manager would let go of
-/// what it does not name again.
+/// Returns the paths to claim on a live object: these, and all that were handed over before. The
+/// hand-over manager would lose fields that it does not send again.
 fn claimed(live: &Value, paths: &[FieldPath]) -> Vec<FieldPath> {
     let entries = live.get("metadata").and_then(Value::as_object).map(entries).unwrap_or_default();
     let held =
@@ -62,7 +65,8 @@ fn claimed(live: &Value, paths: &[FieldPath]) -> Vec<FieldPath> {
     all.members().into_iter().filter(|path| !holds_others(path, &entries)).collect()
 }
 
-/// True for a field that stands because of what is in it: a claim on it would be one on all of that, whoever owns it.
+/// Returns true for a field that exists only because of its content: claiming it would claim all of
+/// that content, including fields of other managers.
 fn holds_others(path: &FieldPath, entries: &[Entry]) -> bool {
     let is_inside = |inner: &FieldPath| inner != path && inner.starts_with(path);
     matches!(path.elements().last(), Some(Element::Field(_)))
@@ -71,7 +75,7 @@ fn holds_others(path: &FieldPath, entries: &[Entry]) -> bool {
             .any(|entry| entry.fields.reaches(path) && entry.fields.members().iter().any(is_inside))
 }
 
-/// The paths of an entry that are in places left to others.
+/// Returns the paths of a field set that are in places left to other managers.
 pub(super) fn left(wanted: &DesiredObject, own: &FieldSet, less: &[Box<str>]) -> Vec<FieldPath> {
     let ignored = wanted.ignored.as_deref();
     if ignored.is_none() && less.is_empty() {
@@ -86,7 +90,8 @@ pub(super) fn left(wanted: &DesiredObject, own: &FieldSet, less: &[Box<str>]) ->
     let is_left = |path: &FieldPath| {
         within(pointer_of(path, &rendered), places)
             || within(pointer_of(path, &body), less)
-            // What Git says no more while it is ignored is nowhere but in the entry.
+            // A field that was dropped from Git while it was ignored exists only in the managed
+            // fields.
             || within(pointer_of_fields(path), places)
     };
     own.members().into_iter().filter(is_left).collect()

@@ -1,8 +1,11 @@
-//! Whether hooks that are neither Jobs nor Pods have come to their end.
+//! Completion of hooks that are neither Jobs nor Pods.
 //!
-//! In: what was read of them, and what was applied. Out: [`Ends`] with them. Metadata tell nothing of such an end, so that it is
-//! noted when a status is read: whoever clears the object away a moment later must not make it run again. What reports
-//! nothing has done its part once it is there.
+//! In: the statuses that were read, and the hooks that were applied.
+//! Out: [`CompletedObjects`] with these hooks.
+//!
+//! Metadata do not show such a completion, so it is recorded when a status is read: a hook that is
+//! deleted a moment later must not run again. A hook that reports no status is complete once it
+//! exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +17,11 @@ use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{Object, ObjectId};
 use crate::observed::{Mark, Observed, ObservedSet, may_end};
 
-/// What was read last of the hooks of a Sync.
+/// Statuses of the hooks of a Sync, as they were read last.
 #[derive(Debug, Default, Clone)]
 pub(super) struct HooksRead {
     runs: BTreeMap<ObjectId, Run>,
-    /// Hooks that do not report how they are.
+    /// Hooks that never report a status.
     silent: BTreeSet<ObjectId>,
 }
 
@@ -27,12 +30,12 @@ pub(super) struct HooksRead {
 struct Run {
     hash: SpecHash,
     uid: Box<str>,
-    /// Whether it has ended well, if it has ended.
+    /// Result of the run: true if it succeeded, `None` while it is running.
     ended_well: Option<bool>,
 }
 
 impl HooksRead {
-    /// Takes in what was read of a hook. That it is on its way out says nothing about its end.
+    /// Records the status of a hook. A hook that is being deleted says nothing about its result.
     pub(super) fn read(&mut self, object: &Object, ended_well: Option<bool>) {
         let uid = object.metadata("uid").and_then(Value::as_str).unwrap_or_default();
         let hash = object.annotation(SPEC_HASH_ANNOTATION).and_then(SpecHash::parse);
@@ -40,20 +43,20 @@ impl HooksRead {
         self.runs.insert(object.id.clone(), Run { hash, uid: uid.into(), ended_well });
     }
 
-    /// These run anew: what was read is of the run before.
+    /// Forgets the statuses of hooks that start again.
     pub(super) fn begin_anew<'a>(&mut self, ids: impl Iterator<Item = &'a ObjectId>) {
         ids.for_each(|id| {
             self.runs.remove(id);
         });
     }
 
-    /// Only these are hooks any more, and of them these do not report.
+    /// Keeps only these hooks, and records the ones that report no status.
     pub(super) fn are(&mut self, hooks: &BTreeSet<&ObjectId>, silent: BTreeSet<ObjectId>) {
         self.runs.retain(|id, _| hooks.contains(id));
         self.silent = silent;
     }
 
-    /// Whether a hook has ended well, if it is known of this run: the one that is there, or was last.
+    /// Returns the hash and the result of the current or the last run, if it is known.
     fn ended_well(&self, hook: &DesiredObject, seen: Option<&Observed>) -> Option<(SpecHash, Option<bool>)> {
         if seen.is_some() && self.silent.contains(&hook.id) {
             return Some((seen.and_then(|seen| seen.recorded).or_else(|| hook.recorded())?, Some(true)));
@@ -68,7 +71,7 @@ impl HooksRead {
 }
 
 impl Ends {
-    /// Takes in how hooks are, or were when they were read last.
+    /// Records the results of hooks from their last known statuses.
     pub(super) fn see_hooks(&mut self, desired: &DesiredSet, observed: &ObservedSet, read: &HooksRead) {
         let hooks = desired.objects().iter().filter(|it| it.switches.hook.is_some() && !may_end(&it.id));
         for hook in hooks {
@@ -88,7 +91,7 @@ impl Ends {
                         false => self.failed.insert(id.clone()),
                     };
                 }
-                // Somebody has taken it up again.
+                // Someone has started the failed hook again.
                 Some((_, None)) if seen.is_some() && self.failed.remove(id) => {
                     self.finished.remove(id);
                 }

@@ -1,7 +1,10 @@
-//! What could not be compared with what Git says, and when that is tried again.
+//! Back-off for objects that could not be compared with Git.
 //!
-//! In: what comparisons came to. Out: whether one waits. A comparison is no step of a plan, so that what is remembered of
-//! steps that fail says nothing of it; and without a pause a server that refuses it would be asked again at once, for ever.
+//! In: outcomes of comparisons.
+//! Out: the objects whose next comparison has to wait.
+//!
+//! A comparison is no step of a plan, so the retry state of failed steps does not cover it. Without
+//! a back-off, a comparison that the server refuses would be repeated at once, endlessly.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +13,13 @@ use super::schedule::{Backoff, Time};
 use crate::object::ObjectId;
 use crate::plan::{Hold, Outcome};
 
-/// The objects whose last comparison came to nothing.
+/// Objects whose last comparison failed, each with its next attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Incomparable(BTreeMap<ObjectId, (Time, Backoff)>);
 
 impl Incomparable {
-    /// Takes in what a comparison came to. What a server refuses may be undone by hand, so that it is looked at every minute;
-    /// of one that is gone its watch may tell late.
+    /// Records the outcome of a comparison. A refusal may be resolved by hand, so it is retried
+    /// every minute. For an object that is gone, the watch event may be late.
     pub(crate) fn learn(&mut self, id: &ObjectId, outcome: &Outcome, now: Time, chance: f64, pauses: Pauses) {
         let (_, mut backoff) = self.0.get(id).copied().unwrap_or((now, pauses.cluster));
         let pause = match outcome {
@@ -30,22 +33,22 @@ impl Incomparable {
         self.0.insert(id.clone(), (now + pause, backoff));
     }
 
-    /// True if an object is not compared again yet.
+    /// Returns true if the object is not compared again yet.
     pub(crate) fn waits(&self, id: &ObjectId, now: Time) -> bool {
         self.0.get(id).is_some_and(|(until, _)| *until > now)
     }
 
-    /// When the next is compared again. One whose turn has come is being compared.
+    /// Returns the time of the next comparison. Objects that are due already are being compared.
     pub(crate) fn next(&self, now: Time) -> Option<Time> {
         self.0.values().map(|(until, _)| *until).filter(|until| *until > now).min()
     }
 
-    /// Only these are to be compared any more.
+    /// Forgets the objects that need no comparison any more.
     pub(crate) fn retain(&mut self, is_open: impl Fn(&ObjectId) -> bool) {
         self.0.retain(|id, _| is_open(id));
     }
 
-    /// With new input all are compared anew.
+    /// Forgets all failures, so that new input is compared at once.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

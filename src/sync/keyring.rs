@@ -1,8 +1,12 @@
-//! The keys of this daemon: read before the first Sync is served, filled in where they are missing, and kept.
+//! Manages the signing keys of the daemon: reads them before the first Sync is served, creates
+//! missing ones, and follows their Secret.
 //!
-//! In: the Secret that holds them. Out: the keys in the [`Notary`](crate::cluster::Notary) of the cluster. A key that somebody
-//! takes away while the daemon lives is filled in again; a key that moves to the previous ones is followed by a new one.
-//! Without any key objects are applied and repaired, and nothing is pruned without approval.
+//! In: the Secret that holds the keys.
+//! Out: the keys in the [`Notary`](crate::cluster::Notary) of the cluster.
+//!
+//! A key that is removed while the daemon runs is restored. A key that is moved to the previous
+//! ones is replaced by a new one. Without any key objects are applied and repaired, and nothing is
+//! pruned without approval.
 
 use std::time::Duration;
 
@@ -15,36 +19,36 @@ use crate::cluster::key_secret::{CURRENT, ID, KeyData};
 use crate::cluster::{Cluster, Failure, Following, ValuesTold, jitter};
 use crate::proof::{KEY_BYTES, KeyRing};
 
-/// Where the keys are.
+/// Location of the keys.
 #[derive(Debug, Clone)]
 pub struct KeyPlace {
-    /// The namespace of the Secret.
+    /// Namespace of the Secret.
     pub namespace: Box<str>,
-    /// The name of the Secret.
+    /// Name of the Secret.
     pub name: Box<str>,
-    /// The run without a Sync whose id stands beside the keys.
+    /// Run without a Sync, whose id is stored beside the keys.
     pub run: Option<SyncName>,
 }
 
-/// So long the first pass waits for the keys.
+/// Time that the first reconcile waits for the keys.
 const BEGIN: Duration = Duration::from_secs(10);
 
-/// Between two attempts at what fails: the first pause, and the longest.
+/// First and longest pause between failed attempts.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// The keys of a daemon, and what is known of their Secret.
+/// The keys of a daemon, and the state of their Secret.
 pub struct Keyring {
     cluster: Cluster,
     place: KeyPlace,
     told: mpsc::UnboundedReceiver<Option<Box<str>>>,
     _following: Following,
     version: Option<Box<str>>,
-    /// What was logged last, so that it is logged once.
+    /// Last error that was logged, so that it is logged once.
     trouble: Option<String>,
 }
 
 impl Keyring {
-    /// Nothing is proven before the keys are read.
+    /// Starts without keys, so that nothing is proven before they are read, and watches the Secret.
     pub fn new(context: &Context, place: KeyPlace) -> Self {
         let cluster = context.cluster.of_any_term();
         cluster.notary().keep(None);
@@ -59,8 +63,8 @@ impl Keyring {
         Self { cluster, place, told, _following: following, version: None, trouble: None }
     }
 
-    /// Reads the keys. Returns without any where the Secret is not there and may not be made, or where the server does not say in
-    /// time: repairs wait for no key.
+    /// Reads the keys. Returns without any if the Secret does not exist and may not be created, or
+    /// if the server does not answer in time: repairs wait for no key.
     pub async fn begin(&mut self, context: &Context) {
         let mut beat = tokio::time::interval(super::all::BEAT);
         let in_time = tokio::time::timeout(BEGIN, async {
@@ -78,10 +82,10 @@ impl Keyring {
         }
     }
 
-    /// Follows the Secret, for ever.
+    /// Follows the Secret, forever.
     pub async fn keep(&mut self) {
         loop {
-            // Whoever gets the right to make the Secret is not told of it by any watch.
+            // No watch reports that the daemon has got the permission to create the Secret.
             let again = async {
                 match self.trouble {
                     Some(_) => tokio::time::sleep(jitter(RETRY.1)).await,
@@ -99,7 +103,7 @@ impl Keyring {
         }
     }
 
-    /// Reads the keys and fills in what is missing, until that is done or cannot be.
+    /// Reads the keys and creates missing ones, until that succeeds or cannot succeed.
     async fn settle(&mut self) {
         let mut retry = RETRY.0;
         loop {
@@ -128,7 +132,7 @@ impl Keyring {
             let mut fill: Vec<(&str, &[u8])> = vec![(CURRENT, &key)];
             fill.extend(run.as_ref().map(|_| (ID, id.as_bytes())));
             return match self.cluster.make_keys(namespace, name, &fill).await {
-                // Daemons that may not make it wait for the chart.
+                // A daemon that may not create the Secret waits for the chart to do so.
                 Err(failure) if failure.code() == Some(403) => Err(Trouble::Missing),
                 made => made.map_err(Trouble::Failed),
             };
@@ -142,13 +146,14 @@ impl Keyring {
             return Ok(found);
         }
         if fill.is_empty() {
-            // The keys count without the mark, which other daemons go by.
+            // The keys are valid without the marker, which only other daemons need.
             return Ok(self.cluster.fill_keys(namespace, name, &found.version, &[]).await.unwrap_or(found));
         }
         self.cluster.fill_keys(namespace, name, &found.version, &fill).await.map_err(Trouble::of)
     }
 
-    /// The key that a Secret without one gets: that of this daemon, unless it is one of the previous ones now.
+    /// Returns the key for a Secret without one: the key of this daemon, unless it is one of the
+    /// previous keys now.
     fn key_to_fill(&self, previous: &[[u8; KEY_BYTES]]) -> Result<[u8; KEY_BYTES], Trouble> {
         match self.cluster.notary().keys() {
             Some(keys) if !previous.contains(keys.current()) => Ok(*keys.current()),
@@ -195,7 +200,7 @@ impl Keyring {
     }
 }
 
-/// Why there are no keys.
+/// Reason for missing keys.
 enum Trouble {
     Missing,
     Forbidden(Failure),
@@ -213,14 +218,14 @@ impl Trouble {
     }
 }
 
-/// Bytes that nobody can guess.
+/// Returns unpredictable random bytes.
 fn random<const N: usize>() -> Result<[u8; N], Trouble> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| Trouble::NoChance)?;
     Ok(bytes)
 }
 
-/// Keys and ids that live as long as this process, for a server that does.
+/// Creates keys and ids that live as long as this process, for a server that does as well.
 pub fn keep_in_memory(cluster: &Cluster, run: Option<&SyncName>) {
     let (Ok(key), Ok(id)) = (random(), random::<16>()) else { return };
     cluster.notary().keep(Some(KeyRing::new(key, [])));

@@ -1,8 +1,11 @@
-//! Hooks that run when a Sync is deleted with its objects.
+//! Hooks that run when a Sync is deleted together with its objects.
 //!
-//! In: a Sync that goes, and the revision that was applied last. Out: its hooks for that have run, or why they did not. A backup
-//! that could not be made keeps what it was to be made of: where a hook before the deletion fails, nothing is deleted. That one has
-//! run is written down before anything goes, so that none saves what is half gone in another run.
+//! In: a Sync that is being deleted, and the revision that was applied last.
+//! Out: its delete hooks have run, or the reason why they did not.
+//!
+//! If a hook before the deletion fails, nothing is deleted: a failed backup keeps the data that it
+//! was to save. A completed hook is recorded before anything is deleted, so that no second run
+//! saves data that is half gone.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,23 +29,23 @@ use crate::plan::{Action, Outcome, Step, may_run};
 use crate::report::Trouble;
 use crate::source::{Credentials, Revision};
 
-/// Between two looks whether a hook has ended.
+/// Pause between two checks if a hook has ended.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What a set has for its end, as its status names it.
+/// Returns the delete hooks of a set, as the status names them.
 pub(super) fn named(desired: &DesiredSet) -> Vec<String> {
     let hooks = desired.objects().iter().filter(|object| parting(object).is_some());
     hooks.take(MAX_NAMED).map(|object| object.id.to_string()).collect()
 }
 
-/// The most that a status names: that there are any is what counts.
+/// Most hooks that a status names; only their existence matters.
 const MAX_NAMED: usize = 10;
 
 fn parting(object: &DesiredObject) -> Option<Parting> {
     object.switches.hook.and_then(|hook| hook.at_parting)
 }
 
-/// The set that was applied last, if it has hooks for its end.
+/// Returns the set that was applied last, if it has delete hooks.
 pub(super) async fn find(
     context: &Context,
     cluster: &Cluster,
@@ -56,7 +59,7 @@ pub(super) async fn find(
     }
     let applied = status.revision.as_ref().and_then(|revision| revision.applied.as_ref());
     let Some(revision) = applied.and_then(|text| Revision::read(text, None, &wish.reference)) else {
-        // It has never been applied, and there is nothing to be taken care of.
+        // It has never been applied, so no hook has anything to clean up.
         return Ok(None);
     };
     let credentials = match &wish.secret {
@@ -78,7 +81,7 @@ pub(super) async fn find(
     Ok(Some(Arc::new(prepared.rendered.at_parting(uid))))
 }
 
-/// True if it is written down that this hook has run, for this very end.
+/// Returns true if it is recorded that this hook has run for this deletion.
 fn has_run(hook: &DesiredObject, ran: &[Finished]) -> bool {
     let is_it = |end: &&Finished| end.object == hook.id.as_str() && !end.begun && !end.failed;
     let mut hashes = ran.iter().filter(is_it).filter_map(|end| SpecHash::parse(&end.hash));
@@ -86,10 +89,11 @@ fn has_run(hook: &DesiredObject, ran: &[Finished]) -> bool {
 }
 
 impl Work<'_> {
-    /// Runs the hooks of one place, wave by wave; false if one of them fails or takes too long.
+    /// Runs the hooks of one phase, wave by wave; returns false if one of them fails or takes too
+    /// long.
     pub(super) async fn last_hooks(&self, at: Parting, desk: &Desk, by: Instant) -> Result<bool, Failure> {
         let ran = desk.finished();
-        // Whoever clears one away that has run does not bring another run about.
+        // Deleting a hook that has run must not start another run.
         let is_open = |hook: &&DesiredObject| parting(hook) == Some(at) && !has_run(hook, &ran);
         let mut hooks: Vec<&DesiredObject> = self.desired.objects().iter().filter(is_open).collect();
         hooks.sort_by_key(|object| object.switches.turn());
@@ -116,7 +120,8 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Begins a hook, unless it has begun for this end already. A run for anything else makes room for it.
+    /// Starts a hook, unless it was started for this deletion already. A run for anything else is
+    /// replaced.
     async fn begin(&self, hook: &DesiredObject) -> Result<Outcome, Failure> {
         let live = self.cluster.look(&hook.id, self.owner).await?;
         let recorded = live.as_ref().and_then(|live| live.recorded);
@@ -148,7 +153,7 @@ impl Work<'_> {
                     tracing::warn!(sync = %self.owner, object = %id, "a hook has not ended in time");
                     return Ok(false);
                 }
-                // Whoever lets a Job wait for its turn has not run it yet.
+                // A suspended Job waits for its turn and has not run yet.
                 Health::Suspended | Health::Progressing { .. } | Health::Unknown { .. } => {
                     tokio::time::sleep(LOOK).await;
                 }

@@ -1,7 +1,10 @@
-//! What is on its way out, and for how long.
+//! Tracks objects that are being deleted, and reports deletions that are stuck.
 //!
-//! In: what a pass found to be in deletion. Out: the same, as a failure once it has taken longer than a pass may wait. It is
-//! held on all the same, and so is what must go after it: what a finalizer waits for is for a person to find out.
+//! In: objects that a reconcile found in deletion.
+//! Out: the same objects, as failures once they have taken longer than the timeout.
+//!
+//! A stuck object stays held, and so do the objects that must be deleted after it: a person has to
+//! find out what its finalizer waits for.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,12 +13,12 @@ use super::schedule::Time;
 use crate::object::ObjectId;
 use crate::plan::{Failed, Hold, Outcome};
 
-/// Since when each object was seen to be deleted.
+/// Time since which each object is known to be in deletion.
 #[derive(Debug, Default)]
 pub(crate) struct Leaving(BTreeMap<ObjectId, Time>);
 
 impl Leaving {
-    /// Takes in what is held now.
+    /// Updates the objects in deletion from the current holds.
     pub(crate) fn see(&mut self, held: &[(ObjectId, Hold)], now: Time) {
         let leaving = |hold: &Hold| matches!(hold, Hold::BeingDeleted(_));
         let mut known = std::mem::take(&mut self.0);
@@ -23,7 +26,7 @@ impl Leaving {
         self.0 = still.map(|(id, _)| (id.clone(), known.remove(id).unwrap_or(now))).collect();
     }
 
-    /// What holds come to.
+    /// Turns holds into outcomes; stuck deletions become failures.
     pub(crate) fn judged(
         &self,
         held: Vec<(ObjectId, Hold)>,
@@ -48,7 +51,7 @@ impl Leaving {
         }
     }
 
-    /// When the next of them will have taken too long.
+    /// Returns the time at which the next deletion is stuck.
     pub(crate) fn next(&self, now: Time, within: Duration) -> Option<Time> {
         self.0.values().map(|since| *since + within).filter(|due| *due > now).min()
     }
@@ -77,7 +80,7 @@ mod tests {
             "it is being deleted, and waits for the finalizer example.com/x for more than 5 s"
         );
         assert_eq!(leaving.next(at(15), at(5)), None);
-        // Gone and there again, it has its time anew.
+        // An object that was gone and is in deletion again has its full time.
         leaving.see(&[], at(20));
         leaving.see(&held, at(30));
         assert_eq!(leaving.judge(&id("a"), hold(), at(31), at(5)), Outcome::Held(hold()));

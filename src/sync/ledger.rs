@@ -1,7 +1,9 @@
-//! What a Sync remembers of others' claims on the fields of its objects, and of what the server remarks on them.
+//! Remembers conflicts over fields of a Sync's objects, and warnings of the API server.
 //!
-//! In: conflicts, fields that outlive their removal from Git, warnings. Out: the places that are left out of the next
-//! apply, and remarks for the status. All of it can be lost at any time: the next conflict says it again.
+//! In: conflicts, fields that outlive their removal from Git, warnings.
+//! Out: the places to leave out of the next apply, and remarks for the status.
+//!
+//! The data is a cache: the next conflict restores it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,31 +14,31 @@ use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{GroupKind, ObjectId};
 use crate::report::Remark;
 
-/// What a Sync remembers of others' claims.
+/// Field conflicts of a Sync, by object.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger(Mutex<BTreeMap<ObjectId, Entry>>);
 
 #[derive(Debug, Clone)]
 struct Entry {
-    /// What Git said then.
+    /// Hash of the manifest for which this is known.
     hash: SpecHash,
     yielded: Vec<Yielded>,
     remains: Vec<Remains>,
-    /// What is told of the API server's remarks on the last apply.
+    /// Texts about the warnings of the API server on the last apply.
     warnings: Vec<Box<str>>,
 }
 
-/// A field that is left to others.
+/// A field that is left to another manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Yielded {
-    /// Where it is in what Git says.
+    /// JSON pointer into the manifest.
     pub(crate) pointer: Box<str>,
     /// The field, as the API server writes it.
     pub(crate) field: Box<str>,
     pub(crate) manager: Box<str>,
 }
 
-/// A field that is not in Git any more and stays.
+/// A field that is no longer in Git and could not be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Remains {
     pub(crate) field: String,
@@ -48,14 +50,15 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The places of an object that are left out of an apply. What Git says anew is claimed anew.
+    /// Returns the places to leave out of an apply. A changed manifest claims all of its fields
+    /// again.
     pub(crate) fn yielded(&self, wanted: &DesiredObject) -> Vec<Box<str>> {
         let all = self.lock();
         let known = all.get(&wanted.id).filter(|known| known.hash == wanted.hash);
         known.into_iter().flat_map(|known| known.yielded.iter().map(|it| it.pointer.clone())).collect()
     }
 
-    /// These are left to others too.
+    /// Adds fields that are left to other managers.
     pub(crate) fn yield_to(&self, wanted: &DesiredObject, fields: Vec<Yielded>) {
         self.change(wanted, |entry| {
             for field in fields {
@@ -66,17 +69,17 @@ impl Ledger {
         });
     }
 
-    /// These are nobody's any more.
+    /// Removes fields that no other manager owns any more.
     pub(crate) fn reclaim(&self, wanted: &DesiredObject, pointers: &[Box<str>]) {
         self.change(wanted, |entry| entry.yielded.retain(|known| !pointers.contains(&known.pointer)));
     }
 
-    /// These stay although Git does not say them any more.
+    /// Replaces the fields that stay although Git no longer sets them.
     pub(crate) fn remain(&self, wanted: &DesiredObject, remains: Vec<Remains>) {
         self.change(wanted, |entry| entry.remains = remains);
     }
 
-    /// The server remarks this on an object that it accepted.
+    /// Replaces the warnings of the server on an object that it accepted.
     pub(crate) fn warned(&self, wanted: &DesiredObject, warnings: &[Box<str>]) {
         self.change(wanted, |entry| entry.warnings = told(wanted.secret, warnings));
     }
@@ -95,7 +98,7 @@ impl Ledger {
         }
     }
 
-    /// What is to be said of these objects; what is known of others is forgotten.
+    /// Returns the remarks on these objects, and forgets all other objects.
     pub(crate) fn remarks(&self, desired: &DesiredSet) -> Vec<Remark> {
         let mut all = self.lock();
         all.retain(|id, entry| desired.get(id).is_some_and(|wanted| wanted.hash == entry.hash));
@@ -120,7 +123,8 @@ impl Ledger {
     }
 }
 
-/// What is told of the server's remarks. It may quote the object, whose values nobody may see if it is a Secret or holds a value from one.
+/// Returns the texts about warnings. A warning may quote the object, and the values of a Secret
+/// must not be shown.
 fn told(secret: bool, warnings: &[Box<str>]) -> Vec<Box<str>> {
     if !secret {
         return warnings.iter().map(|text| format!("the API server remarks: {text}").into()).collect();
@@ -129,7 +133,7 @@ fn told(secret: bool, warnings: &[Box<str>]) -> Vec<Box<str>> {
     warnings.first().map(|_| untold.into()).into_iter().collect()
 }
 
-/// What is to be said of kinds of which the server tells no changes, once for each.
+/// Returns one remark for each kind that the server cannot watch.
 pub(crate) fn polled(desired: &DesiredSet, is_polled: impl Fn(&GroupKind) -> bool) -> Vec<Remark> {
     let kinds: BTreeMap<GroupKind, &ObjectId> =
         desired.objects().iter().rev().map(|object| (object.id.group_kind(), &object.id)).collect();

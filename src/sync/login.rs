@@ -1,9 +1,13 @@
-//! The login of a Sync's repository: the Secret that it names, and whether that may be sent where it names.
+//! Credentials of a Sync's repository: reads the Secret, and checks that it may be sent to the
+//! host.
 //!
-//! In: what the Sync asks for, and the cluster as the identity sees it that acts for it. Out: the login. The daemon may read more Secrets
-//! than whoever writes a Sync, and the Sync says where the login goes. So the ServiceAccount that acts for the Sync has to be allowed
-//! to read the Secret, or the Secret itself names the hosts that may have it. In the daemon's own namespace a Sync may do
-//! what the daemon may.
+//! In: the spec of the Sync, and the cluster as the ServiceAccount of the Sync sees it.
+//! Out: the credentials.
+//!
+//! The daemon can read more Secrets than the author of a Sync, and the Sync names the host that
+//! receives the credentials. Therefore the ServiceAccount that acts for the Sync has to be allowed
+//! to read the Secret, or the Secret itself lists the hosts that may receive it. A Sync in the
+//! namespace of the daemon may do everything that the daemon may.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,27 +22,27 @@ use crate::cluster::{Cluster, SecretData};
 use crate::report::Trouble;
 use crate::source::Credentials;
 
-/// How long it counts that the ServiceAccount may read the Secret.
+/// Time for which the permission of the ServiceAccount is valid.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// The right of an account to read a Secret, by which the login in it may be sent.
+/// Permission of a ServiceAccount to read a Secret, which allows sending its credentials.
 #[derive(Debug)]
 pub(crate) struct Permission {
     account: Box<str>,
     secret: Box<str>,
     host: Box<str>,
-    /// When the API server said so last.
+    /// Time of the last confirmation by the API server.
     at: Mutex<Instant>,
 }
 
 impl Permission {
-    /// True if it was asked long ago.
+    /// Returns true if the permission has to be confirmed again.
     pub(crate) fn is_old(&self) -> bool {
         clock::since(*self.at.lock().unwrap_or_else(PoisonError::into_inner)) >= FRESH
     }
 
-    /// Asks again if it was asked long ago, so that a right that was taken away counts. An API server that does not answer has said
-    /// nothing new.
+    /// Confirms an old permission, so that a revoked one is noticed. An API server that does not
+    /// answer has revoked nothing.
     pub(crate) async fn holds(&self, cluster: &Cluster, sync: &SyncName) -> Result<(), Trouble> {
         if !self.is_old() {
             return Ok(());
@@ -58,7 +62,7 @@ impl Permission {
 }
 
 impl Context {
-    /// The login in the Secret that a Sync names; `known` is what was found out the last time.
+    /// Returns the credentials in the Secret that a Sync names; `known` is the last permission.
     pub(super) async fn login(
         &self,
         cluster: &Cluster,
@@ -104,7 +108,7 @@ fn not_allowed(sync: &SyncName, secret: &str, account: &str, host: &str) -> Trou
     Trouble { reason: "SecretNotAllowed", message, problems: Vec::new(), lasting: false }
 }
 
-/// True if the value of the annotation names a host: as it is, or by `*.` and a name above it.
+/// Returns true if the annotation lists a host: literally, or as `*.` and a parent domain.
 fn names(hosts: &str, host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
     let is_it = |named: &str| match named.strip_prefix("*.") {

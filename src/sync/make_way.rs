@@ -1,8 +1,11 @@
-//! What stands in the way of an apply: somebody has given an item of a list, such as a port, another key, and it kept a value, such
-//! as the name, that Git gives to ours. Both cannot be in one list, so that no apply goes through, by force or not.
+//! Resolves list key conflicts: another manager gave a list item, such as a port, a different key,
+//! but it kept a value, such as the name, that Git gives to our item. A list cannot contain both,
+//! so every apply is refused, forced or not.
 //!
-//! In: an object, and why its apply was refused. Out: true if the item that has the value is ours now, so that the apply can be
-//! sent once more. Nothing is asked unless an apply was refused for it.
+//! In: an object, and the error of its refused apply.
+//! Out: true if the item with the value is ours now, so that the apply can be sent once more.
+//!
+//! No request is sent unless an apply was refused with this error.
 
 use serde_json::{Value, json};
 
@@ -14,14 +17,14 @@ use crate::desired::DesiredObject;
 use crate::fields::{Operation, entries};
 use crate::object::Object;
 
-/// The server's word for what is in a list twice, and what it says before the value.
+/// The server's reason for a duplicate in a list, and its message before the value.
 const TWICE: &str = "FieldValueDuplicate";
 const VALUE: &str = "Duplicate value: ";
 
-/// What a server chooses for an item once, and whoever is outside knows it by: it stays with the item.
+/// Value that the server assigns to an item once and that clients rely on: it stays with the item.
 const CHOSEN: &str = "nodePort";
 
-/// A value that is twice in a list, and where: `spec.ports.name`, without the numbers of items.
+/// A duplicate value, and its field path without item numbers: `spec.ports.name`.
 #[derive(Debug, PartialEq)]
 struct Twice {
     list: Vec<Box<str>>,
@@ -29,21 +32,21 @@ struct Twice {
     value: Value,
 }
 
-/// An item that has what Git gives to another.
+/// A live item that has the value that Git gives to another item.
 #[derive(Debug, PartialEq)]
 struct Usurper {
-    /// Where its list is in the live object.
+    /// JSON pointer of its list in the live object.
     list: String,
-    /// Its place there.
+    /// Its index in the list.
     number: usize,
-    /// What Git says instead.
+    /// The item that Git desires in its place.
     rightful: Value,
 }
 
 impl Work<'_> {
-    /// Puts our item in the place of the one that has its name; true if that was done. An object that is not known as ours has
-    /// to bear the entry of a Sync, as one does whose label somebody took off, or whose Sync is gone: in others' objects nothing is
-    /// changed but by an apply.
+    /// Replaces the conflicting item by ours; returns true if that was done. An object that is not
+    /// known as ours must carry the managed fields of a Sync: its label may have been removed, or
+    /// its Sync is gone. Objects of other owners are changed by nothing but an apply.
     pub(super) async fn make_way(
         &self,
         wanted: &DesiredObject,
@@ -66,7 +69,8 @@ impl Work<'_> {
             return Ok(false);
         }
         let seen = live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-        // Where our item is there beside it, under another name, it only has to go.
+        // If our item exists beside it, under another name, the conflicting item only has to be
+        // removed.
         for takes_place in [true, false] {
             let mut steps = vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": seen})];
             steps.extend(usurpers.iter().map(|it| match takes_place {
@@ -86,13 +90,15 @@ impl Work<'_> {
                 Err(failure) => return Err(failure),
             }
         }
-        // Two that make way at a time: one of both finds another version, and what was in its way may be gone.
+        // Of two concurrent replacements one finds a newer version, and its conflict may be
+        // resolved.
         let now = self.cluster.whole(&wanted.id, version).await?.map(|now| Value::Object(now.body));
         let now = now.as_ref().and_then(|now| now.pointer("/metadata/resourceVersion")?.as_str());
         Ok(now.is_some_and(|now| now != seen))
     }
 
-    /// True if the live object bears our entry, or that of a Sync which will never release it.
+    /// Returns true if the live object carries our managed fields, or those of a Sync that will
+    /// never release it.
     async fn was_ours(&self, wanted: &DesiredObject, live: &Object) -> Result<bool, Failure> {
         let metadata = live.body.get("metadata").and_then(Value::as_object);
         let entries = metadata.map(entries).unwrap_or_default();
@@ -109,7 +115,8 @@ impl Work<'_> {
     }
 }
 
-/// Each of them once, those at the end of a list first: what is removed moves all that come after it.
+/// Returns each item once, the last items of a list first: removing an item moves all items after
+/// it.
 fn all_usurpers(wanted: &Value, live: &Value, twice: &[Twice]) -> Vec<Usurper> {
     let mut all: Vec<Usurper> = twice.iter().flat_map(|twice| usurpers(wanted, live, twice)).collect();
     all.sort_by(|one, other| (&other.list, other.number).cmp(&(&one.list, one.number)));
@@ -123,7 +130,7 @@ impl Usurper {
     }
 }
 
-/// What a refusal says to be twice in a list.
+/// Returns the duplicates that a refusal names.
 fn named_twice(refusal: &Refusal) -> Vec<Twice> {
     let mut all = Vec::new();
     for cause in refusal.causes.iter().filter(|cause| refusal.code == 422 && &*cause.reason == TWICE) {
@@ -140,7 +147,7 @@ fn named_twice(refusal: &Refusal) -> Vec<Twice> {
     all
 }
 
-/// The live items that have the value which Git gives to an item that is not like them.
+/// Returns the live items that have the value of an item in Git and differ from it.
 fn usurpers(wanted: &Value, live: &Value, twice: &Twice) -> Vec<Usurper> {
     let mut found = Vec::new();
     search((wanted, live), &twice.list, twice, String::new(), &mut found);
@@ -156,7 +163,7 @@ fn search(
 ) {
     match (wanted, live, list) {
         (Value::Array(wanted), Value::Array(live), []) => compare(wanted, live, twice, &at, found),
-        // Items of lists on the way, such as containers, are the same where their names are.
+        // Items of the lists on the path, such as containers, are matched by their names.
         (Value::Array(wanted), Value::Array(live), _) => {
             for (number, live) in live.iter().enumerate().filter(|(_, live)| live["name"].is_string()) {
                 if let Some(wanted) = wanted.iter().find(|wanted| wanted["name"] == live["name"]) {
@@ -174,7 +181,7 @@ fn search(
 fn compare(wanted: &[Value], live: &[Value], twice: &Twice, at: &str, found: &mut Vec<Usurper>) {
     let has_it = |item: &&Value| item[&*twice.field] == twice.value;
     let mut ours = wanted.iter().filter(has_it);
-    // What is twice in Git itself is for a person to change.
+    // A duplicate in Git itself has to be fixed by a person.
     let (Some(ours), None) = (ours.next(), ours.next()) else { return };
     for (number, item) in live.iter().enumerate().filter(|(_, item)| has_it(item)) {
         let says_the_same = |(name, value): (&String, &Value)| item[name] == *value;
@@ -205,7 +212,7 @@ mod tests {
         })
     }
 
-    /// The item whose name `web` is twice in `field` goes to whom it is due.
+    /// Checks the replacements for the duplicate name `web` in `field`.
     fn check(wanted: Value, live: Value, field: &str, expect: &[(&str, Value)]) {
         let twice = refused(TWICE, field);
         assert_eq!(twice.len(), 1);
@@ -223,10 +230,10 @@ mod tests {
         let field = "spec.ports[1].name";
         let moved = json!([{"name": "other", "port": 1}, {"name": "web", "port": 81, "protocol": "TCP"}]);
         check(ports(json!([web])), ports(moved), field, &[("/spec/ports/1", web.clone())]);
-        // Ours, with what the server has added.
+        // Our item, with defaults that the server has added.
         let same = json!([{"name": "web", "port": 80, "protocol": "TCP"}]);
         check(ports(json!([web])), ports(same), field, &[]);
-        // Git says it twice.
+        // Git has the name twice.
         let twice = json!([web, {"name": "web", "port": 82}]);
         check(ports(twice), ports(json!([{"name": "web", "port": 81}])), field, &[]);
         check(json!({}), ports(json!([web])), field, &[]);

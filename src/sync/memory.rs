@@ -1,4 +1,4 @@
-//! What a Sync remembers from pass to pass. All of it can be lost at any time, and only costs requests.
+//! State of a Sync between reconciles. It is only a cache: losing it costs requests, nothing else.
 
 mod refused;
 
@@ -34,102 +34,103 @@ use crate::plan::{Action, Change, Hold, Outcome, Plan, Replacement, Stage, Step,
 use crate::source::{Keys, Revision, Signed};
 pub(crate) use refused::Refused;
 
-/// What a Sync remembers.
+/// State of a Sync between reconciles.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// The commit that the cluster is held to.
+    /// The held revision, rendered.
     pub(crate) prepared: Option<Prepared>,
-    /// Objects that could not be written, and when they are tried again.
+    /// Objects that could not be written, and the times of their next attempts.
     pub(crate) failing: BTreeMap<ObjectId, Failing>,
     /// Objects that could not be compared.
     pub(crate) incomparable: Incomparable,
-    /// Kinds that may hold objects of this Sync.
+    /// Kinds that may contain objects of this Sync.
     pub(crate) kinds: BTreeSet<GroupKind>,
-    /// Namespaces that may hold objects of this Sync.
+    /// Namespaces that may contain objects of this Sync.
     pub(crate) places: BTreeSet<Box<str>>,
-    /// When the server answered last about each object.
+    /// Time of the last server reply about each object.
     replied: HashMap<ObjectId, Time>,
-    /// What was asked for, and of which revision, when it was last looked at.
+    /// Spec revision and Git revision of the last accepted render.
     generation: u64,
     revision: Option<Revision>,
-    /// So long others may deny an object before its revision is given up, where it may be.
+    /// Time for which admission may deny an object before a rollback; `None` without rollback.
     pub(crate) patience: Option<Duration>,
-    /// The revision whose signature was found to be good last, and by which keys.
+    /// Last revision with a valid signature, and the keys that were used.
     pub(crate) trusted: Option<(Revision, Signed, Arc<Keys>)>,
-    /// It was looked up where this Sync owned objects before.
+    /// True once the earlier inventory of this Sync was loaded.
     pub(crate) swept: bool,
-    /// Some kinds could not be listed then, so that only what is written down tells of objects of them.
+    /// True if some kinds could not be listed then: only the recorded scope covers their objects.
     pub(crate) is_blind: bool,
-    /// Objects that nobody has looked at since the start, still to be verified.
+    /// Objects that are still to be verified since the start.
     pub(crate) unverified: VecDeque<(ObjectId, How)>,
-    /// Some of them are compared, and the pass that asked for that has not told all.
+    /// True while comparisons of this reconcile are outstanding: drift counts are incomplete.
     pub(crate) compares: bool,
-    /// Who undoes our repairs.
+    /// Controllers that undo our repairs.
     pub(crate) fights: Fights,
-    /// What a person approved and is not gone yet, by uid.
+    /// Approved deletions that are not complete yet, by uid.
     pub(crate) consented: BTreeMap<ObjectId, Box<str>>,
-    /// Changes that need a new object, where the deletion of the old one needs approval.
+    /// Changes that need a new object, and wait for approval to delete the old one.
     pub(crate) replacements: BTreeMap<ObjectId, Replacement>,
-    /// Objects on which the mark of another Sync is not believed.
+    /// Objects on which the mark of another Sync is ignored.
     pub(crate) disbelieved: BTreeSet<ObjectId>,
-    /// An apply has found one of these, and the next plan names the approval.
+    /// True if an apply has found such a replacement: the next plan names the approval.
     pub(crate) asks: bool,
-    /// What is written to all the time.
+    /// Objects that are written to all the time.
     pub(crate) restless: Restless,
-    /// Since when objects wait for other Syncs.
+    /// Start times of objects that wait for other Syncs.
     pub(crate) claim_waits: ClaimWaits,
-    /// What is on its way out.
+    /// Objects that are being deleted.
     pub(crate) leaving: Leaving,
-    /// What takes others with it.
+    /// Objects whose deletion takes other objects with it.
     pub(crate) guarded: Guarded,
-    /// What has come to its end.
+    /// Objects that have completed.
     pub(crate) ends: Ends,
-    /// When the next pause ends for which people ask.
+    /// Time at which the next pause that a person asked for ends.
     pub(crate) pause_ends: Option<Time>,
-    /// Others' claims on fields.
+    /// Conflicts with other managers over fields.
     pub(crate) ledger: Arc<Ledger>,
-    /// What objects wait for.
+    /// Namespaces that objects wait for.
     pub(crate) namespaces: Namespaces,
-    /// Which rights are missing.
+    /// Permissions that are missing.
     pub(crate) lacking: Option<Lacking>,
-    /// What others may scale.
+    /// Numbers of replicas that autoscalers may set.
     pub(crate) scaling: Scaling,
     /// The newest commit, while it cannot be rendered.
     pub(crate) refusal: Option<Refusal>,
-    /// What has become of definitions and was not heeded yet.
+    /// Changes of CRDs that were not processed yet.
     pub(crate) definitions: AllNews,
     /// Resources whose kinds are not served yet.
     pub(crate) awaited: Awaited,
     /// Objects whose webhooks fail.
     pub(crate) unreached: Unreached,
-    /// Which sets have been rolled out.
+    /// Desired sets that have been rolled out.
     pub(crate) rolled_out: RolledOut,
-    /// What was not well when the last roll-out was looked at.
+    /// Objects that were unhealthy at the last look at the rollout.
     pub(crate) gate: Option<Unwell>,
-    /// Objects that others deleted, and that are not there again.
+    /// Objects that other actors deleted and that do not exist again.
     pub(crate) deleted: BTreeSet<ObjectId>,
-    /// Objects that are gone as expected: this Sync deleted them, or they had come to their end. Nobody is blamed for these.
+    /// Objects that are gone as expected: this Sync deleted them, or they had completed. Their
+    /// absence is no drift.
     pub(crate) departed: BTreeSet<ObjectId>,
-    /// A person asks to run hooks again that have failed.
+    /// True if a person asks to run failed hooks again.
     pub(crate) again: bool,
-    /// When hooks that have run are deleted, if there are any.
+    /// Time at which completed hooks are deleted, if there are any.
     pub(crate) clears: Option<Time>,
-    /// When kinds that the server does not know, and scalers that it does not show, are asked for once more, as long as
-    /// there are any.
+    /// Next discovery of kinds that the server does not serve, and of autoscalers that it does not
+    /// list; `None` if nothing is missing.
     pub(crate) unknown: Option<(Time, Backoff)>,
 }
 
-/// What is not tried again yet.
+/// Steps that are not retried yet.
 #[derive(Debug, Default)]
 pub(crate) struct Postponed {
     pub(crate) outcomes: BTreeMap<ObjectId, Outcome>,
     pub(crate) blocking: Vec<(Stage, ObjectId)>,
 }
 
-/// After this time it is tried again what waits for somebody's decision, or for what we are told of anyway.
+/// Retry interval of holds that a person or a watch event resolves.
 pub(super) const HELD: Duration = Duration::from_secs(60);
 
-/// After this time one of many objects is tried again that may not be written.
+/// Interval at which one of many forbidden objects is retried.
 const PROBE: Duration = Duration::from_secs(4);
 
 /// A kind in a namespace.
@@ -143,41 +144,44 @@ fn is_forbidden(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed(why) if why.reason == "Forbidden")
 }
 
-/// An object that could not be written.
+/// Retry state of an object that could not be written.
 #[derive(Debug)]
 pub(crate) struct Failing {
     hash: Option<SpecHash>,
     until: Time,
-    /// The same by the wall clock, for people.
+    /// Time of the next attempt by the wall clock, for people.
     next_try: Option<Timestamp>,
     backoff: Backoff,
-    /// Since when only another manifest could help, if so, and when that was found out once more.
+    /// First and last time of a refusal that only another manifest can resolve.
     refused: Option<(Time, Time)>,
     why: Outcome,
 }
 
-/// The pauses after failures.
+/// Delays after failures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pauses {
-    /// Between attempts that wait for the cluster.
+    /// Back-off between attempts that wait for the cluster.
     pub(crate) cluster: Backoff,
-    /// Between attempts that wait for another manifest.
+    /// Delay between attempts that wait for another manifest.
     pub(crate) manifest: Duration,
 }
 
-/// The same number for an object in every run, so that a restart does not move its time.
+/// Returns a hash that is the same in every process, so that a restart does not move the schedule
+/// of an object.
 fn hash(id: &ObjectId) -> u16 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     (id.as_str().bytes().fold(0x811c_9dc5, step) >> 16) as u16
 }
 
 impl Memory {
-    /// The last render, if it was made as this order asks for it: what a commit comes to may depend on every field.
+    /// Returns the last render, if it was made with this spec revision: every field of the spec can
+    /// affect a render.
     pub(crate) fn rendered_as(&self, order: u64) -> Option<&Prepared> {
         self.prepared.as_ref().filter(|_| self.generation == order)
     }
 
-    /// A revision has rendered completely and is about to be applied. With new input, what failed before is tried again.
+    /// Accepts a completely rendered revision that is about to be applied. With new input, earlier
+    /// failures are retried at once.
     pub(crate) fn takes_up(&mut self, generation: u64, revision: &Revision) {
         if self.generation != generation || self.revision.as_ref() != Some(revision) {
             self.failing.clear();
@@ -187,8 +191,8 @@ impl Memory {
         self.revision = Some(revision.clone());
     }
 
-    /// Takes the steps out of a plan that failed and are not to be tried again yet. One that is tried again is
-    /// written now: whoever waits for it is told by the pass what it came to.
+    /// Takes failed steps that are not due yet out of a plan. A retried step is executed in this
+    /// reconcile instead of being verified later, so that its result is reported.
     pub(crate) fn postpone(&mut self, plan: &mut Plan, desired: &DesiredSet, now: Time) -> Postponed {
         let mut postponed = Postponed::default();
         let namespaces = &self.namespaces;
@@ -196,7 +200,8 @@ impl Memory {
         if self.failing.is_empty() {
             return postponed;
         }
-        // What is no step any more, because others brought it about or took it away, does not fail any more.
+        // An object that needs no step any more, because another actor changed or deleted it, has
+        // not failed any more.
         let steps: BTreeSet<&ObjectId> = plan.steps().map(|step| &step.id).collect();
         self.failing.retain(|id, _| steps.contains(id));
         let waits = |step: &Step| {
@@ -221,7 +226,7 @@ impl Memory {
         postponed
     }
 
-    /// Tries at once the objects that the Sync which applied them has released.
+    /// Retries at once the objects that their owning Sync has released.
     pub(crate) fn free_released(&mut self, is_released: impl Fn(&str, &ObjectId) -> bool) {
         self.failing.retain(|id, failing| match &failing.why {
             Outcome::Held(Hold::OwnedBy(other)) => !is_released(other, id),
@@ -229,13 +234,13 @@ impl Memory {
         });
     }
 
-    /// The next tries of objects that are refused, as far as they are known.
+    /// Returns the next attempts of refused objects, as far as they are known.
     pub(crate) fn next_tries(&self) -> BTreeMap<ObjectId, Timestamp> {
         let tries = self.failing.iter().filter_map(|(id, failing)| Some((id.clone(), failing.next_try?)));
         tries.collect()
     }
 
-    /// Notes by the wall clock when objects that were just refused are tried again. The time of a try stays as it was noted.
+    /// Records the next attempts of objects that were just refused. Recorded times do not move.
     pub(crate) fn note_tries(&mut self, outcomes: &BTreeMap<ObjectId, Outcome>, now: Time, wall: Timestamp) {
         for (id, failing) in &mut self.failing {
             let is_refused = matches!(&failing.why, Outcome::Failed(why) if why.manifest);
@@ -245,7 +250,7 @@ impl Memory {
         }
     }
 
-    /// Remembers what failed and forgets what did not, and what was looked at in vain.
+    /// Records failures, and forgets those that are resolved.
     pub(crate) fn learn(
         &mut self,
         outcomes: &BTreeMap<ObjectId, Outcome>,
@@ -298,8 +303,8 @@ impl Memory {
         self.probe(&granted, now);
     }
 
-    /// Of what is forbidden, one object of each kind and namespace is tried soon, so that rights that are given are
-    /// soon seen; and with it all others once it is not forbidden any more.
+    /// Retries one forbidden object of each kind and namespace soon, so that granted permissions
+    /// are noticed. Once it succeeds, all others are retried.
     fn probe(&mut self, granted: &BTreeSet<Place>, now: Time) {
         let mut probed = BTreeSet::new();
         for (id, failing) in self.failing.iter_mut().filter(|(_, failing)| is_forbidden(&failing.why)) {
@@ -312,10 +317,10 @@ impl Memory {
         }
     }
 
-    /// Remembers when to ask once more for what the server did not tell, if anything is missing.
+    /// Schedules the next discovery, if anything is missing.
     pub(crate) fn miss(&mut self, missing: bool, now: Time, chance: f64, pauses: Pauses) {
         let mut backoff = match self.unknown {
-            // Asked in between for another reason.
+            // Discovery ran earlier, for another reason.
             Some((due, _)) if missing && due > now => return,
             Some((_, backoff)) => backoff,
             None => pauses.cluster,
@@ -323,12 +328,14 @@ impl Memory {
         self.unknown = missing.then(|| (now + backoff.failed(chance), backoff));
     }
 
-    /// True if others deleted an object that is created now: every object was there, or its end was seen.
+    /// Returns true if another actor deleted an object that is created now: either every object had
+    /// been applied, or its deletion was observed.
     pub(crate) fn was_deleted(&self, id: &ObjectId, was_applied: bool) -> bool {
         was_applied || self.deleted.contains(id) && !self.departed.contains(id)
     }
 
-    /// Remembers which objects are gone as expected, until they are created again or nobody knows of them.
+    /// Records the objects that are gone as expected, until they exist again or are not known any
+    /// more.
     pub(crate) fn note_departed(
         &mut self,
         outcomes: &BTreeMap<ObjectId, Outcome>,
@@ -345,8 +352,8 @@ impl Memory {
         self.namespaces.watch(cluster, owner, waiting);
     }
 
-    /// Objects whose last reply is so long ago that they are verified once more: after three quarters of `every` at
-    /// the earliest, and each at a time of its own.
+    /// Returns the objects whose last reply is so old that they are verified again. Each has its
+    /// own time, between three quarters and five quarters of `every`.
     pub(crate) fn stale(&mut self, now: Time, every: Duration) -> Vec<ObjectId> {
         let due = |id: &ObjectId, replied: Time| {
             let spread = f64::from(hash(id) % 1024) / 2048.0;
@@ -360,12 +367,13 @@ impl Memory {
         found
     }
 
-    /// The server has answered about these objects now. One that is not wanted any more is forgotten when it is stale.
+    /// Records that the server has just answered about these objects. An object that is no longer
+    /// desired is forgotten when it is due.
     pub(crate) fn replied(&mut self, ids: impl Iterator<Item = ObjectId>, now: Time) {
         self.replied.extend(ids.map(|id| (id, now)));
     }
 
-    /// When something that failed is tried again, or something that waits for a time may go on or has waited too long.
+    /// Returns the next time at which a failure is retried, a wait ends or a deletion is stuck.
     pub(crate) fn next(&self, now: Time, within: Duration) -> Option<Time> {
         let failing = self.failing.values().filter(|it| !it.is_owned()).map(|it| it.until);
         let unknown = self.unknown.map(|(due, _)| due);
@@ -379,7 +387,7 @@ impl Memory {
 }
 
 impl Failing {
-    /// The webhook that it waits for, if it does.
+    /// Returns the webhook that it waits for, if it does.
     pub(crate) fn unserved(&self) -> Option<&Unserved> {
         match &self.why {
             Outcome::Held(Hold::Unserved(why)) => Some(why),
@@ -387,12 +395,13 @@ impl Failing {
         }
     }
 
-    /// True if another Sync applies it: nothing is sent before that one releases it, or a pass has another cause.
+    /// Returns true if another Sync applies the object: it is not retried before that Sync releases
+    /// it, or before a reconcile for another reason.
     fn is_owned(&self) -> bool {
         matches!(self.why, Outcome::Held(Hold::OwnedBy(_)))
     }
 
-    /// True if it is not tried again yet.
+    /// Returns true if the object is not retried yet.
     pub(crate) fn waits(&self, now: Time) -> bool {
         self.until > now
     }

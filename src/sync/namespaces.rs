@@ -1,7 +1,9 @@
-//! The namespaces that objects wait for.
+//! Namespaces that objects wait for.
 //!
-//! In: objects held because their namespace is not there or is going. Out: they are tried again as soon as it has
-//! become something else. Each such namespace is watched by its name, and by nobody once nothing waits for it.
+//! In: objects that are held because their namespace is missing or terminating.
+//! Out: these objects are retried as soon as the namespace has another state.
+//!
+//! Each such namespace is watched by name, until no object waits for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +14,7 @@ use crate::desired::DesiredSet;
 use crate::observed::ObservedSet;
 use crate::plan::{Action, Hold, Outcome, Plan};
 
-/// The namespaces that objects of a Sync wait for.
+/// Watched namespaces of a Sync, by name.
 #[derive(Default)]
 pub(crate) struct Namespaces(BTreeMap<Box<str>, Watched>);
 
@@ -28,7 +30,7 @@ impl std::fmt::Debug for Namespaces {
 }
 
 impl Namespaces {
-    /// True if what an object waits for has come.
+    /// Returns true if the namespace that an object waits for has changed its state.
     pub(crate) fn frees(&self, outcome: &Outcome) -> bool {
         let (name, then) = match outcome {
             Outcome::Held(Hold::NamespaceMissing(name)) => (name, NamespaceState::Missing),
@@ -39,7 +41,7 @@ impl Namespaces {
         state.is_some_and(|now| now != then)
     }
 
-    /// Watches exactly these.
+    /// Watches exactly the namespaces that these outcomes wait for.
     pub(crate) fn watch<'a>(
         &mut self,
         cluster: &Cluster,
@@ -67,8 +69,8 @@ impl Namespaces {
     }
 }
 
-/// True if objects are to be created in a namespace in which nothing of ours is, and that is not in Git itself: so
-/// it may have to be created first.
+/// Returns true if objects are to be created in a namespace that has none of our objects and is not
+/// in Git itself, so that it may have to be created first.
 pub(crate) fn may_be_missing(plan: &Plan, desired: &DesiredSet, observed: &ObservedSet, name: &str) -> bool {
     let creates = plan.steps().any(|step| {
         matches!(step.action, Action::Create | Action::Follow { .. }) && step.id.namespace() == Some(name)

@@ -1,7 +1,9 @@
-//! Whether a Namespace or a definition of a kind may be pruned: not while something in it is not this Sync's.
+//! Holds the deletion of a Namespace or CRD that still contains objects of other owners.
 //!
-//! In: what is in the container now. Out: a hold that names one object that would go with it, if there is any. The plan
-//! knows only what this Sync has made, so that the server is asked.
+//! In: the current contents of the container.
+//! Out: a hold that names one object that would be deleted with it, if there is any.
+//!
+//! The plan knows only the objects of this Sync, so the API server is queried.
 
 use serde_json::Value;
 
@@ -12,23 +14,23 @@ use crate::object::{GroupKind, Object, ObjectId};
 use crate::observed::{Mark, Observed};
 use crate::plan::Hold;
 
-/// What every namespace has without anybody asking for it.
+/// Objects that every namespace has.
 const EVERYWHERE: [(&str, &str, &str); 2] =
     [("", "ConfigMap", "kube-root-ca.crt"), ("", "ServiceAccount", "default")];
 
-/// What only tells of other objects, and goes with them.
+/// Kinds that only describe other objects, and are deleted with them.
 const TRACES: [(&str, &str); 3] =
     [("", "Event"), ("events.k8s.io", "Event"), ("coordination.k8s.io", "Lease")];
 
-/// What the control plane writes on Endpoints that it has made for a Service.
+/// Keys that the control plane sets on Endpoints that it has created for a Service.
 const MADE_FOR_SERVICES: [&str; 2] =
     ["endpoints.kubernetes.io/managed-by", "endpoints.kubernetes.io/last-change-trigger-time"];
 
-/// Of which ServiceAccount a Secret holds a token.
+/// Annotation of a token Secret with the name of its ServiceAccount.
 const TOKEN_OF: &str = "kubernetes.io/service-account.name";
 
 impl Work<'_> {
-    /// Why an object may not be pruned although its plan allows that: it is a container, and not empty.
+    /// Returns the reason to hold the deletion, if the object is a container and not empty.
     pub(super) async fn occupied(&self, id: &ObjectId) -> Result<Option<Hold>, Failure> {
         let is_namespace = id.is("", "Namespace");
         if !is_namespace && !id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
@@ -44,11 +46,13 @@ impl Work<'_> {
         })
     }
 
-    /// True for what this Sync is about to delete as well, and for what is being deleted already.
+    /// Returns true for an object that this Sync is about to delete as well, or that is being
+    /// deleted already.
     fn is_going(&self, object: &Object) -> bool {
         let seen = Observed::of(object, self.owner);
         let ours = seen.mark == Mark::Ours && !seen.prune_disabled && !seen.reconcile_disabled;
-        // Whoever may patch an object can mark it as ours, and it would go without anybody having been asked about it.
+        // Anyone who may patch an object can mark it as ours, and it would be deleted without
+        // approval.
         let meant = || {
             let proven = self.cluster.notary().is_valid(self.owner, &object.id, seen.proof.as_deref());
             proven || self.deletions.consented.get(&object.id) == Some(&seen.uid)
@@ -61,8 +65,8 @@ fn is_namespaced(kinds: &Kinds, kind: &GroupKind) -> bool {
     kinds.get(kind).is_some_and(|served| served.scope == Scope::Namespaced)
 }
 
-/// True for what is in a namespace because of the namespace itself, or because of other objects in it, which are judged
-/// by themselves.
+/// Returns true for an object that exists because of the namespace itself, or because of other
+/// objects in it, which are checked on their own.
 fn goes_along(object: &Object, is_namespaced: impl Fn(&GroupKind) -> bool) -> bool {
     let id = &object.id;
     let everywhere = EVERYWHERE.iter().any(|(group, kind, name)| id.is(group, kind) && id.name() == *name);
@@ -77,7 +81,7 @@ fn goes_along(object: &Object, is_namespaced: impl Fn(&GroupKind) -> bool) -> bo
         || controller(object).is_some_and(|kind| is_namespaced(&kind))
 }
 
-/// The kind of the object that controls this one.
+/// Returns the kind of the controlling owner.
 fn controller(object: &Object) -> Option<GroupKind> {
     let owners = object.metadata("ownerReferences")?.as_array()?;
     let owner = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
@@ -129,7 +133,7 @@ mod tests {
         assert!(goes("/Pod|a/x", &owned("apps/v1", "ReplicaSet", true)));
         assert!(goes("discovery.k8s.io/EndpointSlice|a/x", &owned("v1", "Service", true)));
         assert!(!goes("/Pod|a/x", &owned("apps/v1", "ReplicaSet", false)));
-        // Whoever controls it lives elsewhere, and would make it anew.
+        // Its controller lives elsewhere, and would create it again.
         assert!(!goes("apps/Deployment|a/x", &owned("example.com/v1", "Operator", true)));
         assert!(goes("/Endpoints|a/x", &json!({"labels": {"endpoints.kubernetes.io/managed-by": "x"}})));
         assert!(goes(

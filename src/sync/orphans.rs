@@ -1,7 +1,9 @@
-//! What stays of a Sync that is gone, told to people.
+//! Reports the objects that stay in the cluster when their Sync is deleted.
 //!
-//! In: the objects that were not deleted with it, and why. Out: one Event on the Sync that names as many of them as it can hold, and a
-//! line in the log for each: once the Sync is gone, nothing else names them.
+//! In: the objects that were not deleted, each with a reason.
+//! Out: one Event on the Sync with as many names as it can hold, and one log line for each object.
+//!
+//! Once the Sync is gone, these are the only records of the objects.
 
 use serde_json::{Value, json};
 
@@ -12,22 +14,22 @@ use crate::cluster::Cluster;
 use crate::object::ObjectId;
 use crate::observed::Mark;
 
-/// The most bytes of names in the Event; Kubernetes allows 1,024 in all.
+/// Most bytes of names in the Event; Kubernetes allows 1,024 in all.
 const MAX_NAMES: usize = 800;
 
-/// The namespace of Events about what is in no namespace.
+/// Namespace of Events about cluster-scoped objects.
 const EVENTS_OF_NAMESPACES: &str = "default";
 
-/// Objects that stay, each with one word about why.
+/// Objects that stay, each with a reason in CamelCase.
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
     pub(super) objects: Vec<(ObjectId, &'static str)>,
-    /// Why nothing was deleted at all.
+    /// Reason for deleting nothing at all.
     pub(super) all: Option<&'static str>,
 }
 
 impl Orphans {
-    /// Everything stays. What is known of it is named; after a start that may be nothing.
+    /// Keeps all objects. Only cached objects are named; after a start that may be none.
     pub(super) fn all(cluster: Option<&Cluster>, name: &SyncName, why: &'static str) -> Self {
         let known = cluster.map(|cluster| {
             cluster.observed(name, |observed| {
@@ -38,7 +40,7 @@ impl Orphans {
         Self { objects: known.unwrap_or_default(), all: Some(why) }
     }
 
-    /// A sentence about it; none if nothing stays.
+    /// Returns the sentence for the Event; `None` if nothing stays.
     fn note(&self) -> Option<String> {
         let mut named = String::new();
         let mut count = 0;
@@ -65,7 +67,7 @@ impl Orphans {
         }
     }
 
-    /// Tells of it in the log and in an Event. An Event that cannot be written is not worth another attempt.
+    /// Writes the log lines and the Event. An Event that cannot be written is not retried.
     pub(super) async fn tell(&self, context: &Context, name: &SyncName, sync: &Value) {
         let Some(mut note) = self.note() else { return };
         tracing::warn!(sync = %name, "{note}");
@@ -79,13 +81,14 @@ impl Orphans {
         let reason = EventReason::ObjectsOrphaned.to_string();
         let (mut place, mut regarding) = (&*name.namespace, None);
         if self.all == Some("NamespaceTerminating") {
-            // No Event can be created in it any more, so that one about the namespace is created elsewhere.
+            // No Event can be created in a terminating namespace, so an Event about it is created
+            // elsewhere.
             regarding = Some(json!({"apiVersion": "v1", "kind": "Namespace", "name": place}));
             (place, note) = (EVENTS_OF_NAMESPACES, format!("Sync {name}: {note}"));
         }
         let mut event = event(name, uid, "Warning", &reason, &note);
         event["regarding"] = regarding.unwrap_or_else(|| event["regarding"].take());
-        // A deletion that is tried again tells it once: the second of the name is refused.
+        // A retried deletion reports this once: the second Event of this name is refused.
         event["metadata"] = json!({"name": format!("moorline-{uid}-orphans"), "namespace": place});
         if let Err(failure) = context.cluster.write_event(event, place).await {
             tracing::debug!(sync = %name, %failure, "an Event could not be written");

@@ -1,8 +1,11 @@
-//! What the others want of a Sync that is being deleted.
+//! Claims of other Syncs on the objects of a Sync that is being deleted.
 //!
-//! In: a Sync that goes, and what is known of all others. Out: their claims on its objects. An object that another Sync claims
-//! is not deleted, nor one that may be claimed by a Sync which has not read the newest commit of the same repository, or to which
-//! this one moves.
+//! In: the Sync that is being deleted, and the state of all others.
+//! Out: their claims on its objects.
+//!
+//! An object that another Sync claims is not deleted. Neither is an object that a Sync may
+//! claim which has not read the newest commit of the same repository, or to which this Sync moves
+//! its objects.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -17,10 +20,10 @@ use crate::cluster::Standing;
 use crate::observed::ObservedSet;
 use crate::source::ObjectHash;
 
-/// How a revision ends, with whose commit neighbours are compared.
+/// Length of the commit hash at the end of a revision; peers are compared by it.
 const HASH_DIGITS: usize = 40;
 
-/// The claims of others on the objects of a Sync whose deletion began at `begun`.
+/// Returns the claims of others on the objects of a Sync whose deletion began at `begun`.
 pub(super) fn claims(
     context: &Context,
     name: &SyncName,
@@ -30,7 +33,7 @@ pub(super) fn claims(
 ) -> Result<Claims, Vec<OpenRight>> {
     let neighbours = &context.neighbours;
     let at = newest(context, name, wish).or_else(|| written(sync)).or_else(nowhere);
-    // A Sync that is being deleted is waited for by nobody, so that it follows for no longer than the question takes.
+    // No Sync waits for one that is being deleted, so it is registered only during this query.
     if let Some(at) = at {
         neighbours.follows(name, &wish.address, &wish.reference, false);
         neighbours.came_to(name, at);
@@ -42,7 +45,8 @@ pub(super) fn claims(
     claims
 }
 
-/// The newest commit that a follower of the repository has seen: the others go on while this Sync stays where it is.
+/// Returns the newest commit that another Sync of the repository has seen: the others move on while
+/// this Sync stays at its commit.
 fn newest(context: &Context, name: &SyncName, wish: &Wish) -> Option<ObjectHash> {
     let secret = wish.secret.as_deref().unwrap_or_default();
     let owner = if secret.is_empty() { "" } else { &*name.namespace };
@@ -51,13 +55,13 @@ fn newest(context: &Context, name: &SyncName, wish: &Wish) -> Option<ObjectHash>
     head.borrow().as_ref().map(|seen| seen.revision.commit)
 }
 
-/// The newest commit that this Sync has seen, as its status says.
+/// Returns the newest commit that this Sync has seen, from its status.
 fn written(sync: &Value) -> Option<ObjectHash> {
     let seen = sync.pointer("/status/revision/seen")?.as_str()?;
     ObjectHash::parse(seen.get(seen.len().checked_sub(HASH_DIGITS)?..)?)
 }
 
-/// A commit that no Sync is at.
+/// Returns the null commit, at which no Sync is.
 fn nowhere() -> Option<ObjectHash> {
     ObjectHash::parse(&"0".repeat(HASH_DIGITS))
 }

@@ -1,8 +1,9 @@
-//! Fields that Git does not say any more, and that stand because somebody else owns them too.
+//! Removes fields that Git no longer sets, but that other managers keep alive.
 //!
-//! In: what our entry owned before an apply, and the reply to it. Out: the fields are gone where only tools hold
-//! them by which people write manifests, or the tool has left them behind from which the Sync was adopted; else the ledger
-//! names them, with those who hold them.
+//! In: the fields that we owned before an apply, and the reply to it.
+//! Out: the fields are removed if they are owned only by tools with which people write manifests,
+//! or by the tool from which the Sync was adopted. Otherwise they are recorded as leftovers, with
+//! their managers.
 
 use serde_json::{Value, json};
 
@@ -16,7 +17,8 @@ use crate::cluster::{Applied, Failure, answer};
 use crate::desired::DesiredObject;
 use crate::fields::{Element, Entry, FieldPath, FieldSet, pointer_of, removal_order, removed};
 
-/// Tools whose fields were a person's, who now uses Git; and the one that only holds what was ours.
+/// Tools whose fields belong to a person who now uses Git, and the manager that only holds
+/// handed-over fields.
 const TAKEN_FROM: [&str; 8] = [
     "kubectl",
     "kubectl-client-side-apply",
@@ -28,11 +30,11 @@ const TAKEN_FROM: [&str; 8] = [
     HANDOVER_MANAGER,
 ];
 
-/// How often the object is read anew because it changed meanwhile.
+/// Attempts to remove fields while the object keeps changing.
 const MAX_ATTEMPTS: usize = 3;
 
 impl Work<'_> {
-    /// Removes what was ours and stays.
+    /// Removes the fields that we owned before and that still exist.
     pub(super) async fn clear(
         &self,
         wanted: &DesiredObject,
@@ -72,7 +74,7 @@ impl Work<'_> {
             let fields: Vec<String> =
                 paths.iter().map(|path| wanted.shows(&path.to_string()).into_owned()).collect();
             match self.cluster.patch(&wanted.id, version, self.owner, &steps.into()).await {
-                // Somebody wrote to it meanwhile.
+                // The object changed meanwhile.
                 Err(failure) if matches!(failure.code(), Some(409 | 422)) => failed = Err(failure),
                 Err(failure) => return Err(failure),
                 Ok(()) => {
@@ -85,13 +87,13 @@ impl Work<'_> {
     }
 }
 
-/// Fields that stay because the server refuses to remove them. What it says may quote values.
+/// Returns the leftovers that the server refuses to remove. Its message may quote values.
 fn not_taken(secret: bool, paths: &[FieldPath], failure: &Failure) -> Vec<Remains> {
     let why = format!("it could not be removed: {}", answer(failure, secret).message);
     paths.iter().map(|path| Remains { field: path.to_string(), why: why.clone() }).collect()
 }
 
-/// What is removed, and what stays with those who hold it.
+/// Splits the lost fields into those to remove and the leftovers with their managers.
 fn survivors(
     before: &FieldSet,
     own: &FieldSet,
@@ -107,7 +109,7 @@ fn survivors(
         if holders.is_empty() {
             continue;
         }
-        // An item of a list goes as a whole; of a mapping, only what was ours goes.
+        // A list item is removed as a whole; of a map, only our former fields are removed.
         let is_item = matches!(path.elements().last(), Some(Element::Key(_) | Element::Value(_)));
         let inside = |entry: &&Entry| {
             entry.fields.members().iter().all(|held| !held.starts_with(&path) || before.contains(held))
@@ -162,7 +164,8 @@ mod tests {
         check(data(), less(), &[], &[], &[]);
         check(data(), less(), std::slice::from_ref(&kubectl), &["data.b"], &[]);
         check(data(), less(), &[kubectl, robot], &[], &["data.b: kubectl-create, robot holds it"]);
-        // So does what the tool has left behind from which the Sync was adopted, and not what it writes since then.
+        // The same holds for fields that the adopted tool has left behind, and not for those that
+        // it has written since then.
         let at = |time: &str| Entry { time: time.into(), ..entry("argocd-controller", data()) };
         check(data(), less(), &[at("2026-01-02T03:04:05Z")], &["data.b"], &[]);
         check(data(), less(), &[at("2026-01-02T03:04:06Z")], &[], &["data.b: argocd-controller holds it"]);
@@ -173,11 +176,11 @@ mod tests {
             &[],
             &["data.b: kustomize-controller holds it"],
         );
-        // An item goes with whatever kubectl wrote into it.
+        // An item is removed with all fields that kubectl wrote into it.
         let ours = item(json!({".": {}, "f:name": {}, "f:image": {}}));
         let theirs = item(json!({".": {}, "f:name": {}, "f:image": {}, "f:env": {}}));
         check(ours, json!({}), &[entry("helm", theirs)], &["c[name=x]"], &[]);
-        // Of a mapping only what was ours goes.
+        // Of a map, only our former fields are removed.
         let ours = json!({"f:m": {".": {}, "f:a": {}}});
         let theirs = json!({"f:m": {".": {}, "f:a": {}, "f:more": {}}});
         check(ours, json!({}), &[entry("helm", theirs)], &["m.a"], &[]);

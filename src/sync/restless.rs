@@ -1,8 +1,12 @@
-//! Objects to which somebody writes all the time without touching what Git sets, such as a sign of life in an annotation.
+//! Back-off for objects that are written to all the time without a change of our fields, such as a
+//! heartbeat in an annotation.
 //!
-//! In: what looks at objects came to. Out: until when an object that moved again is not looked at. Where the metadata of
-//! a write cannot show whether it touched fields of ours, each costs a request; so after some looks in vain in a row there
-//! are fewer and fewer. An edit that shows is no such move, and is repaired at once.
+//! In: outcomes of verifications.
+//! Out: the time until which an object that changed again is not verified.
+//!
+//! If the metadata of a write do not show that it left our fields unchanged, each write costs a
+//! request. After a few verifications in a row that found nothing, they become rarer. A write that
+//! visibly changes our fields is not throttled, and is repaired at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,20 +15,20 @@ use super::schedule::Time;
 use crate::object::ObjectId;
 use crate::plan::{Action, Change, Outcome, Plan};
 
-/// So many looks in vain in a row are made at once.
+/// Verifications in a row without a finding that run at once.
 const AT_ONCE: u32 = 5;
-/// The pauses from then on: the first, and the longest. Whoever stops is left in peace within ten seconds.
+/// First and longest pause after that. A change that was throttled is verified within ten seconds.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(8));
-/// A row ends where nobody looked for so long.
+/// Time without a verification after which the row ends.
 const ROW: Duration = Duration::from_secs(90);
 /// Doublings after which the longest pause is reached.
 const MAX_DOUBLINGS: u32 = 3;
 
-/// The objects that were looked at in vain lately.
+/// Objects whose recent verifications found nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Restless {
     looks: BTreeMap<ObjectId, Looks>,
-    /// When the next object is looked at for which a look waits.
+    /// Time of the next throttled verification.
     next: Option<Time>,
 }
 
@@ -45,7 +49,7 @@ impl Looks {
 }
 
 impl Restless {
-    /// Takes in what was found.
+    /// Records the outcomes of verifications.
     pub(crate) fn learn<'a>(
         &mut self,
         outcomes: impl IntoIterator<Item = (&'a ObjectId, &'a Outcome)>,
@@ -62,7 +66,7 @@ impl Restless {
         }
     }
 
-    /// Whether an object that moved is left for a while.
+    /// Returns true if the verification of a changed object is throttled.
     pub(crate) fn waits(&mut self, id: &ObjectId, now: Time) -> bool {
         let due = self.looks.get(id).filter(|looks| looks.last + ROW > now).map(Looks::next);
         let due = due.filter(|due| *due > now);
@@ -70,7 +74,7 @@ impl Restless {
         due.is_some()
     }
 
-    /// Takes the looks out of a plan that wait; gives how many there were.
+    /// Removes throttled verifications from a plan; returns their number.
     pub(crate) fn spare(&mut self, plan: &mut Plan, now: Time) -> usize {
         self.next = None;
         let mut spared = 0;
@@ -84,7 +88,7 @@ impl Restless {
         spared
     }
 
-    /// When the next look is due that waits.
+    /// Returns the time of the next throttled verification.
     pub(crate) fn next(&self) -> Option<Time> {
         self.next
     }

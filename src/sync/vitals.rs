@@ -1,7 +1,10 @@
-//! How the objects of one Sync are, as it is found out.
+//! Monitors the health of the objects of one Sync.
 //!
-//! In: which objects were written, by whomever. Out: a [`Summary`], once their statuses were read. Watches carry metadata
-//! only, so that a changed status costs a read; `health/watchlist.rs` says which reads, and when.
+//! In: objects that were written, by any manager.
+//! Out: a [`Summary`], once their statuses were read.
+//!
+//! Watches carry metadata only, so a changed status costs a read; `health/watchlist.rs` schedules
+//! the reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +27,7 @@ use crate::object::{GroupKind, Object, ObjectId};
 use crate::plan::{Backend, backend_state};
 use crate::report::board::Healths;
 
-/// What is known of the health of one Sync's objects.
+/// Health of the objects of one Sync.
 pub(crate) struct Vitals {
     context: Arc<Context>,
     cluster: Cluster,
@@ -36,19 +39,19 @@ pub(crate) struct Vitals {
 #[derive(Default)]
 struct State {
     list: Watchlist,
-    /// What is wanted.
+    /// The desired set.
     set: Option<Arc<DesiredSet>>,
-    /// Kinds without a rule of which an object was seen to report.
+    /// Kinds without a health rule of which an object was seen to report a status.
     reporting: BTreeSet<GroupKind>,
-    /// What was read of its hooks.
+    /// Statuses of the hooks.
     hooks: HooksRead,
-    /// When the classes of volume claims make their volumes.
+    /// Volume binding modes of storage classes.
     classes: BTreeMap<String, Option<Binding>>,
-    /// Workloads of which a Pod is ready.
+    /// Workloads with a ready Pod.
     ready: BTreeSet<ObjectId>,
-    /// Of these, the ones that became so since that was asked last.
+    /// Workloads that became ready since the last query.
     ready_now: BTreeSet<ObjectId>,
-    /// How often all of this had been lost when it was found out.
+    /// Value of the cache loss counter at which this state was created; only tests change it.
     losses: u64,
 }
 
@@ -76,7 +79,7 @@ impl Vitals {
         i64::try_from(self.context.now().as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// These objects are wanted from now on, and of them these were written by the Sync just now.
+    /// Sets the desired objects, and records the objects that the Sync has just written.
     pub(crate) fn wants<'a>(&self, set: &Arc<DesiredSet>, written: impl Iterator<Item = &'a ObjectId>) {
         let now = self.now();
         let mut state = self.lock();
@@ -108,7 +111,8 @@ impl Vitals {
         }
     }
 
-    /// Takes in what has come to its end. Who failed is added: this saw it when others came too late.
+    /// Updates the results of completed objects, and adds failures that were observed here while
+    /// later readers came too late.
     pub(crate) fn ends(&self, finished: &mut [Finished]) {
         let mut state = self.lock();
         let mut failed = BTreeSet::new();
@@ -120,22 +124,22 @@ impl Vitals {
         state.list.have_failed(&failed);
     }
 
-    /// What was read of the hooks.
+    /// Returns the statuses of the hooks.
     pub(super) fn hooks(&self) -> HooksRead {
         self.lock().hooks.clone()
     }
 
-    /// These run anew.
+    /// Forgets the statuses of hooks that run again.
     pub(crate) fn begin_anew<'a>(&self, ids: impl Iterator<Item = &'a ObjectId>) {
         self.lock().hooks.begin_anew(ids);
     }
 
-    /// The workloads of which a Pod became ready since this was asked last.
+    /// Returns the workloads that became ready since the last call.
     pub(crate) fn ready_now(&self) -> BTreeSet<ObjectId> {
         std::mem::take(&mut self.lock().ready_now)
     }
 
-    /// Takes in which objects were written, or are gone.
+    /// Processes the objects that were written or deleted since the last call.
     pub(crate) fn stir(&self) {
         let (stirred, now) = (self.cluster.stirred(&self.owner), self.now());
         let mut state = self.lock();
@@ -158,7 +162,7 @@ impl Vitals {
         wanted.is_some_and(|wanted| self.is_watched(&wanted, &mut BTreeMap::new()))
     }
 
-    /// True for objects whose statuses have to be read; `known` are kinds of which that was asked before.
+    /// Returns true for objects whose status has to be read; `known` caches the answer by kind.
     fn is_watched(&self, wanted: &&DesiredObject, known: &mut BTreeMap<GroupKind, bool>) -> bool {
         if wanted.switches.hook.is_some_and(|hook| !self.is_current(wanted, hook)) {
             return false;
@@ -166,7 +170,7 @@ impl Vitals {
         self.reports_itself(wanted, known)
     }
 
-    /// True for objects that say how they are in a status.
+    /// Returns true for objects that report their health in a status.
     fn reports_itself(&self, wanted: &DesiredObject, known: &mut BTreeMap<GroupKind, bool>) -> bool {
         let kind = wanted.id.group_kind();
         let covered = self.wish.rules.cover(&kind);
@@ -175,7 +179,7 @@ impl Vitals {
         watched && !told()
     }
 
-    /// True for a hook whose run is for what is wanted now, or is waited for.
+    /// Returns true for a hook whose current run belongs to its current manifest, or is waited for.
     fn is_current(&self, wanted: &DesiredObject, hook: Hook) -> bool {
         let recorded =
             self.cluster.observed(&self.owner, |seen| seen.get(&wanted.id).map(|seen| seen.recorded));
@@ -184,18 +188,18 @@ impl Vitals {
         wanted.is_recorded_as(&recorded) || is_waited_for && wanted.is_same_hook(&recorded)
     }
 
-    /// When something is to be read, if nothing happens before.
+    /// Returns the time of the next read, if nothing happens before.
     pub(crate) fn next(&self) -> Option<i64> {
         self.lock().list.next()
     }
 
-    /// What is to be read now.
+    /// Returns the reads that are due now.
     pub(crate) fn due(&self) -> Due {
         let now = self.now();
         self.lock().list.due(now)
     }
 
-    /// What all of them come to, once it is known what is wanted.
+    /// Returns the summary of all objects, once the desired set is known.
     pub(crate) fn summary(&self) -> Option<Summary> {
         let (mut summary, set) = {
             let state = self.lock();
@@ -206,7 +210,7 @@ impl Vitals {
         Some(summary)
     }
 
-    /// How each of them is, for who looks.
+    /// Returns the health of each object, for the status page.
     pub(crate) fn healths(&self) -> Arc<Healths> {
         let state = self.lock();
         let Some(set) = &state.set else { return Arc::default() };
@@ -215,10 +219,10 @@ impl Vitals {
         Arc::new(healths)
     }
 
-    /// The objects that are not well or not known to be, and of these the ones that have failed.
+    /// Returns the objects that are not known to be healthy, and those of them that have failed.
     pub(crate) fn unwell(&self) -> (BTreeSet<ObjectId>, BTreeSet<ObjectId>) {
         let state = self.lock();
-        // A hook that rests has not run.
+        // A suspended hook has not run.
         let is_hook = |id: &ObjectId| {
             let wanted = state.set.as_ref().and_then(|set| set.get(id));
             wanted.is_some_and(|wanted| wanted.switches.hook.is_some())
@@ -226,14 +230,15 @@ impl Vitals {
         state.list.unwell(is_hook)
     }
 
-    /// The first object that has failed as it is wanted now, other than these, with what is wrong.
+    /// Returns the first object, other than `but`, that failed with its current manifest, with the
+    /// reason.
     pub(crate) fn failed(&self, but: &BTreeSet<ObjectId>) -> Option<String> {
         let state = self.lock();
         let (_, degraded) = state.list.unwell(|_| false);
         let set = state.set.as_ref()?;
         let is_new = |id: &&ObjectId| {
             let recorded = self.cluster.observed(&self.owner, |seen| seen.get(id).map(|seen| seen.recorded));
-            // One that is gone has failed for good.
+            // An object that is gone has failed for good.
             let is_wanted = |recorded: &SpecHash| set.get(id).is_some_and(|it| it.is_recorded_as(recorded));
             !but.contains(*id) && recorded.is_none_or(|recorded| recorded.as_ref().is_some_and(is_wanted))
         };
@@ -243,9 +248,9 @@ impl Vitals {
         Some(format!("{first}: {why}"))
     }
 
-    /// Reads what is due, and judges it.
+    /// Reads the statuses that are due, and evaluates them.
     pub(crate) async fn read(self: Arc<Self>, due: Due) {
-        // All Syncs together read a few at a time, each namespace in its turn.
+        // The Syncs of a daemon share a few concurrent reads, with turns by namespace.
         let _turn = self.context.reads.take(&self.owner.namespace).await;
         let (claims, others) =
             due.read.into_iter().partition(|id: &ObjectId| id.is("", "PersistentVolumeClaim"));
@@ -282,7 +287,8 @@ impl Vitals {
                     && state.reporting.insert(kind.clone())
                     && !health::always_reports(&kind)
                 {
-                    // What was taken for a kind that never reports may be one that has not reported yet.
+                    // An object of a kind that seemed never to report may only have been slow to do
+                    // so.
                     state.list.speaks(id, now);
                 }
                 let context = health::Context {
@@ -303,7 +309,7 @@ impl Vitals {
                     state.hooks.read(&object, end);
                 }
             }
-            // It was asked for before it was made again.
+            // The status was requested before the object was created again.
             Ok(None) if self.cluster.observed(&self.owner, |observed| observed.get(id).is_some()) => {
                 state.list.missed(id, now);
             }
@@ -321,11 +327,11 @@ impl Vitals {
         }
     }
 
-    /// Finds out when the class of a claim makes its volumes, once for each class: that never changes.
+    /// Reads the volume binding mode of a claim's storage class, once per class: it is immutable.
     async fn learn_class(&self, claim: &Map<String, Value>) {
         let Some(name) = class(claim).filter(|name| !self.lock().classes.contains_key(*name)) else { return };
         let Ok(id) = ObjectId::new("storage.k8s.io", "StorageClass", "", name) else { return };
-        // Without the right to read classes the claim's own words have to do.
+        // Without the permission to read classes, the status of the claim has to suffice.
         let Ok(read) = self.cluster.whole(&id, None).await else { return };
         let mode =
             read.as_ref().and_then(|class| class.body.get("volumeBindingMode")).and_then(Value::as_str);
@@ -337,9 +343,9 @@ impl Vitals {
         self.lock().classes.insert(name.to_owned(), binding);
     }
 
-    /// What lies beneath a workload, in a sentence.
+    /// Describes the failing Pods and ReplicaSets of a workload in one sentence.
     async fn cause(&self, workload: &Object) -> Option<String> {
-        // Without the right to see Pods the workload's own words have to do.
+        // Without the permission to read Pods, the status of the workload has to suffice.
         let beneath = self.cluster.beneath(workload).await.ok()?;
         let (sets, pods): (Vec<_>, Vec<_>) =
             (beneath.replica_sets.iter().collect(), beneath.pods.iter().collect());
@@ -350,7 +356,7 @@ impl Vitals {
     }
 }
 
-/// How an object is, as it may be told.
+/// Returns the health of an object with secret values redacted.
 fn shown(set: &DesiredSet, id: &ObjectId, mut health: Health) -> Health {
     match &mut health {
         Health::Progressing { why } | Health::Degraded { why } | Health::Unknown { why } => {
@@ -361,7 +367,7 @@ fn shown(set: &DesiredSet, id: &ObjectId, mut health: Health) -> Health {
     health
 }
 
-/// The class of a volume claim.
+/// Returns the storage class of a volume claim.
 fn class(claim: &Map<String, Value>) -> Option<&str> {
     claim.get("spec")?.get("storageClassName")?.as_str()
 }

@@ -1,8 +1,11 @@
-//! What is refused because of what its manifest says, and for how long that has been so.
+//! Tracks objects that are rejected because of their manifest.
 //!
-//! In: what became of objects, and how long others may deny them. Out: when they are tried once more before their revision is
-//! given up, and which of them is refused still after that. Nothing here counts outages, conflicts, rights or kinds that are
-//! missing: these are for the cluster to mend.
+//! In: outcomes of objects, and the time for which admission may deny them.
+//! Out: the next attempt before their revision is given up, and the objects that are rejected even
+//! after that.
+//!
+//! Outages, conflicts, missing permissions and missing kinds do not count: another manifest does
+//! not resolve them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,31 +19,32 @@ use crate::plan::{Failed, Outcome};
 use crate::source::Revision;
 use crate::sync::schedule::Time;
 
-/// After this time it is tried once more what the server itself refuses: by then it knows the definition that came with it,
-/// and the port is free that another object had.
+/// Delay before an object that the server itself rejects is retried once: by then the server knows
+/// a CRD of the same commit, and a port that another object had is free.
 const SURE: Duration = Duration::from_secs(3);
 
-/// Objects as they were wanted when they were refused.
+/// Rejected objects, with the hashes of their manifests.
 pub(crate) type Refused = BTreeSet<(ObjectId, SpecHash)>;
 
 impl Memory {
-    /// The revision that was held until now.
+    /// Returns the revision that was held until now.
     pub(crate) fn held(&self) -> Option<&Revision> {
         self.revision.as_ref()
     }
 
-    /// True if something was refused that only another manifest can mend.
+    /// Returns true if an object was rejected that only another manifest can fix.
     pub(crate) fn is_refused(&self) -> bool {
         self.failing.values().any(|failing| failing.refused.is_some())
     }
 
-    /// What is refused now of what is wanted.
+    /// Returns the desired objects that are rejected now.
     pub(crate) fn refused(&self) -> Refused {
         let refused = self.failing.iter().filter(|(_, failing)| failing.refused.is_some());
         refused.filter_map(|(id, failing)| Some((id.clone(), failing.hash?))).collect()
     }
 
-    /// The first object but these that was refused, and still is after all the time that it had; with what was said.
+    /// Returns the first object, other than `but`, that is still rejected after its time, with the
+    /// reason.
     pub(crate) fn refused_for_good(&self, but: &Refused) -> Option<String> {
         let patience = self.patience?;
         self.failing.iter().find_map(|(id, failing)| {
@@ -53,7 +57,7 @@ impl Memory {
         })
     }
 
-    /// Since when this was refused as it is wanted now, if only another manifest could help.
+    /// Returns the time since which the current manifest is rejected, if only another one can help.
     pub(super) fn refused_since(
         &self,
         id: &ObjectId,
@@ -66,7 +70,7 @@ impl Memory {
         Some(known.and_then(|known| known.refused).map_or(now, |(since, _)| since))
     }
 
-    /// How much of its time is left to an object that is refused now; none where nobody counts it or it is over.
+    /// Returns the time left to a rejected object; `None` if there is no limit or it is over.
     pub(super) fn patience_left(
         &self,
         id: &ObjectId,
@@ -80,7 +84,8 @@ impl Memory {
     }
 }
 
-/// How long an object may be refused. Whoever denies it may change his mind; the server itself is only asked to make sure.
+/// Returns the time for which an object may be rejected. An admission policy may change; the server
+/// itself is only retried to make sure.
 fn span(why: &Failed, patience: Duration) -> Duration {
     if is_denial(why.reason) { patience } else { SURE }
 }

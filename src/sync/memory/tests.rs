@@ -1,4 +1,4 @@
-//! Tests: when something that failed is tried again, and when something is looked at once more.
+//! Tests of retries and periodic verification.
 
 use std::cmp::Reverse;
 
@@ -19,13 +19,13 @@ fn at(seconds: u64) -> Time {
     Duration::from_secs(seconds)
 }
 
-/// `ConfigMap/a`, in the namespace `shop`.
+/// Parses `ConfigMap/a`, an object in the namespace `shop`.
 fn id(text: &str) -> ObjectId {
     let (kind, name) = text.split_once('/').unwrap();
     ObjectId::new("", kind, "shop", name).unwrap()
 }
 
-/// What Git wants: these objects with this content.
+/// Returns a desired set of these objects with this content.
 fn wanted(ids: &[&str], content: &str) -> DesiredSet {
     let texts: Vec<String> = ids
         .iter()
@@ -52,7 +52,7 @@ fn failed(reason: &'static str, manifest: bool) -> Outcome {
     Outcome::Failed(Failed { reason, message: String::new(), manifest })
 }
 
-/// A memory of the generation 1 and the first revision, and what Git wants.
+/// A memory at spec revision 1 and the first commit, with its desired set.
 struct Scene {
     memory: Memory,
     desired: DesiredSet,
@@ -71,7 +71,8 @@ impl Scene {
         self.memory.learn(&outcomes, &self.desired, now, 1.0, pauses);
     }
 
-    /// What becomes of a plan that updates every object: which are tried, and what is postponed.
+    /// Plans an update of every object; returns the objects that are tried, and the postponed
+    /// steps.
     fn plans(&mut self, now: Time) -> (Vec<ObjectId>, Postponed) {
         let action = Action::Update(Change::Unverified);
         let ids = self.desired.objects().iter().map(|wanted| wanted.id.clone());
@@ -112,23 +113,23 @@ fn what_is_refused_is_tried_once_more_before_its_revision_is_given_up() {
     assert_eq!(scene.memory.refused_for_good(&before), None, "it was so before the commit came");
     scene.learns(at(104), &[("ConfigMap/a", Outcome::Created)]);
     assert_eq!(given_up(&scene), None);
-    // Others may change their minds until their time is over.
+    // Admission may change its decision until the time is over.
     assert_eq!(scene.memory.next(at(104), at(300)), Some(at(160)));
     scene.learns(at(120), &[("ConfigMap/b", denied.clone())]);
     assert_eq!(given_up(&scene), None);
     scene.learns(at(160), &[("ConfigMap/b", denied.clone())]);
     assert_eq!(given_up(&scene), Some(false));
-    // What the cluster has to mend counts for nothing, nor does what is on its way out.
+    // Failures of the cluster do not count, and neither does an object that is no longer desired.
     scene.memory.takes_up(1, &revision("2"));
     let outage = failed("WebhookFailed", false);
     for seconds in [200, 900] {
         scene.learns(at(seconds), &[("ConfigMap/b", outage.clone()), ("ConfigMap/old", denied.clone())]);
         assert_eq!(given_up(&scene), None);
     }
-    // The time begins with the first refusal.
+    // The time starts with the first refusal.
     scene.learns(at(900), &[("ConfigMap/b", denied.clone())]);
     assert_eq!(given_up(&scene), None);
-    // Where nobody goes back, nobody counts.
+    // Without rollback, no time is counted.
     scene.memory.takes_up(1, &revision("3"));
     scene.memory.patience = None;
     scene.learns(at(990), &[("ConfigMap/a", invalid), ("ConfigMap/b", denied)]);
@@ -205,7 +206,7 @@ fn new_input_is_tried_at_once() {
         let mut scene = failing(why.clone());
         scene.memory.takes_up(2, &revision("1"));
         scene.tries(at(101), &["ConfigMap/a"]);
-        // A value that it is made from, such as a Secret's, is new without either.
+        // A changed input value, such as one from a Secret, counts as new without either.
         let mut scene = failing(why);
         scene.desired = wanted(&["ConfigMap/a"], "second");
         scene.tries(at(101), &["ConfigMap/a"]);
@@ -312,7 +313,7 @@ fn only_an_object_that_others_deleted_was_deleted() {
     memory.deleted.extend([web.clone(), job.clone()]);
     memory.departed.insert(job.clone());
     assert!(memory.was_deleted(&web, false) && !memory.was_deleted(&job, false));
-    // What this Sync deletes, and what a finalizer keeps for a while, nobody else deleted.
+    // Deletions by this Sync do not count, even while a finalizer delays them.
     let going = [(web.clone(), Outcome::Pruned { gone: false })].into();
     memory.note_departed(&going, |_| true);
     assert!(!memory.was_deleted(&web, false));
