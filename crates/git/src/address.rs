@@ -1,15 +1,16 @@
-//! Where a repository is: the URL as a person wrote it, checked and brought into one form.
+//! Parses repository URLs, and brings them into one canonical form.
 //!
-//! In: text. Out: [`Address`]. A URL with a password in it, with a query, or on the daemon's own disk is refused
-//! here, with what to write instead, so nothing behind this file can leak or follow one.
+//! In: text as a person wrote it.
+//! Out: an [`Address`]. A URL with a password, with a query, or on the daemon's own disk is refused
+//! here, with advice on the correct form, so no later code can leak or follow one.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The most bytes of a URL.
+/// Maximum number of bytes of a URL.
 const MAX_URL_BYTES: usize = 2048;
 
-/// A checked place of a repository.
+/// A validated address of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(Kind);
 
@@ -37,17 +38,19 @@ pub(super) struct SshAddress {
     pub(super) user: Box<str>,
     pub(super) host: Box<str>,
     pub(super) port: u16,
-    /// As the server's shell gets it; relative to the home folder without a slash in front.
+    /// Path as passed to the server's shell; relative to the home folder unless it begins with a
+    /// slash.
     pub(super) path: Box<str>,
 }
 
-/// Why a text is not the address of a repository. The text is not quoted: it may hold a password.
+/// Error for text that is not the address of a repository. The text is not quoted: it may contain a
+/// password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// No text.
+    /// The text is empty.
     #[error("the repository's URL is empty; write one such as https://host/group/repository.git")]
     Empty,
-    /// More than the bound.
+    /// The text is too long.
     #[error("the repository's URL is longer than {MAX_URL_BYTES} bytes")]
     TooLong,
     /// A user or a password before the host.
@@ -60,34 +63,34 @@ pub enum AddressError {
         "the repository's ssh URL has a password in it; use a key in a Secret (ssh-privatekey, known_hosts)"
     )]
     SshPassword,
-    /// `file://` or a path, where only remote repositories are allowed.
+    /// `file://` or a path, although only remote repositories are allowed.
     #[error("the repository's URL leads to the daemon's own disk; only https and ssh are allowed here")]
     Local,
-    /// Something else than https, http, ssh and file.
+    /// A scheme other than https, http, ssh and file.
     #[error("the repository's URL has an unknown scheme; write https://host/path or ssh://user@host/path")]
     Scheme,
     /// A `?` or `#`.
     #[error("the repository's URL has a query or a fragment; leave out what begins with ? or #")]
     Query,
-    /// No host, or a wrong one.
+    /// The host is missing or invalid.
     #[error("the repository's URL has no valid host")]
     Host,
-    /// A port that is no number from 1 to 65535.
+    /// The port is not a number from 1 to 65535.
     #[error("the repository's URL has a port that is not a number from 1 to 65535")]
     Port,
-    /// No path, or one that climbs.
+    /// The path is missing or contains `..`.
     #[error(
         "the repository's URL needs a path to a repository behind the host, without .. in it, and without codes for dots, \
          slashes and percent signs"
     )]
     Path,
-    /// A space, a control character, or a character that has to be escaped.
+    /// A space, a control character, or a character that has to be percent-encoded.
     #[error("the repository's URL has a space or another character that must be percent-encoded")]
     Character,
 }
 
 impl Address {
-    /// The address of a remote repository. What lies on the daemon's own disk is refused.
+    /// Parses the address of a remote repository; the local disk is refused.
     pub fn remote(text: &str) -> Result<Self, AddressError> {
         match Self::any(text)? {
             Self(Kind::Local(_)) => Err(AddressError::Local),
@@ -95,7 +98,8 @@ impl Address {
         }
     }
 
-    /// The address of a remote repository or of one on the local disk, for callers who may read that disk.
+    /// Parses the address of a remote or local repository, for callers that may read the local
+    /// disk.
     pub fn any(text: &str) -> Result<Self, AddressError> {
         let text = text.trim();
         if text.is_empty() {
@@ -123,7 +127,7 @@ impl Address {
         Ok(Self(kind))
     }
 
-    /// Whether both lead to the same repository, perhaps by https and by ssh.
+    /// True if both name the same repository, even if one uses https and the other ssh.
     pub fn is_same_place(&self, other: &Self) -> bool {
         let place = |address: &Self| match &address.0 {
             Kind::Http(at) => (at.host.to_lowercase(), at.path.to_string()),
@@ -142,7 +146,7 @@ impl Address {
         matches!(self.0, Kind::Local(_))
     }
 
-    /// The host of a repository on a server, in lower case.
+    /// Returns the host of a remote repository, in lower case.
     pub fn host(&self) -> Option<&str> {
         match &self.0 {
             Kind::Http(address) => Some(&address.host),
@@ -151,7 +155,7 @@ impl Address {
         }
     }
 
-    /// The folder of a repository on the local disk.
+    /// Returns the folder of a repository on the local disk.
     pub fn local_path(&self) -> Option<&Path> {
         match &self.0 {
             Kind::Local(path) => Some(path),
@@ -165,7 +169,7 @@ impl Address {
 }
 
 impl HttpAddress {
-    /// Scheme, host and port, as messages name a server.
+    /// Returns scheme, host and port, the name of the server in messages.
     pub(super) fn server(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
         match self.port == default_port(self.tls) {
@@ -174,10 +178,11 @@ impl HttpAddress {
         }
     }
 
-    /// The address that a redirect to `location` leads to, if it may be followed.
+    /// Returns the address of a redirect to `location`, if it may be followed.
     ///
-    /// Only to the same host, and only to the same scheme and port or from http to https: credentials must not
-    /// travel to whom they were not given for, and a server must not make the daemon talk to its neighbours.
+    /// Only to the same host, and only to the same scheme and port or from http to https:
+    /// credentials must not reach a server that they were not given for, and a server must not make
+    /// the daemon send requests to other hosts in its network.
     pub(super) fn redirected(&self, location: &str, endpoint: &str) -> Option<Self> {
         let location = location.split_once(['?', '#']).map_or(location, |(front, _)| front);
         let path_only = location.starts_with('/') && !location.starts_with("//");
@@ -191,7 +196,7 @@ impl HttpAddress {
 }
 
 impl SshAddress {
-    /// Scheme, host and port, as messages name a server.
+    /// Returns scheme, host and port, the name of the server in messages.
     pub(super) fn server(&self) -> String {
         match self.port {
             22 => format!("ssh://{}", self.host),
@@ -251,7 +256,7 @@ fn ssh(rest: &str) -> Result<SshAddress, AddressError> {
         Some((_, "")) => (authority, None),
         Some((front, port)) => (&authority[..=front.len()], Some(port.strip_prefix(':').unwrap_or(port))),
         None => {
-            // The colon of a password stands before the @, that of a port behind it.
+            // The colon of a password is before the `@`, that of a port after it.
             let host_at = authority.rfind('@').map_or(0, |at| at + 1);
             match authority[host_at..].find(':') {
                 Some(colon) => (&authority[..host_at + colon], Some(&authority[host_at + colon + 1..])),
@@ -282,7 +287,7 @@ fn ssh_parts(login: &str, port: Option<&str>, path: &str) -> Result<SshAddress, 
     Ok(SshAddress { user: user.into(), host, port, path: path.into() })
 }
 
-/// The two sides of `user@host:path`, where no slash stands before the colon.
+/// Splits `user@host:path`, which has no slash before the colon.
 fn scp(text: &str) -> Option<(&str, &str)> {
     let (login, path) = text.split_once(':')?;
     (!login.contains('/') && login.len() > 1).then_some((login, path))
@@ -329,8 +334,8 @@ fn port_number(text: &str) -> Result<u16, AddressError> {
     }
 }
 
-/// True for a path that leads elsewhere than it says. What a server makes of dots, slashes, backslashes and percent signs
-/// that are written as codes is its own affair, so that none of them counts as a part of a name.
+/// True for a path that may lead elsewhere than it says. Servers differ in their treatment of
+/// percent-encoded dots, slashes, backslashes and percent signs, so none of them is accepted.
 fn climbs(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     path.split('/').any(|part| part == "..")

@@ -1,20 +1,22 @@
-//! Which repositories may be read besides the one that a Sync names.
+//! Allow list of repositories that may be read in addition to the one of a Sync.
 //!
-//! In: prefixes of URLs, from whoever runs the daemon. Out: whether an address lies below one of them. Both are compared in the one
-//! form that an address has, part by part, and scheme, host and port have to be the same. What is in doubt is not allowed.
+//! In: URL prefixes, configured by the operator of the daemon.
+//! Out: true if an address is below one of them. Both are compared in canonical form, segment by
+//! segment; scheme, host and port must be equal. In doubt an address is not allowed.
 
 use super::address::{Address, HttpAddress, Kind};
 use super::error::Error;
 
-/// What a folder below a prefix is called while it is being read: a prefix alone may be no address.
+/// Placeholder for a folder below a prefix while it is parsed: a prefix alone may not be an
+/// address.
 const BELOW: &str = "/_";
 
-/// Prefixes of the URLs that are allowed; without any, none is.
+/// Allowed URL prefixes; an empty list allows nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList(Vec<HttpAddress>);
 
 impl AllowList {
-    /// The list that a setting or a flag has.
+    /// Parses the entries of a setting or a flag.
     pub fn new<'a>(
         setting: &'static str,
         prefixes: impl IntoIterator<Item = &'a str>,
@@ -39,7 +41,7 @@ impl AllowList {
         self.0.is_empty()
     }
 
-    /// True if an address lies below one of the prefixes, or is one.
+    /// True if an address equals one of the prefixes or is below one.
     pub fn allows(&self, address: &Address) -> bool {
         match address.kind() {
             Kind::Http(address) => self.0.iter().any(|prefix| is_below(prefix, address)),
@@ -53,7 +55,7 @@ const FORM: &str =
 
 fn is_below(prefix: &HttpAddress, address: &HttpAddress) -> bool {
     let same_server = (prefix.tls, &prefix.host, prefix.port) == (address.tls, &address.host, address.port);
-    // A repository is the same with and without the end that many servers give it.
+    // A repository is the same with and without the suffix `.git`.
     let plain = |path: &HttpAddress| path.path.strip_suffix(".git").unwrap_or(&path.path).to_owned();
     let below = address.path.strip_prefix(&*prefix.path).is_some_and(|rest| rest.starts_with('/'));
     same_server && (below || plain(prefix) == plain(address))

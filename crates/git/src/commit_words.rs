@@ -1,24 +1,25 @@
-//! The author and the subject of a commit, for people who read a history.
+//! Author and subject of a commit, for a readable history.
 //!
-//! In: a repository and a commit. Out: [`CommitWords`], each on one line, bounded, without characters that a terminal
-//! obeys or that nobody sees.
+//! In: a repository and a commit.
+//! Out: a [`CommitSummary`]: single lines of bounded length, without control and invisible
+//! characters.
 
 use super::revision::ObjectHash;
 use moorline_core::harmless::harmless;
 
-/// The most characters of a subject, and of a name.
+/// Maximum number of characters of a subject and of a name.
 const MAX_CHARACTERS: usize = 100;
 
 /// The author and the subject of a commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommitWords {
-    /// The first line of the message.
+    /// First line of the message.
     pub subject: String,
-    /// The name of the author.
+    /// Name of the author.
     pub author: String,
 }
 
-/// The words of a commit; none if it cannot be read.
+/// Reads the summary of a commit; none if it cannot be read.
 pub(super) fn read(repository: &git2::Repository, commit: ObjectHash) -> Option<CommitWords> {
     let commit = repository.find_commit(commit.oid()).ok()?;
     let subject = clean(commit.summary_bytes().unwrap_or_default());
@@ -34,7 +35,7 @@ fn clean(text: &[u8]) -> String {
     }
 }
 
-/// True for a character that has no width, or that only says how others are drawn.
+/// True for a character without width, or one that only affects the display of others.
 fn is_unseen(char: char) -> bool {
     matches!(char,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}'

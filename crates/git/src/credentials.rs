@@ -1,6 +1,7 @@
-//! What a repository demands before it answers, read from the keys of a Secret as people have them.
+//! Credentials for a repository, read from the usual keys of a Secret.
 //!
-//! In: the data of a Secret. Out: [`Credentials`]. Values cannot be formatted, and errors name keys only.
+//! In: the data of a Secret.
+//! Out: [`Credentials`]. Values cannot be formatted, and errors name keys only.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::address::{Address, Kind};
 
-/// The most bytes of one value.
+/// Maximum number of bytes of one value.
 const MAX_VALUE_BYTES: usize = 1024 * 1024;
 
 /// A value that is never shown; `Debug` prints `…`.
@@ -18,7 +19,7 @@ const MAX_VALUE_BYTES: usize = 1024 * 1024;
 pub struct Hidden<T>(T);
 
 impl<T> Hidden<T> {
-    /// Hides a value.
+    /// Wraps a value.
     pub fn new(value: T) -> Self {
         Self(value)
     }
@@ -34,11 +35,11 @@ impl<T> fmt::Debug for Hidden<T> {
     }
 }
 
-/// What is sent to a server, and by what the server is recognised.
+/// Login for a server, and the keys by which the server is recognised.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     pub(super) login: Option<Login>,
-    /// Certificates (PEM) that are trusted beside those of the system.
+    /// Certificates (PEM) trusted in addition to those of the system.
     pub(super) authorities: Option<Hidden<Vec<u8>>>,
     pub(super) client: Option<ClientCertificate>,
     pub(super) ssh: Option<SshKey>,
@@ -62,40 +63,40 @@ pub(super) struct SshKey {
     pub(super) known_hosts: Hidden<String>,
 }
 
-/// Why a Secret cannot be used. Keys are named, values never.
+/// Error of reading a Secret. Keys are named, values never.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialsError {
     /// A key without its partner.
     #[error("the Secret has {key} but not {missing}; both are needed")]
     Missing {
-        /// The key that is there.
+        /// The key that exists.
         key: &'static str,
-        /// The key that is not.
+        /// The key that is missing.
         missing: &'static str,
     },
     /// Two keys that exclude each other.
     #[error("the Secret has both {0} and {1}; leave one of them out")]
     Both(&'static str, &'static str),
-    /// A value of the wrong form.
+    /// A malformed value.
     #[error("the Secret's key {key} {problem}")]
     Value {
         /// The key.
         key: &'static str,
-        /// What is wrong with its value.
+        /// The problem with its value.
         problem: &'static str,
     },
-    /// No key that this reads.
+    /// No known key.
     #[error(
         "the Secret has none of the keys that Git needs: username and password, bearerToken, \
          ssh-privatekey and known_hosts, ca.crt, or tls.crt and tls.key"
     )]
     Nothing,
-    /// A Secret that does not fit the URL.
+    /// The Secret does not fit the URL.
     #[error("{0}")]
     Mismatch(&'static str),
 }
 
-/// The keys of Kubernetes and their older or foreign spellings.
+/// The keys of Kubernetes, and spellings of older versions and other tools.
 const SPELLINGS: &[(&str, &[&str])] = &[
     ("username", &["username"]),
     ("password", &["password"]),
@@ -108,7 +109,7 @@ const SPELLINGS: &[(&str, &[&str])] = &[
 ];
 
 impl Credentials {
-    /// Reads the keys of a Secret's data; keys that it does not know are passed over.
+    /// Reads the data of a Secret; unknown keys are ignored.
     pub fn from_secret<K: AsRef<str>, V: AsRef<[u8]>>(
         data: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, CredentialsError> {
@@ -139,7 +140,7 @@ impl Credentials {
         }
     }
 
-    /// Whether these credentials may be used for `address`.
+    /// Checks that these credentials may be used for `address`.
     pub fn fit(&self, address: &Address) -> Result<(), CredentialsError> {
         let refuse = |problem| Err(CredentialsError::Mismatch(problem));
         match address.kind() {
@@ -159,7 +160,7 @@ impl Credentials {
         }
     }
 
-    /// The value of the header `Authorization`.
+    /// Returns the value of the `Authorization` header.
     pub(super) fn authorization(&self) -> Option<Hidden<String>> {
         Some(Hidden(match self.login.as_ref()? {
             Login::Basic { username, password } => {
@@ -174,7 +175,7 @@ impl Credentials {
 struct Keys<'a>(&'a BTreeMap<String, Vec<u8>>);
 
 impl Keys<'_> {
-    /// The value under any spelling of `key`; an empty one counts as none.
+    /// Returns the value under any spelling of `key`; an empty one counts as missing.
     fn bytes(&self, key: &'static str) -> Result<Option<&[u8]>, CredentialsError> {
         let spellings = SPELLINGS.iter().find(|(name, _)| *name == key).map_or(&[][..], |(_, all)| all);
         let found = spellings.iter().find_map(|name| self.0.get(*name));
@@ -193,7 +194,7 @@ impl Keys<'_> {
         std::str::from_utf8(bytes).map(Some).map_err(|_| CredentialsError::Value { key, problem })
     }
 
-    /// Text of one line. The line break that `echo` leaves at the end does not belong to it.
+    /// Returns text of one line, without the trailing line break that `echo` adds.
     fn line(&self, key: &'static str) -> Result<Option<Hidden<String>>, CredentialsError> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         let text = text.trim_end_matches(['\r', '\n']);
@@ -217,7 +218,8 @@ impl Keys<'_> {
 
     fn login(&self, has_ssh_key: bool) -> Result<Option<Login>, CredentialsError> {
         let (username, token) = (self.line("username")?, self.line("bearerToken")?);
-        // Beside an ssh key a password is the key's; keys that need one are refused by their form.
+        // Next to an ssh key, a password is that of the key; keys that need one are refused when
+        // they are parsed.
         let password = if has_ssh_key { None } else { self.line("password")? };
         match (username, password, token) {
             (_, Some(_), Some(_)) => Err(CredentialsError::Both("password", "bearerToken")),

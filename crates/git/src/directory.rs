@@ -1,7 +1,7 @@
-//! A folder (or one file) of the local disk, read into a [`FileTree`].
+//! Reads a folder or a file of the local disk into a [`FileTree`].
 //!
-//! Links are recorded, not followed; `.git` is left out; a file above its bound is recorded by its size and
-//! never read. What cannot be read is recorded, too: a renderer decides whether it matters.
+//! Links are recorded, not followed; `.git` is left out; a file above its bound is recorded by its
+//! size and never read. Unreadable entries are recorded too: the renderer decides if they matter.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -10,38 +10,40 @@ use std::path::{Path, PathBuf};
 
 use moorline_core::tree::{Entry, FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES};
 
-/// Why a folder cannot be read into a tree.
+/// Error of reading a folder into a tree.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The path itself cannot be read.
     #[error("{}: {cause}; check the path", .path.display())]
     Unreadable {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         cause: io::Error,
     },
-    /// A bound of [`FileTree`] is passed.
+    /// A bound of [`FileTree`] is exceeded.
     #[error("{}: more than {limit} {of}; name a folder with fewer", .path.display())]
     TooMuch {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
         /// The bound.
         limit: u64,
-        /// Of what.
+        /// The bounded quantity.
         of: &'static str,
     },
 }
 
-/// Reads the files below `path` whose names `wanted` takes; a path to one file gives a tree of that file.
+/// Reads the files below `path` whose names match `wanted`; a path to one file gives a tree of that
+/// file.
 ///
-/// The tree's paths are relative to `path` and are shown with it in front.
+/// The tree's paths are relative to `path` and are shown with it as prefix.
 pub fn read(path: &Path, wanted: fn(&str) -> bool) -> Result<(FileTree, String), Error> {
     let unreadable = |cause| Error::Unreadable { path: path.to_owned(), cause };
     let found = fs::metadata(path).map_err(unreadable)?;
     let mut walk = Walk { top: path, wanted, entries: Vec::new(), bytes: 0 };
     if found.is_dir() {
-        // The top folder must be readable; a folder below may be an entry that says that it is not.
+        // The top folder must be readable; an unreadable folder below becomes an entry that says
+        // so.
         fs::read_dir(path).map_err(unreadable)?;
         walk.folder(path, "")?;
         return Ok((walk.tree(&path.to_string_lossy()), String::new()));
@@ -53,8 +55,8 @@ pub fn read(path: &Path, wanted: fn(&str) -> bool) -> Result<(FileTree, String),
     Ok((walk.tree(&folder.to_string_lossy()), name))
 }
 
-/// Reads these folders and files below `wall`, as far as they are there, whatever their names. The tree's paths are relative to
-/// the wall and are shown with `shown` in front.
+/// Reads these folders and files below `wall`, if they exist, regardless of their names. The tree's
+/// paths are relative to the wall and are shown with `shown` as prefix.
 pub fn read_parts(wall: &Path, parts: &BTreeSet<String>, shown: &str) -> Result<FileTree, Error> {
     let mut walk = Walk { top: wall, wanted: |_| true, entries: Vec::new(), bytes: 0 };
     let lies_in = |part: &str, other: &String| {
@@ -105,7 +107,7 @@ impl Walk<'_> {
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && name == ".git" => {}
                 Ok(kind) if kind.is_dir() => self.folder(&entry.path(), &join(inside, name))?,
-                // A link may lead to a folder, whatever its name.
+                // A link may lead to a folder, so its name is not filtered.
                 Ok(kind) if !kind.is_symlink() && !(self.wanted)(name) => {}
                 Ok(_) => self.entry(&entry.path(), join(inside, name))?,
                 Err(cause) => self.unreadable(join(inside, name), false, &cause)?,
@@ -149,7 +151,7 @@ fn read_entry(path: &Path) -> io::Result<Entry> {
         return Ok(Entry::Link(fs::read_link(path)?.to_string_lossy().into()));
     }
     if !found.is_file() {
-        // Opening a pipe would wait for a writer, for ever.
+        // Opening a pipe would block until there is a writer.
         return Err(io::Error::other("it is not a regular file"));
     }
     if found.len() > MAX_FILE_BYTES {

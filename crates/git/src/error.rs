@@ -1,7 +1,8 @@
-//! Why a repository gave no revision or no files.
+//! Errors of reading a repository.
 //!
-//! In: what went wrong in the parts of this station. Out: [`Error`], which names the server (never a URL with a
-//! user in it) and what was attempted. Nothing that a server sent is ever quoted.
+//! In: failures in this crate.
+//! Out: an [`Error`], which names the server (never a URL with a user) and the attempted action.
+//! Content from a server is never quoted.
 
 use std::borrow::Cow;
 
@@ -9,70 +10,70 @@ use super::address::AddressError;
 use super::credentials::CredentialsError;
 use super::signature::SignatureError;
 
-/// Why a repository gave no revision or no files.
+/// Error of finding a revision or reading its files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The URL is wrong.
+    /// The URL is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The Secret is wrong, or does not fit the URL.
+    /// The Secret is invalid, or does not fit the URL.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
-    /// A setting of the daemon is wrong.
+    /// A setting of the daemon is invalid.
     #[error("the setting {setting} {problem}")]
     Setting {
         /// Its name.
         setting: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
-    /// Nothing answers.
+    /// There is no connection.
     #[error("{server} cannot be reached: {cause}")]
     Unreachable {
         /// The server.
         server: Box<str>,
-        /// What the operating system said.
+        /// Error of the operating system.
         cause: Box<str>,
     },
-    /// The server is not who it should be, or does not accept who we are.
+    /// The server's identity is not trusted, or it does not accept our certificate.
     #[error("no trusted connection to {server}: {cause}")]
     Untrusted {
         /// The server.
         server: Box<str>,
-        /// What the TLS or ssh library said.
+        /// Error of the TLS or ssh library.
         cause: Box<str>,
     },
-    /// The server took longer than it may.
+    /// The server took too long.
     #[error("{server} did not {what} in time")]
     Timeout {
         /// The server.
         server: Box<str>,
-        /// What it should have done.
+        /// The expected action.
         what: &'static str,
     },
-    /// Files or a pack for which there is no memory now.
+    /// There is no memory for files or a pack now.
     #[error("there is no memory for it now: that of other Syncs takes all that the setting memory allows")]
     Crowded,
-    /// Unpacking or reading that takes longer than there is time.
+    /// Unpacking or reading exceeded the timeout.
     #[error("unpacking what was fetched took longer than spec.timeout")]
     Slow,
-    /// Nobody had time to ask the server.
+    /// No worker was free to send the request.
     #[error("{server} was not asked yet: {why}")]
     Waiting {
         /// The server.
         server: Box<str>,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// A host that may not be asked.
+    /// The host is not allowed.
     #[error("{server} is not asked: {why}")]
     NotAllowed {
         /// The server.
         server: Box<str>,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
-    /// Login refused.
+    /// The login was refused.
     #[error("{server} refuses access (status {status}); check the Secret and its rights on this repository")]
     Denied {
         /// The server.
@@ -80,7 +81,7 @@ pub enum Error {
         /// The HTTP status.
         status: u16,
     },
-    /// An ssh key refused.
+    /// The ssh key was refused.
     #[error(
         "{server} does not accept the ssh key of the Secret for the user in the URL; add its public half there"
     )]
@@ -88,15 +89,15 @@ pub enum Error {
         /// The server.
         server: Box<str>,
     },
-    /// The server knows no such repository, or hides it.
+    /// The server has no such repository, or hides it.
     #[error("{server} has no repository at {path}, or hides it from this login")]
     NoRepository {
         /// The server.
         server: Box<str>,
-        /// The path that was asked for.
+        /// The requested path.
         path: Box<str>,
     },
-    /// The server is out of order or overloaded.
+    /// The server is broken or overloaded.
     #[error("{server} answers with status {status}")]
     Status {
         /// The server.
@@ -110,137 +111,137 @@ pub enum Error {
         /// The server.
         server: Box<str>,
     },
-    /// Something answers, but not as Git does.
+    /// The response is not one of a Git server.
     #[error("{server} does not answer as a Git server: {what}")]
     BadAnswer {
         /// The server.
         server: Box<str>,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
-    /// An answer beyond its bound.
+    /// The response exceeds its bound.
     #[error("{server} sends more than {limit} {what}")]
     TooLarge {
         /// The server.
         server: Box<str>,
-        /// Of what.
+        /// The bounded quantity.
         what: &'static str,
         /// The bound.
         limit: u64,
     },
-    /// A repository without commits.
+    /// The repository has no commits.
     #[error("the repository has no commits yet")]
     Empty,
-    /// A branch or tag that is not there, or a range that no tag is in.
+    /// There is no such branch or tag, or no tag within the version range.
     #[error("the repository has no {reference}{}", .nearest.as_ref().map(|name| format!(" (is {name} meant?)")).unwrap_or_default())]
     NoReference {
-        /// What was asked for.
+        /// The requested reference.
         reference: Box<str>,
-        /// A name that is there and looks alike.
+        /// A similar name that exists.
         nearest: Option<Box<str>>,
     },
-    /// A commit that the server does not give out.
+    /// The server does not serve the commit.
     #[error("the repository does not give out commit {commit}; it may be gone after a force push")]
     NoCommit {
         /// The commit.
         commit: Box<str>,
     },
-    /// A path that is not in the commit, or not a folder.
+    /// The path does not exist in the commit, or is not a folder.
     #[error("{path} {problem} in commit {commit}")]
     NoPath {
         /// The path.
         path: Box<str>,
-        /// What is wrong with it.
+        /// The problem.
         problem: Cow<'static, str>,
         /// The commit.
         commit: Box<str>,
     },
-    /// A submodule that gives nothing.
+    /// A submodule cannot be read.
     #[error("the submodule {path}: {cause}")]
     Module {
-        /// Where it is in the repository.
+        /// Its path in the repository.
         path: Box<str>,
-        /// What is wrong with it.
+        /// The error.
         cause: Box<Self>,
     },
-    /// A tree with more files or bytes than are read.
+    /// The tree exceeds the bound of files or bytes.
     #[error("{path} has more than {limit} {of}; name a folder with fewer")]
     TooMuch {
         /// The path.
         path: Box<str>,
-        /// Of what.
+        /// The bounded quantity.
         of: &'static str,
         /// The bound.
         limit: u64,
     },
-    /// Objects that are missing or damaged, also after a fresh clone.
+    /// Objects are missing or damaged, even after a fresh clone.
     #[error("the repository's objects are damaged or incomplete: {what}")]
     Corrupt {
-        /// Where it was noticed.
+        /// The object or operation that failed.
         what: &'static str,
     },
-    /// The local disk.
+    /// The local disk failed.
     #[error("cannot {what} in the data folder: {cause}")]
     Disk {
-        /// What was attempted.
+        /// The attempted action.
         what: &'static str,
-        /// What the operating system said.
+        /// Error of the operating system.
         cause: Box<str>,
     },
-    /// A repository on the local disk that cannot be opened.
+    /// A repository on the local disk cannot be opened.
     #[error("{path} cannot be opened as a Git repository: {cause}")]
     Local {
         /// Its path.
         path: Box<str>,
-        /// What the library said.
+        /// Error of the library.
         cause: Box<str>,
     },
-    /// A commit or tag that nobody signed who is trusted.
+    /// The commit or tag has no signature by a trusted key.
     #[error("{0}; what was applied before stays")]
     Unsigned(SignatureError),
-    /// A commit that does not follow the one that was taken up before, where that is asked for.
+    /// The commit does not descend from the previous one, although that is required.
     #[error(
         "{now} does not have {before} in its history, which is applied: it was pushed with force, and spec.source.git.verify \
          refuses that. Push a commit that follows {before}, or name the commit in spec.source.git.ref.commit; what was \
          applied before stays"
     )]
     Rewritten {
-        /// The commit that was taken up before.
+        /// The previously accepted commit.
         before: Box<str>,
         /// The revision that was pushed.
         now: Box<str>,
     },
-    /// A commit of which it cannot be known whether it follows the one before, where that is asked for.
+    /// The descent from the previous commit is required and cannot be proven.
     #[error(
         "it could not be proven that {now} follows {before}, which was taken up before, and spec.source.git.verify asks for \
          that: more commits lie between them than are looked at, or the server does not give them out. Name the commit in \
          spec.source.git.ref.commit; what was applied before stays"
     )]
     Unproven {
-        /// The commit that was taken up before.
+        /// The previously accepted commit.
         before: Box<str>,
         /// The revision that was pushed.
         now: Box<str>,
     },
-    /// A tag with a lower version than the one that was taken up before, where that is asked for.
+    /// The tag has a lower version than the previous one, although that is forbidden.
     #[error(
         "{now} is a lower version than {before}, which was taken up before: that tag is gone, and spec.source.git.verify refuses \
          to go back. Push a tag with a higher version, or name the one that is wanted in spec.source.git.ref.tag; what was \
          applied before stays"
     )]
     Lowered {
-        /// The tag that was taken up before.
+        /// The previously accepted tag.
         before: Box<str>,
-        /// The one that is the highest now.
+        /// The highest tag now.
         now: Box<str>,
     },
-    /// A part of this program stopped.
+    /// A task of this program was stopped.
     #[error("reading the repository was stopped")]
     Stopped,
 }
 
 impl Error {
-    /// One word for conditions, events and metrics.
+    /// Returns the reason for conditions, Events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Address(_) => "SourceInvalid",
@@ -275,7 +276,7 @@ impl Error {
         }
     }
 
-    /// True if only another Sync or Secret can help, so that asking again is pointless.
+    /// True if only a change of the Sync or Secret can help, so that retrying is pointless.
     pub fn needs_new_input(&self) -> bool {
         let asked = if let Self::Module { cause, .. } = self { cause } else { self };
         matches!(
@@ -290,7 +291,7 @@ impl Error {
         )
     }
 
-    /// True if a revision was found, and is not to be trusted.
+    /// True if a revision was found but is not trusted.
     pub fn is_distrust(&self) -> bool {
         matches!(
             self,

@@ -1,9 +1,10 @@
-//! Looks into a pack as it arrives, before the library unpacks it.
+//! Inspects a pack as it arrives, before libgit2 unpacks it.
 //!
-//! In: the bytes of a pack. Out: the same bytes, or a refusal. The library holds in memory what a pack builds from
-//! differences, and believes what the pack says of sizes: a megabyte can unpack into more memory than there is, and
-//! take the daemon with it, or into more work than there is time for. So sizes are checked here, and their sum, and
-//! that objects are as large as they say.
+//! In: the bytes of a pack.
+//! Out: the same bytes, or an error. libgit2 holds the results of deltas in memory and trusts the
+//! sizes that a pack declares: one megabyte can unpack into more memory than the machine has, which
+//! would kill the daemon, or into more work than the deadline allows. So the declared sizes and
+//! their sum are bounded here, and objects are checked against their declared size.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -12,54 +13,55 @@ use flate2::{Decompress, FlushDecompress, Status};
 
 use super::memory::{Memory, Share};
 
-/// The most objects of one pack.
+/// Maximum number of objects of a pack.
 const MAX_OBJECTS: u32 = 10_000_000;
 
-/// The most bytes of an object that the library holds in memory: one that is built from differences or that they
-/// are built on. It holds up to three of them at a time, which have to fit into the memory that there is for packs.
+/// Maximum number of bytes of an object that libgit2 holds in memory: the result or the base of a
+/// delta. It holds up to three of them at a time, which must fit into the memory for packs.
 const MAX_HELD_BYTES: u64 = 128 * 1024 * 1024;
 
-/// How many of them it holds.
+/// Number of such objects held at a time.
 const HELD: u64 = 3;
 
-/// The most bytes of a folder, a commit or a tag, which the library holds in memory as well. Nobody waits for that memory.
+/// Maximum number of bytes of a folder, a commit or a tag, which libgit2 also holds in memory. This
+/// memory is not counted.
 const MAX_WHOLE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Objects of fewer bytes take no memory that anybody counts.
+/// Smaller objects are not counted.
 const FREE_BYTES: u64 = 512 * 1024;
 
-/// What the library remembers of each object of a pack while it takes it up.
+/// Memory that libgit2 needs for each object of a pack while indexing it.
 const OBJECT_COST: u64 = 200;
 
-/// Memory is taken for so many objects at a time; the first of them are free.
+/// Memory is taken for this many objects at a time; the first ones are free.
 const OBJECTS_AT_ONCE: u32 = 5_000;
 
-/// The most bytes that all differences of a pack build together, with all that each is built on. The library does this work
-/// for a difference without a look at any deadline.
+/// Maximum sum of the results of all deltas of a pack, including their bases. libgit2 builds a
+/// delta without checking any deadline.
 pub(super) const MAX_BUILT_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 
-/// What is built of smaller objects is remembered by the library; anything larger it builds once more for each difference on it.
+/// libgit2 caches smaller objects; larger ones are built again for each delta on them.
 const REMEMBERED_BYTES: u64 = 1024 * 1024;
 
-/// The bytes before the first object.
+/// Bytes before the first object.
 const HEADER_BYTES: usize = 12;
 
-/// The most bytes of two sizes at the beginning of a difference.
+/// Maximum number of bytes of the two sizes at the beginning of a delta.
 const MAX_SIZES_BYTES: usize = 20;
 
-/// The most bytes that are inflated at a time.
+/// Maximum number of bytes that are inflated at a time.
 const WINDOW_BYTES: usize = 32 * 1024;
 
-/// Why a pack is refused.
+/// Reason for refusing a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
-    /// It is no pack, or an object in it is not what it says.
+    /// The data is not a pack, or an object differs from its header.
     #[error("{0}")]
     Damaged(&'static str),
     /// Unpacking it would take too much.
     #[error("{what}: more than {limit}")]
     TooLarge {
-        /// Of what.
+        /// The bounded quantity.
         what: &'static str,
         /// The bound.
         limit: u64,
@@ -75,32 +77,32 @@ impl From<Refusal> for io::Error {
     }
 }
 
-/// Passes a pack on to `inner` as long as nothing is wrong with it.
+/// Passes a pack on to `inner` while it is acceptable.
 pub(super) struct Guard<W> {
     inner: W,
-    /// Objects that are still to come.
+    /// Number of remaining objects.
     left: u32,
     at: At,
-    /// How many bytes of the pack are behind.
+    /// Offset of the next byte in the pack.
     position: u64,
-    /// Where the object begins that is being looked at.
+    /// Offset of the current object.
     begun: u64,
     built: Built,
     memory: Memory,
     unpacking: Unpacking,
 }
 
-/// What a pack takes while it is unpacked.
+/// Memory needed to unpack a pack.
 #[derive(Debug, Default)]
 pub(super) struct Unpacking {
-    /// The most bytes of an object that is held.
+    /// Largest object that is held.
     largest: u64,
-    /// For what is remembered of each object.
+    /// Memory for the index entries of the objects.
     objects: Vec<Share>,
 }
 
 impl Unpacking {
-    /// The memory for all of it, if it is there.
+    /// Takes the memory for all of it, if it is available.
     pub(super) fn room(self, memory: &Memory) -> Option<Vec<Share>> {
         let mut room = self.objects;
         if self.largest > FREE_BYTES {
@@ -110,47 +112,47 @@ impl Unpacking {
     }
 }
 
-/// What the differences of a pack build.
+/// Sum of the results of deltas.
 #[derive(Default)]
 struct Built {
-    /// Bytes, those below each difference included.
+    /// Bytes of all results, including the bases of each delta.
     bytes: u64,
-    /// By where it begins, the bytes that a large difference takes with all that are below it. Each counts in `bytes`, which
-    /// is bounded, and so is how many these are.
+    /// Total bytes of each large delta with its chain of bases, by offset. Each counts in `bytes`,
+    /// which is bounded, and so the number of entries is bounded as well.
     large: HashMap<u64, u64>,
 }
 
-/// Where in the pack the next byte belongs.
+/// Position of the next byte in the structure of the pack.
 enum At {
-    /// In the first twelve bytes, which are gathered.
+    /// In the header of the pack, which is buffered.
     Header(Vec<u8>),
-    /// In the head of an object, which is gathered.
+    /// In the header of an object, which is buffered.
     Head(Vec<u8>),
     /// In the compressed bytes of an object.
     Body(Box<Body>),
-    /// Behind the last object.
+    /// After the last object.
     End,
 }
 
 struct Body {
     inflate: Decompress,
     size: u64,
-    /// For a difference: its first bytes, until the sizes in them were read.
+    /// For a delta: its first bytes, until the sizes are read.
     sizes: Option<Vec<u8>>,
-    /// For a difference: where what it is built on begins, if that is told as a distance.
+    /// For a delta: offset of its base, if declared as a distance.
     base: Option<u64>,
-    /// For a difference whose sizes were read: of what it is built on, and of what it builds.
+    /// For a delta, once its sizes are read: size of the base and of the result.
     builds: Option<(u64, u64)>,
-    /// The most bytes of either.
+    /// Maximum number of bytes of either.
     most: u64,
 }
 
-/// The head of an object.
+/// Header of an object.
 struct Head {
     is_file: bool,
     is_difference: bool,
     size: u64,
-    /// How far in front of it lies what it is built on, if it says that.
+    /// Distance back to the base, if declared.
     distance: Option<u64>,
 }
 
@@ -161,12 +163,12 @@ impl<W: Write> Guard<W> {
         Self { inner, left: 0, at, position: 0, begun: 0, built, memory: memory.clone(), unpacking }
     }
 
-    /// What the pack takes from here on.
+    /// Returns the memory needed from here on.
     pub(super) fn into_unpacking(self) -> Unpacking {
         self.unpacking
     }
 
-    /// Takes memory for the next objects, if it is their turn.
+    /// Takes memory for the next objects, if due.
     fn count(&mut self) -> Result<(), Refusal> {
         if self.left.is_multiple_of(OBJECTS_AT_ONCE) {
             let share = self.memory.unpack(OBJECT_COST * u64::from(OBJECTS_AT_ONCE));
@@ -210,7 +212,7 @@ impl<W: Write> Guard<W> {
                         self.count()?;
                     }
                 }
-                // The checksum, which the library checks.
+                // The checksum, which libgit2 verifies.
                 At::End => bytes = &[],
             }
         }
@@ -224,7 +226,8 @@ impl<W: Write> Guard<W> {
 }
 
 impl Built {
-    /// One more difference that begins here, the place and the size of what it is built on, and the size of what it builds.
+    /// Adds a delta at this offset, with the offset and size of its base and the size of its
+    /// result.
     fn add(&mut self, begun: u64, base: Option<u64>, base_size: u64, size: u64) -> Result<(), Refusal> {
         let below = base.and_then(|base| self.large.get(&base).copied()).unwrap_or(base_size);
         let all = below.saturating_add(size);
@@ -253,7 +256,7 @@ impl<W: Write> Write for Guard<W> {
 }
 
 impl Body {
-    /// An object that begins here, of which at most so many bytes may be held.
+    /// Creates the state of an object at this offset, of which at most `most` bytes may be held.
     fn new(head: &Head, begun: u64, most: u64) -> Result<Self, Refusal> {
         match (head.is_difference, head.is_file) {
             (true, _) => held(head.size, most)?,
@@ -265,7 +268,7 @@ impl Body {
         Ok(Self { inflate: Decompress::new(true), size: head.size, sizes, base, builds: None, most })
     }
 
-    /// Inflates from `bytes`; how many were used, and whether the object ends there.
+    /// Inflates from `bytes`; returns the number of bytes used, and true if the object ends there.
     fn inflate(&mut self, bytes: &[u8]) -> Result<(usize, bool), Refusal> {
         let mut window = [0; WINDOW_BYTES];
         let mut used = 0;
@@ -273,7 +276,7 @@ impl Body {
             let (before, out_before) = (self.inflate.total_in(), self.inflate.total_out());
             let status = self.inflate.decompress(&bytes[used..], &mut window, FlushDecompress::None);
             let status = status.map_err(|_| Refusal::Damaged("an object in its pack cannot be inflated"))?;
-            // Both differences fit: they are at most the lengths of the two slices.
+            // Both values fit: they are at most the lengths of the two slices.
             let taken = (self.inflate.total_in() - before) as usize;
             let given = (self.inflate.total_out() - out_before) as usize;
             used += taken;
@@ -287,7 +290,8 @@ impl Body {
                 }
                 Status::StreamEnd => return Ok((used, true)),
                 Status::Ok | Status::BufError if taken == 0 && given == 0 => {
-                    // All is used: without input it takes no step, and with input it always takes one.
+                    // All input is used: without input there is no progress, and with input there
+                    // always is.
                     return if used == bytes.len() { Ok((used, false)) } else { Err(LIES) };
                 }
                 Status::Ok | Status::BufError => {}
@@ -295,7 +299,7 @@ impl Body {
         }
     }
 
-    /// Checks the sizes at the beginning of a difference: of what it is built on, and of what it builds.
+    /// Checks the sizes at the beginning of a delta: of its base and of its result.
     fn look_at_sizes(&mut self, given: &[u8]) -> Result<(), Refusal> {
         let Some(gathered) = &mut self.sizes else { return Ok(()) };
         let room = MAX_SIZES_BYTES.saturating_sub(gathered.len());
@@ -318,7 +322,7 @@ fn held(bytes: u64, limit: u64) -> Result<(), Refusal> {
     }
 }
 
-/// The number of objects that the first bytes of a pack tell.
+/// Parses the number of objects in the header of a pack.
 fn objects(header: &[u8], most: u64) -> Result<u32, Refusal> {
     let [b'P', b'A', b'C', b'K', 0, 0, 0, 2 | 3, a, b, c, d] = *header else {
         return Err(Refusal::Damaged("what it sends is not a pack"));
@@ -331,7 +335,7 @@ fn objects(header: &[u8], most: u64) -> Result<u32, Refusal> {
     }
 }
 
-/// The head of an object, once it is complete: kind and size, and for differences what they are built on.
+/// Parses the header of an object, once it is complete: kind, size, and the base of a delta.
 fn head(gathered: &[u8]) -> Result<Option<Head>, Refusal> {
     let [first, rest @ ..] = gathered else { return Ok(None) };
     let (kind, low) = (first >> 4 & 7, u64::from(first & 15));
@@ -354,14 +358,16 @@ fn head(gathered: &[u8]) -> Result<Option<Head>, Refusal> {
     Ok(complete.then_some(Head { is_file: kind == 3, is_difference: kind >= 6, size, distance }))
 }
 
-/// A distance in groups of seven bits, the highest first; each group after the first adds one to those before it.
+/// Parses a distance in groups of seven bits, highest first; each group after the first adds one to
+/// those before it.
 fn distance(bytes: &[u8]) -> u64 {
     let group = |byte: &u8| u64::from(byte & 0x7f);
     let (first, rest) = bytes.split_first().map_or((0, bytes), |(first, rest)| (group(first), rest));
     rest.iter().fold(first, |value, byte| (value.wrapping_add(1) << 7) | group(byte))
 }
 
-/// A size in groups of seven bits, the lowest first, and where it ends; none if it is not complete.
+/// Parses a size in groups of seven bits, lowest first, and returns it with its length; none if it
+/// is incomplete.
 fn size(bytes: &[u8], mut value: u64, mut shift: u32) -> Result<Option<(u64, usize)>, Refusal> {
     for (at, byte) in bytes.iter().enumerate() {
         if shift > 56 {
@@ -394,7 +400,7 @@ mod tests {
         bytes
     }
 
-    /// An object: its kind, the size that it claims, what it is built on, and its bytes.
+    /// Builds an object: its kind, the declared size, its base, and its bytes.
     fn object(kind: u8, claimed: u64, base: &[u8], bytes: &[u8]) -> Vec<u8> {
         let mut out = vec![kind << 4 | (claimed & 15) as u8];
         if claimed > 15 {
@@ -419,7 +425,7 @@ mod tests {
         [varint(base), varint(built), vec![1, b'x']].concat()
     }
 
-    /// The refusal of a pack that arrives in pieces of `step` bytes.
+    /// Returns the error for a pack that arrives in pieces of `step` bytes.
     fn refused(pack: &[u8], step: usize) -> Option<String> {
         let mut guard = Guard::new(Vec::new(), &Memory::new(Some(4 << 30)));
         match pack.chunks(step).try_for_each(|piece| guard.write_all(piece)) {
@@ -472,7 +478,8 @@ mod tests {
     #[test]
     fn what_differences_build_is_counted_with_all_below_them() {
         const SIZE: u64 = 100 << 20;
-        // Each is built on the one before it, which is built anew for it; and then all on the first one.
+        // Each delta has the previous one as base, which is rebuilt for it; then all have the first
+        // one.
         for (is_chain, expect) in [(true, 7), (false, 20)] {
             let mut objects = vec![object(3, 2, b"", b"ab")];
             let mut length = objects[0].len();

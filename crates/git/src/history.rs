@@ -1,16 +1,17 @@
-//! How two commits are related, as far as known commits prove it.
+//! Determines how two commits are related, as far as known commits prove it.
 //!
-//! In: two ids, and a way to ask for the parents of a commit. Out: [`History`]. A force push is claimed only
-//! where it is proven: no way back from the newer commit may end in the unknown.
+//! In: two ids, and a function for the parents of a commit.
+//! Out: a [`History`]. A force push is reported only if it is proven: no path back from the newer
+//! commit may end at an unknown commit.
 
 use std::collections::BTreeSet;
 
 use super::revision::{History, ObjectHash};
 
-/// The most commits that are looked at.
+/// Maximum number of visited commits.
 const MAX_COMMITS: usize = 100_000;
 
-/// How `old` and `new` are related; `parents` gives none for a commit that is not known.
+/// Relates `old` and `new`; `parents` returns none for an unknown commit.
 pub(super) fn relate(
     old: ObjectHash,
     new: ObjectHash,
@@ -23,7 +24,7 @@ pub(super) fn relate(
         if commit == old {
             return History::Forward;
         }
-        // What the older commit came from cannot have come from it.
+        // Ancestors of the older commit cannot descend from it.
         if before.contains(&commit) {
             continue;
         }
@@ -36,7 +37,7 @@ pub(super) fn relate(
     if open { History::Unknown } else { History::Rewritten }
 }
 
-/// The known ancestors of a commit, without itself.
+/// Returns the known ancestors of a commit, without the commit.
 fn ancestors(
     commit: ObjectHash,
     parents: &impl Fn(ObjectHash) -> Option<Vec<ObjectHash>>,
@@ -56,7 +57,7 @@ fn ancestors(
 mod tests {
     use super::*;
 
-    /// Commits are letters; `known` says `child:parents`.
+    /// Commits are letters; `known` lists `child:parents`.
     fn check(known: &str, old: char, new: char) -> History {
         let id = |letter: char| ObjectHash::parse(&format!("{:040x}", u32::from(letter))).unwrap();
         relate(id(old), id(new), |commit| {
@@ -78,12 +79,12 @@ mod tests {
             // b was replaced by c, both on top of a.
             ("b:a c:a", 'b', 'c', Rewritten),
             ("b:a d:c c:a", 'b', 'd', Rewritten),
-            // Another history altogether, known to its root.
+            // An unrelated history, known to its root.
             ("a: c:b b:", 'a', 'c', Rewritten),
             ("c:b b:", 'a', 'c', Rewritten),
             // Back to an older commit.
             ("c:b b:a", 'c', 'a', Rewritten),
-            // The way back ends in the unknown.
+            // The path back ends at an unknown commit.
             ("", 'a', 'b', Unknown),
             ("c:b", 'a', 'c', Unknown),
             ("b:a d:c", 'b', 'd', Unknown),

@@ -1,7 +1,8 @@
-//! The readers of what strangers send, for who tries to break them.
+//! Entry points for fuzzing the parsers of untrusted input.
 //!
-//! In: any bytes. Out: nothing: each may refuse them, and may neither panic nor go on without end. Fuzzing and its test call these; the
-//! daemon does not.
+//! In: any bytes.
+//! Out: nothing. A parser may refuse its input, but must neither panic nor run without end. Fuzz
+//! targets and their test call these functions; the daemon does not.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,13 +14,13 @@ use super::packet::Packets;
 use super::{protocol, store};
 use moorline_core::tree::Room;
 
-/// As long may one input take.
+/// Time limit for one input.
 const SPAN: Duration = Duration::from_secs(30);
 
-/// The memory that a daemon has by the chart.
+/// Memory limit of the daemon in the chart.
 const BYTES: u64 = 512 * 1024 * 1024;
 
-/// Takes up a pack, in an empty folder.
+/// Indexes a pack, in an empty folder.
 pub fn pack(bytes: &[u8], folder: &Path) {
     let (memory, by) = (Memory::new(Some(BYTES)), Instant::now() + SPAN);
     let Ok(store) = store::begin(folder, 1) else { return };
@@ -30,7 +31,7 @@ pub fn pack(bytes: &[u8], folder: &Path) {
     store.discard();
 }
 
-/// Reads the frames of an answer, as refs and as objects.
+/// Reads the packets of a response, as refs and as objects.
 pub fn frames(bytes: &[u8]) {
     drop(protocol::refs(&mut Packets::new(bytes, BYTES)));
     for version in [protocol::Version::One, protocol::Version::Two] {
@@ -47,7 +48,7 @@ pub fn archive(bytes: &[u8]) {
     drop(chart::unpack(bytes, &Room::of(BYTES)));
 }
 
-/// Reads a file of known hosts, and looks for some in it.
+/// Parses a known_hosts file, and looks up some hosts in it.
 pub fn known_hosts(text: &str) {
     let Ok(known) = KnownHosts::parse(text) else { return };
     for (host, port) in [("example.com", 22), ("[::1]", 2222), ("*", 0)] {

@@ -1,8 +1,10 @@
-//! Which hosts may be asked: what whoever runs the daemon allows, and what nobody may reach by default.
+//! Policy for the hosts that may be contacted: the operator's list, and hosts that are blocked by
+//! default.
 //!
-//! In: entries of a setting; a host and the address that is about to be connected to. Out: whether that may be. A name is looked up once,
-//! and what is judged is connected to, so that a name that stands for another address a moment later helps nobody. Where a proxy looks
-//! names up, only names can be judged.
+//! In: entries of a setting; a host and the resolved address.
+//! Out: allowed or refused. A name is resolved once, and the checked address is the one connected
+//! to, so a DNS name that changes its address in between cannot bypass the check. If a proxy
+//! resolves names, only names can be checked.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -10,32 +12,32 @@ use std::sync::Arc;
 use super::error::Error;
 use super::reach::{is_guarded, number, same};
 
-/// Which hosts may be asked; cheap to clone.
+/// Hosts that may be contacted; cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hosts(Arc<Rules>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Rules {
-    /// All of them: a person asks from a machine of their own.
+    /// Allows all hosts: for a command on a person's own machine.
     all: bool,
-    /// Names that stand for themselves and what lies below them; empty for all.
+    /// Allowed names, each including its subdomains; `*` for all.
     names: Vec<Box<str>>,
-    /// Addresses that may be reached whatever they are.
+    /// Allowed addresses, including blocked ranges.
     networks: Vec<Network>,
-    /// So are those of this machine.
+    /// Allows the loopback addresses.
     loopback: bool,
-    /// Where the API server is.
+    /// Addresses of the API server.
     api: Vec<SocketAddr>,
 }
 
-/// Addresses that begin with the same bits.
+/// An IP network in CIDR notation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Network {
     address: IpAddr,
     bits: u8,
 }
 
-/// Why a host may not be asked.
+/// Reason for refusing a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Refused(pub(super) &'static str);
@@ -48,7 +50,8 @@ const GUARDED: Refused = Refused(
     "it is of this machine or link, of a cloud's metadata, or the API server; if it is meant, whoever runs the daemon names its address in the setting allowedHosts",
 );
 
-/// Names of services that give away a machine's credentials, and what the API server is called in a cluster.
+/// Names of metadata services, which hand out a machine's credentials, and of the API server in a
+/// cluster.
 const GUARDED_NAMES: [&str; 9] = [
     "localhost",
     "metadata",
@@ -61,17 +64,17 @@ const GUARDED_NAMES: [&str; 9] = [
     "kubernetes.default.svc",
 ];
 
-/// The entry for all names.
+/// Entry for all names.
 const ALL: &str = "*";
 
 impl Hosts {
-    /// All hosts, for who asks from a machine of their own.
+    /// Allows all hosts, for a command on a person's own machine.
     pub fn anywhere() -> Self {
         Self(Arc::new(Rules { all: true, ..Rules::default() }))
     }
 
-    /// What a setting allows: names (which stand for themselves and what lies below them), `*` for all names, addresses and
-    /// networks such as `10.0.0.0/8`. Without entries all names are allowed.
+    /// Parses the entries of a setting: names (each including its subdomains), `*` for all names,
+    /// addresses, and networks such as `10.0.0.0/8`. Without entries all names are allowed.
     pub fn new<'a>(setting: &'static str, entries: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let mut rules = Rules::default();
         for entry in entries {
@@ -87,17 +90,17 @@ impl Hosts {
         Ok(Self(Arc::new(rules)))
     }
 
-    /// The same with the addresses of this machine.
+    /// Allows the loopback addresses as well.
     pub fn with_loopback(self) -> Self {
         Self(Arc::new(Rules { loopback: true, ..Rules::clone(&self.0) }))
     }
 
-    /// The same without the API server, which is at these addresses.
+    /// Blocks the API server at these addresses.
     pub fn without(self, api: impl IntoIterator<Item = SocketAddr>) -> Self {
         Self(Arc::new(Rules { api: api.into_iter().collect(), ..Rules::clone(&self.0) }))
     }
 
-    /// Whether a host may be asked by way of a proxy, which looks its name up.
+    /// Checks a host that is contacted through a proxy, which resolves its name.
     pub(super) fn named(&self, host: &str, port: u16) -> Result<(), Refused> {
         match literal(host) {
             Some(address) => self.address(host, SocketAddr::new(address, port)),
@@ -106,16 +109,16 @@ impl Hosts {
         }
     }
 
-    /// Whether a name may be looked up at all.
+    /// Checks that a name may be resolved.
     pub(super) fn may_look_up(&self, host: &str) -> Result<(), Refused> {
         match self.0.all || literal(host).is_some() || !self.0.networks.is_empty() || self.0.loopback {
-            // What it stands for decides.
+            // The resolved address decides.
             true => Ok(()),
             false => self.name(host),
         }
     }
 
-    /// Whether an address may be connected to for which a host stands.
+    /// Checks that the resolved address of a host may be connected to.
     pub(super) fn address(&self, host: &str, address: SocketAddr) -> Result<(), Refused> {
         let (rules, ip) = (&*self.0, address.ip());
         let is_own = rules.loopback && ip.to_canonical().is_loopback();
@@ -149,7 +152,7 @@ impl Hosts {
     }
 }
 
-/// True for what may be an entry of the setting.
+/// Error for an invalid entry of the setting.
 pub(super) const FORM: &str = "has an entry that is no name of a host, no address and no network; write such as git.example.com, 10.0.0.0/8 or *";
 
 impl Network {
@@ -186,14 +189,14 @@ fn is_name(text: &str) -> bool {
     text == ALL || (text.len() <= 253 && number(&text).is_none() && text.split('.').all(is_sound))
 }
 
-/// A name in the one form in which names are compared.
+/// Returns a name in canonical form for comparison.
 fn plain(name: &str) -> String {
     let name = name.trim().trim_end_matches('.');
     let name = if name == ALL { name } else { name.trim_start_matches("*.").trim_start_matches('.') };
     name.to_ascii_lowercase()
 }
 
-/// The address that a host is, in any form in which a system would read it.
+/// Parses a host that is an IP address, in any form that an operating system accepts.
 fn literal(host: &str) -> Option<IpAddr> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.parse().ok().or_else(|| number(host.trim_end_matches('.')).map(IpAddr::V4))

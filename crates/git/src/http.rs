@@ -1,8 +1,9 @@
-//! The https client of one repository: two kinds of request, each with a deadline, on rustls.
+//! HTTPS client for one repository: two kinds of request, each with a deadline, on rustls.
 //!
-//! In: an address, credentials, a proxy. Out: [`Client`], whose answers are a status, a content type and a body
-//! that is read with deadlines. A request runs on the thread that asks and starts none, so a silent server holds
-//! one thread until the deadline and no more.
+//! In: an address, credentials, a proxy.
+//! Out: an [`HttpClient`]. A response has a status, a content type and a body that is read with
+//! deadlines. A request runs on the calling thread and starts none, so a silent server blocks one
+//! thread until the deadline and no more.
 
 use std::io::{self, Read};
 use std::sync::{Arc, OnceLock};
@@ -23,22 +24,22 @@ use super::packet::Fault;
 use super::resolve::{Reach, SameThread, host_and_port};
 use moorline_runtime::clock;
 
-/// The longest wait for a connection.
+/// Timeout for a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest silence in the middle of a talk. Git servers send a sign of life every five seconds.
+/// Maximum silence during a response. Git servers send a keep-alive every five seconds.
 pub(super) const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most bytes of the headers of an answer.
+/// Maximum number of bytes of response headers.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
-/// How long a connection is kept for the next poll.
+/// Time for which an idle connection is kept for the next poll.
 const KEEP_ALIVE: Duration = Duration::from_secs(90);
 
-/// How we name ourselves.
+/// The `User-Agent` header.
 const USER_AGENT: &str = concat!("moorline/", env!("CARGO_PKG_VERSION"));
 
-/// The proxy that stands between the daemon and the repositories.
+/// The proxy between the daemon and the repositories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
     proxy: Hidden<ureq::Proxy>,
@@ -46,8 +47,9 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy from its URL, such as `http://proxy:3128`; it may have a user and a password. Hosts in `direct`
-    /// are reached without it: a name stands for itself and what lies below it, `*` for all.
+    /// Creates a proxy from its URL, such as `http://proxy:3128`; it may contain a user and a
+    /// password. Hosts in `direct` are contacted without it: a name includes its subdomains, `*`
+    /// means all.
     pub fn new(url: &str, direct: &[&str]) -> Result<Self, Error> {
         let refuse = |problem| Error::Setting { setting: "proxy", problem };
         if !url.starts_with("http://") {
@@ -59,7 +61,7 @@ impl Proxy {
         Ok(Self { proxy: Hidden::new(proxy), direct: direct.collect() })
     }
 
-    /// The proxy, if it stands before `host`.
+    /// Returns the proxy, if it is used for `host`.
     fn before(&self, host: &str) -> Option<ureq::Proxy> {
         let is_direct = self.direct.iter().any(|direct| {
             let front = host.strip_suffix(&**direct);
@@ -69,13 +71,13 @@ impl Proxy {
     }
 }
 
-/// What all clients of a daemon share.
+/// State shared by all clients of a daemon.
 #[derive(Debug)]
 pub(super) struct Network {
     proxy: Option<Proxy>,
-    /// Which hosts may be asked.
+    /// The host policy.
     hosts: Hosts,
-    /// The authorities that the system trusts and the public ones, read when the first client is made.
+    /// Certificate authorities of the system and public ones, read for the first client.
     system: OnceLock<RootCerts>,
 }
 
@@ -84,17 +86,17 @@ impl Network {
         Self { proxy, hosts, system: OnceLock::new() }
     }
 
-    /// Which hosts may be asked.
+    /// Returns the host policy.
     pub(super) fn hosts(&self) -> &Hosts {
         &self.hosts
     }
 
     fn system(&self) -> &RootCerts {
         self.system.get_or_init(|| {
-            // One broken certificate of the system must not stop the others.
+            // One broken certificate of the system must not disable the others.
             let system = rustls_native_certs::load_native_certs().certs;
-            // An image without certificates still knows the public authorities; whoever names a file means
-            // that file alone.
+            // An image without certificates still needs the public authorities; if `SSL_CERT_FILE`
+            // is set, only that file counts.
             let public = match std::env::var_os("SSL_CERT_FILE") {
                 Some(_) => &[],
                 None => webpki_root_certs::TLS_SERVER_ROOT_CERTS,
@@ -107,7 +109,7 @@ impl Network {
         })
     }
 
-    /// The system's authorities, and those of a Secret beside them.
+    /// Returns the system's authorities and those of a Secret.
     fn roots(&self, own: Vec<Certificate<'static>>) -> RootCerts {
         match self.system() {
             RootCerts::Specific(system) if !own.is_empty() => system.iter().cloned().chain(own).into(),
@@ -116,36 +118,37 @@ impl Network {
     }
 }
 
-/// Says that version 2 of Git's protocol is spoken.
+/// Header that selects version 2 of Git's protocol.
 const PROTOCOL: &str = "Git-Protocol";
 const VERSION: &str = "version=2";
 
-/// Requests to one server with one set of credentials.
+/// Client for one server with one set of credentials.
 #[derive(Debug)]
 pub(super) struct Client {
     agent: Agent,
-    /// Where a proxy looks names up: which names it is asked for.
+    /// With a proxy that resolves names: the policy for names.
     proxied: Option<(Reach, Hosts)>,
     authorization: Option<Hidden<String>>,
 }
 
-/// The head of an answer, and its body.
+/// Head and body of a response.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) location: Option<String>,
     pub(super) content_type: String,
-    /// What is demanded of who asks.
+    /// The `WWW-Authenticate` challenge.
     pub(super) challenge: Option<String>,
     pub(super) body: Box<dyn Read>,
 }
 
 impl Client {
-    /// A client for `host` alone: redirects stay with the host.
+    /// Creates a client for `host`.
     pub(super) fn new(host: &str, credentials: &Credentials, network: &Network) -> Result<Self, Error> {
         Self::reaching(Reach::Anywhere, host, credentials, network)
     }
 
-    /// The same, where a name stands for such addresses only. Where a proxy looks names up, that is for the proxy to see to.
+    /// Creates a client whose names must resolve to addresses within `reach`. With a proxy that
+    /// resolves names, this check is up to the proxy.
     pub(super) fn reaching(
         reach: Reach,
         host: &str,
@@ -154,7 +157,8 @@ impl Client {
     ) -> Result<Self, Error> {
         let proxy = network.proxy.as_ref().and_then(|proxy| proxy.before(host));
         let judge = (reach, network.hosts.clone());
-        // Behind a proxy only the proxy itself is looked up here, and that is where whoever runs the daemon says.
+        // With a proxy only the proxy itself is resolved here, and its address is the operator's
+        // choice.
         let (proxied, resolver) = match proxy.is_some() {
             true => (Some(judge), SameThread(Reach::Anywhere, Hosts::anywhere())),
             false => (None, SameThread(judge.0, judge.1)),
@@ -177,13 +181,13 @@ impl Client {
         })
     }
 
-    /// Asks `address` at `endpoint` (with the query), saying that version 2 is spoken.
+    /// Sends a GET to `address` at `endpoint` (with the query), for protocol version 2.
     pub(super) fn get(&self, address: &HttpAddress, endpoint: &str, by: Instant) -> Result<Answer, Error> {
         let request = http::Request::get(format!("{address}{endpoint}")).header(PROTOCOL, VERSION);
         self.send(request.body(()), address.server(), self.authorization.as_ref(), by)
     }
 
-    /// Asks for a file by its whole URL, as whom and in which form it is said.
+    /// Sends a GET for a file by its whole URL, with a given login and media type.
     pub(super) fn file(
         &self,
         (url, server): (&str, &str),
@@ -195,7 +199,7 @@ impl Client {
         self.send(request, server.to_owned(), authorization, by)
     }
 
-    /// Sends `body` to `address` at `endpoint`; `version` is the protocol's.
+    /// Posts `body` to the upload-pack endpoint of `address`, for protocol version 2.
     pub(super) fn post(&self, address: &HttpAddress, body: &[u8], by: Instant) -> Result<Answer, Error> {
         let request = http::Request::post(format!("{address}/git-upload-pack"))
             .header("Content-Type", "application/x-git-upload-pack-request")
@@ -251,7 +255,7 @@ impl Client {
     }
 }
 
-/// What a failed request means.
+/// Converts the error of a request.
 fn failure(server: &str, error: &ureq::Error) -> Error {
     let server: Box<str> = server.into();
     match error {
@@ -273,7 +277,7 @@ fn failure(server: &str, error: &ureq::Error) -> Error {
     }
 }
 
-/// Why a certificate is not trusted, as a sentence.
+/// Formats the reason for which a certificate is not trusted.
 fn distrust(error: &rustls::Error) -> Box<str> {
     let text = error.to_string();
     match text.contains("CaUsedAsEndEntity") {
@@ -282,7 +286,7 @@ fn distrust(error: &rustls::Error) -> Box<str> {
     }
 }
 
-/// A certificate that `openssl req -x509` makes is an authority and no server, unless it is told otherwise.
+/// By default `openssl req -x509` marks its certificate as an authority, not as a server.
 const SELF_SIGNED: &str = "the server shows a certificate that is marked as an authority (CA:TRUE), as a self-signed one often is: make it anew with basicConstraints=CA:FALSE (openssl req -x509 -addext basicConstraints=critical,CA:FALSE), or sign the server's certificate with that authority";
 
 fn input_failure(server: Box<str>, cause: &io::Error) -> Error {
@@ -302,7 +306,7 @@ fn input_failure(server: Box<str>, cause: &io::Error) -> Error {
     }
 }
 
-/// What a fault in an answer of `server` means; `what` was being sent.
+/// Converts a fault in a response of `server`; `what` names the content.
 pub(super) fn fault(server: &str, what: &'static str, fault: Fault) -> Error {
     let server: Box<str> = server.into();
     match fault {
@@ -326,7 +330,7 @@ pub(super) fn fault(server: &str, what: &'static str, fault: Fault) -> Error {
     }
 }
 
-/// Trust in the system's authorities and those of the Secret, and our own certificate.
+/// TLS with the system's authorities and those of the Secret, and our client certificate.
 fn tls(credentials: &Credentials, network: &Network) -> Result<TlsConfig, Error> {
     let own = match &credentials.authorities {
         Some(pem) => certificates("ca.crt", pem.reveal())?,
@@ -355,7 +359,7 @@ fn certificates(key: &'static str, pem: &[u8]) -> Result<Vec<Certificate<'static
     if found.is_empty() { Err(broken.into()) } else { Ok(found) }
 }
 
-/// The client takes the pair on trust later, so it is tried here.
+/// The client does not check the pair until it is used, so it is checked here.
 fn client_certificate(
     pair: &ClientCertificate,
     provider: &Arc<rustls::crypto::CryptoProvider>,

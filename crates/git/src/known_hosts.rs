@@ -1,7 +1,8 @@
-//! Which host keys are trusted: the file `known_hosts`, as ssh reads it.
+//! Host keys that are trusted: the file `known_hosts`, in the format of ssh.
 //!
-//! In: its text, a host, and the key that the host shows. Out: nothing, or [`Doubt`]. A host that is not in the file
-//! is not trusted, and nothing is ever added to it. Certificates of hosts are not read.
+//! In: its text, a host, and the key that the host presents.
+//! Out: nothing, or a [`HostKeyError`]. A host that is not in the file is not trusted, and nothing
+//! is ever added to the file. Host certificates are not supported.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -10,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::credentials::CredentialsError;
 
-/// The lines of a file that can be read.
+/// The valid lines of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KnownHosts(Vec<Line>);
 
@@ -28,7 +29,7 @@ enum Mark {
     Authority,
 }
 
-/// Why a host's key is not trusted.
+/// Reason for not trusting a host's key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Doubt {
     #[error(
@@ -51,8 +52,8 @@ pub(super) enum Doubt {
 }
 
 impl KnownHosts {
-    /// Reads the text. Lines that nobody can read are passed over, as ssh does, but a mark that is not understood
-    /// could be the one that takes trust away.
+    /// Parses the text. Invalid lines are skipped, as ssh does, but an unknown marker is an error:
+    /// it could be the one that revokes trust.
     pub(super) fn parse(text: &str) -> Result<Self, CredentialsError> {
         let refuse = |problem| Err(CredentialsError::Value { key: "known_hosts", problem });
         let mut lines = Vec::new();
@@ -71,7 +72,7 @@ impl KnownHosts {
         }
     }
 
-    /// Whether the host at `port` may show `key`. An IPv6 address may have brackets.
+    /// Checks that the host at `port` may present `key`. An IPv6 address may have brackets.
     pub(super) fn judge(&self, host: &str, port: u16, key: &[u8]) -> Result<(), Doubt> {
         let kind = || kind(key).into();
         let print = || fingerprint(key);
@@ -98,7 +99,7 @@ impl KnownHosts {
         }
     }
 
-    /// The kinds of keys that are trusted for a host, so that it is asked for one of them.
+    /// Returns the types of the trusted keys of a host, so that one of them is negotiated.
     pub(super) fn kinds(&self, host: &str, port: u16) -> Vec<&str> {
         self.of(host, port).filter(|line| line.mark == Mark::Trusted).map(|line| kind(&line.key)).collect()
     }
@@ -109,7 +110,7 @@ impl KnownHosts {
     }
 }
 
-/// One line: a mark perhaps, the hosts, the kind of the key, the key.
+/// Parses one line: an optional marker, the hosts, the key type, the key.
 fn line(text: &str) -> Option<Line> {
     let mut words = text.split_ascii_whitespace();
     let mut hosts = words.next()?;
@@ -126,7 +127,7 @@ fn line(text: &str) -> Option<Line> {
     (kind(&key) == written).then(|| Line { mark, hosts: hosts.into(), key })
 }
 
-/// What a key says that it is; nothing for bytes that are no key.
+/// Returns the type that a key declares; empty for bytes that are no key.
 fn kind(key: &[u8]) -> &str {
     let text = key.split_first_chunk::<4>().and_then(|(length, rest)| {
         let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -140,7 +141,7 @@ fn fingerprint(key: &[u8]) -> Box<str> {
     format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(key))).into()
 }
 
-/// A host as the file names it.
+/// Returns a host as the file names it.
 fn name(host: &str, port: u16) -> String {
     let host = bare(host);
     match port {
@@ -160,7 +161,7 @@ fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-/// True if the hosts of a line include `name`; one with a `!` in front takes it out again.
+/// True if the hosts of a line include `name`; a pattern with `!` excludes it.
 fn names(hosts: &str, name: &str) -> bool {
     let mut found = false;
     for pattern in hosts.split(',') {
@@ -180,7 +181,8 @@ fn is_like(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// `salt|hash`, both in base64: HMAC of the name with SHA-1, against readers, not against forgers.
+/// Compares with `salt|hash`, both in base64: HMAC-SHA-1 of the name. It hides names from readers;
+/// it is no protection against forgery.
 fn is_hash_of(hashed: &str, name: &str) -> Option<bool> {
     let (salt, hash) = hashed.split_once('|')?;
     let (salt, hash) = (STANDARD.decode(salt).ok()?, STANDARD.decode(hash).ok()?);
@@ -188,7 +190,8 @@ fn is_hash_of(hashed: &str, name: &str) -> Option<bool> {
     Some(hmac::verify(&key, name.as_bytes(), &hash).is_ok())
 }
 
-/// A pattern with `*` and `?`. After a mismatch only the last star has to be tried again, which bounds the work.
+/// Matches a pattern with `*` and `?`. After a mismatch only the last star is retried, which bounds
+/// the work.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut here) = (0, 0);
     let mut star = None;
@@ -227,7 +230,7 @@ mod tests {
         STANDARD.decode(text.split(' ').nth(1).unwrap()).unwrap()
     }
 
-    /// What is said of the first key when git.example.com shows it.
+    /// Result for the first key when git.example.com presents it.
     fn judged(file: &str, port: u16) -> Result<(), String> {
         let known = KnownHosts::parse(file).unwrap();
         known.judge("git.example.com", port, &key(ED)).map_err(|doubt| doubt.to_string())

@@ -1,19 +1,23 @@
-//! Where manifests come from: repositories on servers and on the local disk, and plain folders.
+//! Reads Git repositories, charts and plain folders: finds the revision of a reference, and its
+//! files.
 //!
-//! In: what a Sync or the command line names. Out: a [`Revision`], and the files of it. The words are in
-//! `revision.rs`, `range.rs`, `address.rs` and `credentials.rs`; what is said to servers is in `protocol.rs` over
-//! `packet.rs` and `remote.rs`, by the ways in `transport.rs` (`web.rs` over `http.rs`, `ssh.rs` over
-//! `ssh_session.rs` and `known_hosts.rs`); what lies on disk is in `guard.rs`, `store.rs`, `mirror.rs`, `local.rs` and
-//! `snapshot.rs`; who signed it is checked in `signature.rs`, and where submodules are in `submodules.rs`; which
-//! other repositories may be read is in `allow_list.rs`, which hosts may be asked at all in `hosts.rs` over `reach.rs`, and how charts are fetched in `chart/`; and `repository.rs` is what the daemon uses, with
-//! `watch.rs` beside it; who gets a worker when is in `turns/`.
+//! In: the source of a Sync or of the command line.
+//! Out: a [`Revision`], and its files. The types are in `revision.rs`, `semver_range.rs`,
+//! `address.rs` and `credentials.rs`. The protocol is in `upload_pack.rs` over `pkt_line.rs` and
+//! `remote.rs`, with the transports in `transport.rs` (`http_transport.rs` over `http.rs`,
+//! `ssh_transport.rs` over `ssh_session.rs` and `known_hosts.rs`). Storage is in
+//! `pack_inspection.rs`, `store.rs`, `mirror.rs`, `local_repository.rs` and `snapshot.rs`.
+//! Signatures are checked in `signature.rs`; submodules are found in `submodules.rs`.
+//! `allow_list.rs` limits other repositories, `host_policy.rs` over `public_address.rs` limits
+//! hosts, and `chart/` fetches charts. The daemon uses `repository.rs` and `watch.rs`; `turns/`
+//! shares the workers among servers and namespaces.
 //!
-//! The library (libgit2) is used for packs and objects only. Fetching is spoken here, because the library knows
-//! neither version 2 of the protocol, nor deadlines for a request, nor trust for a repository, and its calls
-//! cannot be given up.
+//! libgit2 is used for packs and objects only. Fetching is implemented here, because libgit2 has
+//! neither version 2 of the protocol, nor deadlines for a request, nor trust settings for each
+//! repository, and its calls cannot be cancelled.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
-// Nothing panics on input; tests may.
+// Input never causes a panic; tests may panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 

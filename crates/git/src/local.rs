@@ -1,6 +1,7 @@
-//! A repository on the local disk, read where it lies: nothing is copied, nothing is written.
+//! A repository on the local disk, read in place: nothing is copied or written.
 //!
-//! In: its path. Out: revisions and snapshots. Only commits count; what is changed and not committed is not seen.
+//! In: its path.
+//! Out: revisions and snapshots. Only commits count; uncommitted changes are ignored.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ impl Local {
         Self { path: path.to_owned() }
     }
 
-    /// The revision that `reference` stands for now.
+    /// Resolves `reference` to its current revision.
     pub(super) fn look(&self, reference: &Reference) -> Result<Revision, Error> {
         let repository = open(&self.path)?;
         let listed = match reference {
@@ -39,7 +40,7 @@ impl Local {
         reference.choose(&listed).ok_or_else(|| no_reference(reference, &listed))
     }
 
-    /// Reads, if `commit` is there.
+    /// Calls `read`, if `commit` exists.
     pub(super) fn with<T>(
         &self,
         commit: ObjectHash,
@@ -50,7 +51,7 @@ impl Local {
         read(&repository)
     }
 
-    /// How `old` and `new` are related.
+    /// Relates `old` and `new`.
     pub(super) fn history(&self, old: ObjectHash, new: ObjectHash) -> Result<History, Error> {
         let repository = open(&self.path)?;
         Ok(relate(old, new, |commit| parents(&repository, commit)))
@@ -92,12 +93,12 @@ impl Local {
     }
 }
 
-/// Opens the repository at `path`, or the one in its `.git`; never one above it.
+/// Opens the repository at `path`, or the one in its `.git`; never one in a parent folder.
 pub(super) fn open(path: &Path) -> Result<Repository, Error> {
     Repository::open(path).map_err(|error| unreadable(path, &error))
 }
 
-/// Why a folder of this disk holds no repository; none if it holds one.
+/// Returns the reason for which a folder is not a repository; none if it is one.
 pub fn not_a_repository(path: &Path) -> Option<String> {
     let shown = path.display();
     match path.metadata() {
@@ -106,7 +107,8 @@ pub fn not_a_repository(path: &Path) -> Option<String> {
     }
 }
 
-/// The URLs from which the repository of a work tree was cloned, and to which it is pushed; none if it has none, or is no repository.
+/// Returns the URLs of the remotes of a work tree; empty without remotes, or if it is no
+/// repository.
 pub fn remotes(work_tree: &Path) -> Vec<String> {
     let Ok(repository) = open(work_tree) else { return Vec::new() };
     let names: Vec<String> = match repository.remotes() {

@@ -1,8 +1,10 @@
-//! The memory that all Syncs share: who may take how much of it, and in which turn.
+//! Memory budgets shared by all Syncs, and the queue for them.
 //!
-//! In: the bytes that this process may have, from the setting `memory` or from its cgroup. Out: [`Share`]s, each given back when it is
-//! dropped. Memory for what is worked on is waited for in turn, and never while something is waited for that a server could
-//! withhold; memory for what is kept, and for packs, is there or is not. What can never fit is refused.
+//! In: the memory limit of this process, from the setting `memory` or from its cgroup.
+//! Out: [`MemoryShare`]s, each returned on drop. Memory for work in progress is waited for in a
+//! queue, and never while waiting for something that a server could withhold; memory for kept
+//! objects and for packs is granted at once or not at all. A request larger than the budget is
+//! refused.
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -15,25 +17,25 @@ use tokio::sync::Notify;
 
 use moorline_core::tree::{Behind, Room};
 
-/// So many bytes are there where nothing bounds the process.
+/// Memory assumed for a process without a limit.
 const WITHOUT_BOUND: u64 = 4 * 1024 * 1024 * 1024;
 
-/// The least that a daemon is run with.
+/// Minimum memory of a daemon.
 const LEAST: u64 = 64 * 1024 * 1024;
 
-/// A bound of this size is none: kernels write a number near their largest one.
+/// A limit of this size means none: kernels write a number near their maximum.
 const NO_BOUND: u64 = 1 << 60;
 
-/// How much of all that, in hundredths: what is worked on, what is kept of every Sync, and packs that are unpacked. The
-/// rest is for the process itself, and for what is between one object and another.
+/// Budgets in percent: work in progress, kept objects of all Syncs, and unpacking of packs. The
+/// rest is for the process itself, and for fragmentation.
 const WORK: u64 = 40;
 const KEPT: u64 = 20;
 const PACKS: u64 = 15;
 
-/// How often somebody who waits looks whether there is still time.
+/// Interval at which a waiting caller checks its deadline.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The memory of this process; cheap to clone.
+/// Memory of this process; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Memory(Arc<Parts>);
 
@@ -43,20 +45,20 @@ struct Parts {
     kept: Arc<Ledger>,
     packs: Arc<Ledger>,
     turns: Arc<Ledger>,
-    /// The shares of each Sync in the memory for what is kept.
+    /// The shares of each Sync in the memory for kept objects.
     holders: Mutex<HashMap<Box<str>, Holder>>,
 }
 
 /// The shares of one Sync.
 #[derive(Debug, Default)]
 struct Holder {
-    /// Reserved, and not used yet.
+    /// Reserved and not used yet.
     reserved: Option<Share>,
-    /// Used for the objects that it kept last, as long as they are there.
+    /// Used for its last kept objects, while they exist.
     kept: Weak<Share>,
 }
 
-/// A part of the memory that is one's own until it is dropped.
+/// A granted amount of memory, returned on drop.
 #[derive(Debug)]
 pub struct Share {
     ledger: Arc<Ledger>,
@@ -64,39 +66,39 @@ pub struct Share {
 }
 
 impl Memory {
-    /// So many bytes for this process; none: what the cgroup of this process may have.
+    /// Creates the budgets from a limit; without one, from the limit of this process's cgroup.
     pub fn new(bytes: Option<u64>) -> Self {
         let all = bytes.or_else(of_cgroup).unwrap_or(WITHOUT_BOUND).max(LEAST);
         let part = |hundredths: u64| Ledger::of(all / 100 * hundredths);
-        // One processor is left for what is no work on the input of strangers.
+        // One processor is reserved for work other than on untrusted input.
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
         let turns = Ledger::of(cores.saturating_sub(1).max(1));
         let (work, kept, packs) = (part(WORK), part(KEPT), part(PACKS));
         Self(Arc::new(Parts { work, kept, packs, turns, holders: Mutex::default() }))
     }
 
-    /// The most that one piece of work may take.
+    /// Maximum memory for one piece of work.
     pub fn most_for_work(&self) -> u64 {
         self.0.work.all
     }
 
-    /// The most that is kept of all Syncs together.
+    /// Maximum memory for the kept objects of all Syncs.
     pub fn most_kept(&self) -> u64 {
         self.0.kept.all
     }
 
-    /// The most that one pack may take while it is unpacked.
+    /// Maximum memory for unpacking one pack.
     pub fn most_for_packs(&self) -> u64 {
         self.0.packs.all
     }
 
-    /// Makes sure that the bytes of a room are there, if nobody waits for some; false if not. A caller that holds a lock uses
-    /// this: a Sync that has memory may wait for the lock.
+    /// Backs a room with memory if there is no queue; false if there is not enough. For callers
+    /// that hold a lock: a Sync that already has memory may be waiting for that lock.
     pub(super) fn back_now(&self, room: &Room) -> bool {
         room.is_backed() || self.backs(room, Ledger::in_turn(&self.0.work, room.limit()))
     }
 
-    /// Makes sure that the bytes of a room are there, and waits for them in turn; false if there is no time left.
+    /// Backs a room with memory, and waits for it in the queue; false at the deadline.
     pub(super) async fn back(&self, room: &Room, by: Instant) -> bool {
         if room.is_backed() {
             return true;
@@ -112,13 +114,13 @@ impl Memory {
         found
     }
 
-    /// A processor for work on what strangers sent, waited for in turn.
+    /// Waits in a queue for a processor for work on untrusted input.
     pub(super) fn turn(&self, go_on: impl Fn() -> bool) -> Option<Share> {
         Ledger::wait(&self.0.turns, 1, go_on)
     }
 
-    /// Memory for what is kept, if there is as much. What was reserved for `who` counts as free, and so does what it kept last:
-    /// that goes as soon as this is there.
+    /// Takes memory for kept objects, if it is available. The reservation of `who` and its last
+    /// kept objects count as free, because the new ones replace them.
     pub fn keep(&self, who: &str, bytes: u64) -> Option<Arc<Share>> {
         let mut holders = self.holders();
         let holder = holders.entry(who.into()).or_default();
@@ -129,7 +131,8 @@ impl Memory {
         Some(share)
     }
 
-    /// Reserves memory for what `who` is going to keep, if there is as much, and it neither has that nor keeps anything yet.
+    /// Reserves memory for the objects that `who` will keep, if it is available, and `who` has no
+    /// reservation or kept objects yet.
     pub fn reserve(&self, who: &str, bytes: u64) {
         let mut holders = self.holders();
         let holder = holders.entry(who.into()).or_default();
@@ -138,7 +141,7 @@ impl Memory {
         }
     }
 
-    /// `who` is gone, and comes for nothing.
+    /// Removes the reservation of `who`, which was deleted.
     pub fn release(&self, who: &str) {
         self.holders().remove(who);
     }
@@ -147,13 +150,13 @@ impl Memory {
         self.0.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory for a pack, if there is as much now.
+    /// Takes memory for a pack, if it is available now.
     pub(super) fn unpack(&self, bytes: u64) -> Option<Share> {
         Ledger::now(&self.0.packs, 0, bytes)
     }
 }
 
-/// What a room stands on.
+/// The memory behind a room.
 struct Backing {
     memory: Memory,
     _share: Share,
@@ -165,20 +168,20 @@ impl Behind for Backing {
     }
 }
 
-/// An amount that is given out.
+/// A budget that is given out in shares.
 #[derive(Debug)]
 struct Ledger {
     all: u64,
     given: Mutex<Given>,
     changed: Condvar,
-    /// The same for those who wait without a thread.
+    /// Notifies waiting tasks, as `changed` notifies waiting threads.
     told: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Given {
     bytes: u64,
-    /// Who waits, the first one first.
+    /// Tickets in the queue, first one first.
     queue: VecDeque<u64>,
     next: u64,
 }
@@ -188,7 +191,7 @@ impl Ledger {
         Arc::new(Self { all, given: Mutex::default(), changed: Condvar::new(), told: Notify::new() })
     }
 
-    /// A share, if there is as much once so many bytes came `back`, which are about to.
+    /// Takes a share, if there is enough after `back` bytes, which are about to be returned.
     fn now(this: &Arc<Self>, back: u64, bytes: u64) -> Option<Share> {
         let mut given = this.given.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = given.bytes.checked_add(bytes).filter(|sum| sum.saturating_sub(back) <= this.all)?;
@@ -196,7 +199,7 @@ impl Ledger {
         Some(Share { ledger: this.clone(), bytes })
     }
 
-    /// The same, if nobody waits.
+    /// Takes a share, if there is enough and no queue.
     fn in_turn(this: &Arc<Self>, bytes: u64) -> Option<Share> {
         let mut given = this.given.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = given.bytes.checked_add(bytes).filter(|sum| *sum <= this.all && given.queue.is_empty())?;
@@ -204,7 +207,7 @@ impl Ledger {
         Some(Share { ledger: this.clone(), bytes })
     }
 
-    /// Waits in turn, without a thread; none if there can never be as much.
+    /// Waits in the queue, without blocking a thread; none if the budget is too small.
     async fn come(this: &Arc<Self>, bytes: u64) -> Option<Share> {
         if bytes > this.all {
             return None;
@@ -229,13 +232,13 @@ impl Ledger {
         self.told.notify_waiters();
     }
 
-    /// Waits in turn, for as long as `go_on` says so.
+    /// Waits in the queue, while `go_on` is true.
     fn wait(this: &Arc<Self>, bytes: u64, go_on: impl Fn() -> bool) -> Option<Share> {
         if bytes > this.all {
             return None;
         }
         let ticket = Ticket::of(this);
-        // Given back before the ticket is, which takes it once more.
+        // Unlocked before the ticket is dropped, which locks it again.
         let mut given = this.given.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(share) = ticket.redeem(&mut given, bytes) {
@@ -250,7 +253,7 @@ impl Ledger {
     }
 }
 
-/// A place in the queue of a ledger, until it is dropped.
+/// A place in the queue of a budget, until it is dropped.
 struct Ticket {
     ledger: Arc<Ledger>,
     turn: u64,
@@ -265,7 +268,7 @@ impl Ticket {
         Self { ledger: ledger.clone(), turn }
     }
 
-    /// The share, if it is the first one's turn and there is as much.
+    /// Takes the share, if the ticket is first in the queue and there is enough.
     fn redeem(&self, given: &mut Given, bytes: u64) -> Option<Share> {
         let is_due = given.queue.front() == Some(&self.turn) && self.ledger.all - given.bytes >= bytes;
         is_due.then(|| {
@@ -293,13 +296,14 @@ impl Drop for Share {
     }
 }
 
-/// The bytes that the cgroup of this process may have; none where nothing bounds it.
+/// Returns the memory limit of this process's cgroup; none without a limit.
 fn of_cgroup() -> Option<u64> {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     places(&own).iter().filter_map(|place| bound(&fs::read_to_string(place).ok()?)).min()
 }
 
-/// The files in which the bound stands: those of the group of this process and of all above it, in both versions.
+/// Returns the files with the limits: of this process's group and of all its parents, in both
+/// cgroup versions.
 fn places(own: &str) -> Vec<String> {
     let mut places = Vec::new();
     for line in own.lines() {
@@ -321,7 +325,7 @@ fn places(own: &str) -> Vec<String> {
     places
 }
 
-/// The bound that such a file tells.
+/// Parses the limit in such a file.
 fn bound(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|bytes| *bytes < NO_BOUND)
 }
@@ -342,7 +346,7 @@ mod tests {
             while ledger.given.lock().unwrap().queue.is_empty() {
                 std::thread::yield_now();
             }
-            // What would fit does not overtake who waits for more.
+            // A small request does not overtake one that waits for more.
             let small = scope.spawn(|| Ledger::wait(&ledger, 2, || true));
             while ledger.given.lock().unwrap().queue.len() < 2 {
                 std::thread::yield_now();
@@ -370,7 +374,7 @@ mod tests {
         assert!(memory.keep("good", all / 2 + 1).is_none(), "more than was reserved");
         let own = memory.keep("good", all / 2).unwrap();
         assert_eq!(given(), all / 2 * 2);
-        // The next one of the same takes the place of this one.
+        // The next share of the same holder replaces this one.
         let next = memory.keep("good", all / 2).unwrap();
         assert!(memory.keep("bomb", 1).is_none());
         drop(own);

@@ -1,8 +1,9 @@
-//! The files in a chart's archive.
+//! Unpacks the archive of a chart.
 //!
-//! In: the bytes of a `.tgz`. Out: the files below its one folder, by their paths from there; or [`ChartError`]. Everything is bounded
-//! before it is unpacked, nothing is written to a disk, and what could lead elsewhere is refused: links, devices, paths that climb, and
-//! one name for two things.
+//! In: the bytes of a `.tgz`.
+//! Out: the files below its single folder, by relative path; or a [`ChartError`]. Everything is
+//! bounded before it is unpacked, nothing is written to disk, and anything that could lead outside
+//! is refused: links, devices, paths with `..`, and duplicate names.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read};
@@ -12,31 +13,31 @@ use flate2::read::MultiGzDecoder;
 use super::error::ChartError;
 use moorline_core::tree::{Entry, FileTree, MAX_FILE_BYTES, Room};
 
-/// The most bytes of all that is unpacked.
+/// Maximum number of unpacked bytes.
 const MAX_UNPACKED_BYTES: u64 = 128 * 1024 * 1024;
 
-/// How many times as large it may become; a text of nothing but spaces is packed to a thousandth.
+/// Maximum compression ratio; a text of nothing but spaces has a ratio of a thousand.
 const MAX_RATIO: u64 = 200;
 
-/// So many bytes may be unpacked whatever the ratio.
+/// Number of bytes that may be unpacked at any ratio.
 const FREE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The most files.
+/// Maximum number of files.
 const MAX_ENTRIES: usize = 20_000;
 
-/// The most bytes of a path.
+/// Maximum number of bytes of a path.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// The most bytes of what is said of one file beside its head.
+/// Maximum number of bytes of an extended header.
 const MAX_EXTENSION_BYTES: u64 = 64 * 1024;
 
-/// The bytes of a head, and what everything is filled up to.
+/// Size of a header; content is padded to a multiple of it.
 const BLOCK: usize = 512;
 
-/// The file without which there is no chart.
+/// The mandatory file of a chart.
 const CHART: &str = "Chart.yaml";
 
-/// The files of a chart, as far as there is room for them.
+/// Unpacks the files of a chart, within the memory of `room`.
 pub(super) fn unpack(packed: &[u8], room: &Room) -> Result<FileTree, ChartError> {
     let limit = MAX_UNPACKED_BYTES.min(FREE_BYTES + MAX_RATIO * packed.len() as u64);
     let mut tape = Tape { input: MultiGzDecoder::new(packed), left: limit, room };
@@ -81,7 +82,7 @@ pub(super) fn unpack(packed: &[u8], room: &Room) -> Result<FileTree, ChartError>
     }
 }
 
-/// The folder at the top, and the path below it; none for the folder itself.
+/// Splits a path into the top folder and the path below it; none for the folder itself.
 fn parts(path: &str) -> Result<(Box<str>, Option<Box<str>>), ChartError> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if path.starts_with('/')
@@ -101,7 +102,7 @@ fn parts(path: &str) -> Result<(Box<str>, Option<Box<str>>), ChartError> {
     }
 }
 
-/// What is said of the next file before its own head.
+/// Path and size from the extended headers before a file's own header.
 #[derive(Debug, Default)]
 struct Said {
     path: Option<String>,
@@ -109,7 +110,7 @@ struct Said {
 }
 
 impl Said {
-    /// Records of the form `LENGTH NAME=VALUE`, each with a line's end.
+    /// Parses records of the form `LENGTH NAME=VALUE`, each with a line feed.
     fn read(&mut self, mut bytes: &[u8]) -> Result<(), ChartError> {
         let broken = || damaged("an extended head");
         while !bytes.is_empty() {
@@ -128,14 +129,14 @@ impl Said {
     }
 }
 
-/// The head of one thing in an archive.
+/// Header of one archive entry.
 struct Head {
     path: String,
     size: u64,
     kind: u8,
 }
 
-/// An archive that is read from the beginning to the end.
+/// Reads an archive from beginning to end.
 struct Tape<'a, R> {
     input: R,
     left: u64,
@@ -143,14 +144,14 @@ struct Tape<'a, R> {
 }
 
 impl<R: Read> Tape<'_, R> {
-    /// The next head; none at the end.
+    /// Returns the next header; none at the end.
     fn head(&mut self) -> Result<Option<Head>, ChartError> {
         let mut block = [0; BLOCK];
         self.fill(&mut block, "a head")?;
         if block.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
-        // The sum counts its own field as spaces.
+        // The checksum counts its own field as spaces.
         let sum: u64 = block
             .iter()
             .enumerate()
@@ -160,7 +161,7 @@ impl<R: Read> Tape<'_, R> {
             return Err(damaged("a head"));
         }
         let mut path = field(&block[..100])?;
-        // An older form has other things where this one has the front of the path.
+        // The older format has other fields in the place of the path prefix.
         if &block[257..263] == b"ustar\0" {
             let front = field(&block[345..500])?;
             if !front.is_empty() {
@@ -171,7 +172,7 @@ impl<R: Read> Tape<'_, R> {
         Ok(Some(Head { path, size, kind: block[156] }))
     }
 
-    /// What belongs to a head, without what fills it up.
+    /// Returns the content of an entry, without the padding.
     fn content(&mut self, size: u64, limit: u64, what: &'static str) -> Result<Vec<u8>, ChartError> {
         if size > limit {
             return refuse(format!("has {what} of {size} bytes; {limit} are allowed"));
@@ -205,7 +206,7 @@ impl<R: Read> Tape<'_, R> {
 const TOO_LARGE: &str =
     "unpacks to more than a chart may have: 128 MiB, or 200 times as much as it was packed";
 
-/// A number in octal digits.
+/// Parses an octal number.
 fn number(field: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(field).ok()?.trim_matches(['\0', ' ']);
     if digits.is_empty() { Some(0) } else { u64::from_str_radix(digits, 8).ok() }

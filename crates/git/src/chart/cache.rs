@@ -1,8 +1,10 @@
-//! Charts that were fetched before, on the daemon's own disk, by their digests and by whose login fetched them: to know a digest is no right
-//! to read what has it.
+//! Disk cache of fetched charts, keyed by digest and by the Secret that fetched them: knowing a
+//! digest is no permission to read its content.
 //!
-//! In: bytes. Out: the same bytes, if they still have their digest. What is damaged is removed and fetched again. A bound on all of it is
-//! kept by removing what was not used for longest. Nothing here fails: a disk that cannot be written to costs a request the next time.
+//! In: bytes.
+//! Out: the same bytes, if they still have their digest. Damaged files are removed and fetched
+//! again. The total size is bounded by removing the least recently used files. No operation fails:
+//! a disk that cannot be written costs one request the next time.
 
 use std::fs;
 use std::io;
@@ -12,20 +14,21 @@ use std::time::SystemTime;
 
 use super::reference::Digest;
 
-/// The most bytes of all that is kept.
+/// Maximum number of bytes of all files.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The most files.
+/// Maximum number of files.
 const MAX_FILES: usize = 512;
 
-/// The end of the name of a file that does not count yet.
+/// Suffix of a file that is not complete yet.
 const UNFINISHED: &str = ".unfinished";
 
-/// A folder for charts; it is made when something is kept.
+/// A folder for charts; created on the first write.
 #[derive(Debug)]
 pub(crate) struct Cache {
     folder: PathBuf,
-    /// So that two who write the same do it into two files.
+    /// Counter for unique temporary names, so that concurrent writers of the same chart use
+    /// different files.
     written: AtomicU64,
 }
 
@@ -39,7 +42,7 @@ impl Cache {
         self.folder.join(name(owner, digest)).is_file()
     }
 
-    /// The bytes with this digest.
+    /// Reads the bytes with this digest.
     pub(super) fn read(&self, owner: &str, digest: Digest) -> Option<Vec<u8>> {
         let path = self.folder.join(name(owner, digest));
         let file = fs::File::open(&path).ok()?;
@@ -51,12 +54,12 @@ impl Cache {
             drop(fs::remove_file(&path));
             return None;
         }
-        // When it was used last decides who stays.
+        // The modification time is the time of the last use, which decides what is removed.
         drop(file.set_modified(SystemTime::now()));
         Some(bytes)
     }
 
-    /// Keeps these bytes.
+    /// Stores these bytes.
     pub(super) fn write(&self, owner: &str, bytes: &[u8]) {
         let name = name(owner, Digest::of(bytes));
         let number = self.written.fetch_add(1, Ordering::Relaxed);
@@ -72,7 +75,7 @@ impl Cache {
         self.tidy(MAX_FILES, MAX_BYTES);
     }
 
-    /// Removes what was not used for longest, until the rest is within the bounds.
+    /// Removes the least recently used files until the rest is within the bounds.
     fn tidy(&self, most_files: usize, most_bytes: u64) {
         let mut kept = Vec::new();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
@@ -92,7 +95,7 @@ impl Cache {
     }
 }
 
-/// What a file is called; it says nothing of the Secret that is named by `owner`.
+/// Returns the name of a file, which reveals nothing about the Secret in `owner`.
 fn name(owner: &str, digest: Digest) -> String {
     if owner.is_empty() {
         digest.digits()

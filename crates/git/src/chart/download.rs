@@ -1,7 +1,10 @@
-//! Files from servers: bounded, with a deadline, and without telling a login to anybody else.
+//! Downloads files from servers: bounded, with a deadline, and without sending a login to another
+//! server.
 //!
-//! In: a URL. Out: the whole body of the answer, or [`ChartError`]. Redirects are followed a few times, never from https to http. Another
-//! host than the one that a person has named is asked without a login, and at public addresses only.
+//! In: a URL.
+//! Out: the whole body of the response, or a [`ChartError`]. Redirects are followed a few times,
+//! never from https to http. A host other than the configured one gets no login, and must have a
+//! public address.
 
 use std::io::Read as _;
 use std::time::Instant;
@@ -14,27 +17,27 @@ use super::super::resolve::Reach;
 use super::error::ChartError;
 use super::url::Url;
 
-/// The most redirects in a row.
+/// Maximum number of consecutive redirects.
 const MAX_REDIRECTS: usize = 4;
 
-/// What is asked of one server, and of those that it names.
+/// Requests to the configured server, and to servers that it refers to.
 pub(super) struct Downloads<'a> {
     network: &'a Network,
     credentials: &'a Credentials,
-    /// The login, for the server of `named` alone.
+    /// The login, only for the server of `named`.
     authorization: Option<Hidden<String>>,
-    /// What a person has named.
+    /// The configured URL.
     named: Url,
     by: Instant,
 }
 
-/// An answer that is no redirect.
+/// A response that is no redirect.
 pub(super) struct Got {
     pub(super) status: u16,
     pub(super) challenge: Option<String>,
-    /// The body, where the status is 200.
+    /// The body, if the status is 200.
     pub(super) body: Vec<u8>,
-    /// Who has answered in the end.
+    /// URL that finally answered.
     pub(super) from: Url,
 }
 
@@ -54,17 +57,18 @@ impl<'a> Downloads<'a> {
         Ok(Self { network, credentials, authorization, named: named.clone(), by })
     }
 
-    /// The login that the server of the named URL may know.
+    /// Returns the login for the configured server.
     pub(super) fn login(&self) -> Option<&Hidden<String>> {
         self.authorization.as_ref()
     }
 
-    /// The whole of a file, asked for with the login.
+    /// Downloads a whole file, with the login.
     pub(super) fn whole(&self, url: &Url, limit: u64, what: &'static str) -> Result<Vec<u8>, ChartError> {
         accepted(self.get(url, "*/*", self.login(), (limit, what))?)
     }
 
-    /// What a server answers in the end. `authorization` goes to the server of the named URL only.
+    /// Follows redirects and returns the final response. `authorization` is sent to the configured
+    /// server only.
     pub(super) fn get(
         &self,
         url: &Url,
@@ -118,7 +122,7 @@ fn downgrade(from: &Url) -> ChartError {
     ChartError::Redirect { server: from.server(), problem: "from https to http" }
 }
 
-/// The body, if there is one.
+/// Returns the body, or an error for another status.
 pub(super) fn accepted(got: Got) -> Result<Vec<u8>, ChartError> {
     let server = got.from.server();
     match got.status {

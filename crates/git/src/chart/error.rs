@@ -1,43 +1,44 @@
-//! Why there is no chart.
+//! Errors of fetching a chart.
 //!
-//! In: what went wrong in the parts of this folder. Out: [`ChartError`]. Nothing that a server sent is quoted, but digests and the
-//! names of files in an archive.
+//! In: failures in this module.
+//! Out: a [`ChartError`]. Content from a server is not quoted, except digests and the names of
+//! files in an archive.
 
 use std::borrow::Cow;
 
 use super::super::error::Error;
 
-/// Why there is no chart.
+/// Error of fetching a chart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChartError {
-    /// A URL that is wrong, or that leads where nobody goes.
+    /// The URL is invalid or not allowed.
     #[error("the chart's URL {0}")]
     Url(&'static str),
-    /// A name, a version or a digest that is none.
+    /// The name, version or digest is invalid.
     #[error("the chart's {field} {problem}")]
     Field {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
-    /// What a server answered, or that it did not.
+    /// The request failed.
     #[error(transparent)]
     Server(Error),
-    /// Something answers, but not as a server of charts does.
+    /// The server does not behave as a chart server.
     #[error("{server} does not answer as a server of charts: {what}")]
     Strange {
         /// The server.
         server: Box<str>,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
-    /// A server that has nothing where something was asked for.
+    /// The server has no such file.
     #[error("{server} has nothing at {path}, or hides it from this login")]
     Missing {
         /// The server.
         server: Box<str>,
-        /// The path that was asked for.
+        /// The requested path.
         path: Box<str>,
     },
     /// A redirect that is not followed.
@@ -45,44 +46,44 @@ pub enum ChartError {
     Redirect {
         /// The server.
         server: Box<str>,
-        /// Where to.
+        /// Target of the redirect.
         problem: &'static str,
     },
-    /// An index without the chart.
+    /// The index does not have the chart.
     #[error("the index of {server} {problem}")]
     Index {
         /// The server.
         server: Box<str>,
-        /// What is wrong with it.
+        /// The problem.
         problem: Cow<'static, str>,
     },
-    /// A registry that says something else than what is needed.
+    /// The registry returned something unusable.
     #[error("the registry {server} {problem}")]
     Registry {
         /// The server.
         server: Box<str>,
-        /// What is wrong.
+        /// The problem.
         problem: &'static str,
     },
-    /// Something else was published under this version than what is asked for.
+    /// The published content has another digest than configured.
     #[error(
         "{what} has the digest {found}, and {wanted} is asked for; somebody published something else, or the digest is of another version"
     )]
     Digest {
-        /// What was measured.
+        /// The content that was hashed.
         what: &'static str,
-        /// What was asked for.
+        /// The configured digest.
         wanted: Box<str>,
-        /// What is there.
+        /// The actual digest.
         found: Box<str>,
     },
-    /// An archive that is no chart, or one that would do harm.
+    /// The archive is not a chart, or is malicious.
     #[error("the chart's archive {0}")]
     Archive(Cow<'static, str>),
 }
 
 impl ChartError {
-    /// The word for it, as conditions show it.
+    /// Returns the reason for conditions.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Url(_) | Self::Field { .. } => "ChartRefInvalid",
@@ -94,7 +95,7 @@ impl ChartError {
         }
     }
 
-    /// True if asking again for the same is pointless: what has this digest stays as it is.
+    /// True if retrying is pointless: content with this digest never changes.
     pub fn needs_new_input(&self) -> bool {
         match self {
             Self::Url(_) | Self::Field { .. } | Self::Archive(_) => true,
@@ -112,7 +113,7 @@ impl ChartError {
 impl From<Error> for ChartError {
     fn from(error: Error) -> Self {
         match error {
-            // Said of servers of Git there.
+            // The other message is about Git servers.
             Error::BadAnswer { server, what } => Self::Strange { server, what },
             error => Self::Server(error),
         }

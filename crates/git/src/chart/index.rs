@@ -1,7 +1,8 @@
-//! Where an index says that a version of a chart is.
+//! Finds a chart version in the index of a repository.
 //!
-//! In: the bytes of `index.yaml`, a name and a version. Out: [`Found`]. An index lists every version of every chart, so that only the part
-//! about one chart is read as YAML, where that can be told from the lines.
+//! In: the bytes of `index.yaml`, a name and a version.
+//! Out: an [`IndexEntry`]. An index lists every version of every chart, so only the section of one
+//! chart is parsed as YAML, if its lines can be found.
 
 use std::borrow::Cow;
 
@@ -11,21 +12,21 @@ use super::reference::Digest;
 use moorline_core::nearest::nearest;
 use moorline_yaml::{self as yaml, Dialect};
 
-/// The most bytes of an index.
+/// Maximum number of bytes of an index.
 pub(super) const MAX_BYTES: u64 = 50 * 1024 * 1024;
 
-/// The most bytes of one that is read as a whole, or of the part about one chart.
+/// Maximum number of bytes parsed as YAML: of a whole index, or of the section of one chart.
 const MAX_READ_BYTES: usize = 8 * 1024 * 1024;
 
-/// An archive, as the index names it.
+/// The archive of a chart version in the index.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// As it is written: whole, or as seen from the index.
+    /// As written: absolute, or relative to the index.
     pub(super) url: String,
     pub(super) digest: Option<Digest>,
 }
 
-/// What an index says of a version, or what is wrong with it, as the rest of a sentence.
+/// Finds a version in an index. The error is the rest of a sentence.
 pub(super) fn find(index: &[u8], name: &str, version: &str) -> Result<Found, Cow<'static, str>> {
     let text = std::str::from_utf8(index).map_err(|_| "is not UTF-8")?;
     let (part, is_part) = match part(text, name) {
@@ -64,7 +65,8 @@ pub(super) fn find(index: &[u8], name: &str, version: &str) -> Result<Found, Cow
     }
 }
 
-/// The lines about one chart, where the index is written in blocks: from its name to the next line that is as far to the left.
+/// Returns the lines of one chart in an index in block style: from its name to the next line with
+/// the same indentation.
 fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let spellings = [format!("{name}:"), format!("\"{name}\":"), format!("'{name}':")];
     let mut lines = Lines { text, at: 0 };
@@ -76,7 +78,8 @@ fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         if inner.trim_end().is_empty() || inner.starts_with('#') {
             continue;
         }
-        // All charts stand as far to the left as the first one; what is about one of them stands further to the right, or is a list.
+        // All charts have the same indentation as the first one; their content is indented further
+        // or is a list.
         let margin = *margin.get_or_insert(indent);
         let is_key = indent == margin && !inner.starts_with("- ");
         if indent < margin || is_key && begin.is_some() {
@@ -90,7 +93,7 @@ fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     begin.map(|at| &text[at..end])
 }
 
-/// Lines with the places where they begin.
+/// Lines with their offsets.
 struct Lines<'a> {
     text: &'a str,
     at: usize,

@@ -1,8 +1,11 @@
-//! Charts of Helm: one version of one chart, from a repository over http(s) or from a registry, known by its digest.
+//! Helm charts: fetches one version of one chart, from a repository over http(s) or from a
+//! registry, and checks its digest.
 //!
-//! In: a [`ChartRef`]. Out: [`Chart`], the archive as it was published and its files in memory. What is written here says what is wanted;
-//! `reference.rs` has the words, `download.rs` asks servers over `url.rs`, `index.rs` and `registry.rs` say where an archive is,
-//! `archive.rs` takes it apart, and `cache.rs` keeps it. Nothing is believed that does not have the digest that was asked for.
+//! In: a [`ChartRef`].
+//! Out: a [`Chart`], the published archive and its files in memory. `reference.rs` has the types of
+//! references, `download.rs` sends requests for `url.rs`, `index.rs` and `registry.rs` locate an
+//! archive, `archive.rs` unpacks it, and `cache.rs` stores it. No content is used without the
+//! configured digest.
 
 mod archive;
 mod cache;
@@ -25,26 +28,26 @@ use download::Downloads;
 use moorline_core::tree::{FileTree, Room};
 use url::Url;
 
-/// The most bytes of a chart as it is published.
+/// Maximum number of bytes of a published chart.
 const MAX_PACKED_BYTES: u64 = 32 * 1024 * 1024;
 
-/// A chart that has the digest that was asked for.
+/// A chart with the configured digest.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// The archive, as it was published.
+    /// The archive as published.
     pub archive: Vec<u8>,
-    /// The files of the chart's folder, by their paths from there.
+    /// The files of the chart's folder, by relative path.
     pub files: FileTree,
-    /// True if it was here already, and nobody was asked.
+    /// True if it came from the cache, without a request.
     pub was_here: bool,
 }
 
-/// The files in the archive of a chart.
+/// Unpacks the archive of a chart.
 pub(super) fn unpack(archive: &[u8], room: &Room) -> Result<FileTree, ChartError> {
     archive::unpack(archive, room)
 }
 
-/// A chart that was fetched before; none if it is not here, or not whole.
+/// Reads a chart from the cache; none if it is missing or damaged.
 pub(super) fn kept(
     (cache, owner): (&Cache, &str),
     chart: &ChartRef,
@@ -58,7 +61,7 @@ pub(super) fn kept(
     Some(archive::unpack(&archive, room).map(|files| Chart { archive, files, was_here: true }))
 }
 
-/// Fetches a chart, and keeps what was fetched.
+/// Fetches a chart, and stores it in the cache.
 pub(super) fn fetch(
     (cache, owner): (&Cache, &str),
     network: &Network,

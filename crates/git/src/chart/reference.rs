@@ -1,7 +1,8 @@
-//! Which chart is wanted: where it is published, under which version, and what it has to be.
+//! Reference to a chart: its place, version and digest.
 //!
-//! In: texts from a person. Out: [`ChartRef`], every part of it checked. The digest is not left out: a version is a name, and names
-//! can be given anew.
+//! In: text from a person.
+//! Out: a validated [`ChartRef`]. The digest is mandatory: a version is only a name, and can be
+//! published again with other content.
 
 use std::fmt;
 
@@ -9,41 +10,42 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::ChartError;
 
-/// The most bytes of a name or a version.
+/// Maximum number of bytes of a name or a version.
 const MAX_TEXT_BYTES: usize = 128;
 
 /// One version of one chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChartRef {
-    /// Where it is published.
+    /// Place of publication.
     pub place: ChartPlace,
-    /// What the archive has to be; in a registry, this may also be the digest of the manifest.
+    /// Digest of the archive; in a registry it may also be that of the manifest.
     pub digest: Digest,
 }
 
-/// Where a chart is published.
+/// Place of publication of a chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChartPlace {
-    /// In a repository with an index.
+    /// A repository with an index.
     Repository {
-        /// The folder in which `index.yaml` lies, over https or http.
+        /// The folder of `index.yaml`, over https or http.
         url: Box<str>,
-        /// The chart's name.
+        /// Name of the chart.
         name: Box<str>,
-        /// Its version, exactly.
+        /// Exact version.
         version: Box<str>,
     },
-    /// In a registry.
+    /// A registry.
     Registry {
         /// `oci://host/path/name`.
         url: Box<str>,
-        /// Its version, exactly: the tag.
+        /// Exact version: the tag.
         version: Box<str>,
     },
 }
 
 impl ChartRef {
-    /// Checks what a person wrote. A URL that begins with `oci://` has the chart's name in it; every other one needs it.
+    /// Validates the parts of a reference. An `oci://` URL contains the chart's name; every other
+    /// URL needs it separately.
     pub fn new(url: &str, name: Option<&str>, version: &str, digest: &str) -> Result<Self, ChartError> {
         let digest = Digest::parse(digest).ok_or(ChartError::Field {
             field: "digest",
@@ -69,12 +71,12 @@ impl ChartRef {
 }
 
 impl ChartPlace {
-    /// Scheme, host and port, as written: what may not be told apart is one server.
+    /// Returns scheme, host and port as written. The schemes https and oci count as one server.
     pub(in super::super) fn server(&self) -> Box<str> {
         let (Self::Repository { url, .. } | Self::Registry { url, .. }) = self;
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
         let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        // What stands before the host may be secret.
+        // User info before the host may be secret.
         let host = host.rsplit('@').next().unwrap_or_default();
         let scheme = if scheme.eq_ignore_ascii_case("http") { "http" } else { "https" };
         format!("{scheme}://{}", host.to_ascii_lowercase()).into()
@@ -106,7 +108,7 @@ fn plain<'a>(field: &'static str, text: &'a str) -> Result<&'a str, ChartError> 
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest that 64 hex digits stand for, with or without `sha256:` in front.
+    /// Parses 64 hex digits, with or without the prefix `sha256:`.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix("sha256:").unwrap_or(text).as_bytes();
         if digits.len() != 64 {
@@ -120,19 +122,19 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    /// The digest of these bytes.
+    /// Hashes these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         let mut digest = [0; 32];
         digest.copy_from_slice(&Sha256::digest(bytes));
         Self(digest)
     }
 
-    /// Makes sure that `what` has this digest.
+    /// Checks that `bytes` have this digest; `what` names them in the error.
     pub(super) fn expect(self, bytes: &[u8], what: &'static str) -> Result<(), ChartError> {
         self.expect_announced(Some(Self::of(bytes)), what)
     }
 
-    /// Makes sure that nobody announces something else.
+    /// Checks that an announced digest, if any, is this one.
     pub(super) fn expect_announced(self, found: Option<Self>, what: &'static str) -> Result<(), ChartError> {
         match found.filter(|found| *found != self) {
             None => Ok(()),
@@ -144,7 +146,7 @@ impl Digest {
         }
     }
 
-    /// The hex digits alone.
+    /// Returns the hex digits alone.
     pub(super) fn digits(self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }

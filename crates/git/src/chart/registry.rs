@@ -1,7 +1,9 @@
-//! Charts in a registry: the manifest of a version, and the archive that it names.
+//! Fetches charts from a registry: the manifest of a version, and its archive.
 //!
-//! In: `oci://host/path/name` and a version. Out: the manifest and the archive, each with the digest that is claimed for it. A registry may
-//! ask for a token; it is asked for with the login only where the registry's own server gives it, and without one elsewhere.
+//! In: `oci://host/path/name` and a version.
+//! Out: the manifest and the archive, each with its digest checked. A registry may ask for a token;
+//! the login is sent for it only to the registry's own server, and a token of another server is
+//! requested without one.
 
 use std::cell::RefCell;
 
@@ -15,25 +17,25 @@ use super::error::ChartError;
 use super::reference::Digest;
 use super::url::Url;
 
-/// The most bytes of a manifest.
+/// Maximum number of bytes of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 
-/// The most bytes of the answer with a token.
+/// Maximum number of bytes of the response with a token.
 const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 
-/// The form of manifests that is asked for.
+/// Media type of manifests.
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// The forms in which charts are published.
+/// Media types of charts.
 const ARCHIVES: [&str; 2] = ["application/vnd.cncf.helm.chart.content.v1.tar+gzip", "application/tar+gzip"];
 
-/// What a registry has of a version.
+/// A version pulled from a registry.
 pub(super) struct Found {
     pub(super) manifest: Vec<u8>,
     pub(super) archive: Vec<u8>,
 }
 
-/// The place of a chart in its registry, below which everything is asked for.
+/// Returns the base URL of a chart in its registry.
 pub(super) fn place(url: &str) -> Option<Url> {
     let (scheme, rest) = url.split_once("://")?;
     let (host, path) = rest.split_once('/')?;
@@ -48,12 +50,12 @@ pub(super) fn place(url: &str) -> Option<Url> {
     if sound { Url::parse(&format!("https://{host}/v2/{path}")) } else { None }
 }
 
-/// True for what may be a manifest and no archive.
+/// True for a manifest, as opposed to an archive.
 pub(super) fn is_manifest(bytes: &[u8]) -> bool {
     bytes.first() == Some(&b'{')
 }
 
-/// The digest of the archive that a manifest names, or what is wrong with it, as the rest of a sentence.
+/// Returns the digest of the archive in a manifest. The error is the rest of a sentence.
 pub(super) fn layer(manifest: &[u8]) -> Result<Digest, &'static str> {
     let manifest: Value = serde_json::from_slice(manifest).map_err(|_| "sends no manifest")?;
     let layers =
@@ -75,7 +77,7 @@ pub(super) fn fetch(
     digest: Digest,
 ) -> Result<Found, ChartError> {
     let session = Session { downloads, place, token: RefCell::default() };
-    // A plus sign is not allowed in a tag, and Helm writes it so.
+    // A tag must not contain a plus sign; Helm replaces it by an underscore.
     let tag = version.replace('+', "_");
     let manifest =
         session.get(&format!("/manifests/{tag}"), MANIFEST, (MAX_MANIFEST_BYTES, "bytes of a manifest"))?;
@@ -89,7 +91,7 @@ pub(super) fn fetch(
     Ok(Found { manifest, archive: bytes })
 }
 
-/// Requests to one registry, with the token that it has given.
+/// Requests to one registry, with its token.
 struct Session<'a> {
     downloads: &'a Downloads<'a>,
     place: &'a Url,
@@ -106,7 +108,7 @@ impl Session<'_> {
             return accepted(got);
         }
         let denied = || Error::Denied { server: self.place.server(), status: 401 };
-        // Only who was asked may say where a token is to be had.
+        // Only the registry itself may name the server of its tokens.
         let asked = got.from.is_beside(self.place);
         let challenge = got.challenge.filter(|_| asked).ok_or_else(denied)?;
         *self.token.borrow_mut() = Some(match split(&challenge) {
@@ -117,7 +119,7 @@ impl Session<'_> {
         accepted(ask()?)
     }
 
-    /// Asks for a token where the registry says that it is to be had.
+    /// Requests a token from the server that the registry names.
     fn token(&self, parameters: &str) -> Result<Hidden<String>, ChartError> {
         let unusable = |problem| ChartError::Registry { server: self.place.server(), problem };
         let realm = parameter(parameters, "realm");
@@ -140,14 +142,14 @@ impl Session<'_> {
     }
 }
 
-/// The scheme of a challenge in lower case, and its parameters.
+/// Splits a challenge into its scheme, in lower case, and its parameters.
 fn split(challenge: &str) -> (&'static str, &str) {
     let (scheme, parameters) = challenge.split_once(' ').unwrap_or((challenge, ""));
     let known = ["bearer", "basic"].into_iter().find(|known| scheme.eq_ignore_ascii_case(known));
     (known.unwrap_or_default(), parameters)
 }
 
-/// The value of a parameter in quotes.
+/// Returns the value of a quoted parameter.
 fn parameter(parameters: &str, name: &str) -> Option<String> {
     let mut rest = parameters;
     while let Some((front, behind)) = rest.split_once("=\"") {

@@ -1,26 +1,27 @@
-//! A URL that is asked for a file: an address with a query.
+//! URL of a file: an address with a query.
 //!
-//! In: text, or a reference in a text of a server. Out: [`Url`]. What a repository's address may not have, a file's may not have either,
-//! but for the query, which often holds a signature and is never shown.
+//! In: text, or a reference in a server's file.
+//! Out: a [`Url`]. The rules of repository addresses apply, except that a query is allowed. It
+//! often contains a signature and is never shown.
 
 use std::fmt;
 
 use super::super::address::{Address, HttpAddress, Kind};
 use moorline_core::tree::normalise;
 
-/// The most bytes of a query.
+/// Maximum number of bytes of a query.
 const MAX_QUERY_BYTES: usize = 8 * 1024;
 
 /// The URL of a file.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Url {
     address: HttpAddress,
-    /// With its question mark; empty without one.
+    /// Begins with the question mark; empty without a query.
     query: Box<str>,
 }
 
 impl Url {
-    /// A whole URL over https or http.
+    /// Parses an absolute https or http URL.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.split('#').next().unwrap_or_default();
         let (front, query) = text.split_at(text.find('?').unwrap_or(text.len()));
@@ -34,7 +35,7 @@ impl Url {
         }
     }
 
-    /// Where a reference leads that is written in the file of this URL.
+    /// Resolves a reference relative to this URL.
     pub(super) fn joined(&self, reference: &str) -> Option<Self> {
         if reference.contains("://") {
             return Self::parse(reference);
@@ -52,12 +53,12 @@ impl Url {
         Self::parse(&format!("{}/{path}{query}", self.address.server()))
     }
 
-    /// The same with another path and query.
+    /// Returns the URL with another path and query.
     pub(super) fn at(&self, path: &str) -> Option<Self> {
         Self::parse(&format!("{}{path}", self.address.server()))
     }
 
-    /// Scheme, host and port, as messages name a server.
+    /// Returns scheme, host and port, the name of the server in messages.
     pub(super) fn server(&self) -> Box<str> {
         self.address.server().into()
     }
@@ -74,12 +75,12 @@ impl Url {
         self.address.tls
     }
 
-    /// True if both are of one server, asked in the same way.
+    /// True if both have the same scheme, host and port.
     pub(super) fn is_beside(&self, other: &Self) -> bool {
         self.address.server() == other.address.server()
     }
 
-    /// The whole of it, for the request alone.
+    /// Returns the whole URL, only for the request.
     pub(super) fn whole(&self) -> String {
         format!("{}{}", self.address, self.query)
     }

@@ -1,4 +1,4 @@
-//! Which addresses and names are judged how.
+//! Tests which addresses and names are allowed.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn address(text: &str) -> SocketAddr {
     SocketAddr::new(text.parse().unwrap(), 443)
 }
 
-/// What nobody reaches by default, in every form in which it can be written.
+/// Addresses blocked by default, in every notation.
 const GUARDED_ADDRESSES: [&str; 27] = [
     "127.0.0.1",
     "127.9.9.9",

@@ -1,4 +1,4 @@
-//! Archives as packers write them, and as somebody would who means harm.
+//! Archives as packers write them, and malicious ones.
 
 use std::io::Write as _;
 
@@ -12,7 +12,7 @@ fn unpack(packed: &[u8]) -> Result<FileTree, ChartError> {
     super::unpack(packed, &Room::default())
 }
 
-/// One thing in an archive, with a head that is right.
+/// An archive entry with a correct header.
 fn thing(path: &str, kind: u8, size: u64, content: &[u8]) -> Vec<u8> {
     let mut head = [0; BLOCK];
     head[..path.len()].copy_from_slice(path.as_bytes());
@@ -124,7 +124,7 @@ fn what_is_no_archive_of_a_chart_is_refused() {
     check(&packed(&[]), "no Chart.yaml");
     check(&packed(&[file("web/values.yaml", "")]), "no Chart.yaml");
     let whole = packed(&[file("web/Chart.yaml", &"name: web\n".repeat(100))]);
-    // What stands behind the end of the archive is not looked at: the digest has vouched for all of it.
+    // Data after the end of the archive is ignored: the digest covers all of it.
     for length in 0..whole.len() / 2 {
         assert!(unpack(&whole[..length]).is_err(), "{length}");
     }
