@@ -1,7 +1,7 @@
-//! The status board, as this daemon writes it.
+//! Data of the status page, as this daemon publishes it.
 //!
-//! In: what is known of each Sync, whenever that is something else than before. Out: a channel with the newest
-//! [`StatusBoard`], for the page. Where nobody can read it, nothing is made for it.
+//! In: the card of each Sync, whenever it changes. Out: a channel with the newest [`StatusBoard`],
+//! for the page. Without a page nothing is collected.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::api::SyncName;
 use crate::report::board::{Card, Stance, StatusBoard};
 
-/// The status board; cheap to clone.
+/// Handle to the data of the status page; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Board {
     newest: watch::Sender<Arc<StatusBoard>>,
@@ -18,22 +18,22 @@ pub struct Board {
 }
 
 impl Board {
-    /// A board on which nothing stands. Without readers nothing ever will.
+    /// Creates an empty board. If it is not read, it stays empty.
     pub fn new(is_read: bool) -> Self {
         Self { newest: watch::Sender::default(), is_read }
     }
 
-    /// What stands there, as it changes.
+    /// Returns a receiver of the board.
     pub fn watch(&self) -> watch::Receiver<Arc<StatusBoard>> {
         self.newest.subscribe()
     }
 
-    /// This is what the daemon does from now on.
+    /// Sets the role of the daemon.
     pub fn stand(&self, stance: Stance) {
         self.change(|board| board.stand(stance));
     }
 
-    /// True if somebody may read it.
+    /// True if there is a page that reads it.
     pub(crate) fn is_read(&self) -> bool {
         self.is_read
     }
@@ -42,7 +42,7 @@ impl Board {
         self.change(|board| board.put(card));
     }
 
-    /// A Sync is gone, or somebody else's.
+    /// Removes a Sync that is gone, or that another daemon serves.
     pub(crate) fn remove(&self, name: &SyncName) {
         self.change(|board| board.remove(name));
     }
@@ -51,7 +51,7 @@ impl Board {
         if !self.is_read {
             return;
         }
-        // It is copied only while somebody reads the last one.
+        // Copied only while a reader has the previous board.
         self.newest.send_if_modified(|board| {
             let before = board.version;
             change(Arc::make_mut(board));

@@ -1,8 +1,8 @@
-//! What Syncs wait for before they take up a commit: other Syncs.
+//! Dependencies between Syncs: `spec.dependsOn`.
 //!
-//! In: what each Sync depends on, and what each has applied. Out: why a Sync has to wait, if it has to; whoever waits is
-//! woken when that may have changed. A Sync that waits goes on holding the cluster to the commit that it has: only the
-//! next one waits. Deletions go the other way round.
+//! In: the dependencies of each Sync, and the commit that each has applied. Out: the reason why a
+//! Sync has to wait, if it has to; it is woken when that may have changed. A waiting Sync continues
+//! to reconcile its current commit: only the next one waits. Deletions run in the opposite order.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::api::SyncName;
 use crate::clock;
 use crate::source::{Address, ObjectHash, Reference};
 
-/// What a Sync goes by, and how far it has come.
+/// Source of a Sync, and the commit of it that is applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Applied {
     pub(crate) address: Address,
@@ -21,12 +21,12 @@ pub(crate) struct Applied {
     pub(crate) commit: ObjectHash,
 }
 
-/// Why a Sync waits.
+/// Reason why a Sync waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Waits {
-    /// For another one.
+    /// Another Sync is not ready.
     For(String),
-    /// For itself, by way of others: nobody ends that but a person.
+    /// The Syncs wait for each other in a cycle, which only a person can resolve.
     Cycle(String),
 }
 
@@ -35,15 +35,15 @@ struct Entry {
     on: BTreeSet<SyncName>,
     applied: Option<Applied>,
     leaving: bool,
-    /// Told whenever something changes that it may wait for.
+    /// Notified when a dependency may be fulfilled.
     again: Arc<Notify>,
 }
 
-/// All Syncs that this daemon knows of.
+/// All Syncs that this daemon knows.
 #[derive(Debug, Default)]
 pub(crate) struct Dependencies {
     syncs: Mutex<HashMap<SyncName, Entry>>,
-    /// Told when a Sync is gone or begins to go.
+    /// Notified when a Sync is gone or begins its deletion.
     parting: Notify,
 }
 
@@ -52,7 +52,7 @@ impl Dependencies {
         self.syncs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A Sync is there.
+    /// Adds a Sync.
     pub(crate) fn add(&self, sync: &SyncName) {
         let mut all = self.lock();
         if !all.contains_key(sync) {
@@ -61,7 +61,7 @@ impl Dependencies {
         }
     }
 
-    /// A Sync is gone.
+    /// Removes a Sync.
     pub(crate) fn remove(&self, sync: &SyncName) {
         let mut all = self.lock();
         all.remove(sync);
@@ -69,21 +69,21 @@ impl Dependencies {
         self.parting.notify_waiters();
     }
 
-    /// What wakes a Sync that waits.
+    /// Returns the notify that wakes a waiting Sync.
     pub(crate) fn again(&self, sync: &SyncName) -> Arc<Notify> {
         self.lock().get(sync).map(|entry| entry.again.clone()).unwrap_or_default()
     }
 
-    /// A Sync depends on these.
+    /// Sets the dependencies of a Sync.
     pub(crate) fn depends(&self, sync: &SyncName, on: &BTreeSet<SyncName>) {
         let mut all = self.lock();
         let Some(entry) = all.get_mut(sync).filter(|entry| entry.on != *on) else { return };
         entry.on.clone_from(on);
-        // Any cycle may have come or gone.
+        // Any cycle may have appeared or disappeared.
         all.values().for_each(|entry| entry.again.notify_one());
     }
 
-    /// A Sync has applied all of a commit, or not any more.
+    /// Records the commit that a Sync has completely applied; none if it has not.
     pub(crate) fn applied(&self, sync: &SyncName, applied: Option<Applied>) {
         let mut all = self.lock();
         let Some(entry) = all.get_mut(sync).filter(|entry| entry.applied != applied) else { return };
@@ -91,7 +91,7 @@ impl Dependencies {
         wake(&all, sync);
     }
 
-    /// Why a Sync does not take up a commit yet.
+    /// Returns the reason why a Sync does not accept a commit yet.
     pub(crate) fn waits(&self, sync: &SyncName, next: &Applied) -> Option<Waits> {
         let all = self.lock();
         let entry = all.get(sync).filter(|entry| !entry.on.is_empty())?;
@@ -118,7 +118,7 @@ impl Dependencies {
         unmet.map(Waits::For)
     }
 
-    /// A Sync is about to go.
+    /// Records that a Sync begins its deletion.
     pub(crate) fn leaves(&self, sync: &SyncName) {
         if let Some(entry) = self.lock().get_mut(sync) {
             entry.leaving = true;
@@ -126,7 +126,7 @@ impl Dependencies {
         self.parting.notify_waiters();
     }
 
-    /// A Sync that was about to go waits for a person, so that nobody waits for it.
+    /// Records that the deletion of a Sync waits for a person, so that no Sync waits for its end.
     pub(crate) fn stays(&self, sync: &SyncName) {
         if let Some(entry) = self.lock().get_mut(sync) {
             entry.leaving = false;
@@ -134,8 +134,8 @@ impl Dependencies {
         self.parting.notify_waiters();
     }
 
-    /// Waits as long as Syncs that depend on this one are on their way out; those that stay are waited for until they
-    /// have had their time to be deleted as well.
+    /// Waits while Syncs that depend on this one are being deleted; for others it waits at most
+    /// `grace`, in which they may be deleted as well.
     pub(crate) async fn last(&self, sync: &SyncName, grace: std::time::Duration) {
         let begun = clock::now();
         loop {
@@ -149,18 +149,18 @@ impl Dependencies {
                 return;
             }
             let pause = if leave { grace } else { left };
-            // A cycle, or one that never ends, is for who waits for this to end.
+            // The caller bounds the wait, for a cycle or a deletion that never ends.
             let _ = tokio::time::timeout(pause, changed).await;
         }
     }
 }
 
-/// Wakes those that depend on a Sync.
+/// Wakes the Syncs that depend on a Sync.
 fn wake(all: &HashMap<SyncName, Entry>, sync: &SyncName) {
     all.values().filter(|entry| entry.on.contains(sync)).for_each(|entry| entry.again.notify_one());
 }
 
-/// The way from a Sync back to itself, if there is one.
+/// Returns the path from a Sync back to itself, if there is one.
 fn cycle(all: &HashMap<SyncName, Entry>, sync: &SyncName) -> Option<Vec<SyncName>> {
     let (mut ways, mut seen) = (vec![vec![sync.clone()]], BTreeSet::new());
     while let Some(way) = ways.pop() {
@@ -195,7 +195,7 @@ mod tests {
         Applied { address, reference: Reference::Head, commit }
     }
 
-    /// `b` depends on `a`.
+    /// Returns two Syncs, of which `b` depends on `a`.
     fn pair() -> Dependencies {
         let all = Dependencies::default();
         all.add(&name("b"));

@@ -1,6 +1,7 @@
 //! Kubernetes Events about a Sync.
 //!
-//! In: what happened. Out: an Event as the API server takes it. Events are for people who look; nothing reads them.
+//! In: changes and transitions. Out: an Event in the form of the API server. Events are for people;
+//! no program reads them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,10 +15,10 @@ use crate::object::ObjectId;
 use crate::observed::Drift;
 use crate::plan::{Change, Outcome};
 
-/// The most bytes of a note that the API server takes.
+/// Most bytes of a note that the API server accepts.
 const MAX_NOTE: usize = 1000;
 
-/// So many Events, and so many more every second.
+/// Rate limit for Events: a burst, and a number in each second after that.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     burst: f64,
@@ -31,7 +32,7 @@ impl Allowance {
         Self { burst, rate: f64::from(rate), left: Mutex::new((burst, clock::now())) }
     }
 
-    /// True if all of it is left.
+    /// True if the full burst is available.
     fn is_whole(&self) -> bool {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.0 + clock::since(left.1).as_secs_f64() * self.rate >= self.burst
@@ -51,7 +52,7 @@ impl Allowance {
     }
 }
 
-/// An allowance for each namespace: one that is noisy takes none of another's.
+/// Rate limits by namespace: a noisy one does not use up the budget of another.
 #[derive(Debug)]
 pub(crate) struct Allowances {
     each: (u32, u32),
@@ -67,7 +68,7 @@ impl Allowances {
     pub(crate) fn take(&self, namespace: &str) -> bool {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_NAMESPACES {
-            // What has all of it left is as good as new.
+            // A limit with its full burst equals a new one.
             known.retain(|_, allowance| !allowance.is_whole());
         }
         let new = || Allowance::new(self.each);
@@ -75,10 +76,10 @@ impl Allowances {
     }
 }
 
-/// So many namespaces are known before those are forgotten of which nothing was said for a while.
+/// Most namespaces before unused limits are removed.
 const MAX_NAMESPACES: usize = 1024;
 
-/// An Event about a Sync.
+/// Builds an Event about a Sync.
 pub(crate) fn event(sync: &SyncName, uid: &str, type_: &str, reason: &str, note: &str) -> Value {
     let note = note.char_indices().take_while(|(at, char)| at + char.len_utf8() <= MAX_NOTE);
     let note: String = note.map(|(_, char)| char).collect();
@@ -95,13 +96,14 @@ pub(crate) fn event(sync: &SyncName, uid: &str, type_: &str, reason: &str, note:
     })
 }
 
-/// The time in microseconds, as Events have it.
+/// Returns the time in microseconds, as Events have it.
 fn time() -> String {
     let now = jiff::Timestamp::try_from(std::time::SystemTime::now()).unwrap_or_default();
     format!("{now:.6}")
 }
 
-/// What is said of a change of whether the Sync is ready, or why not.
+/// Returns type, reason and note of the Event about a change of the condition Ready, if there is
+/// one.
 pub(crate) fn transition(before: &SyncStatus, next: &SyncStatus) -> Option<(&'static str, String, String)> {
     let ready = |status: &SyncStatus| {
         let ready = status.conditions.iter().find(|it| it.type_ == ConditionType::Ready.to_string())?;
@@ -111,7 +113,7 @@ pub(crate) fn transition(before: &SyncStatus, next: &SyncStatus) -> Option<(&'st
     let same = ready(before).is_some_and(|(before, why, _)| (&before, &why) == (&status, &reason));
     match status.as_str() {
         _ if same => None,
-        // That it has begun is no news yet.
+        // A reconcile that has begun is not reported yet.
         _ if [Reason::Progressing, Reason::Deleting].iter().any(|it| it.to_string() == reason) => None,
         "True" => Some(("Normal", reason, message)),
         _ if waits_by_itself(&reason) => Some(("Normal", reason, message)),
@@ -119,20 +121,21 @@ pub(crate) fn transition(before: &SyncStatus, next: &SyncStatus) -> Option<(&'st
     }
 }
 
-/// True for a reason that needs nobody: the Sync goes on when another one is ready, or the server is.
+/// True for a reason that needs no person: the Sync continues when another one, or the server, is
+/// ready.
 pub(crate) fn waits_by_itself(reason: &str) -> bool {
     [Reason::DependencyNotReady, Reason::Progressing].iter().any(|one| one.to_string() == reason)
 }
 
-/// What was repaired of an object, if anything was, and who had changed it.
+/// Describes the repaired fields of an object and their author, if there was a repair.
 pub(crate) fn repair(id: &ObjectId, outcome: &Outcome) -> Option<String> {
     let drift = repaired(outcome)?;
     let fields = if drift.fields.is_empty() { String::new() } else { drift.fields.join(", ") + " " };
     Some(format!("{id}: {fields}changed by {}", drift.author()))
 }
 
-/// The edit that was repaired, if one was. Of what nobody saw happen only that is known: an apply of what Git has said
-/// all along has changed the object.
+/// Returns the drift that was repaired, if any. If no watch event showed the change, the drift has
+/// no details: the apply of an unchanged manifest has changed the object.
 pub(crate) fn repaired(outcome: &Outcome) -> Option<Drift> {
     match outcome {
         Outcome::Updated(Change::Drifted(drift)) => Some(Drift::clone(drift)),

@@ -1,28 +1,28 @@
-//! Events of one Sync that wait to be written: revisions, repairs and prunes.
+//! Queue of Events of one Sync: revisions, repairs and prunes.
 //!
-//! In: notes, as things happen, and the time. Out: at most ten Events a minute. The rest is told by one Event with a
-//! count, as soon as a minute has room for it.
+//! In: notes, and the time. Out: at most ten Events a minute. Further notes are combined into one
+//! Event with a count, as soon as the limit allows.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The most Events of one Sync in a minute.
+/// Most Events of one Sync in a minute.
 const MAX_EVENTS: usize = 10;
-/// The minute.
+/// Window of the limit.
 const WINDOW: Duration = Duration::from_secs(60);
-/// The most notes that the Event with a count repeats.
+/// Most notes that the combined Event repeats.
 const MAX_NAMED: usize = 5;
 
 /// An Event that is not written yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The reason of the Event.
+    /// Reason of the Event.
     pub(crate) reason: String,
-    /// The text of the Event.
+    /// Text of the Event.
     pub(crate) text: String,
 }
 
-/// The Events that wait, and when the last ones were written.
+/// Waiting Events, and the times of the last written ones.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
     open: VecDeque<Note>,
@@ -30,7 +30,7 @@ pub(crate) struct EventQueue {
     written: VecDeque<Instant>,
 }
 
-/// Notes beyond the bound: the first of them, and how many there are.
+/// Notes beyond the limit: the first ones, and their number.
 #[derive(Debug)]
 struct Rest {
     reason: String,
@@ -48,7 +48,7 @@ impl EventQueue {
         }
     }
 
-    /// The next Event that may be written now. It counts as written.
+    /// Returns the next Event that may be written now. It counts as written.
     pub(crate) fn take(&mut self, now: Instant) -> Option<Note> {
         while self.written.front().is_some_and(|at| now.duration_since(*at) >= WINDOW) {
             self.written.pop_front();
@@ -66,7 +66,7 @@ impl EventQueue {
         next
     }
 
-    /// After this time another Event may be written; none if none waits.
+    /// Returns the time until another Event may be written; none if none waits.
     pub(crate) fn due(&self, now: Instant) -> Option<Duration> {
         let waits = !self.open.is_empty() || self.rest.is_some();
         let full = self.written.front().filter(|_| self.written.len() == MAX_EVENTS);
@@ -74,7 +74,7 @@ impl EventQueue {
         waits.then(|| left.unwrap_or_default())
     }
 
-    /// Counts what waits, from this note on.
+    /// Combines the waiting notes from this one on.
     fn count_from(&mut self, first: usize) {
         let Some(begun) = self.open.get(first) else { return };
         let later = self.rest.take();
@@ -95,7 +95,7 @@ impl Rest {
         Self { reason: note.reason, named: vec![note.text], count: 1 }
     }
 
-    /// Notes with another reason are only counted.
+    /// Adds a note; one with another reason is only counted.
     fn add(&mut self, note: Note) {
         self.count += 1;
         if self.named.len() < MAX_NAMED && note.reason == self.reason {
@@ -118,7 +118,7 @@ mod tests {
         Note { reason: "DriftRepaired".to_owned(), text: format!("r{text}") }
     }
 
-    /// All Events that may be written at a time.
+    /// Takes all Events that may be written at a time.
     fn taken(queue: &mut EventQueue, now: Instant) -> Vec<String> {
         std::iter::from_fn(|| queue.take(now)).map(|note| note.text).collect()
     }

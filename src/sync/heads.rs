@@ -1,7 +1,7 @@
-//! The newest revision of each repository that is followed, shared by the Syncs that follow it.
+//! Newest revision of each source, shared by the Syncs that have the same source.
 //!
-//! In: what one Sync's look has found. Out: the same for all others of the same repository and reference, at once:
-//! a commit needs one look, however many Syncs are waiting for it.
+//! In: the result of one Sync's poll. Out: the same revision for all other Syncs of the same
+//! repository and ref, at once: a commit needs one poll, for any number of Syncs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,34 +12,34 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::source::{Reference, Revision};
 
-/// The newest revisions.
+/// Newest revision of each source.
 #[derive(Debug, Default)]
 pub struct Heads(Mutex<HashMap<Key, Arc<Head>>>);
 
-/// A repository as those share it who name the same Secret, and what it is asked for.
+/// Key of a source: URL and Secret of the repository, and the ref.
 pub(crate) type Key = (Box<str>, Reference);
 
-/// The newest revision of one repository and reference.
+/// Channel with the newest revision of one source.
 pub(crate) type Head = watch::Sender<Option<Seen>>;
 
-/// A revision, and when it was the newest for certain.
+/// A revision, and the time at which it was last known to be the newest.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) revision: Revision,
     pub(crate) at: Instant,
-    /// When the repository was asked for it.
+    /// Time at which the repository was polled for it.
     pub(crate) asked: Instant,
 }
 
 impl Heads {
-    /// The place where the revisions of this repository are told.
+    /// Returns the channel of a source.
     pub(crate) fn of(&self, key: Key) -> Arc<Head> {
         let mut heads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         heads.retain(|_, head| Arc::strong_count(head) > 1);
         heads.entry(key).or_insert_with(|| Arc::new(watch::Sender::new(None))).clone()
     }
 
-    /// Forgets what was seen; nobody is woken by that.
+    /// Drops all revisions without waking their receivers.
     pub(super) fn lose(&self) {
         let heads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for head in heads.values() {
@@ -51,7 +51,7 @@ impl Heads {
     }
 }
 
-/// Tells a revision to all who follow, for which the repository was asked then; nobody is woken by one that was known.
+/// Publishes a revision, with the time of the poll; receivers are woken only by a new revision.
 pub(crate) fn tell(head: &Head, revision: &Revision, asked: Instant) {
     let seen = Seen { revision: revision.clone(), at: clock::now(), asked };
     head.send_if_modified(|known| {

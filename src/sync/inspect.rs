@@ -1,7 +1,7 @@
-//! What a Sync comes to, for who asks without serving it.
+//! Renders a Sync for a command that does not serve it.
 //!
-//! In: a Sync as the API server has it. Out: what Git says for it now, by the same stations that the daemon uses. Nothing is
-//! written.
+//! In: a Sync as the API server has it. Out: its current desired set, by the same steps as in the
+//! daemon. Nothing is written.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,19 +31,20 @@ use crate::source::{
     Revision,
 };
 
-/// What a Sync comes to.
+/// A rendered Sync.
 #[derive(Debug)]
 pub struct Inspected {
-    /// What it asks for.
+    /// The valid spec.
     pub wish: Wish,
     /// The newest revision.
     pub revision: Revision,
-    /// What that revision wants.
+    /// The desired set of that revision.
     pub desired: Arc<DesiredSet>,
 }
 
 impl Inspected {
-    /// The policy by which the daemon would go, as far as the Sync's status tells it: what has run, and what was rolled out.
+    /// Returns the policy that the daemon would use, as far as the status has its inputs: completed
+    /// hooks, and the rollout.
     pub fn policy(&self, approved: Option<String>, status: &SyncStatus) -> Policy {
         let mut rolled_out = RolledOut::default();
         rolled_out.restore(status);
@@ -66,7 +67,11 @@ impl Inspected {
     }
 }
 
-/// Finds out what a Sync comes to, at its own revision or at one that is named: a commit, a branch or a tag.
+/// Renders a Sync at its own revision, or at `at`: a commit, a branch or a tag.
+///
+/// # Errors
+///
+/// Returns the first error of the spec, a Secret, the repository, a signature or the render.
 pub async fn inspect(
     cluster: &Cluster,
     (repositories, allowed, helm): (&Repositories, &AllowList, &Helm),
@@ -82,7 +87,7 @@ pub async fn inspect(
         lasting: true,
     };
     let spec = wish::read(sync).map_err(refuse)?.spec;
-    // The daemon of a sandbox on this machine reads repositories of its disk.
+    // The daemon of a local sandbox reads repositories on the local disk.
     let is_local = || Address::any(&spec.source.git.url).is_ok_and(|address| address.local_path().is_some());
     let disk = (is_local() && cluster.is_sandbox().await).then_some(Path::new("/"));
     let wish = wish_within(name, &spec, disk).map_err(refuse)?;
@@ -120,7 +125,7 @@ pub async fn inspect(
     Ok(Inspected { wish, revision, desired: prepared.rendered })
 }
 
-/// The revision that somebody means by this.
+/// Resolves a commit, a branch or a tag.
 async fn named(repository: &Repository, name: &str, by: Instant) -> Result<Revision, Trouble> {
     if let Some(commit) = ObjectHash::parse(name) {
         return repository.look(&Reference::Commit(commit), by).await.map_err(of_source);
@@ -134,7 +139,7 @@ async fn named(repository: &Repository, name: &str, by: Instant) -> Result<Revis
     let branch = repository.look(&Reference::branch(name).map_err(bad)?, by).await;
     match branch {
         Err(Error::NoReference { .. }) => {
-            // If there is none of that name either, it is the branch that is told to be missing.
+            // If there is no such tag either, the missing branch is reported.
             let tag = repository.look(&Reference::tag(name).map_err(bad)?, by).await;
             tag.or(branch).map_err(of_source)
         }
@@ -142,18 +147,18 @@ async fn named(repository: &Repository, name: &str, by: Instant) -> Result<Revis
     }
 }
 
-/// What a Secret says about who reads a repository.
+/// Reads the credentials of a repository from a Secret.
 async fn credentials(cluster: &Cluster, namespace: &str, name: &str) -> Result<Credentials, Trouble> {
     login(secret(cluster, namespace, name).await?).map(|(credentials, _)| credentials)
 }
 
-/// The login in a Secret, with the hosts that the Secret names.
+/// Returns the credentials in a Secret, with the hosts that the Secret names.
 pub(super) fn login(secret: SecretData) -> Result<(Credentials, Option<Box<str>>), Trouble> {
     let read = Credentials::from_secret(secret.data).map_err(|error| prepare::of_source(error.into()))?;
     Ok((read, secret.hosts))
 }
 
-/// The keys in a Secret of this name whose signatures count.
+/// Returns the trusted signing keys in the Secret of this name.
 pub(super) fn keys(name: &str, secret: SecretData) -> Result<Arc<Keys>, Trouble> {
     Keys::from_secret(secret.data).map(Arc::new).map_err(|error| Trouble {
         reason: "KeysInvalid",
@@ -163,7 +168,8 @@ pub(super) fn keys(name: &str, secret: SecretData) -> Result<Arc<Keys>, Trouble>
     })
 }
 
-/// No Sync reads the keys by which objects are proven.
+/// Error for a Secret with the keys of the daemon, by which objects are proven: no Sync may read
+/// them.
 pub(super) fn is_of_the_daemon(name: &str) -> Trouble {
     Trouble {
         reason: "SpecInvalid",
@@ -175,7 +181,7 @@ pub(super) fn is_of_the_daemon(name: &str) -> Trouble {
     }
 }
 
-/// What is in a Secret that a Sync names.
+/// Reads a Secret that a Sync names.
 pub(super) async fn secret(cluster: &Cluster, namespace: &str, name: &str) -> Result<SecretData, Trouble> {
     if cluster.notary().is_place(namespace, name) {
         return Err(is_of_the_daemon(name));

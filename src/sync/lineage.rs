@@ -1,7 +1,8 @@
-//! How the commit that a Sync is held to follows from the one before.
+//! Relation of a new commit to the previous one: a successor, a force push, or unknown.
 //!
-//! In: two revisions of one ref. Out: whether the second has the first in its history, asked once the cluster is held
-//! to it, so that no commit is late for it. A force push is told only where it is proven.
+//! In: two revisions of one ref. Out: true if the second has the first in its history. The request
+//! to the server follows the reconcile of the new commit, so that no commit is delayed. A force
+//! push is reported only where it is proven.
 
 use std::time::Duration;
 
@@ -9,10 +10,10 @@ use crate::api::EventReason;
 use crate::clock;
 use crate::source::{History, Repository, Revision};
 
-/// So long a server may take to tell of the past; nothing waits for it but those who ask it for more.
+/// Time limit of the request; only further requests for history wait for it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How one commit came after another.
+/// Relation of one commit to the previous one.
 #[derive(Debug)]
 pub(crate) struct Lineage {
     pub(crate) before: Revision,
@@ -21,7 +22,7 @@ pub(crate) struct Lineage {
 }
 
 impl Lineage {
-    /// Asks how `now` came after `before`.
+    /// Asks the server for the relation of `now` to `before`.
     pub(crate) async fn find(repository: Repository, before: Revision, now: Revision) -> Self {
         let history = match repository.history(before.commit, now.commit, clock::now() + PATIENCE).await {
             Ok(history) => history,
@@ -33,7 +34,7 @@ impl Lineage {
         Self { before, now, history }
     }
 
-    /// What there is to say of it: a type, a reason and a note, as an Event has them.
+    /// Returns the Event about it, if any: type, reason and note.
     pub(crate) fn news(&self) -> Option<(&'static str, EventReason, String)> {
         let Self { before, now, history } = self;
         match history {

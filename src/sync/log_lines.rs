@@ -1,7 +1,7 @@
-//! Log lines of states that last: one at each transition, the rest counted.
+//! Log lines about conditions that last: one line at each transition, further ones are counted.
 //!
-//! In: a line about a Sync, with its subject. Out: the line in the log, or a count. Every line names the Sync, and the object
-//! where it is about one.
+//! In: a line about a Sync, with its subject. Out: the line in the log, or a count. Every line
+//! names the Sync, and the object if it is about one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ use crate::grammar;
 use crate::object::ObjectId;
 use crate::repeats::{Line, Repeats};
 
-/// The open subjects of all Syncs.
+/// Open subjects of all Syncs.
 #[derive(Debug, Default)]
 pub(crate) struct Lines(Mutex<HashMap<SyncName, Repeats>>);
 
@@ -24,13 +24,13 @@ impl Lines {
         work(syncs.entry(sync.clone()).or_default())
     }
 
-    /// Forgets a Sync that is gone.
+    /// Removes a Sync.
     pub(crate) fn forget(&self, sync: &SyncName) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(sync);
     }
 }
 
-/// The subject of a line.
+/// Subject of a line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum About<'a> {
     /// An object that failed.
@@ -39,13 +39,13 @@ pub(crate) enum About<'a> {
     Spec,
     /// The repository.
     Source,
-    /// The pass as a whole.
+    /// The reconcile as a whole.
     Pass,
-    /// The newest commit, while another one is kept.
+    /// The newest commit, while another one is held.
     Refusal,
-    /// The counts of a pass that changes nothing.
+    /// The counts of a reconcile that changes nothing.
     Result,
-    /// The rights of the Sync.
+    /// The permissions of the Sync.
     Rights,
     /// The health of the objects.
     Health,
@@ -53,13 +53,13 @@ pub(crate) enum About<'a> {
     Namespace,
     /// The status of the Sync.
     Status,
-    /// The end of the Sync.
+    /// The deletion of the Sync.
     Deletion,
     /// The daemon that serves the Sync.
     Holder,
 }
 
-/// Begins the name of an object among the subjects.
+/// Prefix of subjects that are objects.
 const OBJECT: &str = "object ";
 
 impl<'a> About<'a> {
@@ -78,22 +78,22 @@ impl<'a> About<'a> {
     }
 }
 
-/// How bad it is.
+/// Level of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// Somebody has to do something.
+    /// A person has to act.
     Warning,
-    /// It goes on by itself.
+    /// The condition ends without a person.
     Normal,
 }
 
-/// So many tries of which there is no line.
+/// Returns the text for attempts that were counted without a line.
 fn tries(counted: u64) -> String {
     grammar::more(counted, "try")
 }
 
 impl Context {
-    /// Logs a line about a state, if that is news.
+    /// Logs a condition if it is new, else counts it.
     pub(crate) fn says(&self, sync: &SyncName, about: About<'_>, tone: Tone, reason: &str, text: &str) {
         let (subject, now) = (about.subject(), self.now());
         let line = self.lines.of(sync, |open| open.note(&subject, &format!("{reason} {text}"), now));
@@ -113,7 +113,7 @@ impl Context {
         }
     }
 
-    /// A state is over.
+    /// Ends a condition.
     pub(crate) fn is_over(&self, sync: &SyncName, about: About<'_>) {
         let counted = self.lines.of(sync, |open| open.close(&about.subject()));
         if let Some(counted) = counted.filter(|counted| *counted > 0) {
@@ -122,7 +122,7 @@ impl Context {
         }
     }
 
-    /// Another daemon serves the Sync, or not any more.
+    /// Logs that another daemon serves the Sync, or no longer does.
     pub(crate) fn is_served_by(&self, sync: &SyncName, lease: &str, is_served: bool) {
         match is_served {
             true => {
@@ -133,7 +133,7 @@ impl Context {
         }
     }
 
-    /// No other object than these fails any more.
+    /// Ends the failures of all other objects.
     pub(crate) fn only_these_fail(&self, sync: &SyncName, failing: &BTreeSet<&ObjectId>) {
         let failing: BTreeSet<String> = failing.iter().map(ToString::to_string).collect();
         let stays =
@@ -146,7 +146,7 @@ impl Context {
 }
 
 impl About<'_> {
-    /// The end of a line that says that the state is over.
+    /// Returns the end of the line that ends the condition.
     fn over(self) -> &'static str {
         match self {
             Self::Object(_) => "does not fail any more",

@@ -1,8 +1,9 @@
-//! Live objects for who looks at one on the status page.
+//! Reads live objects for the status page.
 //!
-//! In: a Sync and one of its objects. Out: what may be shown of it. This is the only thing on the page for which the API
-//! server is asked: once for each look, as the Sync's own identity, and no more often than [`RATE`] allows for all who look
-//! together. Objects that the page does not list are not read.
+//! In: a Sync and one of its objects. Out: the fields of the live object that may be shown. No
+//! other part of the page sends requests to the API server: one for each view of an object, with
+//! the Sync's own identity, and no more often than [`RATE`] allows for all viewers together.
+//! Objects that the page does not list are not read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +17,14 @@ use crate::plan::preview;
 use crate::report::board::{Differs, Seen, shown_live};
 use crate::serve::Wanted;
 
-/// So many looks at once, and so many more every second.
+/// Burst of reads, and reads in a second after that.
 const RATE: (u32, u32) = (20, 3);
-/// So many are under way at one time.
+/// Most reads at the same time.
 const SIDE_BY_SIDE: usize = 4;
-/// The longest that one may take.
+/// Time limit of one read.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Answers those who look, as long as somebody may.
+/// Serves requests of the status page for live objects.
 pub async fn look(context: Arc<Context>, mut wanted: mpsc::Receiver<Wanted>) {
     let (allowance, turns) = (Allowance::new(RATE), Arc::new(Semaphore::new(SIDE_BY_SIDE)));
     while let Some(wanted) = wanted.recv().await {
@@ -36,12 +37,12 @@ pub async fn look(context: Arc<Context>, mut wanted: mpsc::Receiver<Wanted>) {
         tokio::spawn(async move {
             let seen = timeout(PATIENCE, seen(&context, &wanted)).await;
             let late = || Err("the API server did not answer in time".to_owned());
-            // Who asked may be gone.
+            // The requester may have disconnected.
             let _ = wanted.answer.send(seen.unwrap_or_else(|_| late()));
             drop(turn);
         });
     }
-    // Nobody can look any more.
+    // The page has ended, and no request follows.
     std::future::pending().await
 }
 

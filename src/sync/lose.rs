@@ -1,38 +1,40 @@
-//! What is only remembered can be lost at any time, and that costs requests and nothing else.
+//! Test hook: drops one in-memory cache, which the daemon must rebuild.
 //!
-//! In: what is to be lost. Out: a daemon that has to find it out anew. Only tests ask for it: a restart loses everything at
-//! once, and so never one thing while another is kept that was made with it. What Syncs say to each other (`registry.rs`,
-//! `neighbours.rs`) is not among it: it is not found out, it is what their own tasks are at.
+//! In: the cache to drop. Out: a daemon that has to determine its content again, at the cost of
+//! requests and nothing else. Only tests call it: a restart drops all caches at once, and so never
+//! one while another is kept that was built from it. State that Syncs publish to each other
+//! (`registry.rs`, `peers.rs`) is not among the caches: no request returns it, only the tasks of
+//! those Syncs do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Context;
 
-/// What a daemon remembers and can find out anew.
+/// In-memory state of a daemon that it can rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remembered {
-    /// The objects that were listed.
+    /// Lists of objects.
     Objects,
-    /// That objects are as they were applied.
+    /// Objects that are known to be as they were applied.
     Trust,
-    /// What each Sync keeps from pass to pass: the prepared commit, what failed, what waits.
+    /// Memory of each Sync between reconciles: the prepared commit, failed and waiting objects.
     Passes,
-    /// The newest revisions.
+    /// Newest revisions.
     Revisions,
-    /// The kinds that the server serves, and where labelled objects were found.
+    /// Kinds that the server serves, and the places of labelled objects.
     Kinds,
-    /// How the objects of each Sync are.
+    /// Health of the objects of each Sync.
     Health,
 }
 
 impl Remembered {
-    /// Everything that can be lost alone.
+    /// All caches that can be dropped separately.
     pub const ALL: [Self; 6] =
         [Self::Objects, Self::Trust, Self::Passes, Self::Revisions, Self::Kinds, Self::Health];
 }
 
-/// How often all Syncs have lost something.
+/// Counters of dropped caches, for all Syncs together.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
     passes: AtomicU64,
@@ -40,19 +42,19 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// How often they have lost what they keep from pass to pass.
+    /// Returns how often the memory between reconciles was dropped.
     pub(super) fn of_passes(&self) -> u64 {
         self.passes.load(Ordering::Relaxed)
     }
 
-    /// How often they have lost how their objects are.
+    /// Returns how often the health was dropped.
     pub(super) fn of_health(&self) -> u64 {
         self.health.load(Ordering::Relaxed)
     }
 }
 
 impl Context {
-    /// Loses what is only remembered.
+    /// Drops a cache.
     pub fn lose(self: &Arc<Self>, what: Remembered) {
         match what {
             Remembered::Objects => self.begin_anew(),

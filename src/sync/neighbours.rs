@@ -1,10 +1,12 @@
-//! The Syncs of one repository, and how far each has come: one that is behind may want what another is about to prune.
+//! Peers: the Syncs of the same repository, and the commit that each has rendered.
 //!
-//! In: the revision that each Sync has rendered last, and the tries that failed. Out: the Syncs that are behind. An object
-//! that moves between two folders in one commit is not pruned before the other Sync has read that commit. A Sync that has not
-//! tried it yet is asked to look, and waited for, but not for long; one that tried and failed counts by the evidence of its
-//! files; one that is refused, or cannot read the repository, holds nothing. A Sync that waits is woken by every change. A
-//! suspended Sync renders on demand and takes nothing.
+//! In: the revision that each Sync has rendered last, and failed attempts. Out: the Syncs that lag
+//! behind and may still claim an object that another one is about to prune. An object that moves
+//! between two folders in one commit is not pruned before the other Sync has read that commit. A
+//! Sync that has not tried the commit yet gets a poll request and is waited for, but not long; one
+//! that tried and failed counts by the evidence of its files; one that is refused, or cannot read
+//! the repository, claims nothing. A waiting Sync is woken by every change. A suspended Sync
+//! renders on request and adopts nothing.
 
 mod behind;
 mod moves;
@@ -24,36 +26,38 @@ pub(crate) use behind::Behind;
 pub(crate) use moves::Arrival;
 use moves::LastLook;
 
-/// The longest that a Sync is waited for that has not tried a commit yet.
+/// Longest wait for a Sync that has not tried a commit yet.
 const UNTRIED: Duration = Duration::from_secs(10);
 
-/// A Sync of another namespace gets that time anew at most so often: who changes its spec all the time holds up nobody.
+/// A Sync of another namespace gets that time again at most once in this interval, so that one
+/// whose spec changes all the time does not delay others.
 const ANEW: Duration = Duration::from_secs(60);
 
-/// What a Sync goes by.
+/// Source of a Sync.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 enum Course {
-    /// It was seen, and nothing more is known.
+    /// The Sync exists, and its source is not known yet.
     #[default]
     Unknown,
-    /// It wants nothing, and never will: it is being deleted, or names no repository.
+    /// The Sync claims nothing permanently: it is being deleted, or names no repository.
     Rests,
-    /// It follows a repository.
+    /// The Sync has a source.
     Follows(Path),
 }
 
-/// How far a Sync has come with what it follows.
+/// Source of a Sync, and the commit of it that the Sync has rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Path {
     address: Address,
     reference: Reference,
-    /// It renders only when somebody asks, and takes nothing.
+    /// The Sync renders only on request, and adopts nothing.
     suspended: bool,
-    /// What it has rendered last, as its newest spec wants it.
+    /// The rendered commits, for the newest spec.
     at: Option<At>,
 }
 
-/// What a Sync has rendered: the commit that it holds, and the newest that it has read. They differ where that one was given up.
+/// Commits that a Sync has rendered: the applied one, and the newest that it has read. They differ
+/// after a rollback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct At {
     held: ObjectHash,
@@ -61,8 +65,9 @@ struct At {
 }
 
 impl At {
-    /// True if both are of one commit. Who waits for a Sync that has gone back never reads the one that was given up, and is
-    /// of the commit that both hold.
+    /// True if both have rendered the same commit. A Sync that waits for a peer which has rolled
+    /// back never renders the commit that was rolled back; the two have the applied commit in
+    /// common.
     fn meets(self, other: Self) -> bool {
         let one = |commit| commit == other.held || commit == other.newest;
         one(self.held) || one(self.newest)
@@ -75,45 +80,45 @@ impl Path {
     }
 }
 
-/// How a Sync is spoken to.
+/// Notifies that wake the worker of a Sync.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
-    /// Somebody waits until it has looked at its repository.
+    /// A peer waits until the Sync has polled its repository.
     pub(crate) look: Notify,
-    /// Somebody has come as far as it has.
+    /// A peer that this Sync waits for has changed.
     pub(crate) again: Notify,
-    /// Its repository is said to have changed, whatever was seen of it a moment ago.
+    /// The repository is reported to have changed, so that a recent poll does not count.
     pub(crate) called: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Neighbour {
     course: Course,
-    /// How often what it asks for has changed.
+    /// Number of the newest request.
     asked: u64,
-    /// Since when it asks for what it asks for now.
+    /// Time since which the request has been the newest one.
     since: Option<Instant>,
-    /// The same as it counts in other namespaces.
+    /// The same time as it counts in other namespaces.
     since_elsewhere: Option<Instant>,
-    /// Since when it holds the commit that it holds.
+    /// Time since which the applied commit has been the same.
     came: Option<Instant>,
     /// The last commit that it could not render.
     tried: Option<Tried>,
-    /// Its spec cannot be taken up.
+    /// Its spec is refused.
     is_refused: bool,
-    /// The repository gives it nothing, and waiting does not help.
+    /// The repository cannot be read, and waiting does not help.
     is_shut_out: bool,
-    /// The last time that its repository gave something.
+    /// The last poll that succeeded.
     looked: Option<LastLook>,
-    /// When it was last asked to look for those that move to it.
+    /// Time at which it was last asked to poll for Syncs that move objects to it.
     called: Option<Instant>,
     bell: Arc<Bell>,
-    /// Those who wait for it.
+    /// Syncs that wait for it.
     waiting: BTreeSet<SyncName>,
 }
 
 impl Neighbour {
-    /// It has something to try, and its time for that begins.
+    /// Starts the time in which the Sync has to try its commit.
     fn begins(&mut self) {
         let now = clock::now();
         self.since = Some(now);
@@ -123,11 +128,11 @@ impl Neighbour {
     }
 }
 
-/// All Syncs that this daemon knows of.
+/// All Syncs that this daemon knows.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     all: Mutex<HashMap<SyncName, Neighbour>>,
-    /// Those that move to a Sync which is not there, with that one.
+    /// Syncs that move their objects to a Sync which does not exist, with the name of that one.
     missing: Mutex<HashMap<SyncName, SyncName>>,
 }
 
@@ -140,7 +145,7 @@ impl Neighbours {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A Sync is there.
+    /// Adds a Sync.
     pub(crate) fn add(&self, sync: &SyncName) {
         let anew = || {
             let mut known = Neighbour::default();
@@ -155,7 +160,7 @@ impl Neighbours {
         }
     }
 
-    /// A Sync is gone.
+    /// Removes a Sync.
     pub(crate) fn remove(&self, sync: &SyncName) {
         let mut all = self.lock();
         let gone = all.remove(sync);
@@ -163,18 +168,18 @@ impl Neighbours {
         wake(&all, &gone.map(|known| known.waiting).unwrap_or_default());
     }
 
-    /// How a Sync is told that it should look, or look again at what it has. One that is gone is told nothing: it is
-    /// not made known anew by a task of it that has not ended yet.
+    /// Returns the notifies that wake a Sync. A removed Sync gets unused ones: a task of it that
+    /// has not ended yet does not add it again.
     pub(crate) fn bell(&self, sync: &SyncName) -> Arc<Bell> {
         self.lock().get(sync).map(|known| known.bell.clone()).unwrap_or_default()
     }
 
-    /// A Sync is being deleted: it wants nothing any more.
+    /// Records that a Sync is being deleted and claims nothing any more.
     pub(crate) fn rests(&self, sync: &SyncName) {
         self.change(sync, |_| Course::Rests);
     }
 
-    /// A Sync follows this; if that is what it did, it is as far as it was.
+    /// Records the source of a Sync; if that is unchanged, its rendered commits stay.
     pub(crate) fn follows(&self, sync: &SyncName, address: &Address, reference: &Reference, suspended: bool) {
         let (address, reference) = (address.clone(), reference.clone());
         let path = Path { address, reference, suspended, at: None };
@@ -186,7 +191,8 @@ impl Neighbours {
         });
     }
 
-    /// A Sync is refused, and it cannot be read what it follows: what it followed last is what it may want.
+    /// Records that the source of a refused Sync cannot be read; it may still claim what it claimed
+    /// last.
     pub(crate) fn is_unreadable(&self, sync: &SyncName) {
         self.change(sync, |it| match &it.course {
             Course::Follows(path) => Course::Follows(Path { at: None, ..path.clone() }),
@@ -194,7 +200,7 @@ impl Neighbours {
         });
     }
 
-    /// A Sync asks for something else than before, for the so many-th time: what it has rendered is not what it wants.
+    /// Records the number of a new request: the rendered commits are not of its spec.
     pub(crate) fn asks(&self, sync: &SyncName, asked: u64) {
         if let Some(known) = self.lock().get_mut(sync) {
             known.asked = asked;
@@ -204,17 +210,18 @@ impl Neighbours {
         self.anew(sync);
     }
 
-    /// The spec of a Sync is refused, or taken up again. One that is refused may want nothing of the newest commit.
+    /// Records that the spec of a Sync is refused, or accepted again. A refused Sync claims nothing
+    /// of the newest commit.
     pub(crate) fn is_refused(&self, sync: &SyncName, refused: bool) {
         self.mark(sync, |known| std::mem::replace(&mut known.is_refused, refused) != refused);
     }
 
-    /// The repository gives a Sync nothing for a reason that stays, or gives it something again.
+    /// Records that a Sync cannot read its repository for a permanent reason, or can read it again.
     pub(crate) fn is_shut_out(&self, sync: &SyncName, shut_out: bool) {
         self.mark(sync, |known| std::mem::replace(&mut known.is_shut_out, shut_out) != shut_out);
     }
 
-    /// A Sync could not render a commit.
+    /// Records that a Sync could not render a commit.
     pub(crate) fn tried(&self, sync: &SyncName, asked: u64, tried: Tried) {
         self.mark(sync, |known| {
             let is_news = known.asked <= asked
@@ -229,12 +236,12 @@ impl Neighbours {
         });
     }
 
-    /// The last commit that a Sync could not render.
+    /// Returns the last commit that a Sync could not render, with the evidence of its files.
     pub(crate) fn last_tried(&self, sync: &SyncName) -> Option<Tried> {
         self.lock().get(sync)?.tried.clone()
     }
 
-    /// Changes what is known of a Sync, and wakes those that wait for it if that is news.
+    /// Changes the entry of a Sync, and wakes the Syncs that wait for it if that has an effect.
     fn mark(&self, sync: &SyncName, change: impl FnOnce(&mut Neighbour) -> bool) {
         let mut all = self.lock();
         let Some(known) = all.get_mut(sync) else { return };
@@ -244,23 +251,24 @@ impl Neighbours {
         }
     }
 
-    /// A Sync has rendered the commit that it holds as it asked for it that time, which may not be the last one any more.
-    /// `newest` was given up for it, where that is another one.
+    /// Records that a Sync has rendered the commit that it applies, for the request of this number,
+    /// which may not be the newest one. `newest` differs from `held` after a rollback.
     pub(crate) fn rendered(&self, sync: &SyncName, asked: u64, held: ObjectHash, newest: ObjectHash) {
         self.come(sync, asked, Some(At { held, newest }));
     }
 
-    /// What a Sync has rendered is not what it wants now, or not for certain.
+    /// Records that the rendered commits of a Sync are not those of its newest spec, or that this
+    /// is uncertain.
     pub(crate) fn anew(&self, sync: &SyncName) {
         self.come(sync, u64::MAX, None);
     }
 
-    /// A Sync has rendered this commit.
+    /// Records that a Sync has rendered this commit.
     pub(crate) fn came_to(&self, sync: &SyncName, at: ObjectHash) {
         self.come(sync, u64::MAX, Some(At { held: at, newest: at }));
     }
 
-    /// Has all Syncs look that follow a repository of these names; how many there are.
+    /// Lets all Syncs poll whose repository has one of these names; returns how many there are.
     pub(crate) fn called(&self, names: &Called) -> usize {
         let all = self.lock();
         let follows = |known: &&Neighbour| match &known.course {
@@ -274,7 +282,7 @@ impl Neighbours {
 
     fn come(&self, sync: &SyncName, asked: u64, at: Option<At>) {
         if let Some(known) = self.lock().get_mut(sync) {
-            // A commit that is rendered after all was not tried in vain.
+            // A commit that was rendered in the end has not failed.
             known.tried = known.tried.take().filter(|tried| at.is_none_or(|at| at.held != tried.commit));
         }
         self.change(sync, |known| match &known.course {
@@ -303,7 +311,7 @@ impl Neighbours {
             known.came = Some(clock::now());
         }
         if before.is_some() && now.is_none() {
-            // It has to try again, and has its time for that.
+            // It has to try again, and gets its time for that.
             known.begins();
         }
         known.course = course;
@@ -311,9 +319,10 @@ impl Neighbours {
         wake(&all, &waiting);
     }
 
-    /// The Syncs that follow the same as this one and have not rendered the commit that this one has, as far as they count, by
-    /// name. Those that have not tried it are asked to look, and this one is woken when anything about them changes. This one
-    /// has waited since it came to the commit, or since `begun`, and at most since the term of this daemon began.
+    /// Returns the Syncs with the same source that have not rendered the commit of this one, as far
+    /// as they count, sorted by name. Those that have not tried the commit are asked to poll, and
+    /// this Sync is woken when one of them changes. The wait of this Sync began when it applied the
+    /// commit, or at `begun`, and at the earliest when the term of this daemon began.
     pub(crate) fn behind(
         &self,
         own: &SyncName,
@@ -329,7 +338,8 @@ impl Neighbours {
             match &other.course {
                 Course::Unknown => {}
                 Course::Follows(its) if its.is_beside(&path) => {
-                    // One that is suspended claims what it does not take before it goes on.
+                    // Before a suspended Sync resumes, it publishes claims without adopting the
+                    // objects.
                     if its.suspended {
                         other.waiting.insert(own.clone());
                     }
@@ -358,8 +368,9 @@ impl Neighbours {
             }
         }
         behind.sort_by(|a, b| a.sync().cmp(b.sync()));
-        // One that has not tried is news by itself, and others have come along until then: a hundred Syncs that wait for each
-        // other are not woken a hundred times each.
+        // A Sync that has not tried yet causes a wake on its own, and the others will be checked
+        // again then: else a hundred Syncs that wait for each other would be woken a hundred times
+        // each.
         let untried = behind.iter().find(|one| matches!(one, Behind::Untried(..)));
         let calls = untried.map_or_else(|| behind.iter().collect(), |first| vec![first]);
         for one in calls {
@@ -378,7 +389,7 @@ impl Neighbours {
     }
 }
 
-/// Wakes those who have waited.
+/// Wakes the Syncs that have waited.
 fn wake(all: &HashMap<SyncName, Neighbour>, waiting: &BTreeSet<SyncName>) {
     waiting.iter().filter_map(|one| all.get(one)).for_each(|one| one.bell.again.notify_one());
 }
@@ -406,7 +417,7 @@ mod tests {
         ObjectHash::parse(&digit.repeat(40)).unwrap()
     }
 
-    /// Two Syncs of one repository, of which the first has rendered a commit.
+    /// Returns two Syncs of one repository, of which the first has rendered a commit.
     fn two() -> Neighbours {
         let all = Neighbours::default();
         for name in ["a", "b"] {
@@ -417,7 +428,7 @@ mod tests {
         all
     }
 
-    /// The first Sync that is behind.
+    /// Returns the first Sync that lags behind.
     fn behind(all: &Neighbours, own: &str) -> Option<SyncName> {
         all.behind(&sync(own), None, None).first().map(|behind| behind.sync().clone())
     }
@@ -559,7 +570,7 @@ mod tests {
     fn who_has_gone_back_waits_neither_for_who_goes_on_nor_for_who_stays() {
         let all = two();
         let behind = |name: &str| behind(&all, name);
-        // The first has given up the second commit.
+        // The first has rolled back the second commit.
         all.rendered(&sync("a"), 0, commit("1"), commit("2"));
         all.came_to(&sync("b"), commit("1"));
         assert_eq!((behind("a"), behind("b")), (None, None), "the other one waits for it");
@@ -569,7 +580,7 @@ mod tests {
         assert_eq!((behind("a"), behind("b")), (Some(sync("b")), Some(sync("a"))));
     }
 
-    /// A try at a commit that holds anything.
+    /// Records a failed attempt at a commit that may contain any object.
     fn tried(all: &Neighbours, digit: &str, files: Option<FilesHash>) {
         tried_with(all, digit, files, Evidence::Anything(Contents::default()));
     }
@@ -594,7 +605,7 @@ mod tests {
         assert!(matches!(all.behind(&sync("a"), None, None).as_slice(), [Behind::Untried(..)]));
         tokio::time::advance(UNTRIED).await;
         assert_eq!(behind(&all, "a"), None);
-        // It asks for something else now, and has its time anew.
+        // It has a new request, and gets its time again.
         all.asks(&sync("b"), 1);
         assert_eq!(behind(&all, "a"), Some(sync("b")));
         tokio::time::advance(UNTRIED).await;
@@ -618,7 +629,7 @@ mod tests {
             held += usize::from(behind(&all, "a").is_some());
         }
         assert!((5..=15).contains(&held), "for 10 s of each minute: {held} of 59 times");
-        // In its own namespace it has its time anew each time.
+        // In its own namespace it gets its time again each time.
         tokio::time::advance(UNTRIED).await;
         all.asks(&sync("b"), 1);
         tokio::time::advance(UNTRIED).await;
@@ -639,7 +650,7 @@ mod tests {
         all.is_shut_out(&sync("b"), true);
         assert!(rings(&own.again));
         assert_eq!(behind(&all, "a"), None);
-        // Another repository may let it in.
+        // Another repository may grant access.
         all.follows(&sync("b"), &address("two"), &Reference::Head, false);
         all.follows(&sync("b"), &address("one"), &Reference::Head, false);
         assert_eq!(behind(&all, "a"), Some(sync("b")));

@@ -1,7 +1,9 @@
-//! The notes of a run without a Sync, on the Lease that it holds: where it may own objects, and which revision it keeps.
+//! Record of a run without a Sync resource, in annotations of its Lease: the scope and the held
+//! revision.
 //!
-//! In: scopes and revisions. Out: annotations, for the next holder of the Lease. Without the scope, a kind of which Git holds
-//! nothing any more is only found by listing all kinds in all namespaces, which takes rights that not everybody has.
+//! In: scopes and revisions. Out: annotations, for the next holder of the Lease. Without the scope,
+//! a kind that Git no longer contains would only be found by listing all kinds in all namespaces,
+//! which needs permissions that not every daemon has.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +23,7 @@ pub struct Notebook {
 }
 
 impl Notebook {
-    /// What a predecessor has written, and the way to write more.
+    /// Reads the record of a predecessor, and prepares writing to it.
     pub fn new(leadership: &Leadership) -> Self {
         let found = leadership.found();
         Self {
@@ -31,27 +33,28 @@ impl Notebook {
         }
     }
 
-    /// Writes onto the Lease of the next term from now on. Nobody else wrote there in between.
+    /// Continues with the Lease of the next term. No other daemon has written to it in between.
     pub fn goes_on(&self, leadership: &Leadership) {
         *lock(&self.notes) = leadership.notes();
     }
 
-    /// The scope that stands there.
+    /// Returns the recorded scope.
     pub(crate) fn scope(&self) -> Option<Scope> {
         lock(&self.scope).clone()
     }
 
-    /// The revision that stands there.
+    /// Returns the recorded held revision.
     pub(crate) fn held(&self) -> Option<HeldRevision> {
         lock(&self.held).clone()
     }
 
-    /// Writes another scope, and returns when it stands. A process that has lost the Lease writes nothing.
+    /// Records a scope, and returns once it is written. A process that has lost the Lease writes
+    /// nothing.
     pub(crate) async fn record(&self, scope: Scope) {
         self.write(&self.scope, SCOPE_ANNOTATION, scope).await;
     }
 
-    /// Writes another revision, and returns when it stands.
+    /// Records the held revision, and returns once it is written.
     pub(crate) async fn record_revision(&self, held: HeldRevision) {
         self.write(&self.held, HELD_ANNOTATION, held).await;
     }
@@ -68,7 +71,7 @@ impl Notebook {
     }
 }
 
-/// A note that cannot be read counts as absent.
+/// Reads an annotation; an invalid one counts as absent.
 fn read<T: DeserializeOwned>(found: &BTreeMap<String, String>, key: &str) -> Option<T> {
     found.get(key).and_then(|text| serde_json::from_str(text).ok())
 }

@@ -1,8 +1,8 @@
-//! Objects on their way to a Sync, given by others.
+//! Gate for objects that other Syncs hand over to one Sync.
 //!
-//! In: a render of the Sync that receives them. Out: leave to write what it says, until a newer one takes its place: then nothing
-//! more begins, and what was sent has come to its end before anything newer is written. So who gives never writes an older
-//! revision over a newer one.
+//! In: a render of the receiving Sync. Out: permits to write its objects, until a newer render
+//! replaces it: then no further permit is given, and writes in progress end before anything newer
+//! is written. So a hand-over never overwrites a newer revision with an older one.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use crate::cluster::Stop;
 
-/// What is given by one render; clones tell of the same.
+/// Gate of the hand-overs that use one render; clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Receiving {
     under_way: Arc<RwLock<()>>,
     stop: Stop,
 }
 
-/// Leave to write one object; it is given back with this.
+/// RAII permit for one hand-over write.
 #[derive(Debug)]
 pub(crate) struct Leave {
-    /// Set when a newer render is there.
+    /// Set once there is a newer render.
     pub(crate) stop: Stop,
     _under_way: OwnedRwLockReadGuard<()>,
 }
 
 impl Receiving {
-    /// None once a newer render is there.
+    /// Returns a permit; none once there is a newer render.
     pub(crate) fn begin(&self) -> Option<Leave> {
         let under_way = self.under_way.clone().try_read_owned().ok()?;
         (!self.stop.is_stopped()).then(|| Leave { stop: self.stop.clone(), _under_way: under_way })
     }
 
-    /// A newer render is there. Waits for what was sent, each of which has a deadline.
+    /// Closes the gate, and waits for the writes in progress, each of which has a deadline.
     pub(crate) async fn end(&self) {
         self.stop.stop();
         drop(self.under_way.write().await);

@@ -1,7 +1,7 @@
-//! Which Syncs there are, and what each wants: what the Syncs of a daemon know about each other.
+//! Registry of all Syncs: their desired sets, and the claims of one Sync on objects of another.
 //!
-//! In: what each Sync's newest complete render wants. Out: claims on objects that another Sync would prune, and
-//! whether a Sync is still there.
+//! In: the desired set of each Sync's newest complete render. Out: claims on objects that another
+//! Sync would prune, and the existence of a Sync.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,55 +12,56 @@ use crate::cluster::Cluster;
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::ObjectId;
 
-/// All Syncs that this daemon knows of.
+/// All Syncs that this daemon knows.
 #[derive(Default)]
 pub struct Registry(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
     syncs: HashMap<SyncName, Entry>,
-    /// All Syncs of the cluster were told, so that one that is not known does not exist.
+    /// The first list of Syncs is complete, so that an unknown Sync does not exist.
     complete: bool,
-    /// The uids of the objects that Syncs of this daemon pruned last, oldest first.
+    /// Uids of the objects that Syncs of this daemon pruned last, oldest first.
     pruned: VecDeque<Box<str>>,
 }
 
-/// So many pruned objects are remembered.
+/// Most pruned objects that are remembered.
 const MAX_PRUNED: usize = 4096;
 
 #[derive(Default)]
 struct Entry {
     wants: Option<Wants>,
-    /// Its newest render is complete and it is not suspended.
+    /// Its newest render is complete, and it is not suspended.
     ready: bool,
-    /// Those whose objects are held because of what it wants.
+    /// Syncs whose objects are held because of its desired set.
     held: BTreeSet<SyncName>,
 }
 
-/// A Sync that wants an object.
+/// A Sync with a claim on an object.
 pub(crate) struct Wanting {
     pub(crate) sync: SyncName,
-    /// It takes the object over.
+    /// It adopts the object.
     pub(crate) ready: bool,
-    /// The cluster as it sees it.
+    /// The cluster with the identity of the Sync.
     pub(crate) cluster: Cluster,
 }
 
 struct Wants {
     set: Arc<DesiredSet>,
-    /// The cluster as the Sync sees it: what it claims it takes with its own rights, whoever lets go of it.
+    /// The cluster with the identity of the Sync: it adopts with its own permissions, whichever
+    /// Sync releases the object.
     cluster: Cluster,
-    /// What others give it as this says.
+    /// Gate of hand-overs into this Sync that use this desired set.
     receiving: Receiving,
 }
 
-/// What a Sync claims of another.
+/// The claim of a Sync on an object of another one.
 pub(crate) struct Claimed {
     pub(crate) sync: SyncName,
     pub(crate) wanted: DesiredObject,
-    /// The cluster as that Sync sees it.
+    /// The cluster with the identity of the claiming Sync.
     pub(crate) cluster: Cluster,
-    /// Whether it may still be given.
+    /// Gate of the hand-over; closed once the claim is outdated.
     pub(crate) receiving: Receiving,
 }
 
@@ -69,29 +70,30 @@ impl Registry {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A Sync is there.
+    /// Adds a Sync.
     pub(crate) fn add(&self, sync: &SyncName) {
         self.lock().syncs.entry(sync.clone()).or_default();
     }
 
-    /// A Sync is gone. Those whose objects it has held are to look again.
+    /// Removes a Sync. Returns the Syncs whose objects it has held, which have to reconcile again.
     pub(crate) fn remove(&self, sync: &SyncName) -> BTreeSet<SyncName> {
         self.lock().syncs.remove(sync).map(|entry| entry.held).unwrap_or_default()
     }
 
-    /// The Syncs that are known.
+    /// Returns the names of all known Syncs.
     pub(crate) fn names(&self) -> Vec<SyncName> {
         self.lock().syncs.keys().cloned().collect()
     }
 
-    /// These are all Syncs of the cluster.
+    /// Retains only these Syncs, which are all Syncs of the cluster.
     pub(crate) fn only(&self, syncs: &BTreeSet<SyncName>) {
         let mut known = self.lock();
         known.syncs.retain(|sync, _| syncs.contains(sync));
         known.complete = true;
     }
 
-    /// A Sync is about to want another set. Waits until nobody gives it anything as it wanted it before.
+    /// Closes the hand-overs into a Sync that use another desired set than this one. Waits until
+    /// those in progress have ended.
     pub(crate) async fn closes(&self, sync: &SyncName, set: &Arc<DesiredSet>) {
         let other = |entry: &Entry| {
             let wants = entry.wants.as_ref().filter(|wants| !Arc::ptr_eq(&wants.set, set))?;
@@ -103,8 +105,9 @@ impl Registry {
         }
     }
 
-    /// What a Sync wants now. Waits until nobody gives it anything as it wanted it before. Where that has changed, those whose
-    /// objects were held because of it are to look again.
+    /// Sets the desired set of a Sync. Waits until hand-overs with the previous set have ended.
+    /// Returns the Syncs whose objects were held because of the previous set; they have to
+    /// reconcile again.
     pub(crate) async fn wants(
         &self,
         sync: &SyncName,
@@ -135,7 +138,7 @@ impl Registry {
         held
     }
 
-    /// A Sync of this daemon has pruned an object.
+    /// Records that a Sync of this daemon has pruned an object.
     pub(crate) fn note_pruned(&self, uid: &str) {
         let mut known = self.lock();
         if known.pruned.len() == MAX_PRUNED {
@@ -144,20 +147,22 @@ impl Registry {
         known.pruned.push_back(uid.into());
     }
 
-    /// True if a Sync of this daemon has pruned the object: another one that hears of its end blames nobody for it.
+    /// True if a Sync of this daemon has pruned the object, so that its deletion is not reported as
+    /// drift by another one.
     pub(crate) fn was_pruned(&self, uid: &str) -> bool {
         self.lock().pruned.iter().any(|pruned| **pruned == *uid)
     }
 
-    /// A Sync wants nothing any more. Those whose objects it has held are to look again.
+    /// Clears the entry of a Sync that claims nothing any more. Returns the Syncs whose objects it
+    /// has held, which have to reconcile again.
     pub(crate) fn wants_nothing(&self, sync: &SyncName) -> BTreeSet<SyncName> {
         let mut known = self.lock();
         let entry = known.syncs.get_mut(sync).map(std::mem::take);
         entry.map(|entry| entry.held).unwrap_or_default()
     }
 
-    /// What a Sync wanted last counts no more, until it renders again. Waits until nobody gives it anything. Those whose
-    /// objects it has held are to look again.
+    /// Withdraws the desired set of a Sync, until it renders again. Waits until hand-overs into it
+    /// have ended. Returns the Syncs whose objects it has held, which have to reconcile again.
     pub(crate) async fn claims_nothing(&self, sync: &SyncName) -> BTreeSet<SyncName> {
         let (held, before) = match self.lock().syncs.get_mut(sync) {
             Some(entry) => {
@@ -172,14 +177,14 @@ impl Registry {
         held
     }
 
-    /// What a Sync wants is not known, or it will not take it.
+    /// Marks the desired set of a Sync as unknown, or as one that the Sync will not apply.
     pub(crate) fn unready(&self, sync: &SyncName) {
         if let Some(entry) = self.lock().syncs.get_mut(sync) {
             entry.ready = false;
         }
     }
 
-    /// The other Syncs that want an object, by name.
+    /// Returns the other Syncs that claim an object, sorted by name.
     pub(crate) fn wanting(&self, own: &SyncName, id: &ObjectId) -> Vec<Wanting> {
         let known = self.lock();
         let others = known.syncs.iter().filter(|(sync, _)| *sync != own);
@@ -194,21 +199,21 @@ impl Registry {
         all
     }
 
-    /// Objects of a Sync are held because of what another wants.
+    /// Records that objects of `held` are held because of the desired set of `claimant`.
     pub(crate) fn holds(&self, claimant: &SyncName, held: &SyncName) {
         if let Some(entry) = self.lock().syncs.get_mut(claimant) {
             entry.held.insert(held.clone());
         }
     }
 
-    /// What a Sync wants, and the cluster as it sees it.
+    /// Returns the desired set of a Sync, and the cluster with its identity.
     pub(crate) fn view(&self, sync: &SyncName) -> Option<(Arc<DesiredSet>, Cluster)> {
         let known = self.lock();
         let wants = known.syncs.get(sync)?.wants.as_ref()?;
         Some((wants.set.clone(), wants.cluster.clone()))
     }
 
-    /// What a Sync wants an object to be.
+    /// Returns the desired object of a Sync, as a claim.
     pub(crate) fn wanted_by(&self, sync: &str, id: &ObjectId) -> Option<Claimed> {
         let known = self.lock();
         let (name, entry) = known.syncs.iter().find(|(name, _)| name.to_string() == sync)?;
@@ -218,7 +223,7 @@ impl Registry {
         Some(Claimed { sync: name.clone(), wanted, cluster, receiving })
     }
 
-    /// True if this Sync is there and has let go of the object: its newest render is without it.
+    /// True if this Sync exists and has released the object: its newest render does not contain it.
     pub(crate) fn has_let_go(&self, sync: &str, id: &ObjectId) -> bool {
         let known = self.lock();
         let entry = known.syncs.iter().find(|(name, _)| name.to_string() == sync).map(|(_, entry)| entry);

@@ -1,7 +1,7 @@
-//! What a Sync follows, in words, for who looks.
+//! Source of a Sync in text form, for the status page.
 //!
-//! In: the Sync as the API server has it, sound or not. Out: [`Subject`]. A URL that is none is left out: what is wrong with
-//! it may be a password in it.
+//! In: the Sync as the API server has it, valid or not. Out: [`SourceSummary`]. An invalid URL is
+//! left out: the invalid part may be a password.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use crate::api::SyncName;
 use crate::report::board::Subject;
 use crate::source::Address;
 
-/// Where none is named.
+/// Text for a source without a ref.
 const MAIN: &str = "the repository's main branch";
 
-/// What a Sync of the cluster follows.
+/// Returns the source of a Sync resource.
 pub(super) fn of_resource(name: &SyncName, sync: &Value) -> Subject {
     let text = |pointer: &str| sync.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let url = Address::any(text("/spec/source/git/url")).map(|address| address.to_string());
@@ -39,7 +39,7 @@ pub(super) fn of_resource(name: &SyncName, sync: &Value) -> Subject {
     }
 }
 
-/// What is followed without a Sync in the cluster.
+/// Returns the source of a run without a Sync resource.
 pub(super) fn of_wish(wish: &Wish) -> Subject {
     Subject {
         url: wish.address.to_string().into(),
@@ -69,7 +69,8 @@ mod tests {
         assert_eq!((&*sound.url, &*sound.path, &*sound.reference), ("https://host/path", "a", "branch main"));
         assert_eq!(sound.depends_on, [SyncName::new("ops", "base"), SyncName::new("platform", "crds")]);
         assert_eq!(&*follows("https://user:hunter2@host/path").url, "");
-        // Only the demo follows such a one; elsewhere it is told as a problem, and by its name.
+        // Only the demo follows such an address; elsewhere it is reported as invalid, without its
+        // value.
         assert_eq!(&*follows("file:///a/b").url, "/a/b");
         assert_eq!(&*of_resource(&SyncName::new("a", "b"), &json!({})).reference, MAIN);
     }

@@ -1,7 +1,7 @@
-//! What is logged and counted of what happened to a Sync, and what its gauges show.
+//! Log lines and metrics of a Sync: counts its events, and sets gauges from its status.
 //!
-//! In: what happened, and the status that says what is known then. Out: log lines and metrics. Whatever a status says
-//! is shown as that says it, so that an alert and the status cannot contradict each other.
+//! In: events, and the status after them. Out: log lines and metrics. Gauges are derived from the
+//! status, so that an alert and the status cannot contradict each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::plan::{Failed, Outcome};
 use crate::report::Trouble;
 
 impl Context {
-    /// Logs and counts what happened.
+    /// Logs and counts an event.
     pub(crate) fn count(&self, sync: &SyncName, told: &Told) {
         let name = sync.to_string();
         match told {
@@ -42,7 +42,7 @@ impl Context {
                 }
             }
             Told::Passed(report) => self.passed(sync, &name, report),
-            // The status says it, and it may be for long.
+            // The status has it, and it may last.
             Told::Waits(_) | Told::Rejected(None) => {}
             Told::Rejected(Some(rejected)) => {
                 tracing::warn!(%sync, revision = rejected.revision, instead = rejected.instead, "given up: {}", rejected.why);
@@ -74,7 +74,7 @@ impl Context {
             match outcome {
                 Outcome::Failed(why) => {
                     failed.insert(id);
-                    // One line names all rights that are missing.
+                    // One line names all missing permissions.
                     match why.reason == "Forbidden" && !report.rights.is_empty() {
                         true => {
                             tracing::debug!(%sync, object = %id, reason = why.reason, "failed: {}", why.message)
@@ -98,7 +98,7 @@ impl Context {
             self.metrics.applied(name, outcome.verb());
         }
         if report.trouble.is_some() || report.stopped {
-            // What was done counts, but it is not all that there is to say.
+            // The changes count, but the result is not complete.
             return;
         }
         self.only_these_fail(sync, &failed);
@@ -119,7 +119,7 @@ impl Context {
         }
     }
 
-    /// Logs what stopped a pass, and what narrows it.
+    /// Logs the errors of a reconcile as a whole, and missing permissions.
     fn pass_as_a_whole(&self, sync: &SyncName, report: &Report) {
         if let Some(trouble) = &report.trouble {
             self.troubled(sync, About::Pass, trouble);
@@ -161,7 +161,8 @@ impl Context {
         tracing::info!(%sync, object = %id, manager, changed_at, fields, "repaired");
     }
 
-    /// Shows what the status of a Sync says; the repository had nothing newer at that time.
+    /// Sets the gauges from the status of a Sync; `current` is the time at which the repository had
+    /// no newer revision.
     pub(crate) fn show(&self, sync: &SyncName, status: &SyncStatus, current: Option<&Time>) {
         let name = sync.to_string();
         let is = |type_: ConditionType| {
@@ -191,7 +192,8 @@ impl Context {
     }
 }
 
-/// A Sync that waits for another, or for the server, goes on by itself.
+/// Returns the tone of an error; a Sync that waits for another one, or for the server, continues
+/// without a person.
 fn tone(trouble: &Trouble) -> Tone {
     match waits_by_itself(trouble.reason) {
         true => Tone::Normal,
@@ -199,13 +201,13 @@ fn tone(trouble: &Trouble) -> Tone {
     }
 }
 
-/// The message, and every problem that it does not name itself.
+/// Returns the message, followed by all problems that it does not contain.
 fn with_problems(trouble: &Trouble) -> String {
     let more = trouble.problems.iter().skip(1).map(|problem| format!("; {problem}"));
     std::iter::once(trouble.message.clone()).chain(more).collect()
 }
 
-/// Logs what was done to an object; of one that was somebody else's, whose.
+/// Logs the change of an object, with the previous managers of an adopted one.
 fn done(sync: &SyncName, id: &ObjectId, outcome: &Outcome) {
     match outcome {
         Outcome::Adopted(managers) if !managers.is_empty() => {

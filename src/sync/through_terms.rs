@@ -1,26 +1,40 @@
-//! Keeps the work of a daemon going from one term of its Lease to the next.
+//! Continues the work of a daemon from one term of its Lease to the next.
 //!
-//! In: the work, a Lease that is held, and a way to get it again. Out: [`End`]. When the Lease is lost, the work stays as
-//! it is and writes nothing. If nobody held the Lease in between, the work goes on under a new permit. If somebody
-//! did, the work is dropped: what it saw and decided says nothing any more.
+//! In: the work, a Lease that is held, and a function that acquires it again. Out: [`End`]. When
+//! the Lease is lost, the work is paused and writes nothing. If no other daemon held the Lease in
+//! between, the work continues under a new permit. If another one did, the work is dropped: its
+//! observations and decisions are outdated.
 
 use tokio::sync::Notify;
 
 use crate::cluster::lease::{Leadership, Loss, Terms};
 
-/// Why work has stopped.
+/// Reason why the work has ended.
 #[derive(Debug)]
 pub enum End<T> {
-    /// It came to its end.
+    /// It is complete.
     Done(T),
     /// Another daemon holds the Lease.
     Taken,
-    /// This daemon holds the Lease again, and another may have held it in between.
+    /// This daemon holds the Lease again, and another one may have held it in between.
     Interrupted(Box<Leadership>),
 }
 
-/// Works under one Lease for as long as no other daemon holds it. `tell` hears of each term that ends, with none, and of
-/// each that begins.
+/// Runs `work` for as long as no other daemon holds the Lease. `tell` is called with none at the
+/// end of each term, and with the new leadership at the start of the next one.
+///
+/// # Guarantees
+///
+/// The work writes only under a permit of the current term, and continues only if no other daemon
+/// held the Lease since the last one.
+///
+/// # Cancellation
+///
+/// Dropping the future drops the work. The Lease stays with `leadership`.
+///
+/// # Errors
+///
+/// Returns the error of `campaign`, with the work dropped.
 pub async fn through_terms<T, E>(
     work: impl Future<Output = T>,
     leadership: &mut Leadership,

@@ -1,7 +1,7 @@
-//! The tries of Syncs to render a commit that failed.
+//! Failed attempts of Syncs to render a commit.
 //!
-//! In: the evidence of a Sync's files, the commits in which those were the same. Out: whether it may want an object that
-//! another Sync is about to prune.
+//! In: the evidence of a Sync's files, and the commits in which those were the same. Out: true if
+//! the Sync may claim an object that another Sync is about to prune.
 
 use std::sync::Arc;
 
@@ -10,32 +10,32 @@ use crate::cluster::Cluster;
 use crate::object::ObjectId;
 use crate::source::{ObjectHash, Share};
 
-/// A try of a Sync to render a commit, which failed.
+/// Failed attempt of a Sync to render a commit.
 #[derive(Clone)]
 pub(crate) struct Tried {
     pub(crate) commit: ObjectHash,
     pub(crate) evidence: Arc<Evidence>,
-    /// The memory of the evidence.
+    /// Reservation of the memory that the evidence takes.
     #[expect(dead_code, reason = "the memory is given back when it is dropped")]
     pub(crate) memory: Option<Arc<Share>>,
-    /// Stands for all files that the Sync reads, where that is known.
+    /// Hash of all files that the Sync reads, if it is known.
     pub(crate) files: Option<FilesHash>,
-    /// Commits that it tried before, in which these files were the same.
+    /// Earlier failed commits in which these files were the same.
     pub(crate) same_in: Vec<ObjectHash>,
-    /// No later render can say more.
+    /// A later render of the commit cannot improve the evidence.
     pub(crate) is_final: bool,
-    /// The cluster as the Sync sees it; none where it sees none.
+    /// The cluster with the identity of the Sync; none if it has no access.
     pub(crate) cluster: Option<Cluster>,
 }
 
-/// Stands for all files that a Sync reads.
+/// Hash of all files that a Sync reads.
 pub(crate) type FilesHash = [u8; 32];
 
-/// So many commits are remembered in which the files of a Sync were the same.
+/// Most commits with the same files that are remembered.
 const MAX_SAME: usize = 64;
 
 impl Tried {
-    /// The same, after another try.
+    /// Adds the commits with the same files from the previous attempt.
     pub(crate) fn after(mut self, last: Option<&Self>) -> Self {
         let is_same =
             |last: &&Self| self.files.is_some() && last.files == self.files && last.commit != self.commit;
@@ -46,8 +46,9 @@ impl Tried {
         self
     }
 
-    /// True if the Sync may want an object that another Sync wanted in the commit `left`, and wants no more. Files that were the
-    /// same in that commit may have got the object before, and then they name it.
+    /// True if the Sync may claim an object that another Sync claimed in the commit `left`, and
+    /// does not claim any more. If the files were the same in that commit, they may have rendered
+    /// the object before; then they contain its name.
     pub(crate) fn may_hold(&self, id: &ObjectId, left: Option<&ObjectHash>) -> bool {
         match left.is_some_and(|left| self.same_in.contains(left)) {
             true => self.evidence.names(id),

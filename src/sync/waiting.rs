@@ -1,12 +1,12 @@
-//! Waiting for what may not be there, as the arms of a `select` do.
+//! Optional futures and deadlines for the arms of a `select!`.
 //!
-//! In: a future or a time, or none. Out: its end; without one, nothing ever comes.
+//! In: a future or a time, or none. Out: its end; without one, the arm never completes.
 
 use std::time::Instant;
 
 use futures::future::BoxFuture;
 
-/// Waits for a future that may not be there.
+/// Waits for an optional future; without one it waits forever.
 pub(crate) async fn running<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
     match future {
         Some(future) => future.await,

@@ -1,7 +1,7 @@
-//! What a desk puts on the status board.
+//! Publishes the state of one Sync on the status page.
 //!
-//! In: what is known about one Sync, and the status that says it. Out: its card, when it is another one than before: an
-//! object that is verified and is as it was makes none.
+//! In: the recorded events of one Sync, and its status. Out: its card, when that has changed; an
+//! object that is verified without a difference publishes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::sync::event::repaired;
 use crate::sync::event_queue::Note;
 use crate::sync::pass::Report;
 
-/// The most fields of an edit that are remembered.
+/// Most fields of a repair that are kept.
 const MAX_FIELDS: usize = 12;
-/// The most characters of a text on the board.
+/// Most characters of a text on the page.
 const MAX_TEXT: usize = 300;
 
-/// What of a desk is only for the status board.
+/// State of one Sync for the status page only.
 #[derive(Default)]
 pub(super) struct Posting {
     is_read: bool,
@@ -30,22 +30,22 @@ pub(super) struct Posting {
     objects: Arc<Objects>,
     repairs: Arc<[Repair]>,
     happened: Arc<[Happening]>,
-    /// The status that stands there.
+    /// The status that was last published.
     status: Option<Arc<SyncStatus>>,
-    /// What became of objects, or how they are, is not as it stands there.
+    /// Outcomes or healths differ from the published ones.
     moved: bool,
-    /// Something else is not.
+    /// Other data differs from the published card.
     changed: bool,
 }
 
 impl Desk {
-    /// What the Sync follows, for the status board.
+    /// Sets the source of the Sync on the page.
     pub(crate) fn follows(&self, subject: Subject) {
         let mut state = self.lock();
         if *state.posting.subject != subject {
             (state.posting.subject, state.posting.changed) = (Arc::new(subject), true);
         }
-        // Until something is found out, what was known before stands.
+        // Until the first reconcile the page shows the status of before.
         let stands = state.written.clone();
         if state.posting.status.is_none() || state.posting.changed {
             let status = state.posting.status.clone().unwrap_or(stands);
@@ -53,7 +53,7 @@ impl Desk {
         }
     }
 
-    /// Puts on the board what is known now, if that is news.
+    /// Publishes the current state, if it has changed.
     pub(super) fn post(&self, state: &mut State, status: &Arc<SyncStatus>) {
         let (board, posting) = (&self.0.context.board, &mut state.posting);
         let same = posting.status.as_ref().is_some_and(|known| known == status);
@@ -81,30 +81,30 @@ impl Desk {
 }
 
 impl Posting {
-    /// Nothing yet, for a board that is read or not.
+    /// Creates an empty state, for a page that is read or not.
     pub(super) fn new(is_read: bool) -> Self {
         Self { is_read, ..Self::default() }
     }
 
-    /// Takes in what a pass came to. At once, because what the next one comes to is told in its place.
+    /// Records the result of a reconcile at once, because the next result replaces it.
     pub(super) fn passed(&mut self, report: &Report) {
         if self.is_read {
             let objects = Objects::after(&self.objects, report.set.as_ref(), &report.outcomes, &self.healths);
             (self.objects, self.changed) = (Arc::new(objects), true);
-            // One that came to nothing has the outcomes of the one before it.
+            // A failed reconcile has the outcomes of the one before it.
             let new = report.outcomes.iter().filter(|_| report.trouble.is_none());
             let is_restored = |id: &ObjectId| report.restored.contains(id);
             self.remember(new.filter_map(|(id, outcome)| repair(id, outcome, is_restored(id))));
         }
     }
 
-    /// Takes in what became of an object beside a pass.
+    /// Records the outcome of an object that was verified outside of a reconcile.
     pub(super) fn verified(&mut self, id: &ObjectId, outcome: &Outcome, is_restored: bool) {
         self.moved = true;
         self.remember(repair(id, outcome, is_restored).into_iter());
     }
 
-    /// Takes in something that happened, for the timeline. The same twice in a row is told once.
+    /// Adds an entry to the timeline, unless it repeats the last one.
     pub(super) fn happened(&mut self, note: &Note) {
         let text: String = note.text.chars().take(MAX_TEXT).collect();
         let is_told =
@@ -117,7 +117,7 @@ impl Posting {
         }
     }
 
-    /// How the objects are has changed.
+    /// Sets the health of the objects.
     pub(super) fn healths(&mut self, healths: Arc<Healths>) {
         (self.healths, self.moved) = (healths, true);
     }

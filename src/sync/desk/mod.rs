@@ -1,7 +1,7 @@
-//! What is known about one Sync, and the status that says it.
+//! Status of one Sync: collects the events of its worker and writes them as `SyncStatus`.
 //!
-//! In: what `follow` tells. Out: a status, written when it says something else than the last one, and not before
-//! there is something to say: what comes within a moment is written once.
+//! In: [`WorkerEvent`]s. Out: a status, written when it differs from the last one, and only once
+//! there is something to report: events within a moment of each other are written together.
 
 mod board;
 mod passed;
@@ -31,10 +31,10 @@ use board::Posting;
 use remembered::Wrong;
 use uncounted::Uncounted;
 
-/// A pass that takes longer is told of before it ends.
+/// Longest time for which a reconcile delays the status; a longer one is reported before it ends.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What is known about one Sync; cheap to clone.
+/// Handle to the status of one Sync; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Desk(Arc<Inner>);
 
@@ -43,90 +43,91 @@ struct Inner {
     context: Arc<Context>,
     state: Mutex<State>,
     changed: Notify,
-    /// Somebody waits for a status before it writes.
+    /// Notified when a task waits for a status before it writes to the cluster.
     urgent: Notify,
 }
 
 #[derive(Default)]
 struct State {
     uid: Box<str>,
-    /// When the Sync was first seen.
+    /// Time at which the Sync was first observed.
     since: Option<Instant>,
     generation: Option<i64>,
     suspended: bool,
-    /// Why the newest spec is not followed.
+    /// Reason why the newest spec is refused.
     refused: Option<Trouble>,
-    /// An order of before is followed, whatever is refused.
+    /// A request is being reconciled, also if a newer spec is refused.
     is_followed: bool,
-    /// Why the repository gives nothing.
+    /// Error of the last poll.
     source: Option<Trouble>,
-    /// Why the newest revision is not taken up.
+    /// Reason why the newest revision is not accepted yet.
     waits: Option<Trouble>,
     seen: Option<Sighting>,
     request: Option<String>,
     report: Option<Box<Report>>,
-    /// The newest revision was given up, and another is held.
+    /// The newest revision was rolled back, and another one is applied.
     rejected: Option<Rejected>,
-    /// How the objects are.
+    /// Health of the objects.
     health: Option<Box<Summary>>,
-    /// The Sync is not ready before they are well.
+    /// The Sync is ready only when they are healthy.
     waits_for_health: bool,
-    /// Until when it is waited for the health of what was just written.
+    /// Until then the status waits for the health of objects that were just written.
     unread: Option<Instant>,
-    /// Since when a newer revision is being applied.
+    /// Since then a newer revision is being applied.
     pending: Option<Instant>,
-    /// Since when the Sync asks for something else than at the last pass.
+    /// Since then the Sync differs from the one of the last reconcile.
     asked: Option<Instant>,
-    /// What it asks for, by its number; none while that is being found out.
+    /// Number of the current request; none while it is being determined.
     order: Option<u64>,
-    /// The newest such number, and by which Sync.
+    /// The newest request, with the state of its Sync.
     ordered: Option<Ordered>,
-    /// When a pass last changed something, or something was repaired beside one. A pass that changes nothing may follow before
-    /// it is told.
+    /// Time of the last change or repair. A reconcile that changes nothing may follow before the
+    /// status is written.
     done: Option<Time>,
-    /// When the repository had last nothing newer than the report is about.
+    /// Time at which the repository last had no newer revision than the one of the result.
     current: Option<Time>,
-    /// Where the Sync may own objects, as far as this daemon knows.
+    /// Scope of the Sync, as far as this daemon knows it.
     scope: Option<Scope>,
-    /// The revision that rendered completely last.
+    /// The revision that last rendered completely.
     held: Option<HeldRevision>,
-    /// Hooks that have run for the end of the Sync.
+    /// Hooks that have run for the deletion of the Sync.
     ran: Vec<Finished>,
     waiting: Vec<oneshot::Sender<()>>,
     /// Events about revisions, repairs and prunes that are not written yet.
     queue: EventQueue,
-    /// Changes that stand in no entry of the history yet.
+    /// Changes that no entry of the history counts yet.
     uncounted: Uncounted,
-    /// The last commits of which author and subject are known.
+    /// The last commits with known author and subject.
     commits: Vec<Commit>,
-    /// How long it took to apply a revision.
+    /// Time that it took to apply a revision.
     took: Option<(Revision, Duration)>,
-    /// What is said in Events only: types, reasons and notes.
+    /// Notes that appear in Events only: type, reason and note.
     news: Vec<(&'static str, EventReason, String)>,
     written: Arc<SyncStatus>,
-    /// What is for the status board.
+    /// Data for the status page.
     posting: Posting,
-    /// The version of the Sync that our last write made.
+    /// The resourceVersion after our last write.
     version: u64,
-    /// The newest version that is known.
+    /// The newest resourceVersion that is known.
     latest: u64,
-    /// In which of the server's histories that was.
+    /// The history of the server to which these versions belong.
     history: u64,
 }
 
-/// The order of a Sync, and the state of the Sync that gave it.
+/// A request, with the state of the Sync that it was made for.
 #[derive(Debug, PartialEq, Eq)]
 struct Ordered {
-    /// The number of the order.
+    /// Number of the request.
     order: u64,
-    /// The generation of the Sync, and the Sync to which it moves its objects, by which deletions are decided.
+    /// Generation of the Sync, and the Sync to which it moves its objects: both decide on
+    /// deletions.
     generation: Option<i64>,
     moves_to: Option<Box<str>>,
 }
 
-/// How long it takes as a rule to learn how objects are that were just written.
+/// Usual time until the health of objects that were just written is known.
 const MOMENT: Duration = Duration::from_millis(400);
-/// The most Events that wait to be written.
+/// Most Events that wait to be written.
 const MAX_NEWS: usize = 5;
 
 impl Desk {
@@ -140,7 +141,8 @@ impl Desk {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What follows is of this one of the server's histories; of our writes in another nothing may be left.
+    /// Sets the history of the server to which further versions belong. Our own writes may be lost
+    /// in another history.
     pub(crate) fn in_history(&self, history: u64) {
         let mut state = self.lock();
         if state.history != history {
@@ -148,7 +150,7 @@ impl Desk {
         }
     }
 
-    /// The Sync as the API server has it now: its identity, and the status that stands there.
+    /// Records the Sync as the API server has it now: its identity and its current status.
     pub(crate) fn is(
         &self,
         uid: &str,
@@ -166,11 +168,11 @@ impl Desk {
         }
         let changed = state.generation != generation || state.suspended != suspended;
         if changed && !suspended && state.report.is_some() {
-            // What was done so far may be no answer to what is asked for now.
+            // The last result may not be for the changed Sync.
             (state.asked, state.order) = (Some(clock::now()), None);
         }
         (state.generation, state.suspended) = (generation, suspended);
-        // Our own write comes back as an event; an older one must not make us write again.
+        // Our own write returns as a watch event; an older event must not make us write again.
         state.latest = state.latest.max(version);
         let foreign = version > state.version && *state.written != stands;
         if foreign {
@@ -182,13 +184,13 @@ impl Desk {
         }
     }
 
-    /// Notes the number of the newest order, and the Sync to which this one moves its objects.
+    /// Records the number of the newest request, and the Sync to which this one moves its objects.
     pub(crate) fn asks(&self, order: u64, moves_to: Option<Box<str>>) {
         let mut state = self.lock();
         state.is_followed = true;
         state.order = Some(order);
         state.ordered = Some(Ordered { order, generation: state.generation, moves_to });
-        // Nothing that objects depend on has changed.
+        // Nothing that the objects depend on has changed.
         let answered = state.report.as_ref().is_some_and(|report| report.order == order);
         let told = answered && state.asked.take().is_some();
         drop(state);
@@ -197,7 +199,7 @@ impl Desk {
         }
     }
 
-    /// Why the Sync is not followed; none if it is.
+    /// Records the reason why the spec is refused; none if it is accepted.
     pub(crate) fn refuse(&self, refused: Option<Trouble>) {
         let mut state = self.lock();
         let changed = state.refused != refused || refused.is_some() && state.asked.is_some();
@@ -211,19 +213,19 @@ impl Desk {
         }
     }
 
-    /// The Sync is not followed any more, so that nothing is known of its objects.
+    /// Records that no request is reconciled any more, so that the state of the objects is unknown.
     pub(crate) fn is_left(&self) {
         self.lock().is_followed = false;
     }
 
-    /// True if this is the commit that is applied.
+    /// True if this is the applied commit.
     pub(crate) fn has_applied(&self, revision: &Revision) -> bool {
         let state = self.lock();
         let applied = state.written.revision.as_ref().and_then(|revision| revision.applied.as_ref());
         applied == Some(&revision.to_string())
     }
 
-    /// Takes in what was found or done.
+    /// Records an event.
     pub(crate) fn tell(&self, told: Told) {
         self.0.context.count(&self.0.name, &told);
         match told {
@@ -236,7 +238,7 @@ impl Desk {
                     state.current = Some(now());
                     state.request = request.or(state.request.take());
                 } else {
-                    // A pass will say more in a moment.
+                    // The reconcile that follows reports more in a moment.
                     state.pending = Some(clock::now());
                 }
             }
@@ -259,7 +261,8 @@ impl Desk {
                 if state.waits == waits {
                     return;
                 }
-                // The pass that has found nothing to wait for says more in a moment; one that waits does not.
+                // A reconcile that has nothing to wait for reports more in a moment; one that waits
+                // does not.
                 state.pending = waits.is_none().then(clock::now);
                 state.waits = waits;
             }
@@ -285,16 +288,16 @@ impl Desk {
 
     fn changed(&self) {
         if self.lock().uid.is_empty() {
-            // There is no Sync whose status could be written, and nothing to wait for.
+            // A run without a Sync resource: there is no status to write, and nothing to wait for.
             self.next();
         }
         self.0.changed.notify_one();
     }
 
-    /// The status that is to be written, if it is not the one that stands.
+    /// Returns the status to write, if it differs from the one that was written last.
     fn next(&self) -> Option<(Box<str>, Arc<SyncStatus>)> {
         let mut state = self.lock();
-        // What is asked for may take long to find out, or to do.
+        // The new request may take long to determine or to reconcile.
         state.asked = state.asked.filter(|since| clock::since(*since) < PATIENCE);
         let report = state.report.as_deref();
         let Wrong { trouble, of_revision, refused } = state.trouble();
@@ -361,7 +364,8 @@ impl Desk {
 }
 
 impl State {
-    /// The status for the API server, if it says something else than the one that stands. Without an object there it stands at once.
+    /// Returns the status for the API server, if it differs from the last one. Without a Sync
+    /// resource it counts as written at once.
     fn differing(&mut self, next: Arc<SyncStatus>) -> Option<(Box<str>, Arc<SyncStatus>)> {
         if self.uid.is_empty() {
             self.written = next;
@@ -371,21 +375,21 @@ impl State {
         (next != self.written).then(|| (self.uid.clone(), next))
     }
 
-    /// True if what is known now is not all that there is to say in a moment.
+    /// True if more will be known in a moment.
     fn says_more_soon(&self) -> bool {
         let pending = self.pending.is_some_and(|since| clock::since(since) < PATIENCE);
         let unread = self.unread.is_some_and(|until| clock::now() < until);
         pending || self.asked.is_some() || unread
     }
 
-    /// True if the last pass is about an older commit or spec than is asked for now.
+    /// True if the last result is for an older commit or spec than the newest one.
     fn is_behind(&self) -> bool {
         let is_older = |report: &Report| self.order != Some(report.order) || self.pending.is_some();
         !self.uid.is_empty() && self.report.as_deref().is_some_and(is_older)
     }
 }
 
-/// The time in whole seconds, as Kubernetes writes it.
+/// Returns the time in whole seconds, as Kubernetes writes it.
 fn now() -> Time {
     let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
     Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now))

@@ -1,7 +1,8 @@
-//! What a pass came to, taken in.
+//! Merges the result of a reconcile into the status state.
 //!
-//! In: the report of a pass. Out: the same beside what is known already: a pass that came to nothing says nothing about objects, and
-//! one that changes nothing does not hide what the one before it has changed.
+//! In: the result of a reconcile. Out: the same next to earlier results: a failed reconcile says
+//! nothing about objects, and one that changes nothing does not hide the changes of the one before
+//! it.
 
 use super::{State, now};
 use crate::object::ObjectId;
@@ -11,17 +12,17 @@ use crate::sync::changes::{approval_note, change, changes, notes, repair_note};
 use crate::sync::event_queue::Note;
 use crate::sync::pass::Report;
 
-/// The most commits of which author and subject are kept.
+/// Most commits of which author and subject are kept.
 const MAX_COMMITS: usize = 4;
 
 impl State {
-    /// Takes in what a pass came to.
+    /// Records the result of a reconcile.
     pub(super) fn passed(&mut self, mut report: Box<Report>) {
         self.request = report.request.clone().or(self.request.take());
         self.scope = report.scope.clone().or_else(|| self.scope.take());
         self.held = report.held.clone().or_else(|| self.held.take());
         self.notes(&report);
-        // A pass that came to nothing says nothing about objects.
+        // A failed reconcile says nothing about objects.
         if let (Some(_), Some(last)) = (&report.trouble, &mut self.report) {
             report.outcomes = std::mem::take(&mut last.outcomes);
             report.set = last.set.take();
@@ -37,7 +38,7 @@ impl State {
         (self.report, self.pending) = (Some(report), None);
     }
 
-    /// Notes what was changed, also by a pass that was stopped for a newer commit.
+    /// Records the changes of a reconcile, also of one that was stopped for a newer commit.
     pub(super) fn notes(&mut self, report: &Report) {
         if report.outcomes.values().any(Outcome::is_change) {
             self.done = Some(now());
@@ -54,9 +55,10 @@ impl State {
         self.happened(approval.into_iter().chain(notes(report)).collect());
     }
 
-    /// Takes in what became of an object beside a pass; false if it was as it should be.
+    /// Records the outcome of an object that was verified outside of a reconcile; false if the
+    /// object was as desired.
     pub(super) fn verified(&mut self, id: ObjectId, outcome: Outcome) -> bool {
-        // An object that was known and that an apply has created was deleted in between.
+        // A known object that an apply has created was deleted in between.
         let is_restored = outcome == Outcome::Created;
         let Some(note) = repair_note(&id, &outcome, is_restored) else { return false };
         self.happened(vec![note]);
@@ -71,7 +73,7 @@ impl State {
         true
     }
 
-    /// The note about an approval that this pass is the first to have.
+    /// Returns the note about an approval, if this result is the first one with it.
     fn approval(&self, report: &Report) -> Option<Note> {
         let given = report.approved.as_ref()?;
         let waits = self.written.approval.as_ref().filter(|approval| approval.hash == *given)?;
@@ -79,7 +81,7 @@ impl State {
         (!is_known).then(|| approval_note(given, waits.objects))
     }
 
-    /// Things happened that Events and the page tell.
+    /// Adds notes to the Events and to the timeline of the page.
     fn happened(&mut self, notes: Vec<Note>) {
         notes.iter().take(MAX_HAPPENINGS).for_each(|note| self.posting.happened(note));
         notes.into_iter().for_each(|note| self.queue.add(note));

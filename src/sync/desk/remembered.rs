@@ -1,4 +1,5 @@
-//! What is known of the last commits, for who has only just begun: of this daemon's time, or as the status says.
+//! State that the status carries across restarts: reads it from memory or from the written status,
+//! and records more of it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,29 +18,30 @@ use crate::sync::event_queue::Note;
 use crate::sync::pass::Report;
 
 impl Desk {
-    /// The Sync.
+    /// Returns the name of the Sync.
     pub(crate) fn name(&self) -> &SyncName {
         &self.0.name
     }
 
-    /// The status that stands.
+    /// Returns the status that was last written.
     pub(crate) fn status(&self) -> SyncStatus {
         SyncStatus::clone(&self.lock().written)
     }
 
-    /// True if this is still the Sync that asks for that.
+    /// True if the request is still the newest one, and belongs to the Sync in this state.
     pub(crate) fn is_order_of(&self, order: u64, standing: &Standing) -> bool {
         let state = self.lock();
         let asked = Ordered { order, generation: standing.generation, moves_to: standing.moves_to.clone() };
         state.uid == standing.uid && state.ordered.as_ref() == Some(&asked)
     }
 
-    /// True for the value of the annotation that was answered last.
+    /// True for the value of the request annotation that was answered last.
     pub(crate) fn has_handled(&self, request: Option<&str>) -> bool {
         self.lock().written.last_handled_request.as_deref() == request
     }
 
-    /// Writes down that a hook has run for the end of the Sync; false if that does not stand in time.
+    /// Records that a hook has run for the deletion of the Sync; false if the status does not have
+    /// it in time.
     pub(crate) async fn has_run(&self, hook: Finished, within: Duration) -> bool {
         let (done, wait) = oneshot::channel();
         {
@@ -54,12 +56,13 @@ impl Desk {
         tokio::time::timeout(within, wait).await.is_ok()
     }
 
-    /// Where the Sync may have owned objects before.
+    /// Returns the scope in which the Sync may have owned objects before.
     pub(crate) fn scope(&self) -> Option<Scope> {
         self.lock().written.scope.clone()
     }
 
-    /// Writes down where the Sync is about to own objects; false if that does not stand in time.
+    /// Records the scope in which the Sync is about to own objects; false if the status does not
+    /// have it in time.
     pub(crate) async fn record(&self, scope: Scope, within: Duration) -> bool {
         let (done, wait) = oneshot::channel();
         {
@@ -71,11 +74,12 @@ impl Desk {
             state.waiting.push(done);
         }
         self.0.changed.notify_one();
-        // Whoever would write it is gone only when the Sync is.
+        // The writer ends only with the Sync.
         tokio::time::timeout(within, wait).await.is_ok()
     }
 
-    /// Names the revision that is about to be applied; false if that does not stand in time.
+    /// Records the revision that is about to be applied; false if the status does not have it in
+    /// time.
     pub(crate) async fn record_revision(&self, held: HeldRevision, within: Duration) -> bool {
         let (done, wait) = oneshot::channel();
         {
@@ -91,22 +95,22 @@ impl Desk {
         tokio::time::timeout(within, wait).await.is_ok()
     }
 
-    /// Jobs, Pods and hooks that had come to their end before.
+    /// Returns the Jobs, Pods and hooks that have completed before.
     pub(crate) fn finished(&self) -> Vec<Finished> {
         self.lock().written.finished.clone()
     }
 
-    /// The revision that was seen last, if it was of this `source`, where `asked` was asked for.
+    /// Returns the revision that was last observed in `source`, parsed for the ref `asked`.
     pub(crate) fn last_seen(&self, source: &str, asked: &Reference) -> Option<Revision> {
         let state = self.lock();
-        // What was seen may not stand in the status yet.
+        // The revision may not be in the written status yet.
         if let Some(seen) = state.seen.as_ref().filter(|seen| *seen.source == *source) {
             return Revision::read(&seen.revision, seen.tag.as_deref(), asked);
         }
         let known = state.written.revision.as_ref()?;
         let is_same = match &known.source {
             Some(of) => **of == *source,
-            // A server whose definition of Syncs is older has left it out.
+            // A server with an older CustomResourceDefinition has pruned the field.
             None => state.written.observed_generation == state.generation,
         };
         let seen = known.seen.as_ref().filter(|_| is_same)?;
@@ -114,18 +118,19 @@ impl Desk {
     }
 }
 
-/// Everything that is wrong with a Sync, beside its objects.
+/// The error of a Sync that its status reports, beside those of its objects.
 pub(super) struct Wrong<'a> {
-    /// The first of it.
+    /// The error that takes precedence.
     pub(super) trouble: Option<Cow<'a, Trouble>>,
-    /// It is about the newest commit.
+    /// The error concerns the newest commit.
     pub(super) of_revision: bool,
-    /// The commit that is refused, where it is about that.
+    /// The refused commit, if the error concerns one.
     pub(super) refused: Option<String>,
 }
 
 impl State {
-    /// The first thing that is wrong: the spec, the repository or a dependency before the newest commit.
+    /// Selects the error to report: those of the spec, the repository or a dependency come before
+    /// that of the newest commit.
     pub(super) fn trouble(&self) -> Wrong<'_> {
         let report = self.report.as_deref();
         let trouble = self.trouble_beside();
@@ -142,8 +147,9 @@ impl State {
         }
     }
 
-    /// The trouble beside that of the last pass, with the revision that is not kept because of it: nothing of the Sync is
-    /// followed any more, or the pass could not keep it.
+    /// Returns the error beside that of the last reconcile, with the revision that is not held
+    /// because of it: the Sync is not reconciled any more, or the reconcile could not keep the
+    /// revision.
     fn not_kept(&self) -> Option<Trouble> {
         let is_lost = self.refused.is_some() && !self.is_followed
             || self.report.as_deref().is_some_and(|report| report.trouble.is_some());
@@ -153,16 +159,17 @@ impl State {
         Some(Trouble { message, ..trouble.clone() })
     }
 
-    /// The trouble with the spec, the repository or a dependency.
+    /// Returns the error of the spec, the repository or a dependency.
     fn trouble_beside(&self) -> Option<&Trouble> {
         self.refused.as_ref().or(self.source.as_ref()).or(self.waits.as_ref())
     }
 
-    /// True if the last pass was about this newest revision, whether it was applied or another one was kept.
+    /// True if the last result was for this newest revision, whether it was applied or another one
+    /// was kept.
     pub(super) fn has_passed(&self, revision: &Revision) -> bool {
         let report = self.report.as_deref();
         let refused = report.and_then(|it| it.refused.as_ref()).and_then(|it| it.revision.as_ref());
-        // While the repository was away, the revision was kept with the spec of before.
+        // While the repository was unreachable, the revision was kept with the previous spec.
         let is_of_older_spec = |report: &Report| {
             report.refused.as_ref().is_some_and(|it| it.newer.is_some() && it.trouble.is_none())
         };
@@ -172,7 +179,8 @@ impl State {
             || report.filter(|it| !is_of_older_spec(it)).and_then(|it| it.revision.as_ref()) == Some(revision)
     }
 
-    /// The lines of a status that have to stand before something is written, while the rest is about to be known.
+    /// Returns a status with only the fields that must be recorded before a write to the cluster,
+    /// while the rest is about to be known.
     pub(super) fn first_lines(&self) -> Option<(Box<str>, Arc<SyncStatus>)> {
         if self.waiting.is_empty() {
             return None;
@@ -184,7 +192,7 @@ impl State {
         (next != *self.written).then(|| (self.uid.clone(), Arc::new(next)))
     }
 
-    /// The command that gives all rights that the Sync needs.
+    /// Returns the command that grants all permissions that the Sync needs.
     pub(super) fn grant(&self, name: &SyncName) -> String {
         match self.uid.is_empty() {
             true => "moorline rbac PATH | kubectl apply -f -".to_owned(),
@@ -192,12 +200,13 @@ impl State {
         }
     }
 
-    /// True while the status that stands says more than a daemon that has only just begun.
+    /// True while the written status says more than a daemon that has just started.
     pub(super) fn waits_for_words(&self) -> bool {
         !self.written.conditions.is_empty() || self.since.is_none_or(|since| clock::since(since) < PATIENCE)
     }
 
-    /// A status with all that stands in it beside what a pass came to.
+    /// Completes a status with the recorded state that does not come from the result of a
+    /// reconcile.
     pub(super) fn completed(&mut self, mut next: SyncStatus) -> SyncStatus {
         next.scope = self.scope.clone().or(next.scope);
         self.adds_held(&mut next);
@@ -206,7 +215,7 @@ impl State {
         if next != *self.written {
             self.uncounted.fold(&mut next);
             let news = transition(&self.written, &next).filter(|(type_, ..)| *type_ == "Warning");
-            // The history tells of a revision that is refused.
+            // The history reports a refused revision.
             let is_told = |reason: &str| next.history.first().is_some_and(|entry| entry.result == reason);
             if let Some((_, reason, text)) = news.filter(|(_, reason, _)| !is_told(reason)) {
                 self.posting.happened(&Note { reason, text });
@@ -215,7 +224,7 @@ impl State {
         next
     }
 
-    /// Adds the revision that is kept.
+    /// Sets the held revision in a status.
     pub(super) fn adds_held(&self, next: &mut SyncStatus) {
         if let Some(held) = &self.held {
             let revision = next.revision.get_or_insert_default();
@@ -226,7 +235,7 @@ impl State {
         }
     }
 
-    /// True if the status names the revision that is about to be applied.
+    /// True if the written status names the revision that is about to be applied.
     pub(super) fn has_written_held(&self) -> bool {
         let written = self.written.revision.as_ref().and_then(|revision| revision.held.as_ref());
         self.held.is_none() || self.held.as_ref() == written
@@ -236,13 +245,13 @@ impl State {
         self.ran.iter().all(|hook| self.written.finished.contains(hook))
     }
 
-    /// Adds what has run for the end of the Sync to what has come to its end.
+    /// Adds the hooks that have run for the deletion of the Sync to the completed objects.
     pub(super) fn adds_last_hooks(&self, finished: &mut Vec<Finished>) {
         finished.retain(|known| !self.ran.iter().any(|hook| hook.object == known.object));
         finished.extend(self.ran.iter().cloned());
     }
 
-    /// Takes in that the newest revision was given up, or not any more; true if that is news.
+    /// Records that the newest revision was rolled back, or is accepted again; true if that is new.
     pub(super) fn reject(&mut self, rejected: Option<Rejected>) -> bool {
         if self.rejected == rejected {
             return false;

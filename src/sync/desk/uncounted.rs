@@ -1,19 +1,19 @@
-//! Changes that stand in no entry of the history yet.
+//! Changes that no entry of the history in the status counts yet.
 //!
-//! In: how many objects were changed for a revision. Out: the counts in its entry, with the next status that is written
-//! for another reason: a repair alone costs no write.
+//! In: numbers of objects that were changed for a revision. Out: the counts in its entry, with the
+//! next status that is written for another reason: a repair alone causes no write.
 
 use crate::api::{ChangeCounts, SyncStatus};
 use crate::report::add_changes;
 
-/// The most revisions whose changes wait for an entry.
+/// Most revisions whose changes wait for an entry.
 const MAX_REVISIONS: usize = 2;
 
-/// Changes by revision; the revision that was told last is the last one.
+/// Changes by revision; the newest revision is the last one.
 #[derive(Default)]
 pub(super) struct Uncounted {
     open: Vec<(String, ChangeCounts)>,
-    /// These are in a status that is being written.
+    /// Changes in a status that is being written.
     folded: Vec<(String, ChangeCounts)>,
 }
 
@@ -43,14 +43,14 @@ impl Uncounted {
         }
     }
 
-    /// The status with the counts was not written.
+    /// Takes the changes back: the status with the counts was not written.
     pub(super) fn unfold(&mut self) {
         let newer = std::mem::take(&mut self.open);
         let all: Vec<_> = std::mem::take(&mut self.folded).into_iter().chain(newer).collect();
         all.into_iter().for_each(|(revision, changes)| self.add(&revision, changes));
     }
 
-    /// The status with the counts stands.
+    /// Drops the changes that were in the status: it was written.
     pub(super) fn stands(&mut self) {
         self.folded.clear();
     }
@@ -84,7 +84,7 @@ mod tests {
         uncounted.add("main@2", repaired(2));
         uncounted.fold(&mut next);
         assert_eq!(counts(&next), [2, 1]);
-        // It could not be written, and something was repaired meanwhile.
+        // The write failed, and an object was repaired meanwhile.
         uncounted.add("main@2", repaired(4));
         let mut next = status(&["main@2", "main@1"]);
         uncounted.fold(&mut next);

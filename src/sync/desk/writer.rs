@@ -1,6 +1,6 @@
-//! Writes what a desk has to say: statuses, and the Events beside them.
+//! Writes the status of a Sync, and the Events that go with it.
 //!
-//! In: what is known, as it changes. Out: writes, each after a pause, and tried again where they fail.
+//! In: the recorded state, at each change. Out: writes, each after a pause, retried after failures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,29 @@ use super::{Desk, PATIENCE};
 use crate::api::{Reason, SyncStatus};
 use crate::clock;
 
-/// Between two statuses of a Sync.
+/// Pause between two statuses of a Sync.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Before it is tried again to write Events of which the Syncs of the namespace have written too many.
+/// Pause before the next attempt to write Events when their namespace has used up its budget.
 const CROWDED: Duration = Duration::from_secs(1);
-/// After a status that could not be written: the first pause, and the longest.
+/// First and longest back-off after a status that could not be written.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
 impl Desk {
-    /// Writes statuses as long as it is polled.
+    /// Writes statuses until the worker of the Sync ends.
+    ///
+    /// # Guarantees
+    ///
+    /// A write carries the newest known resourceVersion and the uid of the Sync. The history of the
+    /// status counts each change once: counts of a failed write are added to the next one.
+    ///
+    /// # Cancellation
+    ///
+    /// A write in progress may or may not reach the API server.
     pub(crate) async fn write(&self) {
         let mut retry = RETRY.0;
         loop {
             match self.pending() {
-                // Nothing may happen for long; then that is what is told.
+                // The state may not change for long; then the current one is reported.
                 Some(patience) => drop(tokio::time::timeout(patience, self.0.changed.notified()).await),
                 None => self.0.changed.notified().await,
             }
@@ -39,7 +48,7 @@ impl Desk {
             };
             let Ok(value) = serde_json::to_value(&*next) else { continue };
             tracing::trace!(sync = %self.0.name, status = %value, "written");
-            // Before it is written: the watch may tell of the write sooner than its reply does.
+            // Before the write: the watch may report it sooner than the reply does.
             let (applied, event) = self.news(&next, &uid);
             let latest = self.lock().latest;
             match self.0.context.cluster.write_status(&self.0.name, &uid, latest, value).await {
@@ -74,18 +83,20 @@ impl Desk {
         }
     }
 
-    /// The note about a revision that is applied, and the Event about a change of whether the Sync is ready, or why not.
+    /// Returns the note about an applied revision, and the Event about a transition of the
+    /// condition Ready.
     fn news(&self, next: &SyncStatus, uid: &str) -> (Option<Note>, Option<serde_json::Value>) {
         let state = self.lock();
         let applied = applied_note(&state.written, next);
-        // One Event says both that the revision is applied and that the Sync is ready.
+        // One Event reports both that the revision is applied and that the Sync is ready.
         let is_told = |reason: &str| applied.is_some() && reason == Reason::Applied.to_string();
         let change = transition(&state.written, next).filter(|(_, reason, _)| !is_told(reason));
         let event = change.map(|(type_, reason, note)| event(&self.0.name, uid, type_, &reason, &note));
         (applied, event)
     }
 
-    /// Writes the Events that wait where nothing changes in the status, as when two repairs are within one second.
+    /// Writes queued Events while the status does not change, as after two repairs within one
+    /// second.
     async fn say_queued(&self) {
         let uid = {
             let state = self.lock();
@@ -97,7 +108,7 @@ impl Desk {
         self.write_queued(&uid).await;
     }
 
-    /// Writes the Events that wait, as far as they may be written now.
+    /// Writes queued Events, as far as the budget of the namespace allows.
     async fn write_queued(&self, uid: &str) {
         loop {
             let note = {
@@ -124,7 +135,7 @@ impl Desk {
         }
     }
 
-    /// Writes an Event. One that cannot be written is not worth another attempt: the status says the same.
+    /// Writes an Event. A failed one is not retried: the status has the same information.
     async fn say(&self, event: serde_json::Value) {
         if self.0.context.events.take(&self.0.name.namespace) {
             self.send(event).await;
@@ -145,7 +156,7 @@ impl Desk {
         state.uncounted.stands();
     }
 
-    /// How long to wait for something that will say more than is known now.
+    /// Returns the time to wait for an event that completes the current state.
     fn pending(&self) -> Option<Duration> {
         let state = self.lock();
         let unread = state.unread.map(|until| until.saturating_duration_since(clock::now()));
@@ -154,7 +165,7 @@ impl Desk {
         unread.filter(|left| !left.is_zero()).or(is_pending.then_some(PATIENCE)).or(queued)
     }
 
-    /// Tells those who wait that what they asked for stands.
+    /// Completes the tasks that wait for recorded data, once the status has it.
     fn served(&self) {
         let mut state = self.lock();
         if state.written.scope == state.scope && state.has_written_held() && state.has_written_last_hooks() {

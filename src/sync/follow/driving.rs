@@ -1,7 +1,8 @@
-//! Drives the cluster to a revision: applies it, or keeps the one before.
+//! Reconciles the cluster to a revision: applies the newest one, or keeps the held one.
 //!
-//! In: the order, the memory of the Sync, and a target. Out: a [`Report`], and the revision that is kept from now on. A commit
-//! that cannot be rendered is told to the other Syncs of the repository.
+//! In: the request, the memory of the Sync, and a target. Out: a [`ReconcileResult`], and the
+//! revision that is held from now on. The claims of a commit that cannot be rendered are published
+//! to the other Syncs of the repository.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,30 +23,30 @@ use crate::cluster::Stop;
 use crate::report::Trouble;
 use crate::source::{Repository, Revision};
 
-/// The longest that the words of a refused commit are waited for.
+/// Longest wait for the author and subject of a refused commit.
 const DESCRIBE: Duration = Duration::from_secs(2);
 
-/// Everything that a pass needs beside its target.
+/// Everything that a reconcile needs beside its target.
 pub(super) struct Drive {
     pub(super) context: Arc<Context>,
     pub(super) owner: SyncName,
-    /// The newest order; a revision that is kept may have been asked for by an older one.
+    /// The newest request; a held revision may have been rendered for an older one.
     pub(super) order: Order,
     pub(super) desk: Option<Desk>,
     pub(super) vitals: Arc<Vitals>,
     pub(super) followed: Followed,
     pub(super) stop: Stop,
-    /// Ends the try of a commit beside a revision that is kept.
+    /// Cancels the attempt to render a commit while another revision is held.
     pub(super) gives_way: Stop,
 }
 
-/// The revision that one pass drives the cluster to, and its aim.
+/// The revision to which one reconcile brings the cluster, and its aim.
 struct Driven<'a> {
     order: &'a Order,
     revision: &'a Revision,
     newest: &'a Revision,
     aim: Aim,
-    /// Another revision is kept until this one is rendered.
+    /// Another revision is held until this one is rendered.
     gives_way: bool,
 }
 
@@ -77,7 +78,7 @@ impl Drive {
         subject.pass(memory).await
     }
 
-    /// Applies a revision; if it cannot be rendered, keeps the one that is held.
+    /// Applies a revision; if it cannot be rendered, keeps the held one.
     pub(super) async fn apply(
         &self,
         memory: &mut Memory,
@@ -118,13 +119,14 @@ impl Drive {
         let refused = Refused { revision: Some(revision.clone()), newer, was_tried, trouble };
         let Some(held) = held else { return (Report::default(), None) };
         let (mut report, held) = self.keep(memory, held, refused).await;
-        // What the kept revision reads is known now, and with it what the newest one changes.
+        // The files of the held revision are known now, and so is the difference of the newest one.
         self.tell_unrendered(memory, &revision).await;
         self.describe(&revision, is_refused, &mut report).await;
         (report, held)
     }
 
-    /// Tells the other Syncs of the repository what a commit may hold that is not applied now.
+    /// Publishes to the other Syncs of the repository the objects that an unapplied commit may
+    /// claim.
     pub(super) async fn tell_unrendered(&self, memory: &Memory, revision: &Revision) {
         let order = &self.order;
         let unrendered = Unrendered {
@@ -139,7 +141,7 @@ impl Drive {
         unrendered.tell(memory.prepared.as_ref()).await;
     }
 
-    /// Reads the author and the subject of a commit that was not rendered, unless that was known before.
+    /// Reads author and subject of a commit that was not rendered, unless they are known.
     async fn describe(&self, revision: &Revision, is_known: bool, report: &mut Report) {
         if is_known {
             return;
@@ -150,7 +152,7 @@ impl Drive {
         }
     }
 
-    /// Keeps a revision that rendered before.
+    /// Keeps a revision that has rendered before.
     pub(super) async fn keep(
         &self,
         memory: &mut Memory,
@@ -162,13 +164,13 @@ impl Drive {
         }
         let aim = Aim::Keep { refused: refused.newer.clone() };
         if held.has_older_values(&self.order) {
-            // New values count where the revision renders completely with them.
+            // New values count if the revision renders completely with them.
             let revision = &held.revision;
             let (order, aim) = (&self.order, aim.clone());
             let driven = Driven { order, revision, newest: revision, aim, gives_way: false };
             let report = self.pass(memory, driven).await;
             if report.trouble.is_none() {
-                // A pass that was stopped may not have rendered it.
+                // A reconcile that was stopped may not have rendered it.
                 let order = self.order.clone();
                 let held = report.held.is_some().then(|| Held { revision: revision.clone(), order });
                 return (Report { refused: Some(refused), ..report }, held);
@@ -184,8 +186,9 @@ impl Drive {
         }
     }
 
-    /// The report if no key that counts now has signed a revision of before: the keys may have changed. What these keys have
-    /// signed is trusted on where the signature cannot be read just now.
+    /// Returns a failed result if no key that is trusted now has signed the held revision: the keys
+    /// may have changed. A signature that these keys have proven before stays trusted while it
+    /// cannot be read.
     async fn distrusts(
         &self,
         memory: &mut Memory,
@@ -209,7 +212,8 @@ impl Drive {
     }
 }
 
-/// The report where a revision should have been kept and could not be: the reason of the newest one comes first.
+/// Returns the result where a revision should have been kept and could not be: the reason of the
+/// newest revision comes first.
 fn not_kept(report: Report, held: &Held, refused: &Refused) -> Report {
     let Some(mut why) = report.trouble else { return report };
     let not_kept = format!("{} is not kept: {}", held.revision, why.message);

@@ -1,7 +1,9 @@
-//! How long the API server may lag behind: kinds that it does not serve yet, and a time in which it asks to wait.
+//! Limits how long a lag of the API server counts as progress: kinds that it does not serve yet,
+//! and requests to retry later.
 //!
-//! In: what a pass came to, and the time. Out: which kinds are expected to come, until when; and whether the server has asked to wait
-//! for too long. Each kind has a time of its own: one that never comes takes nothing from another that comes later.
+//! In: the result of a reconcile, and the time. Out: the kinds that are still expected, with the
+//! end of their time; and the time since which the server has been busy. Each kind has its own
+//! time: one that never appears takes nothing from another that appears later.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,23 +13,23 @@ use super::super::schedule::Time;
 use crate::object::GroupKind;
 use crate::report::Trouble;
 
-/// The longest that a lag of the server is told as progress.
+/// Longest time for which a lag of the server is reported as progress.
 const MAX_LAG: Duration = Duration::from_secs(30);
 
-/// The most kinds with a time of their own. Others are not expected to come, and are told as missing at once.
+/// Most kinds with a time of their own. Further kinds are reported as missing at once.
 const MAX_KINDS: usize = 256;
 
-/// What the API server lags behind with.
+/// Lags of the API server, with the time since which they last.
 #[derive(Debug, Default)]
 pub(super) struct Lags {
-    /// It asks to wait since then.
+    /// The server asks to retry later since then.
     busy_since: Option<Time>,
-    /// The kinds that it does not know, each with the time since when.
+    /// Kinds that the server does not serve, each with the time since when.
     unknown_since: BTreeMap<GroupKind, Time>,
 }
 
 impl Lags {
-    /// A server that asks to wait for longer than a moment is told as one that does not serve.
+    /// Reports a server that asks to retry for longer than [`MAX_LAG`] as unreachable.
     pub(super) fn bound_busy(&mut self, trouble: Option<&mut Trouble>, now: Time) {
         match trouble.filter(|trouble| trouble.reason == BUSY) {
             Some(trouble) => {
@@ -39,8 +41,9 @@ impl Lags {
         }
     }
 
-    /// A kind that the server does not know is told as progress at first: discovery lags behind a definition. Gives the kinds that
-    /// are expected to come, and the end of that time for the first of them.
+    /// Returns the unknown kinds that are still expected, and the end of the time of the first one.
+    /// An unknown kind is reported as progress at first, because discovery lags behind a new
+    /// CustomResourceDefinition.
     pub(super) fn bound_unknown(
         &mut self,
         unknown: &BTreeSet<GroupKind>,
@@ -79,11 +82,11 @@ mod tests {
         };
         check(100, &["Never"], &["Never"], Some(130));
         check(120, &["Never", "Soon"], &["Never", "Soon"], Some(130));
-        // The first one has used up its own time, and nothing of the second one's.
+        // The first kind has used up its own time, and nothing of the second one's.
         check(130, &["Never", "Soon"], &["Soon"], Some(150));
         check(140, &["Never"], &[], None);
         check(1000, &["Never", "Late"], &["Late"], Some(1030));
-        // One that was served in between has a new time.
+        // A kind that was served in between has a new time.
         check(1001, &["Late"], &["Late"], Some(1030));
         check(1002, &["Never", "Late"], &["Late", "Never"], Some(1030));
         check(1030, &[], &[], None);
@@ -113,7 +116,7 @@ mod tests {
         assert_eq!(told(100, BUSY), BUSY);
         assert_eq!(told(130, BUSY), BUSY);
         assert_eq!(told(131, BUSY), "ClusterUnreachable");
-        // Another trouble in between, or none, ends the time.
+        // Another error in between, or none, ends the time.
         assert_eq!(told(140, "RightsMissing"), "RightsMissing");
         assert_eq!(told(150, BUSY), BUSY);
         assert_eq!(told(181, BUSY), "ClusterUnreachable");

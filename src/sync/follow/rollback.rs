@@ -1,7 +1,9 @@
-//! A commit whose objects do not become well is given up for the last one whose did, where a person asks for that.
+//! Rolls a commit back to the last healthy one when its objects do not become healthy, if
+//! `spec.rollback` asks for that.
 //!
-//! In: how the objects are after a pass. Out: which revision is held. What is given up is written down, so that a daemon that begins
-//! anew does not try it again, and counts until a newer revision is seen.
+//! In: the health of the objects after a reconcile. Out: the revision to apply. A rolled-back
+//! revision is recorded in the status, so that a daemon that restarts does not try it again; the
+//! record counts until a newer revision is observed.
 
 use std::collections::BTreeSet;
 
@@ -15,21 +17,22 @@ use crate::object::ObjectId;
 use crate::report;
 use crate::source::Revision;
 
-/// What is known of revisions that were, or were not, well.
+/// Revisions that were healthy, on trial, or rolled back.
 #[derive(Default)]
 pub(super) struct Trials {
-    /// The last one of which all objects were applied and well.
+    /// The last revision of which all objects were applied and healthy.
     healthy: Option<Revision>,
-    /// The one whose objects are still to become well, and which had failed before it came; none as long as that is not known.
+    /// The revision whose objects are still to become healthy, with the objects that had failed
+    /// before it; none while those are unknown.
     trial: Option<(Revision, Option<BTreeSet<ObjectId>>)>,
     rejected: Option<Rejected>,
-    /// What was refused already while the last one that was well was held.
+    /// The objects that were refused already while the last healthy revision was applied.
     refused: Refused,
-    /// What is written down was taken in.
+    /// The record of the status was read.
     restored: bool,
 }
 
-/// A revision that was given up, what is held instead, and why.
+/// A revision that was rolled back, its replacement, and the reason.
 #[derive(Clone)]
 struct Rejected {
     revision: Revision,
@@ -38,7 +41,7 @@ struct Rejected {
 }
 
 impl Follower {
-    /// What is held instead of this revision, if it was given up.
+    /// Returns the revision to apply instead of this one, if this one was rolled back.
     pub(super) fn instead(&mut self, revision: &Revision) -> Option<Revision> {
         if !std::mem::replace(&mut self.trials.restored, true) {
             self.restore_trials(revision);
@@ -52,7 +55,7 @@ impl Follower {
         rejected.map(|rejected| rejected.instead)
     }
 
-    /// Takes in what an earlier daemon wrote down of the same source.
+    /// Restores the record that an earlier daemon wrote for the same source.
     fn restore_trials(&mut self, newest: &Revision) {
         let status = self.told.status();
         let Some(known) = &status.revision else { return };
@@ -70,8 +73,9 @@ impl Follower {
         }
     }
 
-    /// Before a revision is held: what is refused already does not speak against it, and what will be refused of it is given
-    /// some time, if there is one to go back to.
+    /// Prepares the trial of a revision: objects that are refused already do not count against it,
+    /// and objects that it gets refused have some time, if there is a healthy revision to go back
+    /// to.
     pub(super) fn is_to_hold(&mut self, revision: &Revision, memory: &mut Memory) {
         let healthy = self.trials.healthy.as_ref();
         if healthy.is_some() && memory.held() == healthy && healthy != Some(revision) {
@@ -84,7 +88,8 @@ impl Follower {
         memory.patience = is_tried.then(|| wish.health.timeout.unwrap_or(wish.timeout));
     }
 
-    /// Takes in what a pass came to: what was not well before it does not speak against its revision.
+    /// Records the result of a reconcile for the trial: objects that were unhealthy before do not
+    /// count against the revision, unless it changed them.
     pub(super) fn try_out(&mut self, report: &Report) {
         let Some(revision) = report.revision.as_ref().filter(|_| self.order.wish.rollback) else { return };
         if report.stopped || report.trouble.is_some() || self.trials.healthy.as_ref() == Some(revision) {
@@ -96,14 +101,15 @@ impl Follower {
                 before.iter_mut().for_each(|before| before.retain(|id| !written(id)));
             }
             trial => {
-                // Applied by the daemon before this one: what had failed by then is found out first.
+                // The previous daemon applied it: the objects that had failed by then have to be
+                // determined first.
                 let is_old = self.told.has_applied(revision);
                 *trial = Some((revision.clone(), (!is_old).then(|| self.vitals.unwell().1)));
             }
         }
     }
 
-    /// True if the revision that is held has just been found to have failed, so that another is to be held.
+    /// True if the revision on trial has just failed and is now rolled back.
     pub(super) fn gives_up(&mut self) -> bool {
         let wish = &self.order.wish;
         if !wish.rollback || wish.suspend || self.trials.rejected.is_some() {
@@ -127,7 +133,7 @@ impl Follower {
         true
     }
 
-    /// Remembers the revision of which all objects are applied and well.
+    /// Records the revision of which all objects are applied and healthy.
     pub(super) fn note_health(&mut self) {
         let well = self.vitals.summary().is_some_and(|summary| summary.is_healthy());
         if let Some(applied) = self.applied.as_ref().filter(|_| well && self.trials.restored) {
@@ -138,7 +144,8 @@ impl Follower {
         }
     }
 
-    /// What was well elsewhere says nothing here.
+    /// Drops all records: a revision that was healthy in another source says nothing about this
+    /// one.
     pub(super) fn forget_trials(&mut self) {
         self.trials = Trials { restored: true, ..Trials::default() };
     }
@@ -154,7 +161,7 @@ impl Rejected {
     }
 }
 
-/// Why a revision was given up, as the history has it.
+/// Returns the reason of a rollback, from the history in the status.
 fn why(status: &SyncStatus, rejected: &str) -> String {
     let result = Reason::RolledBack.to_string();
     let entry = status.history.iter().find(|it| it.revision == rejected && it.result == result);

@@ -1,7 +1,8 @@
-//! Whether a revision is taken up, where signatures are asked for.
+//! Decides whether a revision is accepted, where signatures are verified.
 //!
-//! In: a revision that was found. Out: the same, or why it is refused: nobody who is trusted has signed it, or it does not
-//! follow from what was taken up before. That is held meanwhile, if it is still to be trusted.
+//! In: a revision from a poll. Out: the same revision, or the reason why it is refused: no trusted
+//! key has signed it, or it does not descend from the one that was accepted before. That one is
+//! held meanwhile, if its signature is still trusted.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,27 +15,28 @@ use super::super::wish::Wish;
 use super::Follower;
 use crate::source::{Error, History, Keys, Reference, Repository, Revision, Signed};
 
-/// What is asked of a revision.
+/// Check that a revision has to pass.
 pub(super) struct Trust {
     asked: Option<(Signed, Arc<Keys>)>,
     reference: Reference,
     source: Box<str>,
-    /// What was found good before, with these keys.
+    /// Revision that passed the check before, with these keys.
     good: Option<Revision>,
-    /// What was taken up last, with whatever keys, if this daemon has done that.
+    /// Revision that this daemon accepted last, with any keys.
     last: Option<Revision>,
-    /// Where else that is written down.
+    /// Status recorder, which knows the last revision across restarts.
     told: Desk,
 }
 
-/// The repository and the ref in one word, for a status: what was seen of another is no measure.
+/// Returns the identifier of repository and ref for the status: a revision of another source is no
+/// measure for this one.
 pub(super) fn source_id(wish: &Wish) -> Box<str> {
     let hash = Sha256::digest(format!("{}\n{}", wish.address, wish.reference));
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Follower {
-    /// What is asked of the next revision.
+    /// Returns the check that the next revision has to pass.
     pub(super) fn trust(&self) -> Trust {
         let signed = self.order.wish.verify.as_ref().map(|(signed, _)| *signed);
         Trust {
@@ -49,8 +51,8 @@ impl Follower {
 }
 
 impl Trust {
-    /// Gives the revision if it may be taken up. If not, and nothing is held yet, gives beside the error what was taken up
-    /// before and is still to be trusted.
+    /// Returns the revision if it is accepted. If not, and no revision is in place yet, returns
+    /// next to the error the revision that was accepted before and is still trusted.
     pub(super) async fn check(
         self,
         repository: &Repository,
@@ -75,14 +77,14 @@ impl Trust {
         }
     }
 
-    /// What was taken up last, also by the daemon before this one.
+    /// Returns the revision that was accepted last, also by the previous daemon.
     fn before(&self) -> Option<Revision> {
         self.last.clone().or_else(|| self.told.last_seen(&self.source, &self.reference))
     }
 
-    /// Makes sure that a revision comes after the one before. What a server calls its main branch is its own word, so that
-    /// no other name of it excuses anything. Of two tags of a range neither has to follow from the other, but versions go up
-    /// only.
+    /// Checks that a revision descends from the previous one. The check ignores the name of the
+    /// ref: a server may call any branch its main branch. Two tags of a version range need not
+    /// descend from each other, but the version may only increase.
     async fn follows(&self, repository: &Repository, now: &Revision, by: Instant) -> Result<(), Error> {
         let before = self.before().filter(|before| before.commit != now.commit);
         let Some(before) = before.filter(|_| !matches!(self.reference, Reference::Commit(_))) else {
@@ -105,7 +107,7 @@ impl Trust {
         }
     }
 
-    /// What was taken up before, if somebody who is trusted now has signed it.
+    /// Returns the revision that was accepted before, if a key that is trusted now has signed it.
     async fn held(
         &self,
         repository: &Repository,

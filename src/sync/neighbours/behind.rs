@@ -1,6 +1,6 @@
-//! A Sync that is behind the others of its repository.
+//! A Sync that has not rendered the commit of a peer.
 //!
-//! In: what is known of its tries. Out: [`Behind`].
+//! In: its failed attempts. Out: [`LaggingPeer`].
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ pub(crate) enum Behind {
 }
 
 impl Behind {
-    /// The Sync that is behind.
+    /// Returns the name of the Sync.
     pub(crate) fn sync(&self) -> &SyncName {
         match self {
             Self::Untried(sync, _) | Self::Failed(sync, _) => sync,

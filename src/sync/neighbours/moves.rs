@@ -1,7 +1,9 @@
-//! Whether the Sync to which another one moves has looked since: until then nobody knows whether it wants what leaves the other.
+//! Decides when the Sync that receives moved objects has rendered its newest commit.
 //!
-//! In: the looks of Syncs, and what they have rendered. Out: whether the one that is named has looked at its repository since a
-//! time, and completely rendered what it found. It is asked to look, and whoever waits for it is woken by whatever it does.
+//! In: the polls of Syncs, and the commits that they have rendered. Out: true once the named Sync
+//! has polled its repository since a given time, and completely rendered the commit that it found.
+//! Before that it is unknown which of the objects it claims. A poll is requested, and the waiting
+//! Sync is woken at each change.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -11,29 +13,30 @@ use crate::api::SyncName;
 use crate::clock;
 use crate::source::ObjectHash;
 
-/// A Sync is asked to look no more often for those that move to it: as often as any Sync may look by itself, so that nobody
-/// makes another team's Sync look more than it could.
+/// Pause between two requested polls of a receiving Sync. It equals the shortest allowed interval,
+/// so that no Sync makes another team's Sync poll more often than that one could itself.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// The last look of a Sync that found something.
+/// The last poll of a Sync that found a commit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LastLook {
-    /// When the repository was asked.
+    /// Time at which the repository was polled.
     asked: Instant,
     found: ObjectHash,
 }
 
-/// How far the Sync has come to which another one moves.
+/// State of the Sync that receives moved objects.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It has looked, and rendered what it found.
+    /// It has polled, and rendered the commit that it found.
     Come,
-    /// It has not, or it is not there. Where it is not to be asked yet, it is to be asked at this time.
+    /// It has not, or it does not exist. If the last requested poll is too recent, the next is at
+    /// this time.
     Awaited(Option<Instant>),
 }
 
 impl Neighbour {
-    /// What it has rendered, as its newest spec wants it.
+    /// Returns the rendered commits, if they are of its newest spec.
     fn at(&self) -> Option<At> {
         match &self.course {
             Course::Follows(Path { at, .. }) => *at,
@@ -48,11 +51,12 @@ impl Neighbour {
 }
 
 impl Neighbours {
-    /// A Sync, or another one for it, has looked at its repository: what it has found, and when it was asked for.
+    /// Records the poll of a Sync, its own or that of a peer: the commit that was found, and the
+    /// time of the request.
     pub(crate) fn has_looked(&self, sync: &SyncName, asked: Instant, found: ObjectHash) {
         self.mark(sync, |known| {
-            // Only who moves to it waits for a look, and is woken once: whoever asks for a look whenever it is woken would else
-            // ask for ever.
+            // Only a Sync that moves objects to it waits for the poll, and it is woken once: each
+            // wake requests a poll, so that further wakes would never end.
             let has_come = |known: &Neighbour| known.called.is_some_and(|called| known.has_come(called));
             let had_come = has_come(known);
             if known.looked.is_none_or(|last| last.asked <= asked) {
@@ -62,8 +66,8 @@ impl Neighbours {
         });
     }
 
-    /// How far the Sync `to` has come since `own` has come to what it holds, or since `begun`, and since the term of this daemon
-    /// began.
+    /// Returns the state of the Sync `to` since `own` has applied its commit, or since `begun`, and
+    /// since the term of this daemon began.
     pub(crate) fn arrival(
         &self,
         (own, to): (&SyncName, Option<&SyncName>),
@@ -96,7 +100,7 @@ impl Neighbours {
         }
     }
 
-    /// Wakes those who wait for a Sync that was not there.
+    /// Wakes the Syncs that wait for a Sync which did not exist.
     pub(super) fn comes_to_be(&self, sync: &SyncName) {
         let all = self.lock();
         let mut missing = self.missing();
@@ -150,7 +154,8 @@ mod tests {
         assert!(!rings(&own.again), "it would ask again at once, and for ever");
     }
 
-    /// `old` has rendered a commit of one repository, and `new` one of another, which it has seen before.
+    /// `old` has rendered a commit of one repository, and `new` one of another, which it has polled
+    /// before.
     struct Move {
         all: Neighbours,
         term: Instant,
@@ -218,11 +223,11 @@ mod tests {
         assert_eq!(it.arrival("new"), AWAITED);
         it.all.is_refused(&new, false);
         assert_eq!(it.arrival("new"), Arrival::Come);
-        // It has given the newest commit up, and goes by the one before.
+        // It has rolled back the newest commit, and applies the one before.
         it.looks("4");
         it.all.rendered(&new, 1, commit("3"), commit("4"));
         assert_eq!(it.arrival("new"), Arrival::Come);
-        // Its newest commit waits for something else, and it goes by the one before meanwhile.
+        // Its newest commit waits for something else, and the one before stays applied meanwhile.
         it.looks("5");
         it.all.rendered(&new, 1, commit("4"), commit("4"));
         assert_eq!(it.arrival("new"), AWAITED);
@@ -244,7 +249,8 @@ mod tests {
         assert!(rings(&new.called));
         it.looks("2");
         assert_eq!(it.arrival("new"), Arrival::Come);
-        // So does the end of a term, in which others may have changed what it wants, and a deletion.
+        // So does the end of a term, in which another daemon may have changed its claims, and a
+        // deletion.
         let later = clock::now() + SECOND;
         let soon = Arrival::Awaited(Some(clock::now() + PAUSE));
         assert_eq!(it.all.arrival((&sync("old"), Some(&sync("new"))), None, later), soon);
@@ -265,11 +271,11 @@ mod tests {
         come();
         it.all.rests(&sync("new"));
         assert_eq!(it.arrival("new"), AWAITED);
-        // So it stands for the moment in which its own deletion asks what others want.
+        // The state is the same while its own deletion looks for claims of others.
         follows(&it.all, "new", "three", false);
         it.all.came_to(&sync("new"), commit("2"));
         assert_eq!(it.arrival("new"), AWAITED);
-        // One that is suspended looks when it is asked, and counts by what it has rendered then.
+        // A suspended Sync polls on request, and then counts by the commit that it has rendered.
         come();
         follows(&it.all, "new", "three", true);
         assert_eq!(it.arrival("new"), AWAITED);
@@ -291,7 +297,7 @@ mod tests {
         it.all.remove(&sync("other"));
         assert!(rings(&old.again));
         assert_eq!(it.arrival("other"), AWAITED, "it is gone");
-        // Who names another one, or goes, waits for it no more.
+        // A Sync that names another one, or is removed, does not wait for it any more.
         assert_eq!(it.arrival("new"), AWAITED);
         it.all.add(&sync("other"));
         assert!(!rings(&old.again));

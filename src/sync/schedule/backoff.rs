@@ -1,8 +1,8 @@
-//! How long to wait after failures.
+//! Exponential back-off after failures.
 
 use std::time::Duration;
 
-/// The pauses after failures in a row: none, then `base`, twice as long each time, at most `cap`.
+/// Back-off after failures in a row: none, then `base`, twice as long each time, at most `cap`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Backoff {
     base: Duration,
@@ -14,12 +14,13 @@ pub struct Backoff {
 const MAX_DOUBLINGS: u32 = 30;
 
 impl Backoff {
-    /// The pauses between `base` and `cap`.
+    /// Creates a back-off between `base` and `cap`.
     pub fn new(base: Duration, cap: Duration) -> Self {
         Self { base, cap, failures: 0 }
     }
 
-    /// The pause after one more failure. `chance` between 0 and 1 spreads it over its upper half.
+    /// Returns the pause after one more failure. `chance` between 0 and 1 spreads it over its upper
+    /// half.
     pub fn failed(&mut self, chance: f64) -> Duration {
         let failures = self.failures;
         self.failures = failures.saturating_add(1);
@@ -32,12 +33,12 @@ impl Backoff {
         }
     }
 
-    /// The pauses of another one from now on, after as many failures.
+    /// Returns the pauses of `other` with the number of failures of this one.
     pub fn paced(self, other: Self) -> Self {
         Self { failures: self.failures, ..other }
     }
 
-    /// A success, or new input.
+    /// Resets the count of failures, after a success or new input.
     pub fn reset(&mut self) {
         self.failures = 0;
     }

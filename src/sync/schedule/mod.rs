@@ -1,7 +1,8 @@
-//! When a Sync looks at its repository and when it acts: one state machine.
+//! State machine that decides when a Sync polls its repository and when it reconciles.
 //!
-//! In: an [`Event`] and the time. Out: the [`Command`]s that follow from it. Time is what has passed since the
-//! daemon began, and chance is an argument, so that every sequence can be written down and tested.
+//! In: an [`Event`] and the time. Out: the [`Command`]s that follow from it. Time counts from the
+//! start of the daemon, and chance is an argument, so that every sequence can be written down and
+//! tested.
 
 mod backoff;
 
@@ -9,102 +10,103 @@ use std::time::Duration;
 
 pub use backoff::Backoff;
 
-/// What has passed since the daemon began.
+/// Time since the daemon started.
 pub type Time = Duration;
 
-/// Something that happened to a Sync.
+/// Event of a Sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// It is there, or what it asks for has changed.
+    /// The Sync was added, or its spec has changed.
     Wished {
-        /// It asks to be left alone.
+        /// The Sync is suspended.
         suspended: bool,
-        /// How often the repository is asked.
+        /// Interval of polls.
         interval: Duration,
-        /// A revision of the repository that is asked for is known.
+        /// A revision of the source is known.
         known: bool,
     },
-    /// Somebody asks to look at the repository now.
+    /// A poll was requested.
     Nudged,
-    /// The repository was looked at.
+    /// A poll has ended.
     Looked(Look),
-    /// Another Sync has found a new revision of the same repository.
+    /// Another Sync has found a new revision of the same source.
     Heard,
-    /// The repository gives nothing, and a revision of before is to be kept.
+    /// The repository cannot be read, and the held revision is to be reconciled.
     Keeps,
-    /// Something in the cluster changed that may matter.
+    /// A relevant object in the cluster has changed.
     Dirty,
-    /// A new term of the Lease began: what is under way was decided in the last one.
+    /// A new term of the Lease has begun: work in progress was decided in the last one.
     TermBegan,
-    /// A pass has ended.
+    /// A reconcile has ended.
     Passed(Pass),
-    /// Time went by.
+    /// Time has passed.
     Woke,
 }
 
-/// What a look at the repository came to.
+/// Result of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// Nothing new.
+    /// The same revision.
     Same,
     /// Another revision.
     New,
-    /// No answer; asking again may help.
+    /// An error that a retry may resolve.
     Failed,
-    /// No answer, and only another Sync or Secret can help.
+    /// An error that only a change of the Sync or of a Secret resolves.
     Hopeless,
-    /// The same, and there is an older revision to be held.
+    /// An error, with an older revision to apply meanwhile.
     Held,
 }
 
-/// What a pass came to.
+/// Result of a reconcile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
-    /// Nothing is left to do, or only what somebody else has to do first; events tell when.
+    /// Nothing is left to do, or another change has to come first; its event triggers the next
+    /// reconcile.
     Settled,
-    /// Something is to be tried again after this time.
+    /// Due again after this time.
     Again(Duration),
-    /// The whole pass came to nothing, and may succeed at another time.
+    /// The whole reconcile failed, and a retry may succeed.
     Failed,
     /// It was stopped before its end.
     Stopped,
 }
 
-/// What is to be done now.
+/// Action to take now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
-    /// Ask the repository for its revision.
+    /// Poll the repository.
     Look,
-    /// Drive the cluster to the newest revision.
+    /// Reconcile the cluster to the newest revision.
     Pass,
-    /// Let no write of the running pass begin any more.
+    /// Let the running reconcile begin no further write.
     Stop,
 }
 
-/// The state of one Sync's schedule.
+/// Schedule of one Sync.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     suspended: bool,
     interval: Duration,
-    /// When the repository is asked next; none while it is being asked.
+    /// Time of the next poll; none while one runs.
     look: Option<Time>,
     looking: bool,
     looks: Backoff,
-    /// When a pass begins; none while there is nothing to do.
+    /// Time of the next reconcile; none while none is due.
     pass: Option<Time>,
     passing: bool,
     stopping: bool,
-    /// Something happened during the pass that it may not have seen.
+    /// A change occurred during the reconcile, which may not have observed it.
     again: bool,
     passes: Backoff,
-    /// The last pass failed as a whole.
+    /// The last reconcile failed as a whole.
     failing: bool,
-    /// A revision is known, so that a pass has something to go by.
+    /// A revision is known, so that a reconcile has a target.
     ready: bool,
 }
 
 impl Schedule {
-    /// A Sync of which nothing is known yet, with the pauses after failures.
+    /// Creates the schedule of a new Sync, with its back-off after failures.
     pub fn new(backoff: Backoff) -> Self {
         Self {
             suspended: false,
@@ -122,12 +124,13 @@ impl Schedule {
         }
     }
 
-    /// Waits like this after failures from now on.
+    /// Replaces the back-off after failures.
     pub fn pace(&mut self, backoff: Backoff) {
         (self.looks, self.passes) = (self.looks.paced(backoff), self.passes.paced(backoff));
     }
 
-    /// Takes in what happened. `chance` lies between 0 and 1, and spreads what would else happen at once.
+    /// Handles an event. `chance` lies between 0 and 1, and spreads actions that would else
+    /// coincide.
     pub fn step(&mut self, event: Event, now: Time, chance: f64) -> Vec<Command> {
         match event {
             Event::Wished { suspended, interval, known } => {
@@ -141,7 +144,7 @@ impl Schedule {
             Event::Looked(look) => return self.looked(look, now, chance),
             Event::Heard => {
                 let stop = self.supersede(now);
-                // The repository was asked a moment ago, if not by us.
+                // The repository was polled a moment ago by another Sync.
                 self.look = self.look.map(|due| due.max(now + self.spread(chance)));
                 return stop.into_iter().chain(self.due(now)).collect();
             }
@@ -150,7 +153,7 @@ impl Schedule {
                 return stop.into_iter().chain(self.due(now)).collect();
             }
             Event::Dirty if self.passing => self.again = true,
-            // A pass that fails as a whole is not tried again with every event.
+            // A reconcile that fails as a whole is not retried at each event.
             Event::Dirty if self.failing => {}
             Event::Dirty => self.hurry(now),
             Event::TermBegan => {
@@ -167,19 +170,20 @@ impl Schedule {
         self.due(now)
     }
 
-    /// When something is to be done next, if nothing happens before.
+    /// Returns the time of the next action, if no event comes before it.
     pub fn next(&self) -> Option<Time> {
         let look = self.look.filter(|_| !self.looking);
         let pass = self.pass.filter(|_| self.may_pass());
         look.into_iter().chain(pass).min()
     }
 
-    /// True while nothing is to be done but to look from time to time.
+    /// True while nothing is due but polls.
     pub fn is_quiet(&self) -> bool {
         !self.passing && self.pass.is_none()
     }
 
-    /// The interval, an eighth more or less, so that those who began together do not ask together for ever.
+    /// Returns the interval plus or minus an eighth, so that Syncs that started together do not
+    /// poll together forever.
     fn spread(&self, chance: f64) -> Duration {
         self.interval.mul_f64(0.875 + chance / 4.0)
     }
@@ -191,7 +195,7 @@ impl Schedule {
     fn wished(&mut self, now: Time) {
         self.fresh();
         if !self.ready {
-            // The look that is under way may be at another repository.
+            // The running poll may be of another repository.
             self.looking = false;
         }
         self.look = (!self.suspended).then_some(now);
@@ -199,7 +203,7 @@ impl Schedule {
         self.again |= self.passing;
     }
 
-    /// New input makes earlier failures mean nothing.
+    /// Resets the back-off: after new input earlier failures mean nothing.
     fn fresh(&mut self) {
         self.looks.reset();
         self.passes.reset();
@@ -222,9 +226,9 @@ impl Schedule {
             Look::Failed => self.looks.failed(chance).min(interval),
             Look::Hopeless | Look::Held => interval,
         };
-        // Asked for while it was being asked: that answer may be from before.
+        // Requested while a poll was running: its answer may be from before the request.
         if self.look.is_none_or(|due| due > now + pause) {
-            // While it is suspended it looks only when it is asked, and then until there is an answer.
+            // A suspended Sync polls only on request, and then until it has an answer.
             self.look = (!self.suspended || look == Look::Failed).then(|| now + pause);
         }
         if matches!(look, Look::New | Look::Held) {
@@ -234,7 +238,7 @@ impl Schedule {
         commands
     }
 
-    /// There is a newer revision, and what is done for the older one is over.
+    /// Stops the reconcile of an older revision, and makes the next one due.
     fn supersede(&mut self, now: Time) -> Option<Command> {
         (self.ready, self.failing) = (true, false);
         self.passes.reset();
@@ -256,7 +260,8 @@ impl Schedule {
             Pass::Failed => self.pass = Some(now + self.passes.failed(chance)),
             Pass::Stopped => self.again = true,
         }
-        // What happened during a pass that failed as a whole waits as well: else every event would be a retry.
+        // An event during a reconcile that failed as a whole waits as well: else every event would
+        // be a retry.
         if std::mem::take(&mut self.again) && pass != Pass::Failed {
             self.hurry(now);
         }
@@ -292,7 +297,7 @@ mod tests {
         Schedule::new(Backoff::new(SECOND, 60 * SECOND))
     }
 
-    /// A schedule that has settled on a revision.
+    /// Returns a schedule that has settled on a revision.
     fn settled() -> Schedule {
         let mut schedule = schedule();
         assert_eq!(schedule.step(WISH, at(0), 0.5), [Command::Look]);

@@ -1,6 +1,6 @@
 //! Validates the source of a Sync: repository, ref, signatures, path.
 //!
-//! In: `spec.source` and `spec.path`. Out: the types of the crate `source`, or an error.
+//! In: `spec.source` and `spec.path`. Out: types of the crate `moorline-git`, or an error.
 
 use std::fmt;
 
