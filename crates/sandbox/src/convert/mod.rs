@@ -46,7 +46,7 @@ pub(crate) fn read(
     in_version(conversions, resource, version, body)
 }
 
-/// Converts an object to another version, as it is read and stored there.
+/// Converts an object to another version, in the form in which it is read and stored there.
 pub(crate) fn in_version(
     conversions: &Conversions,
     resource: &Resource,

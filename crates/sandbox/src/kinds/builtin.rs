@@ -1,16 +1,17 @@
-//! The kinds that Kubernetes 1.36 serves by default.
+//! Built-in kinds that Kubernetes 1.36 serves by default.
 //!
-//! In: `kubernetes.txt`, which `tests/sandbox_kinds.rs` makes from the discovery document of a real API server and compares
-//! with it. Out: every [`Kind`], in that server's order of groups.
+//! In: `kubernetes.txt`, which `tests/sandbox_kinds.rs` generates from the discovery document of a
+//! real API server and compares with it.
+//! Out: every [`Kind`], in that server's order of groups.
 
 use std::sync::LazyLock;
 
-/// A kind as discovery tells it.
+/// A kind as discovery describes it.
 #[derive(Debug)]
 pub(crate) struct Kind {
-    /// Its group; the core group is empty.
+    /// API group; empty for the core group.
     pub(crate) group: &'static str,
-    /// The versions in which it is served, the preferred one first.
+    /// Served versions, the preferred one first.
     pub(crate) versions: Vec<&'static str>,
     pub(crate) plural: &'static str,
     pub(crate) singular: &'static str,
@@ -22,11 +23,11 @@ pub(crate) struct Kind {
     pub(crate) subresources: Vec<Subresource>,
 }
 
-/// What is served below an object's own address.
+/// A subresource of a kind.
 #[derive(Debug)]
 pub(crate) struct Subresource {
     pub(crate) name: &'static str,
-    /// Group and version of what it speaks of, where they are not the kind's own.
+    /// Group and version of its body, if they differ from those of the kind.
     pub(crate) foreign: Option<(&'static str, &'static str)>,
     pub(crate) kind: &'static str,
     pub(crate) verbs: Vec<&'static str>,
@@ -34,7 +35,7 @@ pub(crate) struct Subresource {
 
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| read(include_str!("kubernetes.txt")));
 
-/// The letters that stand for verbs in the table, in the order in which discovery lists them.
+/// Letters for verbs in the table, in the order of discovery.
 const VERBS: [(char, &str); 8] = [
     ('c', "create"),
     ('d', "delete"),
@@ -46,24 +47,24 @@ const VERBS: [(char, &str); 8] = [
     ('w', "watch"),
 ];
 
-/// All of them, groups together.
+/// Returns all built-in kinds; the kinds of one group are adjacent.
 pub(crate) fn builtin() -> &'static [Kind] {
     &KINDS
 }
 
-/// The built-in kind of this name; Events have two groups.
+/// Returns a built-in kind; Event exists in two groups.
 pub(crate) fn named(group: &str, kind: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|it| it.group == group && it.kind == kind)
 }
 
 impl Kind {
-    /// What is served below an object under this name.
+    /// Returns a subresource by name.
     pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|it| it.name == name)
     }
 
-    /// The group under which the same objects are kept; it is another one for the newer name of Events alone. The versions of
-    /// one kind are always the same objects.
+    /// Returns the group under which the objects are stored; it differs only for Events of
+    /// `events.k8s.io`. All versions of a kind store the same objects.
     pub(crate) fn home(&self) -> &'static str {
         match self.group {
             "events.k8s.io" => "",
@@ -79,7 +80,7 @@ fn read(text: &'static str) -> Vec<Kind> {
         let mut words = line.split_whitespace();
         let mut word = || words.next().unwrap_or_default();
         if !line.starts_with(' ') {
-            // The word "group" itself.
+            // Skips the keyword `group`.
             word();
             group = word();
             versions = word();
@@ -113,7 +114,7 @@ fn verbs(letters: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// One like `scale=autoscaling/v1/Scale:gpu`.
+/// Parses a subresource such as `scale=autoscaling/v1/Scale:gpu`.
 fn subresource(word: &'static str) -> Option<Subresource> {
     let (name, rest) = word.split_once('=')?;
     let (kind, letters) = rest.split_once(':')?;

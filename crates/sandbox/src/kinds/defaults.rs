@@ -1,7 +1,9 @@
-//! What the API server fills in that nobody wrote.
+//! Default values that the API server sets.
 //!
-//! In: an object in its normal form. Out: the same with the values of the rules in `defaults.txt`, which [`default`] reads, and of
-//! what no table can say (`derived.rs`). It is done to every object that is read or written, so doing it twice changes nothing.
+//! In: a normalized object.
+//! Out: the object with the defaults of `defaults.txt`, which [`set_defaults`] evaluates, and those
+//! of `derived_defaults.rs`, which no table can express. Defaults are set on every object that is
+//! read or written, so setting them twice changes nothing.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,7 +13,7 @@ use serde_json::{Map, Value};
 use super::derived;
 use super::paths::Path;
 
-/// Fills an object in.
+/// Sets the defaults of an object.
 pub(crate) fn default(group: &str, kind: &str, object: &mut Value) {
     if let Some(rules) = TABLE.kinds.get(&(group, kind)) {
         fill(rules, object);
@@ -27,7 +29,7 @@ struct Table {
 }
 
 struct Rule {
-    /// Where it acts: the places that hold the field, or for a shape the places themselves.
+    /// Values that contain the field; for a shape the values themselves.
     path: Path,
     field: &'static str,
     act: Act,
@@ -105,7 +107,7 @@ impl Rule {
     }
 }
 
-/// Adds the members of one map to another of the same holder.
+/// Adds the entries of one map to another map in the same object.
 fn add(holder: &mut Map<String, Value>, field: &str, from: &str) {
     let Some(source) = holder.get(from).and_then(Value::as_object).cloned() else { return };
     let target = holder.entry(field).or_insert_with(|| Value::Object(Map::new()));
@@ -115,7 +117,7 @@ fn add(holder: &mut Map<String, Value>, field: &str, from: &str) {
     }
 }
 
-/// Whether a value is one that a default takes the place of.
+/// True if a default replaces the value: it is absent, null or empty text.
 pub(crate) fn nothing(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
@@ -125,7 +127,7 @@ pub(crate) fn nothing(value: Option<&Value>) -> bool {
 }
 
 impl Condition {
-    /// Whether it holds for the value to which a section's rules are applied.
+    /// True if the condition holds for the value that the rules of a section apply to.
     pub(super) fn holds(&self, node: &Value) -> bool {
         let found = self.path.first(node);
         match &self.wanted {
@@ -136,7 +138,7 @@ impl Condition {
         }
     }
 
-    /// All that stand behind `if` in a line.
+    /// Parses all conditions after `if` in a line.
     pub(super) fn all(text: &'static str) -> Vec<Self> {
         text.split(" and ").filter(|it| !it.is_empty()).map(Self::read).collect()
     }

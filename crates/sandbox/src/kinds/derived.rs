@@ -1,15 +1,16 @@
-//! Defaults that follow from other fields in ways no table says.
+//! Defaults that depend on other fields in ways that no table can express.
 //!
-//! In: the value that holds a field, and the field's name, as `defaults.txt` gives them. Out: the field, where it was missing.
+//! In: the value that contains a field, and the field's name, as `defaults.txt` gives them.
+//! Out: the field, if it was missing.
 
 use serde_json::{Map, Value, json};
 
 use super::defaults::nothing;
 
-/// Fills one field of a value in, or the value itself where the name is empty.
+/// Sets one field of a value; changes the value itself if the name is empty.
 pub(crate) type Derive = fn(&mut Value, &str);
 
-/// What the table calls by this name.
+/// Returns the function that the table refers to by this name.
 pub(crate) fn named(name: &str) -> Option<Derive> {
     Some(match name {
         "ip-mode" => ip_mode,
@@ -27,12 +28,12 @@ pub(crate) fn named(name: &str) -> Option<Derive> {
     })
 }
 
-/// What names the latest image is pulled always: the tag `latest`, or no tag and no digest.
+/// `Always` for the latest image: the tag `latest`, or neither tag nor digest.
 fn pull_policy(holder: &mut Value, field: &str) {
     let image =
         holder.get("image").or_else(|| holder.get("reference")).and_then(Value::as_str).unwrap_or_default();
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
-    // A colon before the last slash is a registry's port.
+    // A colon before the last slash starts the port of a registry.
     let last = name.rsplit('/').next().unwrap_or_default();
     let latest = match last.split_once(':') {
         Some((_, tag)) => tag == "latest",
@@ -41,14 +42,14 @@ fn pull_policy(holder: &mut Value, field: &str) {
     set(holder, field, json!(if latest { "Always" } else { "IfNotPresent" }));
 }
 
-/// An address that a load balancer gives is taken for one that it answers itself; a name is not.
+/// An IP address of a load balancer gets the mode `VIP`; a host name gets none.
 fn ip_mode(ingress: &mut Value, field: &str) {
     if !nothing(ingress.get("ip")) {
         set(ingress, field, json!("VIP"));
     }
 }
 
-/// A volume of no kind is an empty folder.
+/// A volume without a source is an `emptyDir`.
 fn empty_volume(volume: &mut Value, _: &str) {
     if let Some(volume) = volume.as_object_mut()
         && volume.keys().all(|name| name == "name")
@@ -57,7 +58,7 @@ fn empty_volume(volume: &mut Value, _: &str) {
     }
 }
 
-/// A Service's port leads to the same port of the Pods.
+/// The target port of a Service defaults to its port.
 fn target_port(port: &mut Value, field: &str) {
     let zero = port.get(field).is_none_or(|it| it == 0 || nothing(Some(it)));
     let own = port.get("port").cloned();
@@ -76,7 +77,8 @@ fn namespace_label(metadata: &mut Value, field: &str) {
     }
 }
 
-/// A DaemonSet says by an annotation how often its template changed, also before that is known: so it is its writer's.
+/// Counts template changes of a DaemonSet in an annotation. It exists before the first count, so
+/// the writer of the object owns it.
 fn template_generation(metadata: &mut Value, field: &str) {
     let Some(metadata) = metadata.as_object_mut() else { return };
     let annotations = metadata.entry(field).or_insert(Value::Null);
@@ -88,14 +90,14 @@ fn template_generation(metadata: &mut Value, field: &str) {
     }
 }
 
-/// A Node's one range of addresses is also its list of them.
+/// The single Pod CIDR of a Node is also its list of CIDRs.
 fn pod_ranges(spec: &mut Value, field: &str) {
     if let Some(range) = spec.get("podCIDR").filter(|range| !nothing(Some(range))).cloned() {
         set(spec, field, json!([range]));
     }
 }
 
-/// The one address of a Pod is also its list of them.
+/// The single IP address of a Pod is also its list of addresses.
 fn addresses(status: &mut Value, field: &str, one: &str) {
     if let Some(address) = status.get(one).filter(|address| !nothing(Some(address))).cloned() {
         set(status, field, json!([{"ip": address}]));

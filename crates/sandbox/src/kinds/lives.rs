@@ -1,28 +1,30 @@
-//! Facts about how objects of each kind live: what moves their generation, what a new one's status is, what a write to the status
-//! leaves alone.
+//! Life cycle of the built-in kinds: changes that increment the generation, initial status, effect
+//! of a status update.
 //!
-//! In: a kind's name. Out: the fact. `tests/sandbox_kinds.rs` compares what follows from them with a real API server.
+//! In: the name of a kind.
+//! Out: the property. `tests/sandbox_kinds.rs` compares the results with a real API server.
 
 use serde_json::Value;
 
-/// What moves `metadata.generation`.
+/// Changes that increment `metadata.generation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// Nothing: the kind has none.
+    /// The kind has no generation.
     Absent,
-    /// Nothing: it is 1 for ever.
+    /// The generation is always 1.
     Constant,
-    /// It is made by the first change of this field, and moves with it.
+    /// Set by the first change of this field, incremented by later ones.
     Late(&'static str),
-    /// A change of this field.
+    /// Incremented by a change of this field.
     Field(&'static str),
-    /// A change of the spec or of an annotation.
+    /// Incremented by a change of the spec or of an annotation.
     SpecAndAnnotations,
-    /// A change of anything but the metadata, or of a label.
+    /// Incremented by a change of a label or of anything outside the metadata.
     BodyAndLabels,
 }
 
-/// The rule of a built-in kind. Names tell them apart: no two groups share a kind but Event, which has no generation.
+/// Returns the rule of a built-in kind. The name is enough: no two groups share a kind except
+/// Event, which has no generation.
 pub(crate) fn generation(kind: &str) -> Generation {
     match kind {
         "Deployment" => Generation::SpecAndAnnotations,
@@ -55,7 +57,7 @@ pub(crate) fn generation(kind: &str) -> Generation {
     }
 }
 
-/// The status of a new object, whatever was sent.
+/// Returns the status of a new object; the status in the request is ignored.
 pub(crate) fn first_status(kind: &str, api_version: &str) -> Value {
     let text = match kind {
         "ReplicaSet" | "ReplicationController" => r#"{"replicas":0}"#,
@@ -82,7 +84,7 @@ pub(crate) fn first_status(kind: &str, api_version: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// What of the metadata a write to the status leaves as it was.
+/// Returns the metadata that a status update does not change.
 pub(crate) fn kept_by_a_status(kind: &str) -> &'static [&'static str] {
     match kind {
         "Deployment" => &["labels"],
@@ -94,7 +96,7 @@ pub(crate) fn kept_by_a_status(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// Whether a PUT makes an object that is not there.
+/// True if a PUT creates a missing object.
 pub(crate) fn is_made_by_update(kind: &str) -> bool {
     matches!(
         kind,
@@ -111,7 +113,7 @@ pub(crate) fn is_made_by_update(kind: &str) -> bool {
     )
 }
 
-/// Whether a PUT must name the resource version that it changes.
+/// True if a PUT must contain the resourceVersion.
 pub(crate) fn needs_version(kind: &str) -> bool {
     matches!(
         kind,

@@ -1,8 +1,10 @@
-//! What is special about each of Kubernetes' own kinds.
+//! Behavior of the built-in kinds.
 //!
-//! In: an object as a request brings it. Out: what the API server makes of it before it keeps it. The steps are, in this
-//! order: [`normalize`], [`default`], [`prepare`], [`validate`]. What the kinds are called and what is served for them
-//! says [`builtin`]. Nothing here knows the other objects: what must be looked up or given out comes in by [`Allocate`].
+//! In: an object as a request contains it.
+//! Out: the object as the API server stores it. The steps are, in this order: [`normalize`],
+//! [`set_defaults`], [`prepare`], [`validate`]. [`builtin_kinds`] lists the kinds and their
+//! endpoints. Nothing in this module has access to other objects: allocated values and lookups come
+//! through [`Allocator`].
 
 mod builtin;
 mod defaults;
@@ -26,17 +28,18 @@ pub(crate) use prepare::{prepare, prepare_custom};
 pub(crate) use validate::{Cause, validate, validate_custom};
 pub(crate) use warnings::{deprecation, warnings};
 
-/// What only the server as a whole can give to an object, or knows of others.
+/// Allocates values and looks up other objects, for which the state of the server is needed.
 pub(crate) trait Allocate {
-    /// A free address for a Service.
+    /// Returns a free cluster IP for a Service.
     fn address(&mut self) -> String;
-    /// A free port of all Nodes.
+    /// Returns a free node port.
     fn node_port(&mut self) -> u16;
-    /// Five letters that end a generated name.
+    /// Returns the five-letter suffix of a generated name.
     fn suffix(&mut self) -> String;
-    /// The time, as `2024-01-01T00:00:00Z`.
+    /// Returns the current time, such as `2024-01-01T00:00:00Z`.
     fn now(&self) -> String;
-    /// The priority and preemption policy of a PriorityClass; of the default one where the name is empty.
+    /// Returns priority and preemption policy of a PriorityClass; of the default one if the name is
+    /// empty.
     fn priority(&self, class: &str) -> (i64, String) {
         let priority = match class {
             "system-cluster-critical" => 2_000_000_000,
@@ -45,7 +48,7 @@ pub(crate) trait Allocate {
         };
         (priority, "PreemptLowerPriority".to_owned())
     }
-    /// Whether Pods of a ServiceAccount get its token where they do not say.
+    /// True if Pods of a ServiceAccount mount its token by default.
     fn mounts_token(&self, _account: &str) -> bool {
         true
     }

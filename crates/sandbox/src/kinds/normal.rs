@@ -1,8 +1,9 @@
-//! The form in which an API server keeps and shows what somebody wrote.
+//! Normal form in which an API server stores and returns objects.
 //!
-//! In: an object that has the types of its schema. Out: the same as Go would write it after reading it: no nulls, nothing that
-//! is left out when it is zero, everything that is always written, quantities and times in their one form, and a Secret's
-//! `stringData` in its `data`. Doing it twice changes nothing.
+//! In: an object that matches its schema.
+//! Out: the object as Go writes it after decoding: no nulls, no zero values of `omitempty` fields,
+//! all fields that are always written, canonical quantities and times, and the `stringData` of a
+//! Secret in its `data`. Normalizing twice changes nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,10 +12,10 @@ use serde_json::{Map, Value, json};
 use crate::schema::{Field, Fields, Scalar, Schema, Shape, Written};
 use moorline_cel::quantity;
 
-/// Deeper objects are left as they are below this.
+/// Maximum depth; values below it are left unchanged.
 const MAX_DEPTH: usize = 128;
 
-/// Brings an object of a built-in kind into its normal form.
+/// Normalizes an object of a built-in kind.
 pub(crate) fn normalize(schema: &Schema, kind: &str, object: &mut Value) {
     if kind == "Secret" {
         encode_strings(object);
@@ -22,7 +23,7 @@ pub(crate) fn normalize(schema: &Schema, kind: &str, object: &mut Value) {
     value(schema, object, 0);
 }
 
-/// What `stringData` of a Secret says wins over `data`.
+/// Moves `stringData` of a Secret to `data`, where it replaces existing keys.
 fn encode_strings(secret: &mut Value) {
     let Some(secret) = secret.as_object_mut() else { return };
     let Some(Value::Object(texts)) = secret.remove("stringData") else { return };
@@ -69,7 +70,7 @@ fn fields(all: &Fields, it: &mut Value, depth: usize) {
             true
         }
         (None, Some(schema)) => {
-            // A null in a map is its type's zero.
+            // A null in a map is the zero value of its type.
             if it.is_null() {
                 *it = zero(schema);
             }
@@ -87,14 +88,14 @@ fn fields(all: &Fields, it: &mut Value, depth: usize) {
     }
 }
 
-/// Brings a field's value into form; false where Go would leave it out.
+/// Normalizes the value of a field; returns false if Go omits it.
 fn keep(field: &Field, it: &mut Value, depth: usize) -> bool {
     if !it.is_null() {
         value(field.schema(), it, depth + 1);
         let emptied =
             matches!(it, Value::Array(items) if items.is_empty()) && field.written == Written::Always;
         if emptied {
-            // Kept objects do not tell an empty list from none.
+            // Stored objects do not distinguish an empty list from null.
             *it = Value::Null;
             return true;
         }
@@ -113,7 +114,7 @@ fn keep(field: &Field, it: &mut Value, depth: usize) -> bool {
     stays
 }
 
-/// Whether Go writes the field also where nothing was said.
+/// True if Go writes the field even if it is not set.
 fn is_always_there(field: &Field) -> bool {
     match field.written {
         Written::Always => true,
@@ -122,7 +123,7 @@ fn is_always_there(field: &Field) -> bool {
     }
 }
 
-/// Whether it is a struct in Go, which `omitempty` never finds empty.
+/// True if the type is a struct in Go, which `omitempty` never omits.
 fn is_struct(schema: &Schema) -> bool {
     match schema.shape() {
         Shape::Fields(fields) => !fields.known().is_empty(),
@@ -145,7 +146,7 @@ fn is_zero(it: &Value) -> bool {
     }
 }
 
-/// What Go writes for the zero of a type that is no pointer.
+/// Returns the zero value of a type that is no pointer, as Go writes it.
 fn zero(schema: &Schema) -> Value {
     match schema.shape() {
         Shape::Scalar(Scalar::Boolean) => json!(false),
@@ -161,7 +162,7 @@ fn zero(schema: &Schema) -> Value {
     }
 }
 
-/// The one form of a single value; none where it has it.
+/// Returns the canonical form of a scalar; `None` if it is canonical.
 fn form(scalar: Scalar, it: &Value) -> Option<Value> {
     match scalar {
         Scalar::Quantity => amount(it, false),

@@ -1,11 +1,12 @@
-//! Places in an object, by paths such as `spec.containers[].ports[].protocol`.
+//! Field paths such as `spec.containers[].ports[].protocol`.
 //!
-//! In: a value and a path whose steps are names, `name[]` for every item of a list, and `name{}` for every member of a map.
-//! Out: the places that are there. A path never makes what it goes through.
+//! In: a value, and a path whose steps are names, `name[]` for every item of a list, and `name{}`
+//! for every entry of a map.
+//! Out: the matching values. A missing value is never created.
 
 use serde_json::Value;
 
-/// A path, taken apart once.
+/// A parsed path.
 #[derive(Debug, Clone)]
 pub(crate) struct Path(Vec<Step>);
 
@@ -17,7 +18,7 @@ enum Step {
 }
 
 impl Path {
-    /// What a text of the tables means.
+    /// Parses a path of the tables.
     pub(crate) fn of(text: &'static str) -> Self {
         let mut steps = Vec::new();
         for word in text.split('.').filter(|word| !word.is_empty()) {
@@ -32,7 +33,8 @@ impl Path {
         Self(steps)
     }
 
-    /// The path up to its last step, and that step's name; a path that ends in items has none.
+    /// Splits off the last step and returns its name; the name is empty if the path ends with
+    /// items.
     pub(crate) fn split_last(&self) -> (Self, &'static str) {
         match self.0.split_last() {
             Some((Step::Field(name), rest)) => (Self(rest.to_vec()), name),
@@ -40,12 +42,12 @@ impl Path {
         }
     }
 
-    /// Does something to every value the path leads to.
+    /// Calls `act` for every matching value.
     pub(crate) fn each(&self, root: &mut Value, act: &mut dyn FnMut(&mut Value)) {
         each(&self.0, root, act);
     }
 
-    /// The first value the path leads to.
+    /// Returns the first matching value.
     pub(crate) fn first<'a>(&self, root: &'a Value) -> Option<&'a Value> {
         let mut found = None;
         look(&self.0, root, "", &mut |value, _| {
@@ -54,7 +56,7 @@ impl Path {
         found
     }
 
-    /// Shows every value the path leads to, with its place in words such as `spec.rules[0].host`.
+    /// Calls `see` for every matching value, with its path such as `spec.rules[0].host`.
     pub(crate) fn look<'a>(&self, root: &'a Value, see: &mut dyn FnMut(&'a Value, &str)) {
         look(&self.0, root, "", see);
     }
@@ -98,7 +100,7 @@ fn look<'a>(steps: &[Step], node: &'a Value, place: &str, see: &mut dyn FnMut(&'
     }
 }
 
-/// The place of a field.
+/// Appends a field name to a path.
 pub(crate) fn below(place: &str, name: &str) -> String {
     if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") }
 }

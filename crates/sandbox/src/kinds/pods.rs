@@ -1,6 +1,8 @@
-//! What the server's admission adds to a new Pod: its ServiceAccount with a token, tolerations, a priority, its class of service.
+//! Completes a new Pod as the admission of a real server does: ServiceAccount and its token,
+//! tolerations, priority, QoS class.
 //!
-//! In: a Pod with its defaults. Out: the Pod as it will be kept.
+//! In: a Pod with defaults.
+//! Out: the Pod as it is stored.
 
 use serde_json::{Value, json};
 
@@ -8,7 +10,7 @@ use super::Allocate;
 use moorline_cel::quantity;
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// For how long a Pod stays on a Node that is gone.
+/// Time for which a Pod stays on a lost Node.
 const TOLERATED_SECONDS: u32 = 300;
 
 /// Completes a new Pod.
@@ -56,7 +58,8 @@ fn tolerate(spec: &mut Value, taint: &str) {
     }
 }
 
-/// Every container gets the token of the Pod's ServiceAccount, unless it mounts something there itself.
+/// Mounts the token of the ServiceAccount in every container, unless the container mounts something
+/// else there.
 fn mount_token(spec: &mut Value, allocate: &mut dyn Allocate) {
     let mut name = None;
     for list in ["initContainers", "containers"] {
@@ -84,7 +87,7 @@ fn mount_token(spec: &mut Value, allocate: &mut dyn Allocate) {
     }
 }
 
-/// How a Pod is treated when its Node runs short.
+/// Returns the QoS class of a Pod.
 fn class_of_service(spec: &Value) -> &'static str {
     let lists = ["containers", "initContainers"].map(|list| spec[list].as_array());
     let containers: Vec<_> = lists.into_iter().flatten().flatten().map(|it| &it["resources"]).collect();

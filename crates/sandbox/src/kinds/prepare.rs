@@ -1,7 +1,8 @@
-//! What a write may change at all: generation, status, and what the server writes into an object by itself.
+//! Fields that a write cannot set: generation, status, and values that the server assigns.
 //!
-//! In: the object as it was, if it was, and as somebody wants it, with its defaults. Out: the latter as it will be kept. The main
-//! address never changes a status, that of the status changes nothing else.
+//! In: the object before the write, if it existed, and the new object with defaults.
+//! Out: the new object as it is stored. The main endpoint never changes the status, and the status
+//! endpoint changes nothing else.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +11,7 @@ use super::builtin::Kind;
 use super::lives::{self, Generation};
 use super::{pods, services};
 
-/// Readies an object of a built-in kind for being kept; the subresource is empty for the object itself.
+/// Prepares an object of a built-in kind for storage; `subresource` is empty for the object itself.
 pub(crate) fn prepare(
     kind: &Kind,
     subresource: &str,
@@ -48,7 +49,7 @@ pub(crate) fn prepare(
     }
 }
 
-/// The same for an object of a definition; `has_status` says whether its version has the status as a subresource.
+/// Prepares a custom resource; `has_status` is true if its version has the status subresource.
 pub(crate) fn prepare_custom(has_status: bool, subresource: &str, old: Option<&Value>, new: &mut Value) {
     let Some(old) = old else {
         if has_status && let Some(new) = new.as_object_mut() {
@@ -125,7 +126,7 @@ fn set_generation(new: &mut Value, generation: i64) {
     }
 }
 
-/// What the server adds to a new object.
+/// Adds the values that the server assigns to a new object.
 fn complete(kind: &str, new: &mut Value, allocate: &mut dyn Allocate) {
     match kind {
         "Namespace" => add_to_list(new, "/spec", "finalizers", json!("kubernetes")),
@@ -163,7 +164,7 @@ fn complete(kind: &str, new: &mut Value, allocate: &mut dyn Allocate) {
     }
 }
 
-/// What a change of an object itself leaves as it was.
+/// Restores the fields that an update cannot change.
 fn keep(kind: &str, subresource: &str, old: &Value, new: &mut Value, allocate: &mut dyn Allocate) {
     match kind {
         "Namespace" if subresource != "finalize" => carry(new, old, "/spec", &["finalizers"]),
@@ -183,14 +184,14 @@ fn keep(kind: &str, subresource: &str, old: &Value, new: &mut Value, allocate: &
     }
 }
 
-/// Kubernetes reads this field of a Node, and keeps it no more.
+/// Removes a field of a Node that Kubernetes accepts but no longer stores.
 fn drop_config_source(node: &mut Value) {
     if let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) {
         spec.remove("configSource");
     }
 }
 
-/// A Job selects its Pods by its own uid, unless it says that it does so itself.
+/// Sets the selector of a Job to its own uid, unless `manualSelector` is true.
 fn select_own_pods(job: &mut Value) {
     if job.pointer("/spec/manualSelector") == Some(&json!(true)) {
         return;
@@ -226,7 +227,8 @@ fn set_template_generation(set: &mut Value, least: i64) {
     set["metadata"]["annotations"][TEMPLATE_GENERATION] = generation.to_string().into();
 }
 
-/// A definition remembers every version in which its objects were ever kept.
+/// Adds the storage version to `storedVersions`: a definition lists every version in which objects
+/// were ever stored.
 fn add_stored_version(definition: &mut Value) {
     let versions = definition["spec"]["versions"].as_array();
     let stored = versions.into_iter().flatten().find(|it| it["storage"] == true).map(|it| it["name"].clone());
@@ -239,7 +241,7 @@ fn add_stored_version(definition: &mut Value) {
     }
 }
 
-/// Adds an item to a list that has it not yet.
+/// Adds an item to a list unless it is in there already.
 fn add_to_list(object: &mut Value, holder: &str, field: &str, item: Value) {
     let Some(holder) = object.pointer_mut(holder).and_then(Value::as_object_mut) else { return };
     let list = holder.entry(field).or_insert(Value::Null);
@@ -251,14 +253,14 @@ fn add_to_list(object: &mut Value, holder: &str, field: &str, item: Value) {
 }
 
 fn copy(holder: &mut Map<String, Value>, from: &str, to: &str) {
-    // A reference into another namespace has no older form.
+    // A reference to another namespace cannot be expressed in the older field.
     if let Some(value) = holder.get(from).filter(|it| !it.is_null() && it.get("namespace").is_none()).cloned()
     {
         holder.entry(to).or_insert(value);
     }
 }
 
-/// Takes some members of a map from the old object, absent ones included.
+/// Copies fields of a map from the old object, and removes those that it does not have.
 fn carry(new: &mut Value, old: &Value, holder: &str, fields: &[&str]) {
     let Some(target) = new.pointer_mut(holder) else { return };
     for field in fields {

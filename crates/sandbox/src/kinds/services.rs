@@ -1,13 +1,14 @@
 //! Addresses and ports of Services.
 //!
-//! In: a Service with its defaults, and as it was before. Out: the Service with what was given to it: addresses are never taken
-//! away, and go when the type of the Service has no use for them.
+//! In: a Service with defaults, and its previous state.
+//! Out: the Service with its allocated addresses and ports. An allocated address is kept until the
+//! type of the Service no longer uses it.
 
 use serde_json::{Value, json};
 
 use super::Allocate;
 
-/// Gives a Service what its type needs and it does not have.
+/// Allocates the addresses and ports that the type of a Service needs.
 pub(crate) fn allocate_for(service: &mut Value, allocate: &mut dyn Allocate) {
     let Some(kind) = service["spec"]["type"].as_str().map(str::to_owned) else { return };
     let spec = &mut service["spec"];
@@ -34,7 +35,8 @@ pub(crate) fn allocate_for(service: &mut Value, allocate: &mut dyn Allocate) {
     drop_blanks(spec);
 }
 
-/// Takes over from the Service as it was what was given to it, and drops what its new type has no use for.
+/// Restores allocated values from the previous state, and removes those that the new type does not
+/// use.
 pub(crate) fn keep_allocated(old: &Value, new: &mut Value) {
     let (before, now) = (&old["spec"], &mut new["spec"]);
     let (was, is) = (text(&before["type"]), text(&now["type"]));
@@ -97,7 +99,7 @@ fn needs_health_port(kind: &str, spec: &Value) -> bool {
     kind == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
 
-/// Removes fields that nobody changed with the type.
+/// Removes fields that the update left unchanged.
 fn forget(now: &mut Value, before: &Value, fields: &[&str]) {
     for field in fields {
         if now[*field] == before[*field] {
@@ -135,7 +137,7 @@ fn is_blank(it: &Value) -> bool {
     }
 }
 
-/// Indexing a mapping makes nulls; they are not kept.
+/// Removes the nulls that indexing of a map has created.
 fn drop_blanks(spec: &mut Value) {
     spec.as_object_mut().into_iter().for_each(|it| it.retain(|_, value| !value.is_null()));
 }

@@ -1,6 +1,6 @@
-//! What a real API server made of objects, against what is made of them here.
+//! Compares stored objects with those that a real API server returned.
 //!
-//! `tests/sandbox_kinds.rs` records the answers, and says there how it makes them the same at every run.
+//! `tests/sandbox_kinds.rs` records the responses, and describes how it makes them reproducible.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::validate::{Cause, refusal};
 use super::*;
 use crate::schema::Schema;
 
-/// The recorder's stand-ins for what the server gives out.
+/// The recorder's placeholders for allocated values.
 struct Fixed;
 
 impl Allocate for Fixed {
@@ -38,14 +38,14 @@ fn kind_of(object: &Value) -> (&'static Kind, Schema) {
     (named(group, kind).unwrap(), Schema::builtin(group, version, kind).unwrap())
 }
 
-/// What is made of an object here, as the recorder writes answers.
+/// Returns the stored object in the format of the recorder.
 fn made(sent: &Value) -> Value {
     let mut object = completed(sent, None, "");
     object["metadata"].as_object_mut().unwrap().remove("uid");
     object
 }
 
-/// An object after all steps before it is judged.
+/// Returns an object after all steps before validation.
 fn completed(sent: &Value, old: Option<&Value>, subresource: &str) -> Value {
     let (kind, schema) = kind_of(sent);
     let mut object = sent.clone();
@@ -64,7 +64,7 @@ fn completed(sent: &Value, old: Option<&Value>, subresource: &str) -> Value {
     object
 }
 
-/// The places where two values differ, with what stands there.
+/// Collects the paths at which two values differ, with both values.
 fn differences(wanted: &Value, made: &Value, place: &str, found: &mut Vec<String>) {
     match (wanted, made) {
         (Value::Object(left), Value::Object(right)) => {
@@ -86,9 +86,9 @@ fn differences(wanted: &Value, made: &Value, place: &str, found: &mut Vec<String
     }
 }
 
-/// What the server fills in that is left to others here.
+/// Fields that the server sets and this module does not.
 const LEFT_TO_OTHERS: [(&str, &str); 3] = [
-    // Who asks is known to the handler of requests.
+    // The user is known only to the request handler.
     ("CertificateSigningRequest", "spec.groups"),
     ("CertificateSigningRequest", "spec.uid"),
     ("CertificateSigningRequest", "spec.username"),
@@ -127,23 +127,24 @@ fn what_is_done_twice_changes_nothing() {
     }
 }
 
-/// Refusals that are not worded here, by kind and the beginning of the field: seldom met, and each costs code.
+/// Errors that are not implemented, by kind and field prefix: they are rare, and each would need
+/// code.
 const UNSAID: [(&str, &str); 8] = [
-    // A parser's words about JSON.
+    // Message of Go's JSON parser.
     ("Secret", "data[.dockerconfigjson]"),
-    // The names of time zones are a database.
+    // Names of time zones would need a database.
     ("CronJob", "spec.timeZone"),
     ("LimitRange", "spec.limits[0]"),
     ("ResourceQuota", "spec."),
     ("Endpoints", "subsets"),
-    // Only controllers write these.
+    // Only controllers write these fields.
     ("ResourceQuota", "status."),
     ("Namespace", "status."),
     ("Service", "status."),
 ];
 
-/// What a cause comes to for a comparison. Values of whole structs are in Go's own names for their fields, and what follows the
-/// first line is a difference in them: neither is written here.
+/// Normalizes a cause for comparison. Go prints struct values with its own field names, and further
+/// lines are a diff of such values: neither is imitated here.
 fn comparable(cause: &Value) -> String {
     let message = cause["message"].as_str().unwrap().lines().next().unwrap();
     let message =
@@ -196,7 +197,7 @@ fn what_the_server_takes_is_taken() {
     }
 }
 
-/// The change as the recorder made it: RFC 7386.
+/// Applies a change as the recorder did: RFC 7386.
 fn changed(live: &Value, patch: &Value) -> Value {
     let (Some(map), mut object) = (patch.as_object(), live.clone()) else { return patch.clone() };
     if !object.is_object() {

@@ -1,10 +1,11 @@
-//! What a writer should know although nothing is refused.
+//! Warnings to the writer of a valid object.
 //!
-//! In: an object as it will be kept, or a resource. Out: sentences, each with the place that it is about.
+//! In: an object as it is stored, or a resource.
+//! Out: sentences with the path of the field.
 
 use serde_json::Value;
 
-/// The warnings about an object.
+/// Returns the warnings for an object.
 pub(crate) fn warnings(kind: &str, object: &Value) -> Vec<String> {
     let place = match kind {
         "Pod" => "spec",
@@ -25,13 +26,13 @@ pub(crate) fn warnings(kind: &str, object: &Value) -> Vec<String> {
     told
 }
 
-/// What whoever asks for a resource is told, because there is a newer one in its place.
+/// Returns the deprecation warning of a resource.
 pub(crate) fn deprecation(group: &str, plural: &str) -> Option<&'static str> {
     let words = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
     ((group, plural) == ("", "endpoints")).then_some(words)
 }
 
-/// Variables that stand twice: an apply keeps one of them.
+/// Finds duplicate environment variables: an apply keeps only one of them.
 fn hidden(place: &str, variables: &Value, told: &mut Vec<String>) {
     let names: Vec<&Value> = variables.as_array().into_iter().flatten().map(|it| &it["name"]).collect();
     for (at, name) in names.iter().enumerate() {

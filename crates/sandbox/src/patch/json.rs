@@ -1,19 +1,20 @@
-//! JSON patches (RFC 6902), with the liberties that the API server takes.
+//! JSON patches (RFC 6902), with the deviations of the API server.
 //!
-//! In: a document and a list of operations. Out: the document after all of them, or the answer's [`Fault`]; the server does not say
-//! which operation failed. It differs from the RFC in that a replaced or copied member may be absent, an index may count from the
-//! end, and what stands before the first slash of a path is passed over.
+//! In: a document and a list of operations.
+//! Out: the document after all operations, or a [`PatchError`]; the server does not report which
+//! operation failed. It deviates from the RFC in three points: a replaced or copied member may be
+//! absent, an index may count from the end, and text before the first slash of a path is ignored.
 
 use serde_json::{Map, Value};
 
 use super::Fault;
 
-/// Operations that one patch may have.
+/// Maximum number of operations of one patch.
 const MAX_OPERATIONS: usize = 10_000;
 
 const REJECTED: &str = "the server rejected our request due to an error in our request";
 
-/// The document as the operations leave it.
+/// Applies the operations to the document.
 pub(crate) fn json(mut document: Value, operations: &Value) -> Result<Value, Fault> {
     let Value::Array(operations) = operations else {
         return Err(undecodable(operations, "[]handlers.jsonPatchOp"));
@@ -46,7 +47,7 @@ fn undecodable(found: &Value, wanted: &str) -> Fault {
     )
 }
 
-/// Carries one operation out; none if it cannot be.
+/// Applies one operation; `None` if it fails.
 fn act(document: &mut Value, operation: &Map<String, Value>) -> Option<()> {
     let text = |field: &str| operation.get(field).and_then(Value::as_str);
     let value = || operation.get("value").cloned().unwrap_or_default();
@@ -85,7 +86,7 @@ fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
         }
         Value::Array(list) if key == "-" => list.push(value),
         Value::Array(list) => {
-            // One more than there are: an index may be that of the end.
+            // An index may be the length of the list: it appends then.
             let at = index(&key, list.len() + 1)?;
             list.insert(at, value);
         }
@@ -118,7 +119,7 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Option<()> {
     Some(())
 }
 
-/// What stands under a key: an absent member is nothing, an absent item a failure.
+/// Returns the value of a key: an absent member is `Some(None)`, an absent item `None`.
 fn found(holder: &Value, key: &str) -> Option<Option<Value>> {
     match holder {
         Value::Object(map) => Some(map.get(key).cloned()),
@@ -127,7 +128,7 @@ fn found(holder: &Value, key: &str) -> Option<Option<Value>> {
     }
 }
 
-/// The value that holds what a path names, and the last step of the path.
+/// Returns the parent of the value that a path names, and the last step of the path.
 fn holder<'a>(document: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
     let mut steps: Vec<_> =
         path.split('/').skip(1).map(|it| it.replace("~1", "/").replace("~0", "~")).collect();
@@ -146,7 +147,7 @@ fn holder<'a>(document: &'a mut Value, path: &str) -> Option<(&'a mut Value, Str
     matches!(holder, Value::Object(_) | Value::Array(_)).then_some((holder, last))
 }
 
-/// A place in a list of this length; negative ones count from its end.
+/// Parses an index of a list; negative ones count from the end.
 fn index(key: &str, length: usize) -> Option<usize> {
     let at: isize = key.parse().ok()?;
     let length = isize::try_from(length).ok()?;
@@ -158,7 +159,7 @@ fn index(key: &str, length: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// What a real API server answered; `tests/sandbox_kinds.rs` records it.
+    /// Responses of a real API server, recorded by `tests/sandbox_kinds.rs`.
     #[test]
     fn operations_do_what_they_do_on_the_server() {
         let mut cases = 0;
@@ -168,7 +169,7 @@ mod tests {
             let made = json(case["live"].clone(), &case["patch"]);
             match (made, case["code"].as_u64().unwrap()) {
                 (Ok(mut made), 200) => {
-                    // The server drops what a ConfigMap does not have, and nulls.
+                    // The server drops nulls and fields that a ConfigMap does not have.
                     crate::kinds::normalize(&schema, "ConfigMap", &mut made);
                     assert_eq!(made, case["answer"], "{}", case["patch"]);
                 }

@@ -1,7 +1,7 @@
-//! The patches that an API server takes beside server-side apply.
+//! Patches other than server-side apply: JSON patch, merge patch and strategic merge patch.
 //!
-//! In: an object and a patch, by the media type under which it came. Out: the object as the patch wants it, or the [`Fault`] with
-//! which the server answers.
+//! In: an object and a patch of one media type.
+//! Out: the patched object, or the [`PatchError`] that the server returns.
 
 mod json;
 mod strategic;
@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 pub(crate) use json::json;
 pub(crate) use strategic::strategic;
 
-/// Why a patch was not carried out.
+/// Error of a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// The status of the answer: 400, 413, 422 or 500.
+    /// Status code of the response: 400, 413, 422 or 500.
     pub(crate) code: u16,
-    /// What the server says.
+    /// Message of the response.
     pub(crate) words: String,
 }
 
@@ -26,7 +26,8 @@ impl Fault {
     }
 }
 
-/// A merge patch (RFC 7386): what is null goes, mappings merge, all else is replaced.
+/// Applies a merge patch (RFC 7386): null removes a member, maps are merged, everything else is
+/// replaced.
 pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();

@@ -1,8 +1,11 @@
-//! Strategic merge patches: a merge patch that knows by the type of an object which of its lists merge, and by which key.
+//! Strategic merge patches: merge patches that use the schema to decide which lists are merged, and
+//! by which key.
 //!
-//! In: the schema of a built-in kind, an object of it, and a patch, which may say in its own words what is to be done with a
-//! mapping (`$patch`, `$retainKeys`) or a list (`$deleteFromPrimitiveList/…`, `$setElementOrder/…`). Out: the object that the API
-//! server would make, in the order in which it would list items, or its [`Fault`].
+//! In: the schema of a built-in kind, an object of it, and a patch. The patch may contain
+//! directives for a map (`$patch`, `$retainKeys`) or for a list (`$deleteFromPrimitiveList/…`,
+//! `$setElementOrder/…`).
+//! Out: the object as the API server would return it, including the order of list items, or a
+//! [`PatchError`].
 
 use serde_json::{Map, Value};
 
@@ -18,7 +21,7 @@ const BAD_RETAIN: &str = "invalid patch format of retainKeys";
 
 type Object = Map<String, Value>;
 
-/// The object as the patch wants it.
+/// Applies the patch to the object.
 pub(crate) fn strategic(schema: &Schema, target: Value, patch: Value) -> Result<Value, Fault> {
     let Value::Object(patch) = patch else {
         let found = match patch {
@@ -35,12 +38,12 @@ pub(crate) fn strategic(schema: &Schema, target: Value, patch: Value) -> Result<
     merge(Some(schema), target, patch).map(Value::Object)
 }
 
-/// How a field's list or mapping is treated.
+/// Patch strategy of a list or map field.
 struct Field<'a> {
     schema: Option<&'a Schema>,
     merges: bool,
     replaces: bool,
-    /// Empty for lists of single values.
+    /// Empty for lists of scalars.
     key: &'a str,
 }
 
@@ -50,7 +53,7 @@ impl<'a> Field<'a> {
         Self {
             schema: schema.and_then(|it| it.field(name)),
             merges: patch.is_some_and(|it| it.merge),
-            // Only a mapping whose strategy is another one than to keep some keys is replaced.
+            // A map is replaced only if its strategy is neither `merge` nor `retainKeys`.
             replaces: patch.is_some_and(|it| !it.merge && !it.retain_keys),
             key: patch.map_or("", |it| &it.merge_key),
         }
@@ -106,7 +109,7 @@ fn merge(schema: Option<&Schema>, mut target: Object, mut patch: Object) -> Resu
     Ok(target)
 }
 
-/// `$retainKeys` lists all members that stay; the patch may set no others.
+/// `$retainKeys` lists all members that are kept; the patch may set no others.
 fn retain(target: &mut Object, patch: &mut Object) -> Result<(), Fault> {
     let Some(kept) = patch.remove(RETAIN) else { return Ok(()) };
     let Value::Array(kept) = kept else { return Err(Fault::new(400, BAD_RETAIN)) };
@@ -119,7 +122,7 @@ fn retain(target: &mut Object, patch: &mut Object) -> Result<(), Fault> {
     Ok(())
 }
 
-/// `$setElementOrder/…` says in which order the items of a list are that the patch knows.
+/// `$setElementOrder/…` gives the order of the items that the patch mentions.
 fn order_lists(schema: Option<&Schema>, target: &mut Object, patch: &mut Object) -> Result<(), Fault> {
     let ordered: Vec<_> = patch.keys().filter(|name| name.starts_with(ORDER)).cloned().collect();
     for directive in ordered {
@@ -155,7 +158,7 @@ fn order_lists(schema: Option<&Schema>, target: &mut Object, patch: &mut Object)
     Ok(())
 }
 
-/// The items of a patch stand in the order that it gives itself.
+/// Checks that the items of a patch are in the order that it gives itself.
 fn agree(wanted: &[Value], order: &[Value], key: &str) -> Result<(), Fault> {
     if order.is_empty() || wanted.is_empty() {
         return Ok(());
@@ -224,7 +227,8 @@ fn merge_lists(
     Ok(in_order(merged, &wanted, &before, key))
 }
 
-/// Carries out what items of a patch say of a list: `$patch: delete` of one item, `$patch: replace` of all.
+/// Applies the directives of list items: `$patch: delete` for one item, `$patch: replace` for the
+/// whole list.
 fn obey(mut own: Vec<Value>, wanted: Vec<Value>, key: &str) -> Result<(Vec<Value>, Vec<Value>), Fault> {
     let (mut plain, mut replaces) = (Vec::with_capacity(wanted.len()), false);
     for item in wanted {
@@ -247,7 +251,8 @@ fn obey(mut own: Vec<Value>, wanted: Vec<Value>, key: &str) -> Result<(Vec<Value
     Ok(if replaces { (plain, Vec::new()) } else { (own, plain) })
 }
 
-/// The items that the patch knows in its order, the others in theirs; where both are known, as they stood before.
+/// Sorts the items that the patch mentions by its order, the others by theirs; items known in both
+/// keep their previous relative order.
 fn in_order(merged: Vec<Value>, order: &[Value], before: &[Value], key: &str) -> Vec<Value> {
     let place = |list: &[Value], item: &Value| list.iter().position(|it| same(it, item, key));
     let (mut known, mut others): (Vec<_>, Vec<_>) =
@@ -281,7 +286,7 @@ fn check_keys(items: &[Value], key: &str) -> Result<(), Fault> {
     }
 }
 
-/// What a patch brings where nothing was: without nulls.
+/// Removes nulls from a value that the patch adds.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -293,7 +298,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// The same without what says `$patch`; none if that is all of it.
+/// Removes items with a `$patch` directive; `None` if nothing else is left.
 fn without_directives(value: Value) -> Option<Value> {
     Some(match value {
         Value::Object(map) if map.contains_key(PATCH) => return None,
@@ -319,7 +324,7 @@ fn wrong_type(wanted: &str) -> Fault {
     Fault::new(500, format!("expected a {wanted}"))
 }
 
-/// A value as Go prints it.
+/// Formats a value as Go prints it.
 fn go(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -337,7 +342,7 @@ fn go(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    /// What Kubernetes' own code made of patches; `tests/control-plane/sandbox/strategic` records it.
+    /// Results of the Kubernetes code, recorded by `tests/control-plane/sandbox/strategic`.
     #[test]
     fn patches_come_to_what_kubernetes_makes_of_them() {
         let (mut cases, mut wrong) = (0, Vec::new());

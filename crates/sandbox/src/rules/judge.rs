@@ -1,8 +1,9 @@
-//! Asks the rules, and says what is broken.
+//! Evaluates CEL rules and collects the violations.
 //!
-//! In: the rules of a schema, an object, and what it was. Out: [`Broken`]. A rule is asked at every value that it is for. One
-//! that speaks of what the value was is asked only if that is known. One that does not hold for a value that is what it was is only
-//! warned of; one that has no answer is always refused.
+//! In: the rules of a schema, an object, and its previous state.
+//! Out: [`RuleViolations`]. A rule is evaluated for every value that it belongs to. A rule that
+//! uses `oldSelf` is evaluated only if the old value is known. A violation by an unchanged value is
+//! only a warning; a rule that fails to evaluate always refuses the object.
 
 use serde_json::Value;
 
@@ -11,28 +12,28 @@ use super::read::{Place, Rule};
 use super::since::{Since, counterpart};
 use moorline_cel::{Fault, Meter, Sum, Val, evaluate};
 
-/// Steps of one evaluation.
+/// Maximum number of steps of one evaluation.
 const MAX_STEPS: usize = 1_000_000;
-/// Steps of all evaluations for one object.
+/// Maximum number of steps of all evaluations for one object.
 const MAX_STEPS_OF_ALL: usize = 10_000_000;
-/// Bytes of a message that a rule makes.
+/// Maximum size of a message that a rule generates, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
 
-/// What rules say against an object.
+/// Violations of the rules by an object.
 #[derive(Debug, Default)]
 pub(crate) struct Broken {
     pub(crate) problems: Vec<Problem>,
-    /// What was so before, and is only told.
+    /// Violations that existed before the write.
     pub(crate) warnings: Vec<String>,
 }
 
-/// On the way through an object.
+/// State of the evaluation for one object.
 pub(super) struct Judge {
     path: String,
     broken: Broken,
-    /// Steps that are left for all.
+    /// Remaining steps for all rules.
     left: usize,
-    /// A rule took more than there were: no more are asked.
+    /// True after a rule exceeded its steps: no further rules are evaluated.
     is_over: bool,
 }
 
@@ -45,7 +46,7 @@ impl Judge {
         self.broken
     }
 
-    /// Asks the rules for a value, and for what is in it. Null is not looked at.
+    /// Evaluates the rules of a value and of everything in it. Null is skipped.
     pub(super) fn value<'a>(
         &mut self,
         place: &'a Place,
@@ -161,7 +162,7 @@ impl Judge {
         answer
     }
 
-    /// Refuses a value that breaks a rule, or warns of it.
+    /// Reports a violation, as a problem or as a warning.
     fn tell(&mut self, rule: &Rule, value: Option<String>, said: &str, since: Since<'_>) {
         let of_value = |what: &str| match &value {
             Some(value) => format!("{what}: {value}"),
@@ -190,14 +191,14 @@ impl Judge {
     }
 }
 
-/// A message that a rule made, if it is one.
+/// Returns the message that a rule generated, if it is valid.
 fn message(said: Val<'_>) -> Option<String> {
     let Val::Text(text) = said else { return None };
     let text = text.trim();
     (!text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n')).then(|| text.to_owned())
 }
 
-/// What is said of a rule that has no answer.
+/// Returns the message for a rule that failed to evaluate.
 fn without_answer(fault: &Fault, rule: &str) -> String {
     let why = match fault {
         Fault::Missing(name) if name.contains(' ') => name.to_string(),

@@ -1,6 +1,7 @@
-//! What the values of a schema are to expressions.
+//! CEL types of the values of a schema.
 //!
-//! In: a structural schema. Out: its [`Kind`]; none for what expressions cannot see, which is all of which nothing is said.
+//! In: a structural schema.
+//! Out: its CEL [`Kind`]; `None` for values without a type, which expressions cannot access.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use serde_json::{Map, Value};
 
 use moorline_cel::{Kind, Known, Many, Merge};
 
-/// Words that are no names in the language.
+/// Reserved words of CEL.
 const RESERVED: [&str; 21] = [
     "true",
     "false",
@@ -34,7 +35,8 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// What a value is; `whole` if it is an object with a name, or holds one.
+/// Returns the CEL type of a value; `whole` is true for an object with `apiVersion`, `kind` and
+/// `metadata`.
 pub(super) fn kind(schema: &Value, whole: bool) -> Option<Kind> {
     if schema["x-kubernetes-int-or-string"] == true {
         return Some(Kind::Any);
@@ -60,7 +62,7 @@ pub(super) fn kind(schema: &Value, whole: bool) -> Option<Kind> {
     })
 }
 
-/// True for an object within an object.
+/// True for an embedded Kubernetes object.
 pub(super) fn is_embedded(schema: &Value) -> bool {
     schema["x-kubernetes-embedded-resource"] == true
 }
@@ -72,7 +74,7 @@ fn fields(schema: &Value, whole: bool) -> Kind {
     let mut add = |name: &str, kind: Kind| {
         let Some(escaped) = escaped(name) else { return };
         let known = Known { name: name.into(), kind };
-        // Behind a dot, most words of the language are names.
+        // After a dot, most reserved words are valid names.
         if RESERVED.contains(&name) {
             fields.insert(name.into(), known.clone());
         }
@@ -103,7 +105,7 @@ fn merge(schema: &Value) -> Merge {
     }
 }
 
-/// The name of a field in expressions; none if it has none there.
+/// Returns the name of a field in expressions; `None` if it cannot be accessed.
 pub(super) fn escaped(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|char: char| char.is_ascii_digit()) {
         return None;

@@ -1,8 +1,11 @@
-//! The expressions in the definition of a custom resource (`x-kubernetes-validations`), in the words of the API server.
+//! CEL rules of custom resources (`x-kubernetes-validations`), with the error messages of the API
+//! server.
 //!
-//! In: the schema of a version, an object, and what it was before. Out: [`Broken`], what is refused and what is only warned of;
-//! and for a definition, which of its rules are none. Rules are read when the first object is written (`read.rs`); what a value
-//! is to them is in `kinds.rs`; which of them are asked, and what becomes of one that does not hold, is in `judge.rs`.
+//! In: the schema of a version, an object, and its previous state.
+//! Out: [`RuleViolations`]: the problems that refuse the object, and warnings; for a definition,
+//! its invalid rules. Rules are compiled when the first object is written (`compile.rs`);
+//! `cel_types.rs` has the types of values; `evaluate.rs` selects the rules to evaluate and reports
+//! violations.
 
 mod judge;
 mod kinds;
@@ -21,7 +24,7 @@ use judge::Judge;
 use read::{Place, Reading};
 use since::Since;
 
-/// The rules of a version.
+/// CEL rules of a version.
 #[derive(Debug)]
 pub(crate) struct Rules {
     schema: Value,
@@ -29,7 +32,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Those of a schema.
+    /// Returns the rules of a schema; they are compiled at the first use.
     pub(crate) fn new(schema: &Value) -> Self {
         Self { schema: schema.clone(), read: OnceLock::new() }
     }
@@ -43,7 +46,7 @@ impl Rules {
         self.read.get_or_init(|| Reading::default().root(&self.schema)).as_ref()
     }
 
-    /// What an object breaks that was another before.
+    /// Evaluates the rules for an object; `old` is its previous state.
     pub(crate) fn broken(&self, old: Option<&Value>, new: &Value) -> Broken {
         let mut judge = Judge::new();
         if let Some(place) = self.place() {
@@ -53,10 +56,10 @@ impl Rules {
     }
 }
 
-/// The rules of a definition that are none.
+/// Returns the invalid rules of a definition.
 pub(crate) fn of_definition(definition: &Value) -> Vec<Problem> {
     let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    // Where all versions have one schema, the server keeps it once, and speaks of that.
+    // If all versions have the same schema, the server stores it once and reports that path.
     let is_shared = versions.iter().all(|version| version["schema"] == versions[0]["schema"]);
     let mut problems = Vec::new();
     for (at, version) in versions.iter().enumerate() {

@@ -1,7 +1,8 @@
-//! Reads the rules of a schema.
+//! Compiles the CEL rules of a schema.
 //!
-//! In: a structural schema. Out: a tree of [`Place`]s, only as far as there are rules; and a [`Problem`] for each rule that cannot
-//! be used, with its place in the definition.
+//! In: a structural schema.
+//! Out: a tree of [`RuleNode`]s that contains only the places with rules; and a [`Problem`] for
+//! each invalid rule, with its path in the definition.
 
 use std::collections::BTreeMap;
 
@@ -12,52 +13,52 @@ use super::kinds::{escaped, is_embedded, kind};
 use super::since::is_keyed;
 use moorline_cel::{self as expression, Expression, Kind, Language, Refused, Variable, read};
 
-/// The position of `oldSelf` among the variables.
+/// Index of `oldSelf` among the variables.
 const OLD: usize = 1;
 
-/// A place in a schema with rules in it or below it.
+/// A place in a schema that has rules, itself or below.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// What `self` is.
+    /// CEL type of `self`.
     pub(super) kind: Kind,
     pub(super) rules: Vec<Rule>,
     pub(super) fields: BTreeMap<Box<str>, Place>,
-    /// The values of a mapping, or the items of a list.
+    /// Rules of map values or list items.
     pub(super) inner: Option<Box<Place>>,
 }
 
-/// A rule.
+/// A compiled rule.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) holds: Expression,
     pub(super) says: Option<Expression>,
-    /// What is said where the rule says nothing itself.
+    /// Message if the rule generates none.
     pub(super) message: String,
-    /// What is said of a rule that has no answer.
+    /// Text of the rule that the error quotes when it fails to evaluate.
     pub(super) shown: String,
     pub(super) reason: String,
-    /// Below the value.
+    /// Field path relative to the value.
     pub(super) field: String,
     pub(super) uses_old: bool,
     pub(super) old_is_optional: bool,
 }
 
-/// What is known while rules are read.
+/// State of the compilation.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     path: String,
-    /// Below this, nobody can tell what a value was.
+    /// Path below which the old value is unknown.
     lost: Option<String>,
     pub(super) problems: Vec<Problem>,
 }
 
 impl Reading {
-    /// Reads a schema that stands at a path.
+    /// Returns a compiler for a schema at a path.
     pub(super) fn at(path: String) -> Self {
         Self { path, ..Self::default() }
     }
 
-    /// The rules of a whole schema.
+    /// Compiles the rules of a whole schema.
     pub(super) fn root(&mut self, schema: &Value) -> Option<Place> {
         self.place(schema, kind(schema, true)?)
     }
@@ -147,7 +148,7 @@ impl Reading {
         })
     }
 
-    /// Who asks for what a value was has to have an answer.
+    /// Refuses `oldSelf` where the old value is unknown, and `optionalOldSelf` without `oldSelf`.
     fn of_old(&mut self, rule: &Value, step: &str, uses_old: bool) {
         let problem = match (&self.lost, rule.get("optionalOldSelf")) {
             (Some(lost), _) if uses_old => (
@@ -174,7 +175,7 @@ fn not_of(wanted: &Kind) -> &'static str {
     }
 }
 
-/// A rule as the server prints it.
+/// Formats a rule as the server prints it.
 fn shown(rule: &Value) -> String {
     let text = |name: &str| rule[name].as_str().unwrap_or_default();
     let shown = format!(
@@ -186,11 +187,11 @@ fn shown(rule: &Value) -> String {
         json!(text("fieldPath")),
         rule["optionalOldSelf"],
     );
-    // Go writes JSON so that it may stand in HTML.
+    // Go escapes JSON for HTML.
     shown.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
-/// What is wrong with an expression, and where, as the server's compiler shows it.
+/// Formats a compile error and its position as the CEL compiler does.
 fn words(refused: &Refused, text: &str) -> String {
     let words = match &refused.problem {
         expression::Problem::Variable { name, .. } | expression::Problem::Function(name) => {
@@ -215,7 +216,7 @@ fn words(refused: &Refused, text: &str) -> String {
     format!("ERROR: <input>:{}:{}: {words}\n | {source}\n | {}^", line + 1, column + 1, ".".repeat(column))
 }
 
-/// A path below a value, as messages have it: `.a['b']` is `a.b`.
+/// Formats a relative field path for messages: `.a['b']` becomes `a.b`.
 fn below(path: &str) -> String {
     let plain = path.trim().replace("['", ".").replace("']", "");
     plain.trim_start_matches('.').to_owned()

@@ -1,11 +1,12 @@
-//! What a value was before, as far as that can be told.
+//! Previous values, as far as they can be determined.
 //!
-//! In: a schema, an object, and what it was. Out: [`Since`], which goes down with the value, and says whether it is what it was:
-//! then a rule that it breaks is no reason to refuse it.
+//! In: a schema, an object, and its previous state.
+//! Out: [`OldSelf`], which follows the traversal of the value and detects unchanged values: a rule
+//! that an unchanged value violates does not refuse the object.
 
 use serde_json::Value;
 
-/// A value and what it was.
+/// A value before and after the write.
 #[derive(Debug, Clone, Copy)]
 struct Pair<'a> {
     schema: &'a Value,
@@ -13,7 +14,7 @@ struct Pair<'a> {
     new: &'a Value,
 }
 
-/// What a value was; or, where nothing is known of that, what it stands in was.
+/// Previous state of a value; if it is unknown, that of the nearest parent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Since<'a> {
     own: Option<Pair<'a>>,
@@ -21,22 +22,22 @@ pub(super) struct Since<'a> {
 }
 
 impl<'a> Since<'a> {
-    /// The object itself.
+    /// Starts at the object itself.
     pub(super) fn new(schema: &'a Value, old: Option<&'a Value>, new: &'a Value) -> Self {
         Self { own: old.map(|old| Pair { schema, old, new }), around: None }
     }
 
-    /// The value under a name.
+    /// Descends to a field.
     pub(super) fn field(self, name: &str) -> Self {
         match self.own {
             None => self,
-            // These are always those of the version that is written.
+            // These always have the values of the version that is written.
             Some(_) if self.around.is_none() && ["apiVersion", "kind"].contains(&name) => Self::default(),
             Some(own) => Self { own: own.field(name), around: Some(own) },
         }
     }
 
-    /// An item.
+    /// Descends to a list item.
     pub(super) fn item(self, at: usize) -> Self {
         match self.own {
             None => self,
@@ -44,7 +45,7 @@ impl<'a> Since<'a> {
         }
     }
 
-    /// True if the value is what it was.
+    /// True if the value has not changed.
     pub(super) fn is_unchanged(self) -> bool {
         self.own.or(self.around).is_some_and(Pair::is_alike)
     }
@@ -77,12 +78,12 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// True for lists whose items are known by some of their fields.
+/// True for lists whose items are identified by key fields.
 pub(super) fn is_keyed(schema: &Value) -> bool {
     schema["x-kubernetes-list-type"] == "map"
 }
 
-/// The item that an item was.
+/// Returns the previous state of a list item.
 pub(super) fn counterpart<'a>(schema: &Value, old: Option<&'a Value>, item: &Value) -> Option<&'a Value> {
     let keys = schema["x-kubernetes-list-map-keys"].as_array().filter(|_| is_keyed(schema))?;
     let keys = keys.iter().filter_map(Value::as_str);

@@ -1,10 +1,10 @@
-//! Rules in small schemas. What a real server says of the same is compared in `tests/parity/rules.txt`.
+//! Rules in small schemas. `tests/parity/rules.txt` compares the same with a real server.
 
 use serde_json::json;
 
 use super::*;
 
-/// What is said of an object with this `spec` that had another before.
+/// Returns the violations and warnings for an object with this `spec` and the given old one.
 fn said(spec: &Value, old: Option<Value>, new: Value) -> (Vec<String>, Vec<String>) {
     let rules = Rules::new(&json!({"type": "object", "properties": {"spec": spec}}));
     let object = |spec: Value| json!({"metadata": {"name": "a"}, "spec": spec});
@@ -64,7 +64,7 @@ fn all_rules_together_end_soon() {
     let (problems, _) = said(&spec, None, json!(vec![vec![1; 60]; 1_000]));
     let [problem] = &problems[..] else { panic!("{problems:?}") };
     assert!(problem.contains("actual cost limit exceeded") && !problem.starts_with("spec[0]"), "{problem}");
-    // One rule alone has fewer steps than all of them.
+    // The limit of a single rule is lower than that of all rules together.
     let (problems, _) = said(&spec, None, json!([vec![1; 1_000], vec![1; 1_000]]));
     assert!(matches!(&problems[..], [only] if only.starts_with("spec[0]")), "{problems:?}");
     assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());

@@ -1,13 +1,15 @@
-//! Objects of custom resources as the API server keeps them: without unknown fields, and with their defaults.
+//! Prunes custom resources and sets their defaults, as the API server does before it stores them.
 //!
-//! In: an object as it was sent. Out: the same object, pruned, and then filled in.
+//! In: an object as the client sent it.
+//! Out: the same object, pruned, then with defaults.
 
 use serde_json::{Map, Value};
 
 use super::{Schema, Shape};
 
 impl Schema {
-    /// Removes the fields that are not known; their paths, as the server tells them: `spec.items[0].colour`.
+    /// Removes unknown fields and returns their paths in the format of the server:
+    /// `spec.items[0].colour`.
     pub(crate) fn pruned(&self, object: &mut Value) -> Vec<String> {
         let mut told = Vec::new();
         prune(self, object, &mut String::new(), &mut told);
@@ -15,8 +17,8 @@ impl Schema {
         told
     }
 
-    /// Takes out nulls where none may be and no default would take their place. Only what was sent as a whole is read so: a
-    /// null that an apply leaves behind stays, and is refused.
+    /// Removes nulls where the schema allows none and has no default. This applies only to complete
+    /// objects in a request; a null that an apply leaves is kept, and refused later.
     pub(crate) fn without_nulls(&self, object: &mut Value) {
         match object {
             Value::Object(map) => {
@@ -38,7 +40,7 @@ impl Schema {
         }
     }
 
-    /// Sets what has a default and is absent. A null where none may be counts as absent.
+    /// Sets defaults for absent fields. A null that the schema does not allow counts as absent.
     pub(crate) fn with_defaults(&self, object: &mut Value) {
         match object {
             Value::Object(map) => self.fill_fields(map),
@@ -72,17 +74,18 @@ impl Schema {
         }
     }
 
-    /// The default of an item or a value of a map.
+    /// Default of a list item or a map value.
     fn default(&self) -> Option<&Value> {
         self.rules().get("default").filter(|default| !default.is_null())
     }
 
-    /// Kubernetes' own types take null for absent when they are decoded, not here.
+    /// True if null is allowed. Built-in types treat null as absent when they are decoded, not
+    /// here.
     fn may_be_null(&self) -> bool {
         !self.is_of_definition() || self.rules().get("nullable") == Some(&Value::Bool(true)) || self.is_open()
     }
 
-    /// True where nothing is said of a value.
+    /// True if the schema does not restrict the value.
     fn is_open(&self) -> bool {
         self.rules().is_empty() && matches!(self.shape(), Shape::Anything | Shape::Opaque)
     }

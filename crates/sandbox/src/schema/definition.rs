@@ -1,7 +1,8 @@
-//! Reads the schema in the definition of a custom resource.
+//! Reads the schema of a CustomResourceDefinition.
 //!
-//! In: the `openAPIV3Schema` of a version. Out: a [`Schema`]. Mappings merge and lists are replaced whole unless it is
-//! said otherwise; what a value may be is kept as it is written, for those who check values.
+//! In: the `openAPIV3Schema` of a version.
+//! Out: a [`Schema`]. By default maps are granular and lists atomic. Restrictions of values are
+//! kept in their original form, for validation.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,10 +10,10 @@ use serde_json::{Map, Value};
 
 use super::{Field, Fields, Link, List, ListType, Node, Scalar, Schema, Shape, Written, table};
 
-/// Below so many levels nothing is known. Definitions have a few.
+/// Maximum depth; values below it are untyped. Real definitions have a few levels.
 const MAX_DEPTH: usize = 100;
 
-/// What is read into the tree, and so not kept as a rule, and what is only for people.
+/// Keywords that are not kept as rules: they are part of the tree, or only documentation.
 const NOT_RULES: [&str; 8] = [
     "properties",
     "items",
@@ -24,7 +25,7 @@ const NOT_RULES: [&str; 8] = [
     "$schema",
 ];
 
-/// The schema of the objects of a version.
+/// Reads the schema for the objects of a version.
 pub(super) fn read(schema: &Value) -> Schema {
     let empty = Map::new();
     let schema = schema.as_object().unwrap_or(&empty);

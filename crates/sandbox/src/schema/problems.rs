@@ -1,7 +1,8 @@
-//! What is wrong with an object by the schema of its definition, in the words of the API server.
+//! Validates an object against the schema of its definition, with the messages of the API server.
 //!
-//! In: an object, and what it was before. Out: a [`Problem`] for each place that breaks a rule. What an update leaves as
-//! it was is not looked at, however wrong it is. Expressions (`x-kubernetes-validations`) are evaluated in `src/sandbox/rules/`.
+//! In: an object, and its previous state.
+//! Out: a [`Problem`] for each violation. Values that an update leaves unchanged are not validated.
+//! CEL rules (`x-kubernetes-validations`) are evaluated in `crates/sandbox/src/cel_rules/`.
 
 mod bounds;
 mod formats;
@@ -14,19 +15,19 @@ pub(crate) use bounds::shown;
 use super::{Fields, ListType, Schema, Shape};
 use moorline_cel::Pattern;
 
-/// One thing that is wrong.
+/// A violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// The reason of a cause, such as `FieldValueInvalid`.
+    /// Reason of the cause, such as `FieldValueInvalid`.
     pub(crate) reason: &'static str,
-    /// The message of a cause.
+    /// Message of the cause.
     pub(crate) message: String,
-    /// Where it is: `spec.items[0].name`.
+    /// Path of the field: `spec.items[0].name`.
     pub(crate) field: String,
 }
 
 impl Schema {
-    /// What is wrong with an object that was another before.
+    /// Validates an object; `old` is its previous state.
     pub(crate) fn problems_since(&self, old: Option<&Value>, object: &Value) -> Vec<Problem> {
         let mut check = Check { path: String::new(), found: Vec::new() };
         check.value(self, old, object);
@@ -37,7 +38,7 @@ impl Schema {
 }
 
 impl Schema {
-    /// The pattern of a text, compiled once.
+    /// Returns the compiled pattern of a text.
     fn pattern(&self) -> Option<&Pattern> {
         let pattern = self.rules().get("pattern")?.as_str()?;
         self.0.pattern.get_or_init(|| Pattern::new(pattern)).as_ref()
@@ -49,12 +50,12 @@ impl Problem {
         Self { reason, message, field: path.trim_start_matches('.').to_owned() }
     }
 
-    /// A value that is not as it should be: `Invalid value: 11: spec.replicas in body should be ...`.
+    /// Invalid value: `Invalid value: 11: spec.replicas in body should be ...`.
     fn invalid(path: &str, value: &str, should: &str) -> Self {
         Self::new("FieldValueInvalid", path, format!("Invalid value: {value}: {path} in body {should}"))
     }
 
-    /// A problem that the server tells of no field.
+    /// Problem that the server reports without a field.
     fn of_all(words: &str) -> Self {
         Self {
             reason: "FieldValueInvalid",
@@ -74,7 +75,7 @@ impl Check {
         if old == Some(value) {
             return;
         }
-        // What every object has is checked by others.
+        // The metadata has a built-in type and is validated elsewhere.
         if !schema.is_of_definition() {
             return;
         }
@@ -117,13 +118,13 @@ impl Check {
     }
 }
 
-/// The item that an item was. Only items with keys can be told.
+/// Returns the previous state of a list item. Only items with keys can be matched.
 fn counterpart<'a>(merge: &ListType, old: &'a [Value], item: &Value) -> Option<&'a Value> {
     let ListType::Keyed(keys) = merge else { return None };
     old.iter().find(|before| keys.iter().all(|key| before.get(&**key) == item.get(&**key)))
 }
 
-/// Items that stand twice where each may stand once.
+/// Finds duplicate items in sets and keyed lists.
 fn duplicates(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Problem>) {
     if !schema.is_of_definition() {
         return;

@@ -1,7 +1,8 @@
-//! What the decoder of Kubernetes' own kinds says of an object.
+//! Decoding errors of built-in kinds.
 //!
-//! In: an object as it was sent. Out: the fields that are not known, and the first value that does not fit its type. The
-//! first make an error only where the writer asks for strictness, the second always.
+//! In: an object as the client sent it.
+//! Out: the unknown fields, and the first value of a wrong type. Unknown fields are an error only
+//! with strict validation; a wrong type always is.
 
 use std::borrow::Cow;
 
@@ -10,15 +11,15 @@ use serde_json::Value;
 use super::times;
 use super::{Scalar, Schema, Shape};
 
-/// More unknown fields are not told of one object; the server stops there, too.
+/// Maximum number of unknown fields that are reported; the server stops there, too.
 const MAX_TOLD: usize = 100;
 
-/// What is said of an amount that is none.
+/// Message for an invalid quantity.
 const NO_AMOUNT: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 impl Schema {
-    /// The fields that are not known, as the server tells them: `unknown field "spec.foo"`.
+    /// Returns the unknown fields in the format of the server: `unknown field "spec.foo"`.
     pub(crate) fn unknown(&self, object: &Value) -> Vec<String> {
         let mut told = Vec::new();
         walk(self, object, &mut String::new(), &mut told);
@@ -26,8 +27,8 @@ impl Schema {
         told
     }
 
-    /// The first value that is of another type than its field, in the words of Go's decoder: `json: cannot unmarshal
-    /// string into Go struct field DeploymentSpec.spec.replicas of type int32`.
+    /// Returns the first value of a wrong type, with the message of Go's decoder: `json: cannot
+    /// unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`.
     pub(crate) fn mismatch(&self, object: &Value) -> Option<String> {
         mismatch(self, "", object, &mut String::new())
     }
@@ -60,7 +61,7 @@ fn walk(schema: &Schema, value: &Value, path: &mut String, told: &mut Vec<String
     }
 }
 
-/// `holder` is the name of the type whose field is looked at.
+/// Finds the first mismatch; `holder` is the name of the type that contains the field.
 fn mismatch(schema: &Schema, holder: &str, value: &Value, path: &mut String) -> Option<String> {
     let length = path.len();
     match (schema.shape(), value) {
@@ -68,7 +69,7 @@ fn mismatch(schema: &Schema, holder: &str, value: &Value, path: &mut String) -> 
         (Shape::Scalar(scalar), value) => of_scalar(*scalar, holder, value, path),
         (Shape::Fields(fields), Value::Object(map)) => map.iter().find_map(|(name, value)| {
             let Some(field) = fields.declared(name) else {
-                // The keys of a map are not told.
+                // The path does not contain the keys of a map.
                 return mismatch(fields.others()?, holder, value, path);
             };
             if length > 0 {
@@ -109,7 +110,7 @@ fn of_scalar(scalar: Scalar, holder: &str, value: &Value, path: &str) -> Option<
         return None;
     }
     match (scalar, value) {
-        // These decode themselves, and do not say where they are.
+        // These types have their own decoder, whose errors have no path.
         (Scalar::Quantity, value) => {
             Some(value.as_str().and_then(not_an_amount).unwrap_or(NO_AMOUNT).to_owned())
         }
@@ -117,7 +118,7 @@ fn of_scalar(scalar: Scalar, holder: &str, value: &Value, path: &str) -> Option<
         (Scalar::Bytes, Value::String(text)) => {
             Some(format!("illegal base64 data at input byte {}", illegal(text)?))
         }
-        // A number is told where a number is meant.
+        // The message prints the number if a number is expected.
         (Scalar::Int32 | Scalar::Int64 | Scalar::Number, Value::Number(number)) => {
             Some(words(&format!("number {number}"), holder, path, scalar_type(scalar)))
         }
@@ -129,7 +130,7 @@ fn untimely(scalar: Scalar, text: &str) -> Option<String> {
     times::unreadable(text, scalar == Scalar::MicroTime)
 }
 
-/// What is wrong with a text that is to be an amount: `500m`, `1.5Gi`, `2e3`.
+/// Returns the error of an invalid quantity; valid are `500m`, `1.5Gi`, `2e3`.
 fn not_an_amount(text: &str) -> Option<&'static str> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let end = unsigned.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(unsigned.len());
@@ -142,9 +143,10 @@ fn not_an_amount(text: &str) -> Option<&'static str> {
     (!units.contains(&unit) && !is_exponent).then_some("unable to parse quantity's suffix")
 }
 
-/// Where a text is no base64: the first character that cannot be, or the end of one that is not whole.
+/// Returns the position of the base64 error: the first illegal character, or the end of incomplete
+/// text.
 fn illegal(text: &str) -> Option<usize> {
-    // Line breaks are skipped, also after the padding: tools fold long texts.
+    // Line breaks are skipped, also after the padding: tools wrap long text.
     let is_folded = text.contains(['\r', '\n']);
     let text: Cow<'_, str> = if is_folded { text.replace(['\r', '\n'], "").into() } else { text.into() };
     let digits = text.trim_end_matches('=');
@@ -170,7 +172,7 @@ fn kind_of(value: &Value) -> &'static str {
 
 fn scalar_type(scalar: Scalar) -> &'static str {
     match scalar {
-        // What is no text is read as a number.
+        // A value that is no text is decoded as a number.
         Scalar::Int32 | Scalar::IntOrString => "int32",
         Scalar::Int64 => "int64",
         Scalar::Number => "float64",
@@ -181,7 +183,8 @@ fn scalar_type(scalar: Scalar) -> &'static str {
     }
 }
 
-/// The name of a type in Go, as far as the table knows it: names for texts are texts here.
+/// Returns the name of the Go type, as far as the table has it: named string types appear as
+/// strings here.
 fn go_type(schema: &Schema) -> String {
     match schema.shape() {
         Shape::Scalar(scalar) => scalar_type(*scalar).to_owned(),

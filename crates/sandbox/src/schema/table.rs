@@ -1,7 +1,8 @@
-//! Reads the table of Kubernetes' own types.
+//! Reads the table of built-in types.
 //!
-//! In: `kubernetes.txt`, packed; its head says how it is written. Out: the kinds and their types. A line that is not as it
-//! should be is passed over: the table is made by a program and read whole by a test.
+//! In: the compressed `kubernetes.txt`; its head describes the format.
+//! Out: the kinds and their types. A malformed line is skipped: a program generates the table, and
+//! a test reads it completely.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -10,37 +11,37 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 use super::{Field, Fields, Link, List, ListType, PatchStrategy, Scalar, Schema, Shape, Written};
 
-/// The table, packed: of what is in the program for a demonstration, every byte counts.
+/// The compressed table: it is part of the program for `moorline demo`, so its size matters.
 const PACKED: &[u8] = include_bytes!("kubernetes.deflate");
 
-/// It is not longer than this.
+/// Maximum size of the uncompressed table.
 const MAX_TABLE: usize = 1 << 20;
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| read(&unpacked()));
 
-/// What stands where a type is missing.
+/// Placeholder for a missing type.
 static OPAQUE: LazyLock<Schema> = LazyLock::new(|| Schema::new(Shape::Opaque));
 
 struct Table {
-    /// By `GROUP/VERSION KIND`.
+    /// Index of the type, by `GROUP/VERSION KIND`.
     kinds: HashMap<String, usize>,
     types: Vec<Schema>,
     metadata: Option<usize>,
 }
 
-/// The type of a kind.
+/// Returns the type of a kind.
 pub(super) fn kind(group: &str, version: &str, kind: &str) -> Option<&'static Schema> {
     let key =
         if group.is_empty() { format!("{version} {kind}") } else { format!("{group}/{version} {kind}") };
     TABLE.types.get(*TABLE.kinds.get(&key)?)
 }
 
-/// The type in a place.
+/// Returns the type at an index.
 pub(super) fn at(place: usize) -> &'static Schema {
     TABLE.types.get(place).unwrap_or(&OPAQUE)
 }
 
-/// The metadata of every object.
+/// Returns the type of the metadata of every object.
 pub(super) fn metadata() -> &'static Schema {
     TABLE.metadata.map_or(&*OPAQUE, at)
 }
@@ -72,7 +73,7 @@ fn read(text: &str) -> Table {
     Table { kinds: kinds.collect(), metadata: reader.places.get("ObjectMeta").copied(), types }
 }
 
-/// The same type where it is replaced whole.
+/// Returns the atomic variant of a type.
 fn replaced_whole(schema: &Schema) -> Schema {
     let shape = match schema.shape() {
         Shape::Fields(fields) => Shape::Fields(Fields { atomic: true, ..fields.clone() }),
@@ -84,7 +85,7 @@ fn replaced_whole(schema: &Schema) -> Schema {
 struct Reader<'a> {
     places: HashMap<&'a str, usize>,
     count: usize,
-    /// Types that are replaced whole in some place only: each is a type of its own, after all others.
+    /// Types that are atomic only in some places: each is a separate type after all others.
     wholes: Vec<usize>,
 }
 
@@ -101,7 +102,7 @@ impl<'a> Reader<'a> {
         Schema::named(Shape::Fields(fields), plain.split('@').next().unwrap_or_default())
     }
 
-    /// A field: its name, and what the signs after it say, each up to the next.
+    /// Parses a field: its name, and attributes that start with a sign and end at the next one.
     fn field(&mut self, word: &'a str) -> Field {
         let (word, patch) = cut(word, '~');
         let (word, _) = cut(word, '#');
@@ -188,7 +189,7 @@ fn inside(text: &str, open: char, close: char) -> Option<&str> {
     text.strip_prefix(open)?.strip_suffix(close)
 }
 
-/// What stands before a sign, and what after it.
+/// Splits the text at the first occurrence of a sign.
 fn cut(text: &str, sign: char) -> (&str, Option<&str>) {
     text.split_once(sign).map_or((text, None), |(before, after)| (before, Some(after)))
 }
@@ -197,7 +198,7 @@ fn cut(text: &str, sign: char) -> (&str, Option<&str>) {
 mod tests {
     use super::*;
 
-    /// Every line is understood, and every name leads to a type.
+    /// Every line is valid, and every name refers to a type.
     #[test]
     fn the_table_is_read_whole() {
         let text = include_str!("kubernetes.txt");

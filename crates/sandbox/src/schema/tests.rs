@@ -1,10 +1,10 @@
-//! What is known of types that everybody uses, and of those of a definition.
+//! Schemas of common built-in types and of a definition.
 
 use serde_json::json;
 
 use super::*;
 
-/// The type in a place: fields by name, `*` for items.
+/// Returns the type at a path: fields by name, `*` for items.
 fn at<'a>(schema: &'a Schema, path: &str) -> &'a Schema {
     path.split('.').filter(|step| !step.is_empty()).fold(schema, |schema, step| match step {
         "*" => schema.items().expect(path),
@@ -133,7 +133,7 @@ fn a_definition_says_what_its_objects_are() {
     assert!(!at(&schema, "spec").rules().contains_key("properties"));
 }
 
-/// What `tests/control-plane/sandbox/objects` recorded of the objects in `objects.json`.
+/// Results that `tests/control-plane/sandbox/objects` recorded for the objects in `objects.json`.
 const RECORDED: &str = include_str!("../../../../tests/sandbox/objects.jsonl");
 const INPUT: &str = include_str!("../../../../tests/sandbox/objects.json");
 
@@ -174,7 +174,7 @@ fn objects_of_kubernetes_are_decoded_as_it_decodes_them() {
         let object = &recorded["object"];
         let schema = builtin(object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
         let text = |name: &str| recorded.get(name).and_then(Value::as_str).unwrap_or_default();
-        // Texts with a name of their own are texts here.
+        // Named string types are strings here.
         let of_type = |text: &str| text.replace(" of type v1.PullPolicy", " of type string");
         assert_eq!(schema.mismatch(object).unwrap_or_default(), of_type(text("decoded")), "{object}");
         if text("decoded").is_empty() {

@@ -1,8 +1,9 @@
-//! Whether a text is a time as Go reads it.
+//! Checks times as Go parses them.
 //!
-//! In: a text, and whether it has to say microseconds. Out: what is wrong with it, in the words of Go.
+//! In: a text; `micro` is true if it must have microseconds.
+//! Out: the error message of Go.
 
-/// The parts of a time in Go's example of one, each with the most that it can be; what stands between them is read as it is.
+/// Parts of Go's time layout, each with its maximum; separators have 0 and must match exactly.
 const PARTS: [(&str, u32); 11] = [
     ("2006", 9999),
     ("-", 0),
@@ -16,10 +17,10 @@ const PARTS: [(&str, u32); 11] = [
     (":", 0),
     ("05", 59),
 ];
-/// The end of it: the zone.
+/// Time zone at the end of the layout.
 const ZONE: &str = "Z07:00";
 
-/// What is wrong with a time; none if nothing is.
+/// Returns the error for an invalid time; `None` if it is valid.
 pub(super) fn unreadable(text: &str, micro: bool) -> Option<String> {
     let fraction = if micro { ".000000" } else { "" };
     let layout = format!("2006-01-02T15:04:05{fraction}{ZONE}");

@@ -1,16 +1,18 @@
-//! What Go has before anything is said of an object.
+//! Zero values of Go types.
 //!
-//! In: a type. Out: its zero value as Go writes it: fields that are always written, empty. A custom resource has none.
+//! In: a type.
+//! Out: its zero value as Go writes it: with the fields that are always written, empty. Custom
+//! resources have none.
 
 use serde_json::{Map, Value, json};
 
 use super::{Field, Scalar, Schema, Shape, Written};
 
-/// Types that lie in each other without a pointer are few.
+/// Maximum nesting; few types contain each other without a pointer.
 const MAX_DEPTH: usize = 16;
 
 impl Schema {
-    /// An object of this type of which nothing is said but what it is, which is taken from another one.
+    /// Returns a zero object of this type, with `apiVersion` and `kind` of `like`.
     pub(crate) fn zero_object(&self, like: &Value) -> Value {
         let mut zero = self.zero(MAX_DEPTH).unwrap_or_else(|| Value::Object(Map::new()));
         if let Some(fields) = zero.as_object_mut() {
@@ -21,7 +23,7 @@ impl Schema {
         zero
     }
 
-    /// The zero value; none where it is null.
+    /// Returns the zero value; `None` if it is null.
     fn zero(&self, depth: usize) -> Option<Value> {
         let depth = depth.checked_sub(1)?;
         match self.shape() {
@@ -50,17 +52,17 @@ impl Schema {
 }
 
 impl Field {
-    /// What Go writes where nothing is said.
+    /// Returns the value that Go writes if the field is not set.
     #[cfg(test)]
     pub(crate) fn zero_value(&self) -> Value {
         self.schema().zero(MAX_DEPTH).filter(|_| !self.pointer).unwrap_or(Value::Null)
     }
 
-    /// True if Go writes it even where nothing is said.
+    /// True if Go writes the field even if it is not set.
     pub(super) fn is_written_when_zero(&self) -> bool {
         let is_struct = match self.schema().shape() {
             Shape::Fields(fields) => !fields.known().is_empty(),
-            // In Go these are types with fields, so they are never empty.
+            // In Go these are structs, so they are never empty.
             Shape::Scalar(
                 Scalar::Quantity | Scalar::IntOrString | Scalar::Time | Scalar::MicroTime | Scalar::Duration,
             )

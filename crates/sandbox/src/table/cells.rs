@@ -1,19 +1,20 @@
-//! Cells that are more than a field; those of Pods, of workloads and of what leads to them are beside.
+//! Cells that a function computes; those of Pods, workloads and Services have files of their own.
 //!
-//! In: an object and the time. Out: what stands in the column.
+//! In: an object and the current time.
+//! Out: the content of a cell.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{at, duration};
 
-/// What fills a cell.
+/// Computes a cell.
 pub(super) type Show = fn(&Value, Timestamp) -> Value;
 
 const NONE: &str = "<none>";
 const UNSET: &str = "<unset>";
 
-/// What the table calls by this name.
+/// Returns the function that the table refers to by this name.
 pub(super) fn named(name: &str) -> Option<Show> {
     Some(match name {
         "accounts" => |it, _| subjects(it, "ServiceAccount"),
@@ -75,13 +76,13 @@ pub(super) fn joined(list: &Value, by: &str) -> String {
     items(list).map(text).collect::<Vec<_>>().join(by)
 }
 
-/// `a=b,c=d`.
+/// Formats a map as `a=b,c=d`.
 pub(super) fn pairs(map: &Value) -> String {
     let all = map.as_object().into_iter().flatten().map(|(key, value)| format!("{key}={}", text(value)));
     all.collect::<Vec<_>>().join(",")
 }
 
-/// A label selector as one writes it for `-l`.
+/// Formats a label selector in the syntax of `-l`.
 pub(super) fn selector(it: &Value) -> String {
     let mut all: Vec<(String, String)> = Vec::new();
     for (key, value) in it["matchLabels"].as_object().into_iter().flatten() {
@@ -145,7 +146,7 @@ fn claim(volume: &Value, _: Timestamp) -> Value {
     }
 }
 
-/// What a claim has only once it has a volume.
+/// Returns a value that a claim has only after it is bound.
 fn bound(claim: &Value, value: &Value) -> Value {
     if text(&claim["spec"]["volumeName"]).is_empty() || value.is_null() { "".into() } else { value.clone() }
 }
@@ -210,7 +211,7 @@ fn event_count(it: &Value, _: Timestamp) -> Value {
     series.or(it["count"].as_i64().filter(|it| *it != 0)).unwrap_or(1).into()
 }
 
-/// An Event of either group: the fields of the older are the server's.
+/// Handles Events of both groups; the newer one has other field names.
 fn event_object(it: &Value, _: Timestamp) -> Value {
     let object = if it["involvedObject"].is_null() { &it["regarding"] } else { &it["involvedObject"] };
     let kind = text(&object["kind"]).to_lowercase();

@@ -1,6 +1,7 @@
-//! For how long something has been, as people read it: `45s`, `3m20s`, `5d`.
+//! Durations in the short format of kubectl: `45s`, `3m20s`, `5d`.
 //!
-//! In: two moments, or seconds. Out: the shortest text that says enough.
+//! In: two times, or seconds.
+//! Out: the text.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,7 +11,7 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// For how long it has been since a moment that an object tells; `<unknown>` where it tells none.
+/// Formats the time since a timestamp of an object; `<unknown>` if there is none.
 pub(super) fn since(moment: &Value, now: Timestamp) -> String {
     match moment.as_str().filter(|it| !it.is_empty()) {
         None => "<unknown>".to_owned(),
@@ -21,14 +22,13 @@ pub(super) fn since(moment: &Value, now: Timestamp) -> String {
     }
 }
 
-/// The time between two moments.
+/// Formats the time between two timestamps.
 pub(super) fn between(start: Timestamp, end: Timestamp) -> String {
     human(end.as_second().saturating_sub(start.as_second()))
 }
 
-/// A time in seconds.
+/// Formats a duration in seconds. One second below zero counts as zero, because clocks differ.
 pub(super) fn human(seconds: i64) -> String {
-    // Clocks differ a little.
     let two = |big: i64, name: &str, small: i64, unit: &str| match small {
         0 => format!("{big}{name}"),
         small => format!("{big}{name}{small}{unit}"),

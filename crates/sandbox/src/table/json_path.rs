@@ -1,11 +1,13 @@
-//! The paths of printed columns: `.spec.replicas`, `.a["b.c"]`, `.list[0]`, `.status.conditions[?(@.type=="Ready")].status`.
+//! JSON paths of printer columns: `.spec.replicas`, `.a["b.c"]`, `.list[0]`,
+//! `.status.conditions[?(@.type=="Ready")].status`.
 //!
-//! In: an object and a path. Out: the first value that the path leads to; nothing where it leads nowhere, and nothing for what
-//! these columns have no use for (unions, slices, recursion).
+//! In: an object and a path.
+//! Out: the first matching value; `None` if there is none, or if the path uses unions, slices or
+//! recursion, which printer columns do not need.
 
 use serde_json::Value;
 
-/// The first value that a path leads to.
+/// Returns the first matching value.
 pub(super) fn find<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
     step(root, path.trim().trim_start_matches('$'))
 }
@@ -37,7 +39,7 @@ fn step<'a>(node: &'a Value, path: &str) -> Option<&'a Value> {
     step(items.get(usize::try_from(at).ok()?)?, rest)
 }
 
-/// A field's name at the beginning of a path, and what follows; a backslash takes the next character as it is.
+/// Splits the first field name off a path; a backslash escapes the next character.
 fn field(path: &str) -> (String, &str) {
     let (mut name, mut chars) = (String::new(), path.char_indices());
     while let Some((at, char)) = chars.next() {
@@ -58,7 +60,7 @@ fn member<'a>(node: &'a Value, name: &str) -> Option<&'a Value> {
     }
 }
 
-/// Whether an item is one that a filter such as `@.type=="Ready"` means.
+/// True if an item matches a filter such as `@.type=="Ready"`.
 fn holds(item: &Value, filter: &str) -> bool {
     for (sign, wanted) in [("==", true), ("!=", false)] {
         if let Some((left, right)) = filter.split_once(sign) {

@@ -1,8 +1,8 @@
-//! What `kubectl get` prints: the `Table` of `meta.k8s.io/v1`.
+//! Output of `kubectl get`: the `Table` of `meta.k8s.io/v1`.
 //!
-//! In: objects of one kind, for custom resources the columns that their definition prints, and the time. Out: the column
-//! definitions and a row for each object. The built-in columns are in `columns.txt`. Descriptions of columns are left empty:
-//! nobody is shown them.
+//! In: objects of one kind, the printer columns of custom resources, and the current time.
+//! Out: column definitions, and a row for each object. The built-in columns are in `columns.txt`.
+//! Column descriptions are empty: kubectl does not print them.
 
 mod cells;
 mod duration;
@@ -17,19 +17,20 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// What of its object a row carries.
+/// Part of its object that a row includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Include {
-    /// Nothing.
+    /// No object.
     None,
-    /// Its metadata, which is what the server does when nobody says.
+    /// The metadata, which is the default of the server.
     Metadata,
-    /// All of it.
+    /// The whole object.
     Object,
 }
 
-/// The table of some objects of a kind. `columns` are the `additionalPrinterColumns` of a custom resource's version, an empty list
-/// for one that has none; the built-in kinds have their own. Its metadata is left to the caller, who knows of what list it is.
+/// Returns the table for objects of one kind. `columns` are the `additionalPrinterColumns` of a
+/// custom resource version, an empty list if it has none, `None` for built-in kinds. The caller
+/// adds the list metadata.
 pub(crate) fn table(
     group: &str,
     kind: &str,
@@ -89,7 +90,7 @@ enum Cell {
     },
     Count(&'static str),
     Shown(cells::Show),
-    /// A column of a custom resource: its path and its type.
+    /// Column of a custom resource: path and type.
     Custom(String, String),
 }
 
@@ -138,12 +139,12 @@ impl Cell {
     }
 }
 
-/// What stands at the end of a path of names.
+/// Returns the value at a path of field names.
 fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(object, |node, name| &node[name])
 }
 
-/// The columns of a custom resource.
+/// Returns the columns of a custom resource.
 fn custom(columns: &Value) -> Vec<Column> {
     let mut all = vec![Column::name()];
     let age = json!([{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]);
@@ -161,7 +162,7 @@ fn custom(columns: &Value) -> Vec<Column> {
     all
 }
 
-/// A value as a column of its type shows it; null where it is of another type.
+/// Converts a value to the type of its column; null if the types do not match.
 fn custom_cell(value: &Value, kind: &str, now: Timestamp) -> Value {
     match (kind, value) {
         (_, Value::Null) => Value::Null,
@@ -195,7 +196,7 @@ static COLUMNS: LazyLock<HashMap<(&str, &str), Vec<&str>>> = LazyLock::new(|| {
 });
 
 fn builtin(group: &str, kind: &str) -> Vec<Column> {
-    // The same Events have two groups.
+    // Events of both groups have the same columns.
     let group = if group == "events.k8s.io" { "" } else { group };
     let Some(lines) = COLUMNS.get(&(group, kind)) else {
         let made = Cell::Path { path: "metadata.creationTimestamp", otherwise: Value::Null, as_text: false };
@@ -215,7 +216,7 @@ fn builtin(group: &str, kind: &str) -> Vec<Column> {
     all
 }
 
-/// One line of the table.
+/// Parses a line of the table.
 fn column(line: &'static str) -> Option<Column> {
     let mut parts = line.split(" | ");
     let (title, cell, kind) = (parts.next()?, parts.next()?, parts.next().unwrap_or("string"));
@@ -242,7 +243,7 @@ fn column(line: &'static str) -> Option<Column> {
         let as_text = path.starts_with('$');
         Cell::Path { path: path.trim_start_matches('$'), otherwise, as_text }
     };
-    // So it is for the one column that is named for a driver.
+    // The `Attacher` column has this format, too.
     let named = matches!(title, "Name" | "Attacher");
     Some(Column {
         title: title.to_owned(),
@@ -263,7 +264,7 @@ mod tests {
         assert!(unread.is_empty(), "{unread:#?}");
     }
 
-    /// What a real API server showed; `tests/sandbox_kinds.rs` records it.
+    /// Output of a real API server, recorded by `tests/sandbox_kinds.rs`.
     #[test]
     fn rows_are_those_of_the_server() {
         let mut wrong = Vec::new();

@@ -1,18 +1,19 @@
-//! Cells of what leads to Pods: Services, Ingresses, endpoints, aggregated APIs.
+//! Cells of Services, Ingresses, endpoints and APIServices.
 //!
-//! In: an object and the time. Out: what stands in the column.
+//! In: an object and the current time.
+//! Out: the content of a cell.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::cells::{Show, count, items, joined, or, text};
 
-/// How many of many are shown.
+/// Maximum number of items in a cell.
 const SHOWN: usize = 3;
 const NONE: &str = "<none>";
 const UNSET: &str = "<unset>";
 
-/// What the table calls by this name.
+/// Returns the function that the table refers to by this name.
 pub(super) fn named(name: &str) -> Option<Show> {
     Some(match name {
         "api-available" => api_available,
@@ -32,7 +33,7 @@ pub(super) fn named(name: &str) -> Option<Show> {
     })
 }
 
-/// The first few, and how many more there are.
+/// Joins the first items, and adds the number of the remaining ones.
 fn few(all: &[String]) -> String {
     let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(",");
     match all.len().saturating_sub(SHOWN) {

@@ -1,6 +1,7 @@
-//! How `kubectl get pods` sums a Pod up.
+//! Cells of Pods as `kubectl get pods` prints them.
 //!
-//! In: a Pod and the time. Out: how many of its containers are ready, one word for how it is, how often it was started again.
+//! In: a Pod and the current time.
+//! Out: ready containers, status and restarts.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -8,7 +9,7 @@ use serde_json::Value;
 use super::cells::{Show, items, text};
 use super::duration;
 
-/// What the table calls by this name.
+/// Returns the function that the table refers to by this name.
 pub(super) fn named(name: &str) -> Option<Show> {
     Some(match name {
         "pod-gates" => gates,
@@ -22,13 +23,13 @@ pub(super) fn named(name: &str) -> Option<Show> {
     })
 }
 
-/// What the statuses of a Pod's containers come to.
+/// Summary of the container statuses of a Pod.
 struct Seen {
     all: usize,
     ready: usize,
     word: String,
     restarts: i64,
-    /// When the last container ended that was started again.
+    /// Time at which the most recently restarted container ended.
     restarted: Option<Timestamp>,
 }
 
@@ -67,7 +68,7 @@ impl Seen {
         seen
     }
 
-    /// The containers that run before the others; true while they do.
+    /// Adds the init containers; returns true while they are running.
     fn look_at_first(&mut self, spec: &Value, status: &Value, sidecar: &dyn Fn(&Value) -> bool) -> bool {
         for (index, it) in items(&status["initContainerStatuses"]).enumerate() {
             self.count_restarts(it);
@@ -91,7 +92,7 @@ impl Seen {
         false
     }
 
-    /// The Pod's own containers.
+    /// Adds the main containers.
     fn look_at_rest(&mut self, status: &Value) {
         let (mut runs, mut failed) = (false, None);
         for it in items(&status["containerStatuses"]).rev() {
@@ -109,7 +110,7 @@ impl Seen {
                 self.ready += 1;
             }
         }
-        // One container that is done says nothing of the others.
+        // One completed container does not determine the status of the Pod.
         if self.word == "Completed" {
             if runs && has_true(status, "Ready") {
                 "Running".clone_into(&mut self.word);

@@ -1,6 +1,7 @@
-//! Cells of what runs Pods, and of what scales it.
+//! Cells of workloads and autoscalers.
 //!
-//! In: a workload and the time. Out: what stands in the column.
+//! In: a workload and the current time.
+//! Out: the content of a cell.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,10 +11,10 @@ use super::{at, duration};
 
 const NONE: &str = "<none>";
 const UNKNOWN: &str = "<unknown>";
-/// How many metrics of an autoscaler are shown.
+/// Maximum number of autoscaler metrics in a cell.
 const METRICS_SHOWN: usize = 2;
 
-/// What the table calls by this name.
+/// Returns the function that the table refers to by this name.
 pub(super) fn named(name: &str) -> Option<Show> {
     Some(match name {
         "containers" => |it, _| containers(it, "spec.template.spec", "name"),
@@ -43,7 +44,7 @@ fn containers(it: &Value, spec: &str, field: &str) -> Value {
     all.collect::<Vec<_>>().join(",").into()
 }
 
-/// Selectors of the older kinds are plain pairs.
+/// Selectors of older kinds are plain maps.
 fn own_selector(it: &Value, _: Timestamp) -> Value {
     let own = &it["spec"]["selector"];
     let structured =
@@ -98,7 +99,7 @@ fn scaled(it: &Value, _: Timestamp) -> Value {
     format!("{}/{}", text(&target["kind"]), text(&target["name"])).into()
 }
 
-/// What is measured against what is wished for; the older version of the kind knows processors alone.
+/// Formats current and target metrics; `autoscaling/v1` supports only CPU.
 fn targets(it: &Value, _: Timestamp) -> Value {
     if it["apiVersion"] == "autoscaling/v1" {
         let percent =

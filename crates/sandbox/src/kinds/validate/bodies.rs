@@ -1,13 +1,14 @@
-//! Rules of all other kinds that no line of the table can say.
+//! Validation of all remaining kinds where the rule table is not sufficient.
 //!
-//! In: the place that a line of `rules.txt` names. Out: what is wrong there.
+//! In: the value that a line of `rules.txt` selects.
+//! Out: the problems found there.
 
 use serde_json::{Value, json};
 
 use super::{Cause, Own, Seen, forbidden, invalid, is_empty, items, metadata, required, text, unsupported};
 use moorline_cel::quantity;
 
-/// What the table calls by this name.
+/// Returns the check that the table refers to by this name.
 pub(super) fn named(name: &str) -> Option<Own> {
     Some(match name {
         "access-modes" => access_modes,
@@ -38,7 +39,7 @@ fn not_in_binary(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The keys that a type of Secrets promises. Values are never told.
+/// Checks the keys that a Secret type requires. The causes contain no values.
 fn typed_secret(seen: &Seen, causes: &mut Vec<Cause>) {
     let (data, annotations) = (&seen.root["data"], &seen.root["metadata"]["annotations"]);
     let mut needs = |keys: &[&str]| {
@@ -80,7 +81,7 @@ fn claim_size(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Members of a PersistentVolume's spec that are no kind of volume.
+/// Fields of a PersistentVolume's spec that are not volume sources.
 pub(super) const NO_SOURCES: [&str; 9] = [
     "accessModes",
     "capacity",

@@ -1,7 +1,7 @@
-//! Rules of what a definition says of the conversion between its versions.
+//! Validation of the `conversion` of CustomResourceDefinitions.
 //!
-//! In: the place that a line of `rules.txt` names. Out: what is wrong there, at the places that the API server has for it
-//! in its own form of definitions.
+//! In: the value that a line of `rules.txt` selects.
+//! Out: the problems found there, at the field paths of the API server's internal version.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use super::{Cause, Own, Seen, forbidden, invalid, names, required, unsupported};
 const CLIENT: &str = "spec.conversion.webhookClientConfig";
 const FORMS: &str = "spec.conversion.conversionReviewVersions";
 
-/// What the table calls by this name.
+/// Returns the check that the table refers to by this name.
 pub(super) fn named(name: &str) -> Option<Own> {
     (name == "conversion").then_some(conversion as Own)
 }
@@ -48,7 +48,7 @@ fn conversion(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A webhook has one address.
+/// A webhook has exactly one address.
 fn reachable(client: &Value, causes: &mut Vec<Cause>) {
     let service = client.get("service").filter(|service| service.is_object());
     match (client["url"].as_str(), service) {
@@ -60,7 +60,7 @@ fn reachable(client: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What cannot be read must not come into a definition that is served, unless it stands there already.
+/// Refuses an invalid CA bundle in a definition that is served, unless it was invalid before.
 fn vouched_for(client: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let is_broken = |client: &Value| {
         let bundle = client["caBundle"].as_str().unwrap_or_default();
@@ -106,7 +106,7 @@ fn address(url: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The server takes name and namespace for each other here.
+/// Like the server, this reports a missing name as a missing namespace and vice versa.
 fn in_cluster(service: &Value, causes: &mut Vec<Cause>) {
     let at = |field: &str| format!("{CLIENT}.service.{field}");
     for (field, told) in [("namespace", "name"), ("name", "namespace")] {
@@ -139,7 +139,7 @@ fn in_cluster(service: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// One of the forms of reviews is known here.
+/// At least one supported version of ConversionReview is required.
 fn understood(forms: &[Value], causes: &mut Vec<Cause>) {
     if forms.is_empty() {
         return causes.push(required(FORMS, ""));

@@ -1,15 +1,17 @@
-//! Rules of the kinds that extend the API server: definitions of kinds, webhooks, aggregated APIs.
+//! Validation of the kinds that extend the API server: CustomResourceDefinitions, webhook
+//! configurations, APIServices.
 //!
-//! In: the place that a line of `rules.txt` names. Out: what is wrong there.
+//! In: the value that a line of `rules.txt` selects.
+//! Out: the problems found there.
 
 use serde_json::{Value, json};
 
 use super::{Cause, Own, Seen, invalid, is_empty, names, required};
 
-/// How deep a schema is looked into.
+/// Maximum depth to which a schema is checked.
 const MAX_DEPTH: usize = 64;
 
-/// What the table calls by this name.
+/// Returns the check that the table refers to by this name.
 pub(super) fn named(name: &str) -> Option<Own> {
     Some(match name {
         "alone" => alone,
@@ -88,11 +90,11 @@ fn some_version(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A schema says of every field what it is, and of every list what its items are.
+/// Checks for a structural schema: every field has a type, and every list has an item type.
 fn structural(seen: &Seen, causes: &mut Vec<Cause>) {
     let Some(schema) = seen.value else { return };
     typed(schema, &seen.at, 0, causes);
-    // Where all versions have one schema, the server keeps it once, and speaks of that.
+    // If all versions have the same schema, the server stores it once and reports that path.
     let all = seen.root["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let is_shared = all.iter().all(|version| version["schema"] == all[0]["schema"]);
     match is_shared {
@@ -122,7 +124,7 @@ fn expressions(schema: &Value, at: &str, depth: usize, causes: &mut Vec<Cause>) 
     }
 }
 
-/// Rules stand beside what a value is, not among what it may be.
+/// CEL rules are not allowed inside `allOf`, `anyOf`, `oneOf` and `not`.
 fn alternatives(schema: &Value, at: &str, depth: usize, causes: &mut Vec<Cause>) {
     for word in ["allOf", "anyOf", "oneOf"] {
         for (place, part) in schema[word].as_array().into_iter().flatten().enumerate() {
@@ -178,7 +180,8 @@ fn typed(schema: &Value, at: &str, depth: usize, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What is said of a rule has to be there, on one line. The rule itself is read by whoever evaluates it.
+/// Checks that rule and message exist, and that the message has one line. The expression itself is
+/// checked in `cel_rules`.
 fn expression(schema: &Value, rule: &Value, at: &str, causes: &mut Vec<Cause>) {
     let part = |field: &str| rule[field].as_str().unwrap_or_default();
     let (text, message) = (part("rule").trim(), part("message").trim());
@@ -199,7 +202,7 @@ fn expression(schema: &Value, rule: &Value, at: &str, causes: &mut Vec<Cause>) {
     reason_and_path(schema, rule, at, causes);
 }
 
-/// Why a rule that does not hold is refused, and where that is.
+/// Checks the reason and the field path of a rule.
 fn reason_and_path(schema: &Value, rule: &Value, at: &str, causes: &mut Vec<Cause>) {
     const REASONS: [&str; 4] =
         ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -224,7 +227,7 @@ fn reason_and_path(schema: &Value, rule: &Value, at: &str, causes: &mut Vec<Caus
     }
 }
 
-/// True for `.a.b` and `.a['b']`, if there are such fields.
+/// True for a path such as `.a.b` or `.a['b']` whose fields exist.
 fn leads_somewhere(schema: &Value, path: &str) -> bool {
     let (mut schema, mut rest) = (schema, path);
     while !rest.is_empty() {
@@ -311,7 +314,7 @@ fn webhook_timeout(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A star stands alone.
+/// A `*` must be the only entry of its list.
 fn alone(seen: &Seen, causes: &mut Vec<Cause>) {
     let lists = [("apiGroups", "API groups"), ("apiVersions", "API versions"), ("operations", "operations")];
     for (field, what) in lists {

@@ -1,17 +1,17 @@
-//! Rules of Events, which are stricter in their own group than in the core group.
+//! Validation of Events, which is stricter in `events.k8s.io` than in the core group.
 //!
-//! In: the place that a line of `rules.txt` names. Out: what is wrong there, by the names that the core group has for the
-//! parts of an Event.
+//! In: the value that a line of `rules.txt` selects.
+//! Out: the problems found there, with the field names of the core group.
 
 use serde_json::{Value, json};
 
 use super::{Cause, Own, Seen, invalid, is_empty, names, required};
 
-/// The most characters of an action, a reason and an instance, and of a note.
+/// Maximum length of `action`, `reason` and `reportingInstance`; below that of a note.
 const MAX_WORD: usize = 128;
 const MAX_NOTE: usize = 1024;
 
-/// What nobody changes by way of the group of Events: its name in the core group and in its own.
+/// Immutable fields of `events.k8s.io`: name in the core group and own name.
 const FIXED: [(&str, &str); 13] = [
     ("involvedObject", "regarding"),
     ("reason", "reason"),
@@ -28,7 +28,7 @@ const FIXED: [(&str, &str); 13] = [
     ("reportingInstance", "reportingInstance"),
 ];
 
-/// What the table calls by this name.
+/// Returns the check that the table refers to by this name.
 pub(super) fn named(name: &str) -> Option<Own> {
     (name == "event").then_some(event as Own)
 }
@@ -46,7 +46,7 @@ fn event(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What an Event is about, by the name of its group.
+/// Returns the object reference, by its field name in the group.
 fn about(event: &Value, is_core: bool) -> &Value {
     &event[if is_core { "involvedObject" } else { "regarding" }]
 }
@@ -61,7 +61,7 @@ fn namespaces_agree(seen: &Seen, is_core: bool, causes: &mut Vec<Cause>) {
     }
 }
 
-/// An Event that says when it was says who saw it.
+/// An Event with `eventTime` must name its reporter.
 fn timed(seen: &Seen, is_core: bool, causes: &mut Vec<Cause>) {
     let text = |field: &str| seen.root[field].as_str().unwrap_or_default();
     let own = seen.root["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -91,7 +91,7 @@ fn timed(seen: &Seen, is_core: bool, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A new Event in its own group says all that it must, and nothing of the old form.
+/// A new Event of `events.k8s.io` has all required fields and none of the deprecated ones.
 fn created(event: &Value, causes: &mut Vec<Cause>) {
     series(event, causes);
     if event["eventTime"].is_null() {
@@ -109,7 +109,7 @@ fn created(event: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Of an Event in its own group, the series goes on.
+/// An update in `events.k8s.io` may change only the series.
 fn updated(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     if old["series"] != new["series"] {
         series(new, causes);

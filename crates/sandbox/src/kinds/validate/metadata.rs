@@ -1,18 +1,19 @@
-//! Names, labels, annotations, owners and finalizers: what holds for every object.
+//! Validation of metadata: names, labels, annotations, owners and finalizers.
 //!
-//! In: an object and its kind. Out: what is wrong with its metadata.
+//! In: an object and its kind.
+//! Out: the problems in its metadata.
 
 use serde_json::{Value, json};
 
 use super::names::{self, Rule};
 use super::{Cause, invalid, is_empty, required};
 
-/// Bytes that all annotations of an object may have together.
+/// Maximum size of all annotations together, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
 const NO_DOTS: &str = "must not contain dots";
 
-/// What is wrong with an object's metadata.
+/// Validates the metadata of an object.
 pub(super) fn causes(kind: &str, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let metadata = &object["metadata"];
@@ -35,14 +36,14 @@ fn name(kind: &str, metadata: &Value, causes: &mut Vec<Cause>) {
             dots.map_or_else(|| names::label(name), |it| vec![it])
         },
         "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" | "CSINode" => names::path_segment,
-        // Their names say what they are, and are checked with that.
+        // The names of these kinds depend on their content and are checked with it.
         "APIService" | "IPAddress" => |_| Vec::new(),
         _ => names::subdomain,
     };
     causes.extend(rule(name).iter().map(|words| invalid(at, Some(&json!(name)), words)));
 }
 
-/// Labels, or what is written like them.
+/// Validates labels, or maps with the same syntax.
 pub(super) fn labels(at: &str, labels: Option<&Value>, causes: &mut Vec<Cause>) {
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
         causes.extend(names::qualified(key).iter().map(|words| invalid(at, Some(&json!(key)), words)));
@@ -55,7 +56,7 @@ pub(super) fn annotations(at: &str, annotations: Option<&Value>, causes: &mut Ve
     let mut size = 0;
     for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
         size += key.len() + value.as_str().map_or(0, str::len);
-        // Keys of annotations may have capitals before the slash.
+        // Annotation keys may have upper-case letters before the slash.
         let lower = key.to_lowercase();
         causes.extend(names::qualified(&lower).iter().map(|words| invalid(at, Some(&json!(key)), words)));
     }

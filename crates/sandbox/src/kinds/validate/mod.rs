@@ -1,8 +1,10 @@
-//! What is refused, in the API server's words.
+//! Validation of built-in kinds, with the error messages of the API server.
 //!
-//! In: an object as it would be kept, and as it was. Out: every [`Cause`] against it; none means that it may be kept. The rules are
-//! in `rules.txt`, which this file reads; what no line can say is in `updates.rs`, if it is about a change, and else in the files
-//! named for what they are about. The wordings are the server's, because people search for them.
+//! In: an object as it would be stored, and its previous state.
+//! Out: every [`Cause`] to refuse it; none if it is valid. The rules are in `rules.txt`, which this
+//! file evaluates. Rules that the table cannot express are in `immutability.rs` for updates, and
+//! otherwise in the files that are named after their subject. The messages match those of the
+//! server, because people search for them.
 
 mod bodies;
 mod conversions;
@@ -24,16 +26,16 @@ use super::builtin::Kind;
 use super::defaults::Condition;
 use super::paths::{Path, below};
 
-/// One thing that is wrong, as the details of a refusal list it.
+/// One problem, as `details.causes` of an error lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cause {
-    /// Such as `FieldValueInvalid`.
+    /// Reason such as `FieldValueInvalid`.
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) field: String,
 }
 
-/// All that speaks against keeping an object of a built-in kind.
+/// Validates an object of a built-in kind.
 pub(crate) fn validate(kind: &Kind, subresource: &str, old: Option<&Value>, new: &Value) -> Vec<Cause> {
     let mut causes = metadata::causes(kind.kind, new);
     if subresource != "status"
@@ -50,12 +52,12 @@ pub(crate) fn validate(kind: &Kind, subresource: &str, old: Option<&Value>, new:
     told
 }
 
-/// All that speaks against the metadata of a custom resource.
+/// Validates the metadata of a custom resource.
 pub(crate) fn validate_custom(new: &Value) -> Vec<Cause> {
     metadata::causes("", new)
 }
 
-/// What the refusal of an object says, and its causes as its details list them.
+/// Returns the error message for an object, and its causes in the format of the response.
 #[cfg(test)]
 pub(crate) fn refusal(group: &str, kind: &str, name: &str, causes: &[Cause]) -> (String, Value) {
     let all: Vec<_> = causes.iter().map(|it| format!("{}: {}", it.field, it.message)).collect();
@@ -66,16 +68,16 @@ pub(crate) fn refusal(group: &str, kind: &str, name: &str, causes: &[Cause]) -> 
     (message, causes.iter().map(listed).collect())
 }
 
-/// What a rule sees.
+/// Input of a rule.
 struct Seen<'a> {
     kind: &'a Kind,
-    /// The object.
+    /// New object.
     root: &'a Value,
-    /// The object as it was.
+    /// Object before the update.
     old: Option<&'a Value>,
-    /// The value to which the section is applied, and where it is.
+    /// Value that the section applies to.
     section: &'a Value,
-    /// The value itself; none where nothing stands.
+    /// Value to check and its path; `None` if it is absent.
     value: Option<&'a Value>,
     at: String,
 }
@@ -193,7 +195,7 @@ impl Rule {
     }
 }
 
-/// A number, or the name of a port of the Pods.
+/// Checks a port: a number, or the name of a container port.
 fn port(seen: &Seen, causes: &mut Vec<Cause>) {
     match seen.value {
         Some(Value::Number(number)) if !number.as_i64().is_some_and(|it| (1..=65535).contains(&it)) => {
@@ -286,7 +288,7 @@ fn items(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The text that stands there, if it is one and not empty.
+/// Returns the text to check, if it is text and not empty.
 fn text<'a>(seen: &Seen<'a>) -> Option<&'a str> {
     seen.value.and_then(Value::as_str).filter(|it| !it.is_empty())
 }

@@ -1,8 +1,9 @@
-//! How names, keys and values may be written.
+//! Syntax checks of names, keys and values.
 //!
-//! In: a text. Out: what the API server says against it, word for word; nothing if it is well-formed.
+//! In: a text.
+//! Out: the error messages of the API server; empty if the text is valid.
 
-/// One way in which texts may be written.
+/// A syntax check.
 pub(super) type Rule = fn(&str) -> Vec<String>;
 
 const MAX_SUBDOMAIN: usize = 253;
@@ -27,7 +28,7 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  \
     or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
-/// What the table of rules calls by this name.
+/// Returns the check that the rule table refers to by this name.
 pub(super) fn rule(name: &str) -> Option<Rule> {
     Some(match name {
         "subdomain" => subdomain,
@@ -40,24 +41,24 @@ pub(super) fn rule(name: &str) -> Option<Rule> {
     })
 }
 
-/// Names like `example.com`.
+/// Checks a DNS subdomain such as `example.com`.
 pub(super) fn subdomain(text: &str) -> Vec<String> {
     let fine = text.split('.').all(is_label);
     bounded(text, MAX_SUBDOMAIN, fine, SUBDOMAIN)
 }
 
-/// Names without dots, like `my-name`.
+/// Checks a DNS label such as `my-name`.
 pub(super) fn label(text: &str) -> Vec<String> {
     bounded(text, MAX_LABEL, is_label(text), LABEL)
 }
 
-/// Labels that do not begin with a digit.
+/// Checks a DNS label that does not start with a digit (RFC 1035).
 pub(super) fn old_label(text: &str) -> Vec<String> {
     let fine = is_label(text) && text.starts_with(|char: char| char.is_ascii_lowercase());
     bounded(text, MAX_LABEL, fine, OLD_LABEL)
 }
 
-/// Keys with a domain before a slash, or without.
+/// Checks a key with an optional domain prefix and a slash.
 pub(super) fn qualified(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut parts = text.split('/');
@@ -87,7 +88,7 @@ pub(super) fn qualified(text: &str) -> Vec<String> {
     words
 }
 
-/// Values of labels.
+/// Checks a label value.
 pub(super) fn label_value(text: &str) -> Vec<String> {
     let fine = text.is_empty() || is_plain(text);
     bounded(text, MAX_LABEL, fine, LABEL_VALUE)
@@ -105,7 +106,7 @@ fn config_key(text: &str) -> Vec<String> {
     words
 }
 
-/// Names of ports of containers.
+/// Checks the name of a container port.
 pub(super) fn port_name(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     if text.len() > MAX_PORT_NAME {
@@ -133,7 +134,7 @@ fn env_name(text: &str) -> Vec<String> {
     if fine { Vec::new() } else { vec![words.to_owned()] }
 }
 
-/// Names that only have to fit into an address.
+/// Checks a name that only has to be valid in a URL path.
 pub(super) fn path_segment(text: &str) -> Vec<String> {
     match text {
         "." | ".." => vec![format!("may not be '{text}'")],

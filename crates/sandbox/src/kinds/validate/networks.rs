@@ -1,8 +1,9 @@
-//! Rules of Services, Ingresses and NetworkPolicies that no line of the table can say.
+//! Validation of Services, Ingresses and NetworkPolicies where the rule table is not sufficient.
 //!
-//! In: the place that a line of `rules.txt` names. Out: what is wrong there.
+//! In: the value that a line of `rules.txt` selects.
+//! Out: the problems found there.
 
-// Of `core`, because reading an address touches no network.
+// From `core`: parsing an address does not use the network.
 use core::net::IpAddr;
 
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::paths::Path;
 use super::{Cause, Own, Seen, forbidden, invalid, is_empty, items, names, required, text, unsupported};
 
-/// What the table calls by this name.
+/// Returns the check that the table refers to by this name.
 pub(super) fn named(name: &str) -> Option<Own> {
     Some(match name {
         "address" => address,
@@ -33,7 +34,7 @@ fn service_port(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Several ports have names, no two the same.
+/// Several ports must have unique names.
 fn service_ports(seen: &Seen, causes: &mut Vec<Cause>) {
     let all: Vec<_> = items(seen.value).collect();
     let key = |port: &Value| (port["protocol"].clone(), port["port"].clone());
@@ -53,7 +54,7 @@ fn service_ports(seen: &Seen, causes: &mut Vec<Cause>) {
             _ => {}
         }
         if all[..index].iter().any(|it| key(it) == key(port)) && port["port"] != 0 {
-            // As Go writes a port of which only these two are said.
+            // A port with only these two fields set, as Go prints it.
             let value = format!(
                 "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
                 port["protocol"], port["port"]
@@ -155,7 +156,7 @@ fn backend(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A path without a type is not looked at any further.
+/// True for a path without a type, which is not checked further.
 fn unfinished_path(seen: &Seen) -> bool {
     let place = seen.at.strip_suffix(".backend").unwrap_or_default();
     let mut kind = None;

@@ -1,13 +1,14 @@
-//! Rules of Pods, and of the templates of Pods, that no line of the table can say.
+//! Validation of Pods and Pod templates where the rule table is not sufficient.
 //!
-//! In: the place that a line of `rules.txt` names. Out: what is wrong there.
+//! In: the value that a line of `rules.txt` selects.
+//! Out: the problems found there.
 
 use serde_json::{Value, json};
 
 use super::{Cause, Own, Seen, forbidden, invalid, is_empty, required};
 use moorline_cel::quantity;
 
-/// What the table calls by this name.
+/// Returns the check that the table refers to by this name.
 pub(super) fn named(name: &str) -> Option<Own> {
     Some(match name {
         "container-port" => container_port,
@@ -32,7 +33,7 @@ fn untrimmed(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Containers for a look into a Pod are added to one that is there.
+/// Ephemeral containers can only be added to an existing Pod.
 fn only_later(seen: &Seen, causes: &mut Vec<Cause>) {
     if seen.old.is_none() && seen.value.is_some_and(|it| !is_empty(it)) {
         causes.push(forbidden(&seen.at, "cannot be set on create"));
@@ -47,7 +48,7 @@ fn container_port(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A variable has a value, or one place from where it comes.
+/// A variable has either a value or exactly one source.
 fn env_source(seen: &Seen, causes: &mut Vec<Cause>) {
     let Some(from) = seen.value.and_then(|it| it.get("valueFrom")) else { return };
     let at = format!("{}.valueFrom", seen.at);
@@ -62,7 +63,7 @@ fn env_source(seen: &Seen, causes: &mut Vec<Cause>) {
     causes.push(invalid(&at, Some(&json!("")), words));
 }
 
-/// A probe or a hook acts in exactly one way.
+/// A probe or a lifecycle hook has exactly one handler.
 fn handler(seen: &Seen, causes: &mut Vec<Cause>) {
     let Some(it) = seen.value else { return };
     let mut ways =
@@ -116,7 +117,7 @@ fn no_backsteps(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What is asked for is never negative, and never more than the limit.
+/// A request is neither negative nor greater than its limit.
 fn resources(seen: &Seen, causes: &mut Vec<Cause>) {
     let Some(it) = seen.value else { return };
     let amount = |what: &str, of: &str| it[what][of].as_str().and_then(quantity::millis);

@@ -1,12 +1,13 @@
-//! What may not change.
+//! Validation of updates: fields that are immutable.
 //!
-//! In: the place that a line of `rules.txt` names, in the object as it was and as it would be. Out: the change that is refused.
+//! In: the value that a line of `rules.txt` selects, before and after the update.
+//! Out: the changes that are refused.
 
 use serde_json::{Value, json};
 
 use super::{Cause, Own, Seen, forbidden, invalid, required};
 
-/// What the table calls by this name.
+/// Returns the check that the table refers to by this name.
 pub(super) fn named(name: &str) -> Option<Own> {
     Some(match name {
         "claim-change" => claim_change,
@@ -24,7 +25,7 @@ pub(super) fn named(name: &str) -> Option<Own> {
     })
 }
 
-/// A field that is as it was for ever.
+/// Checks an immutable field.
 pub(super) fn fixed(seen: &Seen, words: &str, causes: &mut Vec<Cause>) {
     let Some(old) = seen.old else { return };
     let pointer = format!("/{}", seen.at.replace('.', "/"));
@@ -59,7 +60,7 @@ fn service_address(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A claim grows once it has its volume; nothing else of it changes.
+/// A bound claim may only grow; all its other fields are immutable.
 fn claim_change(seen: &Seen, causes: &mut Vec<Cause>) {
     let Some(old) = seen.old else { return };
     let bound = old["status"]["phase"] == "Bound";
@@ -69,7 +70,7 @@ fn claim_change(seen: &Seen, causes: &mut Vec<Cause>) {
             spec.remove("volumeAttributesClassName");
             spec.remove("resources");
         }
-        // Its volume and its class may be said once.
+        // The volume name and the storage class may be set once.
         for (field, before) in [
             ("volumeName", &old["spec"]["volumeName"]),
             ("storageClassName", &old["spec"]["storageClassName"]),
@@ -105,13 +106,13 @@ fn volume_change(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Images, a shorter life and more tolerations are all that a Pod takes.
+/// The mutable fields of a Pod are images, a shorter deadline and additional tolerations.
 fn pod_change(seen: &Seen, causes: &mut Vec<Cause>) {
     let Some(old) = seen.old else { return };
     for list in ["containers", "initContainers"] {
         let count = |pod: &Value| pod["spec"][list].as_array().map_or(0, Vec::len);
         if count(old) != count(seen.root) {
-            // The server looks at nothing else then.
+            // The server reports nothing else in this case.
             return causes
                 .push(forbidden(&format!("spec.{list}"), "pod updates may not add or remove containers"));
         }
@@ -129,7 +130,7 @@ fn pod_change(seen: &Seen, causes: &mut Vec<Cause>) {
             {
                 spec.remove(free);
             }
-            // The scheduler binds a Pod that is nowhere.
+            // The scheduler sets the Node of an unbound Pod.
             if old["spec"]["nodeName"].is_null() {
                 spec.remove("nodeName");
             }
@@ -169,7 +170,8 @@ fn stateful_change(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A Job that does not run yet may be placed elsewhere; else its template stays.
+/// The scheduling fields of a suspended Job may change before it starts; otherwise its template is
+/// immutable.
 fn job_template(seen: &Seen, causes: &mut Vec<Cause>) {
     let Some(old) = seen.old else { return };
     let suspended = old["spec"]["suspend"] == true && old["status"].get("startTime").is_none();
@@ -190,7 +192,7 @@ fn job_template(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Only an indexed Job may come to more or fewer completions, together with its parallelism.
+/// Only an Indexed Job may change its completions, together with its parallelism.
 fn job_completions(seen: &Seen, causes: &mut Vec<Cause>) {
     let Some(old) = seen.old else { return };
     let spec = &seen.root["spec"];
@@ -210,7 +212,7 @@ fn same_role(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The server misspells the one field.
+/// The server misspells one of the fields.
 fn driver_change(seen: &Seen, causes: &mut Vec<Cause>) {
     let Some(old) = seen.old else { return };
     for (field, called) in [
@@ -225,7 +227,7 @@ fn driver_change(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What a definition is about never changes once its name is accepted.
+/// Scope, group and names of a definition are immutable once it is established.
 fn scope_change(seen: &Seen, causes: &mut Vec<Cause>) {
     let Some(old) = seen.old else { return };
     let conditions = old["status"]["conditions"].as_array();

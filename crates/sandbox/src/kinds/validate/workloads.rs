@@ -1,12 +1,13 @@
-//! Rules of workloads and of what scales them that no line of the table can say.
+//! Validation of workloads and autoscalers where the rule table is not sufficient.
 //!
-//! In: the place that a line of `rules.txt` names. Out: what is wrong there.
+//! In: the value that a line of `rules.txt` selects.
+//! Out: the problems found there.
 
 use serde_json::{Value, json};
 
 use super::{Cause, Own, Seen, forbidden, invalid, is_empty, items, names, required, text, unsupported};
 
-/// What the table calls by this name.
+/// Returns the check that the table refers to by this name.
 pub(super) fn named(name: &str) -> Option<Own> {
     Some(match name {
         "after-ready" => after_ready,
@@ -27,7 +28,7 @@ pub(super) fn named(name: &str) -> Option<Own> {
     })
 }
 
-/// Whether a label selector selects these labels; none if nobody can tell, because it is malformed.
+/// True if a label selector matches the labels; `None` if it is malformed.
 fn selects(selector: &Value, labels: &Value) -> Option<bool> {
     let pairs = selector["matchLabels"]
         .as_object()
@@ -96,7 +97,7 @@ fn expression(seen: &Seen, causes: &mut Vec<Cause>) {
     causes.extend(names::qualified(key).iter().map(|words| invalid(&at, it.get("key"), words)));
 }
 
-/// A strategy's type, in the words that Go has for the whole strategy.
+/// Returns an unknown strategy type; the message prints the whole strategy as Go does.
 fn strategy_type<'a>(seen: &Seen<'a>, known: [&str; 2]) -> Option<&'a str> {
     let kind = seen.value?["type"].as_str()?;
     (!known.contains(&kind)).then_some(kind)
@@ -167,7 +168,7 @@ fn job_selector(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The names of its Jobs end in eleven letters more.
+/// The names of its Jobs have eleven more characters.
 fn cron_name(seen: &Seen, causes: &mut Vec<Cause>) {
     let name = seen.root["metadata"].get("name");
     if seen.old.is_none() && name.and_then(Value::as_str).is_some_and(|it| it.len() > 52) {
@@ -175,7 +176,7 @@ fn cron_name(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Five fields, or a word for some of them.
+/// A schedule has five fields, or is a macro such as `@daily`.
 fn schedule(seen: &Seen, causes: &mut Vec<Cause>) {
     let Some(schedule) = text(seen) else { return };
     if schedule.starts_with('@') {
@@ -199,7 +200,7 @@ fn most_replicas(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Something can only be scaled if its version names a group.
+/// A scale target needs an API group in its version.
 fn scalable_group(seen: &Seen, causes: &mut Vec<Cause>) {
     let version = text(seen).unwrap_or_default();
     if !version.contains('/') && version != "v1" {

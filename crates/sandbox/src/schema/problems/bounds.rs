@@ -1,19 +1,20 @@
-//! What one value may be: its type, its bounds, its values, and the fields that it must have.
+//! Validates a single value: type, bounds, allowed values and required fields.
 //!
-//! In: the rules of a place and the value there. Out: problems, in the order in which the server finds them.
+//! In: the OpenAPI keywords of a place, and the value.
+//! Out: problems, in the order of the server.
 
 use serde_json::{Map, Value};
 
 use super::{Problem, formats};
 use moorline_cel::{Pattern, number as number_text};
 
-/// Checks one value, and nothing below it.
+/// Validates one value, without its children.
 pub(super) fn of_value(rules: &Map<String, Value>, path: &str, value: &Value, found: &mut Vec<Problem>) {
     let pattern = rules.get("pattern").and_then(Value::as_str).filter(|_| value.is_string());
     of_value_with(rules, pattern.and_then(Pattern::new).as_ref(), path, value, found);
 }
 
-/// The same where the pattern is compiled.
+/// Validates one value with a compiled pattern.
 pub(super) fn of_value_with(
     rules: &Map<String, Value>,
     pattern: Option<&Pattern>,
@@ -51,7 +52,7 @@ pub(super) fn of_value_with(
     }
 }
 
-/// Checks that a mapping has the fields that it must have.
+/// Checks the required fields of a map.
 pub(super) fn required(
     rules: &Map<String, Value>,
     path: &str,
@@ -69,7 +70,7 @@ pub(super) fn required(
     }
 }
 
-/// A value as Go prints it in a message.
+/// Formats a value as Go prints it in messages.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => go_quoted(text),
@@ -80,11 +81,11 @@ pub(crate) fn shown(value: &Value) -> String {
 }
 
 fn go_quoted(text: &str) -> String {
-    // Rust and Go agree on what people write.
+    // Rust and Go escape common text in the same way.
     format!("{text:?}")
 }
 
-/// A float as Go's `%v` prints it: with an exponent where it is very large or very small.
+/// Formats a float as Go's `%v` does: with an exponent if it is very large or very small.
 fn go_number(float: Option<f64>, plain: &str) -> String {
     let Some(float) = float else { return plain.to_owned() };
     number_text(float)
@@ -114,7 +115,7 @@ fn of_type(rules: &Map<String, Value>, format: &str, path: &str, value: &Value, 
     if fits {
         return;
     }
-    // A format is told in place of the type.
+    // The server reports the format instead of the type.
     if !format.is_empty() && !matches!(value, Value::Null | Value::String(_) | Value::Array(_)) {
         found.push(wrong_type(path, format, its_format));
     } else if format.is_empty() || value.is_null() || !formats::is_of_text(rules) {
@@ -168,7 +169,7 @@ fn of_number(
         found.push(Problem::of_all(&format!("Checked value must be of type integer {how} in {path}")));
     }
     let value_text = go_number(Some(value).filter(|_| number.is_f64()), &number.to_string());
-    // Bounds are floats; those of whole numbers are told as such.
+    // Bounds are floats; those of integers are printed as integers.
     let told = |bound: f64| {
         if number.is_f64() { go_number(Some(bound), "") } else { format!("{}", bound.trunc()) }
     };

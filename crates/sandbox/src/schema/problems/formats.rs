@@ -1,13 +1,14 @@
-//! Formats of texts.
+//! Formats of strings.
 //!
-//! In: what a definition says of a text. Out: whether a text is so. Formats that the API server does not check are not
-//! checked; neither are those of books, cards and colours, which no definition of a cluster has.
+//! In: the `format` of a definition, and a text.
+//! Out: true if the text has the format. Formats that the API server ignores are ignored; so are
+//! those of ISBNs, credit cards and colors, which no definition on a cluster uses.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde_json::{Map, Value};
 
-/// Formats of texts that are looked at, as they are without hyphens.
+/// String formats that are checked, without their hyphens.
 const TEXTS: [&str; 15] = [
     "uri",
     "email",
@@ -26,7 +27,7 @@ const TEXTS: [&str; 15] = [
     "k8slongname",
 ];
 
-/// The format that the server checks here; empty if it checks none.
+/// Returns the format that the server checks here; empty if it checks none.
 pub(super) fn checked(rules: &Map<String, Value>) -> &str {
     let format = rules.get("format").and_then(Value::as_str).unwrap_or_default();
     let is_checked = match rules.get("type").and_then(Value::as_str) {
@@ -38,12 +39,12 @@ pub(super) fn checked(rules: &Map<String, Value>) -> &str {
     if is_checked { format } else { "" }
 }
 
-/// True if the format is one of texts.
+/// True if the format applies to strings.
 pub(super) fn is_of_text(rules: &Map<String, Value>) -> bool {
     rules.get("type").and_then(Value::as_str).is_none_or(|name| name == "string")
 }
 
-/// True if a text has a format.
+/// True if the text has the format.
 pub(super) fn fits(format: &str, text: &str) -> bool {
     match &*plain(format) {
         "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
@@ -74,7 +75,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
     }
 }
 
-/// The part of names between two dots.
+/// Checks a part of a name between two dots.
 fn is_label(text: &str, upper: bool) -> bool {
     let is_inner = |char: char| {
         char == '-'
@@ -85,7 +86,7 @@ fn is_label(text: &str, upper: bool) -> bool {
     !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.chars().all(is_inner)
 }
 
-/// A number of exactly so many digits, in bounds.
+/// Checks for exactly this number of digits, within the bounds.
 fn is_number(text: Option<&str>, digits: usize, least: u16, most: u16) -> bool {
     text.filter(|text| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit()))
         .and_then(|text| text.parse().ok())
@@ -118,7 +119,7 @@ fn is_time(text: &str) -> bool {
         && is_zone
 }
 
-/// Numbers with units: `1h30m`, `22 ns`.
+/// Checks for numbers with units: `1h30m`, `22 ns`.
 fn is_duration(text: &str) -> bool {
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {
@@ -150,7 +151,7 @@ fn is_range(text: &str) -> bool {
     bits.parse::<u8>().is_ok_and(|bits| bits <= max)
 }
 
-/// True if a text is groups of hexadecimal digits of these lengths.
+/// Checks for groups of hexadecimal digits with these lengths.
 fn is_groups(text: &str, sign: char, lengths: &[usize]) -> bool {
     let groups: Vec<&str> = text.split(sign).collect();
     groups.len() == lengths.len()

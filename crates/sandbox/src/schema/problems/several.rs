@@ -1,16 +1,16 @@
-//! Rules that are made of rules: all of them, any, one, or none.
+//! Combined schemas: `allOf`, `anyOf`, `oneOf` and `not`.
 //!
-//! In: the rules of a place and the value there. Out: what the server says of them, and what is wrong by the rules that
-//! fit best.
+//! In: the OpenAPI keywords of a place, and the value.
+//! Out: the problems that the server reports, including those of the best matching alternative.
 
 use serde_json::{Map, Value};
 
 use super::{Problem, bounds};
 
-/// Rules in rules in rules: deeper ones are not looked at.
+/// Maximum nesting of combined schemas; deeper ones are ignored.
 const MAX_DEPTH: usize = 64;
 
-/// Checks a value against the rules that are made of others.
+/// Validates a value against combined schemas.
 pub(super) fn of_value(rules: &Map<String, Value>, path: &str, value: &Value, found: &mut Vec<Problem>) {
     combined(rules, path, value, found, MAX_DEPTH);
 }
@@ -61,7 +61,7 @@ fn combined(rules: &Map<String, Value>, path: &str, value: &Value, found: &mut V
     }
 }
 
-/// Checks a value and what is below it against rules as they are written.
+/// Validates a value and its children against a raw schema.
 fn nested(rules: &Map<String, Value>, path: &str, value: &Value, found: &mut Vec<Problem>, depth: usize) {
     let Some(depth) = depth.checked_sub(1) else { return };
     bounds::of_value(rules, path, value, found);
