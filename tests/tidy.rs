@@ -1,8 +1,9 @@
-//! The house rules that a program can check: what may use what, how long things are, and how they are written.
+//! Checks the house rules: import table, sizes, attributes, and the form of files and lines.
 //!
-//! In: the text of every file of this repository. Out: nothing, or each violation as `path:line: what (rule)`.
-//! A rule is a function over one file's text, so that the tests beside it can plant a violation and see it found.
-//! The table of the architecture is in `tidy/table.rs`.
+//! In: the text of every file of this repository.
+//! Out: nothing, or each violation as `path:line: what (rule)`. A rule is a function of one file's
+//! text, so that the tests beside it can pass a violation and expect it to be found. The import
+//! table of the architecture is in `tidy/table.rs`.
 
 mod tidy {
     pub(crate) mod attributes;
@@ -20,10 +21,10 @@ mod tidy {
 use tidy::source::Source;
 use tidy::{attributes, fences, files, imports, sizes, table, words};
 
-/// A rule: its name, and what it finds in one file as line and text.
+/// A rule: its name, and a function that returns its violations in one file as line and text.
 type Rule = (&'static str, fn(&Source) -> Vec<(usize, String)>);
 
-/// The rules for Rust files.
+/// Rules for Rust files.
 const RUST_RULES: [Rule; 14] = [
     ("import table", imports::outside_the_table),
     ("fences", fences::outside_their_modules),
@@ -41,7 +42,7 @@ const RUST_RULES: [Rule; 14] = [
     ("test modules", attributes::tests_outside_tests),
 ];
 
-/// The rules for every text file.
+/// Rules for all text files.
 const TEXT_RULES: [Rule; 1] = [("machine paths", words::machine_paths)];
 
 #[test]

@@ -1,6 +1,7 @@
-//! What each fuzz target does with its input: it may refuse it, and may never panic.
+//! Bodies of the fuzz targets: each may refuse its input, but must never panic.
 //!
-//! The targets call these with what the fuzzer finds; `tests/fuzz.rs` calls them for a moment with damaged seeds, by any compiler.
+//! The targets call these with input from the fuzzer; `tests/fuzz.rs` calls them briefly with
+//! damaged seeds, on any compiler.
 
 use moorline::render::kustomization;
 use moorline::serve::hooks;
@@ -9,7 +10,7 @@ use moorline::tree::FileTree;
 use moorline::yaml::{Dialect, Step, locate, read, write};
 use serde_json::json;
 
-/// Any bytes are read as values or refused, and what was read is written and read again as the same.
+/// Reads any bytes as YAML; values that are accepted are written and read again without a change.
 pub fn yaml_read(bytes: &[u8]) {
     for dialect in [Dialect::Kubectl, Dialect::Kustomize] {
         let Ok(documents) = read("fuzz.yaml", bytes, dialect) else {
@@ -25,9 +26,9 @@ pub fn yaml_read(bytes: &[u8]) {
     }
 }
 
-/// Any text, as a value and as a key, is written so that both dialects read it back.
+/// Writes any text as a value and as a key; both dialects must read it back.
 pub fn yaml_write(text: &str) {
-    // Kustomize drops the key `<<` however it is written.
+    // Kustomize drops the key `<<`, quoted or not.
     let key = if text == "<<" { "merge" } else { text };
     let value = json!({"a": [text, [text]], "b": {key: text, "z": [{key: 1}]}});
     let written = write(&value);
@@ -37,7 +38,7 @@ pub fn yaml_write(text: &str) {
     }
 }
 
-/// What stands between the files of an input.
+/// Separator between the files of an input.
 pub const BETWEEN: &str = "\n===\n";
 
 fn built<const N: usize>(text: &str, names: [&str; N], more: &[(&str, &str)]) {
@@ -46,18 +47,18 @@ fn built<const N: usize>(text: &str, names: [&str; N], more: &[(&str, &str)]) {
     drop(kustomization(&FileTree::from_texts(files.into_iter().chain(more.iter().copied())), ""));
 }
 
-/// Any kustomization, with a resource and a patch.
+/// Builds any kustomization, with a resource and a patch.
 pub fn kustomize(text: &str) {
     built(text, ["kustomization.yaml", "a.yaml", "p.yaml"], &[]);
 }
 
-/// Any patch of any object, by what is in it and by a selection.
+/// Applies any patch to any object, matched by its content and by a selector.
 pub fn patches(text: &str) {
     let by = "resources: [a.yaml]\npatches: [{path: p.yaml}, {path: p.yaml, target: {name: .*}}]\n";
     built(text, ["a.yaml", "p.yaml"], &[("kustomization.yaml", by)]);
 }
 
-/// Any replacements among objects of the usual shapes.
+/// Applies any replacements among common objects.
 pub fn replacements(text: &str) {
     let by = "resources: [a.yaml]\nreplacements: [{path: r.yaml}]\n";
     built(text, ["r.yaml"], &[("kustomization.yaml", by), ("a.yaml", OBJECTS)]);
@@ -83,28 +84,28 @@ spec:
       - {name: d, ports: [{containerPort: 80}]}
 ";
 
-/// Any bytes as a pack that a server sends.
+/// Reads any bytes as a pack from a server.
 pub fn packs(bytes: &[u8]) {
     let folder = std::env::temp_dir().join(format!("moorline-fuzz-{}", std::process::id()));
     hostile::pack(bytes, &folder);
 }
 
-/// Any bytes as the frames of an answer of a Git server.
+/// Reads any bytes as the pkt-lines of a Git server's response.
 pub fn packets(bytes: &[u8]) {
     hostile::frames(bytes);
 }
 
-/// Any bytes as the archive of a chart.
+/// Reads any bytes as the archive of a chart.
 pub fn charts(bytes: &[u8]) {
     hostile::archive(bytes);
 }
 
-/// Any text as a file of known hosts.
+/// Reads any text as a known_hosts file.
 pub fn known_hosts(text: &str) {
     hostile::known_hosts(text);
 }
 
-/// Any bytes as the body of a webhook, and any text as the address of a repository.
+/// Reads any bytes as the body of a webhook, and any text as the URL of a repository.
 pub fn webhooks(bytes: &[u8]) {
     for name in hooks::called(bytes).into_iter().flatten() {
         assert!(name.contains('/') && *name == *name.to_lowercase(), "{name} is no host with a path");

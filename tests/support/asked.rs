@@ -1,6 +1,7 @@
-//! What passes through the fault proxy, as text.
+//! Requests and responses that pass through the fault proxy, as text.
 //!
-//! In: the bytes of a connection. Out: each request as [`Asked`], and answers that a test plants.
+//! In: the bytes of a connection.
+//! Out: each request as [`RecordedRequest`], and responses that a test injects.
 
 use std::io::{self, BufRead};
 use std::time::Instant;
@@ -26,35 +27,37 @@ impl Asked {
         self.query.contains("watch=true")
     }
 
-    /// A look at what was seen or written last and at who answers, before the watch on Syncs goes on after an
-    /// interruption.
+    /// True for a request that checks, after an interruption of the watch on Syncs, if the server
+    /// is still the same: its version, or one item of a list.
     pub(crate) fn looks_back(&self) -> bool {
         self.path == "/version" || self.lists() && self.query.contains("limit=1&fieldSelector=")
     }
 
-    /// A look at how an object is that is not well or not done yet, or at the Pods beneath it.
+    /// True for a read of the status of an object that is unhealthy or not done yet, or a list of
+    /// its Pods.
     pub(crate) fn looks_beneath(&self) -> bool {
         let status = self.query.starts_with("resourceVersion=");
         self.method == "GET" && !self.is_watch() && (status || self.lists() && self.path.ends_with("/pods"))
     }
 
-    /// A list, in pages or whole.
+    /// True for a list, in pages or whole.
     pub(crate) fn lists(&self) -> bool {
         self.method == "GET" && self.query.contains("limit=") && !self.is_watch()
     }
 
-    /// A write, of whatever.
+    /// True for any write.
     pub(crate) fn writes(&self) -> bool {
         self.method != "GET"
     }
 
-    /// For the Secret with the keys of the daemon. Objects of Syncs are created by patches.
+    /// True for the Secret with the keys of the daemon. Objects of Syncs are created by patches.
     pub(crate) fn is_for_keys(&self) -> bool {
         let is_named = self.path.contains("/secrets/moorline") && self.path.ends_with("-key");
         is_named || self.method == "POST" && self.path.ends_with("/secrets")
     }
 
-    /// A request about one object that a Sync manages, neither about a Sync nor about a Lease nor the daemon's keys.
+    /// True for a request about one object that a Sync manages, and not about a Sync, a Lease or
+    /// the daemon's keys.
     pub(crate) fn is_on_object(&self) -> bool {
         let ours =
             self.path.contains("/syncs") || self.path.contains("/leases") || self.path.contains("/events");
@@ -63,13 +66,13 @@ impl Asked {
         !ours && !self.is_for_keys() && !of_collection && self.path.matches('/').count() > 3
     }
 
-    /// A write of an object that a Sync manages.
+    /// True for a write of an object that a Sync manages.
     pub(crate) fn writes_object(&self) -> bool {
         self.writes() && self.is_on_object()
     }
 }
 
-/// The next line with its end.
+/// Reads the next line, including its end.
 pub(crate) fn line(from: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     match from.read_line(&mut line)? {
@@ -103,7 +106,7 @@ pub(crate) fn receive(from: &mut impl BufRead) -> io::Result<Asked> {
     Ok(Asked { method, path, query, at: Instant::now(), body, head })
 }
 
-/// An answer as an API server gives it that cannot do what it should.
+/// Formats an error response of an API server.
 pub(crate) fn answer(status: u16, retry: Option<u64>) -> String {
     let retry = retry.map(|seconds| format!("Retry-After: {seconds}\r\n")).unwrap_or_default();
     let body = serde_json::json!({
@@ -114,7 +117,7 @@ pub(crate) fn answer(status: u16, retry: Option<u64>) -> String {
     said(&format!("{status} Planted"), &retry, &body)
 }
 
-/// An answer as it goes over the connection.
+/// Formats a response with its head, ready to send.
 pub(crate) fn said(status: &str, headers: &str, body: &str) -> String {
     let length = body.len();
     format!(

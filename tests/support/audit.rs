@@ -1,8 +1,9 @@
-//! Which requests were really made, from the API server's audit log.
+//! Counts the requests that were really sent, from the API server's audit log.
 //!
-//! In: a mark, set before what is to be counted. Out: the requests that were answered since then, with who made
-//! them. The log is written before an answer is sent, so that a test which awaited its answers finds them all;
-//! a marker request at either end shows in the same log where to begin and where to stop.
+//! In: a mark, set before the requests to count.
+//! Out: the requests that were answered since then, with their users. The server writes the log
+//! before it sends a response, so a test that has its responses finds all of its requests. A marker
+//! request at either end shows the start and the end in the same log.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,12 +19,12 @@ use serde::Deserialize;
 use super::control_plane::{ControlPlane, running_test};
 use super::credentials::ADMIN;
 
-/// The marker is there when its answer is; this is for a log that is not.
+/// The marker is in the log when its response arrives; this deadline is for a log without it.
 const MARKER_DEADLINE: Duration = Duration::from_secs(30);
-/// Between two looks for the marker.
+/// Interval between two searches for the marker.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A place in the audit log.
+/// A position in the audit log.
 pub(crate) struct AuditMark {
     admin: Client,
     log: PathBuf,
@@ -31,7 +32,7 @@ pub(crate) struct AuditMark {
 }
 
 impl AuditMark {
-    /// Requests that are answered from now on are counted.
+    /// Sets the mark: requests that are answered from now on are counted.
     pub(crate) async fn set(plane: &ControlPlane) -> Self {
         let mut mark = Self {
             admin: plane.client(ADMIN).await,
@@ -43,25 +44,25 @@ impl AuditMark {
         mark
     }
 
-    /// All requests that were answered since the mark, the markers left out, and those for the key Secret of a daemon: each
-    /// process makes them once, whatever it follows.
+    /// All requests that were answered since the mark, except the markers and those for the key
+    /// Secret of a daemon: each process sends these once, with any number of Syncs.
     pub(crate) async fn requests(&self) -> Requests {
         let Requests(all) = self.all_requests().await;
         Requests(all.into_iter().filter(|request| !request.is_for_keys()).collect())
     }
 
-    /// The requests for the key Secrets of daemons.
+    /// Requests for the key Secrets of daemons.
     pub(crate) async fn requests_for_keys(&self) -> Requests {
         let Requests(all) = self.all_requests().await;
         Requests(all.into_iter().filter(Request::is_for_keys).collect())
     }
 
-    /// All requests, those for key Secrets among them.
+    /// All requests, including those for key Secrets.
     pub(crate) async fn all_requests(&self) -> Requests {
         Requests(self.until_marker().await.lines().filter_map(request).collect())
     }
 
-    /// The log from the mark up to and with a new marker request.
+    /// The log from the mark up to and including a new marker request.
     async fn until_marker(&self) -> String {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let uri = format!("{MARKER}{}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -94,14 +95,15 @@ impl AuditMark {
     }
 }
 
-/// The request that a line of the log is about, if the line is the one by which it is counted.
+/// Parses the request of a log line, if this line is the one by which the request is counted.
 pub(crate) fn request(line: &str) -> Option<Request> {
     let event =
         serde_json::from_str::<Event>(line).unwrap_or_else(|error| panic!("audit log: {error}: {line}"));
     event.counts().then(|| event.into())
 }
 
-/// Answered by every API server at next to no cost; the number after it is in no other request.
+/// Path that every API server answers at next to no cost; the number after it is in no other
+/// request.
 const MARKER: &str = "/version?moorline-mark=";
 
 /// Requests, in the order in which they were answered.
@@ -115,34 +117,34 @@ impl From<Vec<Request>> for Requests {
 }
 
 impl Requests {
-    /// Those of a user.
+    /// Keeps the requests of a user.
     pub(crate) fn of(self, user: &str) -> Self {
         self.only(|request| request.user == user)
     }
 
-    /// Those that name this namespace.
+    /// Keeps the requests for this namespace.
     pub(crate) fn within(self, namespace: &str) -> Self {
         self.only(|request| request.namespace == namespace)
     }
 
-    /// Those of clients that the running test made.
+    /// Keeps the requests of clients that the running test created.
     pub(crate) fn of_this_test(self) -> Self {
         let test = running_test();
         self.only(|request| request.user_agent == test)
     }
 
-    /// Those for which `keep` holds.
+    /// Keeps the requests for which `keep` returns true.
     pub(crate) fn only(mut self, keep: impl FnMut(&Request) -> bool) -> Self {
         self.0.retain(keep);
         self
     }
 
-    /// Them all.
+    /// All of them.
     pub(crate) fn as_slice(&self) -> &[Request] {
         &self.0
     }
 
-    /// How many there are of each verb and resource: `patch deployments.apps/status` as kubectl would write it.
+    /// Counts them by verb and resource: `patch deployments.apps/status`, as kubectl writes it.
     pub(crate) fn tally(&self) -> BTreeMap<String, usize> {
         let mut tally = BTreeMap::new();
         for request in self.0.iter().filter(|request| !request.reads_status()) {
@@ -152,14 +154,14 @@ impl Requests {
     }
 }
 
-/// One request; a part that it does not have is empty.
+/// One request; missing parts are empty.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Request {
-    /// Who sent it.
+    /// User that sent it.
     pub(crate) user: String,
-    /// In whose name, if it is not the sender's.
+    /// Impersonated user, if there is one.
     pub(crate) impersonated: String,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub(crate) verb: String,
     pub(crate) group: String,
     /// The plural, such as `deployments`.
@@ -169,30 +171,31 @@ pub(crate) struct Request {
     pub(crate) name: String,
     /// Path and query.
     pub(crate) uri: String,
-    /// Of a ServiceAccount, which of its tokens was used.
+    /// Credential id of the token, for a ServiceAccount.
     pub(crate) credential: String,
-    /// For the clients of a test, the name of the test.
+    /// User agent, which for clients of a test is the name of the test.
     pub(crate) user_agent: String,
-    /// The HTTP status of the answer.
+    /// HTTP status of the response.
     pub(crate) code: u16,
-    /// When the server had it, in seconds since 1970, exact to the microsecond.
+    /// Time of its receipt by the server, in seconds since 1970, with microseconds.
     pub(crate) received: f64,
-    /// When it was answered; for a watch, when the answer began.
+    /// Time of the response; for a watch, of its beginning.
     pub(crate) answered: f64,
 }
 
 impl Request {
-    /// For the Secret with the keys of a daemon: its Lease's name, `moorline` or `moorline-<name>`, and `-key`.
+    /// True for the Secret with the keys of a daemon: the name of its Lease, `moorline` or
+    /// `moorline-<name>`, and `-key`.
     fn is_for_keys(&self) -> bool {
         self.resource == "secrets" && self.name.starts_with("moorline") && self.name.ends_with("-key")
     }
 
-    /// A look at how an object is, after somebody wrote to it; `tests/ready.rs` counts these.
+    /// True for a read of an object's status after a change; `tests/ready.rs` counts these.
     pub(crate) fn reads_status(&self) -> bool {
         self.verb == "get" && self.uri.contains("?resourceVersion=")
     }
 
-    /// Its verb and resource, as in a tally.
+    /// Verb and resource, as in a tally.
     pub(crate) fn what(&self) -> String {
         let mut what = match self.resource.as_str() {
             "" => format!("{} {}", self.verb, self.uri.split('?').next().unwrap_or_default()),
@@ -230,7 +233,7 @@ impl From<Event> for Request {
     }
 }
 
-/// A line of the audit log, of which this is a part.
+/// The used part of a line of the audit log.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Event {
@@ -256,7 +259,8 @@ fn seconds(time: &MicroTime) -> f64 {
 }
 
 impl Event {
-    /// A watch is logged when it begins and when it ends, and is one request, made when it began.
+    /// True for the line that counts. A watch is logged at its beginning and at its end, but is one
+    /// request, made at its beginning.
     fn counts(&self) -> bool {
         let stage = match self.verb.as_str() {
             "watch" => "ResponseStarted",

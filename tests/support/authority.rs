@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// A certificate authority of this test alone.
+/// A certificate authority that only this test uses.
 pub(crate) struct Authority {
     certificate: rcgen::CertifiedIssuer<'static, rcgen::KeyPair>,
     pub(crate) pem: String,
@@ -24,7 +24,8 @@ impl Authority {
         (parameters.signed_by(&key, &self.certificate).unwrap(), key)
     }
 
-    /// What a server on `localhost` uses; with `clients`, it demands a certificate of theirs.
+    /// TLS settings of a server on `localhost`; with `clients`, it requires client certificates of
+    /// that authority.
     pub(crate) fn server(&self, clients: Option<&Self>) -> Arc<rustls::ServerConfig> {
         let (certificate, key) = self.issue("localhost");
         let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -1,6 +1,6 @@
-//! Where etcd, kube-apiserver and kube-controller-manager are.
+//! Finds etcd, kube-apiserver and kube-controller-manager.
 //!
-//! Out: three paths, or a sentence that says what is missing and how to get it.
+//! Out: three paths, or an error that names the missing program and how to get it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,8 @@ pub(crate) struct Binaries {
 }
 
 impl Binaries {
-    /// The programs in `KUBEBUILDER_ASSETS` if that is set, else those that `make control-plane` built.
+    /// Finds the programs in `KUBEBUILDER_ASSETS` if it is set, else those that `make
+    /// control-plane` built.
     pub(crate) fn find() -> Result<Self, String> {
         match std::env::var_os("KUBEBUILDER_ASSETS") {
             Some(assets) => Self::in_directory(Path::new(&assets)).map_err(|missing| {
@@ -28,7 +29,7 @@ impl Binaries {
     }
 
     fn in_directory(directory: &Path) -> Result<Self, String> {
-        // The servers do not run in the directory of the tests.
+        // The servers do not run in the directory of the tests, so paths must be absolute.
         let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
         let find = |name: &str| {
             let path = directory.join(name);

@@ -1,6 +1,7 @@
-//! Literal status boards: Syncs in every state, with literal objects, as many as somebody wants.
+//! Literal status boards: Syncs in every state, with any number of literal objects.
 //!
-//! In: names and numbers. Out: boards as `sync` would publish them, for tests and benches of what is shown of them.
+//! In: names and numbers.
+//! Out: boards as `sync` would publish them, for tests and benches of the status page and its JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +17,13 @@ use moorline::report::board::{Card, Happening, Healths, Objects, Repair, Stance,
 use moorline::tree::FileTree;
 use serde_json::{Value, json};
 
-/// What comes out of a string that wants to be a script.
+/// A string that would run a script if it were not escaped.
 pub(crate) const EVIL: &str = "\"><script>alert(1)</script>";
 
-/// The commit of every card.
+/// Commit of every card.
 pub(crate) const COMMIT: &str = "1f0c9a7be2d1f0c9a7be2d1f0c9a7be2d1f0c9a7";
 
-/// What Git wants: these manifests, in a namespace `shop`.
+/// Desired set of these manifests, in a namespace `shop`.
 pub(crate) fn set(manifests: &[Value]) -> Arc<DesiredSet> {
     let files: Vec<_> = manifests
         .iter()
@@ -80,7 +81,7 @@ pub(crate) fn status(conditions: &[(&str, &str, &str, &str)], more: Value) -> Sy
     serde_json::from_value(whole).unwrap()
 }
 
-/// A card; what it depends on is in its own namespace.
+/// A card; its dependencies are in its own namespace.
 pub(crate) fn card(name: &str, depends_on: &[&str], status: SyncStatus, objects: Objects) -> Card {
     let (namespace, name) = name.split_once('/').unwrap();
     Card {
@@ -102,14 +103,14 @@ pub(crate) fn card(name: &str, depends_on: &[&str], status: SyncStatus, objects:
     }
 }
 
-/// Objects that are all as committed.
+/// Objects that are all as in Git.
 pub(crate) fn committed(set: &Arc<DesiredSet>) -> Objects {
     let known: Vec<_> = set.objects().iter().filter(|it| it.id.kind() == "Deployment").collect();
     let known = known.iter().map(|object| (&object.id, Some(Health::Healthy)));
     Objects::new(Some(set), &BTreeMap::new(), &Arc::new(Healths::new(set, known)))
 }
 
-/// A board with one Sync of so many objects, of ten kinds or so and with some that want somebody.
+/// A board with one Sync of so many objects, of about ten kinds; some of them need attention.
 pub(crate) fn many(count: usize) -> StatusBoard {
     let manifests: Vec<Value> = (0..count)
         .map(|at| match at % 4 {
@@ -208,7 +209,8 @@ fn unwell(set: &Arc<DesiredSet>) -> Objects {
     Objects::new(Some(set), &BTreeMap::new(), &Arc::new(Healths::new(set, known.into_iter())))
 }
 
-/// A Sync that waits for a word about deletions, with drift that stands and drift that was repaired.
+/// A Sync that waits for the approval of deletions, with drift that was repaired and drift that was
+/// not.
 fn shop(set: &Arc<DesiredSet>) -> Card {
     let drift = || Drift {
         fields: vec!["spec.replicas".into(), "spec.template.spec.containers[name=web].image".into()],

@@ -1,7 +1,8 @@
-//! Repositories that are made to hurt: little to send, and very much to unpack, to list, to read or to build.
+//! Malicious repositories: small to send, and huge to unpack, to list, to read or to build.
 //!
-//! In: what should become large. Out: [`Bomb`], a commit with its pack, and the answers of a server that has it. All of it is made
-//! here, byte by byte, and always the same.
+//! In: the part that should be huge.
+//! Out: [`Bomb`], a commit with its pack, and the responses of a server for it. All bytes are
+//! computed here and always the same.
 
 use std::io::Write as _;
 
@@ -25,7 +26,7 @@ pub(crate) struct Bomb {
 }
 
 impl Bomb {
-    /// The answer to a request for this repository; none if it is for another one.
+    /// The response to a request for this repository; `None` if the request is for another one.
     pub(crate) fn answer(&self, request: &Request) -> Option<Reply> {
         let rest = request.path.strip_prefix(&format!("/bombs/{}.git/", self.name))?;
         let mut body = Vec::new();
@@ -60,7 +61,7 @@ fn line(body: &mut Vec<u8>, text: &[u8]) {
     body.extend(text);
 }
 
-/// A pack that is being made.
+/// A pack under construction.
 #[derive(Default)]
 pub(crate) struct Pack {
     objects: Vec<u8>,
@@ -70,7 +71,7 @@ pub(crate) struct Pack {
 const HEAD_BYTES: u64 = 12;
 
 impl Pack {
-    /// Where the next object begins.
+    /// Offset of the next object.
     fn position(&self) -> u64 {
         HEAD_BYTES + self.objects.len() as u64
     }
@@ -95,7 +96,7 @@ impl Pack {
         Oid::hash_object(ObjectType::Blob, bytes).unwrap()
     }
 
-    /// A folder of these entries, folders among them, in the order that Git wants.
+    /// Adds a folder with these entries, files and folders, in the order that Git requires.
     pub(crate) fn folder(&mut self, mut entries: Vec<(String, bool, Oid)>) -> Oid {
         let order = |entry: &(String, bool, Oid)| entry.0.clone() + if entry.1 { "/" } else { "" };
         entries.sort_by_key(order);
@@ -108,14 +109,15 @@ impl Pack {
         Oid::hash_object(ObjectType::Tree, &bytes).unwrap()
     }
 
-    /// A file that is built on the one that begins at `base`, by copies of its beginning and a few bytes of its own.
+    /// Adds a delta to the file at offset `base`: copies of its beginning, and a few bytes of its
+    /// own.
     pub(crate) fn difference(&mut self, base: u64, base_size: u64, size: u64, own: &str) {
         let distance = self.position() - base;
         let mut bytes = [number(base_size), number(size)].concat();
         let mut left = size - own.len() as u64;
         while left > 0 {
             let copied = left.min(base_size).min(0x00ff_ffff);
-            // From the beginning: no offset, and three bytes of a length.
+            // From the beginning: no offset, and three bytes of length.
             bytes.push(0xf0);
             bytes.extend(&copied.to_le_bytes()[..3]);
             left -= copied;
@@ -139,7 +141,7 @@ impl Pack {
     }
 }
 
-/// In groups of seven bits, the lowest first.
+/// Encodes a number in groups of seven bits, the lowest first.
 fn number(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value > 0x7f {
@@ -150,7 +152,8 @@ fn number(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// A distance in groups of seven bits, the highest first, one less in each group but the last.
+/// Encodes a distance in groups of seven bits, the highest first, one less in each group but the
+/// last.
 fn far(mut distance: u64) -> Vec<u8> {
     let mut bytes = vec![(distance & 0x7f) as u8];
     while distance > 0x7f {
@@ -168,7 +171,7 @@ fn manifest(pack: &mut Pack) -> (String, bool, Oid) {
     ("a.yaml".to_owned(), false, pack.file(MAP.as_bytes()))
 }
 
-/// A pack of a file, a difference of it, folders and a commit: every kind of object that a server sends.
+/// A pack of a file, a delta, folders and a commit: every kind of object that a server sends.
 pub(crate) fn small() -> Bomb {
     let mut pack = Pack::default();
     let base = pack.position();
@@ -180,7 +183,8 @@ pub(crate) fn small() -> Bomb {
     pack.done("small", root)
 }
 
-/// So many differences of a file of 16 MiB, each of which builds so many MiB; on each other or all on the file.
+/// So many deltas of a file of 16 MiB, each of which expands to so many MiB; as a chain, or all on
+/// the file.
 pub(crate) fn differences(name: &'static str, count: usize, mib: u64, is_chain: bool) -> Bomb {
     let mut pack = Pack::default();
     let mut base = (pack.position(), 16 * MIB);
@@ -197,7 +201,7 @@ pub(crate) fn differences(name: &'static str, count: usize, mib: u64, is_chain: 
     pack.done(name, root)
 }
 
-/// Large texts that no manifest needs, beside a manifest and perhaps a kustomization.
+/// Large texts that no manifest needs, beside a manifest and optionally a kustomization.
 pub(crate) fn texts(name: &'static str, is_kustomization: bool) -> Bomb {
     let mut pack = Pack::default();
     let mut entries = vec![manifest(&mut pack)];
@@ -213,7 +217,7 @@ pub(crate) fn texts(name: &'static str, is_kustomization: bool) -> Bomb {
     pack.done(name, root)
 }
 
-/// Four hundred thousand folders below a path of four kilobytes.
+/// 400,000 folders below a path of four kilobytes.
 pub(crate) fn paths(name: &'static str) -> Bomb {
     let mut pack = Pack::default();
     let empty = pack.folder(Vec::new());
@@ -224,7 +228,7 @@ pub(crate) fn paths(name: &'static str) -> Bomb {
     pack.done(name, folder)
 }
 
-/// Three thousand generators of one file.
+/// 3,000 generators of one file.
 pub(crate) fn generators(name: &'static str) -> Bomb {
     let mut pack = Pack::default();
     let large = pack.file("0123456789".repeat(90_000).as_bytes());
@@ -235,7 +239,7 @@ pub(crate) fn generators(name: &'static str) -> Bomb {
     pack.done(name, root)
 }
 
-/// A patch of a megabyte for two thousand objects.
+/// A patch of one megabyte for 2,000 objects.
 pub(crate) fn patches(name: &'static str) -> Bomb {
     let mut pack = Pack::default();
     let maps: String =
@@ -251,7 +255,7 @@ pub(crate) fn patches(name: &'static str) -> Bomb {
     pack.done(name, root)
 }
 
-/// A manifest of millions of values.
+/// A manifest with millions of values.
 pub(crate) fn values(name: &'static str) -> Bomb {
     let mut pack = Pack::default();
     let text = format!("{MAP}data: {{a: [{}]}}\n", "a,".repeat(4_500_000));
@@ -260,7 +264,7 @@ pub(crate) fn values(name: &'static str) -> Bomb {
     pack.done(name, root)
 }
 
-/// The sum at the end of a pack.
+/// Checksum at the end of a pack.
 fn sha1(bytes: &[u8]) -> [u8; 20] {
     let mut state: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
     let mut padded = bytes.to_vec();
@@ -295,7 +299,7 @@ fn sha1(bytes: &[u8]) -> [u8; 20] {
     out
 }
 
-/// Each bomb, and the reason that its Sync gives.
+/// All bombs, each with the expected reason in the status of its Sync.
 pub(crate) fn all() -> Vec<(Bomb, &'static str)> {
     vec![
         (texts("texts", false), "Applied"),

@@ -1,8 +1,9 @@
-//! A real Chromium without a window, driven over pipes by its DevTools protocol.
+//! Headless Chromium, driven over pipes by its DevTools protocol.
 //!
-//! In: what a person would do: go somewhere, press keys, turn the phone, switch the light off. Out: what is on the page, what
-//! the browser complains about, and pictures. The protocol is JSON with a NUL after each message; nothing else of it is
-//! needed here, and no crate for it.
+//! In: actions of a person: open a page, press keys, change the size of the window, switch to dark
+//! mode.
+//! Out: the content of the page, the complaints of the browser, and screenshots. The protocol is
+//! JSON with a NUL after each message; this file needs no more of it, and no crate for it.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -14,10 +15,10 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-/// For the start of the browser on a busy machine, and for a page.
+/// Timeout for the start of the browser on a busy machine, and for a page.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running browser with one page; killed when it is dropped.
+/// A running browser with one page; killed on drop.
 pub(crate) struct Browser {
     child: Child,
     to: ChildStdin,
@@ -28,7 +29,7 @@ pub(crate) struct Browser {
     _profile: tempfile::TempDir,
 }
 
-/// Where the browser is; none if it is nowhere on PATH.
+/// Path of the browser; `None` if there is none on PATH.
 fn program() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -37,15 +38,15 @@ fn program() -> Option<PathBuf> {
 }
 
 impl Browser {
-    /// A browser with an empty page; none where there is no browser, which is said.
+    /// Starts a browser with an empty page; without a browser, prints a line and returns `None`.
     pub(crate) fn start() -> Option<Self> {
         let Some(program) = program() else {
-            // Past libtest, which hides what passing tests print.
+            // Written to stderr directly: libtest hides the output of passing tests.
             let _ = writeln!(std::io::stderr(), "skipped: there is no chromium on PATH");
             return None;
         };
         let profile = tempfile::tempdir().unwrap();
-        // The protocol is spoken on the descriptors 3 and 4.
+        // The protocol uses the descriptors 3 and 4.
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null"])
             .arg(program)
@@ -85,7 +86,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// Calls the browser and waits for its answer.
+    /// Calls a method of the browser and waits for the response.
     pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.next += 1;
         let mut message = json!({"id": self.next, "method": method, "params": parameters});
@@ -110,7 +111,7 @@ impl Browser {
         self.from.recv_timeout(left).unwrap_or_else(|_| panic!("the browser is silent: {what}"))
     }
 
-    /// Goes to an address and waits until all of it is there.
+    /// Opens an address and waits until the page is loaded.
     pub(crate) fn go(&mut self, url: &str) {
         self.events.retain(|event| event["method"] != "Page.loadEventFired");
         let gone = self.call("Page.navigate", json!({"url": url}));
@@ -118,7 +119,7 @@ impl Browser {
         self.loaded();
     }
 
-    /// Waits until a page that is on its way is there.
+    /// Waits until the page that is being opened is loaded.
     pub(crate) fn loaded(&mut self) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -131,7 +132,7 @@ impl Browser {
         }
     }
 
-    /// The value of an expression on the page.
+    /// Evaluates an expression on the page.
     pub(crate) fn value(&mut self, expression: &str) -> Value {
         let parameters = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let result = self.call("Runtime.evaluate", parameters);
@@ -165,31 +166,31 @@ impl Browser {
         }
     }
 
-    /// Types a text where the focus is.
+    /// Types a text into the focused element.
     pub(crate) fn types(&mut self, text: &str) {
         self.call("Input.insertText", json!({"text": text}));
     }
 
-    /// The size of the window.
+    /// Sets the size of the window.
     pub(crate) fn size(&mut self, width: u32, height: u32) {
         let mobile = width < 600;
         let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile});
         self.call("Emulation.setDeviceMetricsOverride", metrics);
     }
 
-    /// What the reader's system asks for.
+    /// Sets the colour scheme that the system prefers.
     pub(crate) fn dark(&mut self, is_dark: bool) {
         let value = if is_dark { "dark" } else { "light" };
         let features = json!([{"name": "prefers-color-scheme", "value": value}]);
         self.call("Emulation.setEmulatedMedia", json!({"features": features}));
     }
 
-    /// Whether pages may run their scripts.
+    /// Enables or disables the scripts of pages.
     pub(crate) fn scripts(&mut self, may_run: bool) {
         self.call("Emulation.setScriptExecutionDisabled", json!({"value": !may_run}));
     }
 
-    /// Takes a picture of the whole page into target/pictures.
+    /// Saves a screenshot of the whole page to target/pictures.
     pub(crate) fn picture(&mut self, name: &str) {
         let metrics = self.call("Page.getLayoutMetrics", json!({}));
         let size = &metrics["cssContentSize"];
@@ -206,9 +207,10 @@ impl Browser {
         std::fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
     }
 
-    /// What the browser has complained about so far: errors, warnings, and what a policy forbade.
+    /// Complaints of the browser so far: errors, warnings, and violations of the content security
+    /// policy.
     pub(crate) fn complaints(&mut self) -> Vec<String> {
-        // Whatever was said before this answer is here then.
+        // All events from before this response have arrived by then.
         self.call("Runtime.evaluate", json!({"expression": "1"}));
         let said = |event: &Value| match event["method"].as_str()? {
             "Log.entryAdded" => {
@@ -226,7 +228,7 @@ impl Browser {
         self.events.iter().filter_map(said).collect()
     }
 
-    /// Every address that was asked for so far.
+    /// Every address that was requested so far.
     pub(crate) fn asked(&self) -> Vec<String> {
         let requests = self.events.iter().filter(|event| event["method"] == "Network.requestWillBeSent");
         requests.filter_map(|event| event["params"]["request"]["url"].as_str().map(str::to_owned)).collect()

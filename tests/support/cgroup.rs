@@ -1,15 +1,16 @@
-//! A daemon under the memory that the chart gives it.
+//! Runs a daemon with the memory limit of the chart.
 //!
-//! In: a process. Out: a group of processes that may have only so much memory, and the most that the process ever had.
+//! In: a process.
+//! Out: a cgroup with a memory limit, and the peak memory of the process.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A group of processes that may have only so much memory; where none can be made, the peak alone is looked at.
+/// A cgroup with a memory limit; if none can be created, a test checks only the peak.
 pub(crate) struct Cgroup(PathBuf);
 
 impl Cgroup {
-    /// Puts a process into a group of its own.
+    /// Moves a process into a new cgroup.
     pub(crate) fn around(process: u32, bytes: u64) -> Option<Self> {
         let process = process.to_string();
         let versions = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
@@ -25,7 +26,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // While a process is in it, it stays.
+        // The cgroup cannot be removed while a process is in it.
         let end = Instant::now() + Duration::from_secs(5);
         while std::fs::remove_dir(&self.0).is_err() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(20));
@@ -33,7 +34,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// The number of arenas of the allocator, as the image sets it.
+/// Number of malloc arenas, as the image sets it.
 pub(crate) fn arenas() -> String {
     let file =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Dockerfile")).expect("the file");
@@ -42,7 +43,7 @@ pub(crate) fn arenas() -> String {
     set[0].to_owned()
 }
 
-/// The most memory that a process ever had, in MiB; none once it has ended.
+/// Peak memory of a process, in MiB; `None` once it has ended.
 pub(crate) fn peak_mib(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,10 +1,10 @@
-//! The real binary, run in a folder of its own: what went to which stream, and the exit code.
+//! Runs the real binary in a folder of its own: the output of each stream, and the exit code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A folder of files that is gone with the test.
+/// A folder of files that is removed at the end of the test.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -54,7 +54,7 @@ impl Outcome {
         }
     }
 
-    /// The exit code and standard error; nothing may have gone to standard output.
+    /// Checks the exit code and standard error; standard output must be empty.
     pub(crate) fn refused(&self, code: i32, words: &str) {
         assert_eq!((self.code, self.words.as_str(), self.data.as_str()), (code, words, ""));
     }

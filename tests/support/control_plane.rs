@@ -1,7 +1,7 @@
-//! The one control plane of a test binary, as its tests see it.
+//! The shared control plane of a test binary.
 //!
-//! Nothing here belongs to a runtime: each `#[tokio::test]` has its own, so that each test makes its clients
-//! itself, and what is shared is paths and texts.
+//! Nothing here belongs to a runtime: each `#[tokio::test]` has its own, so each test creates its
+//! own clients, and only paths and texts are shared.
 
 use std::io::Write as _;
 use std::ops::Deref;
@@ -19,49 +19,50 @@ use super::sandbox_plane;
 use super::server::Server;
 use super::start::start;
 
-/// The API server's place among the servers.
+/// Index of the API server among the servers.
 const API_SERVER: usize = 1;
-/// The controller manager's.
+/// Index of the controller manager.
 const CONTROLLER_MANAGER: usize = 2;
 
 /// A running control plane.
 pub(crate) struct ControlPlane {
-    /// Where the API server listens.
+    /// URL of the API server.
     pub(crate) url: String,
     /// One line of JSON for each request; `support::audit` reads it.
     pub(crate) audit_log: PathBuf,
-    /// Where the tests may put files of their own; it is removed at the end.
+    /// Directory for files of the tests; removed at the end.
     pub(crate) directory: PathBuf,
-    /// Ends with the test process what a test starts, such as a daemon.
+    /// Kills processes that a test starts, such as a daemon, when the test process ends.
     pub(crate) reaper: Arc<Reaper>,
-    /// Where etcd listens.
+    /// Host and port of etcd.
     pub(super) etcd: (&'static str, u16),
-    /// The API server's program and arguments.
+    /// Program and arguments of the API server.
     pub(super) api_server: (PathBuf, Vec<String>),
     pub(super) authority: String,
     pub(super) credentials: Arc<Credentials>,
-    /// etcd, the API server, the controller manager. The sandbox is in this process and has none of them.
+    /// etcd, the API server, the controller manager. Empty for the sandbox, which runs in this
+    /// process.
     pub(super) servers: Mutex<Vec<Server>>,
 }
 
 impl ControlPlane {
-    /// True on the sandbox.
+    /// True for the sandbox.
     pub(crate) fn is_sandbox(&self) -> bool {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// A client of one of the users in `support::credentials`. It retries nothing, so that a request that a
-    /// test makes is one request, and it names the running test as its user agent.
+    /// Creates a client of one of the users in `support::credentials`. It retries nothing, so that
+    /// one call is one request, and its user agent is the name of the running test.
     pub(crate) async fn client(&self, user: &str) -> Client {
         client_of(&self.kubeconfig(user), &running_test()).await.expect("a client of the control plane")
     }
 
-    /// A kubeconfig of one of the users, for programs that read one.
+    /// Returns a kubeconfig of one of the users, for programs that read one.
     pub(crate) fn kubeconfig(&self, user: &str) -> String {
         self.credentials.kubeconfig(user, &self.url, &self.authority)
     }
 
-    /// The same as a file.
+    /// Same as [`Self::kubeconfig`], as a file.
     pub(crate) fn kubeconfig_file(&self, user: &str) -> PathBuf {
         let path = self.directory.join(format!("{user}.kubeconfig"));
         std::fs::write(&path, self.kubeconfig(user))
@@ -69,8 +70,8 @@ impl ControlPlane {
         path
     }
 
-    /// A new namespace whose name begins with `purpose`. It goes with the control plane: waiting for each to be
-    /// deleted would cost more than all tests together.
+    /// Creates a namespace with a name that begins with `purpose`. It is removed with the control
+    /// plane: waiting for the deletion of each would take longer than all tests together.
     pub(crate) async fn namespace(&self, purpose: &str) -> String {
         static COUNT: AtomicU32 = AtomicU32::new(1);
         let name = format!("{purpose}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -83,7 +84,8 @@ impl ControlPlane {
         name
     }
 
-    /// Kills the API server, does something, and starts the API server again; done when it answers.
+    /// Kills the API server, runs `meanwhile`, and starts the API server again; returns when it is
+    /// ready.
     pub(crate) async fn restart_api_server(&self, meanwhile: impl AsyncFnOnce()) {
         self.act(&[API_SERVER], Server::kill);
         meanwhile().await;
@@ -91,12 +93,12 @@ impl ControlPlane {
         self.until_ready().await;
     }
 
-    /// Ends the controller manager: from now on objects are as they were written.
+    /// Kills the controller manager: from now on no controller changes an object.
     pub(crate) fn end_controllers(&self) {
         self.act(&[CONTROLLER_MANAGER], Server::kill);
     }
 
-    /// Does something to servers, by their places.
+    /// Applies a function to servers, by their indexes.
     pub(super) fn act(&self, which: &[usize], act: fn(&mut Server) -> std::io::Result<()>) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         for place in which {
@@ -119,7 +121,7 @@ impl ControlPlane {
         }
     }
 
-    /// The end of the API server's log, and that of any server which should be running and is not.
+    /// The end of the API server's log, and of the log of each server that has ended unexpectedly.
     fn last_words(&self) -> String {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut words = servers.get(API_SERVER).map(|server| server.log.tail()).unwrap_or_default();
@@ -128,7 +130,8 @@ impl ControlPlane {
     }
 }
 
-/// The control plane with the API server's last words, should the test panic while it has this.
+/// The control plane; if the test panics while it holds this, the end of the API server's log is
+/// printed.
 pub(crate) struct Shared(&'static ControlPlane);
 
 impl Deref for Shared {
@@ -148,9 +151,10 @@ impl Drop for Shared {
     }
 }
 
-/// The control plane of this test binary, started by the first test that asks. `None`, after a line about it,
-/// where none is to be had; in CI that is a failure, because there nobody would notice what was skipped. With
-/// `MOORLINE_TEST_PLANE=sandbox` it is the sandbox, and `None` for the tests that the sandbox cannot run.
+/// Returns the control plane of this test binary; the first call starts it. `None`, after a line
+/// about the reason, if none is available; in CI this is a failure, because skipped tests would not
+/// be noticed there. With `MOORLINE_TEST_PLANE=sandbox` it is the sandbox, and `None` for tests
+/// that the sandbox cannot run.
 pub(crate) fn shared() -> Option<Shared> {
     static STANDING: OnceLock<Standing> = OnceLock::new();
     if let Some(why) = sandbox_plane::skips(&running_test()) {
@@ -164,7 +168,7 @@ pub(crate) fn shared() -> Option<Shared> {
             panic!("CI is set, so that this test must run: {why}")
         }
         Standing::Absent(why) => {
-            // Past libtest, which hides what passing tests print.
+            // Written to stderr directly: libtest hides the output of passing tests.
             let _ = writeln!(std::io::stderr(), "skipped {}: {why}", running_test());
             None
         }
@@ -189,7 +193,7 @@ impl Standing {
             Ok(binaries) => binaries,
             Err(why) => return Self::Absent(why),
         };
-        // On its own thread, because the runtime of the test that asks cannot be entered twice.
+        // On its own thread, because the runtime of the calling test cannot be entered twice.
         let started = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -206,9 +210,10 @@ impl Standing {
     }
 }
 
-/// A client that goes straight to the server, whatever proxy the environment names.
+/// Creates a client that connects to the server directly, regardless of proxy settings in the
+/// environment.
 pub(super) async fn client_of(kubeconfig: &str, agent: &str) -> Result<Client, String> {
-    // It fails when there is a provider already, which is as good.
+    // Fails if a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).map_err(|error| error.to_string())?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
@@ -221,7 +226,8 @@ pub(super) async fn client_of(kubeconfig: &str, agent: &str) -> Result<Client, S
     Client::try_from(config).map_err(|error| error.to_string())
 }
 
-/// The name of the test on this thread, as libtest gives it: the `#[tokio::test]` runtime has no other thread.
+/// Name of the test on this thread, as libtest sets it: the `#[tokio::test]` runtime has no other
+/// thread.
 pub(crate) fn running_test() -> String {
     std::thread::current().name().unwrap_or("a test").to_owned()
 }

@@ -1,10 +1,10 @@
-//! The answer of a webhook that converts objects between the versions of their kind.
+//! Response of a webhook that converts objects between the versions of their kind.
 
 use serde_json::{Value, json};
 
 use super::git_server::Reply;
 
-/// Answers a review: each object is changed for the version that is wanted, and bears that version then.
+/// Answers a review: `change` adapts each object to the desired version, which is then set.
 pub(crate) fn answer(body: &[u8], change: impl Fn(&mut Value, &str)) -> Reply {
     let review: Value = serde_json::from_slice(body).unwrap();
     let request = &review["request"];

@@ -1,7 +1,8 @@
-//! Who may speak to the control plane of the tests, and how it is known that they are who they say.
+//! Users of the test control plane, and their credentials.
 //!
-//! Out: the files that the API server and the controller manager read (tokens, the key of service account
-//! tokens), and a kubeconfig for each user. Keys are made here, so that no machine needs openssl.
+//! Out: the files that the API server and the controller manager read (tokens, the key of service
+//! account tokens), and a kubeconfig for each user. Keys are generated here, so that no machine
+//! needs openssl.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,36 +16,36 @@ use serde_json::json;
 
 /// The test itself, which may do everything.
 pub(crate) const ADMIN: &str = "admin";
-/// The daemon under test: whatever this user did, Moorline did.
+/// The daemon under test: all requests of this user are Moorline's.
 pub(crate) const MOORLINE: &str = "moorline";
-/// Somebody without any rights but those that a test gives.
+/// A user without any rights except those that a test grants.
 pub(crate) const TENANT: &str = "tenant";
-/// The controllers, so that their requests are nobody else's.
+/// The controllers, so that no other user has their requests.
 pub(crate) const CONTROLLERS: &str = "system:kube-controller-manager";
 
-/// Everybody, with the groups they are in. Who is in none gets rights by RBAC.
+/// All users, with their groups. A user without a group gets rights by RBAC.
 const USERS: [(&str, &str); 4] =
     [(ADMIN, "system:masters"), (MOORLINE, ""), (TENANT, ""), (CONTROLLERS, "system:masters")];
 
-/// What comes before the point in the DER form of a public key on the curve P-256.
+/// DER header of a public key on the curve P-256, before the point.
 const P256_PUBLIC_KEY_HEADER: [u8; 26] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
     0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
 
-/// The files of one control plane's trust, and each user's token.
+/// Credential files of one control plane, and each user's token.
 pub(crate) struct Credentials {
-    /// Of the users above, in the form that `--token-auth-file` wants.
+    /// Users and tokens in the format of `--token-auth-file`.
     pub(crate) token_file: PathBuf,
-    /// Signs service account tokens.
+    /// Key that signs service account tokens.
     pub(crate) private_key: PathBuf,
-    /// Verifies them.
+    /// Key that verifies them.
     pub(crate) public_key: PathBuf,
     tokens: BTreeMap<&'static str, String>,
 }
 
 impl Credentials {
-    /// New tokens and a new key, written into `directory`.
+    /// Generates tokens and a key, and writes them into `directory`.
     pub(crate) fn write_into(directory: &Path) -> Result<Self, String> {
         let random = SystemRandom::new();
         let mut tokens = BTreeMap::new();
@@ -69,12 +70,13 @@ impl Credentials {
         })
     }
 
-    /// The user whose token this is.
+    /// Returns the user of a token.
     pub(crate) fn user_of(&self, token: &str) -> Option<&'static str> {
         self.tokens.iter().find(|(_, known)| *known == token).map(|(user, _)| *user)
     }
 
-    /// A kubeconfig of a user, as JSON, which every reader of YAML reads. `authority` is PEM, and empty for a server without TLS.
+    /// Returns a kubeconfig of a user, as JSON, which is valid YAML. `authority` is PEM, and empty
+    /// for a server without TLS.
     pub(crate) fn kubeconfig(&self, user: &str, server: &str, authority: &str) -> String {
         let token = self.tokens.get(user).unwrap_or_else(|| panic!("the control plane has no user {user}"));
         let mut cluster = json!({"server": server});
@@ -99,7 +101,7 @@ fn random_token(random: &SystemRandom) -> Result<String, String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The private and the public half as PEM. The API server takes a private key in this form for signing only.
+/// Generates a key pair as PEM. The API server accepts a private key in this form only for signing.
 fn service_account_key(random: &SystemRandom) -> Result<(String, String), String> {
     let failed = |what: &str| format!("cannot make the service account key: {what}");
     let private = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, random)

@@ -1,4 +1,4 @@
-//! The real binary as a daemon beside the control plane, and what a test waits for.
+//! Runs the real binary as a daemon against the control plane, and waits for results.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,13 +12,13 @@ use super::credentials::MOORLINE;
 use super::reaper::Reaper;
 use super::running::Running;
 
-/// For what takes a moment on an idle machine.
+/// Timeout for operations that take a moment on an idle machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// All that a daemon may reach by default, and this machine.
+/// The default for allowed hosts, and this machine.
 pub(crate) const LOOPBACK: &str = "*,127.0.0.0/8,::1";
 
-/// A running daemon; killed when it is dropped.
+/// A running daemon; killed on drop.
 pub(crate) struct Daemon {
     pub(crate) running: Running,
 }
@@ -29,7 +29,7 @@ impl Daemon {
         Self::start_as(plane, MOORLINE, folder, arguments)
     }
 
-    /// The same as another user.
+    /// Same as [`Self::start`], as another user.
     pub(crate) fn start_as(plane: &ControlPlane, user: &str, folder: &Path, arguments: &[&str]) -> Self {
         Self::with_kubeconfig(&plane.reaper, &plane.kubeconfig(user), folder, arguments)
     }
@@ -43,7 +43,7 @@ impl Daemon {
         Self::with_environment(reaper, kubeconfig, folder, arguments, &[])
     }
 
-    /// The same with variables in its environment.
+    /// Same, with environment variables.
     pub(crate) fn with_environment(
         reaper: &Arc<Reaper>,
         kubeconfig: &str,
@@ -55,7 +55,7 @@ impl Daemon {
         Self::with_program(own, reaper, kubeconfig, folder, arguments, variables)
     }
 
-    /// Another binary, such as an older one, as the user of all tests.
+    /// Starts another binary, such as an older release, as the usual user of the daemon.
     pub(crate) fn start_program(
         program: &Path,
         plane: &ControlPlane,
@@ -77,7 +77,7 @@ impl Daemon {
         std::fs::write(&config, kubeconfig).expect("a kubeconfig");
         let log = folder.join("daemon.log");
         let mut command = Command::new(program);
-        // Variables of the tests, such as where helm is, would be unknown settings.
+        // Variables of the tests, such as the path of helm, would be rejected as unknown settings.
         let ours = std::env::vars_os().map(|(name, _)| name);
         ours.filter(|name| name.to_string_lossy().starts_with("MOORLINE_")).for_each(|name| {
             command.env_remove(name);
@@ -86,7 +86,7 @@ impl Daemon {
             .arg("run")
             .args(arguments)
             .args(["--listen", "127.0.0.1:0"])
-            // The servers of the tests are on this machine, which nobody reaches by default.
+            // The servers of the tests are on this machine, which is not allowed by default.
             .args(if arguments.contains(&"--allowed-hosts") || !knows_allowed_hosts(program) {
                 &[][..]
             } else {
@@ -107,7 +107,7 @@ impl Daemon {
         assert!(sent.is_ok_and(|status| status.success()), "kill -{name}");
     }
 
-    /// Asks the daemon to end and gives the time that it took.
+    /// Sends SIGTERM and returns the time until the daemon ended.
     pub(crate) fn terminate(&mut self) -> Duration {
         let begun = Instant::now();
         self.signal("TERM");
@@ -119,20 +119,20 @@ impl Daemon {
         self.running.log()
     }
 
-    /// Where it listens, once it does.
+    /// Address on which it listens, once it does.
     pub(crate) fn address(&self) -> Option<String> {
         let log = self.log();
         Some(log.rsplit_once("listening address=")?.1.split_whitespace().next()?.to_owned())
     }
 
-    /// Where its status page is, once it is.
+    /// Address of its status page, once there is one.
     pub(crate) fn page(&self) -> Option<String> {
         let log = self.log();
         let (_, rest) = log.rsplit_once("the status page is at http://")?;
         Some(rest.split(['/', ' ', '"']).next()?.to_owned())
     }
 
-    /// What it answers to a request, with the head; none if it cannot be asked.
+    /// Response to a GET request, including the head; `None` if the request fails.
     pub(crate) fn get(&self, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(self.address()?).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
@@ -143,7 +143,7 @@ impl Daemon {
     }
 }
 
-/// The API server knows Syncs from now on.
+/// Installs the definition of Syncs in the API server.
 pub(crate) async fn install(plane: &ControlPlane) {
     let definition = moorline::api::definition().expect("the definition");
     let request = http::Request::patch(
@@ -161,12 +161,12 @@ pub(crate) async fn install(plane: &ControlPlane) {
     .await;
 }
 
-/// Asks again and again until the answer is `Some`.
+/// Polls until the result is `Some`.
 pub(crate) async fn until<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     until_within(DEADLINE, what, ask).await
 }
 
-/// The same for what takes others so long.
+/// Same, for operations that take longer.
 pub(crate) async fn until_within<T>(
     patience: Duration,
     what: &str,
@@ -182,7 +182,7 @@ pub(crate) async fn until_within<T>(
     }
 }
 
-/// False for a binary of before the setting, which reaches this machine anyway.
+/// False for an older binary without this setting, which may connect to this machine by default.
 fn knows_allowed_hosts(program: &Path) -> bool {
     if program == Path::new(env!("CARGO_BIN_EXE_moorline")) {
         return true;

@@ -1,6 +1,7 @@
-//! What is done to etcd under a running API server: it is compacted, stopped, and set back to what it held before.
+//! Manipulates etcd under a running API server: compacts it, stops it, and restores earlier data.
 //!
-//! In: the control plane. Out: a history that is shorter, or another one, as after a restored backup.
+//! In: the control plane.
+//! Out: a shorter history, or a different one, as after a restored backup.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,19 +14,19 @@ use serde_json::{Value, json};
 use super::control_plane::ControlPlane;
 use super::server::Server;
 
-/// etcd's place among the servers, and those of the servers that live on it.
+/// Index of etcd among the servers, and the indexes of its clients.
 const ETCD: [usize; 1] = [0];
 const CLIENTS: [usize; 2] = [1, 2];
 
 impl ControlPlane {
-    /// The newest revision of etcd.
+    /// Newest revision of etcd.
     pub(crate) fn revision(&self) -> i64 {
         let key = STANDARD.encode("/");
         let answer = self.ask_etcd("/v3/kv/range", &json!({"key": key, "limit": "1"}));
         answer["header"]["revision"].as_str().unwrap().parse().unwrap()
     }
 
-    /// Makes etcd forget everything before its newest revision, which is given.
+    /// Compacts etcd up to its newest revision, and returns this revision.
     pub(crate) fn compact(&self) -> i64 {
         let revision = self.revision();
         let forget = json!({"revision": revision.to_string(), "physical": true});
@@ -34,7 +35,8 @@ impl ControlPlane {
         revision
     }
 
-    /// Stops all servers, does something with etcd's data, and starts them again; done when they answer.
+    /// Stops all servers, passes etcd's data directory to `act`, and starts them again; returns
+    /// when they are ready.
     pub(crate) async fn with_etcd_stopped(&self, act: impl FnOnce(&Path)) {
         self.act(&CLIENTS, Server::kill);
         self.act(&ETCD, Server::kill);
@@ -44,14 +46,14 @@ impl ControlPlane {
         self.until_ready().await;
     }
 
-    /// A copy of etcd's data as they are now.
+    /// Copies etcd's data.
     pub(crate) async fn snapshot(&self) -> PathBuf {
         let copy = self.directory.join(format!("etcd-at-{}", self.revision()));
         self.with_etcd_stopped(|data| copy_folder(data, &copy)).await;
         copy
     }
 
-    /// etcd goes on from this copy of its data.
+    /// Replaces etcd's data by this copy.
     pub(crate) async fn restore(&self, copy: &Path) {
         let replace = |data: &Path| {
             std::fs::remove_dir_all(data).unwrap();
@@ -60,7 +62,7 @@ impl ControlPlane {
         self.with_etcd_stopped(replace).await;
     }
 
-    /// One call of etcd's gateway, which takes and gives JSON.
+    /// Calls etcd's gRPC gateway, which speaks JSON.
     fn ask_etcd(&self, path: &str, body: &Value) -> Value {
         let body = body.to_string();
         let length = body.len();

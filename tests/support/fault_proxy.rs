@@ -1,8 +1,10 @@
-//! A proxy on the loopback between a daemon and the API server, which does to single requests what networks do.
+//! A loopback proxy between a daemon and the API server that injects network faults into single
+//! requests.
 //!
-//! In: a rule that says what becomes of each request. Out: a kubeconfig for the daemon (plain HTTP, so that nothing
-//! here needs a certificate; the token passes through), and a log of all requests. Each connection of the daemon
-//! has one of its own to the API server, and bodies pass chunk by chunk, so that watches stream.
+//! In: a rule that decides the fate of each request.
+//! Out: a kubeconfig for the daemon (plain HTTP, so that no certificate is needed; the token is
+//! passed on), and a log of all requests. Each connection of the daemon has its own connection to
+//! the API server, and bodies are passed on chunk by chunk, so that watches stream.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -17,26 +19,27 @@ use super::asked::{answer, line, receive, said};
 use super::control_plane::ControlPlane;
 use super::stream::{Connector, Stream};
 
-/// What becomes of a request.
+/// Fate of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is answered by the API server.
+    /// The API server answers it.
     Pass,
-    /// It is answered with this status, and a `Retry-After` in seconds.
+    /// The proxy answers with this status, and a `Retry-After` in seconds.
     Answer(u16, Option<u64>),
-    /// It is answered with this text.
+    /// The proxy answers with this text.
     Say(&'static str),
-    /// The connection is cut before the API server hears of it.
+    /// The connection is cut before the request reaches the API server.
     Drop,
-    /// The API server answers, and the connection is cut before the daemon hears of it.
+    /// The API server answers, but the connection is cut before the response reaches the daemon.
     LoseReply,
-    /// It passes after this time.
+    /// The request is passed on after this delay.
     Delay(Duration),
-    /// The daemon is killed, with `kill -9`, before the API server hears of it.
+    /// The daemon is killed, by `kill -9`, before the request reaches the API server.
     KillBefore,
-    /// The daemon is killed after the API server has answered, and before it hears of that.
+    /// The daemon is killed after the API server has answered, before the response reaches it.
     KillAfter,
-    /// The daemon is stopped, with `kill -STOP`, before the API server hears of it, and the connection is cut.
+    /// The daemon is stopped, by `kill -STOP`, before the request reaches the API server, and the
+    /// connection is cut.
     StopBefore,
 }
 
@@ -45,23 +48,23 @@ type Rule = Box<dyn FnMut(&Asked) -> Fate + Send>;
 struct Inner {
     rule: Mutex<Rule>,
     log: Mutex<Vec<Asked>>,
-    /// The daemon's process.
+    /// Process id of the daemon.
     victim: Mutex<Option<u32>>,
-    /// Whether a request was made that it does not survive.
+    /// True once a fatal request was received.
     doomed: Mutex<bool>,
-    /// Both ends of every answer that streams.
+    /// Both ends of every streaming response.
     streams: Mutex<Vec<(TcpStream, TcpStream)>>,
-    /// Watches that the API server ended because it had forgotten where they were.
+    /// Number of watches that the API server ended because their revision was compacted.
     expired: Mutex<usize>,
-    /// No answer shows who wrote what.
+    /// True if responses are stripped of managed fields.
     hides: AtomicBool,
     server: String,
-    /// The server of the watches and lists, if it is another.
+    /// Server for watches and lists, if it is a different one.
     reads: Mutex<Option<String>>,
     connector: Connector,
 }
 
-/// A proxy that serves until the test process ends.
+/// A proxy that runs until the test process ends.
 pub(crate) struct FaultProxy {
     pub(crate) port: u16,
     inner: Arc<Inner>,
@@ -72,7 +75,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl FaultProxy {
-    /// A proxy that lets everything pass.
+    /// Starts a proxy that passes everything on.
     pub(crate) fn start(plane: &ControlPlane) -> Self {
         let inner = Arc::new(Inner {
             rule: Mutex::new(Box::new(|_| Fate::Pass)),
@@ -93,7 +96,8 @@ impl FaultProxy {
                 let inner = inner.clone();
                 thread::spawn(move || {
                     let _ = inner.serve(&client);
-                    // The daemon sees its end, whoever else holds the socket.
+                    // The daemon sees the end of the connection even if another thread holds the
+                    // socket.
                     let _ = client.shutdown(Shutdown::Both);
                 });
             }
@@ -101,22 +105,22 @@ impl FaultProxy {
         proxy
     }
 
-    /// A kubeconfig of a user, by which a daemon comes here.
+    /// Returns a kubeconfig of a user that connects through this proxy.
     pub(crate) fn kubeconfig(&self, plane: &ControlPlane, user: &str) -> String {
         plane.kubeconfig(user).replace(&plane.url, &format!("http://127.0.0.1:{}", self.port))
     }
 
-    /// From now on requests are judged by this.
+    /// Sets the rule for further requests.
     pub(crate) fn rule(&self, rule: impl FnMut(&Asked) -> Fate + Send + 'static) {
         *lock(&self.inner.rule) = Box::new(rule);
     }
 
-    /// From now on everything passes.
+    /// Passes everything on from now on.
     pub(crate) fn heal(&self) {
         self.rule(|_| Fate::Pass);
     }
 
-    /// The first `count` requests of a kind meet this fate.
+    /// Sets the fate of the first `count` matching requests.
     pub(crate) fn first(&self, count: usize, fits: impl Fn(&Asked) -> bool + Send + 'static, fate: Fate) {
         let mut left = count;
         self.rule(move |asked| match left > 0 && fits(asked) {
@@ -128,7 +132,7 @@ impl FaultProxy {
         });
     }
 
-    /// The request with this number, from 0, of a kind meets this fate; those after a death meet nobody.
+    /// Sets the fate of the matching request with this number, from 0; all others are passed on.
     pub(crate) fn nth(&self, number: usize, fits: impl Fn(&Asked) -> bool + Send + 'static, fate: Fate) {
         let mut at = 0;
         self.rule(move |asked| {
@@ -137,27 +141,28 @@ impl FaultProxy {
         });
     }
 
-    /// From now on watches and lists go to another API server of the same authority, by its URL; writes do not.
+    /// Sends watches and lists to another API server with the same authority from now on, by its
+    /// URL; writes are not affected.
     pub(crate) fn read_from(&self, url: &str) {
         *lock(&self.inner.reads) = Some(address(url));
     }
 
-    /// Whom `KillBefore` and the like are about.
+    /// Sets the process that `KillBefore` and similar fates apply to.
     pub(crate) fn victim(&self, process: u32) {
         (*lock(&self.inner.victim), *lock(&self.inner.doomed)) = (Some(process), false);
     }
 
-    /// Whether the victim met its fate, or will in a moment.
+    /// True if the process was killed or stopped, or will be in a moment.
     pub(crate) fn is_doomed(&self) -> bool {
         *lock(&self.inner.doomed)
     }
 
-    /// Whether the victim met its fate.
+    /// True if the process was killed or stopped.
     pub(crate) fn has_struck(&self) -> bool {
         lock(&self.inner.victim).is_none()
     }
 
-    /// Cuts every watch that is open.
+    /// Cuts every open watch.
     pub(crate) fn cut_watches(&self) -> usize {
         let streams = std::mem::take(&mut *lock(&self.inner.streams));
         for (client, server) in &streams {
@@ -167,17 +172,17 @@ impl FaultProxy {
         streams.len()
     }
 
-    /// Takes the managed fields out of all answers from now on, as some proxies do.
+    /// Removes the managed fields from all responses from now on, as some proxies do.
     pub(crate) fn hide_entries(&self) {
         self.inner.hides.store(true, Ordering::Relaxed);
     }
 
-    /// The requests since the last call.
+    /// Returns the requests since the last call.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut *lock(&self.inner.log))
     }
 
-    /// How often the API server said that it had forgotten where a watch was.
+    /// Returns the number of watches that failed because their revision was compacted.
     pub(crate) fn expired(&self) -> usize {
         *lock(&self.inner.expired)
     }
@@ -252,7 +257,8 @@ impl Inner {
         Ok(())
     }
 
-    /// A part of an answer as the daemon gets it. Its length stays, because it was told already.
+    /// Changes a part of a response for the daemon. Its length is kept, because the header with it
+    /// was sent already.
     fn shown(&self, mut part: Vec<u8>) -> Vec<u8> {
         const FIELD: &[u8] = b"\"managedFields\":";
         if self.hides.load(Ordering::Relaxed) {
@@ -267,7 +273,7 @@ impl Inner {
         part
     }
 
-    /// Passes one answer on, as it comes.
+    /// Passes one response on while it arrives.
     fn relay(&self, server: &mut Server, to: &mut impl Write, watch: Option<&TcpStream>) -> io::Result<()> {
         let (mut head, mut length, mut chunked) = (String::new(), None, false);
         loop {
@@ -288,7 +294,8 @@ impl Inner {
         to.write_all(head.as_bytes())?;
         if let (Some(client), true) = (watch, chunked) {
             let tcp = server.get_ref().socket().try_clone()?;
-            // A daemon that is gone says nothing more, and what it watched is watched for nobody.
+            // Ends the upstream watch once the daemon has closed its connection; no other client
+            // reads it.
             let (peeked, upstream) = (client.try_clone()?, tcp.try_clone()?);
             thread::spawn(move || {
                 let _ = peeked.peek(&mut [0]);
@@ -320,7 +327,8 @@ impl Inner {
     }
 }
 
-/// Whether the server has not gone meanwhile: a daemon that is connected to it would have seen that.
+/// True if the server has not closed the connection meanwhile: a directly connected daemon would
+/// have noticed that.
 fn is_open(server: &Server) -> bool {
     let stream = server.get_ref().socket();
     let _ = stream.set_nonblocking(true);

@@ -1,4 +1,4 @@
-//! A Git server with one repository and a daemon's data folder, as most tests of sources need them.
+//! A Git server with one repository and a daemon's data folder, for tests of sources.
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,7 +24,8 @@ impl Bench {
     }
 
     pub(crate) fn all(&self) -> Repositories {
-        // Another test may be starting git just now: until it has, the child holds our lock as well.
+        // Another test may be starting git just now: until its exec the child holds our lock as
+        // well.
         let open =
             || Repositories::new(&self.root.path().join("data"), None, moorline::source::Hosts::anywhere());
         (0..100)
@@ -37,7 +38,7 @@ impl Bench {
         all.repository(&address, "", &Credentials::default()).unwrap()
     }
 
-    /// The only folder of objects in the data folder.
+    /// The only folder of Git objects in the data folder.
     pub(crate) fn store(&self) -> PathBuf {
         let one = |folder: PathBuf| {
             let folders: Vec<_> = fs::read_dir(folder)

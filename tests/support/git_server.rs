@@ -1,7 +1,8 @@
-//! A Git server on the loopback for tests: smart HTTP over `git http-backend`, with faults on demand.
+//! A loopback Git server for tests: smart HTTP over `git http-backend`, with faults on demand.
 //!
-//! In: a folder of bare repositories, and a rule that says how each request is answered. Out: a URL, and a log of
-//! all requests with their bytes. Also [`Work`], a repository in which tests commit and push.
+//! In: a folder of bare repositories, and a rule that decides the response to each request.
+//! Out: a URL, and a log of all requests with their bytes. Also [`Work`], a working copy in which
+//! tests commit and push.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -12,28 +13,28 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// How a request is answered.
+/// Response to a request.
 #[derive(Clone)]
 pub(crate) enum Reply {
-    /// As Git does.
+    /// Response of Git.
     Git,
-    /// As Git did before version 2 of the protocol.
+    /// Response of Git with a protocol older than version 2.
     OldGit,
-    /// With this status, these header lines and this body.
+    /// This status, these header lines and this body.
     Raw(u16, &'static str, Vec<u8>),
-    /// With the first bytes of Git's answer, although its length says more.
+    /// The first bytes of Git's response, with the length of the whole.
     Cut(usize),
-    /// As Git does, with a change to the bytes of the body.
+    /// Response of Git, with a changed body.
     Changed(fn(Vec<u8>) -> Vec<u8>),
-    /// Never.
+    /// No response.
     Silence,
-    /// Not before this is true, and then the connection is cut.
+    /// No response until this is true, then the connection is cut.
     SilenceUntil(Arc<AtomicBool>),
-    /// One byte of the answer every 50 milliseconds.
+    /// One byte of the response every 50 milliseconds.
     Drip,
 }
 
-/// A request as it was received.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -67,12 +68,12 @@ impl GitServer {
         Self::start_with(root, None)
     }
 
-    /// The same over TLS.
+    /// Same as [`Self::start`], over TLS.
     pub(crate) fn start_with(root: &Path, tls: Option<Arc<rustls::ServerConfig>>) -> Self {
         Self::start_on(TcpListener::bind(("127.0.0.1", 0)).unwrap(), root, tls)
     }
 
-    /// The same where somebody listens already.
+    /// Same, with an existing listener.
     pub(crate) fn start_on(
         listener: TcpListener,
         root: &Path,
@@ -111,7 +112,7 @@ impl GitServer {
         *self.rule.lock().unwrap() = Box::new(rule);
     }
 
-    /// The requests since the last call.
+    /// Returns the requests since the last call.
     pub(crate) fn requests(&self) -> Vec<Request> {
         std::mem::take(&mut self.log.lock().unwrap())
     }
@@ -203,7 +204,7 @@ fn receive(stream: &mut impl BufRead) -> io::Result<Request> {
     Ok(Request { method, path, query, headers, body, up, down: 0 })
 }
 
-/// The head (status and headers) and the body of Git's own answer.
+/// Returns the head (status and headers) and the body of Git's own response.
 fn backend(root: &Path, request: &Request, old: bool) -> io::Result<(String, Vec<u8>)> {
     let mut command = git(root);
     command
@@ -235,7 +236,7 @@ fn backend(root: &Path, request: &Request, old: bool) -> io::Result<(String, Vec
     Ok((head, output.get(end + 4..).unwrap_or_default().to_vec()))
 }
 
-/// Git in `folder`, with nobody's configuration.
+/// Runs git in `folder`, without any user configuration.
 fn git(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command
@@ -251,14 +252,14 @@ fn git(folder: &Path) -> Command {
     command
 }
 
-/// A working copy, and the bare repository `repository.git` beside it that it pushes to.
+/// A working copy, and the bare repository `repository.git` beside it, to which it pushes.
 pub(crate) struct Work {
     pub(crate) folder: PathBuf,
     pub(crate) bare: PathBuf,
 }
 
 impl Work {
-    /// An empty pair in `root`.
+    /// Creates an empty pair in `root`.
     pub(crate) fn new(root: &Path) -> Self {
         let work = Self { folder: root.join("work"), bare: root.join("repository.git") };
         std::fs::create_dir_all(&work.folder).unwrap();
@@ -268,7 +269,7 @@ impl Work {
         work
     }
 
-    /// Runs git in the working copy and gives its output.
+    /// Runs git in the working copy and returns its output.
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
         Self::git_in(&self.folder, arguments)
     }
@@ -286,7 +287,7 @@ impl Work {
         std::fs::write(path, text).unwrap();
     }
 
-    /// Commits files and gives the id.
+    /// Commits files and returns the commit id.
     pub(crate) fn commit(&self, files: &[(&str, &str)]) -> String {
         files.iter().for_each(|(path, text)| self.write(path, text));
         self.git(&["add", "-A"]);
@@ -294,7 +295,7 @@ impl Work {
         self.git(&["rev-parse", "HEAD"])
     }
 
-    /// Makes a branch of so many empty commits, faster than one after the other.
+    /// Creates a branch of so many empty commits, faster than one by one.
     pub(crate) fn import(&self, branch: &str, from: Option<&str>, commits: usize) {
         let mut from = from.map(|commit| format!("from {commit}\n")).unwrap_or_default();
         let mut import = String::new();
@@ -310,7 +311,7 @@ impl Work {
         assert!(done.unwrap().success());
     }
 
-    /// Commits files and pushes the branch.
+    /// Commits files, pushes the branch, and returns the commit id.
     pub(crate) fn push(&self, files: &[(&str, &str)]) -> String {
         let id = self.commit(files);
         self.git(&["push", "-q", "-f", "origin", "HEAD"]);

@@ -1,6 +1,7 @@
-//! What tests look at while an older revision is kept.
+//! Checks for tests in which an older revision is held.
 //!
-//! In: a scene with the Sync `shop`. Out: words for what its status says, for repairs, and for what is left as it is.
+//! In: a scene with the Sync `shop`.
+//! Out: functions that wait for its status, and that check that drift is repaired or not.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +10,10 @@ use kube::api::DeleteParams;
 use super::daemon::until;
 use super::scene::Scene;
 
-/// How long nothing must happen where nothing may.
+/// Time in which nothing may happen.
 pub(crate) const QUIET: Duration = Duration::from_secs(2);
 
-/// Ready=False with this reason, and one line that names the refused and the kept commit.
+/// Waits for Ready=False with this reason and a message with the refused and the held commit.
 pub(crate) async fn until_kept(scene: &Scene, reason: &str, refused: &str, kept: &str) {
     until(&format!("{reason}: {refused} is refused and {kept} is kept"), async || {
         let ready = scene.status("shop", "/conditions/0").await;
@@ -26,7 +27,7 @@ pub(crate) async fn until_kept(scene: &Scene, reason: &str, refused: &str, kept:
     .await;
 }
 
-/// Ready=False with this reason, and the word that this commit is not kept.
+/// Waits for Ready=False with this reason and the message that this commit is not kept.
 pub(crate) async fn until_not_kept(scene: &Scene, reason: &str, commit: &str) {
     until(&format!("{reason}: {commit} is not kept"), async || {
         let ready = scene.status("shop", "/conditions/0").await;
@@ -44,7 +45,7 @@ pub(crate) async fn until_value(scene: &Scene, name: &str, expect: &str) {
     .await;
 }
 
-/// A hand edit and a deletion are undone; the time that the first of these took.
+/// Checks that a manual edit and a deletion are repaired; returns the time that the first took.
 pub(crate) async fn is_repaired(scene: &Scene, name: &str) -> Duration {
     scene.edit(name, "edited").await;
     let begun = Instant::now();
@@ -55,7 +56,7 @@ pub(crate) async fn is_repaired(scene: &Scene, name: &str) -> Duration {
     took
 }
 
-/// A hand edit stays: nothing is written.
+/// Checks that a manual edit is not repaired: nothing is written.
 pub(crate) async fn is_left(scene: &Scene, name: &str, edit: &str) {
     scene.edit(name, edit).await;
     let before = scene.versions().await;

@@ -1,6 +1,7 @@
-//! Manifests that more than one test checks.
+//! Manifests that several tests check.
 //!
-//! In: nothing. Out: texts, in which GROUP is a group of the test's own.
+//! In: nothing.
+//! Out: texts in which GROUP is a placeholder for a group of the test.
 
 pub(crate) const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {mode: fast}\n";
 

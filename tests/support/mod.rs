@@ -1,5 +1,5 @@
-//! What the integration tests stand on: one real control plane for each test binary, clients of its users,
-//! a namespace for each test, and the audit log as the count of requests that were really made.
+//! Foundation of the integration tests: one real control plane for each test binary, clients of its
+//! users, a namespace for each test, and the audit log to count the requests that were really sent.
 //!
 //! A test begins with
 //!
@@ -9,8 +9,8 @@
 //! let namespace = plane.namespace("drift").await;
 //! ```
 //!
-//! and fails by panicking, never by returning an error: the guard in `plane` prints the API server's last words
-//! when it is dropped by a panic.
+//! and fails by panicking, never by returning an error: when a panic drops the guard in `plane`, it
+//! prints the end of the API server's log.
 
 #![expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
 

@@ -1,4 +1,4 @@
-//! A person who uses the program beside the daemon.
+//! A person who runs the program beside the daemon.
 
 use std::fs::File;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use super::programs::{command, find};
 use super::running::Running;
 use super::scene::Scene;
 
-/// What a verb said and how it ended.
+/// Output and exit code of a command.
 pub(crate) struct Said {
     pub(crate) code: i32,
     pub(crate) data: String,
@@ -23,7 +23,7 @@ pub(crate) fn moorline(scene: &Scene, arguments: &[&str]) -> Said {
     said(scene, Command::new(env!("CARGO_BIN_EXE_moorline")).args(arguments).args(["-n", &scene.namespace]))
 }
 
-/// The same on a terminal, where all that is said is data; none where no program makes one.
+/// Same, on a terminal, where all output is data; `None` without a program that creates a terminal.
 pub(crate) fn on_terminal(scene: &Scene, arguments: &[&str]) -> Option<Said> {
     let program = find("script")?;
     let words = [&[env!("CARGO_BIN_EXE_moorline")], arguments, &["-n", &scene.namespace]].concat();
@@ -31,7 +31,7 @@ pub(crate) fn on_terminal(scene: &Scene, arguments: &[&str]) -> Option<Said> {
     Some(said(scene, command(&program).args(["-qec", &line.join(" "), "/dev/null"]).stdin(Stdio::null())))
 }
 
-/// The same as a verb of the real kubectl; none where there is no kubectl.
+/// Same, as a plugin of the real kubectl; `None` without kubectl.
 pub(crate) fn by_kubectl(scene: &Scene, arguments: &[&str]) -> Option<Said> {
     let program = find("kubectl")?;
     let folder = scene.root.path().join("plugins");
@@ -47,7 +47,7 @@ pub(crate) fn by_kubectl(scene: &Scene, arguments: &[&str]) -> Option<Said> {
     Some(said(scene, &mut program))
 }
 
-/// A verb that goes on until it is ended.
+/// A command that runs until it is ended.
 pub(crate) struct Going {
     running: Running,
     printed: PathBuf,
@@ -64,25 +64,25 @@ impl Going {
         Self { running, printed }
     }
 
-    /// The lines that are complete, with single blanks.
+    /// Returns the complete lines, with single spaces.
     pub(crate) fn lines(&self) -> Vec<String> {
         let text = std::fs::read_to_string(&self.printed).unwrap();
         let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     }
 
-    /// Its exit code, if it has ended by itself.
+    /// Returns its exit code, if it has ended without a signal.
     pub(crate) fn code(&mut self) -> Option<i32> {
         self.running.child.try_wait().unwrap().and_then(|status| status.code())
     }
 
-    /// Waits for its end, and gives the exit code.
+    /// Waits for its end, and returns the exit code.
     pub(crate) async fn ended(&mut self) -> Option<i32> {
         super::daemon::until("the command ends", async || self.running.child.try_wait().unwrap()).await.code()
     }
 
-    /// Ends it, and gives the signal of which it ended. What a keyboard sends is ignored by whatever was started in the
-    /// background of a shell, and by all that this starts.
+    /// Sends SIGTERM, and returns the signal that ended it. SIGINT from a keyboard would not do: a
+    /// background process of a shell ignores it, and so do all its children.
     pub(crate) fn terminate(mut self) -> Option<i32> {
         let process = self.running.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &process]).status().unwrap();

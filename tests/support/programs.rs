@@ -1,18 +1,20 @@
-//! Programs that tests start and the repository does not have: helm, kubectl, promtool, prometheus, sshd.
+//! Finds programs that tests start and the repository does not contain: helm, kubectl, promtool,
+//! prometheus, sshd.
 //!
-//! In: a name. Out: where the program is, or a line that says which test is left out. In CI that is a failure, because
-//! there nobody would notice.
+//! In: a name.
+//! Out: the path of the program, or a line that says which test is skipped. In CI a missing program
+//! is a failure, because a skipped test would not be noticed there.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where `make tools` puts what it fetches.
+/// Folder into which `make tools` downloads.
 pub(crate) fn tools() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools")
 }
 
-/// A program: the one in `MOORLINE_<NAME>`, else in target/tools, else on PATH.
+/// Finds a program: in `MOORLINE_<NAME>`, else in target/tools, else on PATH.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let variable = format!("MOORLINE_{}", name.to_uppercase());
     let given = std::env::var_os(&variable).map(PathBuf::from);
@@ -27,17 +29,17 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// Says that the running test is left out.
+/// Reports that the running test is skipped.
 pub(crate) fn leave_out(why: &str) {
     if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false") {
         panic!("CI is set, so that this test must run: {why}");
     }
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Past libtest, which hides what passing tests print.
+    // Written to stderr directly: libtest hides the output of passing tests.
     let _ = writeln!(std::io::stderr(), "skipped {test}: {why}");
 }
 
-/// A program that asks nothing of its environment but where it is told to look.
+/// Creates a command without proxy and kubeconfig settings of the environment.
 pub(crate) fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
@@ -47,7 +49,7 @@ pub(crate) fn command(program: &Path) -> Command {
     command
 }
 
-/// Runs it: what it wrote to standard output, or else to standard error.
+/// Runs a command and returns its standard output, or as an error its standard error.
 pub(crate) fn run(command: &mut Command) -> Result<String, String> {
     let output = command.output().expect("the program starts");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

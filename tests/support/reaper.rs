@@ -1,9 +1,10 @@
-//! Stops the control plane when the test process is gone, however it went.
+//! Stops the control plane after the end of the test process, even if it was killed.
 //!
-//! A libtest binary ends without running the destructors of statics, and a killed one runs nothing at all. So a
-//! small shell waits at the end of a pipe that only the test process holds open: at its end of file, which the
-//! kernel delivers in every case, it kills what it was told of and removes the directory. It knows nothing of
-//! the servers, so it serves those of `KUBEBUILDER_ASSETS` as well, and any daemon that a test starts.
+//! A libtest binary ends without running the destructors of statics, and a killed one runs nothing
+//! at all. So a small shell waits at the end of a pipe that only the test process holds open: at
+//! end of file, which the kernel delivers in every case, it kills the registered processes and
+//! removes the directory. It does not depend on the kind of process, so it also works for the
+//! servers of `KUBEBUILDER_ASSETS` and for any daemon that a test starts.
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -11,8 +12,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// Signals that end a whole group (Ctrl-C) must not end it before its work is done. Servers that are dying may
-/// still create a file in the directory, so that removing it is tried again.
+/// Script of the shell. It ignores signals to the whole process group (Ctrl-C), which would end it
+/// too early. Dying servers may still create a file in the directory, so removing it is retried.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 processes=' '
@@ -35,14 +36,14 @@ for attempt in 1 2 3 4 5 6 7 8 9 10; do
 done
 "#;
 
-/// Kills the processes that it was told of, and removes its directory, when it is dropped or the process ends.
+/// Kills the registered processes and removes its directory, on drop or at the end of the process.
 pub(crate) struct Reaper {
     orders: Mutex<ChildStdin>,
     shell: Child,
 }
 
 impl Reaper {
-    /// A reaper in charge of `directory`.
+    /// Starts a reaper for `directory`.
     pub(crate) fn of(directory: &Path) -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh")
             .args(["-c", SCRIPT, "reaper"])
@@ -51,19 +52,20 @@ impl Reaper {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // A test runner that kills the group of a test must leave this process to clean up after it.
+            // A test runner that kills the group of a test must not kill this process, which cleans
+            // up afterwards.
             .process_group(0)
             .spawn()?;
         let orders = shell.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
         Ok(Self { orders: Mutex::new(orders), shell })
     }
 
-    /// From now on this process ends with ours.
+    /// Registers a process: it is killed at our end.
     pub(crate) fn started(&self, process: u32) -> io::Result<()> {
         self.order("started", process)
     }
 
-    /// The process was seen to end, and its number may soon be another's.
+    /// Unregisters a process that has ended: its id may soon belong to another one.
     pub(crate) fn ended(&self, process: u32) -> io::Result<()> {
         self.order("ended", process)
     }

@@ -1,6 +1,7 @@
-//! Requests by their address, for what has no type, and the rights of tenants.
+//! Untyped requests by URL, and the rights of tenants.
 //!
-//! In: a client, a method, an address and a body. Out: what the API server answers.
+//! In: a client, a method, a URL and a body.
+//! Out: the response of the API server.
 
 use std::borrow::Borrow;
 
@@ -8,7 +9,7 @@ use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
 
-/// Sends a request; a patch is a merge patch, and no body is sent for null.
+/// Sends a request; a PATCH is a merge patch, and null means no body.
 pub(crate) async fn ask(
     client: &Client,
     method: &str,
@@ -36,12 +37,12 @@ pub(crate) async fn grant(admin: &Client, namespace: &str, subject: &Value, rule
     ask(admin, "POST", &format!("{root}/rolebindings"), binding).await.unwrap();
 }
 
-/// A user, as RoleBindings name it.
+/// Subject of a RoleBinding for a user.
 pub(crate) fn user(name: &str) -> Value {
     json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name})
 }
 
-/// Rights on kinds of one group.
+/// Policy rule for resources of one group.
 pub(crate) fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
 }

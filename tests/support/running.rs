@@ -1,7 +1,8 @@
-//! A program that a test has started.
+//! A child process of a test.
 //!
-//! In: a command, and a file for what it says. Out: the process, killed when this is dropped or the tests end; what it said
-//! is shown with a test that failed.
+//! In: a command, and a file for its log.
+//! Out: the process, killed on drop or at the end of the tests; its log is printed if the test
+//! fails.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 use super::reaper::Reaper;
 
-/// A running program; killed when it is dropped.
+/// A running program; killed on drop.
 pub(crate) struct Running {
     pub(crate) child: Child,
     log: PathBuf,
@@ -17,12 +18,12 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts it. What it says on standard error is added to the log.
+    /// Starts a program. Its standard error is appended to the log.
     pub(crate) fn start(command: &mut Command, log: &Path, reaper: &Arc<Reaper>) -> Self {
         Self::with_output(command, Stdio::null(), log, reaper)
     }
 
-    /// The same, with a place for what it prints.
+    /// Same, with a destination for its standard output.
     pub(crate) fn with_output(
         command: &mut Command,
         printed: Stdio,

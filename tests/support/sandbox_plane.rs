@@ -1,6 +1,7 @@
-//! The sandbox in the place of the real control plane, for the tests that run on both.
+//! The sandbox instead of the real control plane, for tests that run on both.
 //!
-//! In: `MOORLINE_TEST_PLANE=sandbox`. Out: a control plane whose API server is the sandbox in this process, on a socket, with the
+//! In: `MOORLINE_TEST_PLANE=sandbox`.
+//! Out: a control plane with the sandbox of this process as its API server, on a socket, with the
 //! same users, kubeconfigs and audit log. The list of the tests that it cannot run is here.
 
 use std::fs::File;
@@ -19,7 +20,7 @@ use super::control_plane::ControlPlane;
 use super::credentials::Credentials;
 use super::start::place;
 
-/// Tests that run on the real control plane alone, by their names, and the reasons.
+/// Tests that only run on the real control plane, by name, with the reasons.
 pub(crate) const ONLY_ON_A_REAL_SERVER: [(&str, &str); 11] = [
     ("a_claim_without_the_right_to_patch_asks_at_home_and_is_nothing_elsewhere", NO_RIGHTS),
     ("a_user_who_may_not_read_leases_is_told_that_it_is_unknown", NO_RIGHTS),
@@ -43,7 +44,7 @@ const NO_VALIDATION: &str = "it asks no validating webhooks";
 const NO_PODS: &str = "its Deployments have no Pods";
 const NO_RIGHTS: &str = "everybody may do everything there";
 
-/// True if the tests are to run on the sandbox.
+/// True if the tests should run on the sandbox.
 pub(super) fn is_asked_for() -> bool {
     match std::env::var("MOORLINE_TEST_PLANE").as_deref() {
         Ok("sandbox") => true,
@@ -52,7 +53,7 @@ pub(super) fn is_asked_for() -> bool {
     }
 }
 
-/// The reason why a test does not run on the sandbox, if that is asked for.
+/// Returns the reason for which a test is skipped, if the tests run on the sandbox.
 pub(super) fn skips(test: &str) -> Option<&'static str> {
     let name = test.rsplit("::").next().unwrap_or(test);
     let listed = ONLY_ON_A_REAL_SERVER.iter().find(|(known, _)| *known == name);
@@ -84,9 +85,9 @@ pub(super) fn start() -> Result<ControlPlane, String> {
     })
 }
 
-/// Serves the sandbox until the process ends. Workloads stay as they were written, as without a kubelet.
+/// Serves the sandbox until the process ends. Nothing changes workloads, as without a kubelet.
 fn serve(listener: TcpListener, log: File, users: &Arc<Credentials>) {
-    // It fails when there is a provider already, which is as good.
+    // Fails if a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
@@ -103,7 +104,7 @@ fn serve(listener: TcpListener, log: File, users: &Arc<Credentials>) {
     });
 }
 
-/// A line of the audit log, as the API server writes it.
+/// Formats a line of the audit log like the API server.
 fn audit_line(request: &Request) -> String {
     let now = format!("{:.6}", jiff::Timestamp::now());
     let stage = if request.verb == "watch" { "ResponseStarted" } else { "ResponseComplete" };
@@ -120,7 +121,7 @@ fn audit_line(request: &Request) -> String {
     format!("{line}\n")
 }
 
-/// A request to the sandbox as the audit log of a real server would tell it.
+/// Converts a request to the sandbox to the form of a real server's audit log.
 pub(crate) fn request(heard: &Heard<'_>) -> Request {
     let (path, query) = heard.place.split_once('?').unwrap_or((heard.place, ""));
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();

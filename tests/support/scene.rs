@@ -1,8 +1,9 @@
-//! One test's own place in the shared control plane: a namespace, a repository, and a daemon behind a proxy that
-//! makes faults.
+//! Environment of one test in the shared control plane: a namespace, a repository, and a daemon
+//! behind a fault proxy.
 //!
-//! In: a purpose. Out: a [`Scene`], and words for what tests of survival do and look at. Scenes of one binary go one
-//! after the other, because every daemon sees the Syncs of all.
+//! In: a purpose.
+//! Out: a [`Scene`], with the actions and checks that tests share. The scenes of one binary run one
+//! after the other, because every daemon sees all Syncs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +24,7 @@ use super::git_server::{GitServer, Work};
 
 static ALONE: Mutex<()> = Mutex::const_new(());
 
-/// How long nothing may happen before a test believes that nothing will.
+/// Time without activity after which a test assumes that nothing more will happen.
 pub(crate) const CALM: Duration = Duration::from_millis(1500);
 
 pub(crate) struct Scene {
@@ -37,13 +38,13 @@ pub(crate) struct Scene {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// A ConfigMap as Git has it.
+/// A ConfigMap as in Git.
 pub(crate) fn config_map(name: &str, value: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": value}})
         .to_string()
 }
 
-/// A file that holds one ConfigMap with the name of the file.
+/// A file with one ConfigMap, which has the name of the file.
 pub(crate) fn file(path: &str, value: &str) -> (String, String) {
     let name = path.rsplit('/').next().unwrap_or(path);
     (format!("{path}.json"), config_map(name, value))
@@ -60,7 +61,7 @@ pub(crate) fn many(count: usize, value: &str) -> Vec<(String, String)> {
 }
 
 impl Scene {
-    /// A scene, once no other plays; none where there is no control plane.
+    /// Creates a scene once no other runs; `None` without a control plane.
     pub(crate) async fn new(purpose: &str) -> Option<Self> {
         let plane = shared()?;
         let alone = ALONE.lock().await;
@@ -78,7 +79,7 @@ impl Scene {
         })
     }
 
-    /// A daemon that tries again soon.
+    /// Starts a daemon without leader election.
     pub(crate) fn daemon(&self) -> Daemon {
         self.daemon_with(&["--leader-election=false"])
     }
@@ -92,7 +93,8 @@ impl Scene {
         self.daemon_in(proxy, name, &arguments, &[])
     }
 
-    /// A daemon in whatever namespace the arguments name, with variables in its environment.
+    /// Starts a daemon with these arguments, which may name another namespace, and these
+    /// environment variables.
     pub(crate) fn daemon_in(
         &self,
         proxy: &FaultProxy,
@@ -110,7 +112,8 @@ impl Scene {
         daemon
     }
 
-    /// A daemon that has applied these files, by the Sync `shop` with this in its spec; and their commit.
+    /// Starts a daemon and waits until the Sync `shop` with this spec has applied these files;
+    /// returns the daemon and the commit.
     pub(crate) async fn applied(&self, files: &[(String, String)], spec: Value) -> (Daemon, String) {
         let (commit, daemon) = (self.push(files), self.daemon());
         self.sync("shop", spec).await;
@@ -123,13 +126,13 @@ impl Scene {
         self.work.push(&files)
     }
 
-    /// Takes files out of the repository.
+    /// Removes files from the repository.
     pub(crate) fn remove(&self, files: &[&str]) -> String {
         self.work.git(&[&["rm", "-q", "--"], files].concat());
         self.work.push(&[])
     }
 
-    /// Changes a ConfigMap by hand.
+    /// Edits a ConfigMap manually.
     pub(crate) async fn edit(&self, name: &str, value: &str) {
         let patch = Patch::Merge(json!({"data": {"key": value}}));
         let parameters =
@@ -141,14 +144,14 @@ impl Scene {
         Api::namespaced(self.admin.clone(), &self.namespace)
     }
 
-    /// The values of all ConfigMaps but the one that the controllers make.
+    /// Values of all ConfigMaps except the one that the controllers create.
     pub(crate) async fn values(&self) -> BTreeMap<String, String> {
         let maps = self.maps().list(&ListParams::default()).await.unwrap();
         let one = |map: ConfigMap| Some((map.metadata.name?, map.data?.remove("key")?));
         maps.items.into_iter().filter_map(one).collect()
     }
 
-    /// The uid and version of all ConfigMaps.
+    /// Uid and resourceVersion of all ConfigMaps.
     pub(crate) async fn versions(&self) -> BTreeMap<String, (String, String)> {
         let maps = self.maps().list(&ListParams::default()).await.unwrap();
         let one = |map: ConfigMap| {
@@ -158,7 +161,7 @@ impl Scene {
         maps.items.into_iter().filter_map(one).collect()
     }
 
-    /// Waits until the ConfigMaps in Git are there with a value, and no others.
+    /// Waits until exactly the ConfigMaps in Git exist, with their values.
     pub(crate) async fn until_values(&self, expect: &[(String, String)], what: &str) {
         let expect: BTreeMap<String, String> = expect
             .iter()
@@ -180,8 +183,8 @@ impl Scene {
         self.dynamic("moorline.dev", "v1alpha1", "Sync")
     }
 
-    /// Creates a Sync of the repository; `spec` is merged into its spec. No kubelet runs Pods here, so that without a word
-    /// about it nobody waits for health.
+    /// Creates a Sync of the repository; `spec` is merged into its spec. There is no kubelet to run
+    /// Pods, so by default the Sync does not wait for health.
     pub(crate) async fn sync(&self, name: &str, spec: Value) -> DynamicObject {
         let mut whole = json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
@@ -200,7 +203,7 @@ impl Scene {
         self.syncs().patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
     }
 
-    /// Asks the daemon to look at the repository now.
+    /// Asks the daemon to poll the repository now.
     pub(crate) async fn nudge(&self, name: &str, word: &str) {
         let patch = json!({"metadata": {"annotations": {"moorline.dev/requested-at": word}}});
         self.patch_sync(name, patch).await;
@@ -213,7 +216,7 @@ impl Scene {
         sync.pointer(&format!("/status{pointer}")).cloned().unwrap_or_default()
     }
 
-    /// Waits until a Sync says that it is ready at this commit.
+    /// Waits until a Sync is ready at this commit.
     pub(crate) async fn until_ready(&self, name: &str, commit: &str) -> DynamicObject {
         until(&format!("{name} is ready at {commit}"), async || {
             let sync = self.syncs().get(name).await.unwrap();
@@ -226,7 +229,7 @@ impl Scene {
         .await
     }
 
-    /// Waits until a Sync gives this reason for its readiness.
+    /// Waits until the Ready condition of a Sync has this reason.
     pub(crate) async fn until_reason(&self, name: &str, reason: &str) {
         until(&format!("{name} says {reason}"), async || {
             (self.status(name, "/conditions/0/reason").await == reason).then_some(())
@@ -241,7 +244,7 @@ impl Scene {
             .await;
     }
 
-    /// Waits for a first while without requests, where a server has to catch up or to start.
+    /// Waits for a period without requests, for a server that has to start or to catch up.
     pub(crate) async fn settle(&self) {
         self.proxy.asked();
         until("there are no requests for a while", async || {
@@ -251,12 +254,13 @@ impl Scene {
         .await;
     }
 
-    /// Nothing is sent about objects and no status written for a while.
+    /// Checks that for a while no requests about objects are sent and no status is written.
     pub(crate) async fn assert_calm(&self, what: &str) {
         self.assert_nothing_but(what, |_| false).await;
     }
 
-    /// The same while something is not well or not done yet, which is looked at from time to time.
+    /// Same, while an object is unhealthy or not done yet: its status may be read from time to
+    /// time.
     pub(crate) async fn assert_calm_but_for_looks(&self, what: &str) {
         self.assert_nothing_but(what, Asked::looks_beneath).await;
     }
@@ -266,8 +270,8 @@ impl Scene {
         self.proxy.asked();
         tokio::time::sleep(CALM).await;
         let shown = |one: &Asked| format!("{} {}?{} {}", one.method, one.path, one.query, one.text());
-        // A watch that is opened again after its pause asks for nothing that was told already, but for that by
-        // which it is known whether the server is still the one that it was.
+        // A watch that is reopened after its pause requests nothing that was already delivered,
+        // except to check if the server is still the same.
         let asked = self.proxy.asked();
         let asked: Vec<String> = asked
             .iter()

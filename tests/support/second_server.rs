@@ -1,8 +1,8 @@
 //! A second API server on the same etcd, which may lag behind the first.
 //!
-//! In: the control plane, and arguments that the second server has beside those of the first. Out: its URL, under
-//! the authority of the first. It reaches etcd through a relay that can be held: then it goes on answering from what
-//! it knew, as a server does whose own connection to etcd is slow.
+//! In: the control plane, and additional arguments of the second server.
+//! Out: its URL, with the authority of the first. It connects to etcd through a relay that can be
+//! held: then it answers from its cache, like a server with a slow connection to etcd.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
@@ -17,7 +17,7 @@ use super::daemon::until;
 use super::server::Server;
 use super::start::free_ports;
 
-/// A running second API server; killed when it is dropped.
+/// A running second API server; killed on drop.
 pub(crate) struct SecondServer {
     pub(crate) url: String,
     relay: Arc<Relay>,
@@ -25,7 +25,7 @@ pub(crate) struct SecondServer {
 }
 
 impl SecondServer {
-    /// Starts it, and waits until it answers.
+    /// Starts the server, and waits until it is ready.
     pub(crate) async fn start(plane: &ControlPlane, more: &[&str]) -> Self {
         let relay = Arc::<Relay>::default();
         let etcd = Relay::listen(&relay, plane.etcd).unwrap();
@@ -40,7 +40,8 @@ impl SecondServer {
             format!("--tls-cert-file={}", certificates.join("apiserver.crt").display()),
             format!("--tls-private-key-file={}", certificates.join("apiserver.key").display()),
         ];
-        // Of an argument that is given twice the last counts, but of the servers of etcd all would.
+        // For most arguments the last occurrence wins, but those for the etcd servers would
+        // accumulate.
         let (program, arguments) = &plane.api_server;
         let first = arguments.iter().filter(|one| !one.starts_with("--etcd-servers"));
         let more = more.iter().map(|&one| one.to_owned());
@@ -52,8 +53,8 @@ impl SecondServer {
         this
     }
 
-    /// The names in a collection by its own memory. It refuses while it builds that memory anew, as it does when etcd
-    /// has not answered it for long.
+    /// Names in a collection by the server's watch cache. The server refuses the request while it
+    /// rebuilds its cache, as it does after a long interruption of etcd.
     pub(crate) async fn names(
         &self,
         plane: &ControlPlane,
@@ -72,7 +73,7 @@ impl SecondServer {
         admin.request_text(request).await.map_err(|error| error.to_string())
     }
 
-    /// From now on it hears nothing of etcd, or hears everything that it missed.
+    /// Holds the connection to etcd, or releases it with everything that was held back.
     pub(crate) fn hold(&self, held: bool) {
         *self.relay.held.lock().unwrap_or_else(PoisonError::into_inner) = held;
         self.relay.freed.notify_all();

@@ -1,4 +1,4 @@
-//! One server of the control plane: a child process with its log in a file.
+//! A server of the control plane: a child process with its log in a file.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::reaper::Reaper;
 
-/// Lines of a log that are shown with a failure.
+/// Number of lines of a log that are printed with a failure.
 const TAIL_LINES: usize = 40;
 
 /// A running server.
@@ -18,13 +18,13 @@ pub(crate) struct Server {
     name: String,
     child: Child,
     reaper: Arc<Reaper>,
-    /// How it is started once more.
+    /// Command that starts it again.
     again: Command,
 }
 
 impl Server {
-    /// Starts `program` with an empty environment, so that neither a proxy nor an `ETCD_...` variable of the
-    /// machine reaches it.
+    /// Starts `program` with an empty environment, so that no proxy or `ETCD_...` variable of the
+    /// machine affects it.
     pub(crate) fn start(
         program: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -66,10 +66,10 @@ impl Server {
         self.reaper.started(self.child.id())
     }
 
-    /// How the server ended, if it did, with its last words.
+    /// Returns the exit status and the end of the log, if the server has ended.
     pub(crate) fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
-        // The reaper can only be gone if somebody killed it; there is nothing to tell it then.
+        // The reaper is only gone if a person killed it; then there is nothing to unregister.
         let _ = self.reaper.ended(self.child.id());
         Some(format!("{} ended with {status}\n{}", self.name, self.log.tail()))
     }
@@ -90,7 +90,8 @@ impl Log {
         format!("--- the last {} lines of {name}\n{}\n", tail.len(), tail.join("\n"))
     }
 
-    /// Whether the server failed because another program took its port between our look and its start.
+    /// True if the server failed because another program took its port between our check and its
+    /// start.
     pub(crate) fn names_a_taken_port(&self) -> bool {
         std::fs::read(&self.0)
             .is_ok_and(|text| String::from_utf8_lossy(&text).contains("address already in use"))

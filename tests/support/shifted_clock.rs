@@ -1,7 +1,8 @@
-//! A clock that a test sets, for a program that it starts.
+//! A clock that a test can set, for a program that it starts.
 //!
-//! In: a folder. Out: the library of `shifted_clock.c`, which a program loads first by `LD_PRELOAD`; `TEST_CLOCK_SHIFT` names the
-//! file with the seconds.
+//! In: a folder.
+//! Out: the library of `shifted_clock.c`, which a program loads first by `LD_PRELOAD`;
+//! `TEST_CLOCK_SHIFT` names the file with the seconds.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

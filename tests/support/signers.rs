@@ -1,4 +1,4 @@
-//! People who sign commits and tags, and a Sync that asks who did.
+//! Signed commits and tags, and a Sync that verifies them.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::programs::{command, find, run};
 use super::scene::Scene;
 
-/// An ssh key of somebody; none where there is no program that makes one.
+/// Creates an ssh key; `None` without ssh-keygen.
 pub(crate) fn key(scene: &Scene, name: &str) -> Option<PathBuf> {
     let (program, file) = (find("ssh-keygen")?, scene.root.path().join(name));
     let mut makes = command(&program);
@@ -18,7 +18,7 @@ pub(crate) fn key(scene: &Scene, name: &str) -> Option<PathBuf> {
     Some(file)
 }
 
-/// From now on commits and tags are signed with this key, or not at all.
+/// Signs further commits and tags with this key, or not at all.
 pub(crate) fn sign(scene: &Scene, key: Option<&PathBuf>) {
     let signs = if key.is_some() { "true" } else { "false" };
     scene.work.git(&["config", "commit.gpgSign", signs]);
@@ -28,7 +28,7 @@ pub(crate) fn sign(scene: &Scene, key: Option<&PathBuf>) {
     }
 }
 
-/// The keys that are trusted from now on.
+/// Sets the trusted keys.
 pub(crate) async fn trust(scene: &Scene, keys: &[&PathBuf]) {
     let public = |key: &&PathBuf| std::fs::read_to_string(key.with_extension("pub")).unwrap();
     let lines: String = keys.iter().map(public).collect();
@@ -39,7 +39,7 @@ pub(crate) async fn trust(scene: &Scene, keys: &[&PathBuf]) {
     secrets.patch("signers", &PatchParams::apply("test").force(), &Patch::Apply(&secret)).await.unwrap();
 }
 
-/// The spec of a Sync that asks for signatures.
+/// The spec of a Sync that requires signatures.
 pub(crate) fn spec(scene: &Scene, mode: &str, reference: serde_json::Value) -> serde_json::Value {
     let mut git = json!({
         "url": scene.git.url("repository.git"), "verify": {"mode": mode, "secretRef": {"name": "signers"}},
@@ -50,7 +50,7 @@ pub(crate) fn spec(scene: &Scene, mode: &str, reference: serde_json::Value) -> s
     json!({"source": {"git": git}, "interval": "5s"})
 }
 
-/// What the cluster has of the one ConfigMap.
+/// Value of the ConfigMap in the cluster.
 pub(crate) async fn value(scene: &Scene) -> Option<String> {
     scene.values().await.remove("a")
 }

@@ -1,4 +1,4 @@
-//! An ssh server with Git behind it, on the loopback: one user key, one host key, and the faults that a test wants.
+//! A loopback ssh server with Git behind it: one user key, one host key, and faults on demand.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -15,18 +15,18 @@ use russh::keys::{Algorithm, EcdsaCurve, PrivateKey};
 use russh::server::{Auth, ChannelOpenHandle, Config, Handler, Msg, Session, VerifiedPublicKey};
 use russh::{Channel, ChannelId};
 
-/// What the server does with a command.
+/// Reaction of the server to a command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Mode {
-    /// Runs Git, with the version that was asked for.
+    /// Runs Git, with the requested protocol version.
     Git,
-    /// Takes no environment, as sshd without AcceptEnv.
+    /// Accepts no environment, like sshd without AcceptEnv.
     Old,
-    /// Runs nothing and says nothing.
+    /// Runs nothing and sends nothing.
     Silence,
-    /// Sends this many bytes of Git's answers, then nothing.
+    /// Sends this many bytes of Git's output, then nothing.
     Stall(usize),
-    /// Sends this many bytes of Git's answers, then ends.
+    /// Sends this many bytes of Git's output, then ends.
     Cut(usize),
     /// Writes a text and ends with a status.
     Say(&'static str, u32),
@@ -93,23 +93,23 @@ impl SshServer {
         *self.shared.mode.lock().unwrap() = mode;
     }
 
-    /// Lets in the owner of another key from now on.
+    /// Accepts the owner of another key from now on.
     pub(crate) fn let_in(&self, user_key: &PrivateKey) {
         *self.shared.user_key.lock().unwrap() = user_key.public_key().clone();
     }
 
-    /// The commands since the last call, with the environment before each.
+    /// Returns the commands since the last call, each with its environment.
     pub(crate) fn commands(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.log.lock().unwrap())
     }
 
-    /// The server's line of known_hosts.
+    /// Returns the server's line for known_hosts.
     pub(crate) fn known(&self) -> String {
         known(self.port, &self.host_key)
     }
 }
 
-/// A line of known_hosts for a port of the loopback.
+/// Returns a line for known_hosts for a port of the loopback.
 pub(crate) fn known(port: u16, key: &PublicKey) -> String {
     format!("[127.0.0.1]:{port} {}", key.to_openssh().unwrap())
 }
@@ -228,7 +228,7 @@ impl Handler for Client {
                 return;
             }
             drop(output);
-            // Who is cut off may still be waiting for words from us.
+            // A child that is cut off may still be waiting for input from us.
             if left == 0 {
                 drop(child.kill());
             }

@@ -1,7 +1,8 @@
-//! Starts etcd, the API server and the controller manager, and waits until they answer.
+//! Starts etcd, the API server and the controller manager, and waits until they are ready.
 //!
-//! In: the programs and a new directory. Out: a control plane in which the daemon's user may do everything, or
-//! what went wrong, with the last words of the server concerned.
+//! In: the programs and a new directory.
+//! Out: a control plane in which the daemon's user may do everything, or an error with the end of
+//! the failed server's log.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -16,21 +17,21 @@ use super::credentials::{ADMIN, CONTROLLERS, Credentials, MOORLINE};
 use super::reaper::Reaper;
 use super::server::Server;
 
-/// A start takes three seconds; this is for a machine that does much else.
+/// A start takes three seconds; this is for a busy machine.
 const START_DEADLINE: Duration = Duration::from_secs(90);
-/// Between two looks at a server that is starting.
+/// Interval between two checks of a starting server.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-/// Starts, when other programs take the ports that were free a moment before.
+/// Number of attempts, in case other programs take the ports that were free a moment before.
 const ATTEMPTS: u32 = 3;
 
-/// Everything is logged once when it is answered, and watches also when they begin.
+/// Logs every request once when it is answered, and watches also when they begin.
 const AUDIT_POLICY: &str = r#"{
     "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
     "omitStages": ["RequestReceived"],
     "rules": [{"level": "Metadata"}]
 }"#;
 
-/// A failed start; `port_taken` says that another try may succeed.
+/// A failed start; with `port_taken` another attempt may succeed.
 struct Failure {
     text: String,
     port_taken: bool,
@@ -42,7 +43,7 @@ impl From<String> for Failure {
     }
 }
 
-/// A control plane that answers, or why there is none.
+/// Returns a control plane that is ready, or the reason for the failure.
 pub(crate) async fn start(binaries: &Binaries) -> Result<ControlPlane, String> {
     let mut attempt = 1;
     loop {
@@ -80,7 +81,7 @@ async fn start_once(binaries: &Binaries) -> Result<ControlPlane, Failure> {
     })
 }
 
-/// A new directory of a control plane, which is removed with the end of the test process.
+/// Creates the directory of a control plane, which is removed at the end of the test process.
 pub(super) fn place() -> Result<(PathBuf, Arc<Reaper>), String> {
     let directory = tempfile::Builder::new()
         .prefix("moorline-control-plane-")
@@ -92,7 +93,7 @@ pub(super) fn place() -> Result<(PathBuf, Arc<Reaper>), String> {
     Ok((directory, Arc::new(reaper)))
 }
 
-/// What the servers of one start share.
+/// State that the servers of one start share.
 struct Starting {
     directory: PathBuf,
     credentials: Credentials,
@@ -118,7 +119,7 @@ impl Starting {
         let [clients, peers] = self.etcd_urls();
         let arguments = [
             format!("--data-dir={}", self.path("etcd")),
-            // Nothing here has to outlive a power cut.
+            // Data does not have to survive a power failure.
             "--unsafe-no-fsync".to_owned(),
             format!("--listen-client-urls={clients}"),
             format!("--advertise-client-urls={clients}"),
@@ -154,19 +155,22 @@ impl Starting {
             format!("--service-account-signing-key-file={}", self.credentials.private_key.display()),
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
             "--service-cluster-ip-range=10.0.0.0/12".to_owned(),
-            // Else it complains for ever that its address, which is everybody's own, cannot be an endpoint.
+            // Otherwise it complains forever that its address, a loopback address, cannot be an
+            // endpoint.
             "--endpoint-reconciler-type=none".to_owned(),
             "--allow-privileged".to_owned(),
             format!("--audit-policy-file={policy}"),
             format!("--audit-log-path={}", self.path("audit.log")),
-            // Written before the answer is sent, and never dropped: batches are, when their buffer is full.
+            // Writes each entry before the response is sent; batches would be dropped when their
+            // buffer is full.
             "--audit-log-mode=blocking".to_owned(),
-            // In megabytes: a rotation would hide requests from who counts them.
+            // In megabytes. A rotation would hide requests from the tests that count them.
             "--audit-log-maxsize=100000".to_owned(),
         ])
     }
 
-    /// Adds the API server to etcd in `servers`, and gives the certificate by which its clients know it.
+    /// Starts the API server and adds it to etcd in `servers`; returns the certificate by which
+    /// clients verify it.
     async fn api_server(
         &self,
         program: &Path,
@@ -209,8 +213,8 @@ impl Starting {
             .map_err(|error| format!("cannot start {}: {error}", program.display()).into())
     }
 
-    /// Asks until the answer is `Ok`, one of the servers ended, or the deadline has passed. All of them are
-    /// looked at, because another program that took etcd's port would have answered in etcd's place.
+    /// Polls until the result is `Ok`, one of the servers has ended, or the deadline is over. All
+    /// servers are checked, because another program on etcd's port would answer instead of etcd.
     async fn until(
         &self,
         servers: &mut [Server],
@@ -250,7 +254,8 @@ pub(super) fn free_ports() -> Result<[u16; 3], String> {
     Ok(ports)
 }
 
-/// The authority that the API server made for itself: it writes its own certificate, then the issuer's.
+/// Returns the certificate of the API server's own authority: the file has its own certificate,
+/// then the issuer's.
 fn issuer(certificate: &Path) -> Result<String, String> {
     let chain =
         std::fs::read_to_string(certificate).map_err(|error| format!("no certificate yet: {error}"))?;
@@ -264,7 +269,7 @@ async fn is_ready(admin: &Client) -> Result<(), String> {
     answer.map(drop).map_err(|error| format!("/readyz: {error}"))
 }
 
-/// The daemon's user gets its rights by RBAC, as in a real cluster, and all of them.
+/// Grants all rights to the daemon's user, by RBAC as in a real cluster.
 async fn grant_everything(admin: &Client, user: &str) -> Result<(), String> {
     let binding = serde_json::json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",

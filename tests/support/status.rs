@@ -1,6 +1,7 @@
-//! Objects whose controller is the test.
+//! Objects with the test as their controller.
 //!
-//! In: kinds to be defined, and statuses. Out: objects as files, and what a Sync says of them.
+//! In: kinds to define, and statuses.
+//! Out: objects as files, and the health that a Sync reports of them.
 
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PropagationPolicy,
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use super::daemon::{Daemon, until};
 use super::scene::Scene;
 
-/// A definition of a kind whose objects have a status of their own.
+/// Definition of a kind with a status subresource.
 fn definition(kind: &str) -> Value {
     let plural = format!("{}s", kind.to_lowercase());
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -64,13 +65,13 @@ pub(crate) fn deployment(name: &str, image: &str, replicas: u8) -> (String, Stri
     (format!("{name}.json"), body.to_string())
 }
 
-/// Writes a status as a controller does.
+/// Writes a status like a controller.
 pub(crate) async fn report(objects: &Api<DynamicObject>, name: &str, status: Value) {
     let body = json!({"status": status});
     objects.patch_status(name, &PatchParams::default(), &Patch::Merge(&body)).await.unwrap();
 }
 
-/// How a Job ended.
+/// Status of a Job that has ended.
 pub(crate) fn ended(well: bool) -> Value {
     let kinds = if well { ["SuccessCriteriaMet", "Complete"] } else { ["FailureTarget", "Failed"] };
     let now = k8s_openapi::jiff::Timestamp::now().to_string();
@@ -85,7 +86,7 @@ pub(crate) fn ended(well: bool) -> Value {
     status
 }
 
-/// Deletes an object with what it has made, as whoever clears away does.
+/// Deletes an object together with its dependents.
 pub(crate) async fn clear(objects: &Api<DynamicObject>, name: &str) {
     let params =
         DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
@@ -105,7 +106,7 @@ pub(crate) async fn condition(scene: &Scene, sync: &str, type_: &str) -> Value {
     all.into_iter().find(|condition| condition["type"] == type_).unwrap_or_default()
 }
 
-/// Waits until a Sync says this of the health of its objects; its sentence.
+/// Waits until the Healthy condition of a Sync has this status and reason; returns its message.
 pub(crate) async fn until_healthy(scene: &Scene, sync: &str, status: &str, reason: &str) -> String {
     let what = format!("Healthy is {status} because of {reason}");
     let told = until(&what, async || {
@@ -115,7 +116,7 @@ pub(crate) async fn until_healthy(scene: &Scene, sync: &str, status: &str, reaso
     told.await["message"].as_str().unwrap().to_owned()
 }
 
-/// A Sync that waits for the health of its objects, as one does without a word about it.
+/// Creates a Sync that waits for the health of its objects, as it does by default.
 pub(crate) async fn waiting(scene: &Scene, name: &str, spec: Value) {
     let mut whole = json!({"interval": "1h", "health": {}});
     for (field, value) in spec.as_object().unwrap() {
@@ -124,7 +125,8 @@ pub(crate) async fn waiting(scene: &Scene, name: &str, spec: Value) {
     scene.sync(name, whole).await;
 }
 
-/// The Sync `shop` of one object of a kind, which its controller calls ready; with it, a daemon and the commit.
+/// Creates the Sync `shop` with one object of a kind that is Ready; returns its API, a daemon and
+/// the commit.
 pub(crate) async fn healthy(scene: &Scene, kind: &str) -> (Api<DynamicObject>, Daemon, String) {
     let objects = define(scene, kind).await;
     let (commit, daemon) = (scene.push(&[object(kind, "one")]), scene.daemon());

@@ -1,6 +1,7 @@
-//! A connection to an API server, with TLS or without.
+//! A connection to an API server, with or without TLS.
 //!
-//! In: an address. Out: a stream, and the socket beneath it.
+//! In: an address.
+//! Out: a stream, and its socket.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +11,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// How an API server is connected to.
+/// Way to connect to an API server.
 pub(crate) struct Connector(Option<Arc<ClientConfig>>);
 
 /// A connection.
@@ -20,7 +21,8 @@ pub(crate) enum Stream {
 }
 
 impl Connector {
-    /// To a server that this authority vouches for, as PEM. A server without an authority has no TLS.
+    /// Connector for a server with a certificate of this authority, as PEM. Without an authority
+    /// there is no TLS.
     pub(crate) fn new(authority: &str) -> Self {
         if authority.is_empty() {
             return Self(None);
@@ -43,7 +45,7 @@ impl Connector {
 }
 
 impl Stream {
-    /// The socket beneath it.
+    /// The underlying socket.
     pub(crate) fn socket(&self) -> &TcpStream {
         match self {
             Self::Plain(stream) => stream,

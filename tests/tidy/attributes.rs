@@ -1,8 +1,8 @@
-//! Attributes: exceptions are made with `expect`, and every exception has a reason.
+//! Rules for attributes: exceptions use `expect`, and every exception has a reason.
 
 use super::source::{Source, is};
 
-/// `allow`, which stays when nothing needs it any more.
+/// Finds `allow`, which remains when it is no longer needed.
 pub(crate) fn allowed_lints(source: &Source) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for attribute in source.attributes() {
@@ -14,7 +14,7 @@ pub(crate) fn allowed_lints(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
-/// `expect` and `ignore` that do not say why.
+/// Finds `expect` and `ignore` without a reason.
 pub(crate) fn without_reason(source: &Source) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for attribute in source.attributes() {
@@ -32,18 +32,18 @@ pub(crate) fn without_reason(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
-/// Whether an attribute has `key = "text"` with a text that is not empty.
+/// True if an attribute has `key = "text"` with a non-empty text.
 fn says_why(source: &Source, attribute: &[super::source::Token], key: &str) -> bool {
     (0..attribute.len()).any(|at| {
         let given = is(attribute, at, key) && is(attribute, at + 1, "=") && is(attribute, at + 2, "\"");
-        // The tokens hold no literals: an empty one is seen in the text.
+        // Tokens do not contain literals, so an empty one is searched in the text.
         let empty =
             || source.lines().any(|(line, text)| line == attribute[at].line && text.contains("= \"\""));
         given && !empty()
     })
 }
 
-/// A module of tests that is compiled into the program.
+/// Finds a module of tests that is compiled into the program.
 pub(crate) fn tests_outside_tests(source: &Source) -> Vec<(usize, String)> {
     if !source.is_program() {
         return Vec::new();

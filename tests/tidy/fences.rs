@@ -1,10 +1,10 @@
-//! Fences: which crates and which doors to the world belong to which modules.
+//! Rules for fences: the crates and side effects that only certain modules may use.
 
 use super::paths::{Kind, Path, paths};
 use super::source::Source;
 use super::table::{self, Row};
 
-/// Some paths, and the only modules that may name them.
+/// Paths, and the only modules that may use them.
 struct Fence {
     paths: &'static [&'static str],
     modules: &'static [&'static str],
@@ -14,7 +14,7 @@ const FENCES: [Fence; 8] = [
     Fence { paths: &["git2", "libgit2_sys"], modules: &["source"] },
     Fence { paths: &["russh"], modules: &["source"] },
     Fence { paths: &["notify"], modules: &["source", "settings_watch"] },
-    // api holds the resource type and needs the derive.
+    // The module api defines the resource type and needs the derive macro.
     Fence { paths: &["kube"], modules: &["api", "cluster", "sandbox"] },
     Fence {
         paths: &["kube::Api", "kube::Client", "kube::api", "kube::client", "kube::runtime"],
@@ -25,7 +25,7 @@ const FENCES: [Fence; 8] = [
     Fence { paths: &["anyhow"], modules: &["cli", "main"] },
 ];
 
-/// What no pure module names: the world, its clock, its logs, and locks.
+/// Side effects that no pure module may use: files, network, clock, logs and locks.
 const IMPURE: [&str; 17] = [
     "futures",
     "log",
@@ -48,10 +48,10 @@ const IMPURE: [&str; 17] = [
 
 const IMPURE_MACROS: [&str; 5] = ["dbg", "eprint", "eprintln", "print", "println"];
 
-/// The one file that may hold unsafe code.
+/// The only file that may contain unsafe code.
 const UNSAFE: &str = "crates/yaml/src/parser.rs";
 
-/// Fenced paths in other modules, and fenced names given away by `pub use`.
+/// Finds fenced paths in other modules, and fenced names that `pub use` re-exports.
 pub(crate) fn outside_their_modules(source: &Source) -> Vec<(usize, String)> {
     if !source.is_program() {
         return Vec::new();
@@ -71,7 +71,7 @@ pub(crate) fn outside_their_modules(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
-/// What a pure module touches beside its arguments.
+/// Finds side effects in pure modules.
 pub(crate) fn impure(source: &Source) -> Vec<(usize, String)> {
     let pure = Row::of(&source.module()).is_none_or(|row| row.kind == table::Kind::Pure);
     if !pure || !source.is_program() {
@@ -92,7 +92,7 @@ pub(crate) fn impure(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
-/// `unsafe` outside the one file that wraps the YAML parser.
+/// Finds `unsafe` outside of the file that wraps the YAML parser.
 pub(crate) fn unsafe_code(source: &Source) -> Vec<(usize, String)> {
     let lints = source.attributes().concat().into_iter().filter(|token| token.text == "unsafe_code");
     let words = source.tokens.iter().filter(|token| token.text == "unsafe").cloned();
@@ -101,14 +101,15 @@ pub(crate) fn unsafe_code(source: &Source) -> Vec<(usize, String)> {
     if source.path == UNSAFE { Vec::new() } else { found.collect() }
 }
 
-/// Whether a path names something fenced: it, something in it, or by `use` a module that holds it.
+/// True if a path refers to a fenced name: to the name itself, to an item in it, or by `use` to a
+/// module that contains it.
 fn names(path: &Path, fenced: &str) -> bool {
     let words = path.segments.iter().map(String::as_str);
     let common = words.zip(fenced.split("::")).take_while(|(word, part)| word == part).count();
     let (length, wanted) = (path.segments.len(), fenced.split("::").count());
     let used = matches!(path.kind, Kind::Use | Kind::PubUse);
     let holds_it = common == length || (common + 1 == length && path.segments[common] == "*");
-    // A single word in code is a variable or a field as likely as a crate.
+    // A single identifier in code is as likely a variable or a field as a crate.
     (common == wanted && (length > 1 || path.kind != Kind::Plain)) || (used && common > 0 && holds_it)
 }
 

@@ -1,16 +1,16 @@
-//! The repository's own text files, as path and content.
+//! Text files of the repository, as path and content.
 
 use std::fs;
 use std::path::Path;
 
-/// Folders that hold nothing written here.
+/// Folders without files of ours.
 const SKIPPED: [&str; 3] = ["target", "node_modules", "corpus"];
-/// Hidden folders that do hold something written here.
+/// Hidden folders with files of ours.
 const HIDDEN: [&str; 2] = [".ci", ".github"];
 const EXTENSIONS: [&str; 5] = ["rs", "md", "toml", "sh", "go"];
 const NAMES: [&str; 3] = ["Makefile", "Dockerfile", "run"];
 
-/// Every text file that the rules are about, sorted by path.
+/// Returns all text files that the rules apply to, sorted by path.
 pub(crate) fn texts() -> Vec<(String, String)> {
     let mut files = Vec::new();
     walk(Path::new(env!("CARGO_MANIFEST_DIR")), "", &mut files);
@@ -18,12 +18,12 @@ pub(crate) fn texts() -> Vec<(String, String)> {
     files
 }
 
-/// One file by its path in the repository; none if it is absent.
+/// Returns a file by its path in the repository; `None` if it is missing.
 pub(crate) fn text(path: &str) -> Option<String> {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).ok()
 }
 
-/// The module paths of all files of the program, such as `plan/explain`.
+/// Returns the module paths of all files of the program, such as `plan/explain`.
 pub(crate) fn modules() -> Vec<String> {
     let sources = texts().into_iter().filter_map(|(path, text)| {
         let source = super::source::Source::new(&path, &text);

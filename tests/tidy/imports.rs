@@ -1,10 +1,10 @@
-//! Every path inside the crate against the import table.
+//! Checks every path inside the crate against the import table.
 
 use super::paths::{Kind, Path, paths};
 use super::source::Source;
 use super::table::{self, Row};
 
-/// Paths to modules that the table does not allow, and modules that the table does not know.
+/// Finds paths to modules that the table does not allow, and modules without a row.
 pub(crate) fn outside_the_table(source: &Source) -> Vec<(usize, String)> {
     if !source.is_program() {
         return Vec::new();
@@ -21,16 +21,17 @@ pub(crate) fn outside_the_table(source: &Source) -> Vec<(usize, String)> {
     paths(source).iter().filter_map(allowed).collect()
 }
 
-/// `lib.rs` is the list of the modules: what it gave a second name could be used past the table.
+/// Finds imports in `lib.rs`, which only lists the modules: a second name there could bypass the
+/// table.
 fn crate_root(source: &Source) -> Vec<(usize, String)> {
-    // A crate of the workspace has the name of a module.
+    // Each crate of the workspace has the name of a module.
     let is_crate = |path: &Path| path.segments[0].starts_with("moorline_");
     let uses = paths(source).into_iter().filter(|path| matches!(path.kind, Kind::Use | Kind::PubUse));
     let uses = uses.filter(|path| !is_crate(path));
     uses.map(|path| (path.line, "lib.rs only declares modules".to_owned())).collect()
 }
 
-/// What is wrong with a path; none if nothing is.
+/// Returns the violation of a path; `None` if it is allowed.
 fn judge(own: &Row, at: (Option<&str>, &[&str]), path: &Path) -> Option<String> {
     let target = inside_the_program(at, path)?;
     let written = path.segments.join("::");
@@ -44,7 +45,8 @@ fn judge(own: &Row, at: (Option<&str>, &[&str]), path: &Path) -> Option<String> 
     (!fine).then(|| format!("`{written}`: {} may use {}, not `{}`", own.module, own.uses(), row.module))
 }
 
-/// Where a path leads, from the root of the program; none for a path to the crate of somebody else and for a lone keyword.
+/// Resolves a path from the root of the program; `None` for a path into a third-party crate and for
+/// a lone keyword.
 fn inside_the_program((folder, module): (Option<&str>, &[&str]), path: &Path) -> Option<Vec<String>> {
     let words: Vec<&str> = path.segments.iter().map(String::as_str).collect();
     let alone = words.len() == 1 && path.kind == Kind::Plain;

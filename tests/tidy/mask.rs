@@ -1,15 +1,17 @@
-//! Rust text parted into code and comments, so that no rule takes a word in a string for code.
+//! Separates Rust text into code and comments, so that no rule mistakes the text of a string for
+//! code.
 //!
-//! In: the text of a Rust file. Out: two texts of the same lines: the code without comments and without what
-//! literals hold, and the comments alone.
+//! In: the text of a Rust file.
+//! Out: two texts with the same lines: the code without comments and without the content of
+//! literals, and the comments alone.
 
-/// The two halves of a Rust text; every line break stays where it was.
+/// Code and comments of a Rust text; all line breaks are kept in both.
 pub(crate) struct Halves {
     pub(crate) code: String,
     pub(crate) comments: String,
 }
 
-/// Parts a text.
+/// Separates a text.
 pub(crate) fn halves(text: &str) -> Halves {
     let mut reader =
         Reader { text: text.chars().collect(), at: 0, code: String::new(), comments: String::new() };
@@ -64,7 +66,7 @@ impl Reader {
         }
     }
 
-    /// The number of `#` if a raw string begins here; the letters before it were taken as code.
+    /// Returns the number of `#` if a raw string begins here; its prefix was already read as code.
     fn raw_string(&self) -> Option<usize> {
         let before = |back: usize| self.at.checked_sub(back).and_then(|at| self.text.get(at)).copied();
         let word = |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || char == '_');

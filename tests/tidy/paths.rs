@@ -1,31 +1,31 @@
-//! Every path that code names, with the trees of `use` written out.
+//! Finds every path in code, with the trees of `use` expanded.
 
 use super::source::{Source, Token, closing, is, is_word};
 
-/// A path such as `crate::plan::Action`, as it is written.
+/// A path such as `crate::plan::Action`, as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Path {
     pub(crate) line: usize,
     pub(crate) segments: Vec<String>,
-    /// The modules of this file, written with braces, in which it stands.
+    /// Enclosing inline modules of this file.
     pub(crate) inside: Vec<String>,
     pub(crate) kind: Kind,
 }
 
-/// How a path is used.
+/// Context in which a path is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// `use`, or `extern crate`.
+    /// In `use` or `extern crate`.
     Use,
-    /// `pub use`, for everybody.
+    /// In `pub use`.
     PubUse,
-    /// The name of a macro that is called.
+    /// Name of a called macro.
     Macro,
-    /// In code.
+    /// Anywhere else in code.
     Plain,
 }
 
-/// All paths of a file, names of one word included, without what exists for tests only.
+/// Returns all paths of a file, including single identifiers, without test code.
 pub(crate) fn paths(source: &Source) -> Vec<Path> {
     let mut walk = Walk { tokens: &source.tokens, inside: Vec::new(), found: Vec::new() };
     let mut at = 0;
@@ -37,7 +37,7 @@ pub(crate) fn paths(source: &Source) -> Vec<Path> {
 
 struct Walk<'a> {
     tokens: &'a [Token],
-    /// Name and closing brace of each module in braces that is open.
+    /// Name and closing brace of each open inline module.
     inside: Vec<(String, usize)>,
     found: Vec<Path>,
 }
@@ -58,21 +58,21 @@ impl Walk<'_> {
                 self.tree(at + 1, &[], kind)
             }
             "crate" if before("extern") => self.tree(at + 1, &[], Kind::Use),
-            // The name of a lifetime or of a field; what follows a range is neither.
+            // A lifetime or a field name is no path; the operand of a range is one.
             _ if before("'") || (before(".") && !(at > 1 && is(self.tokens, at - 2, "."))) => at + 1,
             _ if is_word(token) && !self.continues(at) => self.tree(at, &[], Kind::Plain),
             _ => at + 1,
         }
     }
 
-    /// Whether the word at a place goes on with a path that began before it.
+    /// True if the identifier at an index continues an earlier path.
     fn continues(&self, at: usize) -> bool {
         at >= 2
             && is(self.tokens, at - 1, "::")
             && (is_word(&self.tokens[at - 2]) || is(self.tokens, at - 2, ">"))
     }
 
-    /// Reads a path or a tree of paths after `prefix`; the place after it.
+    /// Reads a path or a tree of paths after `prefix`, and returns the index after it.
     fn tree(&mut self, start: usize, prefix: &[String], kind: Kind) -> usize {
         let line = self.tokens.get(start).map_or(0, |token| token.line);
         let mut segments = prefix.to_vec();

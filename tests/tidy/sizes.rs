@@ -1,4 +1,4 @@
-//! Sizes: what does not fit on a screen is split.
+//! Rules for sizes: files and functions that are too long must be split.
 
 use super::source::{Source, is, is_word, item_end};
 
@@ -6,14 +6,14 @@ const FILE_LINES: usize = 400;
 const FUNCTION_LINES: usize = 70;
 const MAIN_LINES: usize = 20;
 
-/// A file with too many lines, those for tests not counted.
+/// Finds a file with too many lines, not counting tests.
 pub(crate) fn long_file(source: &Source) -> Vec<(usize, String)> {
     let code = source.lines().filter(|(line, _)| !source.is_test(*line)).count();
     let long = code > FILE_LINES;
     long.then(|| (1, format!("{code} lines of code, at most {FILE_LINES}: split it"))).into_iter().collect()
 }
 
-/// Functions with too many lines, from `fn` to the closing brace.
+/// Finds functions with too many lines, from `fn` to the closing brace.
 pub(crate) fn long_functions(source: &Source) -> Vec<(usize, String)> {
     let tokens = &source.tokens;
     let mut found = Vec::new();
@@ -28,7 +28,7 @@ pub(crate) fn long_functions(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
-/// A `main.rs` that does more than call the command line.
+/// Finds a `main.rs` that does more than call the command line.
 pub(crate) fn long_main(source: &Source) -> Vec<(usize, String)> {
     let lines = source.lines().count();
     let long = source.path == "src/main.rs" && lines > MAIN_LINES;

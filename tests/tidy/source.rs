@@ -1,14 +1,15 @@
-//! One file as the rules see it.
+//! Parsed form of one file for the rules.
 //!
-//! In: a path in the repository and a text. Out: its lines, the tokens of its code, its comments, its module and
-//! which of its lines exist for tests only.
+//! In: a path in the repository and a text.
+//! Out: its lines, the tokens of its code, its comments, its module, and the line ranges of its
+//! tests.
 
 use std::ops::Range;
 
 use super::mask::{self, Halves};
 use super::table;
 
-/// A piece of code: a word (name, keyword or number), `::` or one other character.
+/// A token of code: an identifier, keyword or number, `::`, or one other character.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) text: String,
@@ -20,7 +21,7 @@ pub(crate) struct Source {
     pub(crate) path: String,
     pub(crate) text: String,
     pub(crate) comments: String,
-    /// None for a file in another language.
+    /// Empty for a file in another language.
     pub(crate) tokens: Vec<Token>,
     tests: Vec<Range<usize>>,
 }
@@ -42,19 +43,20 @@ impl Source {
         self.path.ends_with(".rs")
     }
 
-    /// The lines, counted from one.
+    /// Returns the lines, numbered from 1.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 
-    /// Whether a line belongs to an item under `#[cfg(test)]`, or the file to a module of tests.
+    /// True if a line belongs to an item under `#[cfg(test)]`, or the file to a module of tests.
     pub(crate) fn is_test(&self, line: usize) -> bool {
         self.tests.iter().any(|lines| lines.contains(&line))
             || self.path.ends_with("/tests.rs")
             || self.lines().any(|(_, text)| text == "#![cfg(test)]")
     }
 
-    /// The module that a file of the program is, outermost first; empty for a `lib.rs` that holds modules, and for files elsewhere.
+    /// Returns the module path of a file of the program, outermost first; empty for a `lib.rs` that
+    /// lists modules, and for all other files.
     pub(crate) fn module(&self) -> Vec<&str> {
         let (whole, inside) =
             match self.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/")) {
@@ -70,18 +72,19 @@ impl Source {
         whole.into_iter().chain(parts).collect()
     }
 
-    /// The folder in `crates` that a file of a crate's source belongs to, if the table knows it.
+    /// Returns the folder in `crates` for a source file of a crate, if the table contains the
+    /// crate.
     pub(crate) fn crate_folder(&self) -> Option<&str> {
         let (folder, inside) = self.path.strip_prefix("crates/")?.split_once('/')?;
         (inside.starts_with("src/") && table::is_in_table(folder)).then_some(folder)
     }
 
-    /// True for what is compiled into the program.
+    /// True for files that are compiled into the program.
     pub(crate) fn is_program(&self) -> bool {
         self.path.starts_with("src/") || self.crate_folder().is_some()
     }
 
-    /// The attributes, each as the tokens between its brackets.
+    /// Returns the attributes, each as the tokens between its brackets.
     pub(crate) fn attributes(&self) -> Vec<&[Token]> {
         let opens = |at: &usize| {
             let is = |ahead: usize, text: &str| is(&self.tokens, at + ahead, text);
@@ -97,17 +100,17 @@ impl Source {
     }
 }
 
-/// Whether the token at a place has this text.
+/// True if the token at an index has this text.
 pub(crate) fn is(tokens: &[Token], at: usize, text: &str) -> bool {
     tokens.get(at).is_some_and(|token| token.text == text)
 }
 
-/// Whether a token is a name, a keyword or a number.
+/// True if a token is an identifier, a keyword or a number.
 pub(crate) fn is_word(token: &Token) -> bool {
     token.text.starts_with(|char: char| char.is_alphanumeric() || char == '_')
 }
 
-/// The place of the bracket that closes the one at `open`; the end if none does.
+/// Returns the index of the bracket that closes the one at `open`, or the end if none does.
 pub(crate) fn closing(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -123,7 +126,7 @@ pub(crate) fn closing(tokens: &[Token], open: usize) -> usize {
     tokens.len()
 }
 
-/// Where the item that begins at `start` ends: at its `;`, or at the end of its braces.
+/// Returns the end of the item that begins at `start`: its `;`, or its closing brace.
 pub(crate) fn item_end(tokens: &[Token], start: usize) -> usize {
     let mut at = start;
     while at < tokens.len() {
@@ -156,7 +159,7 @@ fn tokens(code: &str) -> Vec<Token> {
     tokens
 }
 
-/// The lines of all items under `#[cfg(test)]` or `#[cfg(all(test, …))]`.
+/// Returns the lines of all items under `#[cfg(test)]` or `#[cfg(all(test, …))]`.
 fn test_items(tokens: &[Token]) -> Vec<Range<usize>> {
     let starts = |at: &usize| {
         let follows =

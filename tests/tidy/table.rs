@@ -1,21 +1,21 @@
-//! The table of the architecture: every module, whether it is pure, and which modules it may use.
+//! Import table of the architecture: every module, its kind, and the modules that it may use.
 //!
-//! Imports go one way: a module may use only modules of earlier rows. ARCHITECTURE.md shows the same table
-//! between two markers, and the two are compared.
+//! Imports go one way: a module may use only modules of earlier rows. ARCHITECTURE.md shows the
+//! same table between two markers, and a test compares the two.
 
 use Kind::{Pure, Shell};
 use May::{Earlier, Only};
 
-/// What a module may touch beside its arguments.
+/// Kind of a module: the side effects that it may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// No async, clock, files, network, logs or locks: a function of its arguments.
     Pure,
-    /// May touch the world.
+    /// May have side effects.
     Shell,
 }
 
-/// Which modules a module may use.
+/// Modules that a module may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum May {
     Only(&'static [&'static str]),
@@ -23,7 +23,7 @@ pub(crate) enum May {
     Earlier,
 }
 
-/// One line of the table.
+/// One row of the table.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) number: u8,
@@ -36,7 +36,8 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
     Row { number, module, kind, may_use }
 }
 
-/// The table. A file belongs to the longest name that fits: `src/sync/schedule.rs` to `sync/schedule`.
+/// The table. A file belongs to the longest matching name: `src/sync/schedule.rs` to
+/// `sync/schedule`.
 #[rustfmt::skip]
 pub(crate) const TABLE: [Row; 44] = [
     row(1, "api",            Pure,  Only(&[])),
@@ -85,8 +86,8 @@ pub(crate) const TABLE: [Row; 44] = [
     row(9, "main",           Shell, Only(&["cli"])),
 ];
 
-/// The crates of the workspace that hold rows of the table: the folder in `crates`, and the module that the whole crate is; none if it holds
-/// several.
+/// Crates of the workspace that contain rows of the table: the folder in `crates`, and the module
+/// that the whole crate is; `None` if it contains several.
 const CRATES: [(&str, Option<&str>); 14] = [
     ("api", Some("api")),
     ("cel", Some("expression")),
@@ -104,17 +105,18 @@ const CRATES: [(&str, Option<&str>); 14] = [
     ("yaml", Some("yaml")),
 ];
 
-/// The module that the crate in this folder is; none if it holds several modules or none of ours.
+/// Returns the module that the crate in this folder is; `None` if it contains several modules or is
+/// not in the table.
 pub(crate) fn crate_module(folder: &str) -> Option<&'static str> {
     CRATES.iter().find(|(its, _)| *its == folder).and_then(|(_, module)| *module)
 }
 
-/// True if the rules of the table hold for the crate in this folder.
+/// True if the table applies to the crate in this folder.
 pub(crate) fn is_in_table(folder: &str) -> bool {
     CRATES.iter().any(|(its, _)| *its == folder)
 }
 
-/// The folder of a crate that is named in code, such as `moorline_managed_fields`.
+/// Returns the folder of a crate by its name in code, such as `moorline_managed_fields`.
 pub(crate) fn folder_of(name: &str) -> Option<&'static str> {
     let name = name.strip_prefix("moorline_")?.replace('_', "-");
     CRATES.iter().map(|(folder, _)| *folder).find(|folder| *folder == name)
@@ -124,7 +126,7 @@ const OPEN: &str = "<!-- import table -->";
 const CLOSE: &str = "<!-- end of the import table -->";
 
 impl Row {
-    /// The row of a module path, whatever lies inside it.
+    /// Returns the row of a module path; it covers all modules inside of it.
     pub(crate) fn of<T: AsRef<str>>(module: &[T]) -> Option<&'static Self> {
         let fits = |row: &&Self| {
             let names: Vec<_> = row.module.split('/').collect();
@@ -140,7 +142,7 @@ impl Row {
         }
     }
 
-    /// Which modules it may use, for people.
+    /// Lists the modules that it may use, for people.
     pub(crate) fn uses(&self) -> String {
         match self.may_use {
             Only([]) => "none of ours".to_owned(),
@@ -152,7 +154,8 @@ impl Row {
     }
 }
 
-/// The table as ARCHITECTURE.md shows it, markers included; a module with no file among `present` is to come.
+/// Formats the table for ARCHITECTURE.md, including the markers; a module without a file among
+/// `present` is marked as planned.
 pub(crate) fn as_markdown(present: &[String]) -> String {
     let lines = TABLE.iter().map(|row| {
         let stands =
@@ -168,7 +171,7 @@ pub(crate) fn as_markdown(present: &[String]) -> String {
     format!("{OPEN}\n| row | module | kind | may use |\n|---|---|---|---|\n{lines}{CLOSE}")
 }
 
-/// Whether a document shows the table, as it is.
+/// Checks that a document contains exactly this table.
 pub(crate) fn compare(document: &str, block: &str) -> Result<(), String> {
     let start = document.find(OPEN);
     let shown = start.and_then(|start| {

@@ -1,16 +1,16 @@
-//! How files are named and how their lines are written.
+//! Rules for the names of files and the form of their lines.
 
 use super::source::Source;
 
-/// Folders in which every Rust file says first what it is for.
+/// Folders in which every Rust file begins with a comment about its purpose.
 const EXPLAINED: [&str; 5] = ["src/", "crates/", "tests/", "benches/", "fuzz/"];
 const MARKERS: [&str; 3] = ["TODO", "FIXME", "XXX"];
-/// Names of drawers, which say nothing of what is in them.
+/// File names that reveal nothing about the content.
 const DRAWERS: [&str; 7] = ["common", "helper", "helpers", "manager", "types", "util", "utils"];
-/// First folders of paths that exist on one machine only.
+/// First folders of paths that exist only on one machine.
 const MACHINE: [&str; 4] = ["Users", "home", "root", "tmp"];
 
-/// A file that does not open with `//!`.
+/// Finds a file that does not begin with `//!`.
 pub(crate) fn no_opening_comment(source: &Source) -> Vec<(usize, String)> {
     let explained = EXPLAINED.iter().any(|folder| source.path.starts_with(folder));
     let missing = explained && !source.text.starts_with("//! ");
@@ -20,7 +20,7 @@ pub(crate) fn no_opening_comment(source: &Source) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// A marker in a comment that does not read `TODO(reference): reason`.
+/// Finds markers in comments that do not have the form `TODO(reference): reason`.
 pub(crate) fn bare_markers(source: &Source) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (index, comment) in source.comments.lines().enumerate() {
@@ -47,14 +47,14 @@ fn is_explained(rest: &str) -> bool {
     })
 }
 
-/// A file or folder named like a drawer.
+/// Finds files and folders with a meaningless name.
 pub(crate) fn drawer_names(source: &Source) -> Vec<(usize, String)> {
     let names = source.path.strip_suffix(".rs").unwrap_or(&source.path).split('/');
     let drawers = names.filter(|name| DRAWERS.contains(name));
     drawers.map(|name| (1, format!("`{name}` says nothing: name it for what it yields"))).collect()
 }
 
-/// Tabs, and blanks at the end of a line.
+/// Finds tabs, and spaces at the end of a line.
 pub(crate) fn whitespace(source: &Source) -> Vec<(usize, String)> {
     let wrong = source.lines().filter_map(|(line, text)| match text {
         _ if text.contains('\t') => Some((line, "a tab: write blanks, and `\\t` in a literal".to_owned())),
@@ -64,12 +64,12 @@ pub(crate) fn whitespace(source: &Source) -> Vec<(usize, String)> {
     wrong.collect()
 }
 
-/// A path that exists on one machine only.
+/// Finds paths that exist only on one machine.
 pub(crate) fn machine_paths(source: &Source) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (line, text) in source.lines() {
         for folder in MACHINE.map(|name| format!("/{name}/")) {
-            // After these characters it is the middle of a longer path.
+            // After these characters the match is the middle of a longer path.
             let goes_on = |char: char| char.is_alphanumeric() || "._~-)}]*$".contains(char);
             let places = text.match_indices(&folder);
             if places.into_iter().any(|(at, _)| !text[..at].ends_with(goes_on)) {
