@@ -1,24 +1,27 @@
-//! The CustomResourceDefinition of `Sync`: what `moorline crd` prints, `config/crd/` holds and the tests install.
+//! The CustomResourceDefinition of `Sync`, as `moorline crd` prints it, `config/crd/` holds it and
+//! the tests install it.
 //!
-//! In: the types of `sync.rs` and `status.rs`. Out: the definition as JSON. The derive says everything; here only
-//! what the API server does not want, or would take for something else, is left out.
+//! In: the types of `sync.rs` and `status.rs`.
+//! Out: the definition as JSON. The derive macros generate it; this file removes what the API
+//! server rejects or misreads.
 
 use kube::CustomResourceExt as _;
 use serde_json::{Map, Value, json};
 
 use super::{Sync, VERSION_ANNOTATION};
 
-/// Where the schema lies in the definition.
+/// JSON pointer to the schema inside the definition.
 const SCHEMA: &str = "/spec/versions/0/schema/openAPIV3Schema";
 
-/// The CustomResourceDefinition.
+/// Returns the CustomResourceDefinition as JSON.
 pub fn definition() -> Result<Value, serde_json::Error> {
     let mut definition = serde_json::to_value(Sync::crd())?;
-    // An older program does not overwrite what a newer one has written.
+    // The version lets `moorline crd install` refuse to replace a definition of a newer program.
     definition["metadata"]["annotations"] = json!({VERSION_ANNOTATION: env!("CARGO_PKG_VERSION")});
     if let Some(schema) = definition.pointer_mut(SCHEMA) {
         tidy(schema);
-        // A status is what the daemon wrote, and nothing that somebody fills in behind its back.
+        // The server must not fill defaults into a status: it would claim facts that no daemon
+        // wrote.
         if let Some(status) = schema.pointer_mut("/properties/status") {
             each(status, &mut |schema| drop(schema.remove("default")));
         }
@@ -26,17 +29,17 @@ pub fn definition() -> Result<Value, serde_json::Error> {
     Ok(definition)
 }
 
-/// Leaves out what schemars knows and Kubernetes does not.
+/// Removes keywords that schemars generates and Kubernetes does not accept.
 fn tidy(schema: &mut Value) {
     each(schema, &mut |schema| {
         schema.remove("title");
-        // The server takes null in a field that may not be null for a field that is absent, which is what is
-        // meant; where null is allowed, it would be kept and stand in the way of the default.
+        // The server reads null in a field that may not be null as an absent field, which is
+        // intended. Where null is allowed it is stored and keeps the default from being applied.
         schema.remove("nullable");
         if schema.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint")) {
             schema.remove("format");
         }
-        // Bounds of integers are integers; the type that the definition passes through has floats for them.
+        // Bounds of integers must be integers; schemars passes them through a type that has floats.
         for bound in ["minimum", "maximum"] {
             if let Some(number) = schema.get_mut(bound)
                 && let Some(whole) =
@@ -45,7 +48,7 @@ fn tidy(schema: &mut Value) {
                 *number = Value::from(whole as i64);
             }
         }
-        // Lines are broken for who reads the code; kubectl breaks them for who reads the explanation.
+        // Line breaks in doc comments are for the source; kubectl explain wraps lines itself.
         if let Some(Value::String(text)) = schema.get_mut("description") {
             let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
             *text = paragraphs.collect::<Vec<_>>().join("\n");
@@ -53,7 +56,7 @@ fn tidy(schema: &mut Value) {
     });
 }
 
-/// Every schema inside a schema, itself included.
+/// Calls `act` for the schema and every schema nested in it.
 fn each(schema: &mut Value, act: &mut impl FnMut(&mut Map<String, Value>)) {
     let Value::Object(fields) = schema else { return };
     act(fields);

@@ -1,17 +1,18 @@
-//! The answer of a person to a deletion that waits.
+//! A person's answer to a Sync deletion that waits.
 //!
-//! In: the value of [`DELETION_ANNOTATION`], and the generation of the Sync. Out: what becomes of the objects. An answer counts for
-//! one generation: any change of the spec after it makes it void, and so does the deletion itself.
+//! In: the value of [`DELETION_ANNOTATION`] and the generation of the Sync.
+//! Out: the deletion policy that the person chose. An answer is valid for one generation: any later
+//! change of the spec makes it void, and so does the deletion itself.
 
 use super::DeletionPolicy;
 
-/// Annotation on a Sync that is being deleted: the answer of a person, such as `Orphan@7`.
+/// Annotation on a Sync that is being deleted: a person's answer, such as `Orphan@7`.
 pub const DELETION_ANNOTATION: &str = "moorline.dev/deletion";
 
 /// The finalizer that keeps a Sync until its objects are deleted.
 pub const FINALIZER: &str = "moorline.dev/delete";
 
-/// The answer for a Sync of this generation.
+/// Formats the annotation value that chooses `policy` for a Sync of this generation.
 pub fn deletion_answer(policy: DeletionPolicy, generation: i64) -> String {
     let word = match policy {
         DeletionPolicy::Orphan => "Orphan",
@@ -20,7 +21,7 @@ pub fn deletion_answer(policy: DeletionPolicy, generation: i64) -> String {
     format!("{word}@{generation}")
 }
 
-/// The answer, if this is one for a Sync of this generation.
+/// Reads an annotation value; none unless it is an answer for this generation.
 pub fn answered(text: &str, generation: i64) -> Option<DeletionPolicy> {
     let policies = [DeletionPolicy::Orphan, DeletionPolicy::Delete];
     policies.into_iter().find(|policy| deletion_answer(*policy, generation) == text)

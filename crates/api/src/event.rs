@@ -1,28 +1,28 @@
-//! Why an Event tells something, beside the reasons of conditions.
+//! Reasons of the Events that no condition reports.
 
 use std::fmt;
 
-/// Why an Event tells something that no condition says.
+/// Reason of an Event that no condition reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventReason {
-    /// A person approved deletions that waited.
+    /// A person approved a pending deletion.
     Approved,
     /// Edits and deletions by others were repaired.
     DriftRepaired,
-    /// The new commit does not have the one before in its history.
+    /// The history of the new commit does not contain the previous one.
     ForcePush,
-    /// Whether it has is not known.
+    /// It is unknown if the history of the new commit contains the previous one.
     HistoryUnknown,
-    /// A Sync is gone, and objects of it stay.
+    /// A Sync was deleted and its objects stay in the cluster.
     ObjectsOrphaned,
-    /// Objects that Git has no more were deleted.
+    /// Objects that Git no longer contains were deleted.
     Pruned,
-    /// A revision was given up because its objects did not become well.
+    /// A revision was rolled back because its objects did not become healthy.
     RolledBack,
 }
 
 impl EventReason {
-    /// All of them, in the order of the README.
+    /// All reasons, in the order of the README.
     pub const ALL: [Self; 7] = [
         Self::Approved,
         Self::DriftRepaired,

@@ -1,8 +1,10 @@
-//! Where a `Sync` has its manifests from, as a person writes it: repository, revision and Secret.
+//! `spec.source`: the repository of a `Sync`, its revision and its Secrets.
 //!
-//! In: YAML. Out: [`Source`], as a part of the spec. Its rules are for the API server, as those in `sync.rs`: what is
-//! refused here, `source` would refuse too, but later, and to somebody who has stopped looking. A URL that is wrong
-//! is forbidden, not invalid: the server quotes what is invalid, with the password in it.
+//! In: YAML.
+//! Out: [`Source`], a part of the spec. The API server evaluates the rules here, as it does those
+//! in `sync.rs`: the Git client would refuse the same values, but only later, in a status that the
+//! author may no longer read. A wrong URL is rejected with `FieldValueForbidden`, not
+//! `FieldValueInvalid`: the server quotes an invalid value, and so any password in it.
 
 #![expect(
     unreachable_pub,

@@ -1,6 +1,7 @@
-//! What a person writes about how the objects of a Sync have to be.
+//! `spec.health`: the conditions under which the objects of a Sync count as healthy.
 //!
-//! In: `spec.health`. Out: [`HealthSpec`], which `sync/wish/health.rs` checks again.
+//! In: YAML.
+//! Out: [`HealthSpec`], which the controller validates again.
 
 #![expect(
     unreachable_pub,

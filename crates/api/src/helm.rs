@@ -1,6 +1,7 @@
-//! What a person writes in `spec.render.helm`: how a chart is rendered.
+//! `spec.render.helm`: settings for the rendering of a chart.
 //!
-//! In: YAML. Out: [`HelmSpec`], which `sync/wish/helm.rs` checks again.
+//! In: YAML.
+//! Out: [`HelmSpec`], which the controller validates again.
 
 #![expect(
     unreachable_pub,
@@ -96,7 +97,7 @@ pub struct ChartSource {
     pub digest: String,
 }
 
-/// A mapping of which only the chart knows what is in it.
+/// Schema of a mapping whose content only the chart knows.
 fn anything(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }

@@ -1,6 +1,7 @@
-//! The history of a Sync: one entry for each of its last revisions.
+//! `status.history`: one entry for each of the last revisions of a Sync.
 //!
-//! In: what `report` makes of a pass. Out: [`HistoryEntry`], a part of the status.
+//! In: the result of each reconcile, from `report`.
+//! Out: [`HistoryEntry`], a part of the status.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The most entries of the history in a status.
+/// Maximum number of history entries in a status.
 pub const MAX_HISTORY: usize = 10;
 
 /// A revision and its outcome.
@@ -61,7 +62,7 @@ pub struct ChangeCounts {
 }
 
 impl ChangeCounts {
-    /// True if nothing was changed.
+    /// True if no object was changed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

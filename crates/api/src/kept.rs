@@ -1,21 +1,23 @@
-//! What other tools' words on an object ask of whoever would delete it.
+//! Annotations and labels, also of other tools, that protect an object from deletion.
 //!
-//! In: the annotations and labels of a live object. Out: the one that asks to keep it, if any. Who was told so before a Sync took
-//! the object over meant it of whoever follows Git.
+//! In: the annotations and labels of a live object.
+//! Out: the key that protects it, if any. A person who set one for Argo CD, Flux or Helm before a
+//! Sync adopted the object meant every GitOps tool.
 
-/// Argo CD's options of an object, with commas between them.
+/// Argo CD's sync options of an object, separated by commas.
 const ARGO_OPTIONS: &str = "argocd.argoproj.io/sync-options";
 
-/// Those that keep it from being deleted, for good or until a person agrees.
+/// The options that protect it from deletion, permanently or until a person agrees.
 const ARGO_KEEPS: [&str; 4] = ["Prune=false", "Prune=confirm", "Delete=false", "Delete=confirm"];
 
-/// Flux's switch for the same, as an annotation or as a label.
+/// Flux's key for the same purpose, as an annotation or as a label.
 const FLUX_PRUNE: &str = "kustomize.toolkit.fluxcd.io/prune";
 
-/// Helm's, which Argo CD obeys, too.
+/// Helm's annotation, which Argo CD obeys as well.
 const HELM_POLICY: &str = "helm.sh/resource-policy";
 
-/// The annotation or label that asks Moorline, Argo CD, Flux or Helm not to delete the object.
+/// Returns the annotation or label that tells Moorline, Argo CD, Flux or Helm not to delete the
+/// object.
 pub fn kept_by<'a>(
     annotation: impl Fn(&str) -> Option<&'a str>,
     label: impl Fn(&str) -> Option<&'a str>,

@@ -1,11 +1,12 @@
-//! The names that Moorline and its users share on a cluster: labels, annotations, the field manager, and the
-//! custom resource `Sync`.
+//! Names that Moorline and its users share on a cluster: labels, annotations, the field manager,
+//! and the custom resource `Sync`.
 //!
-//! This is the only place where they are spelled. The spec of a Sync is in `sync.rs` and `git.rs`, its status
-//! in `status.rs`, why Events tell more in `event.rs`, and the CustomResourceDefinition that the API server gets of both in `definition.rs`.
+//! No other file spells them. The spec of a Sync is in `sync.rs` and `git.rs`, its status in
+//! `status.rs`, the reasons of Events in `event.rs`, and the CustomResourceDefinition in
+//! `definition.rs`.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
-// Nothing panics on input; tests may.
+// Nothing panics on input. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
@@ -47,111 +48,121 @@ pub use sync::{
     PruneBudget, Sync, SyncSpec,
 };
 
-/// Label on every object of a Sync, and the selector of the daemon's watches.
+/// Label on every object of a Sync; the watches of the daemon select by it.
 pub const SYNC_LABEL: &str = "moorline.dev/sync";
 
-/// Annotation on every object of a Sync: which Sync applied which object. A copy of the object carries the
-/// identity of the original and is recognised by that.
+/// Annotation on every object of a Sync: the owning Sync and the id of the object. A copy of the
+/// object carries the id of the original, which shows that it is a copy.
 pub const ID_ANNOTATION: &str = "moorline.dev/id";
 
-/// Annotation on every object of a Sync: the hash of the object as rendered.
+/// Annotation on every object of a Sync: hash of the object as rendered.
 pub const SPEC_HASH_ANNOTATION: &str = "moorline.dev/spec-hash";
 
-/// Annotation on every object of a Sync: the keyed proof that the daemon itself wrote its marks; see `proof.rs`.
+/// Annotation on every object of a Sync: keyed proof that the daemon itself wrote the other
+/// annotations; see `proof.rs`.
 pub const PROOF_ANNOTATION: &str = "moorline.dev/proof";
 
-/// Annotation: the wave in which an object is applied (an integer, 0 when absent).
+/// Annotation: wave in which an object is applied (an integer, 0 when absent).
 pub const WAVE_ANNOTATION: &str = "moorline.dev/wave";
 
-/// Argo CD's annotation for the same purpose, understood where ours is absent.
+/// Argo CD's annotation for the same purpose, used where ours is absent.
 pub const ARGO_WAVE_ANNOTATION: &str = "argocd.argoproj.io/sync-wave";
 
 /// Annotation: `disabled` keeps Moorline from pruning the object.
 pub const PRUNE_ANNOTATION: &str = "moorline.dev/prune";
 
-/// Annotation: `disabled` keeps Moorline from touching the object at all.
+/// Annotation: `disabled` keeps Moorline from changing the object at all.
 pub const RECONCILE_ANNOTATION: &str = "moorline.dev/reconcile";
 
-/// Annotation: `once` creates the object and leaves it alone from then on.
+/// Annotation: `once` creates the object and never updates it.
 pub const APPLY_ANNOTATION: &str = "moorline.dev/apply";
 
-/// Annotation: `enabled` lets Moorline delete and create the object anew when a field of it cannot change.
+/// Annotation: `enabled` lets Moorline delete and recreate the object when an immutable field
+/// changes.
 pub const RECREATE_ANNOTATION: &str = "moorline.dev/recreate";
 
-/// Annotation: until this time (RFC 3339) edits by hand stay; they are repaired when it has passed.
+/// Annotation: manual edits are kept until this time (RFC 3339) and repaired afterwards.
 pub const PAUSE_ANNOTATION: &str = "moorline.dev/pause-until";
 
-/// Annotation or label on an object in Git: `disabled` keeps its text as it is, whatever looks like a variable in it.
+/// Annotation or label on an object in Git: `disabled` turns variable substitution off for its
+/// text.
 pub const SUBSTITUTE_ANNOTATION: &str = "moorline.dev/substitute";
 
-/// Ours and Flux's annotation (or label) for that.
+/// Our annotation or label for that, and Flux's.
 pub const SUBSTITUTE_SWITCHES: [&str; 2] = [SUBSTITUTE_ANNOTATION, "kustomize.toolkit.fluxcd.io/substitute"];
 
-/// Annotation on the definition of Syncs: the version of the program whose definition it is.
+/// Annotation on the CustomResourceDefinition: version of the program that wrote it.
 pub const VERSION_ANNOTATION: &str = "moorline.dev/version";
 
-/// Annotation on a Sync: any new value asks the daemon to look at the repository now.
+/// Annotation on a Sync: any new value makes the daemon poll the repository now.
 pub const REQUEST_ANNOTATION: &str = "moorline.dev/requested-at";
 
-/// What the value of that annotation begins with where no person asks, but a webhook that a daemon without the Lease took.
+/// Prefix of that annotation's value if the request comes from a webhook that reached a daemon
+/// without the Lease, not from a person.
 pub const WEBHOOK_REQUEST: &str = "webhook ";
 
-/// Annotation on a Sync: the approval of a prune that is held, by the hash that the status names.
+/// Annotation on a Sync: approves the pending prune with this hash, which the status shows.
 pub const APPROVE_ANNOTATION: &str = "moorline.dev/approve";
 
-/// Annotation on a Sync: what it was made from, as the id of an object such as `argoproj.io/Application|argocd/shop`. What that
-/// tool wrote before the Sync was there counts as left behind.
+/// Annotation on a Sync: id of the object that it was converted from, such as
+/// `argoproj.io/Application|argocd/shop`. Fields that this tool wrote before the Sync existed count
+/// as left behind.
 pub const ADOPTED_FROM_ANNOTATION: &str = "moorline.dev/adopted-from";
 
-/// Annotation on what a Sync was made from: how it was before, so that it can be restored.
+/// Annotation on the object that a Sync was converted from: its previous settings, so that `adopt
+/// --undo` can restore them.
 pub const BEFORE_ADOPTION_ANNOTATION: &str = "moorline.dev/before-adoption";
 
-/// Annotation on an object: it is a hook, and when it runs.
+/// Annotation that makes an object a hook: the phases in which it runs.
 pub const HOOK_ANNOTATION: &str = "moorline.dev/hook";
 
-/// Annotation on a hook: how it has to end to be deleted then.
+/// Annotation on a hook: results after which it is deleted.
 pub const HOOK_DELETE_ANNOTATION: &str = "moorline.dev/hook-delete";
 
 /// Argo CD's annotations for hooks.
 pub const ARGO_HOOK_ANNOTATIONS: [&str; 2] =
     ["argocd.argoproj.io/hook", "argocd.argoproj.io/hook-delete-policy"];
 
-/// Helm's annotations for hooks, and for their order.
+/// Helm's annotations for hooks.
 pub const HELM_HOOK_ANNOTATIONS: [&str; 2] = ["helm.sh/hook", "helm.sh/hook-delete-policy"];
 
 /// Helm's annotation for the order of hooks.
 pub const HELM_WEIGHT_ANNOTATION: &str = "helm.sh/hook-weight";
 
-/// The field manager that holds what goes from us to others, or from others to us. Nobody's edits bear its name.
+/// Field manager that owns fields temporarily during a handover. No user's edits carry its name.
 pub const HANDOVER_MANAGER: &str = "moorline-handover";
 
 /// Label on every object of an installation of Moorline itself, and its value.
 pub const PART_OF_LABEL: (&str, &str) = ("app.kubernetes.io/part-of", "moorline");
 
-/// Label on a Sync: which instance of the daemon serves it; none for the one without a name.
+/// Label on a Sync: instance of the daemon that serves it; absent for the instance without a name.
 pub const INSTANCE_LABEL: &str = "moorline.dev/instance";
 
-/// Annotation on a Lease: the repository that is followed without a Sync.
+/// Annotation on a Lease: repository that is followed without a Sync.
 pub const SOURCE_ANNOTATION: &str = "moorline.dev/source";
 
-/// Annotation on a Lease: the folder in it.
+/// Annotation on a Lease: folder in that repository.
 pub const PATH_ANNOTATION: &str = "moorline.dev/path";
 
-/// Annotation on a Lease: where what is followed without a Sync may own objects.
+/// Annotation on a Lease: scope of a run without a Sync, the kinds and namespaces that it may own.
 pub const SCOPE_ANNOTATION: &str = "moorline.dev/scope";
-/// On the Lease of a run without a Sync: the revision that rendered completely last, as `status.revision.held` has it.
+/// Annotation on the Lease of a run without a Sync: the newest revision that rendered completely,
+/// as `status.revision.held` has it.
 pub const HELD_ANNOTATION: &str = "moorline.dev/held";
 
-/// Label on a Secret that holds the keys of a daemon or of a run: no Sync may read it, set its data or delete it.
+/// Label on a Secret with the keys of a daemon or of a run: no Sync may read it, set its data or
+/// delete it.
 pub const KEYS_LABEL: &str = "moorline.dev/keys";
 
-/// Annotation on a Secret with the login of repositories: the hosts that may have it, between commas.
+/// Annotation on a Secret with a repository login: the hosts that may receive it, separated by
+/// commas.
 pub const HOSTS_ANNOTATION: &str = "moorline.dev/hosts";
 
-/// Prefix of the annotation of a kustomization with the digest of a chart. The chart's name, a dash and its version follow.
+/// Prefix of the annotation of a kustomization with the digest of a chart. The chart's name, a dash
+/// and its version follow.
 pub const CHART_DIGEST_PREFIX: &str = "moorline.dev/digest.";
 
-/// What the keys of all our labels and annotations begin with.
+/// Prefix of all our labels and annotations.
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
@@ -178,13 +189,13 @@ pub const ANNOTATIONS: [&str; 20] = [
     WAVE_ANNOTATION,
 ];
 
-/// Every field manager of Moorline begins with this.
+/// Prefix of every field manager of Moorline.
 pub const MANAGER_PREFIX: &str = "moorline/";
 
-/// The most characters that the value of a label may have.
+/// Maximum number of characters of a label value.
 const MAX_LABEL_VALUE: usize = 63;
 
-/// A Sync by namespace and name: the owner of objects.
+/// Namespace and name of a Sync: the owner of objects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SyncName {
     /// The namespace of the Sync.
@@ -194,18 +205,19 @@ pub struct SyncName {
 }
 
 impl SyncName {
-    /// A Sync's name from its parts.
+    /// Creates a name from namespace and name.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
-    /// The field manager under which the objects of this Sync are applied. One for each Sync, so that two
-    /// Syncs never overwrite each other silently.
+    /// Returns the field manager that applies the objects of this Sync. Each Sync has its own, so
+    /// that two Syncs never overwrite each other silently.
     pub fn manager(&self) -> String {
         format!("{MANAGER_PREFIX}{}/{}", self.namespace, self.name)
     }
 
-    /// The value of [`SYNC_LABEL`]: `<namespace>.<name>`, or `h-` and 40 hex digits where that is too long.
+    /// Returns the value of [`SYNC_LABEL`]: `<namespace>.<name>`, or `h-` and 40 hex digits if that
+    /// is too long.
     pub fn label(&self) -> String {
         use sha2::{Digest, Sha256};
         let plain = format!("{}.{}", self.namespace, self.name);
@@ -216,7 +228,7 @@ impl SyncName {
         digest[..20].iter().fold("h-".to_owned(), |text, byte| text + &format!("{byte:02x}"))
     }
 
-    /// The value of [`ID_ANNOTATION`] for an object, given the text of its id.
+    /// Returns the value of [`ID_ANNOTATION`] for an object, given the text of its id.
     pub fn identity(&self, object_id: &str) -> String {
         format!("{}/{}|{object_id}", self.namespace, self.name)
     }
@@ -228,7 +240,7 @@ impl std::fmt::Display for SyncName {
     }
 }
 
-/// The default of a switch that is on.
+/// Serde default of options that are on.
 fn yes() -> bool {
     true
 }

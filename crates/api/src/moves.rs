@@ -1,14 +1,16 @@
-//! The Sync to which another one moves its objects, across repositories.
+//! Hand-over of all objects from one Sync to another, across repositories.
 //!
-//! In: the value of [`MOVES_TO_ANNOTATION`], and the Sync that bears it. Out: the Sync that it names, if it names another one.
+//! In: the value of [`MOVES_TO_ANNOTATION`] and the Sync that carries it.
+//! Out: the Sync that receives the objects, if the value names another one.
 
 use super::SyncName;
 
-/// Annotation on a Sync: the Sync that takes its objects over, as NAMESPACE/NAME, or NAME in its own namespace. What this one
-/// wants no more is not deleted before that one has looked at its repository.
+/// Annotation on a Sync: the Sync that receives its objects, as NAMESPACE/NAME, or NAME in its own
+/// namespace. Objects that this Sync no longer claims are not deleted before the receiver has
+/// polled its repository.
 pub const MOVES_TO_ANNOTATION: &str = "moorline.dev/moves-to";
 
-/// The Sync that the annotation of `own` names; none where it names no other one.
+/// Reads the annotation of `own`; none if the value is invalid or names `own` itself.
 pub fn moves_to(text: &str, own: &SyncName) -> Option<SyncName> {
     let (namespace, name) = text.split_once('/').unwrap_or((&own.namespace, text));
     let is_word = |text: &str| {
@@ -22,7 +24,7 @@ pub fn moves_to(text: &str, own: &SyncName) -> Option<SyncName> {
     named.filter(|named| named != own)
 }
 
-/// The most characters of a name in Kubernetes.
+/// Maximum number of characters of a name in Kubernetes.
 const MAX_NAME: usize = 253;
 
 #[cfg(test)]
@@ -37,7 +39,7 @@ mod tests {
             ("ops/new", Some(("ops", "new"))),
             ("team/shop", Some(("team", "shop"))),
             ("team/v1.shop-2", Some(("team", "v1.shop-2"))),
-            // A Sync does not move to itself.
+            // A Sync cannot move to itself.
             ("shop", None),
             ("ops/shop", None),
             ("", None),

@@ -1,6 +1,7 @@
-//! What a person writes in `spec.render`: how the files of a folder become objects.
+//! `spec.render`: settings that turn the files of a folder into objects.
 //!
-//! In: YAML. Out: [`Render`], which `sync/wish.rs` checks again and brings into the words of `render`.
+//! In: YAML.
+//! Out: [`RenderSpec`], which the controller validates again and converts for the renderer.
 
 #![expect(
     unreachable_pub,

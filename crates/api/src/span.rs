@@ -1,7 +1,8 @@
-//! Lengths of time as people write them in a Sync: `30s`, `5m`, `1h30m`.
+//! Durations as people write them in a Sync: `30s`, `5m`, `1h30m`.
 //!
-//! In: text. Out: a duration, or none. The text is kept as it was written, so that a Sync with a wrong one can
-//! still be read, and be refused with a reason.
+//! In: text.
+//! Out: a duration, or none. The original text is kept, so that a Sync with an invalid one can
+//! still be read and be refused with a reason.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,38 +10,38 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// The shortest length of time that a Sync may name: a repository is not to be asked more often.
+/// Shortest duration that a Sync may name: a repository must not be polled more often.
 pub const MIN_SPAN: Duration = Duration::from_secs(5);
 
-/// The longest one: what is longer is a mistake, or a wish for `suspend`.
+/// Longest duration that a Sync may name: a longer one is a mistake, or means `suspend`.
 pub const MAX_SPAN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Hours, minutes and seconds, each at most once and in this order.
 const PATTERN: &str = "^([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?$";
 
-/// The units in the order in which they are written, with their seconds.
+/// Units in the order in which they are written, with their seconds.
 const UNITS: [(char, u64); 3] = [('h', 3600), ('m', 60), ('s', 1)];
 
-/// The most digits before a unit.
+/// Maximum number of digits before a unit.
 const MAX_DIGITS: usize = 5;
 
-/// A length of time such as `30s`, `5m` or `1h30m`, as it was written.
+/// Duration such as `30s`, `5m` or `1h30m`, with its original text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Span(Box<str>);
 
 impl Span {
-    /// What a person wrote, right or wrong.
+    /// Wraps a text, valid or not.
     pub fn from_text(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// The text as it was written.
+    /// Returns the text as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The duration, if the text is one from [`MIN_SPAN`] to [`MAX_SPAN`].
+    /// Returns the duration if the text is valid and between [`MIN_DURATION`] and [`MAX_DURATION`].
     pub fn duration(&self) -> Option<Duration> {
         let mut rest = &*self.0;
         let mut seconds: u64 = 0;
@@ -73,7 +74,8 @@ impl JsonSchema for Span {
             "minLength": 2,
             "maxLength": 18,
             "pattern": PATTERN,
-            // A text that is no duration fails the pattern and with it the rule, and is not converted.
+            // A text that is no duration fails `matches` first, so `duration(self)` is never
+            // evaluated on it.
             "x-kubernetes-validations": [{
                 "rule": format!(
                     "self.matches('{PATTERN}') && duration(self) >= duration('{}s') && duration(self) <= duration('{}s')",

@@ -1,28 +1,30 @@
-//! The hash of an object as rendered, as it is annotated on the object.
+//! Hash of a rendered object, as its annotation stores it.
 //!
-//! In and out: [`SpecHash`] and its text. A hash is compared in the form in which it was recorded, so that a new form, or a new key,
-//! rewrites no object that did not change.
+//! In and out: [`SpecHash`] and its text. A hash is compared in the form in which it was recorded,
+//! so that a new form or a new key does not rewrite unchanged objects.
 
-/// The hash of an object as rendered: `v1:` and 64 hex digits, or `k1:`, the name of a key, `:` and 64 hex digits.
+/// Hash of a rendered object: `v1:` and 64 hex digits, or `k1:`, the name of a key, `:` and 64 hex
+/// digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpecHash {
-    /// The form that was hashed.
+    /// Form that was hashed.
     pub form: CanonicalForm,
-    /// The hash of the form.
+    /// Hash of that form.
     pub digest: [u8; 32],
 }
 
-/// The forms that this program can make.
+/// Canonical forms that this program can produce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CanonicalForm {
     /// SHA-256 of compact JSON with sorted keys; see `desired/canonical.rs`.
     V1,
-    /// The same, hashed once more with the key of this name: values of Secrets went into it, and could be guessed without.
+    /// The same, hashed again with the key of this name: it covers values of Secrets, which a plain
+    /// hash would let an attacker guess.
     Keyed([u8; 4]),
 }
 
 impl SpecHash {
-    /// Reads an annotation; none for a form that this program does not know.
+    /// Parses an annotation; none for a form that this program does not know.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(digits) = text.strip_prefix("v1:") {
             return Some(Self { form: CanonicalForm::V1, digest: hex(digits)? });
@@ -32,7 +34,7 @@ impl SpecHash {
     }
 }
 
-/// Exactly as many bytes, in hex digits.
+/// Decodes exactly `N` bytes from hex digits.
 fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N || !digits.iter().all(u8::is_ascii_hexdigit) {

@@ -1,7 +1,8 @@
-//! What the daemon says of a `Sync`: the status, its conditions and their reasons.
+//! `status` of a `Sync`: its fields, conditions and their reasons.
 //!
-//! In: what `report` makes of a pass. Out: [`SyncStatus`], as it is written to the API server. Whatever can grow is
-//! bounded by who writes it; the schema only names types, because a status that the server refuses helps nobody.
+//! In: the result of each reconcile, from `report`.
+//! Out: [`SyncStatus`], as it is written to the API server. The writer bounds every list and text;
+//! the schema only names types, because a status that the server rejects helps no user.
 
 use std::fmt;
 
@@ -13,8 +14,8 @@ use super::SpecHash;
 use super::history::HistoryEntry;
 
 /// What the daemon found and did.
-// Atomic, because it has one writer, who writes it as a whole: to keep a record of each field is work for the API server
-// with every write, and of use to nobody.
+// Atomic, because one writer replaces it as a whole: tracking the owner of each field would cost
+// the API server work at every write and serve no reader.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
@@ -126,7 +127,8 @@ pub struct Revisions {
 }
 
 impl Revisions {
-    /// True if every object was applied as this revision wants it, and nothing else was begun since.
+    /// True if every object was applied as this revision renders it, and no other revision was
+    /// begun since.
     pub fn is_applied(&self, revision: &str, is_it: impl FnOnce(&SpecHash) -> bool) -> bool {
         let is_held = self.held.as_ref().is_none_or(|held| held.revision == revision);
         is_held
@@ -153,7 +155,7 @@ pub struct HeldRevision {
     pub bytes: Option<u64>,
 }
 
-/// A revision with eight digits of its commit: `main@f3454c66`.
+/// Shortens a revision to eight digits of its commit: `main@f3454c66`.
 pub fn short_revision(revision: &str) -> String {
     match revision.rsplit_once('@') {
         Some((name, commit)) => format!("{name}@{}", commit.chars().take(8).collect::<String>()),
@@ -253,65 +255,67 @@ pub struct Approval {
     pub objects: i64,
 }
 
-/// The conditions of a Sync. Their names are read by kstatus and by `kubectl wait`.
+/// Condition types of a Sync. kstatus and `kubectl wait` read them by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConditionType {
-    /// The newest revision is applied, all of it, and healthy where that is waited for.
+    /// The newest revision is applied completely, and healthy where the spec waits for health.
     Ready,
-    /// Something is being done about it.
+    /// A reconcile is under way.
     Reconciling,
-    /// Nothing is done until a person changes something.
+    /// No progress is possible until a person changes something.
     Stalled,
-    /// Every object is as it should be, by its own status.
+    /// Every object is healthy by its own status.
     Healthy,
-    /// Objects differ from what was applied.
+    /// Objects differ from their applied state.
     Drifted,
 }
 
-/// Why a condition is as it is, where the sync itself decides it. The stations have reasons of their own.
+/// Reasons of conditions that the controller decides itself. Rendering, Git and health have their
+/// own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// Everything is applied.
+    /// All objects are applied.
     Applied,
-    /// It is on the way.
+    /// The reconcile is in progress.
     Progressing,
-    /// The Sync says that nothing is to be written.
+    /// The Sync is suspended: no object is written.
     Suspended,
-    /// The Sync is being deleted, and objects of it are left.
+    /// The Sync is being deleted and still owns objects.
     Deleting,
-    /// The Sync is being deleted, and a person has to say what becomes of its objects.
+    /// The Sync is being deleted, and a person must decide about its objects.
     DeletionHeld,
-    /// The spec asks for something that does not exist or cannot be.
+    /// The spec names something that does not exist or is impossible.
     SpecInvalid,
-    /// The files at the revision are not sound, so nothing of it is applied.
+    /// The files of the revision have errors, so none of its objects is applied.
     RenderIncomplete,
     /// Some objects could not be applied.
     ApplyFailed,
-    /// Some objects are left alone although something would be to do.
+    /// Some objects are on hold although they differ from Git.
     ObjectsHeld,
     /// A deletion waits for approval.
     PruneHeld,
-    /// Another living daemon serves the Sync.
+    /// Another running daemon serves the Sync.
     HeldByOther,
-    /// The Sync lies in a namespace that may not act with the daemon's rights.
+    /// The Sync is in a namespace that may not use the daemon's own permissions.
     ServiceAccountRequired,
-    /// A Sync that it depends on has not applied as much yet.
+    /// A dependency has not applied the required revision yet.
     DependencyNotReady,
-    /// It depends on itself, by way of others.
+    /// The Sync depends on itself through other Syncs.
     DependencyCycle,
-    /// The identity that acts may not do what is to be done.
+    /// The ServiceAccount lacks permissions that the plan needs.
     RightsMissing,
-    /// Every object is as it should be, by its own status.
+    /// Every object is healthy by its own status.
     Healthy,
-    /// An object failed, or has been on its way for too long.
+    /// An object failed, or made no progress before its deadline.
     Degraded,
-    /// Nobody can tell how an object is.
+    /// The health of an object cannot be determined.
     HealthUnknown,
-    /// The objects of the newest commit did not become well, and the last one whose did is held.
+    /// The objects of the newest commit did not become healthy; the last healthy revision is
+    /// applied again.
     RolledBack,
-    /// Objects differ from what was applied.
+    /// Objects differ from their applied state.
     FieldsDiffer,
-    /// Somebody else keeps changing fields back.
+    /// Another controller keeps changing fields back.
     Contested,
 }
 
@@ -327,8 +331,8 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The conditions' schema, written out because their Rust type knows none. One of each type, so that two writers
-/// do not lose each other's.
+/// Schema of the conditions, written by hand because their Rust type has none. A map by type, so
+/// that two writers do not overwrite each other's conditions.
 fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",

@@ -1,6 +1,7 @@
-//! What a person writes in `spec.render.substitute`: the variables of manifests, and where their values are.
+//! `spec.render.substitute`: variables of manifests and the sources of their values.
 //!
-//! In: YAML. Out: [`Substitute`], which `sync/wish/substitute.rs` checks again.
+//! In: YAML.
+//! Out: [`SubstituteSpec`], which the controller validates again.
 
 #![expect(
     unreachable_pub,
@@ -61,7 +62,7 @@ pub enum ValuesKind {
 }
 
 impl ValuesKind {
-    /// The kind as it is written.
+    /// Returns the kind, such as `ConfigMap`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::ConfigMap => "ConfigMap",
@@ -69,7 +70,7 @@ impl ValuesKind {
         }
     }
 
-    /// The resource as the API server calls it.
+    /// Returns the plural resource name, such as `configmaps`.
     pub const fn plural(self) -> &'static str {
         match self {
             Self::ConfigMap => "configmaps",

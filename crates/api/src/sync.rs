@@ -1,9 +1,11 @@
-//! What a person writes in a `Sync`: the spec, with what the API server refuses and fills in.
+//! `spec` of a `Sync`, with the validation and the defaults of the API server.
 //!
-//! In: YAML. Out: [`SyncSpec`], which `sync/wish.rs` checks again and brings into the words of the stations. The
-//! comments on fields are what `kubectl explain` shows. Every rule has a message that says what to write instead,
-//! and every text and list a bound, so that the rules stay within what the API server spends on them. Rules stand
-//! also where patterns would do, because a pattern tells a person nothing.
+//! In: YAML.
+//! Out: [`SyncSpec`], which the controller validates again and converts. `kubectl explain` shows
+//! the comments on fields. Every rule has a message that says which value to write instead, and
+//! every text and list has a bound, so that the rules stay within the server's cost limit for CEL.
+//! CEL rules are used even where a pattern would do, because a pattern's error message explains
+//! nothing.
 
 #![expect(
     unreachable_pub,

@@ -1,22 +1,23 @@
-//! Numbers and articles in sentences for people.
+//! Numbers and articles in messages.
 //!
-//! In: a number or a word. Out: `1 object` and `2 objects`, `a ConfigMap` and `an Ingress`.
+//! In: a number or a noun.
+//! Out: `1 object` and `2 objects`, `a ConfigMap` and `an Ingress`.
 
 use std::fmt::Display;
 
-/// A number with its word, as `1 object` or `2 objects`.
+/// Formats a count with its noun: `1 object` or `2 objects`.
 pub fn counted<N: Display + PartialEq + From<u8>>(count: N, one: &str) -> String {
     let word = form(&count, one);
     format!("{count} {word}")
 }
 
-/// A number of further things, as `1 more field` or `2 more fields`.
+/// Formats a count of further items: `1 more field` or `2 more fields`.
 pub fn more<N: Display + PartialEq + From<u8>>(count: N, one: &str) -> String {
     let word = form(&count, one);
     format!("{count} more {word}")
 }
 
-/// The word for so many.
+/// Returns the singular or plural form for a count.
 fn form<N: PartialEq + From<u8>>(count: &N, one: &str) -> String {
     if *count == N::from(1) {
         return one.to_owned();
@@ -27,7 +28,8 @@ fn form<N: PartialEq + From<u8>>(count: &N, one: &str) -> String {
     }
 }
 
-/// A word with its article, by how it sounds: kinds may begin with letters that are said one by one.
+/// Puts the article before a noun, by its sound: kinds may begin with letters that are spelled out,
+/// such as `an HTTPRoute`.
 pub fn with_article(word: &str) -> String {
     let article = if sounds_like_a_vowel(word) { "an" } else { "a" };
     format!("{article} {word}")
@@ -42,7 +44,7 @@ fn sounds_like_a_vowel(word: &str) -> bool {
         return "AEFHILMNORSX".contains(first);
     }
     let small = word.to_lowercase();
-    // As in "you": a user, a unit.
+    // Pronounced as in "you": a user, a unit.
     let is_long_u = ["uni", "us"].iter().any(|start| small.starts_with(start));
     small.starts_with(['a', 'e', 'i', 'o', 'u']) && !is_long_u
 }

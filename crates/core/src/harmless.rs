@@ -1,9 +1,10 @@
-//! Text from outside, without what a terminal or a log collector would obey.
+//! Replaces characters that a terminal or a log collector would interpret.
 //!
-//! In: names, paths and values that strangers chose. Out: the same on one line, with a mark in the place of
-//! every control character, of every character that turns the direction of text, and of every one that cannot be seen.
+//! In: names, paths and values that other people chose.
+//! Out: the same text on one line, with U+FFFD in the place of every control character, every
+//! character that changes the direction of text, and every invisible one.
 
-/// The text with everything replaced that is not there to be read.
+/// Replaces every character that is not meant to be read.
 pub fn harmless(text: &str) -> String {
     let turns = |char| matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let is_hidden = |char| {

@@ -1,10 +1,12 @@
-//! What every part of Moorline speaks of.
+//! Basic types that every part of Moorline uses.
 //!
-//! In: nothing. Out: the identity of an object, a tree of files that is bounded in memory, and small things about words: plain
-//! sentences, the nearest name, texts of strangers without control characters.
+//! In: nothing.
+//! Out: the identity of an object, a tree of files with bounded memory, and helpers for texts:
+//! grammar of messages, "did you mean", log lines that repeat, and texts from outside without
+//! control characters.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
-// Nothing panics on input; tests may.
+// Nothing panics on input. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 

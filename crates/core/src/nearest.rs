@@ -1,10 +1,12 @@
-//! The known name nearest to a mistyped one, for messages that end in "did you mean".
+//! Suggestions for mistyped names, for messages that end in "did you mean".
 //!
-//! In: what was written and the names that would have been right. Out: the one to propose, if any is near.
+//! In: the text that was written and the valid names.
+//! Out: the name to suggest, if one is similar enough.
 
-/// The name among `known` that is fewest edits away from `written`; none if all are too far to be meant.
+/// Returns the name among `known` with the fewest edits from `written`; none if all differ too
+/// much.
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A third of the letters may be wrong; a name of three letters may still have one wrong.
+    // A third of the letters may be wrong; in a name of three letters one may be.
     let limit = (written.chars().count() / 3).max(1);
     known
         .into_iter()
@@ -14,7 +16,7 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
-/// How many letters must be inserted, removed, replaced, or swapped with a neighbour.
+/// Counts the letters that must be inserted, removed, replaced or swapped with the next one.
 fn edits(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before = vec![0; b.len() + 1];

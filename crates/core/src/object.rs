@@ -1,14 +1,16 @@
-//! One Kubernetes object as it was written down: its JSON body, its identity, and the place it came from.
+//! One Kubernetes object as written in Git: its JSON body, its identity, and its position in a
+//! file.
 //!
-//! In: bodies that the renderers have checked. Out: [`Object`], and [`ObjectId`], the name by which every
-//! later station speaks of it. An id holds no version, because two versions of a kind are one object.
+//! In: bodies that the renderers have validated.
+//! Out: [`Object`] and [`ObjectId`], the identity that all later steps use. An id holds no API
+//! version, because two versions of a kind are one object.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-/// An object as rendered, with the place it was read from.
+/// A rendered object with the position that it was read from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
     /// Group, kind, namespace (as written, so possibly none) and name.
@@ -17,27 +19,28 @@ pub struct Object {
     pub version: Box<str>,
     /// The whole body, `apiVersion` and `kind` included.
     pub body: Map<String, Value>,
-    /// Where the object was written.
+    /// Position in the repository where the object is written.
     pub origin: Origin,
 }
 
 impl Object {
-    /// The value of an annotation, if it is present and a string.
+    /// Returns the value of an annotation if it is present and a string.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.metadata("annotations")?.get(key)?.as_str()
     }
 
-    /// The value of a label, if it is present and a string.
+    /// Returns the value of a label if it is present and a string.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.metadata("labels")?.get(key)?.as_str()
     }
 
-    /// The field `metadata.<field>`.
+    /// Returns the field `metadata.<field>`.
     pub fn metadata(&self, field: &str) -> Option<&Value> {
         self.body.get("metadata")?.get(field)
     }
 
-    /// `apiVersion` as Kubernetes writes it: `group/version`, or the version alone in the core group.
+    /// Returns `apiVersion` as Kubernetes writes it: `group/version`, or only the version in the
+    /// core group.
     pub fn api_version(&self) -> String {
         match self.id.group() {
             "" => self.version.to_string(),
@@ -46,10 +49,10 @@ impl Object {
     }
 }
 
-/// The place of a document in a repository.
+/// Position of a document in a repository.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    /// The file's path, as the reader should see it.
+    /// Path of the file, as it is shown to users.
     pub file: Arc<str>,
     /// The document's position in the file, from 0.
     pub document: u32,
@@ -79,14 +82,14 @@ pub struct GroupKind {
 }
 
 impl GroupKind {
-    /// A group and kind from their texts.
+    /// Creates a group and kind from their texts.
     pub fn new(group: &str, kind: &str) -> Self {
         Self { group: group.into(), kind: kind.into() }
     }
 }
 
 impl fmt::Display for GroupKind {
-    /// `Deployment.apps`, and `Service` in the core group, as kubectl writes them.
+    /// Formats as kubectl does: `Deployment.apps`, and `Service` in the core group.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.group {
             "" => f.write_str(&self.kind),
@@ -97,25 +100,25 @@ impl fmt::Display for GroupKind {
 
 /// Group, kind, namespace and name of one object in one cluster; cheap to clone.
 ///
-/// The text `<group>/<Kind>|<namespace>/<name>` is kept as one shared string: it is the identity that is
-/// annotated on objects, it compares in one step, and 50,000 ids cost 50,000 allocations and no more.
+/// The text `<group>/<Kind>|<namespace>/<name>` is kept as one shared string: it is the identity in
+/// the annotation, it compares in one step, and 50,000 ids cost 50,000 allocations and no more.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(Arc<str>);
 
-/// Why a group, kind, namespace or name cannot be part of an [`ObjectId`].
+/// A group, kind, namespace or name that cannot be part of an [`ObjectId`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{part} {text:?} {problem}")]
 pub struct IdError {
-    /// Which part is wrong: `group`, `kind`, `namespace` or `name`.
+    /// The invalid part: `group`, `kind`, `namespace` or `name`.
     pub part: &'static str,
-    /// What was written.
+    /// The invalid text.
     pub text: String,
-    /// What is wrong with it.
+    /// The rule that it breaks.
     pub problem: &'static str,
 }
 
 impl ObjectId {
-    /// An id from its parts; `namespace` is empty for none.
+    /// Creates an id from its parts; `namespace` is empty for cluster-scoped objects.
     pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Result<Self, IdError> {
         let refuse = |part, text: &str, problem| Err(IdError { part, text: text.to_owned(), problem });
         if kind.is_empty() {
@@ -129,14 +132,15 @@ impl ObjectId {
                 return refuse(part, text, "contains '/' or '|'");
             }
         }
-        // A name may hold '|' (it comes last), but never '/': the API server puts it into a URL path.
+        // A name may contain '|' (it comes last) but never '/': the API server puts it into a URL
+        // path.
         if name.contains('/') {
             return refuse("name", name, "contains '/'");
         }
         Ok(Self(format!("{group}/{kind}|{namespace}/{name}").into()))
     }
 
-    /// Reads the text that [`ObjectId::as_str`] gives.
+    /// Parses the text that [`ObjectId::as_str`] returns.
     pub fn parse(text: &str) -> Option<Self> {
         let (group, rest) = text.split_once('/')?;
         let (kind, rest) = rest.split_once('|')?;
@@ -144,42 +148,42 @@ impl ObjectId {
         Self::new(group, kind, namespace, name).ok()
     }
 
-    /// `<group>/<Kind>|<namespace>/<name>`, with nothing before `/` for the core group and for no namespace.
+    /// Returns `<group>/<Kind>|<namespace>/<name>`; group and namespace may be empty.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The API group, empty for the core group.
+    /// Returns the API group, empty for the core group.
     pub fn group(&self) -> &str {
         self.split().0
     }
 
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> &str {
         self.split().1
     }
 
-    /// The namespace, if there is one.
+    /// Returns the namespace, if there is one.
     pub fn namespace(&self) -> Option<&str> {
         Some(self.split().2).filter(|namespace| !namespace.is_empty())
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         self.split().3
     }
 
-    /// The group and kind as a value of their own.
+    /// Returns group and kind as a [`GroupKind`].
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(self.group(), self.kind())
     }
 
-    /// True for the kind given.
+    /// True if the object is of this kind.
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.group() == group && self.kind() == kind
     }
 
-    /// The same object in another namespace; empty for none.
+    /// Returns the id of the same object in another namespace; empty for none.
     pub fn in_namespace(&self, namespace: &str) -> Result<Self, IdError> {
         Self::new(self.group(), self.kind(), namespace, self.name())
     }
@@ -193,7 +197,7 @@ impl ObjectId {
 }
 
 impl fmt::Display for ObjectId {
-    /// `Deployment.apps shop/web`, `Service shop/web`, `Namespace shop`.
+    /// Formats for people: `Deployment.apps shop/web`, `Service shop/web`, `Namespace shop`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (group, kind, namespace, name) = self.split();
         f.write_str(kind)?;

@@ -1,27 +1,32 @@
-//! Repeated log messages: the first of a kind is written, the rest are counted.
+//! Limits repeated log messages: the first of a kind is written, the rest are counted.
 //!
-//! In: a subject, the text about it, and the time. Out: whether the line is written, and how many were not. A subject is whatever
-//! one state belongs to: an object, the repository, the status of a Sync. It is open from its first text until it is over.
+//! In: a subject, a message about it, and the time.
+//! Out: the decision to write the line, and the number of lines that were suppressed. A subject is
+//! anything that has one state: an object, the repository, the status of a Sync. It is open from
+//! its first message until it is closed.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-/// A state that lasts is written again after this time, with the count of what was not written.
+/// Interval after which a lasting state is logged again, with the number of suppressed lines.
 pub const AGAIN: Duration = Duration::from_secs(300);
 
-/// The most different texts of one open subject that are written: errors that alternate are one state.
+/// Maximum number of different messages of one open subject that are written: alternating errors
+/// are one state.
 const MAX_TEXTS: usize = 8;
 
-/// The decision about one line.
+/// The decision about one log line.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line {
-    /// It is news. So many lines about the subject were not written before it.
+    /// The message is new: write it. Carries the number of lines about the subject that were
+    /// suppressed before it.
     News(u64),
-    /// It is no news, but the last line is old. So many lines were not written since.
+    /// The message is not new, but the last line is old: write it. Carries the number of lines
+    /// suppressed since.
     Still(u64),
-    /// It is counted only.
+    /// The line is suppressed and counted.
     Counted,
 }
 
@@ -31,16 +36,16 @@ pub struct Repeats(BTreeMap<Box<str>, Open>);
 
 #[derive(Debug)]
 struct Open {
-    /// The hashes of the texts that were written.
+    /// Hashes of the messages that were written.
     texts: Vec<u64>,
-    /// When the last line was written.
+    /// Time at which the last line was written.
     at: Duration,
-    /// How many lines were not written since.
+    /// Number of lines suppressed since.
     counted: u64,
 }
 
 impl Repeats {
-    /// Takes in a text about a subject.
+    /// Records a message about a subject and decides if it is written.
     pub fn note(&mut self, subject: &str, text: &str, now: Duration) -> Line {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
@@ -63,7 +68,7 @@ impl Repeats {
         }
     }
 
-    /// Closes a subject; none if it was not open, else how many lines were not written.
+    /// Closes a subject. Returns the number of suppressed lines, or none if it was not open.
     pub fn close(&mut self, subject: &str) -> Option<u64> {
         self.0.remove(subject).map(|open| open.counted)
     }
@@ -73,7 +78,7 @@ impl Repeats {
         self.0.is_empty()
     }
 
-    /// Closes every subject that is not among these, and gives those with lines that were not written.
+    /// Closes every subject that `stays` rejects. Returns those that have suppressed lines.
     pub fn close_others(&mut self, stays: impl Fn(&str) -> bool) -> Vec<(Box<str>, u64)> {
         let closed: Vec<Box<str>> = self.0.keys().filter(|subject| !stays(subject)).cloned().collect();
         let counts = closed.into_iter().map(|subject| {
@@ -122,7 +127,7 @@ mod tests {
         let lines =
             (0..100).filter(|nth| repeats.note("a", texts[nth % 2], at(*nth as u64)) != Line::Counted);
         assert_eq!(lines.count(), 2);
-        // Texts that never repeat are bounded as well.
+        // Messages that never repeat are limited as well.
         let lines = (0..100).filter(|nth| repeats.note("b", &nth.to_string(), at(*nth)) != Line::Counted);
         assert_eq!(lines.count(), MAX_TEXTS);
     }

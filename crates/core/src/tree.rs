@@ -1,8 +1,8 @@
-//! The files of one revision, in memory: all that a renderer may read.
+//! The files of one revision, in memory: everything that a renderer may read.
 //!
-//! In: what a source found (files, links, and files too large to be read). Out: [`FileTree`], from which
-//! files are read by path. Links are followed inside the tree and never out of it, so no text in a
-//! repository can make a renderer read a file of the machine it runs on.
+//! In: files, links, and files too large to be read, as a source found them.
+//! Out: [`FileTree`], which reads files by path. Links are followed inside the tree and never out
+//! of it, so no text in a repository can make a renderer read a file of the host.
 
 mod mount;
 mod printed;
@@ -18,111 +18,113 @@ use mount::{Mounts, lies_in, whole};
 use printed::Printed;
 pub use room::{Behind, NoRoom, Room, Stop};
 
-/// The most bytes of one file that a source reads; a larger one is recorded by its size alone.
+/// Maximum size of a file that a source reads, in bytes; of a larger one only the size is recorded.
 pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// How many links are followed for one path before it counts as a loop.
+/// Maximum number of links that are followed for one path before it counts as a loop.
 const MAX_LINKS: usize = 16;
 
-/// The most files of one tree.
+/// Maximum number of files of one tree.
 pub const MAX_FILES: usize = 100_000;
 
-/// The most bytes of all files of one tree together.
+/// Maximum total size of all files of one tree, in bytes.
 pub const MAX_TREE_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// The most bytes of all paths of one tree together.
+/// Maximum total length of all paths of one tree, in bytes.
 pub const MAX_PATH_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Paths and contents of one revision; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct FileTree {
     entries: Arc<BTreeMap<Box<str>, Entry>>,
-    /// The folders and files that were brought; all there are if it does not say.
+    /// The folders and files that were fetched; none means the whole tree.
     brought: Option<Arc<[Box<str>]>>,
-    /// What stands before a path when it is shown: where the tree lies for the person who reads.
+    /// Prefix of every path that is shown to users: the location of the tree from their point of
+    /// view.
     prefix: Box<str>,
-    /// What was brought from other repositories.
+    /// Files of other repositories.
     mounts: Arc<Mounts>,
-    /// What programs have printed for its files.
+    /// Outputs of programs, such as helm, for files of the tree.
     printed: Arc<Printed>,
-    /// How much memory it and all that is made of it may take.
+    /// Limit of the memory that the tree and everything derived from it may take.
     room: Room,
 }
 
-/// What lies at one path.
+/// Entry of the tree at one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A file and its bytes.
     File(Arc<[u8]>),
-    /// A file that a source refused to read, with its size in bytes.
+    /// A file that is too large to be read, with its size in bytes.
     TooLarge(u64),
-    /// A file that was not brought, because nothing reads it, with its size in bytes.
+    /// A file that was not fetched because nothing reads it, with its size in bytes.
     Left(u64),
-    /// A file or folder that a source could not read.
+    /// A file or folder that could not be read.
     Unreadable {
-        /// True for a folder: whatever lies in it is unknown.
+        /// True for a folder: its content is unknown.
         folder: bool,
-        /// What the operating system said.
+        /// Error message of the operating system.
         reason: Box<str>,
     },
     /// A symbolic link, with its target as written.
     Link(Box<str>),
 }
 
-/// Why a path of the tree cannot be read.
+/// The reason why a path of the tree cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Nothing lies at the path.
+    /// The path does not exist.
     #[error("there is no file {path}")]
     Missing {
-        /// The path asked for.
+        /// The requested path.
         path: String,
     },
-    /// A link, or the path itself, climbs out of the tree.
+    /// A link, or the path itself, leads out of the tree.
     #[error("{path} leads out of the tree (to {target}); links are followed only inside it")]
     Outside {
-        /// The path asked for.
+        /// The requested path.
         path: String,
-        /// Where it leads.
+        /// Target of the link.
         target: String,
     },
-    /// Links that lead to each other.
+    /// Links form a loop.
     #[error("{path} is a chain of more than {MAX_LINKS} links")]
     Loop {
-        /// The path asked for.
+        /// The requested path.
         path: String,
     },
-    /// A file above [`MAX_FILE_BYTES`].
+    /// The file is larger than [`MAX_FILE_BYTES`].
     #[error("{path} has {size} bytes; a file may have at most {MAX_FILE_BYTES}; split it or leave it out")]
     TooLarge {
-        /// The path asked for.
+        /// The requested path.
         path: String,
-        /// The file's size.
+        /// Size of the file.
         size: u64,
     },
-    /// A file that was not brought.
+    /// The file was not fetched.
     #[error("{path} was not brought, because it is no manifest")]
     Left {
-        /// The path asked for.
+        /// The requested path.
         path: String,
     },
-    /// A file that the source could not read.
+    /// The source could not read the file.
     #[error("{path} cannot be read: {reason}")]
     Unreadable {
-        /// The path asked for.
+        /// The requested path.
         path: String,
-        /// What the operating system said.
+        /// Error message of the operating system.
         reason: Box<str>,
     },
 }
 
 impl FileTree {
-    /// Every path with its entry, in the order of the paths, links not followed.
+    /// Returns every path with its entry, sorted by path; links are not followed.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.entries.iter().map(|(path, entry)| (&**path, entry))
     }
 
-    /// The paths below `directory` (all of the tree's own for an empty one), in order, with their entries.
+    /// Returns the paths below `directory` with their entries, in order. An empty `directory` means
+    /// all of the tree's own paths, without those of mounts.
     pub fn below<'a>(&'a self, directory: &'a str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
         let prefix = match directory {
             "" => String::new(),
@@ -135,7 +137,7 @@ impl FileTree {
             .map(|(path, entry)| (&**path, entry))
     }
 
-    /// The same tree, whose paths are shown as lying below `folder`.
+    /// Returns the tree with its paths shown as lying below `folder`.
     pub fn shown_below(mut self, folder: &str) -> Self {
         self.prefix = match folder.trim_end_matches('/') {
             "" if folder.starts_with('/') => "/".into(),
@@ -145,25 +147,27 @@ impl FileTree {
         self
     }
 
-    /// The same tree, in this room.
+    /// Returns the tree with this memory limit.
     pub fn within(mut self, room: Room) -> Self {
         self.room = room;
         self
     }
 
-    /// How much memory it and all that is made of it may take.
+    /// Returns the limit of the memory that the tree and everything derived from it may take.
     pub fn room(&self) -> &Room {
         &self.room
     }
 
-    /// The same tree, of which only these folders and files were brought; nothing is known of others.
+    /// Returns the tree marked as partial: only these folders and files were fetched, and nothing
+    /// is known of others.
     pub fn holding(mut self, brought: impl IntoIterator<Item = Box<str>>) -> Self {
         self.brought = Some(brought.into_iter().collect());
         self
     }
 
-    /// The same tree with the files of other repositories. Each name that stands for one has the place of its files, which
-    /// is no path that a repository can have, or why there are none.
+    /// Returns the tree with the files of other repositories mounted. Each name maps to the mount
+    /// point of its files, which is no path that a repository can have, or to the reason why there
+    /// are none.
     pub fn mounting(
         self,
         names: BTreeMap<Box<str>, Named>,
@@ -187,23 +191,26 @@ impl FileTree {
         }
     }
 
-    /// Where the files lie that a name stands for, or why there are none; none if nothing is known of it.
+    /// Returns the mount point of a name, or the reason why it has no files; none if the name is
+    /// unknown.
     pub fn mounted(&self, name: &str) -> Option<&Named> {
         self.mounts.names.get(name)
     }
 
-    /// The place in which a path lies, and the path in it; the tree's own paths lie in none.
+    /// Splits a path into its mount point and the path inside it; the tree's own paths have an
+    /// empty mount point.
     pub fn split<'a>(&self, path: &'a str) -> (&'a str, &'a str) {
         self.mounts.split(path)
     }
 
-    /// `path` as seen from `folder`, in its normal form; none if it climbs out of the repository in which the folder lies.
+    /// Resolves `path` relative to `folder`, in normal form; none if it leads out of the repository
+    /// that contains the folder.
     pub fn normal(&self, folder: &str, path: &str) -> Option<String> {
         let (place, inside) = self.split(folder);
         Some(whole(place, &normalise(inside, path)?).into_owned())
     }
 
-    /// True if it is known what lies at `path`, be it nothing.
+    /// True if the tree knows the content at `path`, even if nothing is there.
     pub fn holds(&self, path: &str) -> bool {
         if !self.is_own(path) {
             return self.mounts.brought.iter().any(|folder| lies_in(folder, path));
@@ -216,7 +223,7 @@ impl FileTree {
         self.mounts.is_empty() || self.split(path).0.is_empty()
     }
 
-    /// A path as people should read it.
+    /// Returns a path as it is shown to users.
     pub fn shown(&self, path: &str) -> String {
         match path {
             path if !self.is_own(path) => path.to_owned(),
@@ -225,7 +232,7 @@ impl FileTree {
         }
     }
 
-    /// The path that [`FileTree::shown`] made `shown` of.
+    /// Returns the path that [`FileTree::display_path`] turned into `shown`.
     pub fn hidden<'a>(&self, shown: &'a str) -> &'a str {
         match self.is_own(shown) {
             true => shown.strip_prefix(&*self.prefix).unwrap_or(shown),
@@ -233,17 +240,17 @@ impl FileTree {
         }
     }
 
-    /// True if there is nothing in the tree.
+    /// True if the tree has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The path that `path` stands for once every link on the way is followed.
+    /// Follows every link on the way of `path` and returns the final path.
     pub fn resolve(&self, path: &str) -> Result<String, Error> {
         self.follow(path, |_| {})
     }
 
-    /// The links on the way of a path, as far as they can be followed.
+    /// Returns the links on the way of a path, as far as they can be followed.
     pub fn links(&self, path: &str) -> Vec<String> {
         let mut links = Vec::new();
         drop(self.follow(path, |link| links.push(link.to_owned())));
@@ -270,7 +277,7 @@ impl FileTree {
         Err(Error::Loop { path: self.shown(path) })
     }
 
-    /// The bytes of the file at `path`, following links.
+    /// Reads the file at `path`, following links.
     pub fn read(&self, path: &str) -> Result<Arc<[u8]>, Error> {
         let resolved = self.resolve(path)?;
         match self.entries.get(resolved.as_str()) {
@@ -286,7 +293,7 @@ impl FileTree {
         }
     }
 
-    /// True if a file lies at `path`, following links, whether or not it can be read.
+    /// True if a file is at `path`, following links, even if it cannot be read.
     pub fn is_file(&self, path: &str) -> bool {
         let entry = self.resolve(path).ok().and_then(|path| self.entries.get(path.as_str()));
         match entry {
@@ -296,7 +303,7 @@ impl FileTree {
         }
     }
 
-    /// True if a file lies at `path`, or something below it, following links.
+    /// True if a file is at `path` or below it, following links.
     pub fn contains(&self, path: &str) -> bool {
         self.resolve(path).is_ok_and(|path| {
             path.is_empty() || self.entries.contains_key(path.as_str()) || self.below(&path).next().is_some()
@@ -307,7 +314,7 @@ impl FileTree {
         Error::Outside { path: self.shown(path), target: target.to_owned() }
     }
 
-    /// The shortest prefix of `path` that is a link in this place, with its target.
+    /// Returns the shortest prefix of `path` that is a link in this mount, with its target.
     fn first_link<'a>(&'a self, place: &str, path: &'a str) -> Option<(&'a str, &'a str)> {
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
         let entry = |prefix: &'a str| -> Option<&'a Entry> {
@@ -329,13 +336,13 @@ impl<P: Into<Box<str>>> FromIterator<(P, Entry)> for FileTree {
 }
 
 impl FileTree {
-    /// A tree from paths and texts, as tests and examples write them.
+    /// Creates a tree from paths and texts, for tests and examples.
     pub fn from_texts<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         files.into_iter().map(|(path, text)| (path, Entry::File(text.as_bytes().into()))).collect()
     }
 }
 
-/// `path` as seen from `folder`, without `.` and `..`; none if it climbs above the root.
+/// Resolves `path` relative to `folder`, without `.` and `..`; none if it leads above the root.
 pub fn normalise(folder: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {

@@ -1,7 +1,9 @@
-//! Chance, for pauses that are not to fall on the same moment, and which of two threads is first.
+//! Random numbers, for jitter, and a seed that makes them repeatable.
 //!
-//! In: nothing, or a seed. Out: numbers. They come from the operating system's chance, unless a simulation has given
-//! the thread a seed: then the same seed gives the same numbers, and nothing runs aside. Nothing secret may depend on them.
+//! In: nothing, or a seed.
+//! Out: numbers. They come from the operating system unless a simulation has seeded the thread.
+//! With a seed, the same seed gives the same numbers and blocking work runs on the same thread.
+//! Nothing secret may depend on them.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher as _, RandomState};
@@ -12,15 +14,16 @@ thread_local! {
     static SEED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// From now on what is drawn on this thread follows from a seed.
+/// Seeds the random numbers of this thread.
 pub fn seed(seed: u64) {
     SEED.set(Some(seed));
 }
 
-/// The next number.
+/// Returns the next number.
 pub fn next() -> u64 {
     match SEED.get() {
-        // Every `RandomState` has keys of its own, which the operating system's chance has made.
+        // Every `RandomState` has its own keys, which come from the operating system's random
+        // numbers.
         None => RandomState::new().hash_one(0),
         Some(seed) => {
             SEED.set(Some(seed.wrapping_add(STEP)));
@@ -29,7 +32,8 @@ pub fn next() -> u64 {
     }
 }
 
-/// Runs what takes long or blocks on a thread of its own; under a seed on this one, since nobody knows when a thread is done.
+/// Runs slow or blocking work on a thread of its own. With a seed it runs on this thread, because
+/// the time at which another thread finishes is not repeatable.
 pub fn aside<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     match SEED.get() {
         None => tokio::task::spawn_blocking(job),
@@ -37,7 +41,7 @@ pub fn aside<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Joi
     }
 }
 
-/// Odd, and near the golden ratio's part of all numbers.
+/// Odd, and near 2^64 divided by the golden ratio.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Two rounds of mixing, as in SplitMix64.

@@ -1,16 +1,17 @@
-//! The clock that every wait and every deadline is measured by.
+//! The clock of every wait and every deadline.
 //!
-//! In: nothing. Out: the present. It is the clock that tokio's timers go by, so that a test which moves those moves
-//! all deadlines with them. In production it is the machine's own, as in the standard library.
+//! In: nothing.
+//! Out: the current time. It is the clock of tokio's timers, so a test that advances those advances
+//! all deadlines with them. In production it is the monotonic clock of the standard library.
 
 use std::time::{Duration, Instant};
 
-/// The present.
+/// Returns the current time.
 pub fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// How long ago a moment was; nothing if it is to come.
+/// Returns the time elapsed since a moment; zero if it is in the future.
 pub fn since(moment: Instant) -> Duration {
     now().saturating_duration_since(moment)
 }

@@ -1,29 +1,31 @@
-//! Turns for a few at a time: whoever has the fewest goes first, so that one namespace with a thousand requests delays another's by one.
+//! Fair queue for a limited number of slots: the namespace with the fewest slots goes first, so
+//! that one namespace with a thousand requests delays another's by one.
 //!
-//! In: who asks, by namespace. Out: [`Place`], which is given back when it is dropped.
+//! In: the namespace of each request.
+//! Out: [`SlotGuard`], which frees its slot when it is dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// A line before something that only a few may do at a time; cheap to clone.
+/// A queue for work of which only a few pieces may run at a time; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Line(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
     most: usize,
-    /// How many of each are in.
+    /// Number of slots in use, by namespace.
     inside: BTreeMap<Arc<str>, usize>,
-    /// How many are in.
+    /// Number of slots in use.
     total: usize,
-    /// Who waits, each in the order in which they came.
+    /// Waiting requests by namespace, each in order of arrival.
     waiting: BTreeMap<Arc<str>, VecDeque<(u64, oneshot::Sender<()>)>>,
     next: u64,
 }
 
-/// A place in the line, and then inside, until it is dropped.
+/// A position in the queue, and then a slot, until it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Place {
@@ -33,13 +35,13 @@ pub struct Place {
 }
 
 impl Line {
-    /// A line that lets in so many at a time.
+    /// Creates a queue with so many slots.
     pub fn new(most: usize) -> Self {
         let (inside, waiting) = (BTreeMap::new(), BTreeMap::new());
         Self(Arc::new(Mutex::new(State { most: most.max(1), inside, total: 0, waiting, next: 0 })))
     }
 
-    /// Waits for a turn. Given up, the place goes to the next.
+    /// Waits for a slot. If the future is dropped, the position is freed for the next request.
     pub async fn take(&self, who: &str) -> Place {
         let (place, told) = {
             let mut state = self.lock();
@@ -50,7 +52,7 @@ impl Line {
             state.admit();
             (Place { line: self.clone(), who, number }, told)
         };
-        // The other end goes only when it has told.
+        // The sender is dropped only after it has sent.
         let _ = told.await;
         place
     }
@@ -61,7 +63,7 @@ impl Line {
 }
 
 impl State {
-    /// Lets in whoever may come in.
+    /// Gives free slots to waiting requests.
     fn admit(&mut self) {
         while self.total < self.most {
             let Some(who) = self.first() else { return };
@@ -73,12 +75,13 @@ impl State {
             let Some((_, tell)) = first else { continue };
             self.total += 1;
             *self.inside.entry(who).or_default() += 1;
-            // Who has gone meanwhile gives the place back at once.
+            // If the request was dropped meanwhile, its guard frees the slot at once.
             let _ = tell.send(());
         }
     }
 
-    /// Whose turn it is: of those who have the fewest inside, the one who came first.
+    /// Returns the namespace that is next: of those with the fewest slots, the one whose request
+    /// came first.
     fn first(&self) -> Option<Arc<str>> {
         let rank = |who: &Arc<str>, line: &VecDeque<(u64, _)>| {
             let inside = self.inside.get(who).copied().unwrap_or_default();

@@ -1,10 +1,11 @@
-//! A clock, dice and turns that a simulation can hold.
+//! A clock, random numbers and a fair queue that a simulation can control.
 //!
-//! In: nothing, or a seed. Out: the present, numbers, and whose turn it is. Under a seed and a paused clock the same program does the same
-//! each time.
+//! In: nothing, or a seed.
+//! Out: the current time, numbers, and the order of requests. With a seed and a paused clock the
+//! same program behaves the same each time.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
-// Nothing panics on input; tests may.
+// Nothing panics on input. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 

@@ -1,8 +1,9 @@
 //! Amounts of bytes, as Kubernetes writes them.
 //!
-//! In: a text such as `512Mi` or `2G`. Out: a number of bytes. Fractions are not read: nobody bounds memory by half a byte.
+//! In: a text such as `512Mi` or `2G`.
+//! Out: a number of bytes. Fractions are not accepted: no memory limit needs half a byte.
 
-/// The units, and how many bytes each is.
+/// Units and their number of bytes.
 const UNITS: [(&str, u64); 9] = [
     ("Ki", 1 << 10),
     ("Mi", 1 << 20),
@@ -15,7 +16,7 @@ const UNITS: [(&str, u64); 9] = [
     ("", 1),
 ];
 
-/// The bytes of an amount; none if it is no amount, or is nothing.
+/// Parses an amount; none if it is invalid or zero.
 pub fn bytes(text: &str) -> Option<u64> {
     let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

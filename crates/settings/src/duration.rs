@@ -1,14 +1,15 @@
 //! Durations as people write them: `500ms`, `30s`, `1h30m`.
 //!
-//! In: text. Out: a duration, and the shortest text for one. The units are those of Kubernetes' own settings
-//! without fractions, so that what is shown reads back as the same.
+//! In: text.
+//! Out: a duration, and the shortest text for one. The units are those of Kubernetes' own settings
+//! without fractions, so that a formatted duration parses to the same value.
 
 use std::time::Duration;
 
 /// Units with their milliseconds, the longest first.
 const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// The duration of a text; none if it is no duration.
+/// Parses a duration; none if the text is invalid.
 pub fn parse(text: &str) -> Option<Duration> {
     let (mut rest, mut total) = (text, 0u64);
     while !rest.is_empty() {
@@ -23,7 +24,7 @@ pub fn parse(text: &str) -> Option<Duration> {
     (!text.is_empty()).then(|| Duration::from_millis(total))
 }
 
-/// The shortest text for a duration of whole milliseconds.
+/// Returns the shortest text for a duration of whole milliseconds.
 pub(super) fn show(duration: Duration) -> String {
     let mut rest = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let mut text = String::new();

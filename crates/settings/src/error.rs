@@ -1,11 +1,11 @@
-//! What is wrong with the settings: which one, what was given, what is allowed, and where it came from.
+//! Errors in the settings: the setting, its value, the allowed values, and the origin of the value.
 
 use std::fmt;
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody gave one.
+    /// The built-in default.
     Default,
     /// The settings file.
     File,
@@ -26,7 +26,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What is wrong with the settings.
+/// An error in the settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// A value that the setting cannot have.
@@ -36,43 +36,43 @@ pub enum SettingsError {
         setting: &'static str,
         /// The value, shortened.
         given: Box<str>,
-        /// What it may be.
+        /// The allowed values.
         allowed: Box<str>,
-        /// Where the value came from.
+        /// Origin of the value.
         origin: Origin,
     },
-    /// Two values that do not go together.
+    /// Two values that contradict each other.
     #[error("{setting} is {given} ({origin}); it must be {rule} {other}, which is {limit} ({other_origin})")]
     Together {
         /// The setting that is too large.
         setting: &'static str,
         /// Its value.
         given: Box<str>,
-        /// Where that came from.
+        /// Origin of its value.
         origin: Origin,
-        /// How it must relate to the other.
+        /// The required relation to the other setting.
         rule: &'static str,
         /// The other setting.
         other: &'static str,
         /// Its value.
         limit: Box<str>,
-        /// Where that came from.
+        /// Origin of the other value.
         other_origin: Origin,
     },
-    /// A name that no setting has.
+    /// A name of no setting.
     #[error("there is no setting {name} ({origin}){}", .nearest.as_ref().map(|name| format!("; did you mean {name}?")).unwrap_or_default())]
     Unknown {
         /// The name as it was written.
         name: Box<str>,
-        /// A name like it that there is, in the same spelling.
+        /// A similar name of a setting, in the same spelling.
         nearest: Option<Box<str>>,
-        /// Where the name came from.
+        /// Origin of the name.
         origin: Origin,
     },
-    /// A file that is no map.
+    /// A settings file that is not a map.
     #[error("the settings file is {given}; it must be a map of settings and their values")]
     NoMap {
-        /// What it is.
+        /// The content of the file, shortened.
         given: Box<str>,
     },
 }

@@ -1,7 +1,8 @@
-//! One value as somebody wrote it, and what it has to be.
+//! One value as written by a user, and its validation.
 //!
-//! In: JSON from the file, or text from a variable or a flag. Out: a checked value, or [`Refused`] with what
-//! would have been right. A value in the file has its type, a text is read as what the setting needs.
+//! In: JSON from the file, or text from a variable or a flag.
+//! Out: a validated value, or [`ValueError`] with the allowed values. A value in the file has its
+//! JSON type; a text is parsed as the setting needs it.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -11,28 +12,28 @@ use serde_json::Value;
 use super::duration;
 use moorline_core::harmless::harmless;
 
-/// The most characters of a value that a message repeats.
+/// Maximum number of characters of a value that a message repeats.
 const MAX_SHOWN: usize = 60;
-/// The most entries of a list.
+/// Maximum number of entries of a list.
 const MAX_ENTRIES: usize = 1000;
 
 /// A value as it was written.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Given<'a> {
-    /// In the file.
+    /// From the file.
     Json(&'a Value),
-    /// In a variable or a flag.
+    /// From a variable or a flag.
     Text(&'a str),
 }
 
-/// What would have been right.
+/// A rejected value. Holds the description of the allowed ones.
 #[derive(Debug)]
 pub(super) struct Refused(pub(super) String);
 
 type Checked<T> = Result<T, Refused>;
 
 impl<'a> Given<'a> {
-    /// The value for a message: one line, not too long.
+    /// Formats the value for a message: one line, shortened.
     pub(super) fn shown(self) -> String {
         let text = match self {
             Self::Json(value) => value.to_string(),
@@ -65,25 +66,26 @@ impl<'a> Given<'a> {
         found.filter(|found| range.contains(found)).ok_or_else(allowed)
     }
 
-    /// One of some words.
+    /// Accepts one of several keywords.
     pub(super) fn word<T: Copy>(self, words: &[(&str, T)]) -> Checked<T> {
         let found = self.string().and_then(|text| words.iter().find(|(word, _)| *word == text));
         let names = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
         found.map(|(_, value)| *value).ok_or_else(|| Refused(format!("one of {}", names())))
     }
 
-    /// A text that `is_sound`, described by `what`.
+    /// Accepts a text for which `is_sound` is true; `what` describes such texts.
     pub(super) fn text(self, what: &str, is_sound: impl Fn(&str) -> bool) -> Checked<Box<str>> {
         let found = self.string().filter(|text| is_sound(text));
         found.map(Into::into).ok_or_else(|| Refused(what.to_owned()))
     }
 
-    /// As [`Given::text`]; an empty text is none.
+    /// Like [`RawValue::text`], and an empty text means none.
     pub(super) fn optional(self, what: &str, is_sound: impl Fn(&str) -> bool) -> Checked<Option<Box<str>>> {
         if self.string() == Some("") { Ok(None) } else { self.text(what, is_sound).map(Some) }
     }
 
-    /// A list of texts that are all sound; in a variable or a flag they stand between commas.
+    /// Accepts a list of texts that are all sound; in a variable or a flag they are separated by
+    /// commas.
     pub(super) fn list(self, what: &str, is_sound: impl Fn(&str) -> bool) -> Checked<Vec<Box<str>>> {
         let entries: Option<Vec<&str>> = match self {
             Self::Json(value) => value.as_array().and_then(|list| list.iter().map(Value::as_str).collect()),

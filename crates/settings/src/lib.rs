@@ -1,11 +1,12 @@
-//! The settings of the daemon itself; what a Sync wants is in the Sync.
+//! Settings of the daemon itself; settings of a Sync are in the Sync.
 //!
-//! In: the settings file as a value, the environment, the flags. Out: [`Settings`], every value checked, or all
-//! that is wrong at once. A flag counts more than a variable, a variable more than the file; a value that is
-//! outvoted is checked as well, for it counts as soon as the other goes.
+//! In: the settings file as a value, the environment, the flags.
+//! Out: [`Settings`] with every value validated, or all errors at once. A flag overrides a
+//! variable, and a variable overrides the file. An overridden value is validated as well, because
+//! it takes effect as soon as the other is removed.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
-// Nothing panics on input; tests may.
+// Nothing panics on input. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
@@ -29,45 +30,45 @@ use moorline_core::harmless::harmless;
 use moorline_core::nearest::nearest;
 pub use table::{Row, TABLE};
 
-/// How logs are written.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// A line for people.
+    /// One line of text, for people.
     Text,
-    /// A JSON object a line.
+    /// One JSON object a line.
     Json,
 }
 
-/// How much of the fence around helm has to stand before a chart is rendered.
+/// The required isolation of helm before a chart is rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HelmFence {
-    /// The walls around files and system calls.
+    /// Isolation of files and system calls is required.
     Required,
-    /// What the kernel gives; the status says what is missing.
+    /// Use the isolation that the kernel supports; the status reports the missing parts.
     BestEffort,
 }
 
 /// The least important messages that are logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// Only what failed.
+    /// Failures only.
     Error,
-    /// And what may fail.
+    /// Also warnings.
     Warn,
-    /// And what was done.
+    /// Also actions.
     Info,
-    /// And why.
+    /// Also the reasons of actions.
     Debug,
-    /// And what the libraries do.
+    /// Also messages of libraries.
     Trace,
 }
 
-/// The URL of a proxy, which may hold a password and is not printed.
+/// URL of a proxy, which may contain a password and is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyUrl(Box<str>);
 
 impl ProxyUrl {
-    /// The URL, password included.
+    /// Returns the URL, including the password.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -79,7 +80,7 @@ impl fmt::Debug for ProxyUrl {
     }
 }
 
-/// The settings of the daemon. What each means is in [`TABLE`].
+/// The settings of the daemon. [`TABLE`] explains each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -113,7 +114,8 @@ pub struct Settings {
     pub retry_base: Duration,
     pub retry_cap: Duration,
     pub manifest_retry: Duration,
-    /// How long a deletion waits for another Sync that may want the object, before it asks for approval.
+    /// Time that a deletion waits for another Sync that may claim the object, before it asks for
+    /// approval.
     pub claim_timeout: Duration,
     pub verify_every: Duration,
     pub verify_rate: u32,
@@ -163,7 +165,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings from the file, the whole environment, and the flags (names without the dashes in front).
+    /// Merges and validates the file, the whole environment, and the flags (names without the
+    /// leading dashes).
     pub fn from(
         file: Option<&Value>,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -184,11 +187,11 @@ impl Settings {
     }
 }
 
-/// Settings that are being read.
+/// Settings while they are being read.
 #[derive(Default)]
 struct Reading {
     settings: Settings,
-    /// Where the values came from that count.
+    /// Origin of each effective value.
     origins: BTreeMap<&'static str, Origin>,
     errors: Vec<SettingsError>,
 }
@@ -201,7 +204,7 @@ impl Reading {
         };
         for (name, value) in entries {
             match TABLE.iter().find(|row| row.name == name) {
-                // A name without a value gives none.
+                // A name with a null value sets nothing.
                 Some(_) if value.is_null() => {}
                 Some(row) => self.value(row, Given::Json(value), Origin::File),
                 None => self.unknown(name, nearest(name, TABLE.iter().map(|row| row.name)), Origin::File),
@@ -217,7 +220,7 @@ impl Reading {
         match TABLE.iter().find(|row| row.variable() == name) {
             Some(row) => self.value(row, Given::Text(value), origin),
             None => {
-                // Compared without what all have in common, which would make all of them near.
+                // Compared without the common prefix, which would make all names similar.
                 let known: Vec<_> = TABLE.iter().map(Row::variable).collect();
                 let known = known.iter().filter_map(|known| known.strip_prefix(table::VARIABLES));
                 let found = nearest(own, known).map(|found| format!("{}{found}", table::VARIABLES));
@@ -258,7 +261,7 @@ impl Reading {
         self.errors.push(SettingsError::Unknown { name, nearest: nearest.map(Into::into), origin });
     }
 
-    /// Values that are sound alone, but not together.
+    /// Reports values that are valid alone but contradict each other.
     fn check_pairs(&mut self) {
         let now = &self.settings;
         let pairs = [
@@ -282,7 +285,7 @@ impl Reading {
                 let of_it = |error: &SettingsError| matches!(error, SettingsError::Value { setting, .. } if *setting == name);
                 self.errors.iter().any(of_it)
             };
-            // Which value would count is not known where one was refused.
+            // If one of the two was rejected, its effective value is unknown.
             if sound || refused(setting) || refused(other) {
                 continue;
             }
@@ -300,7 +303,7 @@ impl Reading {
         }
     }
 
-    /// The value of a setting and where it came from, for a message.
+    /// Returns the effective value of a setting and its origin, for a message.
     fn stands(&self, name: &'static str) -> (Box<str>, Origin) {
         let value = TABLE.iter().find(|row| row.name == name).map(|row| row.value(&self.settings));
         let value = value.as_ref().and_then(Value::as_str).unwrap_or_default();
@@ -308,9 +311,10 @@ impl Reading {
     }
 }
 
-/// Whether Kubernetes set a variable, for it does so in every pod, for every Service of the namespace: a Service
-/// named `moorline` makes `MOORLINE_SERVICE_HOST`, `MOORLINE_PORT` and `MOORLINE_PORT_8080_TCP_ADDR`, one named
-/// `moorline-hooks` the same with more in front. `own` is the name after our prefix.
+/// True for a variable that Kubernetes set. It sets some in every pod for every Service of the
+/// namespace: a Service named `moorline` makes `MOORLINE_SERVICE_HOST`, `MOORLINE_PORT` and
+/// `MOORLINE_PORT_8080_TCP_ADDR`, one named `moorline-hooks` the same with a longer prefix. `own`
+/// is the name after our prefix.
 fn is_of_a_service(own: &str) -> bool {
     let words: Vec<&str> = own.split('_').collect();
     let port = words.iter().rposition(|word| *word == "PORT");

@@ -1,6 +1,7 @@
-//! Every setting: its name, what it means, how a value is checked and how it is shown.
+//! Table of all settings: name, meaning, validation and display.
 //!
-//! In: nothing. Out: [`TABLE`]. A setting has one name in three spellings: `retryBase` in the file,
+//! In: nothing.
+//! Out: [`TABLE`]. A setting has one name in three spellings: `retryBase` in the file,
 //! `MOORLINE_RETRY_BASE` in the environment and `--retry-base` on the command line.
 
 use std::ops::RangeInclusive;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use super::given::{Given, Refused};
 use super::{HelmFence, LogFormat, LogLevel, ProxyUrl, Settings, amount, duration};
 
-/// What every variable of ours begins with.
+/// Prefix of all our environment variables.
 pub(super) const VARIABLES: &str = "MOORLINE_";
 
 const FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json", LogFormat::Json)];
@@ -25,7 +26,7 @@ const LEVELS: [(&str, LogLevel); 5] = [
     ("trace", LogLevel::Trace),
 ];
 
-/// The settings that may change while the daemon runs.
+/// The settings that can change while the daemon runs.
 const LIVE: [&str; 10] = [
     "logLevel",
     "daemonIdentityNamespaces",
@@ -44,21 +45,21 @@ const LIVE: [&str; 10] = [
 pub struct Row {
     /// Its name in the settings file.
     pub name: &'static str,
-    /// What it means.
+    /// Description for users.
     pub meaning: &'static str,
-    /// Whether its value may hold a password, so that no message repeats it.
+    /// True if its value may contain a password, which no message repeats.
     pub(super) secret: bool,
     pub(super) read: fn(&mut Settings, Given<'_>) -> Result<(), Refused>,
     pub(super) show: fn(&Settings) -> Value,
 }
 
 impl Row {
-    /// Its name in the environment.
+    /// Returns its name in the environment.
     pub fn variable(&self) -> String {
         VARIABLES.to_owned() + &self.words('_').to_ascii_uppercase()
     }
 
-    /// Its name on the command line, without the dashes in front.
+    /// Returns its name on the command line, without the leading dashes.
     pub fn flag(&self) -> String {
         self.words('-')
     }
@@ -68,18 +69,18 @@ impl Row {
         LIVE.contains(&self.name)
     }
 
-    /// What it means, and when a change of it does.
+    /// Returns its description, and the time at which a change takes effect.
     pub fn explained(&self) -> String {
         let when = if self.is_live() { " A change takes effect at once." } else { "" };
         format!("{}{when}", self.meaning)
     }
 
-    /// Its value as the settings file would have it; what may hold a password is not shown.
+    /// Returns its value as in the settings file; a value that may contain a password is not shown.
     pub fn value(&self, settings: &Settings) -> Value {
         (self.show)(settings)
     }
 
-    /// The name in lower case, with something between its words.
+    /// Returns the name in lower case, with a separator between its words.
     fn words(&self, between: char) -> String {
         let mut words = String::new();
         for char in self.name.chars() {
@@ -118,21 +119,21 @@ macro_rules! row {
     };
 }
 
-/// A row of a duration within bounds.
+/// Setting with a duration within bounds.
 macro_rules! time {
     ($name:literal $meaning:literal $field:ident $least:expr, $most:expr) => {
         row!($name $meaning $field = given => given.duration(ms($least, $most))?, time => json!(duration::show(*time)))
     };
 }
 
-/// A row of a whole number within bounds.
+/// Setting with a whole number within bounds.
 macro_rules! number {
     ($name:literal $meaning:literal $field:ident $range:expr) => {
         row!($name $meaning $field = given => given.number($range)?, number => json!(number))
     };
 }
 
-/// Every setting, in the order of `config/daemon.yaml`.
+/// All settings, in the order of `config/daemon.yaml`.
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
     row!("dataDir" "Folder for mirrors of repositories and for what charts came to; without it both are made anew, and charts draw their random numbers anew."
@@ -182,7 +183,7 @@ pub const TABLE: &[Row] = &[
     number!("burst" "Writes that may go at once before qps counts." burst 1..=10_000),
     time!("requestTimeout" "The longest wait for the answer to a request; the end of the lease cuts it short." request_timeout SECOND, 5 * MINUTE),
     time!("watchTimeoutMin" "The shortest time after which a watch is continued by a new request." watch_timeout_min 10 * SECOND, 290 * SECOND),
-    // The client library refuses 295 s and more.
+    // The client library rejects 295 s and more.
     time!("watchTimeoutMax" "The longest time after which a watch is continued by a new request." watch_timeout_max 10 * SECOND, 290 * SECOND),
     time!("retryBase" "The wait before something that the cluster refused twice is sent again; the first time it is sent again at once, and each further wait is twice as long." retry_base 10, 10 * MINUTE),
     time!("retryCap" "The longest wait before something that the cluster refused is sent again." retry_cap 10, HOUR),
@@ -195,7 +196,7 @@ pub const TABLE: &[Row] = &[
     time!("leaseRetryPeriod" "How often the lease is renewed." lease_retry_period 100, 5 * MINUTE),
 ];
 
-/// What stands for a value that is not shown.
+/// Replacement of a value that is not shown.
 pub(super) const HIDDEN: &str = "(not shown)";
 
 const AMOUNT: &str = "an amount of bytes, such as 512Mi or 8Gi";
@@ -218,7 +219,7 @@ fn is_program(text: &str) -> bool {
     is_absolute(text) || (!text.is_empty() && !text.contains(['/', '\0']) && !text.starts_with('-'))
 }
 
-/// Looked at for its shape only: whether it can be listened on is found by listening.
+/// Checks only the form; binding the listener finds out if the address can be used.
 fn is_address(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(host, port)| {
         let bracketed = host.starts_with('[') && host.ends_with(']');
@@ -241,7 +242,7 @@ fn is_host(text: &str) -> bool {
     (1..=255).contains(&text.len()) && text.chars().all(allowed)
 }
 
-/// Looked at for its shape only, like a prefix.
+/// Checks only the form, like `is_prefix`.
 fn is_host_or_network(text: &str) -> bool {
     is_host(text.split_once('/').map_or(text, |(address, bits)| if is_number(bits) { address } else { "" }))
 }
@@ -250,7 +251,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Looked at for its shape only; the rest is found when the list is made of it.
+/// Checks only the form; the rest is validated when the allow list is built.
 fn is_prefix(text: &str) -> bool {
     ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme)) && !text.contains('@')
 }

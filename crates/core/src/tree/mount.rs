@@ -1,20 +1,22 @@
-//! Files of other repositories in the tree of one: where they lie, and what names them.
+//! Files of other repositories, mounted into the tree of one.
 //!
-//! In: names as files write them, and for each the place of its files or why there are none. Out: the place in which a path lies.
-//! A place has `//` in it, and no path of a repository has once it is in its normal form; so no file can name one by its path,
-//! and no link leads from one place to another.
+//! In: names as files write them, and for each the mount point of its files or the reason why there
+//! are none.
+//! Out: the mount point that a path belongs to. A mount point contains `//`, which no normalized
+//! path of a repository does. So no file can name one by its path, and no link leads from one mount
+//! to another.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where the files of a name lie, or why there are none.
+/// Mount point of the files of a name, or the reason why there are none.
 pub type Named = Result<Box<str>, Box<str>>;
 
-/// What was brought from elsewhere.
+/// Mounted files of other repositories.
 #[derive(Debug, Default)]
 pub(super) struct Mounts {
     pub(super) names: BTreeMap<Box<str>, Named>,
-    /// The folders and files that were brought, by their whole paths.
+    /// The folders and files that were fetched, by their full paths.
     pub(super) brought: BTreeSet<Box<str>>,
     places: BTreeSet<Box<str>>,
 }
@@ -25,7 +27,8 @@ impl Mounts {
         Self { names, brought, places }
     }
 
-    /// The place in which a path lies, and the path in it; no place is that of the tree itself.
+    /// Splits a path into its mount point and the path inside it; the mount point is empty for the
+    /// tree's own paths.
     pub(super) fn split<'a>(&self, path: &'a str) -> (&'a str, &'a str) {
         let found = self.places.iter().find(|place| lies_in(place, path));
         let (place, rest) = path.split_at(found.map_or(0, |place| place.len()));
@@ -37,12 +40,12 @@ impl Mounts {
     }
 }
 
-/// True if `path` is `folder` or lies below it.
+/// True if `path` is `folder` or below it.
 pub(super) fn lies_in(folder: &str, path: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A path in a place, as a path of the tree.
+/// Joins a mount point and a path inside it to a path of the tree.
 pub(super) fn whole<'a>(place: &str, path: &'a str) -> Cow<'a, str> {
     match (place, path) {
         ("", path) => path.into(),

@@ -1,14 +1,16 @@
-//! Text that a program has printed for files of the tree, and charts that were fetched for it: what kustomizations need of charts.
+//! Outputs of programs for files of the tree, and charts that were fetched for it: inputs of
+//! kustomizations with charts.
 //!
-//! In: a question, which is a digest of all that the answer depends on, and the answer. Out: the same tree, which knows it. The answer
-//! is also read under the names that people see as the places of what is in it; no file of a repository gives way to that.
+//! In: a request, which is a digest of everything that the output depends on, and the output.
+//! Out: the same tree with the output. An output can also be read as a file, under the names that
+//! messages show; a file of the repository takes precedence over it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::FileTree;
 
-/// What was printed.
+/// Outputs and charts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Printed {
     answers: BTreeMap<[u8; 32], Arc<[u8]>>,
@@ -18,14 +20,14 @@ pub(super) struct Printed {
 }
 
 impl Printed {
-    /// What is read under a name.
+    /// Returns the output that is readable under a name.
     pub(super) fn named(&self, name: &str) -> Option<Arc<[u8]>> {
         self.names.get(name).cloned()
     }
 }
 
 impl FileTree {
-    /// The same tree, with an answer, and the names under which it is shown.
+    /// Returns the tree with an output and the names under which it is shown.
     pub fn printing(
         mut self,
         question: [u8; 32],
@@ -39,18 +41,18 @@ impl FileTree {
         self
     }
 
-    /// The same tree, with a chart that was fetched from elsewhere and has this digest.
+    /// Returns the tree with a fetched chart of this digest.
     pub fn with_chart(mut self, digest: &str, chart: Self) -> Self {
         Arc::make_mut(&mut self.printed).charts.insert(digest.into(), chart);
         self
     }
 
-    /// The chart with this digest, if it was fetched.
+    /// Returns the chart with this digest, if it was fetched.
     pub fn chart(&self, digest: &str) -> Option<&Self> {
         self.printed.charts.get(digest)
     }
 
-    /// The answer to a question, if it was asked.
+    /// Returns the output for a request, if there is one.
     pub fn printed(&self, question: &[u8; 32]) -> Option<Arc<[u8]>> {
         self.printed.answers.get(question).cloned()
     }

@@ -1,47 +1,50 @@
-//! How much memory may be taken for the files of one revision and all that is made of them.
+//! Limit of the memory for the files of one revision and everything derived from them.
 //!
-//! In: a number of bytes. Out: leave to take more, or [`NoRoom`]. What is going to be allocated is taken here before. Whoever has no room
-//! gives up, and whoever made the room learns how much was missing: the work may be done again in a larger one. A room that is
-//! stopped gives nothing any more, so that work ends for which there is no time.
+//! In: a number of bytes.
+//! Out: permission to allocate them, or [`MemoryLimitError`]. Memory is reserved here before it is
+//! allocated. Work that exceeds the limit fails, and the creator of the limit learns how much was
+//! missing, so that it can repeat the work with a larger one. A stopped limit grants nothing more,
+//! so that work ends when its time is over.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A number of bytes that may be taken; cheap to clone, and all clones are one.
+/// A number of bytes that may be reserved; cheap to clone, and all clones share it.
 #[derive(Clone)]
 pub struct Room(Arc<Inner>);
 
 struct Inner {
     limit: u64,
     taken: AtomicU64,
-    /// How much would have been needed when there was no room.
+    /// The number of bytes that a refused reservation would have needed.
     short: AtomicU64,
     stopped: AtomicBool,
-    /// What vouches for the bytes, for as long as somebody may take them.
+    /// The reservation in a larger pool that backs the bytes, for as long as they may be used.
     behind: OnceLock<Box<dyn Behind>>,
 }
 
-/// What vouches for the bytes of a room.
+/// A reservation in a larger pool that backs the bytes of a limit.
 pub trait Behind: Any + Send + Sync {
-    /// A processor for work in the room, until what is given is dropped; waited for as long as `go_on` says so.
+    /// Waits for a processor for work under the limit while `go_on` returns true. The processor is
+    /// held until the result is dropped.
     fn turn(&self, go_on: &dyn Fn() -> bool) -> Option<Box<dyn Any + Send>>;
 }
 
-/// Why no more may be taken.
+/// The reason why no more memory is granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoRoom {
-    /// The room is full.
+    /// The limit is reached.
     #[error("this takes more memory than there is for it now")]
     Full,
-    /// The work is to end.
+    /// The work must end.
     #[error("this took longer than there was time for")]
     Stopped,
 }
 
 impl Default for Room {
-    /// A room without walls, for what nobody else has to share memory with.
+    /// Unlimited, for work that shares no memory with others.
     fn default() -> Self {
         Self::of(u64::MAX)
     }
@@ -54,7 +57,7 @@ impl fmt::Debug for Room {
 }
 
 impl Room {
-    /// A room of so many bytes.
+    /// Creates a limit of so many bytes.
     pub fn of(limit: u64) -> Self {
         Self(Arc::new(Inner {
             limit,
@@ -65,23 +68,23 @@ impl Room {
         }))
     }
 
-    /// How many bytes it has.
+    /// Returns the limit in bytes.
     pub fn limit(&self) -> u64 {
         self.0.limit
     }
 
-    /// True if it is known what vouches for the bytes.
+    /// True if the bytes are backed by a pool, or unlimited.
     pub fn is_backed(&self) -> bool {
         self.0.limit == u64::MAX || self.0.behind.get().is_some()
     }
 
-    /// Keeps what vouches for the bytes.
+    /// Keeps the reservation that backs the bytes.
     pub fn back(&self, behind: impl Behind) {
-        // Who comes second gives his back at once.
+        // If a reservation is present already, the second one is returned to the pool at once.
         drop(self.0.behind.set(Box::new(behind)));
     }
 
-    /// Takes so many bytes.
+    /// Reserves so many bytes.
     pub fn take(&self, bytes: u64) -> Result<(), NoRoom> {
         self.goes_on()?;
         let taken = self.0.taken.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -92,50 +95,51 @@ impl Room {
         Err(NoRoom::Full)
     }
 
-    /// How many bytes are taken.
+    /// Returns the number of reserved bytes.
     pub fn taken(&self) -> u64 {
         self.0.taken.load(Ordering::Relaxed)
     }
 
-    /// Gives bytes back that were taken.
+    /// Returns reserved bytes.
     pub fn give(&self, bytes: u64) {
         self.0.taken.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Waits for a processor for work in this room, if there are not enough of them.
+    /// Waits for a processor for work under this limit, if there are not enough of them.
     pub fn turn(&self) -> Option<Box<dyn Any + Send>> {
         self.0.behind.get()?.turn(&|| self.goes_on().is_ok())
     }
 
-    /// Refuses once the work is to end.
+    /// Fails once the work must end.
     pub fn goes_on(&self) -> Result<(), NoRoom> {
         if self.0.stopped.load(Ordering::Relaxed) { Err(NoRoom::Stopped) } else { Ok(()) }
     }
 
-    /// The same as an answer.
+    /// True until the work must end.
     pub fn is_open(&self) -> bool {
         self.goes_on().is_ok()
     }
 
-    /// How many bytes would have been enough as far as is known, if these were not.
+    /// Returns the smallest limit known to be needed, if this one was exceeded.
     pub fn short(&self) -> Option<u64> {
         Some(self.0.short.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
     }
 
-    /// Refuses also if there was no room before: nothing that was begun here can be finished here.
+    /// Fails if the work must end or if the limit was exceeded before: work that lost a reservation
+    /// cannot be completed.
     pub fn is_sound(&self) -> Result<(), NoRoom> {
         self.goes_on()?;
         if self.short().is_some() { Err(NoRoom::Full) } else { Ok(()) }
     }
 
-    /// Ends the work when what is given is dropped.
+    /// Returns a guard that stops the work when it is dropped.
     #[must_use]
     pub fn stop_when_dropped(&self) -> Stop {
         Stop(self.clone())
     }
 }
 
-/// Ends the work in a room when it is dropped.
+/// Stops the work under a limit when it is dropped.
 #[derive(Debug)]
 pub struct Stop(Room);
 
