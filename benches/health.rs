@@ -1,8 +1,8 @@
-//! What it costs to say how an object is: one rule on one body of the size that a cluster has, the root cause of a workload
-//! with a hundred Pods, and a rule of a Sync. `cargo bench --bench health` prints a table of times, and before it one line:
-//! which rule of all the kinds of other projects takes longest on which of its fixtures.
+//! Cost of the health rules: each rule on one body of realistic size, the root cause of a workload
+//! with a hundred Pods, and a rule of a Sync. `cargo bench --bench health` prints a table of times,
+//! and before it one line with the slowest rule of all third-party kinds and its fixture.
 //!
-//! The bar: a rule takes less than 20 µs.
+//! Limit: a rule takes less than 20 µs.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,8 @@ fn main() {
     divan::main();
 }
 
-/// The median of a few rounds for each fixture, so that what else the machine does counts little.
+/// Finds the slowest third-party rule. The median of several rounds reduces the noise of a busy
+/// machine.
 fn slowest_of_the_known_kinds() {
     const ROUNDS: usize = 11;
     const CALLS: u32 = 20;
@@ -63,7 +64,7 @@ fn rule(bencher: Bencher<'_, '_>, name: &str) {
     bencher.bench_local(|| health(black_box(&kind), black_box(&body), &context));
 }
 
-/// A hundred Pods, of which half wait for an image.
+/// A hundred Pods, half of which wait for an image.
 #[divan::bench]
 fn root_cause(bencher: Bencher<'_, '_>) {
     let kind = GroupKind::new("apps", "StatefulSet");
@@ -86,7 +87,7 @@ fn root_cause(bencher: Bencher<'_, '_>) {
 const EXPRESSION: &str = "object.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True') \
     && object.status.observedGeneration == object.metadata.generation";
 
-/// A Sync's own rule on a custom resource with 21 conditions, of which the last decides.
+/// A rule of a Sync on a custom resource with 21 conditions, the last of which decides.
 #[divan::bench]
 fn rule_of_a_sync(bencher: Bencher<'_, '_>) {
     let bodies = health_bodies::bodies();
@@ -95,7 +96,7 @@ fn rule_of_a_sync(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| rules.judge(black_box(kind), black_box(body)));
 }
 
-/// Reading it, once for each version of the Sync.
+/// Compiling such a rule, once for each version of the Sync.
 #[divan::bench]
 fn reading_a_rule_of_a_sync(bencher: Bencher<'_, '_>) {
     let kind = GroupKind::new("example.com", "Widget");

@@ -1,9 +1,10 @@
-//! What a kustomization costs: a small overlay in process (`cargo bench --bench kustomize`), and, with the real tool on the PATH and a
-//! folder of one's own in `MOORLINE_KUSTOMIZE_CORPUS`, both as whole processes side by side: user and system time and the most
-//! memory of each, as the kernel counts them.
+//! Cost of a kustomization: a small overlay in this process (`cargo bench --bench kustomize`). With
+//! the real tool on PATH and a folder in `MOORLINE_KUSTOMIZE_CORPUS`, it also compares both as
+//! whole processes: CPU time and peak memory, as the kernel counts them.
 //!
-//! The bars: a small overlay takes less than 1 ms; as many renders as there are cores take little longer than one; the slowest folder
-//! takes at least ten times less of the processor than the tool, and at least four times less memory.
+//! Limits: a small overlay takes less than 1 ms; as many renders as there are cores take little
+//! longer than one; for the slowest folder, at least ten times less CPU time than the tool, and
+//! four times less memory.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,11 +15,11 @@ use moorline::tree::FileTree;
 
 const BAR: Duration = Duration::from_millis(1);
 const ROUNDS: u32 = 2_000;
-/// How often each program builds a folder; the fastest counts.
+/// Number of builds of a folder by each program; the fastest counts.
 const RUNS: usize = 3;
 
 fn main() {
-    // What `cargo test` asks of a benchmark without a harness.
+    // Argument that `cargo test` passes to a benchmark without a harness.
     if std::env::args().any(|argument| argument == "--list") {
         return;
     }
@@ -45,7 +46,7 @@ fn small() {
             "namePrefix: prod-\nnamespace: shop\nresources: [../base]\nlabels:\n- pairs: {stage: prod}\nconfigMapGenerator:\n- {name: settings, literals: [level=info]}\nimages:\n- {name: registry.example.com/web, newTag: '1.1'}\npatches:\n- patch: |-\n    apiVersion: apps/v1\n    kind: Deployment\n    metadata: {name: web}\n    spec: {replicas: 3}\n",
         ),
     ]);
-    // The tables are read once in a process.
+    // The tables are loaded once in a process.
     let first = Instant::now();
     assert_eq!(kustomization(&tree, "prod").map(|objects| objects.len()), Ok(3));
     let first = first.elapsed();
@@ -58,12 +59,12 @@ fn small() {
     assert!(each < BAR, "the bar is {BAR:?}");
 }
 
-/// Of what `n` cores could do in the time of one, so much at least has to be done: they share memory and its bus.
+/// Minimal share of the ideal speed of `n` cores: they share memory and its bus.
 const SHARE: f64 = 0.7;
-/// So many overlays are built by each thread.
+/// Number of overlays that each thread builds.
 const BUILDS: u32 = 40;
 
-/// The same overlay on one core and on all of them: nothing waits for anything of another.
+/// The same overlay on one core and on all of them: the renders do not wait for each other.
 fn together() {
     let tree = large();
     let run = |threads: usize| {
@@ -132,7 +133,8 @@ fn side_by_side(folder: &Path) {
     assert!(ratio >= 4.0, "the bar is 4");
 }
 
-/// The most memory that a program had while it built a folder, in KiB: the kernel keeps the peak, which is read until the end.
+/// Peak memory of a program while it builds a folder, in KiB: the kernel keeps the peak, which is
+/// polled until the end.
 fn most_memory(program: &str, verb: &str, folder: &Path) -> u64 {
     let mut command = Command::new(program);
     command.arg(verb).arg(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

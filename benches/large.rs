@@ -1,8 +1,9 @@
-//! A sync of up to 100,000 objects: the daemon in one process, `moorline sandbox` in another. `cargo bench --bench large` prints a
-//! table: how long the first sync takes, what that is for each object, and the most memory that either process ever had.
+//! A sync of up to 100,000 objects: the daemon in one process, `moorline sandbox` in another.
+//! `cargo bench --bench large` prints a table: the time of the first sync, in total and for each
+//! object, and the peak memory of both processes.
 //!
-//! The bars: 100,000 objects within 60 s, with the daemon below 300 MB and the sandbox below 1 GB, and no more for an object among
-//! 100,000 than twice that among 1,000.
+//! Limits: 100,000 objects within 60 s, with the daemon below 300 MB and the sandbox below 1 GB;
+//! the time for an object among 100,000 is at most twice that among 1,000.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -15,9 +16,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
-/// Objects in a file.
+/// Number of objects in a file.
 const IN_A_FILE: usize = 100;
-/// The longest that the first sync may take before this gives up.
+/// Timeout for the first sync.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 fn main() {
@@ -49,7 +50,7 @@ impl Row {
     }
 }
 
-/// A process that ends with this.
+/// A process that is killed on drop.
 struct Ends(Child);
 
 impl Drop for Ends {
@@ -94,7 +95,7 @@ fn measure(count: usize) -> Row {
         sleep(Duration::from_millis(20));
     }
     let took = begun.elapsed();
-    // What follows a sync takes memory, too.
+    // Work after the sync takes memory, too.
     sleep(Duration::from_secs(3));
     let row = Row { count, took, daemon: peak(&daemon), sandbox: peak(&sandbox) };
     println!(
@@ -118,7 +119,7 @@ fn moorline(arguments: &[&str], temporary: &Path, kubeconfig: Option<&str>) -> E
     Ends(command.spawn().expect("it starts"))
 }
 
-/// A repository of small objects.
+/// Creates a repository of small objects.
 fn commit(repository: &Path, count: usize) {
     fs::create_dir(repository).expect("a folder");
     for first in (0..count).step_by(IN_A_FILE) {
@@ -138,7 +139,7 @@ fn commit(repository: &Path, count: usize) {
     }
 }
 
-/// How many of them the server has.
+/// Number of the objects that the server has.
 fn there(server: &str) -> usize {
     let mut stream = TcpStream::connect(server).expect("it listens");
     let path = "/api/v1/namespaces/default/configmaps?limit=1";
@@ -151,7 +152,7 @@ fn there(server: &str) -> usize {
     shown + list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0) as usize
 }
 
-/// The most memory that a process ever had, in millions of bytes.
+/// Peak memory of a process, in millions of bytes.
 fn peak(process: &Ends) -> f64 {
     let status = fs::read_to_string(format!("/proc/{}/status", process.0.id())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says so");

@@ -1,10 +1,11 @@
-//! The whole loop against a real control plane: how long, how much processor time and memory, and how many requests it
-//! takes to bring a commit to a cluster and to keep it there. `cargo bench --bench loop -- [row...] [--objects N]
-//! [--rounds N]` prints a line of JSON for each row on standard output and a table with the bars on standard error.
+//! The whole loop against a real control plane: the time, CPU time, memory and requests that it
+//! takes to bring a commit to a cluster and to keep it there. `cargo bench --bench loop -- [row...]
+//! [--objects N] [--rounds N]` prints a line of JSON for each row on standard output, and a table
+//! with the limits on standard error.
 //!
-//! The API server is the limit of any such tool, so the first sync is compared with the floor: a bare loop of
-//! server-side applies of the same objects. Everything runs on loopback, on however many processors there are, which
-//! the control plane needs more of than the daemon.
+//! The API server limits the speed of any such tool, so the first sync is compared with the floor:
+//! a bare loop of server-side applies of the same objects. Everything runs on loopback and shares
+//! the CPUs; the control plane needs more of them than the daemon.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -34,7 +35,7 @@ use parts::ground::Ground;
 use parts::verdict::{Row, print_table};
 use parts::{beside, many, restart, steady};
 
-/// The most memory that 1,000 objects may take, and 10,000, in millions of bytes.
+/// Limits of the peak memory for 1,000 and for 10,000 objects, in millions of bytes.
 const MEMORY: (f64, f64) = (40.0, 90.0);
 
 #[tokio::main]
@@ -61,7 +62,7 @@ async fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The rows on one Sync of 1,000 objects.
+/// Measures the rows with one Sync of 1,000 objects.
 async fn small(arguments: &Arguments, rows: &mut Vec<Row>) {
     if !["first", "same", "change", "repair", "prune", "idle"].iter().any(|row| arguments.wants(row)) {
         return;
@@ -90,7 +91,7 @@ async fn small(arguments: &Arguments, rows: &mut Vec<Row>) {
     }
 }
 
-/// The rows on one Sync of 10,000 objects.
+/// Measures the rows with one Sync of 10,000 objects.
 async fn large(arguments: &Arguments, rows: &mut Vec<Row>) {
     if !arguments.wants("large") && !arguments.wants("restart") {
         return;
@@ -103,7 +104,7 @@ async fn large(arguments: &Arguments, rows: &mut Vec<Row>) {
     }
 }
 
-/// A ground with everything in sync, with the comparison to the floor if that is wanted.
+/// Creates an environment with everything in sync; compares it with the floor if requested.
 async fn begin(arguments: &Arguments, plan: Plan, rows: &mut Vec<Row>) -> Ground {
     if arguments.wants(plan.name) {
         let (row, ground) = first(plan).await;

@@ -1,8 +1,8 @@
-//! What it costs to show how a Sync is: the time to the first byte and the size of the pages of Syncs of 1,000 and 10,000
-//! objects, over HTTP on the loopback. `cargo bench --bench page` prints a table.
+//! Cost of the status page: time to the first byte and size of the pages of Syncs with 1,000 and
+//! 10,000 objects, over HTTP on the loopback. `cargo bench --bench page` prints a table.
 //!
-//! The bars: with 1,000 objects the first byte comes within 20 ms, and a page is smaller than 100 kB. With 10,000 objects it
-//! stays so small, and comes within 100 ms.
+//! Limits: with 1,000 objects the first byte arrives within 20 ms, and a page is smaller than 100
+//! kB. With 10,000 objects the size is the same, and the time 100 ms.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 mod board;
 
 const ROUNDS: usize = 51;
-/// The bars: objects, time to the first byte, bytes.
+/// Limits: objects, time to the first byte, bytes.
 const BARS: [(usize, Duration, usize); 2] =
     [(1_000, Duration::from_millis(20), 100_000), (10_000, Duration::from_millis(100), 100_000)];
 
@@ -54,7 +54,7 @@ fn served(runtime: &Runtime, board: StatusBoard) -> SocketAddr {
     let (_, newest) = watch::channel(Arc::new(board));
     let (want, _) = mpsc::channel(1);
     let (end, ending) = watch::channel(false);
-    // Nobody ends it before the process does.
+    // The server runs until the process ends.
     std::mem::forget(end);
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -62,7 +62,7 @@ fn served(runtime: &Runtime, board: StatusBoard) -> SocketAddr {
     address
 }
 
-/// The time from the connection to the first byte of the answer, and the bytes of its body.
+/// Time from the connection to the first byte of the response, and the number of bytes of its body.
 fn ask(address: SocketAddr, path: &str) -> (Duration, usize) {
     let begun = Instant::now();
     let mut stream = TcpStream::connect(address).expect("it listens");

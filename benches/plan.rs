@@ -1,8 +1,8 @@
-//! What it costs to find that nothing changed: the canonical form and hash of 10,000 objects, and the plan
-//! over 10,000 desired and observed ones. `cargo bench --bench plan` prints times and allocations.
+//! Cost of a plan without changes: the canonical form and hash of 10,000 objects, and the plan for
+//! 10,000 desired and observed ones. `cargo bench --bench plan` prints times and allocations.
 //!
-//! The bars: a plan with nothing to do takes less than 20 ms, and the number of its allocations does not
-//! grow with the objects that are kept; the hashes take well under a second.
+//! Limits: a plan with nothing to do takes less than 20 ms, and its number of allocations does not
+//! grow with the number of unchanged objects; the hashes take well under a second.
 
 use divan::{AllocProfiler, Bencher, black_box};
 use moorline::desired::{DesiredSet, Scopes, desired};
@@ -20,7 +20,7 @@ fn main() {
     divan::main();
 }
 
-/// A workload of the size that people have, half of them with a Service.
+/// A realistic workload: Deployments and Services, half each.
 fn manifests(objects: usize, changed: usize) -> FileTree {
     let texts: Vec<(String, String)> = (0..objects)
         .map(|at| {
@@ -78,7 +78,7 @@ fn desired_set(objects: usize, changed: usize) -> DesiredSet {
     desired(complete(&manifests(objects, changed)), "default", &Scopes::builtin()).expect("sound manifests")
 }
 
-/// A cluster that holds what was desired.
+/// Observed set of a cluster that is as desired.
 fn observed_set(desired: &DesiredSet) -> ObservedSet {
     let mut observed = ObservedSet::default();
     for (at, object) in desired.objects().iter().enumerate() {
@@ -94,7 +94,7 @@ fn observed_set(desired: &DesiredSet) -> ObservedSet {
     observed
 }
 
-/// Nothing to do; the allocations must be as many for 10,000 objects as for 1,000.
+/// Nothing to do; 10,000 objects must need as many allocations as 1,000.
 #[divan::bench(args = [1_000, OBJECTS])]
 fn nothing_to_do(bencher: Bencher<'_, '_>, objects: usize) {
     let desired = desired_set(objects, 0);
@@ -102,7 +102,7 @@ fn nothing_to_do(bencher: Bencher<'_, '_>, objects: usize) {
     bencher.bench_local(|| plan(black_box(&desired), black_box(&observed), &policy));
 }
 
-/// One object in a hundred is changed by a commit.
+/// A commit changes one object in a hundred.
 #[divan::bench]
 fn one_percent_changed(bencher: Bencher<'_, '_>) {
     let observed = observed_set(&desired_set(OBJECTS, 0));
@@ -110,7 +110,7 @@ fn one_percent_changed(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| plan(black_box(&desired), black_box(&observed), &policy));
 }
 
-/// From 10,000 objects as rendered to the desired set: canonical forms, hashes, order.
+/// From 10,000 rendered objects to the desired set: canonical forms, hashes, order.
 #[divan::bench(sample_count = 10, sample_size = 1)]
 fn canonical_form_and_hash(bencher: Bencher<'_, '_>) {
     let (tree, scopes) = (manifests(OBJECTS, 0), Scopes::builtin());

@@ -1,9 +1,9 @@
-//! What the API server in this process costs: small objects applied, applied again and read, at three sizes of a cluster.
-//! `cargo bench --bench sandbox` prints a line for each size; the requests go through the service that a client in the
-//! process talks to.
+//! Cost of the in-process API server: small objects applied, applied again and read, in clusters of
+//! three sizes. `cargo bench --bench sandbox` prints a line for each size; the requests go through
+//! the same service as those of a client in the process.
 //!
-//! The bars: 10,000 applies a second on one core, 100,000 objects in less than 1 GB, and a cost for each object that does
-//! not grow with their number.
+//! Limits: 10,000 applies a second on one core, 100,000 objects in less than 1 GB, and a cost for
+//! each object that does not grow with their number.
 
 use std::time::{Duration, Instant};
 
@@ -15,9 +15,9 @@ use moorline::sandbox::{Options, Sandbox};
 use serde_json::json;
 
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
-/// What one apply may take.
+/// Limit of the time for one apply.
 const BAR: Duration = Duration::from_micros(100);
-/// What 100,000 objects may take, in kB.
+/// Limit of the memory for 100,000 objects, in kB.
 const MEMORY: u64 = 1_000_000;
 
 fn main() {
@@ -34,13 +34,14 @@ fn main() {
         slowest = slowest.max(create);
     }
     println!("bars: {BAR:?} for an apply, {} MB", MEMORY / 1000);
-    // Without optimisation the times say nothing.
+    // Without optimisation the times are meaningless.
     if !cfg!(debug_assertions) {
         assert!(slowest < BAR && peak() < MEMORY, "over a bar");
     }
 }
 
-/// How long it takes to create so many objects, to apply them as they are, to change them, and to read them.
+/// Times to create so many objects, to apply them without a change, to change them, and to read
+/// them.
 async fn measure(size: usize) -> [Duration; 4] {
     let sandbox = Sandbox::new(&Options::default());
     let client = sandbox.client();
@@ -87,7 +88,7 @@ async fn send(client: &Client, method: &str, place: &str, body: Vec<u8>, expect:
     response.into_body().collect().await.expect("a body");
 }
 
-/// The most memory that this process has had, in kB.
+/// Peak memory of this process, in kB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

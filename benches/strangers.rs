@@ -1,9 +1,11 @@
-//! A team among strangers: how long its commits take while others fail, flood the daemon, or serve it bombs.
-//! `cargo bench --bench strangers -- [row...] [--rounds N] [--large N]` prints a line of JSON for each row on standard
-//! output and a table with the bars on standard error.
+//! A team among other tenants: the time of its commits while others fail, flood the daemon, or
+//! serve it malicious repositories. `cargo bench --bench strangers -- [row...] [--rounds N]
+//! [--large N]` prints a line of JSON for each row on standard output, and a table with the limits
+//! on standard error.
 //!
-//! Each row of neighbours has two control planes with a daemon each: on one the team is alone, on the other it has the
-//! neighbour. The two take turns, and the neighbour is suspended while the other is measured.
+//! Each row with a neighbour has two control planes with a daemon each: on one the team is alone,
+//! on the other it shares the daemon with the neighbour. They are measured in turn, and the
+//! neighbour is suspended while the other is measured.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -22,14 +24,14 @@ use parts::neighbours::Neighbour;
 use parts::row::Row;
 use parts::{bombs, neighbours};
 
-/// Every row, in the order in which they are measured.
+/// All rows, in the order of measurement.
 const ROWS: [&str; 4] = ["bombs", "failing", "crowd", "large"];
 
-/// The rows and sizes that were asked for.
+/// Rows and sizes to measure.
 struct Arguments {
     rows: Vec<String>,
     rounds: usize,
-    /// Objects of the largest neighbour.
+    /// Number of objects of the largest neighbour.
     large: usize,
 }
 
@@ -43,7 +45,7 @@ impl Arguments {
                 number.filter(|number| *number > 0).ok_or_else(|| format!("{word} wants a number"))
             };
             match &*word {
-                // Cargo's own way to say that this is no test.
+                // Argument by which Cargo marks a benchmark run.
                 "--bench" => {}
                 "--rounds" => arguments.rounds = number()?,
                 "--large" => arguments.large = number()?,

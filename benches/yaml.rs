@@ -1,6 +1,7 @@
-//! How fast YAML is read and written.
+//! Speed of reading and writing YAML.
 //!
-//! In: the text of `tests/yaml/crds.rs`. Out: bytes a second, on one core. `cargo bench --bench yaml`.
+//! In: the text of `tests/yaml/crds.rs`.
+//! Out: bytes a second, on one core. `cargo bench --bench yaml`.
 
 #[path = "../tests/yaml/crds.rs"]
 mod crds;
@@ -9,7 +10,7 @@ use divan::Bencher;
 use divan::counter::BytesCount;
 use moorline::yaml::{Dialect, read, write};
 
-/// The size of a large tree of CRDs.
+/// Size of a large tree of CRDs.
 const TREE_BYTES: usize = 12 * 1024 * 1024;
 
 fn main() {

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Every fuzz target for a while, with coverage: what a machine does at night. Needs nightly Rust and cargo-fuzz.
+# Runs every fuzz target for a while, with coverage, as a nightly job. Needs nightly Rust and cargo-fuzz.
 #
 #   sh fuzz/nightly.sh [TARGET...]     without a name: all targets
 #
 # FUZZ_SECONDS  seconds for each target, 600 if it is not set
 # FUZZ_CORPUS   the folder that keeps the inputs from night to night, target/fuzz/corpus if it is not set
 #
-# An input that ends a target goes to fuzz/fixtures/TARGET: `cargo test --test fuzz` fails until it is mended, and keeps it.
+# An input that crashes a target is moved to fuzz/fixtures/TARGET: `cargo test --test fuzz` fails until the bug is fixed, and
+# keeps the input as a regression test.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds=${FUZZ_SECONDS:-600}
@@ -30,7 +31,7 @@ for target in "$@"; do
     if cargo +nightly fuzz run --target-dir target/fuzz/build "$target" "$@" -- \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
         -artifact_prefix="$found/$target/"; then
-        # The next night begins with what is left when inputs that reach nothing new are gone.
+        # Minimizes the corpus for the next night: removes inputs that reach no new code.
         cargo +nightly fuzz cmin --target-dir target/fuzz/build "$target" "$corpus/$target" ||
             echo "$target: the corpus stays as large as it is" >&2
     else

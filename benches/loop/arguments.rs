@@ -1,30 +1,32 @@
-//! What is asked for on the command line.
+//! Command line of the benchmark.
 //!
-//! In: the words after `cargo bench --bench loop --`. Out: rows, and sizes.
+//! In: the arguments after `cargo bench --bench loop --`.
+//! Out: rows and sizes.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::workload::EACH;
 
-/// Every row, in the order in which they are measured.
+/// All rows, in the order of measurement.
 pub(crate) const ROWS: [&str; 10] =
     ["first", "same", "change", "repair", "prune", "idle", "large", "restart", "many", "beside"];
 
-/// What is to be measured.
+/// Rows and sizes to measure.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Arguments {
     rows: BTreeSet<String>,
-    /// Applications of the one Sync; ten times as many for the rows `large` and `restart`.
+    /// Number of applications of the one Sync; ten times as many for the rows `large` and
+    /// `restart`.
     pub(crate) applications: usize,
-    /// How often a first sync and its floor are measured.
+    /// Number of measurements of a first sync and its floor.
     pub(crate) rounds: usize,
-    /// The older binary of the row `beside`.
+    /// The older binary for the row `beside`.
     pub(crate) before: Option<PathBuf>,
 }
 
 impl Arguments {
-    /// Reads the words, or says what is wrong with them.
+    /// Parses the arguments, or returns an error.
     pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut arguments = Self { rows: BTreeSet::new(), applications: 250, rounds: 3, before: None };
         let mut words = words;
@@ -38,7 +40,7 @@ impl Arguments {
                 number.filter(|number| *number > 0).ok_or_else(|| format!("{word} wants a number"))
             };
             match &*word {
-                // Cargo's own way to say that this is no test.
+                // Argument by which Cargo marks a benchmark run.
                 "--bench" => {}
                 "--objects" => arguments.applications = number()?.div_ceil(EACH).max(20),
                 "--rounds" => arguments.rounds = number()?,
@@ -57,7 +59,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// True if this row is to be measured.
+    /// True if this row should be measured.
     pub(crate) fn wants(&self, row: &str) -> bool {
         self.rows.contains(row) || self.rows.is_empty() && row != "beside"
     }

@@ -1,7 +1,9 @@
-//! This build beside an older binary: the same work in alternating runs, processor time and requests of both.
+//! Compares this build with an older binary: the same work in alternating runs, with the CPU time
+//! and requests of both.
 //!
-//! In: the older binary, how many applications, and how often. Out: a row. A run is a first sync, a commit that changes
-//! nothing, one that changes an image, edits by hand, a prune and rest, on a control plane of its own.
+//! In: the older binary, the number of applications, and the number of rounds.
+//! Out: a row. A run is a first sync, a commit that changes nothing, a commit that changes an
+//! image, manual edits, a prune and an idle time, on a new control plane.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,10 +17,10 @@ use super::steady;
 use super::verdict::{Bar, Check, Row, median, rounded};
 use super::workload::EACH;
 
-/// The most processor time that this build may take, as a multiple of the older binary's.
+/// Limit of the CPU time of this build, as a multiple of the older binary's.
 const TIMES_BEFORE: f64 = 1.05;
 
-/// The use of all runs of one binary.
+/// Usage of all runs of one binary.
 #[derive(Default)]
 struct Runs {
     cpu: Vec<f64>,
@@ -26,7 +28,7 @@ struct Runs {
     requests: Vec<BTreeMap<String, usize>>,
 }
 
-/// The two binaries in turn; the median of each counts.
+/// Runs the two binaries in turn; the median of each counts.
 pub(crate) async fn beside(before: &Path, applications: usize, rounds: usize) -> Row {
     let own = Path::new(env!("CARGO_BIN_EXE_moorline"));
     let (mut old, mut new) = (Runs::default(), Runs::default());
@@ -52,7 +54,7 @@ pub(crate) async fn beside(before: &Path, applications: usize, rounds: usize) ->
     Row { name: "beside", objects: applications * EACH, wall: None, used, checks, more }
 }
 
-/// One run of one binary, from its start to its rest.
+/// One run of one binary, from its start to its idle time.
 async fn run(program: &Path, applications: usize) -> Used {
     let mut ground = Ground::with_program(program, applications).await;
     let window = ground.open();
@@ -69,10 +71,10 @@ async fn run(program: &Path, applications: usize) -> Used {
     steady::rest(&mut ground).await;
     steady::idle(&mut ground, None).await;
     let mut used = ground.close(&window);
-    // The start counts, too: a start that does more is paid for by everybody.
+    // The start counts, too: every user pays for a slower start.
     used.cpu = ground.cpu();
     eprintln!("{}: {} s of CPU, {} MB", program.display(), rounded(used.cpu), rounded(used.peak));
-    // The next control plane gets the processors for itself.
+    // The next control plane gets all CPUs.
     drop(ground);
     tokio::time::sleep(Duration::from_secs(2)).await;
     used
@@ -85,15 +87,15 @@ impl Runs {
         self.requests.push(used.requests.clone());
     }
 
-    /// The median count of one sort of request.
+    /// Median number of requests of one kind.
     fn count(&self, what: &str) -> f64 {
         let counts = self.requests.iter().map(|run| *run.get(what).unwrap_or(&0) as f64);
         median(&counts.collect::<Vec<_>>()).unwrap_or_default()
     }
 }
 
-/// The median count of all writes on the objects of the applications. How often a status is read depends on how many
-/// changes of the controllers come together.
+/// Median number of writes to the objects of the applications. Reads of a status vary: they depend
+/// on how many changes of the controllers coincide.
 fn writes(runs: &Runs) -> f64 {
     let ours = ["configmaps", "services", "serviceaccounts", "deployments.apps"];
     let verbs = ["create", "update", "patch", "delete"];
@@ -104,7 +106,7 @@ fn writes(runs: &Runs) -> f64 {
         .sum()
 }
 
-/// The sorts of requests of which the two did not make equally many: before, and after.
+/// Kinds of requests with different numbers: before, and after.
 fn different(old: &Runs, new: &Runs) -> Value {
     let all: BTreeSet<&String> = old.requests.iter().chain(&new.requests).flat_map(BTreeMap::keys).collect();
     let pairs = all.into_iter().map(|what| (what, old.count(what), new.count(what)));

@@ -1,6 +1,7 @@
-//! The first sync of everything, against the floor.
+//! The first sync of everything, compared with the floor.
 //!
-//! In: how many applications, and how often. Out: a row, and the ground of the last round with everything in sync.
+//! In: the number of applications, and of rounds.
+//! Out: a row, and the environment of the last round with everything in sync.
 
 use std::time::Duration;
 
@@ -12,27 +13,27 @@ use super::tail::is_apply;
 use super::verdict::{Bar, Check, Row, median, rounded};
 use super::workload::EACH;
 
-/// For all objects to be there, for each of them: far more than it takes.
+/// Timeout for the first sync, for each object: far more than it takes.
 const PER_OBJECT: Duration = Duration::from_millis(60);
-/// How many times the floor a first sync may take.
+/// Limit of the time of a first sync, as a multiple of the floor.
 const TIMES_FLOOR: f64 = 1.3;
 
-/// How it is measured.
+/// Parameters of the measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) name: &'static str,
     pub(crate) applications: usize,
     pub(crate) rounds: usize,
-    /// The most memory that it may take, in millions of bytes.
+    /// Limit of the peak memory, in millions of bytes.
     pub(crate) memory: f64,
 }
 
-/// The floor and Moorline in turn; the median of each counts.
+/// Measures the floor and Moorline in turn; the median of each counts.
 pub(crate) async fn first(plan: Plan) -> (Row, Ground) {
     let (mut floors, mut floor_times, mut times) = (Vec::new(), Vec::new(), Vec::new());
     let mut last = None;
     for _ in 0..plan.rounds.max(1) {
-        // Two control planes at one time would share the processors.
+        // Two control planes at a time would compete for the CPUs.
         drop(last.take());
         let at = floor(plan.applications).await;
         floors.push(best(&at));
@@ -66,7 +67,7 @@ pub(crate) async fn first(plan: Plan) -> (Row, Ground) {
     (row, ground)
 }
 
-/// One round of Moorline: from the Sync's creation to the last object present.
+/// One round of Moorline: from the creation of the Sync to the last object.
 pub(crate) async fn sync(applications: usize) -> (Option<f64>, Used, Ground) {
     let mut ground = Ground::new(applications).await;
     let window = ground.open();
@@ -76,12 +77,12 @@ pub(crate) async fn sync(applications: usize) -> (Option<f64>, Used, Ground) {
     (done.map(|done| done - begun), used, ground)
 }
 
-/// When the last object was created, as its answer was sent; none if it was not in time.
+/// Time of the response that created the last object; `None` after a timeout.
 pub(crate) async fn created(ground: &mut Ground, window: &Window) -> Option<f64> {
     let objects = ground.applications * EACH;
     let within = Duration::from_secs(30) + PER_OBJECT * u32::try_from(objects).unwrap_or(u32::MAX);
     let done = ground.tail.until(window.mark, within, |seen| {
-        // Else looking for the end would take the processors from what it looks at.
+        // Skips the check below: on each poll it would take CPU time from the measured processes.
         if seen.len() < objects {
             return None;
         }

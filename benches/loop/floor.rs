@@ -1,7 +1,9 @@
-//! The floor: how fast this API server takes the objects from somebody who does nothing else.
+//! The floor: the time in which this API server accepts the objects from a client that does nothing
+//! else.
 //!
-//! In: requests, rendered beforehand. Out: the wall time of a bare loop of server-side applies with the client that
-//! Moorline uses, at several concurrencies, each on a fresh control plane of its own.
+//! In: requests, rendered beforehand.
+//! Out: the wall time of a bare loop of server-side applies with the client that Moorline uses, at
+//! several concurrencies, each on a new control plane.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,13 +16,13 @@ use super::ground;
 use super::workload;
 use crate::support::credentials::MOORLINE;
 
-/// How many requests are under way at one time; the best of them is the floor.
+/// Numbers of concurrent requests; the best time is the floor.
 const CONCURRENCIES: [usize; 4] = [1, 8, 16, 32];
 
-/// As Moorline asks for its answers.
+/// `Accept` header, as Moorline sends it.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// Seconds at each concurrency.
+/// Measures the seconds at each concurrency.
 pub(crate) async fn floor(applications: usize) -> Vec<(usize, f64)> {
     let requests = Arc::new(workload::requests(applications, "floor"));
     let mut times = Vec::new();
@@ -35,7 +37,7 @@ pub(crate) async fn floor(applications: usize) -> Vec<(usize, f64)> {
     times
 }
 
-/// The best of them.
+/// Returns the best time.
 pub(crate) fn best(times: &[(usize, f64)]) -> f64 {
     times.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min)
 }

@@ -1,7 +1,9 @@
-//! Where everything is measured: a fresh control plane, a Git server, a repository of applications, and the daemon.
+//! Environment of a measurement: a new control plane, a Git server, a repository of applications,
+//! and the daemon.
 //!
-//! In: how many applications. Out: [`Ground`], on which Syncs are created and nudged, people edit, and windows are
-//! opened and closed over what the daemon uses.
+//! In: the number of applications.
+//! Out: [`BenchEnvironment`], with functions that create Syncs, trigger polls, edit objects, and
+//! measure the daemon's usage in a window.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,14 +29,15 @@ use crate::support::daemon::Daemon;
 use crate::support::git_server::{GitServer, Work};
 use crate::support::start::start;
 
-/// The namespace of the daemon and of its Syncs.
+/// Namespace of the daemon and of its Syncs.
 pub(crate) const SYSTEM: &str = "moorline";
-/// For what takes a moment.
+/// Timeout for operations that take a moment.
 pub(crate) const MOMENT: Duration = Duration::from_secs(60);
-/// Requests of the person who measures, side by side.
+/// Number of concurrent requests of the benchmark itself.
 const SIDE_BY_SIDE: usize = 16;
 
-/// A control plane with a repository and a daemon. The daemon is declared first, so that it ends first.
+/// A control plane with a repository and a daemon. The daemon is declared first, so that it is
+/// dropped first.
 pub(crate) struct Ground {
     daemon: Option<Daemon>,
     pub(crate) settled: Settled,
@@ -43,14 +46,14 @@ pub(crate) struct Ground {
     pub(crate) admin: Client,
     pub(crate) applications: usize,
     server: GitServer,
-    /// Where the daemon tells its metrics.
+    /// Port of the daemon's metrics.
     port: u16,
     program: PathBuf,
     plane: ControlPlane,
     root: tempfile::TempDir,
 }
 
-/// What the daemon had used when a window was opened.
+/// Usage of the daemon at the start of a window.
 pub(crate) struct Window {
     pub(crate) mark: usize,
     pub(crate) opened: f64,
@@ -58,25 +61,25 @@ pub(crate) struct Window {
     classes: Option<BTreeMap<String, f64>>,
 }
 
-/// What the daemon used while a window was open.
+/// Usage of the daemon during a window.
 #[derive(Debug, Clone)]
 pub(crate) struct Used {
     pub(crate) cpu: f64,
-    /// The most memory since the daemon began.
+    /// Peak memory since the start of the daemon.
     pub(crate) peak: f64,
-    /// By verb and resource.
+    /// Number of requests by verb and resource.
     pub(crate) requests: BTreeMap<String, usize>,
-    /// By the daemon's own count.
+    /// Number of requests by class, as the daemon counts them.
     pub(crate) classes: Option<BTreeMap<String, f64>>,
 }
 
-/// A control plane of its own, with the settings of all others.
+/// Starts a new control plane with the usual settings.
 pub(crate) async fn plane() -> ControlPlane {
     let binaries = Binaries::find().unwrap_or_else(|missing| panic!("{missing}"));
     start(&binaries).await.unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// The namespaces that stand before anything is measured.
+/// Creates the namespaces that exist before a measurement.
 pub(crate) async fn create_namespaces(plane: &ControlPlane) {
     let admin = plane.client(ADMIN).await;
     for name in [APPS, SYSTEM] {
@@ -86,12 +89,12 @@ pub(crate) async fn create_namespaces(plane: &ControlPlane) {
 }
 
 impl Ground {
-    /// Everything stands and nothing is synced.
+    /// Creates an environment in which nothing is synced yet.
     pub(crate) async fn new(applications: usize) -> Self {
         Self::with_program(Path::new(env!("CARGO_BIN_EXE_moorline")), applications).await
     }
 
-    /// The same with another binary as the daemon.
+    /// Same as [`Self::new`], with another binary as the daemon.
     pub(crate) async fn with_program(program: &Path, applications: usize) -> Self {
         let root = tempfile::tempdir().expect("a temporary folder");
         let (work, server) = (Work::new(root.path()), GitServer::start(root.path()));
@@ -130,28 +133,28 @@ impl Ground {
         self.port = self.daemon.as_ref().and_then(|daemon| port(&daemon.log())).unwrap_or_default();
     }
 
-    /// Ends the daemon and gives the time that it took.
+    /// Stops the daemon and returns the time that it took.
     pub(crate) fn stop_daemon(&mut self) -> f64 {
         let ended = self.daemon.as_mut().map(Daemon::terminate).unwrap_or_default();
         self.daemon = None;
         ended.as_secs_f64()
     }
 
-    /// The end of what the daemon has said.
+    /// Returns the end of the daemon's log.
     pub(crate) fn log(&self) -> String {
         let log = self.daemon.as_ref().map(Daemon::log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(40)..].join("\n")
     }
 
-    /// One Sync of all applications; gives the time of its creation.
+    /// Creates one Sync of all applications; returns the time of its creation.
     pub(crate) async fn create_sync(&self) -> f64 {
         let begun = now();
         self.create("apps", FOLDER).await;
         begun
     }
 
-    /// A Sync for each application; gives the time before the first was created.
+    /// Creates a Sync for each application; returns the time before the first.
     pub(crate) async fn create_sync_each(&self) -> f64 {
         let begun = now();
         let names = (0..self.applications).map(workload::name);
@@ -166,7 +169,7 @@ impl Ground {
         create(&self.admin, &sync(name, path, &self.server.url("repository.git")), "").await;
     }
 
-    /// Asks the daemon to look at the repository of a Sync now; gives the time before that.
+    /// Asks the daemon to poll the repository of a Sync now; returns the time before the request.
     pub(crate) async fn nudge(&self, name: &str) -> f64 {
         let value = format!("bench-{}", now());
         let body = json!({"metadata": {"annotations": {"moorline.dev/requested-at": value}}});
@@ -176,7 +179,7 @@ impl Ground {
         begun
     }
 
-    /// The same for the Syncs of all applications.
+    /// Same, for the Syncs of all applications.
     pub(crate) async fn nudge_each(&self) -> f64 {
         let begun = now();
         let names = (0..self.applications).map(workload::name);
@@ -185,7 +188,7 @@ impl Ground {
         begun
     }
 
-    /// Edits an object as a person would; gives the time before that.
+    /// Edits an object like a person would; returns the time before the request.
     pub(crate) async fn edit(&self, uri: &str, operations: Value) -> f64 {
         let begun = now();
         let uri = format!("{uri}?fieldManager=kubectl-edit");
@@ -193,7 +196,8 @@ impl Ground {
         begun
     }
 
-    /// When the daemon last wrote each object, by the object's own record, which only writes change.
+    /// Time of the daemon's last write to each object, by the managed fields, which only writes
+    /// change.
     pub(crate) async fn last_written(&self) -> BTreeMap<String, Option<String>> {
         let collections = [
             format!("/apis/apps/v1/namespaces/{APPS}/deployments"),
@@ -218,13 +222,13 @@ impl Ground {
         written
     }
 
-    /// From here on is counted what the daemon uses.
+    /// Starts to measure the daemon's usage.
     pub(crate) fn open(&mut self) -> Window {
         let mark = self.tail.mark();
         Window { mark, cpu: self.cpu(), classes: usage::classes(self.port), opened: now() }
     }
 
-    /// What the daemon has used since the window was opened.
+    /// Returns the daemon's usage since the start of the window.
     pub(crate) fn close(&mut self, window: &Window) -> Used {
         let mut requests = BTreeMap::new();
         for request in self.tail.since(window.mark).iter().filter(|request| request.user == MOORLINE) {
@@ -235,17 +239,17 @@ impl Ground {
             after.retain(|_, count| *count != 0.0);
             after
         });
-        // Differences of hundredths have digits that mean nothing.
+        // Differences of hundredths have meaningless digits.
         let cpu = rounded(self.cpu() - window.cpu);
         Used { cpu, peak: usage::peak_megabytes(self.process()), requests, classes }
     }
 
-    /// The memory that the daemon has in use now.
+    /// Resident memory of the daemon now.
     pub(crate) fn resident(&self) -> f64 {
         usage::resident_megabytes(self.process())
     }
 
-    /// Processor time of the daemon since its start, in seconds.
+    /// CPU time of the daemon since its start, in seconds.
     pub(crate) fn cpu(&self) -> f64 {
         usage::cpu_seconds(self.process())
     }
@@ -255,7 +259,7 @@ impl Ground {
     }
 }
 
-/// Tells the API server what a Sync is, and waits until it serves them and has taken one.
+/// Installs the definition of Syncs, and waits until the API server serves it and has accepted one.
 async fn install(admin: &Client, program: &Path) {
     let printed = Command::new(program).arg("crd").output().expect("moorline crd");
     let definition = String::from_utf8(printed.stdout).expect("YAML");
@@ -268,7 +272,8 @@ async fn install(admin: &Client, program: &Path) {
         assert!(Instant::now() < deadline, "Syncs are not served: {error}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // The server prepares a definition at the first write, for two seconds; in a cluster it did so long ago.
+    // The server takes two seconds for the first write of a new kind; in a real cluster that was
+    // long ago.
     create(admin, &sync("none", FOLDER, "https://example.com/none.git"), "?dryRun=All").await;
 }
 
@@ -282,7 +287,7 @@ fn sync(name: &str, path: &str, url: &str) -> Value {
             "source": {"git": {"url": url}},
             "path": format!("./{path}"),
             "targetNamespace": APPS,
-            // Whoever measures says when to look.
+            // The benchmark itself triggers polls.
             "interval": "10m",
             "prune": {"budget": {"count": 1_000_000}},
         },
@@ -298,7 +303,7 @@ async fn create(admin: &Client, sync: &Value, query: &str) {
     admin.request_text(request).await.expect("a new Sync");
 }
 
-/// The port that a daemon said last it listens on.
+/// Port on which a daemon has last reported to listen.
 fn port(log: &str) -> Option<u16> {
     let line = log.lines().rfind(|line| line.contains("listening"))?;
     let (_, port) = line.split_once("127.0.0.1:")?;

@@ -1,8 +1,9 @@
-//! Many small Syncs on one repository.
+//! Many small Syncs of one repository.
 //!
-//! In: how many. Out: rows: all of them for the first time, a commit that changes one of them, and rest. Where a nudge
-//! of one Sync does not bring its commit to the others of that repository, they are nudged as well, as a webhook would
-//! do it.
+//! In: the number of Syncs.
+//! Out: rows: the first sync of all, a commit that changes one of them, and an idle time. If a poll
+//! for one Sync does not bring its commit to the other Syncs of the repository, polls are triggered
+//! for all, as by a webhook.
 
 use std::time::Duration;
 
@@ -14,12 +15,13 @@ use super::tail::{is_apply, is_on_objects};
 use super::verdict::{Bar, Check, Row};
 use super::workload;
 
-/// For all Syncs to settle.
+/// Timeout for all Syncs to become ready.
 const SETTLE: Duration = Duration::from_secs(300);
-/// For all Syncs to be on a commit that changes one of them, without being asked.
+/// Time in which all Syncs should reach a commit that changes one of them, without a further
+/// trigger.
 const FOLLOW: Duration = Duration::from_secs(3);
 
-/// All Syncs are created at once, then a commit changes one of them.
+/// Creates all Syncs at once, then changes one of them by a commit.
 pub(crate) async fn many(syncs: usize) -> Vec<Row> {
     let mut ground = Ground::new(syncs).await;
     let commit = ground.work.git(&["rev-parse", "HEAD"]);

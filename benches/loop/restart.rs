@@ -1,6 +1,8 @@
-//! A restart with ten objects edited while the daemon was down, and a commit that comes while it looks at all of them.
+//! A restart after manual edits of ten objects, with a commit during the verification of all
+//! objects.
 //!
-//! In: a ground on which everything is in sync. Out: a row.
+//! In: an environment with everything in sync.
+//! Out: a row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,27 +15,27 @@ use super::tail::is_apply;
 use super::verdict::{Bar, Check, Row, rounded};
 use super::workload::{self, EACH};
 
-/// Objects that are edited.
+/// Number of edited objects.
 const EDITS: usize = 10;
-/// Of these, how many lose a field instead of getting another value.
+/// Number of these that lose a field instead of getting another value.
 const REMOVALS: usize = 2;
-/// The daemon looks at 100 objects a second, when it has nothing better to do.
+/// The daemon verifies 100 objects a second when it has nothing else to do.
 const PER_OBJECT: Duration = Duration::from_millis(20);
 
-/// Stops the daemon, edits, starts it, and commits.
+/// Stops the daemon, edits objects, starts it, and pushes a commit.
 pub(crate) async fn restart(ground: &mut Ground) -> Row {
     let objects = ground.applications * EACH;
     let stopped = ground.stop_daemon();
     let edited = edit(ground).await;
     let before = ground.last_written().await;
-    // None of those that are edited.
+    // Not one of the edited objects.
     let changed = ground.applications / 2 + 1;
     let (path, text) = workload::with_image(changed, "registry.example.com/shop/web:3.0.0");
     let started = super::settled::now();
     let mark = ground.tail.mark();
     ground.start_daemon().await;
     let window = ground.open();
-    // The daemon is on its first way through the objects when the commit comes.
+    // The first verification of all objects is in progress when the commit is pushed.
     let verifying = ground.tail.until(mark, MOMENT, |seen| seen.iter().any(is_apply).then_some(())).await;
     let commit = ground.work.push(&[(&path, &text)]);
     let nudged = ground.nudge("apps").await;
@@ -43,7 +45,7 @@ pub(crate) async fn restart(ground: &mut Ground) -> Row {
     let within = MOMENT + PER_OBJECT * u32::try_from(objects).unwrap_or(u32::MAX);
     let settled = ground.settled.all(1, &commit, within).await.map(|end| rounded(end - nudged));
     let seen_all = ground.tail.until(mark, within, |seen| {
-        // Else looking for the end would take the processors from what it looks at.
+        // Skips the check below: on each poll it would take CPU time from the measured processes.
         if seen.len() < objects {
             return None;
         }
@@ -75,7 +77,7 @@ pub(crate) async fn restart(ground: &mut Ground) -> Row {
     row("restart", ground, &window, last_healed, checks, more)
 }
 
-/// Edits objects all over the set, and gives their paths.
+/// Edits objects all over the set, and returns their paths.
 async fn edit(ground: &Ground) -> BTreeSet<String> {
     let mut edited = BTreeSet::new();
     let step = ground.applications / EDITS;
@@ -97,7 +99,7 @@ async fn edit(ground: &Ground) -> BTreeSet<String> {
     edited
 }
 
-/// When the last of the edited objects was applied; none if one was not.
+/// Time at which the last edited object was applied; `None` if one was not.
 fn last_apply(ground: &mut Ground, mark: usize, edited: &BTreeSet<String>) -> Option<f64> {
     let mut times = BTreeMap::new();
     for request in ground.tail.since(mark).iter().filter(|request| is_apply(request) && request.code < 300) {
@@ -109,7 +111,7 @@ fn last_apply(ground: &mut Ground, mark: usize, edited: &BTreeSet<String>) -> Op
     (times.len() == edited.len()).then(|| times.into_values().fold(0.0, f64::max))
 }
 
-/// The objects of which the record of the daemon's writes is another one.
+/// Objects whose last write by the daemon has changed.
 fn written(
     before: &BTreeMap<String, Option<String>>,
     after: &BTreeMap<String, Option<String>>,

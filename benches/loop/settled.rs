@@ -1,7 +1,7 @@
-//! When each Sync came to be on which commit.
+//! Records the time at which each Sync reached each commit.
 //!
-//! In: the statuses of all Syncs, through one watch of the person who measures. Out: for each Sync the revision that is
-//! applied, and when that was told.
+//! In: the statuses of all Syncs, by one watch of the benchmark.
+//! Out: for each Sync its applied revision, and the time of the first event with it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,13 +11,13 @@ use futures::StreamExt as _;
 use kube::api::{Api, DynamicObject, WatchEvent, WatchParams};
 use tokio::task::AbortHandle;
 
-/// Between two looks at what the watch has told.
+/// Interval between two checks of the recorded events.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The applied revision of a Sync, and when it was first told.
+/// Applied revision of each Sync, and the time of the first event with it.
 type Applied = HashMap<String, (String, f64)>;
 
-/// A watch on the Syncs; it ends when this is dropped.
+/// A watch on the Syncs; it ends on drop.
 pub(crate) struct Settled {
     applied: Arc<Mutex<Applied>>,
     task: AbortHandle,
@@ -46,7 +46,8 @@ impl Settled {
         Self { applied, task: task.abort_handle() }
     }
 
-    /// When the last of so many Syncs came to the commit; none if one has not in time.
+    /// Returns the time at which the last of so many Syncs reached the commit; `None` after a
+    /// timeout.
     pub(crate) async fn all(&self, syncs: usize, commit: &str, within: Duration) -> Option<f64> {
         let deadline = Instant::now() + within;
         loop {
@@ -61,7 +62,7 @@ impl Settled {
         }
     }
 
-    /// When each Sync that is on the commit came to it.
+    /// Returns the times at which Syncs reached the commit, for all that have it now.
     pub(crate) fn on(&self, commit: &str) -> Vec<f64> {
         let applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         let on = applied.values().filter(|(revision, _)| revision.ends_with(commit));
@@ -69,7 +70,7 @@ impl Settled {
     }
 }
 
-/// One watch from the beginning until the server ends it.
+/// One watch, until the server ends it.
 async fn round(syncs: &Api<DynamicObject>, told: &Mutex<Applied>) {
     let Ok(stream) = syncs.watch(&WatchParams::default(), "0").await else {
         tokio::time::sleep(Duration::from_millis(100)).await;

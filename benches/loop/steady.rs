@@ -1,8 +1,8 @@
-//! What follows the first sync: a commit that changes nothing, one that changes an image, edits by hand, a prune, and
-//! rest.
+//! Operations after the first sync: a commit that changes nothing, one that changes an image,
+//! manual edits, a prune, and an idle time.
 //!
-//! In: a ground on which everything is in sync. Out: a row each. They are measured in this order, because a prune
-//! leaves less to measure.
+//! In: an environment with everything in sync.
+//! Out: a row each. They are measured in this order, because a prune leaves less to measure.
 
 use std::time::Duration;
 
@@ -15,25 +15,25 @@ use super::verdict::{Bar, Check, Row, median, rounded};
 use super::workload::{self, EACH};
 use crate::support::audit::Request;
 
-/// How long nobody may have written before anything is measured.
+/// Time without writes that must pass before a measurement.
 const QUIET: Duration = Duration::from_secs(3);
-/// The controllers write a status for each Deployment, twenty a second.
+/// Timeout for this: the controllers write a status for each Deployment, twenty a second.
 const REST: Duration = Duration::from_secs(600);
-/// For what should not follow to follow.
+/// Time to wait for activity that should not happen.
 const AFTERMATH: Duration = Duration::from_secs(2);
-/// How long nothing happens.
+/// Duration of the idle measurement.
 const IDLE: Duration = Duration::from_secs(30);
-/// Deployments that are edited.
+/// Number of edited Deployments.
 const EDITS: usize = 10;
 
-/// Waits until the controllers are through with what the sync gave them to do.
+/// Waits until the controllers have processed the sync.
 pub(crate) async fn rest(ground: &mut Ground) {
     if !ground.tail.rest(QUIET, REST).await {
         eprintln!("the controllers were still busy after {REST:?}");
     }
 }
 
-/// A commit that changes no manifest: from the nudge until the status names it.
+/// A commit that changes no manifest: from the trigger until the status has it.
 pub(crate) async fn same(ground: &mut Ground) -> Row {
     let commit = ground.work.push(&[("README.md", &format!("changed at {}", now()))]);
     let window = ground.open();
@@ -48,7 +48,7 @@ pub(crate) async fn same(ground: &mut Ground) -> Row {
     row("same", ground, &window, wall, checks, json!({}))
 }
 
-/// A commit that changes one image: from the nudge until the Deployment has it.
+/// A commit that changes one image: from the trigger until the Deployment has it.
 pub(crate) async fn change(ground: &mut Ground) -> Row {
     let at = ground.applications / 2;
     let (path, text) = workload::with_image(at, "registry.example.com/shop/web:2.0.0");
@@ -69,7 +69,7 @@ pub(crate) async fn change(ground: &mut Ground) -> Row {
     row("change", ground, &window, wall, checks, json!({"settled_seconds": settled, "status_reads": looks}))
 }
 
-/// Edits by hand of Deployments, one after the other.
+/// Manual edits of Deployments, one after the other.
 pub(crate) async fn repair(ground: &mut Ground) -> Row {
     let window = ground.open();
     let mut times = Vec::new();
@@ -101,7 +101,7 @@ pub(crate) async fn repair(ground: &mut Ground) -> Row {
     row("repair", ground, &window, wall, checks, json!({"times": times, "status_reads": looks}))
 }
 
-/// A tenth of the applications leaves Git.
+/// A prune of a tenth of the applications.
 pub(crate) async fn prune(ground: &mut Ground) -> Row {
     let gone = ground.applications / 10;
     let folders: Vec<String> = (ground.applications - gone..ground.applications)
@@ -126,7 +126,7 @@ pub(crate) async fn prune(ground: &mut Ground) -> Row {
     row("prune", ground, &window, wall, checks, json!({"pruned": objects, "settled_seconds": settled}))
 }
 
-/// Nothing happens.
+/// An idle time.
 pub(crate) async fn idle(ground: &mut Ground, memory: Option<f64>) -> Row {
     let window = ground.open();
     tokio::time::sleep(IDLE).await;
@@ -153,18 +153,18 @@ pub(crate) async fn idle(ground: &mut Ground, memory: Option<f64>) -> Row {
     row
 }
 
-/// When the daemon's apply of an object was answered, for the first one that came after a time.
+/// Time of the response to the daemon's first apply of an object after a given time.
 pub(crate) fn applied(seen: &[Request], name: &str, after: f64) -> Option<f64> {
     let applies = seen.iter().filter(|request| is_apply(request) && request.code < 300);
     applies.filter(|it| it.name == name && it.answered > after).map(|request| request.answered).next()
 }
 
-/// How many requests of a sort there were.
+/// Number of matching requests.
 pub(crate) fn count(ground: &mut Ground, window: &Window, sort: impl Fn(&Request) -> bool) -> f64 {
     ground.tail.since(window.mark).iter().filter(|request| sort(request)).count() as f64
 }
 
-/// The most requests that the daemon made on one object.
+/// Largest number of requests of the daemon for one object.
 pub(crate) fn most_on_one(ground: &mut Ground, window: &Window) -> f64 {
     let mut counts = std::collections::BTreeMap::<(String, String), u32>::new();
     for request in ground.tail.since(window.mark).iter().filter(|request| is_about_manifests(request)) {
@@ -173,7 +173,7 @@ pub(crate) fn most_on_one(ground: &mut Ground, window: &Window) -> f64 {
     counts.into_values().max().unwrap_or(0).into()
 }
 
-/// A row of what was used in a window.
+/// A row with the usage in a window.
 pub(crate) fn row(
     name: &'static str,
     ground: &mut Ground,

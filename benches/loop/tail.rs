@@ -1,7 +1,8 @@
-//! The audit log as it grows: what was asked, by whom, and when, without a request of our own.
+//! Follows the audit log: all requests with their users and times, without a request of our own.
 //!
-//! In: the log's path. Out: the requests of the daemon and of the person beside it, and when anybody last wrote to the
-//! objects. Times come from the server's own stamps, so that how often we look does not matter.
+//! In: the path of the log.
+//! Out: the requests of the daemon and of the simulated person, and the time of the last write to
+//! the objects. Times are the server's own, so the polling interval does not affect them.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -12,14 +13,14 @@ use super::workload::APPS;
 use crate::support::audit::{Request, request};
 use crate::support::credentials::{ADMIN, MOORLINE};
 
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A reader at the end of the log.
 pub(crate) struct Tail {
     log: PathBuf,
     offset: u64,
-    /// A line that is not complete yet.
+    /// An incomplete line.
     rest: Vec<u8>,
     seen: Vec<Request>,
     last_write: Instant,
@@ -30,19 +31,20 @@ impl Tail {
         Self { log, offset: 0, rest: Vec::new(), seen: Vec::new(), last_write: Instant::now() }
     }
 
-    /// A place in what was seen, for [`Self::since`].
+    /// Returns a position in the recorded requests, for [`Self::since`].
     pub(crate) fn mark(&mut self) -> usize {
         self.read();
         self.seen.len()
     }
 
-    /// What was seen from a place on.
+    /// Returns the requests recorded after a position.
     pub(crate) fn since(&mut self, mark: usize) -> &[Request] {
         self.read();
         &self.seen[mark..]
     }
 
-    /// Waits until what was seen from a place on has an answer; none if it has not in time.
+    /// Waits until `ask` returns a result for the requests after a position; `None` after a
+    /// timeout.
     pub(crate) async fn until<T>(
         &mut self,
         mark: usize,
@@ -61,7 +63,7 @@ impl Tail {
         }
     }
 
-    /// Waits until nobody has written to the objects for a while; true if that came within the time.
+    /// Waits until there were no writes to the objects for a while; false after a timeout.
     pub(crate) async fn rest(&mut self, quiet: Duration, within: Duration) -> bool {
         let deadline = Instant::now() + within;
         loop {
@@ -95,24 +97,24 @@ impl Tail {
         if !reads && line.contains(&format!("\"namespace\":\"{APPS}\"")) {
             self.last_write = Instant::now();
         }
-        // The controllers ask much, and nobody wants to know what.
+        // Requests of the controllers are many, and not needed.
         if ours {
             self.seen.extend(request(line));
         }
     }
 }
 
-/// True for what the daemon asks about objects of Syncs, watches left out.
+/// True for a request of the daemon about objects of Syncs, except lists and watches.
 pub(crate) fn is_on_objects(request: &Request) -> bool {
     request.user == MOORLINE && request.namespace == APPS && request.verb != "watch" && request.verb != "list"
 }
 
-/// The same without looks at how an object is after somebody wrote to it: those are counted beside.
+/// Same, without the reads of a status after a change, which are counted separately.
 pub(crate) fn is_about_manifests(request: &Request) -> bool {
     is_on_objects(request) && !request.reads_status()
 }
 
-/// True for such a look.
+/// True for such a read of a status.
 pub(crate) fn is_look(request: &Request) -> bool {
     is_on_objects(request) && request.reads_status()
 }

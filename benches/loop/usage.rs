@@ -1,28 +1,29 @@
-//! What the daemon uses: processor time and memory as the kernel counts them, requests as the daemon counts them.
+//! Resource usage of the daemon: CPU time and memory by the kernel's counters, requests by the
+//! daemon's own.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// The kernel tells times in hundredths of a second, whatever its own clock is.
+/// The kernel reports times in hundredths of a second, regardless of its own tick rate.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Processor time of a process so far, in seconds.
+/// CPU time of a process so far, in seconds.
 pub(crate) fn cpu_seconds(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name of the program comes second, in brackets, and may hold anything.
+    // The second field is the program's name in brackets, which may contain any characters.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
     ticks.sum::<f64>() / TICKS_PER_SECOND
 }
 
-/// The most memory that a process ever had in use, in millions of bytes.
+/// Peak resident memory of a process, in millions of bytes.
 pub(crate) fn peak_megabytes(process: u32) -> f64 {
     memory(process, "VmHWM:")
 }
 
-/// The memory that a process has in use now, in millions of bytes.
+/// Resident memory of a process now, in millions of bytes.
 pub(crate) fn resident_megabytes(process: u32) -> f64 {
     memory(process, "VmRSS:")
 }
@@ -34,7 +35,7 @@ fn memory(process: u32, field: &str) -> f64 {
     kilobytes.unwrap_or_default() * 1024.0 / 1e6
 }
 
-/// Requests by class, from the daemon's own metrics; none where it serves none.
+/// Requests by class, from the daemon's metrics; `None` if it serves none.
 pub(crate) fn classes(port: u16) -> Option<BTreeMap<String, f64>> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;

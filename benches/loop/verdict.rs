@@ -1,6 +1,7 @@
-//! What was measured, and whether it is good enough.
+//! Measured figures and their limits.
 //!
-//! In: the figures of a row. Out: one line of JSON for programs, and lines of a table for people.
+//! In: the figures of a row.
+//! Out: one line of JSON for programs, and lines of a table for people.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +12,19 @@ use super::ground::Used;
 /// One row of the table.
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// As it is called on the command line.
+    /// Name on the command line.
     pub(crate) name: &'static str,
-    /// Objects that are held.
+    /// Number of objects in the inventory.
     pub(crate) objects: usize,
-    /// From the cause to the effect, in seconds; none if the effect did not come.
+    /// Seconds from the cause to the effect; `None` if there was no effect.
     pub(crate) wall: Option<f64>,
     pub(crate) used: Used,
     pub(crate) checks: Vec<Check>,
-    /// Whatever else there is to know.
+    /// Further figures.
     pub(crate) more: Map<String, Value>,
 }
 
-/// A figure and its bar.
+/// A figure and its limit.
 #[derive(Debug)]
 pub(crate) struct Check {
     what: &'static str,
@@ -31,14 +32,14 @@ pub(crate) struct Check {
     bar: Bar,
 }
 
-/// What a figure must not exceed.
+/// Limit of a figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bar {
-    /// Less than so much.
+    /// Less than this.
     Under(f64),
-    /// At most so much.
+    /// At most this.
     AtMost(f64),
-    /// Exactly so much.
+    /// Exactly this.
     Is(f64),
 }
 
@@ -61,7 +62,7 @@ impl Bar {
 }
 
 impl Check {
-    /// A figure that was measured, or could not be, which is a failure.
+    /// A figure; a missing one counts as a failure.
     pub(crate) fn new(what: &'static str, measured: impl Into<Option<f64>>, bar: Bar) -> Self {
         Self { what, measured: measured.into(), bar }
     }
@@ -72,12 +73,13 @@ impl Check {
 }
 
 impl Row {
-    /// True if every figure is good enough.
+    /// True if all figures are within their limits.
     pub(crate) fn met(&self) -> bool {
         self.checks.iter().all(Check::met)
     }
 
-    /// The row as one line for programs, on standard output, and at once, as some take minutes.
+    /// Prints the row as one line of JSON on standard output, immediately, as some rows take
+    /// minutes.
     pub(crate) fn print(&self) {
         let checks: Vec<Value> = self
             .checks
@@ -102,7 +104,7 @@ impl Row {
     }
 }
 
-/// All rows for people, on standard error.
+/// Prints all rows as a table on standard error.
 pub(crate) fn print_table(rows: &[Row]) {
     eprintln!("\n| row | objects | what | measured | bar | |");
     eprintln!("|---|---|---|---|---|---|");
@@ -130,12 +132,12 @@ fn list<T: std::fmt::Display>(counts: &BTreeMap<String, T>) -> String {
     counts.join(", ")
 }
 
-/// To a thousandth: more digits than that are noise.
+/// Rounds to a thousandth: further digits are noise.
 pub(crate) fn rounded(figure: f64) -> f64 {
     (figure * 1e3).round() / 1e3
 }
 
-/// The middle one; the mean of the middle two.
+/// Median; for an even number of figures the mean of the middle two.
 pub(crate) fn median(figures: &[f64]) -> Option<f64> {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);

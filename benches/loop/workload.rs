@@ -1,45 +1,47 @@
-//! What is synced: applications of four objects, as manifests in a repository and as bodies of requests.
+//! Objects to sync: applications of four objects each, as manifests in a repository and as request
+//! bodies.
 //!
-//! In: how many applications. Out: files for Git, and for the floor the requests that applying them comes to, as
-//! Moorline would send them. A Deployment has no replicas, because a cluster without nodes has nothing to run.
+//! In: the number of applications.
+//! Out: files for Git, and for the floor the requests that apply them, as Moorline would send them.
+//! A Deployment has no replicas, because a cluster without nodes cannot run any.
 
 use moorline::yaml;
 use serde_json::{Value, json};
 
-/// The namespace of all the objects.
+/// Namespace of all objects.
 pub(crate) const APPS: &str = "apps";
-/// The folder of all applications in the repository.
+/// Folder of all applications in the repository.
 pub(crate) const FOLDER: &str = "apps";
-/// Objects of one application.
+/// Number of objects of one application.
 pub(crate) const EACH: usize = 4;
-/// The image that a commit changes.
+/// Image that a commit changes.
 pub(crate) const IMAGE: &str = "registry.example.com/shop/web:1.0.0";
 
 /// One of the objects.
 pub(crate) struct Manifest {
-    /// In the repository.
+    /// Path in the repository.
     pub(crate) path: String,
-    /// On the API server.
+    /// Path on the API server.
     pub(crate) uri: String,
     pub(crate) body: Value,
 }
 
-/// The name of an application, which all of its objects have.
+/// Name of an application, and of all its objects.
 pub(crate) fn name(application: usize) -> String {
     format!("app-{application:05}")
 }
 
-/// Where a Deployment is on the API server.
+/// Path of a Deployment on the API server.
 pub(crate) fn deployment_uri(application: usize) -> String {
     format!("/apis/apps/v1/namespaces/{APPS}/deployments/{}", name(application))
 }
 
-/// Where a ConfigMap is.
+/// Path of a ConfigMap on the API server.
 pub(crate) fn config_map_uri(application: usize) -> String {
     format!("/api/v1/namespaces/{APPS}/configmaps/{}", name(application))
 }
 
-/// The objects of an application.
+/// All objects of an application.
 pub(crate) fn application(application: usize, image: &str) -> [Manifest; EACH] {
     let name = name(application);
     let core = |plural: &str| format!("/api/v1/namespaces/{APPS}/{plural}/{name}");
@@ -56,19 +58,19 @@ pub(crate) fn application(application: usize, image: &str) -> [Manifest; EACH] {
     ]
 }
 
-/// The files of the first applications.
+/// Files of the first applications.
 pub(crate) fn files(applications: usize) -> Vec<(String, String)> {
     let manifests = (0..applications).flat_map(|at| application(at, IMAGE));
     manifests.map(|manifest| (manifest.path.clone(), text(&manifest))).collect()
 }
 
-/// The file of a Deployment with another image.
+/// File of a Deployment with another image.
 pub(crate) fn with_image(at: usize, image: &str) -> (String, String) {
     let [.., deployment] = application(at, image);
     (deployment.path.clone(), text(&deployment))
 }
 
-/// Path, query and body of every request that applies the first applications.
+/// Path, query and body of each request that applies the first applications.
 pub(crate) fn requests(applications: usize, manager: &str) -> Vec<(String, Vec<u8>)> {
     let manifests = (0..applications).flat_map(|at| application(at, IMAGE));
     manifests

@@ -1,6 +1,8 @@
-//! A hundred good Syncs beside every bomb, all served at once to a daemon with the memory that the chart gives it.
+//! A hundred normal Syncs beside every malicious repository, all on one daemon with the memory
+//! limit of the chart.
 //!
-//! In: nothing. Out: a row. The daemon is in a cgroup with the chart's limit where one can be made.
+//! In: nothing.
+//! Out: a row. The daemon runs in a cgroup with the chart's limit if one can be created.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,11 +15,11 @@ use crate::support::bombs::{self, Bomb};
 use crate::support::cgroup::{Cgroup, arenas, peak_mib};
 use crate::support::git_server::Reply;
 
-/// The memory that the chart gives to the daemon.
+/// Memory limit of the daemon in the chart.
 const MEMORY_MIB: u64 = 512;
-/// Good Syncs.
+/// Number of normal Syncs.
 const GOOD: usize = 100;
-/// Their commits that are timed.
+/// Number of their commits that are timed.
 const COMMITS: usize = 60;
 
 pub(crate) async fn bombs() -> Row {
@@ -41,7 +43,7 @@ pub(crate) async fn bombs() -> Row {
     }
     let mut times = Vec::new();
     for at in 0..COMMITS {
-        // Every bomb is fetched and rendered again while the good Syncs work.
+        // All malicious repositories are fetched and rendered again while the normal Syncs work.
         if at % 5 == 0 {
             for (bomb, _) in &all {
                 place.nudge(super::place::OTHERS, bomb.name).await;
@@ -62,7 +64,7 @@ pub(crate) async fn bombs() -> Row {
         "longest": rounded(percentile(&times, 100)), "reading_statuses": rounded(begun.elapsed().as_secs_f64()),
     });
     drop(place);
-    // The group can be removed once its process has ended.
+    // The cgroup can be removed only after its process has ended.
     tokio::time::sleep(Duration::from_millis(200)).await;
     drop(group);
     let checks = vec![

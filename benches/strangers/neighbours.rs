@@ -1,6 +1,7 @@
-//! A team alone, and beside a neighbour that asks for much.
+//! A team alone, and beside a demanding neighbour.
 //!
-//! In: the neighbour. Out: a row with the median latency of the team's commits in alternating rounds.
+//! In: the neighbour.
+//! Out: a row with the median latency of the team's commits in alternating rounds.
 
 use futures::StreamExt as _;
 use serde_json::json;
@@ -9,23 +10,23 @@ use super::place::{OTHERS, Place, TEAM, map};
 use super::row::{Check, Row, percentile, rounded};
 use crate::support::git_server::Work;
 
-/// Commits of the team in one round.
+/// Number of the team's commits in one round.
 const COMMITS: usize = 10;
-/// Requests of the person who measures, side by side.
+/// Number of concurrent requests of the benchmark itself.
 const SIDE_BY_SIDE: usize = 16;
 
-/// A neighbour that asks for much.
+/// A demanding neighbour.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Neighbour {
-    /// A Sync all of whose objects are refused, asked to try again before each commit.
+    /// A Sync with objects that are all refused; a retry is triggered before each commit.
     Failing { objects: usize },
-    /// Syncs of one repository that all look at a new commit.
+    /// Syncs of one repository that all fetch a new commit.
     Crowd { syncs: usize },
-    /// One Sync, all of whose objects change.
+    /// One Sync with objects that all change.
     Large { objects: usize },
 }
 
-/// Alternating rounds on two control planes.
+/// Measures alternating rounds on two control planes.
 pub(crate) async fn row(name: &'static str, neighbour: Neighbour, rounds: usize) -> Row {
     let mut alone = team().await;
     let mut beside = team().await;
@@ -43,7 +44,7 @@ pub(crate) async fn row(name: &'static str, neighbour: Neighbour, rounds: usize)
         );
     }
     let (base, found) = (percentile(&quiet, 50), percentile(&loud, 50));
-    // A fifth more, or a tenth of a second, whichever is more.
+    // A fifth more or 0.1 s more, the larger of the two.
     let most = (base * 1.2).max(base + 0.1);
     let check = Check { what: "median of a commit beside it, s", measured: found, most };
     let shown = |times: &[f64]| times.iter().copied().map(rounded).collect::<Vec<_>>();
@@ -51,7 +52,7 @@ pub(crate) async fn row(name: &'static str, neighbour: Neighbour, rounds: usize)
     Row { name, checks: vec![check], more }
 }
 
-/// A place whose team is in sync.
+/// Creates an environment with the team in sync.
 async fn team() -> Place {
     let mut place = Place::new(&[], &[]).await;
     place.work.push(&[("shop/map.json", &map("shop", "v0"))]);
@@ -60,7 +61,7 @@ async fn team() -> Place {
     place
 }
 
-/// The median of a round.
+/// Median of a round.
 async fn measured(place: &mut Place, noise: Option<&Noise>) -> f64 {
     let mut times = Vec::new();
     for _ in 0..COMMITS {
@@ -104,11 +105,11 @@ impl Noise {
         noise
     }
 
-    /// A commit that changes everything of the neighbour.
+    /// Pushes a commit that changes everything of the neighbour.
     fn push(&self, round: usize) {
         let value = format!("r{round}");
         let files: Vec<(String, String)> = match self.neighbour {
-            // No API server takes such a name.
+            // The API server refuses such a name.
             Neighbour::Failing { objects } => (0..objects)
                 .map(|at| {
                     (format!("{at}.json"), map(&format!("n{at}"), &value).replace(r#""key""#, r#""a key""#))
@@ -120,7 +121,7 @@ impl Noise {
             Neighbour::Large { objects } => {
                 let lists = (0..objects).collect::<Vec<_>>();
                 let file = |part: &[usize]| {
-                    // A file that begins with a brace would be one of JSON.
+                    // A file that begins with a brace would be read as JSON.
                     let documents =
                         part.iter().map(|at| format!("---\n{}\n", map(&format!("n{at}"), &value)));
                     documents.collect::<String>()
@@ -135,7 +136,7 @@ impl Noise {
         self.work.push(&files.iter().map(|(path, text)| (&**path, &**text)).collect::<Vec<_>>());
     }
 
-    /// Waits until the neighbour has all that it wants.
+    /// Waits until all of the neighbour's objects are applied.
     async fn until_applied(&self, place: &Place) {
         let names: Vec<String> = match self.neighbour {
             Neighbour::Crowd { syncs } => (0..syncs).map(|at| format!("noise-{at}")).collect(),
@@ -154,17 +155,18 @@ impl Noise {
             Neighbour::Crowd { .. } => self.again(place).await,
             _ => place.patch(OTHERS, "noise", json!({"spec": {"suspend": false}})).await,
         }
-        // The neighbour is at work when the team begins.
+        // The neighbour is already at work when the team starts.
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     }
 
-    /// Asks the neighbour for more of it.
+    /// Triggers more work of the neighbour.
     async fn again(&self, place: &Place) {
         match self.neighbour {
             Neighbour::Failing { .. } => place.nudge(OTHERS, "noise").await,
             Neighbour::Large { .. } => {}
             Neighbour::Crowd { syncs } => {
-                // A commit that no Sync wants to hear of changes their revisions all the same.
+                // A commit that changes none of the Syncs' folders changes their revisions
+                // nevertheless.
                 self.work.push(&[("README", &format!("{:?}", std::time::SystemTime::now()))]);
                 place.nudge(OTHERS, &format!("noise-{}", syncs / 2)).await;
             }

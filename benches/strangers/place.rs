@@ -1,7 +1,8 @@
 //! A control plane with a daemon and a team that is measured.
 //!
-//! In: arguments of the daemon. Out: [`Place`], on which a commit of the team is timed from its push until its object is
-//! live, and on which neighbours have Syncs and repositories.
+//! In: arguments of the daemon.
+//! Out: [`SharedDaemon`], which times a commit of the team from its push until its object is live,
+//! and in which neighbours have Syncs and repositories.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -20,16 +21,16 @@ use crate::support::daemon::{Daemon, install};
 use crate::support::git_server::{GitServer, Work};
 use crate::support::start::start;
 
-/// The namespace of the team that is measured.
+/// Namespace of the measured team.
 pub(crate) const TEAM: &str = "team";
-/// The namespace of everybody else.
+/// Namespace of all other tenants.
 pub(crate) const OTHERS: &str = "others";
-/// The account by whose rights the Syncs of a namespace act.
+/// ServiceAccount that the Syncs of a namespace impersonate.
 const ACCOUNT: &str = "tenant";
-/// For a commit to be live, whatever others do.
+/// Timeout for a commit to become live, regardless of the neighbours.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The daemon is declared first, so that it ends first.
+/// Environment of a measurement. The daemon is declared first, so that it is dropped first.
 pub(crate) struct Place {
     pub(crate) daemon: Daemon,
     pub(crate) git: GitServer,
@@ -41,7 +42,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A fresh one, on which the team is in sync.
+    /// Creates a new environment with the team in sync.
     pub(crate) async fn new(arguments: &[&str], variables: &[(&str, &Path)]) -> Self {
         let binaries = Binaries::find().unwrap_or_else(|missing| panic!("{missing}"));
         let plane = start(&binaries).await.unwrap_or_else(|why| panic!("{why}"));
@@ -61,7 +62,7 @@ impl Place {
         Self { daemon, git, work, admin, commits: 0, _plane: plane, root }
     }
 
-    /// Another repository beside that of the team, by its name.
+    /// Creates another repository beside that of the team.
     pub(crate) fn repository(&self, name: &str) -> Work {
         let folder = self.root.path().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -91,7 +92,7 @@ impl Place {
         done.unwrap_or_else(|error| panic!("{namespace}/{name}: {error}"));
     }
 
-    /// Asks the daemon to look at the repository of a Sync now.
+    /// Asks the daemon to poll the repository of a Sync now.
     pub(crate) async fn nudge(&self, namespace: &str, name: &str) {
         let word = format!("{:?}", std::time::SystemTime::now());
         self.patch(
@@ -102,14 +103,14 @@ impl Place {
         .await;
     }
 
-    /// A field of the status of a Sync.
+    /// Returns a field of the status of a Sync.
     pub(crate) async fn status(&self, namespace: &str, name: &str, pointer: &str) -> Value {
         let sync = self.syncs(namespace).get(name).await.map(|sync| sync.data).unwrap_or_default();
         sync.pointer(&format!("/status{pointer}")).cloned().unwrap_or_default()
     }
 
-    /// A commit of the team that changes the ConfigMap of one of its Syncs, and the seconds from the request to look
-    /// until it is live.
+    /// Pushes a commit of the team that changes the ConfigMap of one of its Syncs; returns the
+    /// seconds from the trigger of the poll until the ConfigMap is live.
     pub(crate) async fn commit(&mut self, sync: &str) -> f64 {
         self.commits += 1;
         let value = format!("v{}", self.commits);
@@ -135,7 +136,7 @@ impl Place {
     }
 }
 
-/// The namespaces, and an account in each that may do everything.
+/// Creates the namespaces, and a ServiceAccount in each that may do everything.
 async fn prepare(admin: &Client) {
     let namespaces: Api<DynamicObject> = Api::all_with(admin.clone(), &resource("", "v1", "Namespace"));
     for name in [TEAM, OTHERS, "moorline"] {
@@ -157,7 +158,7 @@ async fn prepare(admin: &Client) {
     create(&bindings, body).await;
 }
 
-/// The text of a ConfigMap.
+/// Manifest of a ConfigMap.
 pub(crate) fn map(name: &str, value: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": value}})
         .to_string()

@@ -1,6 +1,7 @@
-//! Measured figures beside their bars.
+//! Measured figures and their limits.
 //!
-//! In: figures and their bars. Out: one line of JSON for programs, and lines of a table for people.
+//! In: figures and their limits.
+//! Out: one line of JSON for programs, and lines of a table for people.
 
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ pub(crate) struct Row {
     pub(crate) more: Value,
 }
 
-/// A figure and the most that it may be.
+/// A figure and its limit.
 pub(crate) struct Check {
     pub(crate) what: &'static str,
     pub(crate) measured: f64,
@@ -38,12 +39,13 @@ impl Row {
     }
 }
 
-/// To a thousandth: more digits than that are noise.
+/// Rounds to a thousandth: further digits are noise.
 pub(crate) fn rounded(figure: f64) -> f64 {
     (figure * 1e3).round() / 1e3
 }
 
-/// So many hundredths of the figures are at most this.
+/// Returns the percentile: the smallest figure that so many hundredths of the figures do not
+/// exceed.
 pub(crate) fn percentile(figures: &[f64], hundredths: usize) -> f64 {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,5 +1,5 @@
-// A clock that a test sets: what a program is told about the time of day is moved by the seconds in a file.
-// Clocks that nobody can set stay as they are.
+// A clock that a test can set: shifts the time of day that a program reads by the seconds in a file.
+// Monotonic clocks are not affected.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
