@@ -8,9 +8,9 @@
 //! `ssh_transport.rs` over `ssh_session.rs` and `known_hosts.rs`). Storage is in
 //! `pack_inspection.rs`, `store.rs`, `mirror.rs`, `local_repository.rs` and `snapshot.rs`.
 //! Signatures are checked in `signature.rs`; submodules are found in `submodules.rs`.
-//! `allow_list.rs` limits other repositories, `host_policy.rs` over `public_address.rs` limits
-//! hosts, and `chart/` fetches charts. The daemon uses `repository.rs` and `watch.rs`; `turns/`
-//! shares the workers among servers and namespaces.
+//! `allow_list.rs` limits other repositories, `hosts.rs` over `public_address.rs` limits
+//! hosts, and `chart/` fetches charts. The daemon uses `repository.rs` and `ref_watch.rs`;
+//! `worker_pool/` shares the workers among servers and namespaces.
 //!
 //! libgit2 is used for packs and objects only. Fetching is implemented here, because libgit2 has
 //! neither version 2 of the protocol, nor deadlines for a request, nor trust settings for each

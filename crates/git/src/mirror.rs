@@ -1,8 +1,9 @@
-//! One repository as the daemon keeps it: the server's refs on one side, objects on the local disk on the other.
+//! Mirror of one remote repository: refs from the server, objects on the local disk.
 //!
-//! In: a remote and a folder. Out: revisions and snapshots. All of it is synchronous and has deadlines; the
-//! asynchronous face is `repository.rs`. What is damaged on disk is cloned again; what is good stays in force
-//! until something better is complete.
+//! In: a remote and a folder.
+//! Out: revisions and snapshots. All calls are synchronous and have deadlines; the asynchronous
+//! interface is `repository.rs`. A damaged store is cloned again; the old store stays in use until
+//! the new one is complete.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -19,18 +20,18 @@ use super::turns::Heard;
 use moorline_core::nearest::nearest;
 use moorline_runtime::clock;
 
-/// The most bytes of one pack.
+/// Maximum number of bytes of a pack.
 pub(super) const MAX_PACK_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
-/// How far back histories are fetched to tell a force push, in steps.
+/// Depths at which history is fetched to detect a force push, one after the other.
 pub(super) const NEAR: &[u32] = &[16, 200];
-/// The same where it has to be known.
+/// Depths if the answer is required.
 pub(super) const FAR: &[u32] = &[16, 200, 4_000, 100_000];
 
-/// The most bytes that such a question may cost.
+/// Maximum number of bytes fetched for such a question.
 const MAX_HISTORY_BYTES: u64 = 32 * 1024 * 1024;
 
-/// A mirror of a repository on a server.
+/// Mirror of a repository on a server.
 #[derive(Debug)]
 pub(super) struct Mirror {
     remote: Remote,
@@ -41,15 +42,15 @@ pub(super) struct Mirror {
     has_grown: bool,
 }
 
-/// What a mirror may take.
+/// Limits of a mirror.
 #[derive(Debug, Clone)]
 pub(super) struct Bounds {
     pub(super) memory: Memory,
-    /// Bytes on the disk, all mirrors together.
+    /// Maximum number of bytes on disk, of all mirrors together.
     pub(super) quota: u64,
 }
 
-/// Objects that were opened for reading, and a commit that is among them.
+/// Objects opened for reading, and a commit among them.
 struct Opened {
     commit: ObjectHash,
     repository: git2::Repository,
@@ -62,12 +63,12 @@ impl fmt::Debug for Opened {
 }
 
 impl Mirror {
-    /// A mirror in the folder `home`, which it shares with nobody, with the store that was found there.
+    /// Creates a mirror in the folder `home`, which it owns, with the store that was found there.
     pub(super) fn new(remote: Remote, home: PathBuf, store: Option<Store>, bounds: Bounds) -> Self {
         Self { remote, home, store, opened: None, bounds, has_grown: false }
     }
 
-    /// Talks to the server in another way from now on, with what was fetched so far.
+    /// Replaces the remote, as after changed credentials; fetched objects are kept.
     pub(super) fn replace(&mut self, remote: Remote) {
         self.remote = remote;
     }
@@ -78,12 +79,12 @@ impl Mirror {
         is_open || self.store.as_ref().is_some_and(|store| store.has(commit))
     }
 
-    /// How the server has behaved since this was asked last.
+    /// Takes the result of the last contact with the server.
     pub(super) fn heard(&mut self) -> Heard {
         self.remote.heard()
     }
 
-    /// The revision that `reference` stands for now.
+    /// Resolves `reference` to its current revision.
     pub(super) fn look(&mut self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
         let wanted = reference.wanted();
         let listed = if wanted.is_empty() { Vec::new() } else { self.remote.list(&wanted, by)? };
@@ -93,7 +94,7 @@ impl Mirror {
         }
     }
 
-    /// Why there is no such reference.
+    /// Returns the error for a missing reference.
     fn missing(&mut self, reference: &Reference, by: Instant) -> Error {
         let all = ["HEAD".to_owned(), "refs/heads/".to_owned(), "refs/tags/".to_owned()];
         match self.remote.list(&all, by) {
@@ -102,18 +103,18 @@ impl Mirror {
         }
     }
 
-    /// True if something was fetched since this was asked last.
+    /// True if something was fetched since the last call.
     pub(super) fn has_grown(&mut self) -> bool {
         std::mem::take(&mut self.has_grown)
     }
 
-    /// Gives up what was fetched: it is fetched anew when it is wanted.
+    /// Removes the objects; they are fetched again when needed.
     pub(super) fn forget(&mut self) {
         self.rest();
         self.store.take().into_iter().for_each(Store::discard);
     }
 
-    /// Makes sure that the files of `commit` are here; the bytes that were fetched for it.
+    /// Fetches the files of `commit`, unless they are here; returns the number of fetched bytes.
     pub(super) fn fetch(&mut self, commit: ObjectHash, by: Instant) -> Result<u64, Error> {
         let fetched = self.fetch_into(commit, by);
         self.has_grown |= fetched.as_ref().is_ok_and(|bytes| *bytes > 0);
@@ -129,7 +130,7 @@ impl Mirror {
         if overgrown && let Ok(bytes) = self.clone_afresh(commit, by) {
             return Ok(bytes);
         }
-        // A fresh clone that failed left the store as it was, so the usual way is still open.
+        // A failed clone leaves the old store unchanged, so an ordinary fetch is still possible.
         let Some(store) = self.store.as_mut() else { return Err(Error::Stopped) };
         match add(&mut self.remote, store, commit, &self.bounds, by) {
             Err(Error::Corrupt { .. } | Error::BadAnswer { .. } | Error::Disk { .. }) if !overgrown => {
@@ -139,7 +140,7 @@ impl Mirror {
         }
     }
 
-    /// Clones into a new store beside the one in force, and exchanges them.
+    /// Clones into a new store, and replaces the old one by it.
     fn clone_afresh(&mut self, commit: ObjectHash, by: Instant) -> Result<u64, Error> {
         let number = self.store.as_ref().map_or(0, Store::number) + 1;
         let mut fresh = store::begin(&self.home, number)?;
@@ -155,8 +156,8 @@ impl Mirror {
         }
     }
 
-    /// Reads from a store that has `commit`, fetched if need be; once again from a fresh one if the store proves to be
-    /// damaged. With it, how long it took to fetch.
+    /// Calls `read` with a store that has `commit`, fetched if necessary; repeats it with a fresh
+    /// clone if the store turns out to be damaged. Also returns the duration of the fetch.
     pub(super) fn with<T>(
         &mut self,
         commit: ObjectHash,
@@ -193,12 +194,14 @@ impl Mirror {
         Ok(&self.opened.insert(opened).repository)
     }
 
-    /// Nobody wants to read for now: nothing is kept open, so that no memory stays mapped between two revisions.
+    /// Closes the objects while there is no reader, so that no memory stays mapped between two
+    /// revisions.
     pub(super) fn rest(&mut self) {
         self.opened = None;
     }
 
-    /// How `old` and `new` are related, asked in steps of these `depths`; both were seen before, not necessarily fetched.
+    /// Relates `old` and `new`, and fetches history in steps of `depths`; both were seen before,
+    /// but not necessarily fetched.
     pub(super) fn history(
         &mut self,
         (old, new): (ObjectHash, ObjectHash),
@@ -218,7 +221,7 @@ impl Mirror {
             let fetched =
                 fetch_past(&mut self.remote, &past, &[old, new], depth, within).or_else(
                     |error| match error {
-                        // Less is asked for where the server does not give out the older one.
+                        // Without the older commit, in case that the server does not serve it.
                         Error::TooLarge { .. } => Err(error),
                         _ => fetch_past(&mut self.remote, &past, &[new], depth, within),
                     },
@@ -230,7 +233,7 @@ impl Mirror {
             }
             past.discard();
             match fetched {
-                // What lies deeper is not less.
+                // A deeper history is even larger.
                 Err(Error::TooLarge { .. }) => break,
                 fetched => fetched?,
             }
@@ -238,13 +241,13 @@ impl Mirror {
         Ok(found)
     }
 
-    /// The packs on disk and their bytes.
+    /// Returns the number of packs on disk and their bytes.
     pub(super) fn size(&self) -> (usize, u64) {
         self.store.as_ref().map_or((0, 0), Store::size)
     }
 }
 
-/// Why `listed`, all refs of a repository, has no `reference`.
+/// Returns the error for a `reference` that is not in `listed`, all refs of a repository.
 pub(super) fn no_reference(reference: &Reference, listed: &[Advertised]) -> Error {
     if listed.is_empty() {
         return Error::Empty;
@@ -259,7 +262,7 @@ pub(super) fn no_reference(reference: &Reference, listed: &[Advertised]) -> Erro
     Error::NoReference { reference: reference.to_string().into(), nearest: near.map(Into::into) }
 }
 
-/// Fetches `commit` into `store`, without its history where the server can cut it.
+/// Fetches `commit` into `store`, without its history if the server supports that.
 fn add(
     remote: &mut Remote,
     store: &mut Store,
@@ -274,7 +277,7 @@ fn add(
         depth: Some(1),
         commits_only: false,
     };
-    // A pack that is larger than all of the disk that there is would only take the place of every other one.
+    // A pack that fills the quota would only displace all other mirrors.
     let most = MAX_PACK_BYTES.min(bounds.quota / 2);
     let received = store.add((&bounds.memory, by), |pack| remote.fetch(&wanted, pack, most, by))?;
     if !store.has(commit) {

@@ -1,42 +1,43 @@
-//! Git's frames: four hex digits of length, then the data.
+//! Git's pkt-line framing: four hex digits of length, then the data.
 //!
-//! In: bytes from a server. Out: [`Packet`]s, and [`Fault`] when the bytes are not frames or exceed a bound.
-//! Also the writer of frames for requests.
+//! In: bytes from a server.
+//! Out: [`PktLine`]s, or a [`ProtocolError`] if the bytes are not pkt-lines or exceed a bound. Also
+//! writes pkt-lines for requests.
 
 use std::io::{self, Read};
 
-/// The most bytes of one frame, its length included, as the protocol has it.
+/// Maximum number of bytes of a pkt-line, including its length, as defined by the protocol.
 const MAX_PACKET_BYTES: usize = 65_520;
 
-/// Why an answer cannot be read. What a server wrote is never part of it.
+/// Error of reading a response. It never contains text of the server.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The connection ended, or took too long.
+    /// The connection ended or timed out.
     Input(io::Error),
-    /// The local side could not take what was read.
+    /// The local side could not store the data.
     Output(io::Error),
-    /// The bytes are no answer of a Git server.
+    /// The bytes are not a response of a Git server.
     Bad(&'static str),
-    /// More bytes than allowed.
+    /// The response exceeds its bound.
     TooLarge(u64),
-    /// The server refuses the request.
+    /// The server refused the request.
     Refused,
-    /// The server does not know, or does not give out, an object that was asked for.
+    /// The server does not have, or does not serve, a requested object.
     NotGiven,
 }
 
-/// One frame.
+/// One pkt-line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Packet<'a> {
-    /// The end of a message.
+    /// Flush packet: the end of a message.
     Flush,
-    /// The end of a section, or of a whole answer.
+    /// Delimiter or response-end packet.
     Mark,
-    /// Bytes.
+    /// Data packet.
     Data(&'a [u8]),
 }
 
-/// Frames of one answer.
+/// Reads the pkt-lines of one response.
 pub(super) struct Packets<R> {
     input: R,
     buffer: Vec<u8>,
@@ -49,7 +50,8 @@ impl<R: Read> Packets<R> {
         Self { input, buffer: vec![0; MAX_PACKET_BYTES], limit, read: 0 }
     }
 
-    /// The next frame. An end of the bytes is a fault: every answer ends with a flush.
+    /// Returns the next pkt-line. The end of the input is an error: every response ends with a
+    /// flush.
     pub(super) fn next(&mut self) -> Result<Packet<'_>, Fault> {
         let mut head = [0; 4];
         self.input.read_exact(&mut head).map_err(Fault::Input)?;
@@ -75,7 +77,7 @@ impl<R: Read> Packets<R> {
         Ok(Packet::Data(data))
     }
 
-    /// The next frame as a line of text without its line break; none at a flush or mark.
+    /// Returns the next pkt-line as text without its line break; none at a flush or delimiter.
     pub(super) fn line(&mut self) -> Result<Option<&str>, Fault> {
         match self.next()? {
             Packet::Flush | Packet::Mark => Ok(None),
@@ -89,17 +91,17 @@ impl<R: Read> Packets<R> {
 
 const NO_FRAME: &str = "it sends something else than Git's frames";
 
-/// A request under construction.
+/// Writes the pkt-lines of a request.
 #[derive(Debug, Default)]
 pub(super) struct Request(Vec<u8>);
 
 impl Request {
-    /// Adds one line; lines are short, so that their length always fits.
+    /// Adds a line; lines are short, so their length always fits.
     pub(super) fn add(&mut self, text: &str) {
         self.0.extend_from_slice(format!("{:04x}{text}\n", text.len() + 5).as_bytes());
     }
 
-    /// Adds one line, for chains.
+    /// Adds a line, for chained calls.
     pub(super) fn line(&mut self, text: &str) -> &mut Self {
         self.add(text);
         self

@@ -1,42 +1,43 @@
-//! What is said to a Git server, and what its answers mean: protocol version 2, and 0 and 1 for older servers.
+//! Git's upload-pack protocol: version 2, and versions 0 and 1 for older servers.
 //!
-//! In: what is wanted, and the frames of an answer. Out: request bodies, [`Greeting`], refs, and the bytes of a
-//! pack. Nothing here knows of connections, so that http and ssh share it.
+//! In: the wanted objects, and the pkt-lines of a response.
+//! Out: request bodies, [`ServerCapabilities`], refs, and the bytes of a pack. Independent of
+//! connections, so that http and ssh share it.
 
 use std::io::{Read, Write};
 
 use super::packet::{Fault, Packet, Packets, Request};
 use super::revision::{Advertised, ObjectHash};
 
-/// The most refs of one listing.
+/// Maximum number of refs in a listing.
 pub(super) const MAX_REFS: usize = 1_000_000;
 
-/// The most commits whose being shallow is told by one answer.
+/// Maximum number of shallow commits in a response.
 const MAX_SHALLOW: usize = 100_000;
 
-/// How we name ourselves.
+/// Agent capability that we send.
 const AGENT: &str = concat!("agent=moorline/", env!("CARGO_PKG_VERSION"));
 
-/// What a server can do, and, before version 2, what it has.
+/// Capabilities of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Greeting {
     pub(super) version: Version,
-    /// Histories can be cut.
+    /// The server supports shallow fetches.
     pub(super) shallow: bool,
-    /// Objects can be left out.
+    /// The server supports filters.
     pub(super) filter: bool,
 }
 
-/// How a server is spoken to.
+/// Protocol version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
-    /// Version 0 or 1: every talk begins with all refs.
+    /// Version 0 or 1: every connection begins with all refs.
     One,
-    /// Version 2: refs are asked for by name.
+    /// Version 2: refs are requested by name.
     Two,
 }
 
-/// What a fetch asks for.
+/// Content of a fetch request.
 #[derive(Debug, Default)]
 pub(super) struct Wanted<'a> {
     pub(super) commits: &'a [ObjectHash],
@@ -45,11 +46,11 @@ pub(super) struct Wanted<'a> {
     /// Commits whose parents are not here.
     pub(super) shallow: &'a [ObjectHash],
     pub(super) depth: Option<u32>,
-    /// Only commits, no trees and files.
+    /// Requests only commits, without trees and files.
     pub(super) commits_only: bool,
 }
 
-/// What a fetch answered beside the pack.
+/// Result of a fetch, apart from the pack.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) shallow: Vec<ObjectHash>,
@@ -57,7 +58,7 @@ pub(super) struct Received {
     pub(super) pack_bytes: u64,
 }
 
-/// Reads what a server says first.
+/// Reads the first response of a server.
 pub(super) fn greeting<R: Read>(packets: &mut Packets<R>) -> Result<(Greeting, Vec<Advertised>), Fault> {
     let mut first = packets.line()?.map(str::to_owned);
     if first.as_deref() == Some("# service=git-upload-pack") {
@@ -146,7 +147,7 @@ fn add(refs: &mut Vec<Advertised>, id: &str, name: &str, head: Option<&str>) -> 
     Ok(())
 }
 
-/// The request for the refs that begin with one of `prefixes`, version 2.
+/// Builds the request for the refs with one of `prefixes`, version 2.
 pub(super) fn ask_refs(prefixes: &[String]) -> Vec<u8> {
     let mut request = Request::default();
     request.line("command=ls-refs").line(AGENT).line("object-format=sha1").delimiter();
@@ -158,7 +159,7 @@ pub(super) fn ask_refs(prefixes: &[String]) -> Vec<u8> {
     request.into_bytes()
 }
 
-/// The answer to [`ask_refs`].
+/// Reads the response to [`refs_request`].
 pub(super) fn refs<R: Read>(packets: &mut Packets<R>) -> Result<Vec<Advertised>, Fault> {
     let mut refs = Vec::new();
     while let Some(line) = packets.line()? {
@@ -188,7 +189,8 @@ pub(super) fn refs<R: Read>(packets: &mut Packets<R>) -> Result<Vec<Advertised>,
     Ok(refs)
 }
 
-/// The request for objects. It says `done` at once: with few and complete commits there is nothing to bargain for.
+/// Builds the request for objects. It sends `done` at once: with a few complete commits there is
+/// nothing to negotiate.
 pub(super) fn ask_objects(greeting: &Greeting, wanted: &Wanted<'_>) -> Vec<u8> {
     let mut request = Request::default();
     let filter = wanted.commits_only && greeting.filter;
@@ -234,7 +236,7 @@ pub(super) fn ask_objects(greeting: &Greeting, wanted: &Wanted<'_>) -> Vec<u8> {
     request.into_bytes()
 }
 
-/// The answer to [`ask_objects`]; the pack goes to `pack`.
+/// Reads the response to [`fetch_request`]; the pack is written to `pack`.
 pub(super) fn objects<R: Read>(
     packets: &mut Packets<R>,
     greeting: &Greeting,
@@ -298,7 +300,7 @@ mod tests {
     const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
-    /// An answer from its lines; `-` is a flush.
+    /// A response with these lines; `-` is a flush.
     fn answer(lines: &[&str]) -> Packets<std::io::Cursor<Vec<u8>>> {
         let mut bytes = Vec::new();
         for line in lines {
@@ -310,7 +312,8 @@ mod tests {
         Packets::new(std::io::Cursor::new(bytes), 10_000)
     }
 
-    /// The refs as one line: name, first digit of the id, of the peeled id, and what a symbolic one stands for.
+    /// Formats refs in one line: name, first digit of the id and of the peeled id, and the symbolic
+    /// target.
     fn shown(refs: &[Advertised]) -> String {
         let one = |found: &Advertised| {
             let digit = |id: ObjectHash| id.to_string()[..1].to_owned();
@@ -321,7 +324,7 @@ mod tests {
         refs.iter().map(one).collect::<Vec<_>>().join(" ")
     }
 
-    /// Version, whether histories can be cut and objects left out, and the refs; or what is wrong.
+    /// Version, support for shallow fetches and filters, and the refs; or the error.
     type Understood<'a> = Result<(Version, bool, bool, &'a str), &'a str>;
 
     #[test]

@@ -1,8 +1,9 @@
-//! Version ranges as people write them for tags, and the choice of the highest version in one.
+//! Version ranges for tags, and the selection of the highest version in one.
 //!
-//! In: text such as `>=1.2 <2 || ~3.1`, and the names of tags. Out: [`Range`], and the best tag. The `semver`
-//! crate orders versions; its own ranges know neither `||`, hyphens, spaces nor a `v` in front, and decide
-//! otherwise on pre-releases, so the ranges are read here.
+//! In: text such as `>=1.2 <2 || ~3.1`, and the names of tags.
+//! Out: a [`VersionRange`], and the best tag. The `semver` crate compares versions; its ranges
+//! support neither `||`, hyphens, spaces nor a leading `v`, and treat pre-releases differently, so
+//! ranges are parsed here.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,25 +12,25 @@ use std::str::FromStr;
 
 use semver::{BuildMetadata, Prerelease, Version};
 
-/// The most bytes of a range.
+/// Maximum number of bytes of a range.
 const MAX_RANGE_BYTES: usize = 256;
 
-/// Versions that satisfy all conditions of at least one alternative.
+/// A set of versions: those that satisfy all conditions of at least one alternative.
 #[derive(Debug, Clone)]
 pub struct Range {
     text: Box<str>,
     alternatives: Vec<Alternative>,
 }
 
-/// Why a text is no range.
+/// Error for text that is not a range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not a version range: {problem} (write one such as \">=1.2.0 <2.0.0\", \"~1.4\" or \"1.x\")"
 )]
 pub struct RangeError {
-    /// What was written.
+    /// The text.
     pub text: Box<str>,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: &'static str,
 }
 
@@ -37,7 +38,7 @@ pub struct RangeError {
 #[derive(Debug, Clone)]
 struct Alternative {
     bounds: Vec<Bound>,
-    /// A pre-release is taken only where the range itself speaks of one.
+    /// True if the range itself names a pre-release: only then pre-releases match.
     prereleases: bool,
 }
 
@@ -46,12 +47,12 @@ enum Bound {
     AtLeast(Version),
     Below(Version),
     Exactly(Version),
-    /// Outside of the versions from the first up to, without it, the second.
+    /// Not between the first version (inclusive) and the second (exclusive).
     Outside(Version, Version),
     Nothing,
 }
 
-/// A version with parts left out: `1`, `1.2`, `1.x`, `*`.
+/// A version with missing parts: `1`, `1.2`, `1.x`, `*`.
 #[derive(Debug, Clone)]
 struct Partial {
     major: Option<u64>,
@@ -61,9 +62,10 @@ struct Partial {
 }
 
 impl Range {
-    /// The name among `tags` that is the highest version in the range; other names are passed over.
+    /// Returns the tag among `tags` with the highest version in the range; other names are ignored.
     ///
-    /// Of two names of one version (`1.0.0` and `v1.0.0`) it is the one that sorts last, always the same.
+    /// Of two names of one version (`1.0.0` and `v1.0.0`) it always returns the one that sorts
+    /// last.
     pub fn best<'a>(&self, tags: impl Iterator<Item = &'a str>) -> Option<&'a str> {
         tags.filter_map(|tag| Some((version(tag)?, tag)))
             .filter(|(version, _)| self.contains(version))
@@ -93,12 +95,12 @@ impl Bound {
     }
 }
 
-/// How the versions are ordered that two tags name; none if one of them names none.
+/// Compares the versions of two tags; none if one of them has no version.
 pub(super) fn compare(tag: &str, other: &str) -> Option<Ordering> {
     Some(version(tag)?.cmp_precedence(&version(other)?))
 }
 
-/// The version that a tag names, with or without a `v` in front and with parts left out.
+/// Parses the version of a tag, with or without a leading `v` and with missing parts.
 fn version(tag: &str) -> Option<Version> {
     let text = tag.strip_prefix(['v', 'V']).unwrap_or(tag);
     if let Ok(version) = Version::parse(text) {
@@ -184,20 +186,21 @@ impl Alternative {
     }
 }
 
-/// The lowest version above `version` in the order of precedence.
+/// Returns the lowest version above `version` in precedence.
 fn just_after(mut version: Version) -> Version {
     match version.pre.is_empty() {
         true => {
             version.patch = version.patch.saturating_add(1);
             version.pre = lowest();
         }
-        // A longer list of identifiers is higher than its own front, and 0 is the lowest identifier.
+        // A longer list of identifiers is higher than its own prefix, and 0 is the lowest
+        // identifier.
         false => version.pre = Prerelease::new(&format!("{}.0", version.pre)).unwrap_or(version.pre),
     }
     version
 }
 
-/// The pre-release before all others, so that an upper bound keeps pre-releases of the next version out.
+/// The lowest pre-release, so that an upper bound excludes pre-releases of the next version.
 fn lowest() -> Prerelease {
     Prerelease::new("0").unwrap_or(Prerelease::EMPTY)
 }
@@ -207,7 +210,7 @@ fn at(major: u64, minor: u64, patch: u64) -> Version {
 }
 
 impl Partial {
-    /// The lowest version that is meant.
+    /// Returns the lowest matching version.
     fn low(&self) -> Version {
         let part = |part: Option<u64>| part.unwrap_or(0);
         Version {
@@ -219,7 +222,7 @@ impl Partial {
         }
     }
 
-    /// The first version above all that are meant; none for `*`.
+    /// Returns the first version above all matching ones; none for `*`.
     fn next(&self) -> Option<Version> {
         Some(match (self.major?, self.minor, self.patch) {
             (major, Some(minor), Some(patch)) => at(major, minor, patch.saturating_add(1)),

@@ -1,11 +1,13 @@
-//! Which addresses belong to the public net, and which ones lead to a machine's own affairs.
+//! Classifies IP addresses: public ones, and ones that are blocked by default.
 //!
-//! In: an address that a name stands for. Out: whether anybody could reach it, and whether nobody is to. What is private, local or
-//! reserved is a neighbour of the daemon, with whom no server may make it talk. An address may hold another one.
+//! In: a resolved address.
+//! Out: true if it is public, or if it is blocked. Private, local and reserved addresses belong to
+//! the daemon's own network, which no server may make it contact. An IPv6 address may embed an IPv4
+//! address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// True for an address of the public net.
+/// True for a public address.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -13,7 +15,8 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// True for an address of this machine, of a link or of a cloud's metadata, and for what is no address of one machine.
+/// True for loopback, link-local and metadata addresses, and for addresses that name no single
+/// host.
 pub(super) fn is_guarded(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_guarded_v4(address),
@@ -26,7 +29,7 @@ pub(super) fn is_guarded(address: IpAddr) -> bool {
     }
 }
 
-/// True if both are one machine's, perhaps one in the form of the other kind.
+/// True if both are the same host, even if one is an IPv6 form of an IPv4 address.
 pub(super) fn same(one: IpAddr, other: IpAddr) -> bool {
     let inner = |address: IpAddr| match address {
         IpAddr::V4(address) => vec![address],
@@ -35,7 +38,8 @@ pub(super) fn same(one: IpAddr, other: IpAddr) -> bool {
     one == other || inner(one).iter().any(|address| inner(other).contains(address))
 }
 
-/// The address that a number is, as the system's own library reads one: of one to four parts, each decimal, octal or hexadecimal.
+/// Parses an IPv4 address as the system's library does: one to four parts, each decimal, octal or
+/// hexadecimal.
 pub(super) fn number(host: &str) -> Option<Ipv4Addr> {
     let part = |text: &str| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some("") => Some(0),
@@ -51,7 +55,7 @@ pub(super) fn number(host: &str) -> Option<Ipv4Addr> {
     fits.then(|| Ipv4Addr::from(whole | last))
 }
 
-/// Where clouds tell a machine who it is, beside 169.254.0.0/16.
+/// Metadata services of clouds outside of 169.254.0.0/16.
 const METADATA_V4: [Ipv4Addr; 3] =
     [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(192, 0, 0, 192)];
 const METADATA_V6: [Ipv6Addr; 2] =
@@ -62,7 +66,8 @@ fn is_guarded_v4(address: Ipv4Addr) -> bool {
     is_none || address.is_loopback() || address.is_link_local() || METADATA_V4.contains(&address)
 }
 
-/// The addresses of the older kind that one of the newer kind leads to: mapped, compatible, translated, or by way of a tunnel.
+/// Returns the IPv4 addresses embedded in an IPv6 address: mapped, compatible, translated, or
+/// tunnelled.
 fn held(address: Ipv6Addr) -> impl Iterator<Item = Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let pair = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
@@ -74,9 +79,9 @@ fn held(address: Ipv6Addr) -> impl Iterator<Item = Ipv4Addr> {
             | [_, _, _, _, 0 | 0x200, 0x5efe]
     );
     let tunnel = (a == 0x2002).then(|| pair(b, c));
-    // The client's is written upside down.
+    // The address of the client is stored inverted.
     let teredo = (a == 0x2001 && b == 0).then(|| [pair(c, d), pair(!g, !h)]);
-    // A translator's own prefix may be shorter; then the address lies around a byte that is nothing.
+    // The prefix of a translator may be shorter; then the address surrounds a zero byte.
     let local =
         ([a, b, c] == [0x64, 0xff9b, 1] && (d, e, f) != (0, 0, 0)).then(|| pair(d, (e << 8) | (f >> 8)));
     let last = last.then(|| pair(g, h)).into_iter();
@@ -86,7 +91,7 @@ fn held(address: Ipv6Addr) -> impl Iterator<Item = Ipv4Addr> {
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [first, second, third, _] = address.octets();
     let is_reserved = match (first, second, third) {
-        // This network, shared by providers, reserved for protocols, for measurements, and for later.
+        // This network, carrier-grade NAT, protocol assignments, benchmarking, and reserved.
         (0, ..) | (100, 64..=127, _) | (192, 0, 0) | (198, 18..=19, _) | (240..=255, ..) => true,
         _ => address.is_multicast() || address.is_documentation(),
     };
@@ -97,12 +102,12 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, .., before, last] = address.segments();
     let inner = || Ipv4Addr::from((u32::from(before) << 16) | u32::from(last));
     match (first, second) {
-        // An address of the older kind inside, as it is or for a translator.
+        // An embedded IPv4 address, mapped or for a translator.
         (0, 0) if address.to_ipv4_mapped().is_some() => is_public_v4(inner()),
         (0x64, 0xff9b) => is_public_v4(inner()),
-        // Addresses that may lead anywhere by way of a tunnel, and those for documentation.
+        // Tunnels, which may lead anywhere, and documentation.
         (0x2001, 0 | 0xdb8) | (0x2002, _) => false,
-        // All that is given out today.
+        // All addresses assigned today.
         (0x2000..=0x3fff, _) => true,
         _ => false,
     }

@@ -1,8 +1,9 @@
-//! One repository on a server: which refs it has, and the objects of a commit.
+//! One remote repository: its refs, and the objects of a commit.
 //!
-//! In: a way to the server, and what is wanted. Out: refs and packs. The first talk with a server asks what it can
-//! do; over http a listing is from then on one POST that names the wanted refs alone. A server that fails is asked
-//! anew, so that one that was exchanged behind the same name is understood.
+//! In: a transport, and the wanted objects.
+//! Out: refs and packs. The first request asks for the capabilities of the server; over http a
+//! later listing is one POST for the wanted refs. After a failure the capabilities are requested
+//! again, so that a server that was replaced under the same name is understood.
 
 use std::io::Write;
 use std::time::Instant;
@@ -18,9 +19,9 @@ use super::turns::Heard;
 #[derive(Debug)]
 pub(super) struct Remote {
     transport: Box<dyn Transport>,
-    /// What the server can do, as it said the last time.
+    /// Last known capabilities of the server.
     found: Option<Greeting>,
-    /// How the last talk went, until somebody asks.
+    /// Result of the last contact, until it is taken.
     heard: Heard,
 }
 
@@ -29,12 +30,12 @@ impl Remote {
         Self { transport: Box::new(transport), found: None, heard: Heard::Nothing }
     }
 
-    /// How the server has behaved since this was asked last.
+    /// Takes the result of the last contact with the server.
     pub(super) fn heard(&mut self) -> Heard {
         std::mem::take(&mut self.heard)
     }
 
-    /// The refs that begin with one of `prefixes`.
+    /// Returns the refs with one of `prefixes`.
     pub(super) fn list(&mut self, prefixes: &[String], by: Instant) -> Result<Vec<Advertised>, Error> {
         let listed = self.listed(prefixes, by);
         self.heard = heard(listed.as_ref().err());
@@ -46,7 +47,7 @@ impl Remote {
         if self.transport.is_ready() && self.found.is_some_and(|found| found.version == Version::Two) {
             match self.refs(prefixes, by) {
                 Ok(refs) => return Ok(refs),
-                // These mean the same whoever answers.
+                // These errors do not depend on the capabilities.
                 Err(error @ (Error::Timeout { .. } | Error::Unreachable { .. } | Error::Denied { .. })) => {
                     return Err(error);
                 }
@@ -65,7 +66,7 @@ impl Remote {
         Ok(refs)
     }
 
-    /// The objects of a commit; the pack goes to `pack`, which takes at most `limit` bytes.
+    /// Fetches the objects of a commit; the pack is written to `pack`, at most `limit` bytes.
     pub(super) fn fetch(
         &mut self,
         wanted: &Wanted<'_>,
@@ -103,7 +104,7 @@ impl Remote {
         })
     }
 
-    /// True if the server can cut histories; false before it was asked.
+    /// True if the server supports shallow fetches; false before the first contact.
     pub(super) fn cuts_history(&self) -> bool {
         self.found.is_some_and(|greeting| greeting.shallow)
     }
@@ -115,7 +116,7 @@ impl Remote {
     }
 }
 
-/// What an end says of a server: whatever it says, it has answered.
+/// Classifies a result: any response, also an error, shows that the server is up.
 pub(super) fn heard(failed: Option<&Error>) -> Heard {
     match failed {
         Some(Error::Timeout { .. } | Error::Unreachable { .. }) => Heard::Silence,

@@ -1,10 +1,11 @@
-//! The asynchronous face of this station: repositories that many Syncs share.
+//! Asynchronous interface of this crate: repositories shared by many Syncs.
 //!
-//! In: addresses, credentials, references, deadlines. Out: [`Revision`]s and [`Snapshot`]s. Each repository has one
-//! lock, and what blocks runs on at most one thread of it; all repositories together have at most
-//! `MAX_WORKERS`, of which servers and namespaces have shares (`turns/`). A call that is given up leaves its thread behind
-//! until the thread's own deadline, and the next call waits for it instead of starting another: a silent server costs one
-//! thread, however often asked.
+//! In: addresses, credentials, references, deadlines.
+//! Out: [`Revision`]s and [`Snapshot`]s. Each repository has one lock, and blocking work runs on at
+//! most one thread for it; all repositories together have at most `MAX_WORKERS` threads, shared
+//! among servers and namespaces (`worker_pool/`). A cancelled call leaves its thread running until
+//! the deadline of its work, and the next call waits for that thread instead of starting another: a
+//! silent server costs one thread, regardless of the number of calls.
 
 mod charts;
 mod history;
@@ -47,10 +48,10 @@ use super::turns::{Counter, Turns};
 use super::web::Web;
 use moorline_runtime::clock;
 
-/// The most threads that talk to servers or read objects at one time.
+/// Maximum number of threads that contact servers or read objects.
 const MAX_WORKERS: usize = 32;
 
-/// The most answers to [`Repository::look`] that are kept for those who asked at the same time.
+/// Maximum number of results of [`Repository::resolve`] that are kept for concurrent callers.
 const MAX_SHARED: usize = 64;
 
 /// All repositories of a daemon, with one folder for their mirrors.
@@ -62,12 +63,12 @@ struct House {
     data: PathBuf,
     network: Network,
     memory: Memory,
-    /// The most bytes in the folder.
+    /// Maximum number of bytes in the folder.
     quota: u64,
     turns: Turns,
     open: Mutex<HashMap<Box<str>, Weak<Shared>>>,
     charts: Charts,
-    /// Held as long as the daemon lives, so that no other one uses the folder.
+    /// Held for the lifetime of the daemon, so that no other one uses the folder.
     _lock: File,
 }
 
@@ -76,7 +77,7 @@ struct House {
 pub struct Repository {
     shared: Arc<Shared>,
     house: Arc<House>,
-    /// The namespace on whose behalf it is asked.
+    /// Namespace whose share of the workers is used.
     asker: Arc<str>,
 }
 
@@ -87,13 +88,13 @@ struct Shared {
     server: Arc<str>,
     bounds: Bounds,
     state: Arc<tokio::sync::Mutex<State>>,
-    /// How many wait for the state.
+    /// Number of callers waiting for the state.
     waiting: AtomicUsize,
-    /// Who has the state waits for a worker.
+    /// True while the holder of the state waits for a worker.
     queued: AtomicBool,
-    /// The last answer about two commits.
+    /// Cached relations of commits.
     related: Mutex<Related>,
-    /// What is talked to, and with which credentials, from the next call on.
+    /// Remote to use from the next call on, after changed credentials.
     next: Mutex<Option<Remote>>,
     credentials: Mutex<Credentials>,
 }
@@ -106,22 +107,23 @@ struct State {
 
 #[derive(Debug)]
 enum Place {
-    /// A server, before its mirror was opened.
+    /// A remote repository, before its mirror was opened.
     Unopened(PathBuf),
     Mirrored(Box<Mirror>),
     Local(Local),
 }
 
 impl Repositories {
-    /// What others call a folder of their own in the same place: what was rendered there outlives the daemon.
+    /// Subfolder used by another component: cached renders outlive the daemon.
     pub const RENDERED: &'static str = "rendered";
 
-    /// Uses the folder `data` for mirrors, and nobody else may; `proxy` stands before all http(s) servers, and only `hosts` are asked.
+    /// Opens the folder `data` for mirrors, exclusively; `proxy` is used for all http(s) servers,
+    /// and only `hosts` may be contacted.
     pub fn new(data: &Path, proxy: Option<Proxy>, hosts: Hosts) -> Result<Self, Error> {
         Self::bounded(data, proxy, hosts, (Memory::new(None), u64::MAX))
     }
 
-    /// The same, within this memory and so many bytes on the disk.
+    /// Opens the folder with a memory budget and a disk quota.
     pub fn bounded(
         data: &Path,
         proxy: Option<Proxy>,
@@ -129,7 +131,7 @@ impl Repositories {
         (memory, quota): (Memory, u64),
     ) -> Result<Self, Error> {
         let disk = |what, error: std::io::Error| Error::Disk { what, cause: error.to_string().into() };
-        // Nobody else is to read private repositories.
+        // Other users must not read private repositories.
         let made = DirBuilder::new().recursive(true).mode(0o700).create(data);
         made.map_err(|error| disk("make the folder", error))?;
         let lock = File::create(data.join("lock")).map_err(|error| disk("make the lock", error))?;
@@ -151,8 +153,9 @@ impl Repositories {
         })))
     }
 
-    /// The repository at `address`. `owner` names the Secret (`namespace/name`, or nothing): repositories are
-    /// shared by those who name the same Secret, and by no one else. Its changed content is used from now on.
+    /// Returns the repository at `address`. `owner` names the Secret (`namespace/name`, or empty):
+    /// a repository is shared by the Syncs that name the same Secret, and by no others. Changed
+    /// credentials are used from now on.
     pub fn repository(
         &self,
         address: &Address,
@@ -162,23 +165,23 @@ impl Repositories {
         House::repository(&self.0, address, owner, credentials)
     }
 
-    /// The memory that all of them share.
+    /// Returns the shared memory budgets.
     pub fn memory(&self) -> &Memory {
         &self.0.memory
     }
 
-    /// Tells how many questions to repositories wait for a worker, whenever that may be another number.
+    /// Reports the number of callers waiting for a worker, whenever it may have changed.
     pub fn count_waiting(&self, tell: impl Fn(usize) + Send + 'static) {
         self.0.turns.count(Counter(Box::new(tell)));
     }
 
-    /// Removes the mirrors of repositories that nobody holds any more.
+    /// Removes the mirrors of repositories that are not in use any more.
     pub fn remove_unused(&self) {
         self.0.remove_unused();
     }
 }
 
-/// Folders beside the mirrors, which are not theirs to remove.
+/// Folders next to the mirrors, which must not be removed.
 const BESIDE: [&str; 2] = [charts::FOLDER, Repositories::RENDERED];
 
 impl House {
@@ -233,7 +236,7 @@ impl House {
                 && !BESIDE.iter().any(|kept| name == *kept)
                 && entry.file_type().is_ok_and(|kind| kind.is_dir())
             {
-                // What cannot be removed now is removed the next time.
+                // A failed removal is repeated the next time.
                 drop(fs::remove_dir_all(entry.path()));
             }
         }
@@ -250,20 +253,20 @@ impl House {
     }
 }
 
-/// The folder of a mirror. The name says nothing of the URL, which may be private.
+/// Returns the folder name of a mirror. It hides the URL, which may be private.
 fn key(address: &Address, owner: &str) -> Box<str> {
     let hash = Sha256::digest(format!("{address}\0{owner}"));
     hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Repository {
-    /// The same, asked on behalf of this namespace, whose share of the workers counts.
+    /// Uses the worker share of this namespace.
     pub fn asked_by(self, namespace: &str) -> Self {
         Self { asker: namespace.into(), ..self }
     }
 
-    /// The revision that `reference` stands for now. With a server that speaks version 2 it costs one request,
-    /// and those who ask while it runs share the next one.
+    /// Resolves `reference` to its current revision. With a server of protocol version 2 it costs
+    /// one request, and concurrent callers share the next one.
     pub async fn look(&self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
         let (asked, reference) = (clock::now(), reference.clone());
         let need = if reference.wanted().is_empty() { Need::Disk } else { Need::Server };
@@ -285,7 +288,7 @@ impl Repository {
         .await
     }
 
-    /// Makes sure that the commit and its files are here; the bytes that were fetched for it.
+    /// Fetches the commit and its files, unless they are here; returns the number of fetched bytes.
     pub async fn fetch(&self, revision: &Revision, by: Instant) -> Result<u64, Error> {
         let commit = revision.commit;
         self.run(Need::commit(commit), by, move |state| match &mut state.place {
@@ -296,7 +299,7 @@ impl Repository {
         .await
     }
 
-    /// The number of packs on disk, and their bytes with those of their indexes.
+    /// Returns the number of packs on disk, and the bytes of packs and indexes.
     pub async fn size(&self, by: Instant) -> Result<(usize, u64), Error> {
         self.run(Need::Disk, by, |state| match &state.place {
             Place::Mirrored(mirror) => Ok(mirror.size()),
@@ -307,7 +310,7 @@ impl Repository {
 }
 
 impl State {
-    /// Nobody else waits: what is kept for the next one is let go.
+    /// Closes open objects, when no other caller waits.
     fn rest(&mut self) {
         match &mut self.place {
             Place::Mirrored(mirror) => mirror.rest(),
@@ -315,7 +318,7 @@ impl State {
         }
     }
 
-    /// True if something was fetched since this was asked last.
+    /// True if something was fetched since the last call.
     fn has_grown(&mut self) -> bool {
         match &mut self.place {
             Place::Mirrored(mirror) => mirror.has_grown(),
@@ -323,7 +326,8 @@ impl State {
         }
     }
 
-    /// Reads from what has `commit`, fetched if need be; with it, how long it took to fetch.
+    /// Calls `read` with a store that has `commit`, fetched if necessary; also returns the duration
+    /// of the fetch.
     fn with<T>(
         &mut self,
         commit: ObjectHash,
@@ -337,12 +341,12 @@ impl State {
         }
     }
 
-    /// Opens the mirror at first, and takes over changed credentials.
+    /// Opens the mirror at first, and applies changed credentials.
     fn prepare(&mut self, shared: &Shared) -> Result<(), Error> {
         let mut next = shared.next.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut self.place {
             Place::Unopened(home) => {
-                // The disk first: where it fails, the remote stays for the next attempt.
+                // The disk first: if it fails, the remote is kept for the next attempt.
                 let store = store::open(home)?;
                 let remote = next.take().ok_or(Error::Stopped)?;
                 self.place = Place::Mirrored(Box::new(Mirror::new(

@@ -1,7 +1,8 @@
-//! Looks names up, and judges what they stand for.
+//! Resolves host names, and checks the addresses.
 //!
-//! In: a host. Out: its addresses that may be connected to; whoever connects to these connects to what was judged. It is looked up
-//! on the thread that asks.
+//! In: a host.
+//! Out: its allowed addresses; connecting to exactly these ensures that the checked address is
+//! used. Resolution runs on the calling thread.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -12,20 +13,21 @@ use ureq::unversioned::transport::NextTimeout;
 use super::hosts::{Hosts, Refused};
 use super::reach;
 
-/// The most addresses of one host that are tried.
+/// Maximum number of addresses of a host that are tried.
 pub(super) const MAX_ADDRESSES: usize = 16;
 
-/// Which addresses a name may stand for.
+/// Addresses that a name may resolve to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// All: a person has named the host.
+    /// All: the host is configured by a person.
     Anywhere,
-    /// Those of the public net: a server has named the host, and must not make the daemon talk to its neighbours.
+    /// Only public ones: the host is named by a server, which must not make the daemon contact its
+    /// own network.
     Public,
 }
 
 impl Reach {
-    /// Whether a proxy is asked for an address that is written as such.
+    /// Checks a literal IP address that is contacted through a proxy.
     pub(super) fn of_literal(self, host: &str) -> Result<(), Refused> {
         let is_inner = host.parse().is_ok_and(|address| !reach::is_public(address));
         match self == Self::Public && is_inner {
@@ -35,8 +37,8 @@ impl Reach {
     }
 }
 
-/// Looks names up on the asking thread. The usual resolver starts a thread for each lookup and forgets it when
-/// the time is over; the system's own lookup ends by itself.
+/// Resolves names on the calling thread. ureq's default resolver starts a thread for each lookup
+/// and abandons it on timeout; the system's own lookup has a timeout.
 #[derive(Debug)]
 pub(super) struct SameThread(pub(super) Reach, pub(super) Hosts);
 
@@ -63,22 +65,23 @@ impl Resolver for SameThread {
     }
 }
 
-/// Without the brackets of an address.
+/// Returns host and port, without the brackets of an IPv6 address.
 pub(super) fn host_and_port(uri: &Uri) -> Option<(&str, u16)> {
     let authority = uri.authority()?;
     let port = authority.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
     Some((authority.host().trim_start_matches('[').trim_end_matches(']'), port))
 }
 
-/// Why a name stands for nothing.
+/// Error of resolving a name.
 pub(super) enum Unresolved {
-    /// Nobody knows it.
+    /// The name is unknown.
     Unknown,
-    /// It is not to be asked.
+    /// The host is not allowed.
     Refused(Refused),
 }
 
-/// The addresses of a host that may be connected to, looked up on this thread. Who connects to these connects to what was judged.
+/// Returns the allowed addresses of a host, resolved on this thread. Connecting to exactly these
+/// ensures that the checked address is used.
 pub(super) fn resolved(hosts: &Hosts, host: &str, port: u16) -> Result<Vec<SocketAddr>, Unresolved> {
     hosts.may_look_up(host).map_err(Unresolved::Refused)?;
     let found = (host, port).to_socket_addrs().map_err(|_| Unresolved::Unknown)?;

@@ -1,19 +1,19 @@
-//! The words of this station: which revision is wanted, which one was found, and how two of them are related.
+//! Types of this crate: references, revisions, and their relation.
 //!
-//! In: what a person wrote, and ids from a repository. Out: [`Reference`], [`Revision`], [`ObjectHash`] and
-//! [`History`]. Nothing here reads anything.
+//! In: text from a person, and ids from a repository.
+//! Out: [`Reference`], [`Revision`], [`ObjectHash`] and [`History`]. Pure.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use super::range::{self, Range};
 
-/// The id of a commit, tree or blob.
+/// Id of a commit, tree or blob.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectHash([u8; 20]);
 
 impl ObjectHash {
-    /// The id that 40 hex digits stand for.
+    /// Parses an id of 40 hex digits.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         if digits.len() != 40 {
@@ -34,7 +34,7 @@ impl ObjectHash {
     }
 
     pub(super) fn oid(self) -> git2::Oid {
-        // Twenty bytes are always an id; the zero id names nothing and is what would be found anyway.
+        // Twenty bytes are always an id; the zero id matches no object.
         git2::Oid::from_bytes(&self.0).unwrap_or(git2::Oid::ZERO_SHA1)
     }
 }
@@ -51,48 +51,48 @@ impl fmt::Debug for ObjectHash {
     }
 }
 
-/// What a repository is asked for.
+/// Reference to a revision of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reference {
-    /// The branch that the repository itself names as its main one.
+    /// The default branch.
     Head,
     /// The newest commit of a branch.
     Branch(Box<str>),
     /// The commit of a tag.
     Tag(Box<str>),
-    /// The newest commit of a branch or the commit of a tag, whichever has this name; a tag comes first, as for Git.
+    /// The tag or branch of this name; a tag takes precedence, as in Git.
     Named(Box<str>),
-    /// The tag with the highest version of a range.
+    /// The tag with the highest version in a range.
     Semver(Range),
-    /// One commit, for ever.
+    /// A fixed commit.
     Commit(ObjectHash),
 }
 
-/// Why a name cannot be a branch or a tag.
+/// Error for a name that cannot be a branch or a tag.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} cannot be the name of a branch or a tag: it {problem}")]
 pub struct NameError {
-    /// What was written.
+    /// The name.
     pub name: Box<str>,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: &'static str,
 }
 
-/// The most bytes of a branch or tag name.
+/// Maximum number of bytes of a branch or tag name.
 const MAX_NAME_BYTES: usize = 244;
 
 impl Reference {
-    /// The newest commit of the branch `name`; `refs/heads/` in front is understood.
+    /// References the branch `name`; a leading `refs/heads/` is accepted.
     pub fn branch(name: &str) -> Result<Self, NameError> {
         checked(name.strip_prefix("refs/heads/").unwrap_or(name)).map(|name| Self::Branch(name.into()))
     }
 
-    /// The commit of the tag `name`; `refs/tags/` in front is understood.
+    /// References the tag `name`; a leading `refs/tags/` is accepted.
     pub fn tag(name: &str) -> Result<Self, NameError> {
         checked(name.strip_prefix("refs/tags/").unwrap_or(name)).map(|name| Self::Tag(name.into()))
     }
 
-    /// What a name stands for of which it is not said whether it is a branch, a tag or a commit; nothing is the main branch.
+    /// Parses a name that may be a branch, a tag or a commit; empty is the default branch.
     pub fn named(name: &str) -> Result<Self, NameError> {
         match name {
             "" | "HEAD" => Ok(Self::Head),
@@ -103,7 +103,8 @@ impl Reference {
         }
     }
 
-    /// The refs, or with a `/` at the end all that begin so, that a server has to be asked for; none for a commit.
+    /// Returns the refs to request from a server, or prefixes that end with `/`; empty for a
+    /// commit.
     pub(super) fn wanted(&self) -> Vec<String> {
         match self {
             Self::Head => vec!["HEAD".to_owned()],
@@ -115,7 +116,7 @@ impl Reference {
         }
     }
 
-    /// The revision among `advertised` that is asked for.
+    /// Selects the revision among `advertised`.
     pub(super) fn choose(&self, advertised: &[Advertised]) -> Option<Revision> {
         let named = |wanted: &str| advertised.iter().find(|found| &*found.name == wanted);
         let found = match self {
@@ -152,20 +153,20 @@ impl fmt::Display for Reference {
     }
 }
 
-/// One commit of a repository, and the name under which it was found.
+/// A commit of a repository, and the ref that led to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision {
     /// The commit.
     pub commit: ObjectHash,
-    /// The full ref, such as `refs/heads/main`; for a commit that was asked for by id, the id.
+    /// The full ref, such as `refs/heads/main`; for a commit requested by id, the id.
     pub name: Box<str>,
     /// The tag object, if the ref is an annotated tag.
     pub tag: Option<ObjectHash>,
 }
 
 impl Revision {
-    /// What [`Display`](fmt::Display) has written, read again by who knows what was asked for. The tag object is not in it, and
-    /// is known from elsewhere where the tag was annotated.
+    /// Parses the output of [`Display`](fmt::Display), given the reference. It does not contain the
+    /// tag object, which is passed in for an annotated tag.
     pub fn read(text: &str, tag: Option<&str>, asked: &Reference) -> Option<Self> {
         let (short, commit) = text.rsplit_once('@').unwrap_or((text, text));
         let name = match asked {
@@ -180,7 +181,7 @@ impl Revision {
         Some(Self { commit: ObjectHash::parse(commit)?, name, tag: tag.and_then(ObjectHash::parse) })
     }
 
-    /// How its version is to that of another, if both are tags that name one.
+    /// Compares the versions of two revisions, if both are tags with one.
     pub fn compare_versions(&self, other: &Self) -> Option<Ordering> {
         let tag = |revision: &Self| revision.name.strip_prefix("refs/tags/").map(str::to_owned);
         range::compare(&tag(self)?, &tag(other)?)
@@ -188,7 +189,7 @@ impl Revision {
 }
 
 impl fmt::Display for Revision {
-    /// `main@1f0c…` with the ref's short name, as conditions show it.
+    /// Formats `main@1f0c…` with the short name of the ref, as in conditions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = ["refs/heads/", "refs/tags/"].iter().find_map(|front| self.name.strip_prefix(front));
         match (short, self.name.starts_with("refs/")) {
@@ -198,35 +199,35 @@ impl fmt::Display for Revision {
     }
 }
 
-/// What is known of the way from one revision to a newer one.
+/// Relation of a revision to a newer one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum History {
-    /// The older commit is an ancestor of the newer one, or they are the same.
+    /// The older commit is an ancestor of the newer one, or the same.
     Forward,
-    /// It is proven that the older commit is no ancestor of the newer one: a force push.
+    /// The older commit is proven not to be an ancestor of the newer one: a force push.
     Rewritten,
-    /// The commits that were looked at prove neither.
+    /// The visited commits prove neither.
     Unknown,
 }
 
-/// A ref as a server lists it.
+/// A ref as listed by a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Advertised {
     pub(super) name: Box<str>,
     pub(super) id: ObjectHash,
-    /// For an annotated tag, the commit that it names.
+    /// For an annotated tag, its commit.
     pub(super) peeled: Option<ObjectHash>,
-    /// For HEAD, the branch that it stands for.
+    /// For HEAD, its branch.
     pub(super) symbolic: Option<Box<str>>,
 }
 
-/// The refs that a short name may stand for, in the order in which Git tries them.
+/// Returns the refs that a short name may mean, in Git's order.
 fn refs_named(name: &str) -> [String; 3] {
     let whole = if name.starts_with("refs/") { name.to_owned() } else { format!("refs/{name}") };
     [whole, format!("refs/tags/{name}"), format!("refs/heads/{name}")]
 }
 
-/// The rules of `git check-ref-format`.
+/// Checks the rules of `git check-ref-format`.
 fn checked(name: &str) -> Result<&str, NameError> {
     let refuse = |problem| Err(NameError { name: name.into(), problem });
     let forbidden = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);

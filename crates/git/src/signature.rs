@@ -1,8 +1,9 @@
-//! Whether somebody who is trusted has signed a commit or a tag.
+//! Checks that a commit or a tag is signed by a trusted key.
 //!
-//! In: the public keys of a Secret, and the bytes of a commit or tag. Out: nothing, or [`SignatureError`] with what is wrong.
-//! A key is trusted because it is in the Secret, and for no other reason: who vouches for it is not asked. A signed tag
-//! counts only under its own name and for the commit that it names, so that an old one cannot stand for a new one.
+//! In: the public keys of a Secret, and the bytes of a commit or tag.
+//! Out: nothing, or a [`SignatureError`]. A key is trusted because it is in the Secret, and for no
+//! other reason: there is no web of trust. A signed tag counts only under its own name and for its
+//! own commit, so an old tag cannot be passed off as a new one.
 
 mod openpgp;
 mod ssh;
@@ -13,36 +14,36 @@ use std::time::SystemTime;
 use super::error::Error;
 use super::revision::{ObjectHash, Revision};
 
-/// The most bytes of a signed commit or tag that are looked at.
+/// Maximum number of bytes of a signed commit or tag.
 const MAX_SIGNED_BYTES: usize = 1024 * 1024;
 
-/// Public keys whose signatures count.
+/// Trusted public keys.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Keys {
     ssh: Vec<ssh::Key>,
     openpgp: Vec<openpgp::Key>,
 }
 
-/// Why a Secret cannot be used for its keys. They are public, but other things may have got into the Secret: values are not
-/// quoted.
+/// Error of reading keys from a Secret. Public keys are no secret, but the Secret may contain other
+/// data: values are not quoted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeysError {
-    /// A value that is no public key.
+    /// A value is no public key.
     #[error("the Secret's key {key} {problem}")]
     Value {
         /// The key.
         key: String,
-        /// What is wrong with its value.
+        /// The problem with its value.
         problem: String,
     },
-    /// A Secret without keys.
+    /// The Secret has no keys.
     #[error(
         "the Secret has no public keys; put ssh or OpenPGP public keys into it, each under a name of its own"
     )]
     Nothing,
 }
 
-/// What has to be signed.
+/// Objects that must be signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signed {
     /// The commit.
@@ -53,38 +54,38 @@ pub enum Signed {
     Both,
 }
 
-/// Why a revision is not trusted.
+/// Reason for not trusting a revision.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {problem}")]
 pub struct SignatureError {
     /// The commit or tag.
     pub what: Box<str>,
-    /// What is wrong with its signature.
+    /// The problem with its signature.
     pub problem: Problem,
 }
 
-/// What is wrong with a signature.
+/// Problem with a signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// There are no keys to check it with.
     #[error("cannot be checked: the Secret with the keys that are trusted cannot be had")]
     NoKeys,
-    /// There is none.
+    /// There is no signature.
     #[error("is not signed")]
     Missing,
-    /// A tag that is a name and nothing else.
+    /// A lightweight tag, which has no signature.
     #[error("is no annotated tag, which alone can be signed (git tag -s)")]
     Lightweight,
-    /// A tag object that speaks of something else.
+    /// The tag object names another tag or commit.
     #[error("is signed as something else: {0}")]
     Other(&'static str),
-    /// The signature cannot be read.
+    /// The signature cannot be parsed.
     #[error("has a signature that cannot be read: {0}")]
     Unreadable(&'static str),
-    /// Nobody who is trusted made it.
+    /// The signing key is not trusted.
     #[error("is signed by {0}, which is not among the keys of the Secret")]
     Unknown(Box<str>),
-    /// It does not fit.
+    /// The signature is wrong.
     #[error("does not fit its signature by {0}")]
     Wrong(Box<str>),
     /// The key may not be used.
@@ -93,7 +94,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// One word for conditions, events and metrics.
+    /// Returns the reason for conditions, Events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::NoKeys => "KeysMissing",
@@ -104,7 +105,7 @@ impl Problem {
     }
 }
 
-/// A signed text, and its signature as it stands beside it.
+/// Signed content, and its detached signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seal {
     text: Vec<u8>,
@@ -112,7 +113,8 @@ pub(super) struct Seal {
 }
 
 impl Keys {
-    /// Reads the values of a Secret: ssh public keys or lines of an `allowed_signers` file, and armoured OpenPGP keys.
+    /// Reads the values of a Secret: ssh public keys or lines of an `allowed_signers` file, and
+    /// armoured OpenPGP keys.
     pub fn from_secret<K: AsRef<str>, V: AsRef<[u8]>>(
         data: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, KeysError> {
@@ -131,7 +133,7 @@ impl Keys {
         if is_empty { Err(KeysError::Nothing) } else { Ok(keys) }
     }
 
-    /// Makes sure that somebody who is trusted has signed this.
+    /// Checks that the content is signed by a trusted key.
     fn check(&self, seal: &Seal) -> Result<(), Problem> {
         if self.ssh.is_empty() && self.openpgp.is_empty() {
             return Err(Problem::NoKeys);
@@ -147,7 +149,7 @@ impl Keys {
     }
 }
 
-/// Makes sure that what has to be signed of a revision is.
+/// Checks the required signatures of a revision.
 pub(super) fn verify(
     repository: &git2::Repository,
     revision: &Revision,
@@ -200,7 +202,7 @@ fn read(repository: &git2::Repository, id: ObjectHash) -> Result<Vec<u8>, Error>
     }
 }
 
-/// Splits a tag into what is signed and the signature behind it.
+/// Splits a tag into the signed content and the signature after it.
 fn split(tag: Vec<u8>) -> Seal {
     let begins = |mark: &str| {
         let mark = mark.as_bytes();
@@ -213,7 +215,7 @@ fn split(tag: Vec<u8>) -> Seal {
     Seal { text, signature }
 }
 
-/// Makes sure that a tag is about this commit, and has this name.
+/// Checks that a tag object has this commit and this name.
 fn says(tag: &[u8], commit: ObjectHash, name: &str) -> Result<(), Problem> {
     let head = tag.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
     let mut fields = head.filter_map(|line| std::str::from_utf8(line).ok()?.split_once(' '));

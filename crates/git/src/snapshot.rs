@@ -1,7 +1,9 @@
-//! The files of a commit, read from the object database: no checkout, no link followed on any disk.
+//! Reads the files of a commit from the object database: no checkout, and no link is followed on
+//! disk.
 //!
-//! In: a repository opened by the library, a commit, and folders. Out: [`Snapshot`], the files below the folders
-//! (and what links in them lead to) with the ids of all trees and blobs that were read: the render key.
+//! In: a repository opened by libgit2, a commit, and folders.
+//! Out: a [`Snapshot`], the files below the folders (and the targets of links in them) with the ids
+//! of all trees and blobs that were read, which are the key of the render cache.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,19 +19,19 @@ use moorline_core::tree::{
     self, Entry, FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, Room, normalise,
 };
 
-/// The most bytes of a path. It also bounds how deep folders are nested.
+/// Maximum number of bytes of a path. It also bounds the nesting of folders.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// The most bytes of the target of a link.
+/// Maximum number of bytes of the target of a link.
 const MAX_LINK_BYTES: usize = 4096;
 
-/// The most places outside of the asked folders that are brought.
+/// Maximum number of paths outside of the requested folders that are included.
 const MAX_LINKED: usize = 1000;
 
-/// The most bytes of one folder as Git has it: as much as the most files take.
+/// Maximum number of bytes of a tree object: enough for the maximum number of files.
 const MAX_FOLDER_BYTES: usize = 16 * 1024 * 1024;
 
-/// What a path costs in memory beside its letters: its places in the lists, and what the allocator adds.
+/// Memory of a path in addition to its letters: list entries and allocator overhead.
 const PATH_COST: u64 = 256;
 
 const MODE_KIND: i32 = 0o170_000;
@@ -37,28 +39,28 @@ const MODE_FOLDER: i32 = 0o040_000;
 const MODE_LINK: i32 = 0o120_000;
 const MODE_MODULE: i32 = 0o160_000;
 
-/// The ids of trees and blobs by their paths; none where nothing lies.
+/// Ids of trees and blobs by path; none for a missing path.
 pub type Ids = BTreeMap<Box<str>, Option<ObjectHash>>;
 
-/// Files of one commit, and which objects they were read from.
+/// Files of one commit, and the ids of their objects.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// The files, by their paths from the root of the repository.
+    /// The files, by path from the root of the repository.
     pub files: FileTree,
-    /// For each folder or file that was asked for, or that a link leads to, the id of its tree or blob; none for
-    /// the targets of links where nothing lies. Equal ids mean equal files.
+    /// For each requested folder or file, and each target of a link, the id of its tree or blob;
+    /// none for missing targets. Equal ids mean equal files.
     pub ids: Ids,
-    /// Submodules among them, and the commits that are wanted of them.
+    /// Submodules among them, with their commits.
     pub(super) modules: Vec<(Box<str>, ObjectHash)>,
-    /// Of the folders that were asked for, those that lie in a submodule.
+    /// Requested folders that are inside a submodule.
     pub(super) inside: Vec<Box<str>>,
-    /// What the repository says of its submodules, where there are any.
+    /// Content of `.gitmodules`, if there are submodules.
     pub(super) said: Box<str>,
-    /// The repositories of submodules whose files are among these.
+    /// Repositories of the submodules whose files are included.
     pub beside: Vec<Repository>,
 }
 
-/// The ids of what lies at the paths of earlier ones now, without reading files.
+/// Returns the current ids at the paths of `earlier`, without reading files.
 pub(super) fn ids(repository: &git2::Repository, commit: ObjectHash, earlier: &Ids) -> Result<Ids, Error> {
     let root = root(repository, commit)?;
     let id = |path: &str| -> Result<_, Error> {
@@ -70,7 +72,8 @@ pub(super) fn ids(repository: &git2::Repository, commit: ObjectHash, earlier: &I
     earlier.keys().map(|path| Ok((path.clone(), id(path)?))).collect()
 }
 
-/// The files below `folders` in `commit`; an empty name is the root. What lies `beside` them is brought as well, if it is there.
+/// Reads the files below `folders` in `commit`; an empty name is the root. Paths in `beside` are
+/// included if they exist.
 pub(super) fn read(
     repository: &git2::Repository,
     commit: ObjectHash,
@@ -144,16 +147,17 @@ struct Walk<'a> {
     repository: &'a git2::Repository,
     asked: Box<str>,
     entries: BTreeMap<Box<str>, Entry>,
-    /// Folders that were read as a whole.
+    /// Folders that were read completely.
     folders: BTreeSet<Box<str>>,
-    /// What is to be brought besides: where links lead, from the root, as far as it lies in the repository.
+    /// Further paths to include: targets of links, from the root, if they are inside the
+    /// repository.
     links: Vec<Box<str>>,
-    /// The files that may be read, none of which is yet.
+    /// Candidate files, none of which is read yet.
     files: Vec<(Box<str>, Oid)>,
-    /// How large each is; one at many paths is looked at once.
+    /// Size of each file; one at several paths is checked once.
     sizes: HashMap<Oid, u64>,
     modules: Vec<(Box<str>, ObjectHash)>,
-    /// The bytes of all paths.
+    /// Bytes of all paths.
     paths: u64,
     room: &'a Room,
 }
@@ -181,7 +185,8 @@ impl Walk<'_> {
                 if name.is_empty() || name == "." || name == ".." || name.contains('/') {
                     self.unreadable(inside, true, "its name is not allowed")?;
                 } else if !names.insert(entry.name_bytes().to_vec()) {
-                    // No git writes that, and nobody knows which of both a person has seen.
+                    // Git never writes this, and it is unclear which of the two a reviewer has
+                    // seen.
                     self.unreadable(inside, true, "its name is there twice")?;
                 } else if inside.len() > MAX_PATH_BYTES {
                     self.unreadable(path.clone(), true, "a path in it is too long")?;
@@ -217,7 +222,7 @@ impl Walk<'_> {
         self.push(path, entry)
     }
 
-    /// The size of a file, which is not read for that.
+    /// Returns the size of a file without reading it.
     fn size(&mut self, id: Oid) -> Result<u64, Error> {
         if let Some(known) = self.sizes.get(&id) {
             return Ok(*known);
@@ -231,7 +236,7 @@ impl Walk<'_> {
         Ok(size as u64)
     }
 
-    /// The bytes of a file that is not one of the tree; none if it is too large.
+    /// Returns the bytes of a file outside of the tree; empty if it is too large.
     fn text(&mut self, id: Oid) -> Result<Arc<[u8]>, Error> {
         let size = self.size(id)?;
         if size > MAX_FILE_BYTES {
@@ -242,7 +247,7 @@ impl Walk<'_> {
         Ok(database.read(id).map_err(|_| MISSING_BLOB)?.data().into())
     }
 
-    /// Reads the files that are wanted, once it is known how much they come to.
+    /// Reads the selected files, after checking their total size.
     fn read(self, choose: &Choose) -> Result<FileTree, Error> {
         let mut entries = self.entries;
         let mut files = self.files;
@@ -258,14 +263,14 @@ impl Walk<'_> {
             return Err(Error::TooMuch { path, of: "bytes", limit: MAX_TREE_BYTES });
         }
         let largest = wanted.keys().filter_map(|id| self.sizes.get(id)).max().copied().unwrap_or_default();
-        // The library has the largest one once more while it is copied.
+        // libgit2 holds a copy of the largest one while it is copied.
         self.room.take(bytes.saturating_add(largest))?;
         let database = self.repository.odb().map_err(|_| MISSING_BLOB)?;
         for (path, id) in files {
             self.room.goes_on()?;
             let known = wanted.entry(id).or_default();
             let bytes = match known {
-                // One at many paths is kept once.
+                // A file at several paths is stored once.
                 Some(bytes) => bytes.clone(),
                 None => known.insert(database.read(id).map_err(|_| MISSING_BLOB)?.data().into()).clone(),
             };
@@ -304,7 +309,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// One more path of a file or folder. Few bytes can name very many of them, each as long as the folder that it lies in.
+    /// Counts a path. A few bytes can name very many paths, each as long as its folder.
     fn path(&mut self, path: &str) -> Result<(), Error> {
         self.paths += path.len() as u64;
         if self.paths > tree::MAX_PATH_BYTES {
@@ -313,7 +318,7 @@ impl Walk<'_> {
         Ok(self.room.take(PATH_COST + 4 * path.len() as u64)?)
     }
 
-    /// True if what lies at `path` was read already.
+    /// True if `path` was read already.
     fn covers(&self, path: &str) -> bool {
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
         self.entries.contains_key(path)
@@ -327,12 +332,12 @@ impl Walk<'_> {
     }
 }
 
-/// Why nothing is read of a path.
+/// Returns the error for a path that cannot be read.
 pub(super) fn no_path(path: &str, problem: impl Into<Cow<'static, str>>, commit: ObjectHash) -> Error {
     Error::NoPath { path: path.into(), problem: problem.into(), commit: commit.to_string().into() }
 }
 
-/// The submodule in which a path lies, or which it is, and the commit of it.
+/// Returns the submodule that contains a path, or is at it, and its commit.
 fn module_at(root: &Tree<'_>, path: &str) -> Result<Option<(Box<str>, Oid)>, Error> {
     let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
     for front in ends.map(|end| &path[..end]).filter(|front| !front.is_empty()) {
@@ -345,7 +350,7 @@ fn module_at(root: &Tree<'_>, path: &str) -> Result<Option<(Box<str>, Oid)>, Err
     Ok(None)
 }
 
-/// Why a submodule has no files, where none are asked for.
+/// Reason for a submodule without files, if submodules are not enabled.
 const NOT_FETCHED: &str = "it is a submodule, which is not fetched (spec.source.git.submodules)";
 
 const MISSING_COMMIT: Error = Error::Corrupt { what: "a commit cannot be read" };
@@ -356,7 +361,7 @@ fn root(repository: &git2::Repository, commit: ObjectHash) -> Result<Tree<'_>, E
     repository.find_commit(commit.oid()).and_then(|commit| commit.tree()).map_err(|_| MISSING_COMMIT)
 }
 
-/// The mode and id of what lies at `path`.
+/// Returns the mode and id of the object at `path`.
 fn find(root: &Tree<'_>, path: &str) -> Result<Option<(i32, Oid)>, Error> {
     match root.get_path(std::path::Path::new(path)) {
         Ok(entry) => Ok(Some((entry.filemode_raw(), entry.id()))),
@@ -367,13 +372,14 @@ fn find(root: &Tree<'_>, path: &str) -> Result<Option<(i32, Oid)>, Error> {
     }
 }
 
-/// A path as the object database has it: without `.`, doubled slashes, and a slash at either end.
+/// Returns a path as the object database has it: without `.`, doubled slashes, and slashes at the
+/// ends.
 pub(super) fn clean(path: &str) -> Box<str> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     parts.join("/").into()
 }
 
-/// Where a link in `folder` leads, if it stays in the repository.
+/// Resolves a link in `folder`, if its target is inside the repository.
 fn reached(folder: &str, target: &str) -> Option<Box<str>> {
     if target.starts_with('/') { None } else { normalise(folder, target).map(Into::into) }
 }

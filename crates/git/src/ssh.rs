@@ -1,7 +1,8 @@
-//! The way to a repository over ssh: each talk is one connection, with a login and `git-upload-pack` behind it.
+//! Transport over ssh: each exchange is one connection, with a login that runs `git-upload-pack`.
 //!
-//! In: an address, a key and known hosts. Out: greetings and answers. No connection outlives a talk: one that waits
-//! for the next poll would need a thread that answers the server's signs of life.
+//! In: an address, a key and known hosts.
+//! Out: capabilities and responses. No connection outlives an exchange: an idle one would need a
+//! thread that answers the server's keep-alives.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -22,10 +23,10 @@ use super::revision::Advertised;
 use super::ssh_session::Session;
 use super::transport::{Answered, MAX_LISTING_BYTES, Transport};
 
-/// What a shell says, as the status of a program, when there is no such program.
+/// Exit status of a shell for a missing program.
 const NO_PROGRAM: u32 = 127;
 
-/// As whom we log in, and by what the server is recognised.
+/// Login key, and the known keys of the server.
 #[derive(Debug)]
 pub(super) struct Login {
     pub(super) key: Hidden<Arc<PrivateKey>>,
@@ -41,8 +42,8 @@ impl Login {
     }
 }
 
-/// The key of a Secret. How long the opening of one with a passphrase takes is written in the key itself, and could
-/// be for ever, so such a key is not opened.
+/// Parses the key of a Secret. A key with a passphrase is refused: the cost of its key derivation
+/// is set in the key itself, and could be unlimited.
 fn private_key(pem: &str) -> Result<PrivateKey, CredentialsError> {
     let refuse = |problem| Err(CredentialsError::Value { key: "ssh-privatekey", problem });
     let locked = "has a passphrase, which is not supported; take one without (ssh-keygen -p -N '' -f FILE)";
@@ -59,7 +60,7 @@ fn private_key(pem: &str) -> Result<PrivateKey, CredentialsError> {
     }
 }
 
-/// A repository that is reached by a login.
+/// Transport to a repository over ssh.
 pub(super) struct Ssh {
     address: SshAddress,
     login: Login,
@@ -68,14 +69,14 @@ pub(super) struct Ssh {
 }
 
 impl Ssh {
-    /// A way that is taken only where `hosts` lets it lead.
+    /// Creates a transport that connects only where `hosts` allows it.
     pub(super) fn new(address: &SshAddress, credentials: &Credentials, hosts: &Hosts) -> Result<Self, Error> {
         let (address, login) = (address.clone(), Login::read(credentials)?);
         Ok(Self { address, login, hosts: hosts.clone(), session: None })
     }
 
-    /// What the server's first answer means. A server that ends before it says anything does not know the
-    /// repository, or does not show it: why, it says only to people.
+    /// Converts an error of the first response. A server that ends before it sends anything does
+    /// not have the repository, or hides it: the reason is in its error output, for people only.
     fn unwelcome(&self, session: &mut Session, error: Fault, by: Instant) -> Error {
         let server: Box<str> = self.server().into();
         match error {
@@ -104,7 +105,7 @@ impl Transport for Ssh {
 
     fn greet(&mut self, by: Instant) -> Result<(Greeting, Vec<Advertised>), Error> {
         self.end();
-        // The address has no character that ends the quotes.
+        // The address contains no character that ends the quotes.
         let command = format!("git-upload-pack '{}'", self.address.path);
         let mut session = Session::open(&self.address, &self.login, &self.hosts, command, by)?;
         let found = {

@@ -1,8 +1,10 @@
-//! One ssh connection with one program at its other end, for code that blocks.
+//! A blocking ssh session with one remote program.
 //!
-//! In: an address, a login, a command. Out: [`Session`]: bytes go in, bytes come out, and every wait has a deadline.
-//! The library is asynchronous, so a session has a small runtime of its own, which runs on the thread that asks and
-//! only while it asks; given up, it closes the connection. What a server says to people is never kept.
+//! In: an address, a login, a command.
+//! Out: an [`SshSession`]: bytes in, bytes out, and a deadline for every wait. russh is
+//! asynchronous, so each session has a small runtime of its own, which runs on the calling thread
+//! and only during calls; dropping the session closes the connection. Error output of the server is
+//! discarded.
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -24,23 +26,23 @@ use super::resolve::{MAX_ADDRESSES, Unresolved, resolved};
 use super::ssh::Login;
 use moorline_runtime::clock;
 
-/// The longest time for the end of a talk. An end that is lost costs the server a line in its log.
+/// Maximum time for closing a connection. A failed close costs the server a log line.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long a program that ended may take to tell its status.
+/// Time for a program that has ended to report its exit status.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the server may send before we have read it.
+/// Receive window: bytes that the server may send before we have read them.
 const WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 
-/// A program that runs on a server.
+/// A program running on a server.
 pub(super) struct Session {
-    /// None only while it is dropped.
+    /// None only during drop.
     runtime: Option<Runtime>,
     server: Box<str>,
     handle: Handle<Guard>,
     channel: Channel<Msg>,
-    /// Bytes that came and were not read yet.
+    /// Received bytes that were not read yet.
     waiting: Vec<u8>,
     taken: usize,
     has_spoken: bool,
@@ -49,7 +51,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects, checks the server, logs in and runs `command`.
+    /// Connects, checks the host key, logs in and runs `command`.
     pub(super) fn open(
         address: &SshAddress,
         login: &Login,
@@ -95,7 +97,7 @@ impl Session {
         })
     }
 
-    /// What the program writes, until `by`.
+    /// Returns a reader of the program's output, with a deadline.
     pub(super) fn answer(&mut self, by: Instant) -> impl Read + '_ {
         Answer { session: self, by }
     }
@@ -105,7 +107,7 @@ impl Session {
         self.has_spoken
     }
 
-    /// The status that the program ended with, if the server tells it.
+    /// Returns the exit status of the program, if the server reports it.
     pub(super) fn exit(&mut self, by: Instant) -> Option<u32> {
         let by = by.min(clock::now() + EXIT_TIMEOUT);
         while self.exit.is_none() {
@@ -117,23 +119,23 @@ impl Session {
         self.exit
     }
 
-    /// Ends the program and the connection in order.
+    /// Ends the program and closes the connection cleanly.
     pub(super) fn close(mut self) {
         let Some(runtime) = self.runtime.take() else { return };
         let end = async {
-            // A flush in the place of a request is how Git says that there is none.
+            // A flush instead of a request ends Git's protocol.
             let flushed = self.channel.data_bytes(&b"0000"[..]).await;
             let told = self.handle.disconnect(Disconnect::ByApplication, "", "").await;
             if flushed.is_ok() && told.is_ok() {
                 drop((&mut self.handle).await);
             }
         };
-        // Who cannot be told finds out by the connection's end.
+        // If this fails, the server notices the end of the connection.
         drop(runtime.block_on(async { tokio::time::timeout(END_TIMEOUT, end).await }));
         runtime.shutdown_background();
     }
 
-    /// The next message of the server; none after the last one.
+    /// Returns the next message of the server; none after the last one.
     fn message(&mut self, by: Instant) -> io::Result<Option<ChannelMsg>> {
         let Some(runtime) = &self.runtime else { return Ok(None) };
         let until = by.min(clock::now() + SILENCE_TIMEOUT);
@@ -149,7 +151,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // The usual end waits for what runs; this one does not, and may happen anywhere.
+        // The default drop of a runtime waits for its tasks; this one does not, and is allowed in
+        // any context.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -184,7 +187,7 @@ impl Read for Answer<'_> {
     }
 }
 
-/// Looks the host up on this thread: the runtime would start another for it.
+/// Resolves the host on this thread: the runtime would start another one for it.
 fn addresses(address: &SshAddress, hosts: &Hosts) -> Result<Vec<SocketAddr>, Error> {
     let host = address.host.trim_start_matches('[').trim_end_matches(']');
     let server = || address.server().into();
@@ -215,7 +218,8 @@ async fn connect(server: &str, places: &[SocketAddr]) -> Result<TcpStream, Error
     for place in places {
         match TcpStream::connect(place).await {
             Ok(stream) => {
-                // Requests are small and wait for nothing; without this one may wait for the answer to another.
+                // Requests are small; with Nagle's algorithm one could wait for the response to
+                // another.
                 drop(stream.set_nodelay(true));
                 return Ok(stream);
             }
@@ -225,7 +229,7 @@ async fn connect(server: &str, places: &[SocketAddr]) -> Result<TcpStream, Error
     Err(Error::Unreachable { server: server.into(), cause: cause.to_string().into() })
 }
 
-/// Checks the server, logs in and runs `command`.
+/// Checks the host key, logs in and runs `command`.
 async fn begin(
     server: &str,
     address: &SshAddress,
@@ -240,7 +244,8 @@ async fn begin(
     let failed = |error| stopped(server, Stop::Library(error));
     let key = login.key.reveal().clone();
     let hash = match key.algorithm() {
-        // Never with SHA-1, which a server without a word on it would be asked for otherwise.
+        // Never SHA-1, which would be the default for a server that does not announce its
+        // algorithms.
         Algorithm::Rsa { .. } => {
             let best = handle.best_supported_rsa_hash().await.map_err(failed)?;
             Some(best.flatten().unwrap_or(HashAlg::Sha512))
@@ -253,7 +258,7 @@ async fn begin(
         return Err(Error::KeyRefused { server: server.into() });
     }
     let mut channel = handle.channel_open_session().await.map_err(failed)?;
-    // A server that does not take it speaks an older version, which is fine.
+    // A server that rejects it uses an older protocol version, which is supported.
     channel.set_env(false, "GIT_PROTOCOL", "version=2").await.map_err(failed)?;
     channel.exec(true, command).await.map_err(failed)?;
     let bad = |what| Error::BadAnswer { server: server.into(), what };
@@ -268,8 +273,8 @@ async fn begin(
     }
 }
 
-/// Safe algorithms only, and no compression: packs are compressed. The kinds of keys that are known come first, so
-/// that a server with several shows one that can be recognised.
+/// Allows safe algorithms only, and no compression, because packs are compressed. Types of known
+/// keys come first, so that a server with several keys presents a known one.
 fn config(known: &[&str]) -> client::Config {
     let mut kinds: Vec<Algorithm> = Preferred::DEFAULT.key.to_vec();
     kinds.retain(|kind| !matches!(kind, Algorithm::Rsa { hash: None }));
@@ -286,14 +291,14 @@ fn config(known: &[&str]) -> client::Config {
     }
 }
 
-/// Stands at the gate: lets nobody in who is not known.
+/// Checks the host key of a connection.
 struct Guard {
     host: Box<str>,
     port: u16,
     known: Arc<KnownHosts>,
 }
 
-/// Why a connection was not opened.
+/// Reason for not opening a connection.
 #[derive(Debug)]
 enum Stop {
     Host(Box<str>),
@@ -322,7 +327,7 @@ impl client::Handler for Guard {
     }
 }
 
-/// What a connection that failed means. The library's own words may hold what a server sent.
+/// Converts the error of a connection. russh's own message may contain text of the server.
 fn stopped(server: &str, stop: Stop) -> Error {
     use russh::Error as E;
 

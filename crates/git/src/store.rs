@@ -1,8 +1,10 @@
-//! The objects of one repository on the local disk: a bare repository that only this daemon writes.
+//! Object store of one repository on the local disk: a bare repository that only this daemon
+//! writes.
 //!
-//! In: packs from a server. Out: repositories opened for reading. A store is a numbered folder; a new one is built
-//! beside it under a name that does not count and takes its place by a rename, so what a crash leaves behind is
-//! swept away at the next start and never read. Its refs are the commits that are complete here.
+//! In: packs from a server.
+//! Out: repositories opened for reading. A store is a numbered folder; a new one is built under a
+//! temporary name and put in place by a rename, so remains of a crash are removed at the next start
+//! and never read. Its refs are the commits that are complete here.
 
 use std::fs;
 use std::io::{self, Write};
@@ -17,16 +19,16 @@ use super::memory::Memory;
 use super::revision::ObjectHash;
 use moorline_runtime::clock;
 
-/// The most packs of a store before it is built anew.
+/// Maximum number of packs of a store before it is replaced by a fresh clone.
 const MAX_PACKS: usize = 64;
 
-/// The most complete commits that are remembered and told to a server.
+/// Maximum number of complete commits that are recorded and announced to a server.
 const MAX_TIPS: usize = 16;
 
-/// The end of the name of a folder that does not count yet.
+/// Suffix of a folder that is not complete yet.
 const UNFINISHED: &str = ".unfinished";
 
-/// A store that is in force.
+/// A complete store.
 #[derive(Debug)]
 pub(super) struct Store {
     folder: PathBuf,
@@ -34,11 +36,11 @@ pub(super) struct Store {
     tips: Vec<ObjectHash>,
     /// Commits whose parents are not here.
     shallow: Vec<ObjectHash>,
-    /// The bytes of the packs after the first fetch, if known.
+    /// Bytes of the packs after the first fetch, if known.
     first_bytes: u64,
 }
 
-/// Opens the newest store in `home` and removes all other folders; none if there is none that can be used.
+/// Opens the newest store in `home` and removes all other folders; none if there is no usable one.
 pub(super) fn open(home: &Path) -> Result<Option<Store>, Error> {
     let listed = match fs::read_dir(home) {
         Ok(listed) => listed,
@@ -66,7 +68,7 @@ pub(super) fn open(home: &Path) -> Result<Option<Store>, Error> {
     }
 }
 
-/// A store under construction in `home`; it does not count before [`Store::publish`].
+/// Creates a store in `home`; it is not used before [`ObjectStore::publish`].
 pub(super) fn begin(home: &Path, number: u64) -> Result<Store, Error> {
     let folder = home.join(format!("{number}{UNFINISHED}"));
     remove(&folder);
@@ -93,17 +95,17 @@ impl Store {
         Some(store)
     }
 
-    /// The number in the folder's name.
+    /// Returns the number in the folder's name.
     pub(super) fn number(&self) -> u64 {
         self.folder.file_stem().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)
     }
 
-    /// Commits that are complete here.
+    /// Returns the commits that are complete here.
     pub(super) fn tips(&self) -> &[ObjectHash] {
         &self.tips
     }
 
-    /// Commits whose parents are not here.
+    /// Returns the commits whose parents are not here.
     pub(super) fn shallow(&self) -> &[ObjectHash] {
         &self.shallow
     }
@@ -113,7 +115,7 @@ impl Store {
         self.database().and_then(Repository::from_odb).map_err(|error| library(&error))
     }
 
-    /// True if the commit is here; its files are, too, because every pack is complete.
+    /// True if the commit is here; so are its files, because every pack is complete.
     pub(super) fn has(&self, commit: ObjectHash) -> bool {
         self.database().is_ok_and(|database| database.exists(commit.oid()))
     }
@@ -126,7 +128,8 @@ impl Store {
         Ok(database)
     }
 
-    /// Takes a pack that `receive` writes. It counts when all of it is there and every object in it is sound, before the deadline.
+    /// Indexes a pack that `receive` writes. It is added only if it is complete and every object in
+    /// it is valid, before the deadline.
     pub(super) fn add<T>(
         &self,
         (memory, by): (&Memory, Instant),
@@ -135,13 +138,13 @@ impl Store {
         let database = self.database().map_err(|error| library(&error))?;
         let packs = self.folder.join("objects/pack");
         let mut indexer = Indexer::new(Some(&database), &packs, 0, false).map_err(|error| library(&error))?;
-        // It is asked before each object that is built.
+        // Called before each object that is built.
         indexer.progress(move |_| clock::now() < by);
         let mut guard = Guard::new(&mut indexer, memory);
         let received = receive(&mut guard);
         let unpacking = guard.into_unpacking();
         let added = received.and_then(|received| {
-            // What the library does from here on takes memory and a processor, and nothing is waited for meanwhile.
+            // From here on libgit2 needs memory and a processor, and waits for nothing else.
             let _held = unpacking.room(memory).ok_or(Error::Crowded)?;
             let _turn = memory.turn(|| clock::now() < by).ok_or(Error::Slow)?;
             Ok((received, indexer.commit()))
@@ -157,7 +160,7 @@ impl Store {
         added
     }
 
-    /// Remembers that `commit` is complete, and which commits are cut off.
+    /// Records that `commit` is complete, and the shallow commits.
     pub(super) fn remember(
         &mut self,
         commit: ObjectHash,
@@ -184,7 +187,7 @@ impl Store {
         write().map_err(|error| disk("note a fetched commit", &error))
     }
 
-    /// Puts a finished store in force in the place of `before`.
+    /// Puts a complete store in place, and removes `before`.
     pub(super) fn publish(mut self, before: Option<Self>) -> Result<Self, Error> {
         self.first_bytes = self.size().1;
         let place = self.folder.with_extension("");
@@ -211,7 +214,7 @@ impl Store {
         packs >= MAX_PACKS || bytes > self.first_bytes.saturating_mul(2)
     }
 
-    /// The number of packs, and the bytes of all files among them.
+    /// Returns the number of packs, and the bytes of all files next to them.
     pub(super) fn size(&self) -> (usize, u64) {
         let listed = fs::read_dir(self.folder.join("objects/pack")).into_iter().flatten().flatten();
         listed.fold((0, 0), |(packs, bytes), entry| {
@@ -220,7 +223,7 @@ impl Store {
         })
     }
 
-    /// Removes what an interrupted fetch left: locks, and files that are neither pack nor index.
+    /// Removes remains of an interrupted fetch: locks, and files that are neither pack nor index.
     fn sweep(&self) {
         for folder in [self.folder.clone(), self.folder.join("objects/pack")] {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -235,19 +238,20 @@ impl Store {
     }
 }
 
-/// Notes that a mirror is used now. Where the disk does not take it, the mirror only counts as older than it is.
+/// Records the use of a mirror. If the disk refuses it, the mirror only appears older than it is.
 pub(super) fn touch(home: &Path) {
     drop(fs::File::open(home).and_then(|folder| folder.set_modified(SystemTime::now())));
 }
 
-/// Writes a file beside its place and moves it there, so that it is whole at any time.
+/// Writes a file under a temporary name and renames it, so that it is complete at any time.
 fn replace(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let beside = folder.join(format!("{name}.new"));
     fs::write(&beside, text)?;
     fs::rename(beside, folder.join(name))
 }
 
-/// Removes a file or folder. What cannot be removed now is tried again at the next start; it is never read.
+/// Removes a file or folder. A failed removal is repeated at the next start; the file is never
+/// read.
 fn remove(path: &Path) {
     let removed = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),

@@ -1,15 +1,16 @@
-//! What a repository says of its submodules.
+//! Locates submodules.
 //!
-//! In: the text of `.gitmodules`, and the address of the repository itself. Out: where a submodule is. Only what lies on the
-//! same server is followed, because only there the repository's own credentials may go; and never the daemon's own disk.
+//! In: the text of `.gitmodules`, and the address of the repository itself.
+//! Out: the address of a submodule. Only submodules on the same server are followed, because the
+//! repository's credentials may be sent only there; the daemon's own disk is refused.
 
 use super::address::{Address, Kind};
 use moorline_core::tree::normalise;
 
-/// The most bytes of `.gitmodules` that are read.
+/// Maximum number of bytes of `.gitmodules` that are read.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Where the submodule at `path` is, or why it is not followed.
+/// Returns the address of the submodule at `path`, or the reason for not following it.
 pub(super) fn address(said: &str, path: &str, from: &Address) -> Result<Address, &'static str> {
     let Some(url) = url(said.get(..MAX_BYTES).unwrap_or(said), path) else {
         return Err("it is a submodule of which .gitmodules says no URL");
@@ -25,7 +26,7 @@ pub(super) fn address(said: &str, path: &str, from: &Address) -> Result<Address,
     }
 }
 
-/// The URL that is said for a path.
+/// Returns the URL for a path in `.gitmodules`.
 fn url(said: &str, path: &str) -> Option<String> {
     let mut found = (false, None);
     for line in said.lines().map(str::trim) {
@@ -46,7 +47,7 @@ fn url(said: &str, path: &str) -> Option<String> {
     found.1.filter(|_| found.0)
 }
 
-/// An URL that begins where the repository itself is.
+/// Resolves a URL relative to the repository.
 fn relative(from: &Address, url: &str) -> Option<Address> {
     let whole = from.to_string();
     let (head, path) = match whole.split_once("://") {
@@ -62,7 +63,7 @@ fn relative(from: &Address, url: &str) -> Option<Address> {
     Address::remote(&format!("{head}{}", normalise(path, url)?)).ok()
 }
 
-/// True if both are on one server, asked in the same way.
+/// True if both have the same server, port and user or scheme.
 fn is_beside(one: &Address, other: &Address) -> bool {
     match (one.kind(), other.kind()) {
         (Kind::Http(one), Kind::Http(other)) => {

@@ -1,8 +1,9 @@
-//! How a server is talked to, apart from what is said: the one trait that http and ssh have in common.
+//! Transport interface shared by http and ssh.
 //!
-//! In: requests as bytes, with deadlines. Out: the server's greeting, and the frames of its answers. Over http every
-//! request stands for itself and a greeting holds for later ones; over ssh a talk is one connection with a
-//! beginning and an end. `remote.rs` knows only that a talk may have to be begun.
+//! In: requests as bytes, with deadlines.
+//! Out: the capabilities of the server, and the pkt-lines of its responses. Over http every request
+//! is independent and capabilities stay valid; over ssh an exchange is one connection with a
+//! beginning and an end. `remote.rs` only knows that an exchange may have to be started.
 
 use std::fmt;
 use std::io::Read;
@@ -13,26 +14,26 @@ use super::packet::Packets;
 use super::protocol::Greeting;
 use super::revision::Advertised;
 
-/// The most bytes of a listing of refs.
+/// Maximum number of bytes of a listing of refs.
 pub(super) const MAX_LISTING_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The frames of an answer that is still coming in.
+/// Pkt-lines of a response that is still arriving.
 pub(super) type Answered<'a> = Packets<Box<dyn Read + 'a>>;
 
-/// A way to one repository on a server.
+/// Transport to one repository on a server.
 pub(super) trait Transport: fmt::Debug + Send {
-    /// The server as messages name it, without user and path.
+    /// Name of the server in messages, without user and path.
     fn server(&self) -> String;
 
-    /// True if a request can be sent as things are; else a greeting comes first.
+    /// True if a request can be sent; otherwise a greeting is needed first.
     fn is_ready(&self) -> bool;
 
-    /// Begins a talk: what the server can do, and its refs if it tells them unasked.
+    /// Starts an exchange: returns the capabilities, and the refs if the server sends them unasked.
     fn greet(&mut self, by: Instant) -> Result<(Greeting, Vec<Advertised>), Error>;
 
-    /// Sends a request; its answer may have at most `limit` bytes.
+    /// Sends a request; the response may have at most `limit` bytes.
     fn ask(&mut self, request: Vec<u8>, limit: u64, by: Instant) -> Result<Answered<'_>, Error>;
 
-    /// Ends the talk, whatever became of it. It never takes long.
+    /// Ends the exchange, after any result. It never takes long.
     fn end(&mut self);
 }

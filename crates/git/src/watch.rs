@@ -1,7 +1,8 @@
-//! Sees at once that something was committed to a repository on the local disk.
+//! Watches a repository on the local disk for new commits.
 //!
-//! In: its path. Out: [`Watch`], which wakes whoever waits. It may wake for nothing and, on network disks,
-//! not wake at all: it says when to look, never what is there, and polling goes on beside it.
+//! In: its path.
+//! Out: a [`RefWatch`], which wakes waiting tasks. It may wake without a change and, on network
+//! disks, not wake at all: it only triggers polls, and regular polling continues.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tokio::sync::Notify;
 use super::error::Error;
 use super::local;
 
-/// A watch over the refs of a repository on the local disk; it ends when it is dropped.
+/// Watch on the refs of a repository on the local disk; it ends on drop.
 #[derive(Debug)]
 pub struct Watch {
     changed: Arc<Notify>,
@@ -36,7 +37,8 @@ impl Watch {
             }
         })
         .map_err(failed)?;
-        // Folders, not files: git replaces files by renaming others over them, and a watch on a file goes deaf.
+        // Folders, not files: git replaces files by renaming others over them, and a watch on a
+        // file would miss that.
         let (own, common): (PathBuf, PathBuf) = (repository.path().into(), repository.commondir().into());
         watcher.watch(&own, RecursiveMode::NonRecursive).map_err(failed)?;
         if common != own {
@@ -46,13 +48,13 @@ impl Watch {
         Ok(Self { changed, _watcher: watcher })
     }
 
-    /// Waits until something changed since the last call.
+    /// Waits for a change since the last call.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
 }
 
-/// Only changes of HEAD and of refs matter; locks and the index come and go with every command.
+/// Only changes of HEAD and of refs matter; locks and the index change with every command.
 fn matters(event: &Event) -> bool {
     let written = matches!(
         event.kind,

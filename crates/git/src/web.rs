@@ -1,7 +1,7 @@
-//! The way to a repository over http(s): each request stands for itself, and redirects stay with the host.
+//! Transport over http(s): requests are independent, and redirects stay with the host.
 //!
-//! In: an address with credentials, and requests. Out: greetings and answers, or what a status or a web page in
-//! their place means.
+//! In: an address with credentials, and requests.
+//! Out: capabilities and responses, or an error for another status or a web page.
 
 use std::io::Read;
 use std::time::Instant;
@@ -15,17 +15,17 @@ use super::protocol::{self, Greeting};
 use super::revision::Advertised;
 use super::transport::{Answered, MAX_LISTING_BYTES, Transport};
 
-/// The most redirects in a row.
+/// Maximum number of consecutive redirects.
 const MAX_REDIRECTS: usize = 4;
 
 const INFO_REFS: &str = "/info/refs";
 
-/// A repository that is reached by requests.
+/// Transport to a repository over http(s).
 #[derive(Debug)]
 pub(super) struct Web {
     client: Client,
     written: HttpAddress,
-    /// Where redirects led.
+    /// Final address after redirects.
     found: Option<HttpAddress>,
 }
 
@@ -49,7 +49,7 @@ impl Transport for Web {
         self.found.is_some()
     }
 
-    /// Asks what the server can do, following redirects.
+    /// Requests the capabilities, following redirects.
     fn greet(&mut self, by: Instant) -> Result<(Greeting, Vec<Advertised>), Error> {
         self.found = None;
         let mut address = self.written.clone();
@@ -90,7 +90,7 @@ impl Transport for Web {
     fn end(&mut self) {}
 }
 
-/// The answer, if its status is 200.
+/// Returns the response, if its status is 200.
 fn accepted(address: &HttpAddress, answer: Answer) -> Result<Answer, Error> {
     let server: Box<str> = address.server().into();
     match answer.status {

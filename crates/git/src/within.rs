@@ -1,6 +1,7 @@
-//! How much of a commit is read, and of what.
+//! Limits for reading a commit: memory, and a selection of files.
 //!
-//! In: a tree in which no file is yet. Out: which of them are read, and how much memory there is for that and for all that is made of them.
+//! In: a tree without file contents.
+//! Out: the files to read, and the memory for them and for everything made of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,25 +9,25 @@ use std::sync::Arc;
 use super::error::Error;
 use moorline_core::tree::{FileTree, NoRoom, Room};
 
-/// Chooses the files that are read, of a tree in which none is yet.
+/// Selects the files to read, from a tree without file contents.
 pub type Choose = Arc<dyn Fn(&FileTree) -> Chosen + Send + Sync>;
 
-/// Which files are read.
+/// Selection of files.
 #[derive(Debug, Clone, Default)]
 pub enum Chosen {
-    /// All of them.
+    /// All files.
     #[default]
     All,
-    /// Those at these paths.
+    /// The files at these paths.
     Only(BTreeSet<String>),
 }
 
-/// How much is read, and of what.
+/// Limits for a read.
 #[derive(Clone)]
 pub struct Within {
-    /// How much memory may be taken for it and all that is made of it.
+    /// Memory for the files and for everything made of them.
     pub room: Room,
-    /// Which files are read.
+    /// Selects the files to read.
     pub choose: Choose,
 }
 

@@ -1,7 +1,8 @@
-//! A repository that a demonstration works in.
+//! Repository of a demonstration.
 //!
-//! In: an empty folder, and files. Out: a repository with a branch `main`, on which commits follow each other. Everybody
-//! who has the folder may commit there, too, with Git's own tools.
+//! In: an empty folder, and files.
+//! Out: a repository with a branch `main` and linear history. Users of the folder may commit there
+//! as well, with Git's own tools.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use git2::{IndexAddOption, Repository, RepositoryInitOptions, Signature};
 
 use super::error::Error;
 
-/// Who commits.
+/// Author of the commits.
 const AUTHOR: (&str, &str) = ("Moorline demo", "demo@moorline.invalid");
 
 /// The repository.
@@ -17,7 +18,7 @@ const AUTHOR: (&str, &str) = ("Moorline demo", "demo@moorline.invalid");
 pub struct Workshop(PathBuf);
 
 impl Workshop {
-    /// Makes a repository without commits.
+    /// Creates a repository without commits.
     pub fn new(folder: &Path) -> Result<Self, Error> {
         let mut options = RepositoryInitOptions::new();
         options.initial_head("main").mkpath(true).no_reinit(true);
@@ -27,12 +28,12 @@ impl Workshop {
         Ok(workshop)
     }
 
-    /// Where it is.
+    /// Returns its folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Writes files and removes others, and commits all that is changed in the folder. The answer is the commit.
+    /// Writes files and removes others, and commits all changes in the folder. Returns the commit.
     pub fn commit(&self, message: &str, write: &[(&str, &str)], remove: &[&str]) -> Result<String, Error> {
         for (path, text) in write {
             let path = self.0.join(path);

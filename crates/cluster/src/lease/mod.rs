@@ -11,7 +11,7 @@
 //! time spans on a clock that cannot be set (`clock.rs`). Writes of the Lease carry its
 //! resourceVersion, so two of them can never both succeed.
 //!
-//! A daemon that lost its Lease stands by in the same process. Every term has a new permit
+//! A daemon that lost its Lease waits in the same process. Every term has a new permit
 //! (`terms.rs`), and [`Leadership::follows_without_gap`] shows that the Lease had no other holder
 //! between two terms (`tenure.rs`).
 //!

@@ -1,7 +1,8 @@
-//! Charts, fetched beside the repositories: with the same network, by the same threads, into the same folder.
+//! Charts, fetched with the same network, workers and folder as the repositories.
 //!
-//! In: which chart is wanted. Out: [`Chart`]. One that is here costs no request. Those who want the same chart at the same time wait for
-//! the first of them.
+//! In: a chart reference.
+//! Out: a [`Chart`]. A cached chart costs no request. Concurrent requests for the same chart wait
+//! for the first one.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,10 +18,10 @@ use super::Repositories;
 use moorline_core::tree::Room;
 use moorline_runtime::chance;
 
-/// The folder of charts, beside those of mirrors.
+/// Folder of charts, next to those of mirrors.
 pub(super) const FOLDER: &str = "charts";
 
-/// Charts that are here, and those that are under way.
+/// Cached charts, and fetches in progress.
 #[derive(Debug)]
 pub(super) struct Charts {
     cache: Cache,
@@ -32,7 +33,7 @@ impl Charts {
         Self { cache: Cache::new(folder), under_way: Mutex::default() }
     }
 
-    /// The turn of those who want this chart.
+    /// Returns the lock for fetches of this chart.
     fn turn(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         under_way.retain(|_, turn| turn.strong_count() > 0);
@@ -46,9 +47,9 @@ impl Charts {
 }
 
 impl Repositories {
-    /// The chart that is wanted: what is here, or else what is fetched. `owner` names the Secret (`namespace/name`, or nothing): what was
-    /// fetched with it is here for those who name the same. The login goes to the server that the URL names, and to no other. The
-    /// share of the workers is that of the namespace `asker`.
+    /// Returns a chart from the cache, or fetches it. `owner` names the Secret (`namespace/name`,
+    /// or empty): cached charts are shared by those that name the same Secret. The login is sent
+    /// only to the server in the URL. `asker` is the namespace whose share of the workers is used.
     pub async fn chart(
         &self,
         wanted: &ChartRef,
@@ -59,12 +60,12 @@ impl Repositories {
         self.chart_within(wanted, (owner, asker), credentials, &Room::default(), by).await
     }
 
-    /// True if the chart is on the disk already.
+    /// True if the chart is in the cache.
     pub fn has_chart(&self, wanted: &ChartRef, owner: &str) -> bool {
         self.0.charts.cache.has(owner, wanted.digest)
     }
 
-    /// The same as [`Repositories::chart`], in this room.
+    /// As [`Repositories::chart`], within the memory of `room`.
     pub async fn chart_within(
         &self,
         wanted: &ChartRef,

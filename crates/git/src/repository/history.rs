@@ -1,6 +1,7 @@
-//! How two commits of a shared repository are related.
+//! Relations of two commits of a shared repository.
 //!
-//! In: two commits that were seen. Out: [`History`], asked once for all who want to know it.
+//! In: two known commits.
+//! Out: a [`History`], determined once for all callers.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -13,13 +14,14 @@ use super::{Need, Place, Repository};
 use moorline_runtime::clock;
 
 impl Repository {
-    /// How two commits are related. It may fetch up to 200 commits of history, which are not kept. Many Syncs ask the
-    /// same one after the other.
+    /// Relates two commits. It may fetch up to 200 commits of history, which are not kept. The
+    /// result is cached, because many Syncs ask for the same pair.
     pub async fn history(&self, old: ObjectHash, new: ObjectHash, by: Instant) -> Result<History, Error> {
         self.related(old, new, NEAR, by).await
     }
 
-    /// The same where it has to be known: as much of the history is fetched as it takes, within bounds.
+    /// Relates two commits when the answer is required: fetches as much history as necessary,
+    /// within bounds.
     pub async fn whole_history(
         &self,
         old: ObjectHash,
@@ -53,7 +55,7 @@ impl Repository {
     }
 }
 
-/// The last answers about two commits.
+/// The last relations.
 #[derive(Debug, Default)]
 pub(super) struct Related(VecDeque<Answer>);
 
@@ -61,14 +63,14 @@ pub(super) struct Related(VecDeque<Answer>);
 struct Answer {
     pair: (ObjectHash, ObjectHash),
     history: History,
-    /// How far somebody has looked.
+    /// Depth of the search.
     depth: Option<u32>,
     at: Instant,
 }
 
-/// The most answers that are kept.
+/// Maximum number of cached relations.
 const MAX_ANSWERS: usize = 16;
-/// So long nobody asks again what could not be found out: it may have cost much.
+/// Time until a search without a result is repeated: it may have been expensive.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 impl Related {

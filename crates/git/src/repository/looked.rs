@@ -1,11 +1,11 @@
-//! The last answers to looks, for those who ask at the same time.
+//! Results of recent polls, for concurrent callers.
 
 use std::time::Instant;
 
 use super::super::error::Error;
 use super::super::revision::{Reference, Revision};
 
-/// An answer that others may share.
+/// A result that may be shared.
 #[derive(Debug)]
 pub(super) struct Looked {
     pub(super) reference: Reference,
@@ -15,8 +15,8 @@ pub(super) struct Looked {
 }
 
 impl Looked {
-    /// True for one who `asked` before the look began. That it took too long is shared only with those who would
-    /// not have waited longer.
+    /// True for a caller that `asked` before the poll began. A timeout is shared only with callers
+    /// whose own deadline is not later.
     pub(super) fn answers(&self, reference: &Reference, asked: Instant, by: Instant) -> bool {
         let final_answer = !matches!(self.found, Err(Error::Timeout { .. })) || self.by >= by;
         self.reference == *reference && self.begun >= asked && final_answer

@@ -1,7 +1,8 @@
-//! The files of submodules, in their places among those of the repository.
+//! Adds the files of submodules to a snapshot.
 //!
-//! In: a snapshot that names submodules. Out: the same with their files, as deep as they are nested. A submodule that is not
-//! followed stays a folder that cannot be read, with the reason.
+//! In: a snapshot that names submodules.
+//! Out: the same with their files, at any depth of nesting. A submodule that is not followed stays
+//! an unreadable folder, with the reason.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,13 +19,13 @@ use super::{House, PoisonError, Reading, Repository, key};
 use moorline_core::tree::{Entry, FileTree, MAX_FILES, MAX_TREE_BYTES};
 use moorline_runtime::chance;
 
-/// The most submodules of one revision, nested ones counted.
+/// Maximum number of submodules of a revision, including nested ones.
 const MAX_MODULES: usize = 64;
-/// The most bytes that all of them take on disk.
+/// Maximum number of bytes of all submodules on disk.
 const MAX_MIRRORED: u64 = 2 * MAX_PACK_BYTES;
 
 impl Repository {
-    /// The same as [`Repository::read_anew`], with the files of submodules.
+    /// As [`Repository::read_changed`], with the files of submodules.
     pub async fn read_with_modules(
         &self,
         revision: &Revision,
@@ -37,7 +38,8 @@ impl Repository {
         if let Some(snapshot) = &mut reading.snapshot {
             let added = self.add_modules(snapshot, within, by).await;
             if let Err(Error::TooMuch { .. }) = added {
-                // What is too much is not kept until somebody looks for it. What is good for the next attempt is.
+                // Mirrors beyond the limit are removed at once; those that help the next attempt
+                // are kept.
                 let (house, unwanted) = (self.house.clone(), std::mem::take(&mut snapshot.beside));
                 let _ = chance::aside(move || house.remove(unwanted)).await;
             }
@@ -50,7 +52,7 @@ impl Repository {
     async fn add_modules(&self, snapshot: &mut Snapshot, within: &Within, by: Instant) -> Result<(), Error> {
         let mut files: BTreeMap<Box<str>, Entry> = own(&snapshot.files, "");
         let mut waiting: Vec<Wanted> = wanted(self, snapshot, "");
-        // Which of the files are manifests of the whole is not known in a part of it.
+        // The filter for manifests needs the whole tree, so all files of a part are read.
         let all = Within { room: within.room.clone(), ..Within::default() };
         let (mut count, mut size, mut sized) = (0, 0, BTreeSet::new());
         while let Some(Wanted { place, path, commit, said, from }) = waiting.pop() {
@@ -66,11 +68,11 @@ impl Repository {
                 }
             };
             let revision = Revision { commit, name: commit.to_string().into(), tag: None };
-            // As long as somebody holds them, their mirrors stay.
+            // Holding them keeps their mirrors on disk.
             snapshot.beside.push(module.clone());
             let told = |error| Error::Module { path: place.clone(), cause: Box::new(error) };
             let inner = module.read_here(&revision, &[""], &all, by).await.map_err(told)?;
-            // One repository may be at many places.
+            // One repository may appear at several paths.
             if sized.insert(key(&module.shared.address, &module.shared.owner)) {
                 size += module.size(by).await.map_err(told)?.1;
             }
@@ -87,7 +89,7 @@ impl Repository {
         Ok(())
     }
 
-    /// The repository of a submodule, asked for with the credentials of this one.
+    /// Returns the repository of a submodule, with the credentials of this one.
     fn module(&self, said: &str, path: &str) -> Result<Self, &'static str> {
         let shared = &self.shared;
         let address = submodules::address(said, path, &shared.address)?;
@@ -99,26 +101,26 @@ impl Repository {
 }
 
 impl House {
-    /// Removes the mirrors of these, as far as nobody else holds them.
+    /// Removes the mirrors of these repositories, unless they are in use.
     fn remove(&self, unwanted: Vec<Repository>) {
         let keys: Vec<Box<str>> =
             unwanted.iter().map(|module| key(&module.shared.address, &module.shared.owner)).collect();
         drop(unwanted);
         let gone = |key: &str| self.data.join(format!("{key}.gone"));
         {
-            // Whoever opens one waits for this: it is only put aside here.
+            // Opening a repository waits for this lock, so the folder is only renamed here.
             let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let is_held = |key: &str| open.get(key).is_some_and(|one| one.strong_count() > 0);
             for unheld in keys.iter().filter(|key| !is_held(key)) {
                 drop(fs::rename(self.data.join(&**unheld), gone(unheld)));
             }
         }
-        // What cannot be removed now is removed the next time that somebody looks for it.
+        // A failed removal is repeated by the next cleanup.
         keys.iter().for_each(|key| drop(fs::remove_dir_all(gone(key))));
     }
 }
 
-/// Makes sure that there is something where something was asked for.
+/// Checks that every requested path exists.
 fn is_there(snapshot: &Snapshot, revision: &Revision) -> Result<(), Error> {
     for path in &snapshot.inside {
         let refused = snapshot.files.entries().find_map(|(place, entry)| match entry {
@@ -141,7 +143,7 @@ fn lies_in(path: &str, folder: &str) -> bool {
 
 /// A submodule that is to be read.
 struct Wanted {
-    /// Its path from the root of the whole.
+    /// Its path from the root of the outermost repository.
     place: Box<str>,
     /// Its path in the repository that names it.
     path: Box<str>,
@@ -161,7 +163,7 @@ fn wanted(from: &Repository, snapshot: &Snapshot, below: &str) -> Vec<Wanted> {
     snapshot.modules.iter().map(one).collect()
 }
 
-/// The files of a tree, below a folder.
+/// Returns the files of a tree, below a folder.
 fn own(files: &FileTree, below: &str) -> BTreeMap<Box<str>, Entry> {
     files.entries().map(|(path, entry)| (join(below, path), entry.clone())).collect()
 }

@@ -1,7 +1,9 @@
-//! The quota of the folder with mirrors and charts.
+//! Disk quota for mirrors and charts.
 //!
-//! In: what lies in the folder, and when it was used last. Out: the same within the quota: what was not used for longest is gone, but
-//! nothing that somebody reads. A mirror that is gone is cloned when its files are wanted again; those that are held of it stay.
+//! In: the entries of the data folder, with the time of their last use.
+//! Out: the folder within its quota: the least recently used mirrors are removed, but none that is
+//! being read. A removed mirror is cloned again when its files are needed; files already read are
+//! not affected.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +12,7 @@ use std::time::SystemTime;
 
 use super::{House, Place, Repositories, Shared};
 
-/// What takes room on the disk.
+/// An entry of the folder.
 struct Taker {
     used: SystemTime,
     bytes: u64,
@@ -18,7 +20,7 @@ struct Taker {
 }
 
 impl House {
-    /// Removes mirrors, the one first that was not used for longest, until the folder is within its quota.
+    /// Removes mirrors, least recently used first, until the folder is within its quota.
     pub(super) fn tidy(&self) {
         let mut takers: Vec<Taker> = fs::read_dir(&self.data)
             .into_iter()
@@ -45,19 +47,19 @@ impl House {
         }
     }
 
-    /// Gives up a mirror, unless somebody reads it now.
+    /// Removes a mirror, unless it is being read.
     fn gives_up(&self, name: &str) -> bool {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.data.join(name);
         match open.get(name).and_then(Weak::upgrade) {
             Some(shared) => is_left(&shared),
-            // Nobody can open it meanwhile.
+            // It cannot be opened meanwhile.
             None => fs::remove_dir_all(path).is_ok(),
         }
     }
 }
 
-/// Gives up what is open, unless it is in use.
+/// Removes an open mirror, unless it is in use.
 fn is_left(shared: &Arc<Shared>) -> bool {
     match shared.state.try_lock() {
         Ok(mut state) => match &mut state.place {
@@ -72,12 +74,12 @@ fn is_left(shared: &Arc<Shared>) -> bool {
     }
 }
 
-/// True for what lies beside the mirrors and has bounds of its own, and for files.
+/// True for entries with limits of their own, and for files.
 fn is_another_s(name: &str) -> bool {
     super::BESIDE.contains(&name) || name == "lock" || name == Repositories::RENDERED
 }
 
-/// When a mirror was used last.
+/// Returns the time of the last use of a mirror.
 fn used(home: &Path) -> SystemTime {
     fs::metadata(home).and_then(|found| found.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
 }

@@ -1,6 +1,7 @@
-//! The files of a revision, read for whoever names folders of it.
+//! Reads the files of a revision, below some folders.
 //!
-//! In: a revision, folders, and what was read the last time. Out: [`Reading`], a snapshot unless nothing has changed.
+//! In: a revision, folders, and the object ids of the last read.
+//! Out: a [`ReadResult`], with a snapshot unless nothing has changed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,20 +14,21 @@ use super::super::within::Within;
 use super::{Need, Repository, State};
 use moorline_runtime::clock;
 
-/// What [`Repository::read_anew`] came to.
+/// Result of [`Repository::read_changed`].
 #[derive(Debug, Clone)]
 pub struct Reading {
-    /// The files; none if they are as they were.
+    /// The files; none if they are unchanged.
     pub snapshot: Option<Snapshot>,
-    /// How long it took to fetch them, if they were not here.
+    /// Duration of the fetch, if one was necessary.
     pub fetched: Option<Duration>,
-    /// How long it took to read them.
+    /// Duration of the read.
     pub took: Duration,
 }
 
 impl Repository {
-    /// The files below `folders` in `revision`, fetched if need be. Names are from the root; an empty one is the
-    /// root itself. Links are recorded, and what they lead to inside the repository is read as well.
+    /// Reads the files below `folders` in `revision`, fetched if necessary. Paths are from the
+    /// root; an empty one is the root. Links are recorded, and their targets inside the repository
+    /// are read as well.
     pub async fn read(&self, revision: &Revision, folders: &[&str], by: Instant) -> Result<Snapshot, Error> {
         let snapshot = self.read_here(revision, folders, &Within::default(), by).await?;
         is_outside_of_modules(&snapshot, revision)?;
@@ -41,12 +43,13 @@ impl Repository {
         by: Instant,
     ) -> Result<Snapshot, Error> {
         let reading = self.read_again(revision, (folders, &[]), &Ids::new(), within, by).await?;
-        // There is no earlier one that could be the same.
+        // There is no earlier snapshot to compare with.
         reading.snapshot.ok_or(Error::Stopped)
     }
 
-    /// The same, unless all ids of an earlier [`Snapshot`] of these folders still stand: then no file is read. What lies
-    /// `beside` the folders is brought, too, as far as it is there; and no more `within` than there is room for.
+    /// Reads the files unless all ids of an earlier [`Snapshot`] of these folders are unchanged.
+    /// Paths in `beside` are included if they exist; `within` limits the memory and selects the
+    /// files.
     pub async fn read_anew(
         &self,
         revision: &Revision,
@@ -77,7 +80,7 @@ impl Repository {
                 let (folders, beside, earlier) = &*asked;
                 let begun = clock::now();
                 let (snapshot, fetched) = state.with(commit, by, |repository| {
-                    // Whatever is wrong with the ids, the reading says it better.
+                    // An error of the ids is reported better by the read.
                     let same = snapshot::ids(repository, commit, earlier).is_ok_and(|ids| ids == *earlier);
                     match same && !earlier.is_empty() {
                         true => Ok(Read::Same),
@@ -92,7 +95,8 @@ impl Repository {
             let snapshot = match read {
                 Read::Same => None,
                 Read::Anew(snapshot) => Some(snapshot),
-                // The lock of the repository is free here: a Sync that has memory may need it before it gives any back.
+                // The lock of the repository is released here: a Sync that has memory may need it
+                // before it returns any.
                 Read::Waits if memory.back(&within.room, by).await => continue,
                 Read::Waits => return Err(Error::Crowded),
             };
@@ -100,7 +104,7 @@ impl Repository {
         }
     }
 
-    /// The ids of what lies at these paths in `revision`, none where nothing lies.
+    /// Returns the ids of the objects at these paths in `revision`; none for missing paths.
     pub async fn ids<'a>(
         &self,
         revision: &Revision,
@@ -112,7 +116,8 @@ impl Repository {
         Ok(self.run(Need::commit(commit), by, read).await?.0)
     }
 
-    /// The id of what lies at a path in `revision`, none where nothing lies; and the words of the commit.
+    /// Returns the id of the object at a path in `revision`, none if missing, and the commit's
+    /// summary.
     pub async fn place(
         &self,
         revision: &Revision,
@@ -130,7 +135,7 @@ impl Repository {
         Ok(self.run(Need::commit(commit), by, read).await?.0)
     }
 
-    /// The author and the subject of `revision`; none if they cannot be read.
+    /// Returns the author and the subject of `revision`; none if they cannot be read.
     pub async fn words(&self, revision: &Revision, by: Instant) -> Option<CommitWords> {
         let commit = revision.commit;
         let read = move |state: &mut State| state.with(commit, by, |it| Ok(commit_words::read(it, commit)));
@@ -138,17 +143,17 @@ impl Repository {
     }
 }
 
-/// The files of a commit, as far as they could be read.
+/// Outcome of a read.
 enum Read {
-    /// They are the same as before.
+    /// The files are unchanged.
     Same,
     /// The files.
     Anew(Snapshot),
-    /// There is no memory for them now. All else is there that a server could withhold.
+    /// There is no memory for them now. No server is needed any more.
     Waits,
 }
 
-/// Makes sure that no folder that was asked for lies in a submodule.
+/// Checks that no requested folder is in a submodule.
 fn is_outside_of_modules(snapshot: &Snapshot, revision: &Revision) -> Result<(), Error> {
     let problem = "is in a submodule, which is not fetched (spec.source.git.submodules)";
     snapshot.inside.first().map_or(Ok(()), |path| Err(snapshot::no_path(path, problem, revision.commit)))

@@ -1,6 +1,7 @@
-//! Whether a revision of a shared repository is signed.
+//! Signature checks of revisions of a shared repository.
 //!
-//! In: a revision and the keys that count. Out: nothing, or why it is not to be trusted.
+//! In: a revision and the trusted keys.
+//! Out: nothing, or the reason for not trusting it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +12,7 @@ use super::super::signature::{Keys, Signed, verify};
 use super::{Need, Place, Repository};
 
 impl Repository {
-    /// Makes sure that somebody who is trusted has signed a revision. It is fetched if need be.
+    /// Checks that a revision is signed by a trusted key. It is fetched if necessary.
     pub async fn verify(
         &self,
         revision: &Revision,
@@ -20,7 +21,7 @@ impl Repository {
         by: Instant,
     ) -> Result<(), Error> {
         let (revision, keys) = (revision.clone(), keys.clone());
-        // A tag brings its commit, and a commit no tags.
+        // Fetching a tag brings its commit, but fetching a commit brings no tags.
         let tag = revision.tag.filter(|_| signed != Signed::Commit);
         let need = Need::Objects(tag.into_iter().chain([revision.commit]).collect());
         self.run(need, by, move |state| {

@@ -1,10 +1,10 @@
-//! How many wait for a repository, so that the last one lets go what was kept for the next.
+//! Counts the callers waiting for a repository, so that the last one closes its open objects.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Shared;
 
-/// Somebody who waits for the state of a repository.
+/// A caller waiting for the state of a repository.
 pub(super) struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {

@@ -1,7 +1,8 @@
-//! How a job on a repository gets its thread: the repository's lock first, then a worker.
+//! Runs jobs on a repository: takes its lock first, then a worker.
 //!
-//! In: a job, and what it needs of the server. Out: what the job came to, or that there was no time for it. What is here already
-//! is read without the server's share of the workers, so that a silent server holds up nobody who only reads.
+//! In: a job, and its need for the server.
+//! Out: the result of the job, or a timeout. Objects that are on disk are read without using the
+//! server's share of the workers, so a silent server never delays reads.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -15,14 +16,14 @@ use super::waiting::Waiting;
 use super::{Place, Repository, State};
 use moorline_runtime::chance;
 
-/// What a job needs.
+/// Needs of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Need {
-    /// An answer of the server.
+    /// A response of the server.
     Server,
-    /// These objects: an answer of the server unless all of them are here.
+    /// These objects: a response of the server, unless all of them are on disk.
     Objects(Vec<ObjectHash>),
-    /// Nothing that is not here.
+    /// Only the disk.
     Disk,
 }
 
@@ -32,7 +33,7 @@ impl Need {
         Self::Objects(vec![commit])
     }
 
-    /// True if the server need not be asked for it.
+    /// True if the server is not needed.
     fn is_here(&self, state: &State) -> bool {
         match (&state.place, self) {
             (Place::Local(_), _) | (_, Self::Disk) => true,
@@ -42,14 +43,14 @@ impl Need {
     }
 }
 
-/// What a thread gives back: what the job came to, or the job, for which the server has to be asked.
+/// Result of a thread: that of the job, or the job itself if it needs the server.
 enum Worked<T, J> {
     Done(Result<T, Error>),
     Undone(OwnedMutexGuard<State>, J),
 }
 
 impl Repository {
-    /// Runs `job` on a thread that may block. Lock and worker go with the job, not with the caller.
+    /// Runs `job` on a blocking thread. Lock and worker belong to the job, not to the caller.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         need: Need,
@@ -77,7 +78,8 @@ impl Repository {
         }
     }
 
-    /// Why the server was not asked yet, if somebody waits for a worker to ask it.
+    /// Returns the reason for which the server was not contacted yet, while a job waits for a
+    /// worker.
     pub fn waits(&self) -> Option<Error> {
         let why =
             self.house.turns.why(&self.ask(true)).filter(|_| self.shared.queued.load(Ordering::Relaxed))?;
@@ -98,7 +100,7 @@ impl Repository {
         late
     }
 
-    /// That time is up, and for what.
+    /// Returns the timeout error, with its reason.
     fn late(&self) -> Error {
         let silent = || Error::Timeout { server: (&*self.shared.server).into(), what: "answer" };
         self.waits().unwrap_or_else(silent)
@@ -138,7 +140,7 @@ impl Repository {
 }
 
 impl State {
-    /// How the server has behaved since this was asked last.
+    /// Takes the result of the last contact with the server.
     fn heard(&mut self) -> Heard {
         match &mut self.place {
             Place::Mirrored(mirror) => mirror.heard(),

@@ -1,8 +1,9 @@
-//! Signatures by OpenPGP keys, as `git commit -S` makes them with GnuPG.
+//! Signatures by OpenPGP keys, as `git commit -S` creates them with GnuPG.
 //!
-//! In: armoured public keys; a text and its signature. Out: whether one of the keys, or a key of theirs that may sign, made
-//! it. A key has to be good now: a signature by one that has expired or was revoked since counts no more, because whoever
-//! has it could have made the signature at any time.
+//! In: armoured public keys; content and its signature.
+//! Out: true if one of the keys, or one of their signing subkeys, made it. The key must be valid
+//! now: a signature by a key that has since expired or was revoked does not count, because its
+//! holder could have backdated it.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,15 +13,15 @@ use pgp::types::KeyDetails as _;
 
 use super::Problem;
 
-/// How a public key begins.
+/// First line of a public key.
 pub(super) const BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
-/// How a signature begins.
+/// First line of a signature.
 pub(super) const SIGNATURE: &str = "-----BEGIN PGP SIGNATURE-----";
 
-/// A public key with what is said of it.
+/// A public key with its self-signatures.
 pub(super) type Key = SignedPublicKey;
 
-/// Reads armoured public keys; what they say of themselves has to be signed by themselves.
+/// Reads armoured public keys; only statements signed by the key itself count.
 pub(super) fn read(text: &str) -> Result<Vec<Key>, &'static str> {
     let mut keys = Vec::new();
     for block in text.split_inclusive("-----END PGP PUBLIC KEY BLOCK-----") {
@@ -34,7 +35,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Key>, &'static str> {
     if keys.is_empty() { Err("is no OpenPGP public key that can be read") } else { Ok(keys) }
 }
 
-/// Makes sure that one of the keys has signed the text.
+/// Checks that the content is signed by one of the keys.
 pub(super) fn check(keys: &[Key], text: &[u8], signature: &str, now: SystemTime) -> Result<(), Problem> {
     let (signature, _) = DetachedSignature::from_armor_single(signature.as_bytes())
         .map_err(|_| Problem::Unreadable("it is damaged, or of an unknown kind"))?;
@@ -56,7 +57,7 @@ pub(super) fn check(keys: &[Key], text: &[u8], signature: &str, now: SystemTime)
     Err(found.unwrap_or_else(|| Problem::Unknown(issuer(&signature))))
 }
 
-/// A key that may have made a signature: the primary one, or one that it vouches for.
+/// A key that may have made a signature: a primary key, or one of its subkeys.
 enum Part<'a> {
     Primary(&'a SignedPublicKey),
     Sub(&'a SignedPublicSubKey),
@@ -109,7 +110,8 @@ impl Part<'_> {
     }
 }
 
-/// True if a signature says that this key made it; one that does not say may be anybody's.
+/// True if a signature names this key as its issuer; a signature without an issuer may be by any
+/// key.
 fn is_by(signature: &Signature, part: &Part<'_>) -> bool {
     let (fingerprints, ids) = (signature.issuer_fingerprint(), signature.issuer_key_id());
     let id = match part {
@@ -130,7 +132,7 @@ fn issuer(signature: &Signature) -> Box<str> {
     fingerprint.or_else(id).unwrap_or_else(|| "an OpenPGP key".to_owned()).into()
 }
 
-/// Makes sure that a primary key was not revoked and has not expired, by its own words.
+/// Checks that a primary key was not revoked and has not expired, by its own self-signatures.
 fn is_good(key: &SignedPublicKey, now: SystemTime) -> Result<(), Fault> {
     let revoked = key.details.revocation_signatures.iter().any(|it| it.verify_key(&key.primary_key).is_ok());
     if revoked {
@@ -143,7 +145,7 @@ fn is_good(key: &SignedPublicKey, now: SystemTime) -> Result<(), Fault> {
     }
 }
 
-/// What a key says of itself, as far as it has signed it.
+/// Returns the valid self-signatures of a key.
 fn own_words(key: &SignedPublicKey) -> Vec<&Signature> {
     let direct = key.details.direct_signatures.iter().filter(|it| it.verify_key(&key.primary_key).is_ok());
     let of_users = key.details.users.iter().flat_map(|user| {
@@ -159,13 +161,14 @@ fn newest(words: Vec<&Signature>) -> Option<&Signature> {
     words.into_iter().max_by_key(|words| words.created().map(SystemTime::from))
 }
 
-/// A key that says nothing of what it is for is for anything.
+/// A key without usage flags may be used for anything.
 fn may_sign(key: &SignedPublicKey) -> bool {
     let flags = newest(own_words(key)).map(Signature::key_flags);
     flags.is_none_or(|flags| flags.sign() || flags == pgp::packet::KeyFlags::default())
 }
 
-/// Makes sure that the primary key vouches for this one as one that signs, and this one agrees.
+/// Checks that the primary key certifies this subkey for signing, and the subkey confirms the
+/// binding.
 fn is_bound(key: &SignedPublicKey, sub: &SignedPublicSubKey, now: SystemTime) -> Result<(), Fault> {
     let of_type = |type_: SignatureType| {
         let fits = move |it: &&Signature| {
@@ -196,7 +199,7 @@ fn is_bound(key: &SignedPublicKey, sub: &SignedPublicSubKey, now: SystemTime) ->
     }
 }
 
-/// True if a time that began then and is so long is over; none is as long as it takes.
+/// True if the period from `began` of this length is over; without a length it never ends.
 fn has_ended(began: Option<SystemTime>, length: Option<Duration>, now: SystemTime) -> bool {
     let length = length.filter(|length| !length.is_zero());
     match (began, length) {

@@ -1,15 +1,16 @@
-//! Signatures by ssh keys, as `git config gpg.format ssh` makes them.
+//! Signatures by ssh keys, as `git config gpg.format ssh` creates them.
 //!
-//! In: public keys, one a line, with what `allowed_signers` has in front of them; a text and its signature. Out: whether one
-//! of the keys made it, for Git and for nothing else.
+//! In: public keys, one a line, with optional prefixes as in `allowed_signers`; content and its
+//! signature.
+//! Out: true if one of the keys made it, in the namespace of Git only.
 
 use russh::keys::ssh_key::{HashAlg, PublicKey, SshSig};
 
 use super::Problem;
 
-/// How a signature begins.
+/// First line of a signature.
 pub(super) const SIGNATURE: &str = "-----BEGIN SSH SIGNATURE-----";
-/// What Git's signatures are made for; one that logs in somewhere else is none.
+/// Namespace of Git's signatures; signatures for other purposes do not count.
 const NAMESPACE: &str = "git";
 
 /// A public key.
@@ -28,7 +29,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Key>, String> {
 fn key(line: &str) -> Result<Key, &'static str> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_kind = |word: &&str| ["ssh-", "ecdsa-", "sk-"].iter().any(|front| word.starts_with(front));
-    // In front of the key there may be principals and options.
+    // The key may follow principals and options.
     let Some(at) = words.iter().position(is_kind) else {
         return Err("no ssh public key, such as ssh-ed25519 AAAA...");
     };
@@ -43,7 +44,7 @@ fn key(line: &str) -> Result<Key, &'static str> {
     PublicKey::from_openssh(&text).map(Key).map_err(|_| "an ssh public key that cannot be read")
 }
 
-/// Makes sure that one of the keys has signed the text.
+/// Checks that the content is signed by one of the keys.
 pub(super) fn check(keys: &[Key], text: &[u8], signature: &str) -> Result<(), Problem> {
     let signature = SshSig::from_pem(signature)
         .map_err(|_| Problem::Unreadable("it is damaged, or of an unknown kind"))?;

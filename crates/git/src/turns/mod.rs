@@ -1,7 +1,7 @@
-//! The workers that talk to servers and read objects: whoever needs one waits here for a turn.
+//! Pool of workers that contact servers and read objects.
 //!
-//! In: who asks, and for which server. Out: [`Turn`], which is given back when it is dropped. Who gets the next free worker is
-//! decided in `share.rs`.
+//! In: the namespace, and the server if any.
+//! Out: a [`WorkerSlot`], returned on drop. `fair_share.rs` decides about the next free worker.
 
 mod share;
 
@@ -14,20 +14,20 @@ use tokio::sync::oneshot;
 use share::Share;
 pub(super) use share::{Ask, Heard, Why};
 
-/// All workers, and who waits for one.
+/// All workers, and the requests waiting for one.
 #[derive(Debug, Clone)]
 pub(super) struct Turns(Arc<Mutex<Line>>);
 
 #[derive(Debug)]
 struct Line {
     share: Share,
-    /// How those who wait are told.
+    /// Channels that notify waiting requests.
     tell: BTreeMap<u64, oneshot::Sender<()>>,
-    /// Who is told how many wait.
+    /// Receiver of the number of waiting requests.
     counter: Option<Counter>,
 }
 
-/// What is called with the number of those who wait, whenever that is another.
+/// Callback for the number of waiting requests, called on every change.
 pub(super) struct Counter(pub(super) Box<dyn Fn(usize) + Send>);
 
 impl fmt::Debug for Counter {
@@ -36,7 +36,7 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// A place in the line, and then a worker, until it is dropped.
+/// A place in the queue, and then a worker, until it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Turn {
@@ -50,7 +50,7 @@ impl Turns {
         Self(Arc::new(Mutex::new(Line { share: Share::new(most), tell: BTreeMap::new(), counter: None })))
     }
 
-    /// Waits for a worker. Given up, the place in the line goes to the next.
+    /// Waits for a worker. On cancellation the place in the queue is released.
     pub(super) async fn take(&self, ask: Ask) -> Turn {
         let (turn, told) = {
             let mut line = self.lock();
@@ -60,17 +60,17 @@ impl Turns {
             line.grant();
             (Turn { turns: self.clone(), who, heard: Heard::Nothing }, told)
         };
-        // The other end goes only when it has told.
+        // The sender is dropped only after sending.
         let _ = told.await;
         turn
     }
 
-    /// Why one who asks so would wait now.
+    /// Returns the reason for which such a request would wait now.
     pub(super) fn why(&self, ask: &Ask) -> Option<Why> {
         self.lock().share.why(ask)
     }
 
-    /// Tells how many wait, from now on.
+    /// Sets the receiver of the number of waiting requests.
     pub(super) fn count(&self, counter: Counter) {
         self.lock().counter = Some(counter);
     }
@@ -83,7 +83,7 @@ impl Turns {
 impl Line {
     fn grant(&mut self) {
         for who in self.share.grant() {
-            // Who has gone meanwhile gives it back at once.
+            // A cancelled request returns its worker at once.
             let _ = self.tell.remove(&who).map(|tell| tell.send(()));
         }
         self.counter.iter().for_each(|counter| counter.0(self.share.waiting()));
@@ -91,7 +91,7 @@ impl Line {
 }
 
 impl Turn {
-    /// What was heard of the server.
+    /// Records the result of the contact with the server.
     pub(super) fn heard(&mut self, heard: Heard) {
         self.heard = heard;
     }

@@ -1,68 +1,70 @@
-//! Which of those who wait gets the next free worker: shares for servers and for namespaces.
+//! Assigns free workers to waiting requests: fair shares for servers and for namespaces.
 //!
-//! In: who asks, for which server, and how talks have ended. Out: who may begin. A worker that talks to a silent server is gone for as long
-//! as a deadline, and nobody can take it back. So it is decided before a talk begins, and some workers are always left for others: for a
-//! namespace that has fewer, and for servers that have answered the last time.
+//! In: namespaces and servers of requests, and the results of contacts.
+//! Out: requests that may start. A worker that contacts a silent server is blocked until the
+//! deadline and cannot be reclaimed. So the decision is made before the contact, and some workers
+//! are always reserved: for namespaces that have fewer, and for servers that answered the last
+//! time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// The most servers that are remembered while nobody asks for them.
+/// Maximum number of servers that are remembered.
 const MAX_KNOWN: usize = 4096;
 
-/// The most workers for one server that has never answered.
+/// Maximum number of workers for one server that has never answered.
 const PER_UNKNOWN: usize = 4;
 
-/// How a server has behaved.
+/// Past behaviour of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Standing {
-    /// Nobody has had an answer or waited for one in vain.
+    /// No contact has finished yet.
     #[default]
     Unknown,
     /// It answered the last time.
     Answers,
-    /// It said nothing the last time.
+    /// It did not answer the last time.
     Silent,
 }
 
-/// How a talk has ended.
+/// Result of a contact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in super::super) enum Heard {
-    /// The server was not asked.
+    /// The server was not contacted.
     #[default]
     Nothing,
-    /// It answered, whatever it said.
+    /// It answered, possibly with an error.
     Answer,
     /// It did not answer.
     Silence,
 }
 
-/// Who wants a worker.
+/// A request for a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Ask {
     /// The namespace of the Sync.
     pub(in super::super) namespace: Arc<str>,
-    /// The server that is talked to; none for what reads the disk alone.
+    /// The server; none for work on the disk alone.
     pub(in super::super) server: Option<Arc<str>>,
 }
 
-/// Why somebody waits, as the rest of a sentence about the server.
+/// Reason for waiting, as the rest of a sentence about the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Why {
     /// No worker is free.
     Busy,
-    /// The namespace has its share.
+    /// The namespace has used its share.
     Namespace,
-    /// The server has its share.
+    /// The server has used its share.
     Server,
-    /// The server has not answered the last time, and is asked already.
+    /// The server did not answer the last time, and is being contacted already.
     Silent,
-    /// Those that have not answered yet have their share.
+    /// Servers without a previous answer have used their share.
     Unproven,
 }
 
 impl Why {
-    /// The rest of a sentence that begins with the server and a colon.
+    /// Returns the rest of a sentence that begins with the server and a colon.
     pub(in super::super) fn text(self) -> &'static str {
         match self {
             Self::Busy => "all Git workers are busy",
@@ -78,7 +80,7 @@ impl Why {
     }
 }
 
-/// How many workers have something in common.
+/// Number of workers with a common property.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
     all: usize,
@@ -88,21 +90,21 @@ struct Count {
     silent: usize,
 }
 
-/// What is known of a server.
+/// State of a server.
 #[derive(Debug, Clone, Copy, Default)]
 struct Server {
     standing: Standing,
-    /// When somebody asked for it last, counted in asks.
+    /// Number of the last request for it.
     asked: u64,
 }
 
-/// Who has a worker, who waits for one, and what is known of servers.
+/// Running and waiting requests, and the state of servers.
 #[derive(Debug)]
 pub(super) struct Share {
-    /// All workers.
+    /// Number of workers.
     most: usize,
     running: BTreeMap<u64, Ask>,
-    /// In the order in which they came.
+    /// In order of arrival.
     waiting: VecDeque<(u64, Ask)>,
     servers: BTreeMap<Arc<str>, Server>,
     next: u64,
@@ -113,7 +115,7 @@ impl Share {
         Self { most, running: BTreeMap::new(), waiting: VecDeque::new(), servers: BTreeMap::new(), next: 0 }
     }
 
-    /// Somebody comes; the number by which he is known from now on.
+    /// Adds a request to the queue; returns its number.
     pub(super) fn ask(&mut self, ask: Ask) -> u64 {
         self.next += 1;
         if let Some(server) = &ask.server {
@@ -124,7 +126,7 @@ impl Share {
         self.next
     }
 
-    /// Somebody goes, from his work or from the line, with what he has heard.
+    /// Removes a running or waiting request, with the result of its contact.
     pub(super) fn leave(&mut self, who: u64, heard: Heard) {
         let Some(ask) = self.running.remove(&who) else {
             self.waiting.retain(|(waiting, _)| *waiting != who);
@@ -140,7 +142,8 @@ impl Share {
         }
     }
 
-    /// Who may begin now. Of those who may, the one comes first whose namespace has the fewest workers, and then who waits longest.
+    /// Starts requests and returns their numbers. Among those allowed, the namespace with the
+    /// fewest workers comes first, then the longest wait.
     pub(super) fn grant(&mut self) -> Vec<u64> {
         let mut granted = Vec::new();
         loop {
@@ -154,12 +157,12 @@ impl Share {
         }
     }
 
-    /// How many wait.
+    /// Returns the number of waiting requests.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Why one who asks so would wait now.
+    /// Returns the reason for which such a request would wait now.
     pub(super) fn why(&self, ask: &Ask) -> Option<Why> {
         self.hinders(ask, &self.counts())
     }
@@ -184,11 +187,13 @@ impl Share {
         Some(self.servers.get(server).map(|known| known.standing).unwrap_or_default())
     }
 
-    /// What stands in the way of somebody.
+    /// Returns the obstacle to a request, if there is one.
     ///
-    /// A namespace never has more workers than are free then, and the last quarter of all is for namespaces that have none: so
-    /// several that take all they may leave some for others. A server never has more than three times as many as are free. At most half of all are at servers that are not known to answer, an eighth for
-    /// one namespace; and of these half again at servers that are known to be silent, one at each.
+    /// A namespace never gets more workers than remain free, and the last quarter is for namespaces
+    /// without any, so that several greedy ones leave some for others. A server never gets more
+    /// than three times as many as remain free. At most half of all workers are at servers that are
+    /// not known to answer, an eighth for one namespace; and half of these at servers that are
+    /// known to be silent, one at each.
     fn hinders(&self, ask: &Ask, counts: &Counts<'_>) -> Option<Why> {
         let free = self.most.saturating_sub(counts.whole.all);
         let (namespace, server) = (counts.namespace(ask), counts.server(ask));
@@ -218,7 +223,7 @@ impl Share {
         }
     }
 
-    /// Forgets the servers that nobody has asked for in the longest time, where too many are known.
+    /// Forgets the servers with the oldest requests, if too many are known.
     fn forget(&mut self) {
         if self.servers.len() <= MAX_KNOWN {
             return;
@@ -231,7 +236,7 @@ impl Share {
     }
 }
 
-/// Who has how many workers.
+/// Numbers of workers in use.
 #[derive(Debug, Default)]
 struct Counts<'a> {
     whole: Count,

@@ -1,4 +1,4 @@
-//! What holds of shares whatever is asked for, and what a few cases come to.
+//! Tests of fair shares: invariants for random requests, and single cases.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn ask(namespace: &str, server: &str) -> Ask {
     Ask { namespace: namespace.into(), server: (!server.is_empty()).then(|| server.into()) }
 }
 
-/// So many of a namespace come for a server each, or all for one.
+/// Adds so many requests of a namespace, for one server each or all for one.
 fn come(share: &mut Share, namespace: &str, server: impl Fn(usize) -> String, count: usize) -> Vec<u64> {
     for at in 0..count {
         share.ask(ask(namespace, &server(at)));
@@ -18,7 +18,7 @@ fn come(share: &mut Share, namespace: &str, server: impl Fn(usize) -> String, co
     share.grant()
 }
 
-/// A server that has answered.
+/// Records a server that has answered.
 fn answers(share: &mut Share, server: &str) {
     talked(share, server, Heard::Answer);
 }
@@ -134,7 +134,7 @@ proptest! {
             let free = most - counts.whole.all;
             prop_assert_eq!(share.hinders(&newcomer, &counts).is_none(), free > 0);
         }
-        // Whoever waits has his turn in the end.
+        // Every waiting request starts in the end.
         let mut left = share.waiting() + share.running.len();
         while let Some(who) = share.running.keys().next().copied() {
             share.leave(who, Heard::Silence);
