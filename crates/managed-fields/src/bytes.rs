@@ -1,7 +1,9 @@
-//! A set of fields as bytes: one form for equal sets, to be compared by its digest and kept small.
+//! Compact binary form of a field set: equal sets have equal bytes, compared by digest and kept
+//! compressed.
 //!
-//! In: a [`FieldSet`]. Out: its digest, and its bytes packed; and the way back. The bytes are for memory, not
-//! for disk: no other version of this program reads them.
+//! In: a [`FieldSet`].
+//! Out: its digest and its compressed bytes, and the set from such bytes. The bytes stay in memory:
+//! no other version of this program reads them.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +13,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Element, FieldSet, MAX_DEPTH, Node};
 
-/// What tells sets apart: the first half of the SHA-256 of their canonical bytes.
+/// Identifies a set: the first half of the SHA-256 of its canonical bytes.
 pub type Digest = [u8; 16];
 
-/// More is not unpacked. An object has at most 1.5 MB, `managedFields` included.
+/// Maximum size after decompression. An object has at most 1.5 MB, `managedFields` included.
 const MAX_UNPACKED: usize = 8 << 20;
 
 impl FieldSet {
-    /// Equal for equal sets, whatever the order in which they were written.
+    /// Returns the digest: equal for equal sets, in whichever order they were written.
     pub fn digest(&self) -> Digest {
         let digest = Sha256::digest(self.canonical());
         let mut half = Digest::default();
@@ -26,12 +28,12 @@ impl FieldSet {
         half
     }
 
-    /// The set in few bytes.
+    /// Compresses the set.
     pub fn to_bytes(&self) -> Vec<u8> {
         compress_to_vec(&self.canonical(), CompressionLevel::BestCompression as u8)
     }
 
-    /// The set of these bytes, if they are such.
+    /// Reads compressed bytes; none if they are no valid set.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let canonical = decompress_to_vec_with_limit(bytes, MAX_UNPACKED).ok()?;
         let mut rest = canonical.as_slice();
@@ -46,7 +48,7 @@ impl FieldSet {
     }
 }
 
-/// How many children there are and whether the node is owned, in one number; then the children.
+/// Writes the number of children and the ownership of the node as one number, then the children.
 fn write(node: &Node, out: &mut Vec<u8>) {
     write_number(node.children.len() << 1 | usize::from(node.owned), out);
     for (element, child) in &node.children {
@@ -88,14 +90,14 @@ fn read(rest: &mut &[u8], depth: usize) -> Option<Node> {
             _ => return None,
         };
         let child = read(rest, depth)?;
-        // Nothing is kept of a place that holds nothing.
+        // A node that owns nothing and has no children is never written.
         (child.owned || !child.children.is_empty()).then_some(())?;
         children.insert(element, child);
     }
     Some(Node { owned: number & 1 == 1, children })
 }
 
-/// Seven bits a byte, the lowest first; the eighth says that more follow.
+/// Writes seven bits a byte, the lowest first; the eighth bit means that more follow.
 fn write_number(mut number: usize, out: &mut Vec<u8>) {
     while number > 0x7f {
         out.push(number as u8 & 0x7f | 0x80);
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    /// The entry of a Deployment of the size that people have.
+    /// Managed fields of a Deployment of realistic size.
     fn deployment() -> Value {
         json!({
             "f:metadata": {

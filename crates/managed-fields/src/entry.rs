@@ -1,37 +1,37 @@
-//! The entries of `managedFields`: who wrote which fields, how and when.
+//! Entries of `managedFields`: manager, operation, time and fields.
 
 use serde_json::{Map, Value};
 
 use super::FieldSet;
 
-/// How a manager wrote.
+/// Kind of write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// By server-side apply.
+    /// A server-side apply.
     Apply,
-    /// In any other way.
+    /// Any other write.
     Update,
 }
 
-/// One entry.
+/// One entry of `managedFields`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The name under which it was written: that of a tool, not of a person.
+    /// Field manager: the name of a tool, not of a person.
     pub manager: Box<str>,
-    /// How it was written.
+    /// Kind of write.
     pub operation: Operation,
-    /// The subresource through which it was written, empty for the object itself.
+    /// Subresource of the write, empty for the object itself.
     pub subresource: Box<str>,
-    /// The version in which the paths are meant.
+    /// API version that the paths refer to.
     pub api_version: Box<str>,
-    /// When it was written last, as RFC 3339 with seconds, or empty.
+    /// Time of the last write, as RFC 3339 with seconds, or empty.
     pub time: Box<str>,
-    /// What it owns.
+    /// The owned fields.
     pub fields: FieldSet,
 }
 
 impl Entry {
-    /// Reads an entry; what it lacks is empty.
+    /// Reads an entry; missing fields are empty.
     pub fn read(entry: &Map<String, Value>) -> Self {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
         Self {
@@ -44,12 +44,13 @@ impl Entry {
         }
     }
 
-    /// True for what a manager of this name applied.
+    /// True if a manager of this name applied the object itself.
     pub fn is_applied_by(&self, manager: &str) -> bool {
         self.operation == Operation::Apply && self.subresource.is_empty() && *self.manager == *manager
     }
 
-    /// The manager, with the subresource where there is one: `kube-controller-manager (scale)`.
+    /// Returns the manager, with the subresource if there is one: `kube-controller-manager
+    /// (scale)`.
     pub fn author(&self) -> String {
         match &*self.subresource {
             "" => self.manager.to_string(),
@@ -58,7 +59,7 @@ impl Entry {
     }
 }
 
-/// The entries in the metadata of an object, in their order.
+/// Reads all entries of an object's metadata, in their order.
 pub fn entries(metadata: &Map<String, Value>) -> Vec<Entry> {
     raw(metadata).map(Entry::read).collect()
 }

@@ -1,11 +1,11 @@
-//! Which fields a manager of an object owns: `managedFields` as sets of paths.
+//! Field ownership of Kubernetes objects: `managedFields` as sets of paths.
 //!
-//! In: the `fieldsV1` of an entry, or the bytes in which a set was kept. Out: [`FieldSet`], compared by its
-//! digest and by what one set has and another has not. The API server decides what owning means; here is only
-//! read what it wrote down, whatever the order of its keys.
+//! In: the `fieldsV1` of an entry, or the compressed bytes of a set.
+//! Out: [`FieldSet`], with digests and set operations. The API server decides ownership; this crate
+//! only reads its records, in whichever order their keys are.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
-// Nothing panics on input; tests may.
+// Nothing panics on input. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
@@ -30,46 +30,47 @@ pub use pointer::{
 };
 pub use survivor::{Survivor, removed};
 
-/// Deeper paths end here. JSON from the wire has no more levels than this.
+/// Maximum depth of a path; deeper paths are cut. JSON from the API server is never deeper.
 const MAX_DEPTH: usize = 128;
 
 /// The paths that a manager owns.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FieldSet {
-    /// The object itself, which is never owned as a whole.
+    /// The root of the object, which is never owned itself.
     pub root: Node,
 }
 
-/// A place in an object: whether it is owned itself, and what is owned in it. Nothing is kept of a place that
-/// is neither, except the root.
+/// A position in an object: its own ownership and the owned fields below it. Except for the root, a
+/// node without either is not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Node {
-    /// It is owned itself.
+    /// True if the position itself is owned.
     pub owned: bool,
-    /// The places in it of which something is owned.
+    /// Positions below it with owned fields.
     pub children: BTreeMap<Element, Node>,
 }
 
 impl FieldSet {
-    /// Reads `fieldsV1`. What cannot be understood is kept as it is written, so that its change is seen.
+    /// Reads `fieldsV1`. Keys that cannot be understood are kept verbatim, so that a change of them
+    /// is detected.
     pub fn parse(fields: &Value) -> Self {
         let root = Node::read(fields, MAX_DEPTH);
         Self { root: Node { owned: false, ..root } }
     }
 
-    /// What this set owns and the other does not.
+    /// Returns the fields that only this set owns.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         Self { root: self.root.minus(Some(&other.root)).unwrap_or_default() }
     }
 
-    /// What both sets own.
+    /// Returns the fields that both sets own.
     #[must_use]
     pub fn intersect(&self, other: &Self) -> Self {
         Self { root: self.root.intersect(&other.root).unwrap_or_default() }
     }
 
-    /// What either set owns.
+    /// Returns the fields that either set owns.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut both = self.clone();
@@ -77,22 +78,22 @@ impl FieldSet {
         both
     }
 
-    /// Takes off what the other set owns.
+    /// Removes the fields that the other set owns.
     pub fn take_off(&mut self, other: &Self) {
         self.root.take_off(&other.root);
     }
 
-    /// Takes off what the other set owns, and all that is in it.
+    /// Removes the fields that the other set owns, and everything below them.
     pub fn take_off_whole(&mut self, other: &Self) {
         self.root.take_off_whole(&other.root);
     }
 
-    /// Adds what the other set owns.
+    /// Adds the fields of the other set.
     pub fn add(&mut self, other: Self) {
         self.root.merge(other.root);
     }
 
-    /// True if nothing is owned.
+    /// True if no field is owned.
     pub fn is_empty(&self) -> bool {
         self.root.children.is_empty()
     }
@@ -102,17 +103,17 @@ impl FieldSet {
         self.node(path).is_some_and(|node| node.owned)
     }
 
-    /// True if the path is owned, or anything in it.
+    /// True if the path or anything below it is owned.
     pub fn reaches(&self, path: &FieldPath) -> bool {
         self.node(path).is_some()
     }
 
-    /// The owned paths in which nothing else is owned, in order.
+    /// Returns the owned paths without owned fields below them, in order.
     pub fn paths(&self) -> Vec<FieldPath> {
         self.walk(|node| node.children.is_empty())
     }
 
-    /// The owned paths that are in no other owned path, in order.
+    /// Returns the owned paths that are below no other owned path, in order.
     pub fn outermost(&self) -> Vec<FieldPath> {
         let mut found = Vec::new();
         self.root.walk(&mut Vec::new(), &mut |node, path| {
@@ -124,12 +125,12 @@ impl FieldSet {
         found
     }
 
-    /// Every owned path, in order: what holds others before what it holds.
+    /// Returns every owned path, in order: parents before their children.
     pub fn members(&self) -> Vec<FieldPath> {
         self.walk(|node| node.owned)
     }
 
-    /// A set of these paths.
+    /// Creates a set of these paths.
     pub fn of<'a>(paths: impl IntoIterator<Item = &'a FieldPath>) -> Self {
         let mut set = Self::default();
         for path in paths.into_iter().filter(|path| !path.elements().is_empty()) {
@@ -160,15 +161,15 @@ impl FieldSet {
 }
 
 impl Node {
-    /// A place that is owned, and nothing in it.
+    /// A node that is owned and has no children.
     pub const LEAF: Self = Self { owned: true, children: BTreeMap::new() };
 
-    /// True if nothing is owned here.
+    /// True if neither the node nor anything below it is owned.
     pub fn is_empty(&self) -> bool {
         !self.owned && self.children.is_empty()
     }
 
-    /// Puts in what is owned in a place, unless that is nothing.
+    /// Inserts a child, unless it is empty.
     pub fn put(&mut self, element: &Element, inner: Self) {
         if !inner.is_empty() {
             self.children.insert(element.clone(), inner);
@@ -182,7 +183,7 @@ impl Node {
             match key.as_str() {
                 "." => node.owned = true,
                 key => {
-                    // Two writings of one key are one element.
+                    // Two spellings of one key are one element.
                     node.children.entry(Element::read(key)).or_default().merge(Self::read(inner, depth - 1));
                 }
             }
@@ -190,7 +191,7 @@ impl Node {
         node
     }
 
-    /// Adds what is owned in the other.
+    /// Adds the fields of the other node.
     pub fn merge(&mut self, other: Self) {
         self.owned |= other.owned;
         for (element, node) in other.children {
@@ -198,7 +199,7 @@ impl Node {
         }
     }
 
-    /// A node, if anything is left to be kept.
+    /// Returns a node, unless it would be empty.
     fn kept(owned: bool, children: BTreeMap<Element, Self>) -> Option<Self> {
         (owned || !children.is_empty()).then_some(Self { owned, children })
     }
@@ -243,7 +244,7 @@ impl Node {
         Self::kept(self.owned && other.owned, self.children.iter().filter_map(inner).collect())
     }
 
-    /// Shows every node with its path, and goes into those for which the answer is yes.
+    /// Calls `show` for every node with its path, and descends where it returns true.
     fn walk<'a>(&'a self, path: &mut Vec<&'a Element>, show: &mut impl FnMut(&Self, &[&Element]) -> bool) {
         if !show(self, path) {
             return;

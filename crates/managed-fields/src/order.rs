@@ -1,7 +1,7 @@
-//! The order in which the API server tells the fields of a set.
+//! Order in which the API server lists the fields of a set.
 //!
-//! At every level what is owned itself comes first, and then what is owned in it. Numbers in the keys of items are
-//! compared as numbers.
+//! At every level the owned positions come first, then the positions below them. Numbers in the
+//! keys of list items are compared as numbers.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{Element, FieldPath, FieldSet, Node};
 
 impl FieldSet {
-    /// Every owned path, in the server's order.
+    /// Returns every owned path, in the server's order.
     pub fn in_server_order(&self) -> Vec<FieldPath> {
         let mut found = Vec::new();
         tell(&self.root, &mut Vec::new(), &mut found);

@@ -1,7 +1,8 @@
-//! A path to a field, for people and as the API server writes it.
+//! Paths to fields, in a form for people and in that of the API server.
 //!
-//! In: the keys of `fieldsV1`. Out: [`FieldPath`]. A conflict names its fields in the server's form, which
-//! cannot be read back without doubt; so ours are written in that form and the two are compared.
+//! In: the keys of `fieldsV1`.
+//! Out: [`FieldPath`]. Conflicts name their fields in the server's form, which cannot be parsed
+//! unambiguously; so our paths are printed in that form and the texts are compared.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -13,20 +14,20 @@ use serde_json::Value;
 pub enum Element {
     /// A field by its name.
     Field(Box<str>),
-    /// The item of a list in which certain fields have certain values: JSON of these, with sorted keys.
+    /// A list item with certain values of its key fields: JSON of these, with sorted keys.
     Key(Box<str>),
-    /// An item of a set: its JSON.
+    /// An item of a set, as JSON.
     Value(Box<str>),
-    /// An item of a list by its place.
+    /// A list item by index.
     Index(i64),
-    /// Something else, as it is written.
+    /// An unknown key, verbatim.
     Other(Box<str>),
 }
 
 impl Element {
     /// Reads a key of `fieldsV1`.
     pub(super) fn read(key: &str) -> Self {
-        // Written anew, JSON has one form.
+        // Parsed and written again, JSON has one form.
         let json = |text: &str| serde_json::from_str::<Value>(text).ok();
         let read = match key.split_once(':') {
             Some(("f", name)) => Some(Self::Field(name.into())),
@@ -40,7 +41,7 @@ impl Element {
         read.unwrap_or_else(|| Self::Other(key.into()))
     }
 
-    /// Adds the key of `fieldsV1` to a text.
+    /// Appends the key of `fieldsV1`.
     pub(super) fn write_key(&self, out: &mut String) {
         match self {
             Self::Field(name) => {
@@ -60,7 +61,7 @@ impl Element {
         }
     }
 
-    /// As the API server writes it in the causes of a conflict.
+    /// Appends the form that the API server uses in the causes of a conflict.
     pub fn write_server_form(&self, out: &mut String) -> fmt::Result {
         match self {
             Self::Field(name) => write!(out, ".{name}"),
@@ -81,7 +82,7 @@ impl Element {
     fn write_for_people(&self, f: &mut fmt::Formatter<'_>, first: bool) -> fmt::Result {
         let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         match self {
-            // Quoted where a dot would mislead.
+            // Quoted if a dot in the name would be misread.
             Self::Field(name) if name.is_empty() || name.contains(['.', '/', '[', ' ']) => {
                 write!(f, "[{name:?}]")
             }
@@ -93,7 +94,7 @@ impl Element {
                 let pairs: Vec<_> = pairs.map(|(name, value)| format!("{name}={}", plain(value))).collect();
                 write!(f, "[{}]", pairs.join(","))
             }
-            // A number would look like a place in the list.
+            // Quoting marks a text; a bare number would look like an index.
             Self::Value(json) if json.starts_with('"') => write!(f, "[{json}]"),
             Self::Value(json) => write!(f, "[={json}]"),
             Self::Index(at) => write!(f, "[{at}]"),
@@ -102,7 +103,7 @@ impl Element {
     }
 }
 
-/// A path from the root of an object.
+/// Path from the root of an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Box<[Element]>);
 
@@ -111,32 +112,33 @@ impl FieldPath {
         Self(elements.iter().map(|element| (*element).clone()).collect())
     }
 
-    /// A path of fields alone.
+    /// Creates a path of field names only.
     pub fn of_fields(names: &[&str]) -> Self {
         Self(names.iter().map(|name| Element::Field((*name).into())).collect())
     }
 
-    /// Its steps.
+    /// Returns its steps.
     pub fn elements(&self) -> &[Element] {
         &self.0
     }
 
-    /// Its first steps.
+    /// Returns its first `steps` steps.
     #[must_use]
     pub fn prefix(&self, steps: usize) -> Self {
         Self(self.0.iter().take(steps).cloned().collect())
     }
 
-    /// True if this path is the other or leads into it.
+    /// True if this path is the other one or below it.
     pub fn starts_with(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0)
     }
 
-    /// The path as the API server writes it in the causes of a conflict: `.spec.containers[name="app"].image`.
+    /// Formats as the API server does in the causes of a conflict:
+    /// `.spec.containers[name="app"].image`.
     pub fn server_form(&self) -> String {
         let mut text = String::new();
         for element in &self.0 {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = element.write_server_form(&mut text);
         }
         text
@@ -144,13 +146,14 @@ impl FieldPath {
 }
 
 impl fmt::Display for FieldPath {
-    /// As people read it: `spec.containers[name=app].image`, `metadata.annotations["moorline.dev/id"]`.
+    /// Formats for people: `spec.containers[name=app].image`,
+    /// `metadata.annotations["moorline.dev/id"]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().enumerate().try_for_each(|(at, element)| element.write_for_people(f, at == 0))
     }
 }
 
-/// JSON as Go writes it.
+/// Escapes JSON as Go's encoder does.
 pub fn safe_for_html(json: &str) -> Cow<'_, str> {
     if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
         return Cow::Borrowed(json);
@@ -167,7 +170,7 @@ pub fn safe_for_html(json: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// A JSON value as structured-merge-diff shows it.
+/// Formats a JSON value as structured-merge-diff does.
 fn go_text(value: &Value) -> String {
     let list = |items: &[Value]| items.iter().map(go_text).collect::<Vec<_>>().join(",");
     match value {
@@ -180,11 +183,11 @@ fn go_text(value: &Value) -> String {
     }
 }
 
-/// A text as Go's `%q` shows it.
+/// Quotes a text as Go's `%q` does.
 fn go_quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for char in text.chars() {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = match char {
             '"' | '\\' => write!(out, "\\{char}"),
             '\n' => out.write_str("\\n"),

@@ -1,25 +1,26 @@
-//! Paths of fields in a body at hand: JSON pointers into it, and back.
+//! Conversion between field paths and JSON pointers into a concrete object.
 //!
-//! In: a body and a path, in the API server's form or as `managedFields` has it. Out: JSON pointers. The keys of
-//! lists are not known from a body, so the items are tried: whatever fields of an item the server names it by,
-//! they are among its own, or defaults that were not written.
+//! In: an object and a path, in the API server's form or from `managedFields`.
+//! Out: JSON pointers. An object does not show the key fields of its lists, so all candidates are
+//! tried: the server identifies an item by some of its own fields, or by defaults that are not
+//! written.
 
 use serde_json::{Map, Value};
 
 use super::path::{Element, FieldPath};
 
-/// A list item is named by at most so many fields.
+/// Maximum number of fields that identify a list item.
 const MAX_KEYS: usize = 3;
 
-/// A field that is part of the key of ports, and that the server sets where it is not written.
+/// Key field of ports that the server defaults if it is not written.
 const DEFAULT_KEY: (&str, &str) = ("protocol", "TCP");
 
-/// The places in a body that the API server prints as `field`, such as `.spec.ports[port=80].name`.
+/// Finds the positions that the API server prints as `field`, such as `.spec.ports[port=80].name`.
 pub fn meant(body: &Value, field: &str) -> Vec<String> {
     places(body, field, FieldPath::server_form)
 }
 
-/// The places in a body of which people are told as `field`, such as `spec.ports[port=80].name`.
+/// Finds the positions that messages print as `field`, such as `spec.ports[port=80].name`.
 pub fn told(body: &Value, field: &str) -> Vec<String> {
     places(body, field, ToString::to_string)
 }
@@ -30,7 +31,7 @@ fn places(body: &Value, field: &str, print: fn(&FieldPath) -> String) -> Vec<Str
     search.found
 }
 
-/// A walk through a body, to all places that are printed as one text.
+/// Search of an object for all positions that print as one text.
 struct Search<'a> {
     field: &'a str,
     print: fn(&FieldPath) -> String,
@@ -67,7 +68,8 @@ impl Search<'_> {
         let printed = (self.print)(&FieldPath::new(&self.way.iter().collect::<Vec<_>>()));
         match self.field.strip_prefix(printed.as_str()) {
             Some("") => self.found.push(pointer.to_owned()),
-            // What follows a name begins a new step, or the name was only the beginning of this one.
+            // A name must be followed by a new step; otherwise it is only a prefix of the searched
+            // name.
             Some(rest) if rest.starts_with(['.', '[']) => self.enter(inner, pointer),
             Some(_) | None => {}
         }
@@ -75,7 +77,7 @@ impl Search<'_> {
     }
 }
 
-/// Everything that may name an item.
+/// Returns all elements that may identify a list item.
 fn names(item: &Value) -> Vec<Element> {
     let Value::Object(fields) = item else { return vec![Element::Value(item.to_string().into())] };
     let scalar = |value: &Value| !value.is_object() && !value.is_array() && !value.is_null();
@@ -91,7 +93,7 @@ fn names(item: &Value) -> Vec<Element> {
     names
 }
 
-/// Every choice of at most [`MAX_KEYS`] of the fields.
+/// Collects every combination of at most [`MAX_KEYS`] fields.
 fn choose(fields: &[(String, Value)], chosen: &mut Map<String, Value>, names: &mut Vec<Element>) {
     for (at, (name, value)) in fields.iter().enumerate() {
         chosen.insert(name.clone(), value.clone());
@@ -103,7 +105,7 @@ fn choose(fields: &[(String, Value)], chosen: &mut Map<String, Value>, names: &m
     }
 }
 
-/// Where a path leads in a body; none if nothing is there.
+/// Returns the pointer of a path in an object; none if nothing is there.
 pub fn pointer_of(path: &FieldPath, body: &Value) -> Option<String> {
     let mut value = body;
     let mut pointer = String::new();
@@ -116,7 +118,7 @@ pub fn pointer_of(path: &FieldPath, body: &Value) -> Option<String> {
     Some(pointer)
 }
 
-/// The pointer of a path that goes through no list, wherever it leads.
+/// Returns the pointer of a path without list items, even if nothing is there.
 pub fn pointer_of_fields(path: &FieldPath) -> Option<String> {
     path.elements().iter().try_fold(String::new(), |pointer, element| match element {
         Element::Field(name) => Some(pointer + "/" + &escape(name)),
@@ -137,7 +139,7 @@ fn enter<'a>(value: &'a Value, element: &Element) -> Option<(String, &'a Value)>
             let key: Map<String, Value> = serde_json::from_str(json).ok()?;
             let items = value.as_array()?;
             let all = |item: &&Value| key.iter().all(|(name, value)| item.get(name) == Some(value));
-            // A key that was not written has its default; what is written must be the same.
+            // An unwritten key field has its default; written ones must be equal.
             let some = |item: &&Value| {
                 key.iter().any(|(name, value)| item.get(name) == Some(value))
                     && key.iter().all(|(name, value)| item.get(name).is_none_or(|found| found == value))
@@ -150,7 +152,7 @@ fn enter<'a>(value: &'a Value, element: &Element) -> Option<(String, &'a Value)>
     }
 }
 
-/// Takes a place out of a body, and the mappings around it that hold nothing without it. None if it is not there.
+/// Removes a value, and the mappings around it that become empty. None if it is not there.
 pub fn remove(body: &mut Value, pointer: &str) -> Option<Value> {
     let (parent, step) = pointer.rsplit_once('/')?;
     let taken = match body.pointer_mut(parent)? {
@@ -168,15 +170,15 @@ pub fn remove(body: &mut Value, pointer: &str) -> Option<Value> {
     Some(taken)
 }
 
-/// Takes places out of a body, whatever the order in which they are named.
+/// Removes several values, named in any order.
 pub fn remove_all(body: &mut Value, pointers: &[Box<str>]) {
     for pointer in removal_order(pointers.to_vec()) {
         remove(body, &pointer);
     }
 }
 
-/// The order in which places can be removed one by one: of the items of a list the last goes first, so that the
-/// others stay where they are, and what is in a place goes before it.
+/// Sorts pointers so that they can be removed one by one: the last item of a list first, so that
+/// the indexes of the others stay valid, and children before their parents.
 pub fn removal_order(mut pointers: Vec<Box<str>>) -> Vec<Box<str>> {
     let steps = |pointer: &str| -> Vec<(usize, String)> {
         pointer.split('/').map(|step| (step.parse().unwrap_or_default(), step.to_owned())).collect()
@@ -186,17 +188,18 @@ pub fn removal_order(mut pointers: Vec<Box<str>>) -> Vec<Box<str>> {
     pointers
 }
 
-/// True if the place is the other one, or in it, or around it.
+/// True if one position is equal to, below or above the other.
 pub fn touches(one: &str, other: &str) -> bool {
     is_in(one, other) || is_in(other, one)
 }
 
-/// True if the place is `outer`, or in it.
+/// True if the position is `outer` or below it.
 pub fn is_in(place: &str, outer: &str) -> bool {
     place.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A body that holds the live values of these paths and nothing else but what names the items around them.
+/// Returns an object with only the live values of these paths and the key fields of the list items
+/// around them.
 pub fn excerpt(live: &Value, paths: &[FieldPath]) -> Value {
     let mut body = Value::Object(Map::new());
     for path in paths {
@@ -207,7 +210,7 @@ pub fn excerpt(live: &Value, paths: &[FieldPath]) -> Value {
 
 fn copy(live: &Value, into: &mut Value, elements: &[Element]) {
     let Some((element, rest)) = elements.split_first() else {
-        // What holds other fields of ours is copied field by field.
+        // A parent of other copied fields is copied field by field.
         if into.as_object().is_none_or(Map::is_empty) && into.as_array().is_none_or(Vec::is_empty) {
             *into = live.clone();
         }
@@ -245,7 +248,7 @@ fn copy(live: &Value, into: &mut Value, elements: &[Element]) {
                 items.push(inner.clone());
             }
         }
-        // Nobody owns an item by its place.
+        // Managers never own an item by index.
         Element::Index(_) | Element::Other(_) => {}
     }
 }

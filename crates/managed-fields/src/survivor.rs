@@ -1,21 +1,21 @@
-//! Fields that we no longer set and that still stand, because somebody else owns them too.
+//! Fields that we no longer apply but that stay, because another manager owns them too.
 //!
-//! Dropping a field from an apply removes it only where nobody else owns it. Whoever removes a field from Git
-//! expects it to be gone; what stays is named, with those who hold it.
+//! Dropping a field from an apply removes it only if no other manager owns it. A user who removes a
+//! field from Git expects it to disappear, so the remaining fields are reported with their owners.
 
 use super::{Entry, FieldPath, FieldSet};
 
-/// A field that still stands.
+/// A field that stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survivor {
-    /// Where it is.
+    /// Its path.
     pub path: FieldPath,
-    /// Who owns it, or something in it.
+    /// The managers that own it, or something below it.
     pub managers: Vec<Box<str>>,
 }
 
-/// What our entry had before an apply and has not after it, where a foreign entry still has it. `foreign` are
-/// the entries after the apply, without our own.
+/// Returns the fields that our entry lost by an apply and that a foreign entry still owns.
+/// `foreign` are the entries after the apply, without our own.
 pub fn removed(old_own: &FieldSet, new_own: &FieldSet, foreign: &[Entry]) -> Vec<Survivor> {
     let standing = |path: FieldPath| {
         let mut managers: Vec<Box<str>> = Vec::new();
@@ -27,7 +27,8 @@ pub fn removed(old_own: &FieldSet, new_own: &FieldSet, foreign: &[Entry]) -> Vec
         (!managers.is_empty()).then_some(Survivor { path, managers })
     };
     let found: Vec<Survivor> = old_own.minus(new_own).members().into_iter().filter_map(standing).collect();
-    // Members come before what is in them: of a list item and its fields, the fields are what is said.
+    // Parents come before their children: of a list item and its fields, only the fields are
+    // reported.
     let holds_another =
         |at: usize| found.get(at + 1).is_some_and(|next: &Survivor| next.path.starts_with(&found[at].path));
     let innermost = (0..found.len()).filter(|at| !holds_another(*at));
@@ -67,7 +68,7 @@ mod tests {
         let (one, two) =
             (entry("one", json!({"f:data": {"f:a": {}}})), entry("two", json!({"f:data": {"f:a": {}}})));
         check(&[one, two.clone(), two], &[("data.a", &["one", "two"])]);
-        // An item stays while anything in it is another's.
+        // An item stays while another manager owns anything in it.
         check(&[entry("e", item(json!({"f:env": {}})))], &[("c[name=x]", &["e"])]);
         check(&[entry("e", item(json!({".": {}, "f:i": {}})))], &[("c[name=x].i", &["e"])]);
     }

@@ -1,21 +1,21 @@
-//! A set of fields as `managedFields` has it.
+//! Conversion of field sets to `fieldsV1`.
 
 use serde_json::{Map, Value};
 
 use super::{FieldSet, Node};
 
 impl FieldSet {
-    /// The `fieldsV1` of the set.
+    /// Returns the set as `fieldsV1`.
     pub fn written(&self) -> Value {
         Value::Object(fields_of(&self.root))
     }
 
-    /// True if this is what the server wrote of the set. Nothing is allocated to find out.
+    /// True if `fields` is `fieldsV1` of exactly this set. Does not allocate.
     pub fn is_written(&self, fields: &Value) -> bool {
         is_written(&self.root, fields, true, &mut String::new())
     }
 
-    /// True if something is owned by this set, and by one that the server wrote.
+    /// True if this set and a `fieldsV1` share an owned field.
     pub fn meets(&self, fields: &Value) -> bool {
         meets(&self.root, fields, &mut String::new())
     }
@@ -23,7 +23,7 @@ impl FieldSet {
 
 fn fields_of(node: &Node) -> Map<String, Value> {
     let mut fields = Map::new();
-    // A place that is owned and holds nothing is said by being there.
+    // An owned leaf is an empty object; "." marks ownership only where there are children.
     if node.owned && !node.children.is_empty() {
         fields.insert(".".to_owned(), Value::Object(Map::new()));
     }

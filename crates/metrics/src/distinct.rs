@@ -1,19 +1,20 @@
-//! A bound on the values of a label that strangers choose.
+//! Limit of the distinct values of a label that outsiders choose.
 //!
-//! In: a name that someone else made up, such as a field manager. Out: the same while there are few of them, and
-//! `other` from then on: every value of a label is a series that is kept for good, here and in Prometheus.
+//! In: a name from outside, such as a field manager.
+//! Out: the same name while there are few of them, and `other` afterwards: every value of a label
+//! is a series that is kept permanently, here and in Prometheus.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// What stands for everything beyond the bound.
+/// Label value of every name beyond the limit.
 const OTHER: &str = "other";
-/// What stands for an empty name.
+/// Label value of an empty name.
 const UNKNOWN: &str = "unknown";
-/// The most bytes of a name. The API server allows 128 for field managers.
+/// Maximum length of a name in bytes. The API server allows 128 for field managers.
 const MAX_BYTES: usize = 128;
 
-/// The names that have been seen, up to a bound.
+/// The names seen so far, up to a limit.
 #[derive(Debug)]
 pub(super) struct Distinct {
     limit: usize,
@@ -25,7 +26,7 @@ impl Distinct {
         Self { limit, seen: Mutex::default() }
     }
 
-    /// The value of the label for a name.
+    /// Returns the label value for a name.
     pub(super) fn label<'a>(&self, name: &'a str) -> &'a str {
         if name.is_empty() {
             return UNKNOWN;

@@ -1,11 +1,12 @@
-//! Metrics: what the daemon counts, and the text that Prometheus reads.
+//! Metrics of the daemon in the text format of Prometheus.
 //!
-//! In: calls from the stations, in their own words. Out: [`Metrics::render`]. There is no global registry: whoever
-//! counts was handed a [`Metrics`], so that two daemons in one process (in tests) count apart. The names are in
-//! `table.rs`; the number of series is bounded by the Syncs of the cluster and by `distinct.rs`.
+//! In: method calls from every part of the daemon.
+//! Out: [`Metrics::render`]. There is no global registry: callers receive a [`Metrics`] handle, so
+//! that two daemons in one process (in tests) count separately. The names are in `table.rs`. The
+//! number of series is limited by the Syncs of the cluster and by `label_limit.rs`.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
-// Nothing panics on input; tests may.
+// Nothing panics on input. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
@@ -27,31 +28,31 @@ use distinct::Distinct;
 pub use table::{Kind, Row, TABLE};
 use table::{REASON_LABEL, SYNC};
 
-/// The media type of [`Metrics::render`].
+/// Media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The most field managers that are told apart.
+/// Maximum number of field managers with a label value of their own.
 const MAX_MANAGERS: usize = 50;
-/// The most kinds of objects that are told apart.
+/// Maximum number of object kinds with a label value of their own.
 const MAX_KINDS: usize = 200;
 
-/// What a request to the API server is for.
+/// Purpose of a request to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// Reads and writes of managed objects. None at rest.
+    /// Reads and writes of managed objects. None while no Sync changes.
     Object,
-    /// Writes of a Sync's status. None at rest.
+    /// Writes of a Sync's status. None while no Sync changes.
     Status,
-    /// The lease of the daemon.
+    /// Requests for the Lease of the daemon.
     Lease,
     /// Watches and lists.
     Watch,
-    /// Applies in the background that make sure of what was applied.
+    /// Periodic applies in the background that verify objects.
     Verify,
 }
 
 impl Class {
-    /// Its name in the metrics.
+    /// Returns its label value.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Object => "object",
@@ -69,7 +70,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// The table of metrics contradicts itself.
+/// A metric could not be registered: the table contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the metric {metric} cannot be registered: {cause}")]
 pub struct Error {
@@ -77,10 +78,10 @@ pub struct Error {
     cause: Box<str>,
 }
 
-/// A handle on the metrics of one daemon; clones count together.
+/// Handle to the metrics of one daemon; clones share the counters.
 ///
-/// `sync` is `namespace/name` throughout. Reasons, states, outcomes and verbs are words of the program; names that
-/// others choose are bounded.
+/// `sync` is always `namespace/name`. Reasons, states, outcomes and verbs are constants of the
+/// program; the number of names that others choose is limited.
 #[derive(Clone)]
 pub struct Metrics(Arc<Counters>);
 
@@ -89,7 +90,7 @@ struct Counters {
     ready: IntGaugeVec,
     healthy: IntGaugeVec,
     revision: IntGaugeVec,
-    /// The revision that is shown of each Sync.
+    /// The revision in the series of each Sync.
     shown: Mutex<HashMap<Box<str>, Box<str>>>,
     last_success: IntGaugeVec,
     commit_to_applied: HistogramVec,
@@ -111,7 +112,7 @@ struct Counters {
 }
 
 impl Metrics {
-    /// Metrics that have counted nothing yet.
+    /// Creates the metrics with all counters at zero.
     pub fn new() -> Result<Self, Error> {
         let new = Registering(Registry::new());
         new.gauge(&table::BUILD)?.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
@@ -147,49 +148,51 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// A request was answered with `code`, or with nothing (0). The verb is the one of the API server's audit log.
+    /// Counts a request that was answered with `code`, or without an answer (0). The verb is that
+    /// of the API server's audit log.
     pub fn request(&self, class: Class, verb: &str, code: u16) {
         let text = if code == 0 { "none".to_owned() } else { code.to_string() };
         self.0.requests.with_label_values(&[class.as_str(), verb, &text]).inc();
     }
 
-    /// A request of the class [`Class::Object`] took so long. The verb is `apply` where an object was applied as Git
-    /// has it, and else the one of the audit log.
+    /// Records the duration of a request of class [`RequestClass::Object`]. The verb is `apply` for
+    /// an apply of the object from Git, otherwise that of the audit log.
     pub fn object_request(&self, verb: &str, took: Duration) {
         self.0.object_seconds.with_label_values(&[verb]).observe(took.as_secs_f64());
     }
 
-    /// An object was acted on.
+    /// Counts an action on an object, by outcome.
     pub fn applied(&self, sync: &str, outcome: &str) {
         self.0.applied.with_label_values(&[sync, outcome]).inc();
     }
 
-    /// An edit by `manager` was repaired; an empty name is one that nobody recorded.
+    /// Counts a repair of an edit by `manager`; empty if no manager is recorded.
     pub fn drift_repaired(&self, sync: &str, manager: &str) {
         self.0.drift_repaired.with_label_values(&[sync, self.0.managers.label(manager)]).inc();
     }
 
-    /// An object was deleted because Git has it no more.
+    /// Counts an object that was deleted because Git no longer contains it.
     pub fn pruned(&self, sync: &str) {
         self.0.pruned.with_label_values(&[sync]).inc();
     }
 
-    /// How many objects of a Sync are in a state now.
+    /// Sets the number of objects of a Sync that are in a state.
     pub fn objects(&self, sync: &str, state: &str, count: i64) {
         self.0.objects.with_label_values(&[sync, state]).set(count);
     }
 
-    /// How many objects of a Sync are held for a reason now; the series of a reason goes with its last object.
+    /// Sets the number of objects of a Sync that are held for a reason; at zero the series is
+    /// removed.
     pub fn holds(&self, sync: &str, reason: &str, count: usize) {
         if count == 0 {
-            // It is gone, or never was there.
+            // The series may be absent already.
             let _ = self.0.holds.remove_label_values(&[sync, reason]);
         } else {
             self.0.holds.with_label_values(&[sync, reason]).set(whole(count));
         }
     }
 
-    /// All that a Sync holds now, by reason; what was held for other reasons is so no more.
+    /// Sets all holds of a Sync, by reason, and removes the series of other reasons.
     pub fn all_holds<'a>(&self, sync: &str, counts: impl IntoIterator<Item = (&'a str, usize)>) {
         let counts: HashMap<&str, usize> = counts.into_iter().collect();
         remove(&self.0.holds, |labels| {
@@ -201,11 +204,11 @@ impl Metrics {
         }
     }
 
-    /// The last commit of which all is applied; the series of the one before goes.
+    /// Sets the last commit that is applied completely, and removes the series of the previous one.
     pub fn revision(&self, sync: &str, revision: &str) {
         let mut shown = self.shown();
         match shown.get(sync) {
-            // It is said with every look at the repository.
+            // Every poll of the repository reports it again.
             Some(known) if **known == *revision => return,
             Some(known) => drop(self.0.revision.remove_label_values(&[sync, known])),
             None => {}
@@ -218,12 +221,13 @@ impl Metrics {
         self.0.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long a commit took from being seen until all of its objects were applied.
+    /// Records the time between the poll that found a commit and the apply of its last object.
     pub fn commit_to_applied(&self, sync: &str, took: Duration) {
         self.0.commit_to_applied.with_label_values(&[sync]).observe(took.as_secs_f64());
     }
 
-    /// A repository was asked: `what` is `look`, `fetch` or `read`, `error` the reason why it failed.
+    /// Records a request to a repository: `what` is `look`, `fetch` or `read`, `error` the reason
+    /// if it failed.
     pub fn git(&self, what: &str, took: Duration, error: Option<&str>) {
         self.0.git_seconds.with_label_values(&[what]).observe(took.as_secs_f64());
         if let Some(reason) = error {
@@ -231,44 +235,45 @@ impl Metrics {
         }
     }
 
-    /// How many wait for a worker that asks a repository or reads it.
+    /// Sets the number of requests that wait for a Git worker.
     pub fn git_waiting(&self, count: usize) {
         self.0.git_waiting.with_label_values(NONE).set(whole(count));
     }
 
-    /// One more write waits to be sent, until this is dropped.
+    /// Counts a write as queued until the guard is dropped.
     pub fn queued(&self) -> Queued {
         let depth = self.0.queue.with_label_values(NONE);
         depth.inc();
         Queued(depth)
     }
 
-    /// A watch did not continue from its bookmark.
+    /// Counts a watch that did not continue from its bookmark.
     pub fn watch_restarted(&self, group_kind: &str, why: &str) {
         self.0.watch_restarted.with_label_values(&[self.0.kinds.label(group_kind), why]).inc();
     }
 
-    /// When a Sync was last known to be ready, and the repository to have nothing newer.
+    /// Sets the last time at which a Sync was known to be ready and its repository to have nothing
+    /// newer.
     pub fn last_success(&self, sync: &str, unix_seconds: i64) {
         self.0.last_success.with_label_values(&[sync]).set(unix_seconds);
     }
 
-    /// Whether a Sync is ready.
+    /// Sets if a Sync is ready.
     pub fn ready(&self, sync: &str, ready: bool) {
         self.0.ready.with_label_values(&[sync]).set(i64::from(ready));
     }
 
-    /// Whether the objects of a Sync are healthy.
+    /// Sets if the objects of a Sync are healthy.
     pub fn healthy(&self, sync: &str, healthy: bool) {
         self.0.healthy.with_label_values(&[sync]).set(i64::from(healthy));
     }
 
-    /// Whether this process writes to the cluster.
+    /// Sets if this process writes to the cluster.
     pub fn leader(&self, leader: bool) {
         self.0.leader.with_label_values(NONE).set(i64::from(leader));
     }
 
-    /// Removes every series of a Sync that is gone. What is counted for it afterwards begins anew, so this is
+    /// Removes every series of a deleted Sync. Later counts would start new series, so this must be
     /// the last call for a Sync.
     pub fn forget(&self, sync: &str) {
         let of_it = |labels: &HashMap<&str, &str>| labels.get(SYNC) == Some(&sync);
@@ -284,9 +289,9 @@ impl Metrics {
         remove(&self.0.commit_to_applied, of_it);
     }
 
-    /// All metrics in the text format of Prometheus, with figures of the process as they are now.
+    /// Renders all metrics in the text format of Prometheus, with current figures of the process.
     pub fn render(&self) -> String {
-        // The encoder fails for metrics without a name or a value, of which the registry gives out none.
+        // The encoder fails only for metrics without a name or a value; the registry returns none.
         let text = TextEncoder::new().encode_to_string(&self.0.registry.gather());
         text.unwrap_or_else(|error| format!("# {error}\n"))
     }
@@ -298,7 +303,7 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// A write that waits to be sent.
+/// Counts one write as queued until it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Queued(IntGauge);
@@ -309,10 +314,10 @@ impl Drop for Queued {
     }
 }
 
-/// The values of no labels.
+/// Label values of a metric without labels.
 const NONE: &[&str] = &[];
 
-/// A registry that is being filled.
+/// A registry while metrics are added.
 struct Registering(Registry);
 
 impl Registering {
@@ -339,21 +344,21 @@ impl Registering {
     }
 }
 
-/// Removes the series whose labels say so.
+/// Removes the series whose labels match.
 fn remove<B: MetricVecBuilder>(series: &MetricVec<B>, goes: impl Fn(&HashMap<&str, &str>) -> bool) {
     for family in series.collect() {
         for metric in family.get_metric() {
             let labels: HashMap<&str, &str> =
                 metric.get_label().iter().map(|label| (label.name(), label.value())).collect();
             if goes(&labels) {
-                // Another call may have removed it meanwhile.
+                // Another call may have removed it already.
                 let _ = series.remove(&labels);
             }
         }
     }
 }
 
-/// A count as the library has numbers.
+/// Converts a count to the library's number type.
 fn whole(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

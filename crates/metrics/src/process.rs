@@ -1,8 +1,10 @@
-//! Figures of this process, as Linux has them under `/proc`.
+//! Figures of this process, from `/proc` of Linux.
 //!
-//! In: the text of `/proc/self/status`, `/proc/self/stat` and `/proc/stat`, and how many files are open. Out: figures,
-//! each of which may be missing: what cannot be read is not reported, rather than reported as 0. Read here, because
-//! the library's own collector brings crates that everything else has in other versions.
+//! In: the text of `/proc/self/status`, `/proc/self/stat` and `/proc/stat`, and the number of open
+//! files.
+//! Out: figures, each of which may be missing: an unreadable value is not reported, rather than
+//! reported as 0. The library's own collector is not used, because it depends on other versions of
+//! crates that we already have.
 
 use std::fs;
 
@@ -11,10 +13,10 @@ use prometheus::proto::{Counter, Gauge, Metric, MetricFamily, MetricType};
 
 use super::table::{self, Kind, Row};
 
-/// What the kernel counts processor time in for programs, on every architecture that the program is built for.
+/// Unit of processor time in `/proc`, the same on every supported architecture.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// What is known of the process.
+/// Figures of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Figures {
     cpu_seconds: Option<f64>,
@@ -30,7 +32,7 @@ impl Figures {
         let text = |path| fs::read_to_string(path).unwrap_or_default();
         let mut figures =
             Self::parse(&text("/proc/self/status"), &text("/proc/self/stat"), &text("/proc/stat"));
-        // One of them is the folder that is being read.
+        // One of them is the directory handle of this read.
         figures.open_files = fs::read_dir("/proc/self/fd").ok().map(|files| (files.count() - 1) as f64);
         figures
     }
@@ -41,7 +43,8 @@ impl Figures {
             value.split_whitespace().next()?.parse::<f64>().ok()
         };
         let kibibytes = |key| of_status(key).map(|value| value * 1024.0);
-        // The second field is the name of the program in parentheses, which may hold blanks and parentheses.
+        // The second field is the program's name in parentheses, which may contain blanks and
+        // parentheses.
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
         let ticks = |number: usize| {
             let field = fields.split_whitespace().nth(number - 3)?;
@@ -71,7 +74,7 @@ impl Figures {
     }
 }
 
-/// Reads the figures whenever the metrics are asked for.
+/// Collector that reads the figures at every scrape.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
     descriptions: Vec<Desc>,

@@ -1,23 +1,24 @@
-//! Every metric: its name, what kind it is, its labels and what it means.
+//! Table of all metrics: name, type, labels and meaning.
 //!
-//! In: nothing. Out: [`TABLE`], from which the registry is made and with which `docs/metrics.md` is compared.
-//! Names and labels are an interface: alerts and dashboards of users are written against them.
+//! In: nothing.
+//! Out: [`TABLE`], which the registry is built from; a test compares it with `docs/metrics.md`.
+//! Names and labels are an interface: alerts and dashboards of users depend on them.
 
 use Kind::{Counter, Gauge, Histogram};
 
-/// What a metric does over time.
+/// Type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Only rises, from 0 at the start of the process.
     Counter,
-    /// Goes up and down.
+    /// Rises and falls.
     Gauge,
     /// Counts observations by size.
     Histogram,
 }
 
 impl Kind {
-    /// The word of the text format.
+    /// Returns the type's name in the text format.
     pub const fn as_str(self) -> &'static str {
         match self {
             Counter => "counter",
@@ -32,13 +33,13 @@ impl Kind {
 pub struct Row {
     /// Its name.
     pub name: &'static str,
-    /// What it does over time.
+    /// Its type.
     pub kind: Kind,
-    /// Its labels, in the order in which values are given.
+    /// Its labels, in the order in which values are passed.
     pub labels: &'static [&'static str],
-    /// What it means.
+    /// Description for users.
     pub help: &'static str,
-    /// The upper bounds of a histogram.
+    /// Upper bounds of a histogram's buckets.
     pub(super) bounds: &'static [f64],
 }
 
@@ -52,14 +53,14 @@ const fn row(
     Row { name, kind, labels, help, bounds }
 }
 
-/// The label that names a Sync as `namespace/name`. Series that carry it go when the Sync goes.
+/// Label with the Sync as `namespace/name`. Series with it are removed when the Sync is deleted.
 pub(super) const SYNC: &str = "sync";
-/// The label of [`HOLDS`] that changes.
+/// Label of [`HOLDS`] and others with a reason.
 pub(super) const REASON_LABEL: &str = "reason";
 
-/// Bounds for a request or a question to a repository, in seconds.
+/// Buckets for a request to the API server or a repository, in seconds.
 const CALL: &[f64] = &[0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
-/// Bounds from a commit to the cluster, in seconds: a Sync may wait for health between waves.
+/// Buckets from a commit to the cluster, in seconds: a Sync may wait for health between waves.
 const ROLL_OUT: &[f64] = &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1800.0];
 
 macro_rules! table {

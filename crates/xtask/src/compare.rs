@@ -1,12 +1,13 @@
-//! Two sides, item by item.
+//! Comparison of two source trees, item by item.
 //!
-//! In: the items of both. Out: how many are the same, and which are on one side only.
+//! In: the items of both sides.
+//! Out: the number of equal items, and the items that only one side has.
 
 use std::fmt;
 
 use crate::items::{Items, Place};
 
-/// The most items of a side that are named.
+/// Maximum number of items of a side that are printed.
 const MOST: usize = 60;
 
 #[derive(Debug, Default)]
@@ -17,7 +18,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the sides; an item that is there twice must be there twice on the other side as well.
+    /// Compares the sides; an item that occurs twice on one side must occur twice on the other.
     pub(crate) fn of(before: Items, mut now: Items) -> Self {
         let mut found = Self::default();
         for (tokens, places) in before.0 {
@@ -34,7 +35,7 @@ impl Comparison {
         found
     }
 
-    /// True if no side has what the other has not.
+    /// True if both sides have the same items.
     pub(crate) fn is_empty(&self) -> bool {
         self.before.is_empty() && self.now.is_empty()
     }

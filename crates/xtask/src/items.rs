@@ -1,7 +1,9 @@
-//! The items of files, each as the tokens that decide what it does.
+//! Items of source files, each as the tokens that decide its behaviour.
 //!
-//! In: a file. Out: for each function, type, constant and member of an `impl` its tokens, and where it is. Comments, imports, `mod` lines
-//! and visibility are left out, and so are the modules in front of a name: an item that has only moved stays the same.
+//! In: a file.
+//! Out: for each function, type, constant and member of an `impl` its tokens and its position.
+//! Comments, imports, `mod` lines, visibility and the modules in front of a name are left out: an
+//! item that only moved stays equal.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +13,27 @@ use syn::{ImplItem, Item};
 
 use crate::renames::Renames;
 
-/// What of an item is compared.
+/// The part of an item that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strictness {
     /// All of its tokens.
     Code,
-    /// Its string literals.
+    /// Only its string literals.
     Texts,
 }
 
-/// Where each item is, by its tokens. Equal items of several files have several places.
+/// Positions of items, by their tokens. Equal items of several files have several positions.
 #[derive(Debug, Default)]
 pub(crate) struct Items(pub(crate) BTreeMap<String, Vec<Place>>);
 
-/// Where an item is.
+/// Position of an item.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) path: String,
     pub(crate) name: String,
 }
 
-/// A file on its way into the items.
+/// A file while its items are collected.
 struct File<'a> {
     path: &'a str,
     strictness: Strictness,
@@ -40,7 +42,7 @@ struct File<'a> {
 }
 
 impl Items {
-    /// Takes in the items of a file.
+    /// Adds the items of a file.
     pub(crate) fn add(
         &mut self,
         path: &str,
@@ -63,7 +65,8 @@ impl File<'_> {
                 module.content.into_iter().flat_map(|(_, items)| items).for_each(|item| self.item(item));
             }
             Item::Impl(mut whole) => {
-                // The members of a type may be in any number of blocks; those of a trait are in one.
+                // The members of a type may be spread over any number of blocks; those of a trait
+                // are in one.
                 if whole.trait_.is_some() {
                     return self.keep("impl", &whole.to_token_stream());
                 }
@@ -90,7 +93,7 @@ impl File<'_> {
             Strictness::Code => self.words(tokens.clone(), &mut words),
             Strictness::Texts => {
                 texts(tokens.clone(), &mut words);
-                // Each text for itself: a function may be cut in two.
+                // Each text separately, because a function may have been split.
                 for text in words {
                     self.items.0.entry(text).or_default().push(place.clone());
                 }
@@ -100,7 +103,7 @@ impl File<'_> {
         self.items.0.entry(words.join(" ")).or_default().push(place);
     }
 
-    /// The tokens that decide what an item does.
+    /// Collects the tokens that decide an item's behaviour.
     fn words(&self, tokens: TokenStream, out: &mut Vec<String>) {
         let trees: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
@@ -123,7 +126,7 @@ impl File<'_> {
                 };
                 out.push(open.to_owned());
                 self.words(group.stream(), out);
-                // A trailing comma is the formatter's.
+                // A trailing comma comes from the formatter.
                 out.pop_if(|last| last == ",");
                 out.push(close.to_owned());
             }
@@ -136,7 +139,8 @@ impl File<'_> {
     }
 }
 
-/// How many tokens are left out here: comments, visibility, imports within a function, and the modules in front of a name.
+/// Returns the number of tokens to skip here: comments, visibility, imports within a function, and
+/// modules in front of a name.
 fn skipped(trees: &[TokenTree]) -> Option<usize> {
     let is_mark =
         |at: usize, mark: char| matches!(trees.get(at), Some(TokenTree::Punct(it)) if it.as_char() == mark);
@@ -162,7 +166,7 @@ fn skipped(trees: &[TokenTree]) -> Option<usize> {
         "use" if !is_mark(1, '<') => return Some(trees.iter().position(is_end)? + 1),
         _ => {}
     }
-    // `a::b::Name` is the same as `Name`, wherever the item is now.
+    // `a::b::Name` equals `Name`, wherever the item has moved.
     let is_path = is_mark(1, ':') && is_mark(2, ':') && name(3).is_some();
     (is_path && is_module(&name(0)?)).then_some(3)
 }
@@ -171,7 +175,7 @@ fn is_end(tree: &TokenTree) -> bool {
     matches!(tree, TokenTree::Punct(mark) if mark.as_char() == ';')
 }
 
-/// Modules and crates have small letters; `Self` and types do not.
+/// True for a module or crate: a lower-case name. `Self` and types begin with a capital.
 fn is_module(name: &str) -> bool {
     name.chars().next().is_some_and(char::is_lowercase)
 }
@@ -185,7 +189,7 @@ fn is_visibility(group: &TokenStream) -> bool {
     matches!(first, Some(TokenTree::Ident(name)) if ["crate", "super", "self", "in"].iter().any(|word| name == word))
 }
 
-/// The string literals among tokens, without those of documentation.
+/// Collects the string literals among tokens, except those of documentation.
 fn texts(tokens: TokenStream, out: &mut Vec<String>) {
     let trees: Vec<TokenTree> = tokens.into_iter().collect();
     let mut at = 0;

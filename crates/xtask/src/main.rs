@@ -1,7 +1,7 @@
-//! Proofs about a change of the source that is to change nothing else.
+//! Proves that a change of the source changes only comments, names or positions.
 //!
-//! In: a revision of Git to compare with, and the files of the checkout. Out: the items that are not the same, and exit code 1 if there
-//! are any.
+//! In: a Git revision to compare with, and the files of the checkout.
+//! Out: the items that differ, and exit code 1 if there are any.
 
 mod compare;
 mod items;
@@ -22,7 +22,7 @@ Comments, imports, `mod` lines, visibility and the modules in front of a name do
   --renames FILE   lines `old new`: identifiers of BASE that have another name now
   --texts-only     compares only the string literals of each side";
 
-/// What is asked for.
+/// Options of the command line.
 struct Asked {
     base: String,
     renames: Renames,

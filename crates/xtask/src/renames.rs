@@ -1,6 +1,7 @@
-//! Identifiers that have another name now.
+//! Table of renamed identifiers.
 //!
-//! In: lines `old new`; `#` begins a comment. Out: the new name of an old one.
+//! In: lines `old new`; `#` begins a comment.
+//! Out: the new name of an old one.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Renames(BTreeMap<String, String>);
 
 impl Renames {
-    /// Takes in a table.
+    /// Adds the renames of a file.
     pub(crate) fn read(&mut self, file: &str, text: &str) -> Result<(), String> {
         for (line, text) in (1..).zip(text.lines()) {
             let words: Vec<&str> = text.split('#').next().unwrap_or_default().split_whitespace().collect();
@@ -25,7 +26,7 @@ impl Renames {
         Ok(())
     }
 
-    /// The name of an identifier now.
+    /// Returns the new name of an identifier, or the same name.
     pub(crate) fn now<'a>(&'a self, old: &'a str) -> &'a str {
         self.0.get(old).map_or(old, String::as_str)
     }

@@ -1,6 +1,7 @@
-//! The Rust source of a revision, and of the checkout.
+//! Rust source files of a revision, and of the checkout.
 //!
-//! In: a revision of Git. Out: the path and the text of each file that is compiled into the program, its libraries or its tests.
+//! In: a Git revision.
+//! Out: path and text of each file that is compiled into the program, its libraries or its tests.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,22 +10,22 @@ use std::process::Command;
 /// Folders whose Rust files are compared.
 const FOLDERS: [&str; 4] = ["src", "crates", "tests", "benches"];
 
-/// This program compares; it is not compared.
+/// This crate is not compared: it is the tool.
 const LEFT_OUT: &str = "crates/xtask/";
 
 type Files = Vec<(String, String)>;
 
-/// The files of a revision.
+/// Reads the files of a revision.
 pub(crate) fn at(revision: &str) -> Result<Files, String> {
     let names = git(&["ls-tree", "-r", "--name-only", "-z", revision, "--"], &FOLDERS)?;
     let names = names.split('\0').filter(|name| is_compared(name));
     names.map(|name| Ok((name.to_owned(), git(&["show", &format!("{revision}:{name}")], &[])?))).collect()
 }
 
-/// The files of the checkout that Git knows, or that are new to it and not ignored.
+/// Reads the files of the checkout that Git tracks, or that are new and not ignored.
 pub(crate) fn checkout() -> Result<Files, String> {
     let names = git(&["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"], &FOLDERS)?;
-    // A file that is being merged is named once for each side.
+    // During a merge Git lists a file once for each side.
     let names: BTreeSet<&str> =
         names.split('\0').filter(|name| is_compared(name) && Path::new(name).exists()).collect();
     let read = |name: &str| std::fs::read_to_string(name).map_err(|error| format!("{name}: {error}"));
