@@ -175,7 +175,7 @@ fn globs(glob: &str, recurse: bool) -> Option<Vec<String>> {
         match (sound, stars) {
             (false, _) => None,
             _ if !recurse || stars == 0 => Some((*part).to_owned()),
-            // Only at an end of the glob is it clear for which folders a star stands.
+            // Only at an end of the glob is it clear which folders a star matches.
             (true, 1) if part.starts_with('*') => Some(format!("**/{part}")),
             (true, 1) if part.ends_with("/*") => Some(format!("{part}*/*")),
             (true, _) if stars == 2 && part.starts_with("**/") => Some((*part).to_owned()),

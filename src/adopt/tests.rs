@@ -1,4 +1,4 @@
-//! What becomes of an Application and of a Kustomization, as tables.
+//! Tables: the Sync that is made of an Application and of a Kustomization.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn argo(spec: Value) -> Adoption {
     adopt(&old, &wanted(None))
 }
 
-/// An Application with a source that is read, and this on top of it.
+/// An Application with a complete source, plus these fields.
 fn plain(more: Value) -> Value {
     let mut spec = json!({"source": {"repoURL": "https://example.com/shop.git", "path": "prod"}});
     for (field, value) in more.as_object().into_iter().flatten() {
@@ -183,7 +183,7 @@ fn what_would_be_other_objects_is_refused() {
         let told = format!("{:?}{:?}{}", found.refused, found.lost, found.sync);
         assert!(!told.contains("planted"), "{told}");
     }
-    // What says nothing refuses nothing.
+    // A field that is not set refuses nothing.
     let empty = json!({"source": {"helm": {}, "kustomize": {"images": []}, "directory": {"jsonnet": {}}}});
     assert_eq!(argo(plain(empty)).refused, []);
 }
@@ -221,7 +221,7 @@ fn who_applies_an_application_is_named_and_may_not_put_finalizers_back() {
     body["metadata"]["finalizers"] = json!(["resources-finalizer.argocd.argoproj.io"]);
     check(&body, 0, None);
     let tracked = |id: &str| json!({"argocd.argoproj.io/tracking-id": id});
-    // A copy bears the mark of the original.
+    // A copy carries the tracking id of the original.
     body["metadata"]["annotations"] = tracked("apps:argoproj.io/Application:argocd/original");
     check(&body, 0, None);
     body["metadata"]["annotations"] = tracked("apps:argoproj.io/Application:argocd/shop");

@@ -1,7 +1,8 @@
-//! Objects that Flux was told to leave alone.
+//! Finds objects that Flux is configured to leave alone.
 //!
-//! In: an object as Git has it, and as it is. Out: what Flux was told, and the annotation by which Moorline is told the same.
-//! Without that the first apply would overwrite what was meant to stay, such as a password that only the first commit made.
+//! In: an object in Git, and the live object. Out: the setting for Flux, and the annotation with
+//! the same meaning for Moorline. Without that annotation the first apply would overwrite fields
+//! that have to stay, such as a generated password.
 
 use serde_json::Value;
 
@@ -10,21 +11,22 @@ use super::draft::text;
 use crate::api::{APPLY_ANNOTATION, RECONCILE_ANNOTATION};
 use crate::object::Object;
 
-/// A switch of Flux with a value, and the switch of ours that says as much.
+/// A switch of Flux with a value, and our switch with the same meaning.
 const SWITCHES: [(&str, &str, &str, &str); 3] = [
     ("kustomize.toolkit.fluxcd.io/reconcile", "disabled", RECONCILE_ANNOTATION, "disabled"),
     ("kustomize.toolkit.fluxcd.io/ssa", "Ignore", RECONCILE_ANNOTATION, "disabled"),
     ("kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", APPLY_ANNOTATION, "once"),
 ];
 
-/// What Flux was told about an object, and what Git has to say for Moorline as well; none if both agree.
+/// The setting for Flux on an object, and the setting that Git lacks for Moorline; `None` if both
+/// agree.
 pub fn untouched(tool: Tool, wanted: &Value, live: Option<&Object>) -> Option<(String, String)> {
     if tool != Tool::Flux {
         return None;
     }
     let of = |key: &str, value: &str| {
         let key = key.replace('/', "~1");
-        // Flux reads them as annotations and as labels, and in any case of letters.
+        // Flux reads switches from annotations and labels, in any case.
         let is = |text: &str| text.eq_ignore_ascii_case(value);
         ["annotations", "labels"].iter().any(|place| is(text(wanted, &format!("/metadata/{place}/{key}"))))
     };
@@ -32,7 +34,7 @@ pub fn untouched(tool: Tool, wanted: &Value, live: Option<&Object>) -> Option<(S
         let found = live.map(|live| [live.annotation(key), live.label(key)]);
         found.into_iter().flatten().flatten().any(|text| text.eq_ignore_ascii_case(value))
     };
-    // What is never touched need not be created either.
+    // An object that is never reconciled is not applied at all, so no other switch matters.
     if of(RECONCILE_ANNOTATION, "disabled") {
         return None;
     }

@@ -1,8 +1,8 @@
-//! What helm printed before, by all that it depends on.
+//! Cache of helm's output, by a digest of everything that the output depends on.
 //!
-//! In: a digest, and a way to the answer. Out: the answer. Who asks for the same while it is on its way waits for the same one, and
-//! gets the same refusal; so many Syncs of one chart start one helm. What was used least recently goes first when the bound is reached. With a
-//! shelf (`shelf.rs`) the same is on the disk.
+//! In: a digest, and a way to render. Out: the output. Callers with the same digest share one run
+//! and its error, so many Syncs of one chart start one helm. The least recently used entry is
+//! evicted when the limit is reached. With a [`DiskCache`] the entries are on the disk, too.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -17,24 +17,24 @@ use super::child::MAX_OUTPUT_BYTES;
 use super::failure::HelmFailure;
 use super::shelf::{Key, Shelf};
 
-/// The most bytes that are kept, packed.
+/// The most compressed bytes that are kept.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
-/// The most answers that are kept.
+/// The most entries that are kept.
 const MAX_ENTRIES: usize = 10_000;
-/// How hard is packed: text of manifests becomes a tenth at any level.
+/// Compression level: the text of manifests becomes a tenth at any level.
 const LEVEL: u8 = 1;
 
 type Answer = Result<Arc<[u8]>, HelmFailure>;
 type Coming = Shared<BoxFuture<'static, Answer>>;
 
-/// What there is of an answer.
+/// Result of a lookup.
 enum Found {
     Packed(Arc<[u8]>),
     Coming(Coming),
     Nothing,
 }
 
-/// Answers that are here or on their way; cheap to clone.
+/// Finished and pending renders; cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Cache(Arc<Mutex<Kept>>);
 
@@ -53,7 +53,7 @@ struct Packed {
 }
 
 impl Cache {
-    /// What is on this shelf, and whatever comes to it.
+    /// A cache with the entries on this disk, which new entries are written to.
     pub(super) fn on(shelf: Shelf) -> Self {
         let mut kept = Kept::default();
         for (key, bytes) in shelf.all(MAX_BYTES) {
@@ -63,7 +63,7 @@ impl Cache {
         Self(Arc::new(Mutex::new(kept)))
     }
 
-    /// The answer to this, made if nobody has made it.
+    /// Returns the output for a key, and renders it if there is none.
     pub(super) async fn get<F: Future<Output = Answer> + Send + 'static>(
         &self,
         key: Key,
@@ -76,7 +76,7 @@ impl Cache {
                     let unpack = move || decompress_to_vec_with_limit(&packed, MAX_OUTPUT_BYTES);
                     match crate::chance::aside(unpack).await {
                         Ok(Ok(bytes)) => return Ok(bytes.into()),
-                        // It is as good as none.
+                        // A damaged entry counts as missing.
                         Ok(Err(_)) | Err(_) => is_damaged = true,
                     }
                 }
@@ -91,7 +91,7 @@ impl Cache {
         answer
     }
 
-    /// What there is of an answer; if there is nothing, it is made from now on. All of it is found out at one time.
+    /// Looks an output up and starts to render it if there is none, both under one lock.
     fn find<F: Future<Output = Answer> + Send + 'static>(
         &self,
         key: Key,
@@ -107,12 +107,12 @@ impl Cache {
         }
         let Some(make) = make.take() else { return Found::Nothing };
         let (this, making) = (self.clone(), make());
-        // A task of its own: who asked first may go away, and the others wait on.
+        // A task of its own: the first caller may be cancelled while others wait.
         let task = tokio::spawn(async move {
             let answer = making.await;
             let (cache, made) = (this.clone(), answer.clone());
             let kept = crate::chance::aside(move || made.map(|bytes| cache.keep(key, &bytes)));
-            // One that could not be kept is an answer all the same.
+            // An output that could not be cached is valid all the same.
             let _ = kept.await;
             this.lock().coming.remove(&key);
             answer
@@ -126,7 +126,7 @@ impl Cache {
         let packed: Arc<[u8]> = compress_to_vec(bytes, LEVEL).into();
         let mut kept = self.lock();
         let (gone, shelf) = (kept.keep(key, packed.clone()), kept.shelf.clone());
-        // Nobody waits for the disk.
+        // Unlock before the slow write to the disk.
         drop(kept);
         if let Some(shelf) = shelf {
             shelf.put(&key, &packed);
@@ -147,14 +147,15 @@ impl Kept {
         Some(packed.bytes.clone())
     }
 
-    /// Keeps it, and gives what goes for it.
+    /// Inserts an entry, and returns the keys that it evicts.
     fn keep(&mut self, key: Key, bytes: Arc<[u8]>) -> Vec<Key> {
         let mut all = Vec::new();
         self.uses += 1;
         self.bytes += bytes.len();
         let before = self.packed.insert(key, Packed { bytes, used: self.uses });
         self.bytes -= before.map_or(0, |before| before.bytes.len());
-        // One that is larger than the bound stays: without it, each pass would draw anew.
+        // An entry that is larger than the limit stays: without it, each reconcile would render
+        // again.
         while self.packed.len() > 1 && (self.bytes > MAX_BYTES || self.packed.len() > MAX_ENTRIES) {
             let oldest = self.packed.iter().min_by_key(|(_, packed)| packed.used).map(|(key, _)| *key);
             let gone = oldest.and_then(|key| self.packed.remove(&key));
@@ -220,7 +221,7 @@ mod tests {
         let make = |text: &'static [u8]| move || async move { Ok(Arc::from(text)) };
         assert_eq!(shelf().get([1; 32], make(b"one")).await.as_deref(), Ok(&b"one"[..]));
         assert_eq!(shelf().get([1; 32], make(b"two")).await.as_deref(), Ok(&b"one"[..]));
-        // What cannot be read is made anew.
+        // A damaged entry is rendered again.
         let file = std::fs::read_dir(folder.path().join("kept")).unwrap().next().unwrap().unwrap();
         std::fs::write(file.path(), b"words").unwrap();
         assert_eq!(shelf().get([1; 32], make(b"two")).await.as_deref(), Ok(&b"two"[..]));

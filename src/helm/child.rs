@@ -1,8 +1,8 @@
-//! One run of helm, from its folder to its end.
+//! Runs helm once, in a folder and a process of its own.
 //!
-//! In: a run, and where its programs and folders are. Out: what helm printed, or what it said instead. It gets an empty environment, a
-//! home of its own that is removed afterwards, and no input. What it prints and how long it takes are bounded; when a bound is reached its
-//! whole process group ends.
+//! In: a run, and the paths of programs and folders. Out: helm's output, or its error. Helm gets an
+//! empty environment, a temporary home folder, and no input. Its output and its time are limited;
+//! at a limit its whole process group is killed.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::hash::{BuildHasher as _, RandomState};
@@ -23,14 +23,14 @@ use crate::yaml::MAX_FILE_BYTES;
 
 /// The most bytes that helm may print: as many as are read of one file.
 pub(super) const MAX_OUTPUT_BYTES: usize = MAX_FILE_BYTES;
-/// The most bytes that it may say besides.
+/// The most bytes that helm may write to standard error.
 const MAX_WORDS_BYTES: usize = 1024 * 1024;
-/// Between two looks whether a process that has closed its output has ended.
+/// Interval at which the end of a process that has closed its output is polled.
 const END_LOOK: Duration = Duration::from_millis(5);
-/// Memory that helm's own runtime tries to do with; the fence gives half as much again.
+/// Soft memory limit for helm's own runtime; the isolation permits half as much again.
 const SOFT_MEMORY: &str = "128MiB";
 
-/// Where a run takes place.
+/// Paths and limits of a run.
 pub(super) struct Place<'a> {
     pub(super) program: &'a Path,
     pub(super) fence: &'a Path,
@@ -39,12 +39,12 @@ pub(super) struct Place<'a> {
     pub(super) deadline: Duration,
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// What was printed.
+    /// Standard output of a run that succeeded.
     Well(Vec<u8>),
-    /// What was said instead.
+    /// Standard error of a run that failed.
     Refused(Vec<u8>),
 }
 
@@ -56,20 +56,22 @@ pub(super) fn run(run: &Invocation, place: &Place<'_>) -> Result<Ended, HelmFail
     let mut child = start(run, place, &folder.0)
         .map_err(|error| HelmFailure::of_system("the program did not start", &error))?;
     let heard = listen(&mut child, until, place.deadline);
-    // Whatever became of it, nothing of it stays. Before it is waited for its number is nobody else's.
+    // Kill all that is left of the group. The process was not waited for yet, so its id cannot
+    // belong to another one.
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let status = child.wait().map_err(|error| HelmFailure::of_system("its end", &error))?;
     let (output, words) = heard?;
     ended(status, output, words)
 }
 
-/// Which walls stand on this machine, as the fence itself says; none if it does not say.
+/// The protections that this machine supports, as the isolation verb prints them; `None` if it does
+/// not.
 pub(super) fn walls(fence: &Path) -> Option<Walls> {
     let said = Command::new(fence).args([fence::VERB, "--walls"]).env_clear().stdin(Stdio::null()).output();
     Walls::read(&String::from_utf8_lossy(&said.ok()?.stdout))
 }
 
-/// Starts it behind the fence.
+/// Starts helm in isolation.
 fn start(run: &Invocation, place: &Place<'_>, folder: &Path) -> io::Result<Child> {
     let home = folder.join(HOME);
     let mut command = Command::new(place.fence);
@@ -81,7 +83,7 @@ fn start(run: &Invocation, place: &Place<'_>, folder: &Path) -> io::Result<Child
         .args(run.arguments())
         .current_dir(folder);
     command.env_clear().env("HOME", &home).env("TMPDIR", &home).env("GOMEMLIMIT", SOFT_MEMORY);
-    // Behind the fence it cannot read how many of them this container has.
+    // In isolation it cannot read how many processors this container has.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     command.env("GOMAXPROCS", processors.to_string());
     for name in HOMES {
@@ -90,7 +92,7 @@ fn start(run: &Invocation, place: &Place<'_>, folder: &Path) -> io::Result<Child
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()
 }
 
-/// Where helm looks for what people have set up for it: nothing, here.
+/// Variables with the paths of helm's own configuration, all of which point to an empty folder.
 const HOMES: [&str; 8] = [
     "XDG_CACHE_HOME",
     "XDG_CONFIG_HOME",
@@ -102,7 +104,7 @@ const HOMES: [&str; 8] = [
     "HELM_REPOSITORY_CACHE",
 ];
 
-/// What it prints and what it says, until both are closed and it has ended.
+/// Reads both outputs until they are closed and the process has ended.
 fn listen(child: &mut Child, until: Instant, span: Duration) -> Result<(Vec<u8>, Vec<u8>), HelmFailure> {
     let late = || HelmFailure::Exceeded {
         what: format!("it took longer than {} s; look for loops in the templates", span.as_secs()).into(),
@@ -110,7 +112,8 @@ fn listen(child: &mut Child, until: Instant, span: Duration) -> Result<(Vec<u8>,
     let output = drain(child.stdout.take(), MAX_OUTPUT_BYTES);
     let words = drain(child.stderr.take(), MAX_WORDS_BYTES);
     let left = || until.saturating_duration_since(Instant::now());
-    // The one that says much is heard only when the other has ended; the deadline holds for both.
+    // Both streams are drained by threads, so the order of waiting is free; the deadline covers
+    // both.
     let output = output.recv_timeout(left()).map_err(|_| late())?;
     if output.len() > MAX_OUTPUT_BYTES {
         let what = format!("it printed more than {MAX_OUTPUT_BYTES} bytes; make several charts of it");
@@ -131,13 +134,14 @@ fn listen(child: &mut Child, until: Instant, span: Duration) -> Result<(Vec<u8>,
     Ok((output, words))
 }
 
-/// Reads a stream to its end, or one byte beyond its bound. The thread ends with the process group at the latest.
+/// Reads a stream to its end, or to one byte beyond the limit. The thread ends with the process
+/// group at the latest.
 fn drain(stream: Option<impl Read + Send + 'static>, most: usize) -> Receiver<Vec<u8>> {
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(stream) = stream {
-            // What was read until an error is all there is.
+            // After an error the bytes that were read so far are returned.
             let _ = stream.take(most as u64 + 1).read_to_end(&mut bytes);
         }
         let _ = tell.send(bytes);
@@ -145,13 +149,13 @@ fn drain(stream: Option<impl Read + Send + 'static>, most: usize) -> Receiver<Ve
     told
 }
 
-/// What a status means.
+/// Interprets an exit status.
 fn ended(status: ExitStatus, output: Vec<u8>, words: Vec<u8>) -> Result<Ended, HelmFailure> {
     if status.success() {
         return Ok(Ended::Well(output));
     }
     let text = String::from_utf8_lossy(&words);
-    // A program that gives itself up prints where it was, which tells nobody anything.
+    // A crashing Go program prints a long stack trace; only its first line is useful.
     let fatal = text.lines().find(|line| FATAL.iter().any(|begin| line.starts_with(begin)));
     let signal = status.signal().or(status.code().filter(|code| *code > 128).map(|code| code - 128));
     match (signal, fatal, status.code()) {
@@ -169,19 +173,19 @@ fn ended(status: ExitStatus, output: Vec<u8>, words: Vec<u8>) -> Result<Ended, H
     }
 }
 
-/// How the last words of a program of Go begin.
+/// Prefixes of the last message of a crashing Go program.
 const FATAL: [&str; 3] = ["fatal error: ", "runtime: ", "panic: "];
 
-/// The home of a run, in its folder.
+/// Name of the home folder of a run.
 const HOME: &str = "home";
-/// How often a name for a folder is tried.
+/// The most attempts to find a free folder name.
 const NAMES: usize = 16;
 
-/// A folder that is gone when this is.
+/// A folder that is removed on drop.
 pub(super) struct WorkFolder(PathBuf);
 
 impl WorkFolder {
-    /// A folder with the files of a run, which nobody else may read.
+    /// Creates a folder with the files of a run, readable by this user only.
     fn with(work: &Path, run: &Invocation) -> io::Result<Self> {
         let folder = Self::empty(work)?;
         private().create(folder.0.join(HOME))?;
@@ -200,7 +204,7 @@ impl WorkFolder {
     fn empty(work: &Path) -> io::Result<Self> {
         private().recursive(true).create(work)?;
         for _ in 0..NAMES {
-            // Every `RandomState` has keys of its own, which the operating system's chance has made.
+            // Every `RandomState` has keys of its own from the operating system's random source.
             let place = work.join(format!("{PREFIX}{:016x}", RandomState::new().hash_one(0)));
             match private().create(&place) {
                 Ok(()) => return Ok(Self(place)),
@@ -211,7 +215,7 @@ impl WorkFolder {
         Err(io::Error::other("no name for a folder is free"))
     }
 
-    /// Removes what runs of a process that is gone have left.
+    /// Removes the folders that runs of an earlier process have left.
     pub(super) fn remove_all(work: &Path) {
         let left = fs::read_dir(work).into_iter().flatten().flatten();
         for left in left.filter(|left| left.file_name().to_string_lossy().starts_with(PREFIX)) {
@@ -220,7 +224,7 @@ impl WorkFolder {
     }
 }
 
-/// What the name of such a folder begins with.
+/// Prefix of the folder names.
 const PREFIX: &str = "helm-";
 
 fn private() -> DirBuilder {

@@ -1,50 +1,50 @@
-//! Why helm gave nothing, in words for the person who wrote the chart or runs the daemon.
+//! Errors of helm, with messages for the author of the chart and the operator of the daemon.
 
 use std::path::PathBuf;
 
-/// Why a chart could not be rendered.
+/// The reason why a chart could not be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HelmFailure {
-    /// There is no such program.
+    /// The program does not exist.
     #[error(
         "there is no program {}, which renders charts; use an image with helm (image.variant of the chart), name it in the setting helm, or commit what `helm template` prints",
         .program.display()
     )]
     Missing {
-        /// The program, as it was named.
+        /// The configured program.
         program: PathBuf,
     },
     /// Helm refused the chart.
     #[error("helm does not render the chart: {text}")]
     Failed {
-        /// What it said, without values.
+        /// Helm's message, without values.
         text: Box<str>,
     },
-    /// A bound was reached.
+    /// A limit was reached.
     #[error("helm was stopped: {what}")]
     Exceeded {
-        /// Which, and what to do.
+        /// The limit, and the remedy.
         what: Box<str>,
     },
-    /// It could not be started, or its folder could not be made.
+    /// Helm could not be started, or its folder could not be created.
     #[error("helm could not be run: {why}")]
     Unstartable {
-        /// What the operating system said.
+        /// The message of the operating system.
         why: Box<str>,
     },
-    /// A wall that is required does not stand here.
+    /// A required protection is not available.
     #[error("{why}")]
     Unfenced {
-        /// Which, and what to do.
+        /// The protection, and the remedy.
         why: Box<str>,
     },
-    /// The render was given up, because this process ends.
+    /// The render was cancelled because this process ends.
     #[error("the render was stopped")]
     Stopped,
 }
 
 impl HelmFailure {
-    /// One word for conditions, events and metrics.
+    /// The reason for conditions, Events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "HelmMissing",
@@ -56,16 +56,16 @@ impl HelmFailure {
         }
     }
 
-    /// True if asking again cannot help before there is new input.
+    /// True if a retry cannot help before there is new input.
     pub fn is_lasting(&self) -> bool {
         match self {
             Self::Missing { .. } | Self::Failed { .. } | Self::Unfenced { .. } => true,
-            // A machine may have been busy, or a disk full.
+            // The machine may have been busy, or a disk full.
             Self::Exceeded { .. } | Self::Unstartable { .. } | Self::Stopped => false,
         }
     }
 
-    /// An error of the operating system on the way to a run.
+    /// An error of the operating system before a run.
     pub(super) fn of_system(what: &str, error: &std::io::Error) -> Self {
         Self::Unstartable { why: format!("{what}: {error}").into() }
     }

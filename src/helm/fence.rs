@@ -1,11 +1,14 @@
-//! The walls around helm, which this program builds around itself before it becomes helm.
+//! Isolates helm: restricts this process before it becomes helm.
 //!
-//! In: a program and its arguments. Out: that program in the place of this process, or in a child of it, with less: no network, no
-//! other process in sight, no files but its own, bounds on memory, processor, files and processes, and no way to more rights. A process
-//! that has only one thread can do all this without unsafe code; the daemon has many, and so it starts itself as this.
+//! In: a program and its arguments. Out: that program in place of this process or in a child of it,
+//! with fewer rights: no network, no view of other processes, no files but its own, limits on
+//! memory, processor, files and processes, and no way to gain rights. A process with a single
+//! thread can do all this without unsafe code; the daemon has many threads, and so it starts itself
+//! with a hidden verb for this.
 //!
-//! Namespaces need leave of the kernel, which a container's profile may refuse. The walls around files (`fence/files.rs`) and
-//! system calls (`fence/calls.rs`) need none, and stand by themselves: `fence/walls.rs` says when that is enough.
+//! Namespaces need the permission of the kernel, which a container's profile may deny. The
+//! restrictions of files (`file_access.rs`) and system calls (`syscall_filter.rs`) need none and
+//! work without namespaces; `protections.rs` decides if the available ones suffice.
 
 mod calls;
 mod files;
@@ -22,32 +25,33 @@ use rustix::thread::{UnshareFlags, set_no_new_privs};
 
 pub use walls::{Strength, Verdict, Walls};
 
-/// The verb by which this program is its own fence.
+/// The hidden verb that isolates.
 pub const VERB: &str = "fence";
 /// The verb of the second step, inside the namespaces.
 pub const INSIDE: &str = "fence-inside";
-/// The word that says that all required walls have to stand.
+/// The flag that makes all required protections mandatory.
 pub const REQUIRED: &str = "--required";
-/// What the fence ends with when it could not start the program.
+/// Exit code if the program could not be started.
 pub const NOT_STARTED: i32 = 126;
-/// What it ends with when a wall is missing that is required.
+/// Exit code if a required protection is missing.
 pub const NOT_FENCED: i32 = 125;
 
-/// Bytes of memory that may be written to. Most charts take a third of it, and one that prints 14 MB all of it; two runs at a time
-/// have to fit beside the daemon into what the chart of this project lets a Pod have.
+/// Bytes of writable memory. Most charts use a third of it, and one that prints 14 MB uses all of
+/// it; two runs at a time have to fit beside the daemon into the memory limit that this project's
+/// chart sets for the Pod.
 pub(super) const MEMORY: u64 = 192 * 1024 * 1024;
-/// Bytes of addresses; a program of Go reserves more than it uses.
+/// Bytes of address space; a Go program reserves more than it uses.
 const ADDRESSES: u64 = 16 * 1024 * 1024 * 1024;
-/// Seconds of a processor.
+/// Seconds of processor time.
 const PROCESSOR: u64 = 60;
 /// Bytes of a file that is written: helm template writes none.
 const FILE: u64 = 0;
-/// Open files. Helm closes each file of a chart when it has read it.
+/// Open files. Helm closes each file of a chart after reading it.
 const FILES: u64 = 256;
-/// Processes and threads, where they can be counted for this run alone.
+/// Processes and threads; applied only if they are counted for this run alone.
 const PROCESSES: u64 = 128;
 
-/// Which namespaces are asked for, from most to least.
+/// Sets of namespaces to try, from most to least isolation.
 const NAMESPACES: [(UnshareFlags, &str); 3] = [
     (
         UnshareFlags::NEWUSER
@@ -60,9 +64,10 @@ const NAMESPACES: [(UnshareFlags, &str); 3] = [
     (UnshareFlags::NEWUSER.union(UnshareFlags::NEWNET), "users and network"),
 ];
 
-/// Becomes the program, behind the walls; gives an exit code only where that could not be, or where it waited for the program.
+/// Becomes the program, in isolation. Returns an exit code only if that failed, or if it waited for
+/// the program.
 pub fn enter(program: &[OsString], wanted: Strength) -> i32 {
-    // When the daemon is gone nobody would end it.
+    // If the daemon is killed, no other process would end this one.
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return refuse(&format!("its end could not be bounded: {error}"));
     }
@@ -74,7 +79,8 @@ pub fn enter(program: &[OsString], wanted: Strength) -> i32 {
     if !namespaces.is_some_and(|flags| flags.contains(UnshareFlags::NEWPID)) {
         return inside(program, wanted);
     }
-    // Whoever makes a namespace for processes stays outside; its first child is the first inside, and when that ends all end.
+    // The creator of a process namespace stays outside of it. Its first child is the first process
+    // inside, and when that one ends the kernel ends all others.
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     match Command::new(own).arg(INSIDE).args(wanted.word()).arg("--").args(program).status() {
         Ok(status) => status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()),
@@ -98,16 +104,17 @@ pub fn inside(program: &[OsString], wanted: Strength) -> i32 {
     refuse(&format!("{}: {error}", program.to_string_lossy()))
 }
 
-/// Puts up the walls that need no leave of the kernel, before this process becomes the program.
+/// Applies the restrictions that need no permission of the kernel, before this process becomes the
+/// program.
 fn shut(program: &Path) -> Walls {
     let alone = files::stands_alone(program);
     let files = files::shut(program, alone).unwrap_or(false);
-    // The filter comes last: it refuses what the first wall is made with.
+    // The filter comes last: it denies the calls that set up the file restriction.
     let calls = calls::refuse(alone).is_ok();
     Walls { namespaces: String::new(), files, calls }
 }
 
-/// Which walls stand on this machine. They stand around this process when it has asked.
+/// Returns the protections that this machine supports. They apply to this process from then on.
 pub fn walls() -> Walls {
     let found = NAMESPACES.iter().find(|(flags, _)| apart(*flags).is_ok());
     let namespaces = found.map_or("", |(_, name)| name).to_owned();
@@ -115,7 +122,7 @@ pub fn walls() -> Walls {
 }
 
 impl Strength {
-    /// How the fence is told.
+    /// The command line flag for this level, if it has one.
     pub fn word(self) -> Option<&'static str> {
         match self {
             Self::Required => Some(REQUIRED),
@@ -132,7 +139,8 @@ fn apart(flags: UnshareFlags) -> rustix::io::Result<()> {
     rustix::thread::unshare(flags)
 }
 
-/// Sets the bounds; `counted` tells whether processes of others of this user count elsewhere.
+/// Sets the limits. `counted` is true if processes of the same user outside of this run are counted
+/// elsewhere.
 fn bound(counted: bool) -> rustix::io::Result<()> {
     let processes = counted.then_some((Resource::Nproc, PROCESSES));
     let bounds = [

@@ -1,14 +1,17 @@
-//! Charts, rendered by helm behind a fence.
+//! Renders Helm charts by running helm in isolation.
 //!
-//! In: a tree, options, and what the server can do. Out: [`Rendered`], or [`HelmFailure`]. What is no chart is rendered here in this
-//! process; for a chart helm is started (`child.rs`), behind walls (`fence.rs`), unless the same input was rendered before
-//! (`cache.rs`): charts may draw random numbers, and what is drawn anew would be a change that nobody made.
+//! In: a file tree, options, and the server's capabilities. Out: [`Rendered`], or [`HelmError`].
+//! Everything but charts is rendered in this process. For a chart, helm is started (`process.rs`)
+//! in isolation (`isolation.rs`), unless the same input was rendered before (`cache.rs`): charts
+//! may draw random numbers, and drawing them again would look like a change in Git.
 //!
-//! What `helm template` could reach in the network at all: repositories of charts, for dependencies that are missing, and those are
-//! refused before it is started; the API server, for `lookup`, which it asks only when told to, and for which it has no address here;
-//! name servers, for `getHostByName`, which gives an empty text unless it is told otherwise. It has no plugins and no
-//! post-renderer. So the walls hold back nothing that a chart may do; they are there for the day on which helm is wrong. How many of them
-//! have to stand is a setting ([`Strength`]); what stands is asked once.
+//! `helm template` can reach the network in three ways: chart repositories, for missing
+//! dependencies, and those are refused before helm starts; the API server, for
+//! `lookup`, which needs a flag and an address that are not given here; and name
+//! servers, for `getHostByName`, which returns an empty text unless a flag enables it.
+//! Plugins and post-renderers do not exist here. So the isolation denies nothing that a
+//! chart may do; it protects against faults in helm itself. The required protections
+//! are a setting ([`IsolationLevel`]); the available ones are probed once.
 
 mod cache;
 mod child;
@@ -35,43 +38,45 @@ use fence::{Verdict, Walls};
 use program::Program;
 use shelf::Shelf;
 
-/// The most runs of helm at a time: each may take the memory that the fence leaves it.
+/// The most runs of helm at a time: each may use all the memory that its limit permits.
 const MAX_RUNS: usize = 2;
 
-/// How long helm may take for one chart.
+/// The longest that helm may take for one chart.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The most times that a kustomization is built because charts of it were missing. Most name all of theirs the first time.
+/// The most rounds of building one kustomization because of missing charts. Most need one: all
+/// their charts are found in the first round.
 const MAX_ROUNDS: usize = 64;
 
-/// Where helm is, and what it rendered before; cheap to clone.
+/// Runs helm and caches its output; cheap to clone.
 #[derive(Clone)]
 pub struct Helm(Arc<Inner>);
 
 struct Inner {
-    /// The program, as it was named.
+    /// The configured program.
     program: PathBuf,
-    /// This program, which is its own fence.
+    /// This program, whose hidden verb isolates helm.
     fence: PathBuf,
-    /// Where the folders of the runs are made.
+    /// Parent of the runs' folders.
     work: PathBuf,
     deadline: Duration,
     cache: Cache,
     runs: Line,
     strength: Strength,
-    /// Which walls stand, once that was asked.
+    /// The available protections, once they were probed.
     walls: OnceLock<Option<Walls>>,
 }
 
 impl Helm {
-    /// A helm of this name or path, whose runs have their folders in `work`. What a process that is gone left there is removed.
+    /// Uses the helm of this name or path, with run folders in `work`. Folders that an earlier
+    /// process has left there are removed.
     pub fn new(program: impl Into<PathBuf>, fence: impl Into<PathBuf>, work: impl Into<PathBuf>) -> Self {
         let work = work.into();
         WorkFolder::remove_all(&work);
         Self::with(program.into(), fence.into(), work, DEADLINE, Cache::default())
     }
 
-    /// The same, which keeps what was rendered in a folder of its own there.
+    /// Like [`Helm::new`], but also keeps the output on disk, in a folder of its own in `work`.
     pub fn keeping(program: impl Into<PathBuf>, fence: impl Into<PathBuf>, work: impl Into<PathBuf>) -> Self {
         let work = work.into();
         WorkFolder::remove_all(&work);
@@ -79,13 +84,13 @@ impl Helm {
         Self::with(program.into(), fence.into(), work, DEADLINE, cache)
     }
 
-    /// The same, which gives a run less time.
+    /// Sets the time limit of a run.
     #[must_use]
     pub fn within(self, deadline: Duration) -> Self {
         Self(Arc::new(Inner { deadline, ..self.0.anew() }))
     }
 
-    /// The same, which runs helm only behind a fence of this strength.
+    /// Sets the isolation that is required.
     #[must_use]
     pub fn behind(self, strength: Strength) -> Self {
         Self(Arc::new(Inner { strength, ..self.0.anew() }))
@@ -96,7 +101,7 @@ impl Helm {
         Self(Arc::new(Inner { program, fence, work, deadline, cache, runs, strength, walls }))
     }
 
-    /// What is to be said of the fence behind which charts are rendered, if a wall is missing.
+    /// A warning about a missing protection, if one is missing.
     pub async fn caution(&self) -> Option<String> {
         let this = self.0.clone();
         match apart(move || this.walls().map(|walls| walls.verdict(this.strength))).await.ok()?? {
@@ -105,7 +110,7 @@ impl Helm {
         }
     }
 
-    /// What a folder comes to, whatever it is.
+    /// Renders a folder of any kind.
     pub async fn rendered(
         &self,
         tree: FileTree,
@@ -115,7 +120,8 @@ impl Helm {
         self.rendered_for("", tree, options, server).await
     }
 
-    /// The same for a Sync of this namespace: where many wait for helm, each namespace has its turn.
+    /// Like [`Helm::render`], for a Sync of this namespace: if many wait for helm, the namespaces
+    /// take turns.
     pub async fn rendered_for(
         &self,
         who: &str,
@@ -148,7 +154,8 @@ impl Helm {
         .await
     }
 
-    /// A folder that is no chart, with what helm prints for the charts that it names, and what it comes to.
+    /// Renders a folder that is no chart; also returns its files with the output of the charts that
+    /// it names.
     pub async fn charts_printed(
         &self,
         who: &str,
@@ -181,7 +188,7 @@ impl Helm {
         Err(HelmFailure::Exceeded { what: what.into() })
     }
 
-    /// What helm prints for this: what it printed before, if it was asked before.
+    /// Returns helm's output for a run, from the cache if possible.
     async fn output(&self, who: &str, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmFailure> {
         let program = Program::find(&self.0.program)?;
         let key = Sha256::new().chain_update(program.identity()).chain_update(run.digest());
@@ -216,7 +223,7 @@ impl Helm {
 }
 
 impl Inner {
-    /// The same, of which nothing was asked.
+    /// A copy with no probed protections, whose settings can be changed.
     fn anew(&self) -> Self {
         Self {
             program: self.program.clone(),
@@ -230,7 +237,7 @@ impl Inner {
         }
     }
 
-    /// Which walls stand here; none if the fence does not say.
+    /// The available protections, probed once; `None` if the probe fails.
     fn walls(&self) -> Option<&Walls> {
         let ask = || {
             let walls = child::walls(&self.fence);
@@ -242,7 +249,8 @@ impl Inner {
     }
 }
 
-/// Does what takes time for a processor, or waits for another process, where it keeps nobody from being served.
+/// Runs work that needs the processor or waits for a process on a thread where it blocks no other
+/// task.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, HelmFailure> {
     crate::chance::aside(work).await.map_err(|_| HelmFailure::Stopped)
 }

@@ -1,14 +1,14 @@
-//! Which helm it is.
+//! Finds the helm program.
 //!
-//! In: a name or a path. Out: [`Program`], with an identity that is another one when the program is: another helm may print other
-//! objects for the same chart.
+//! In: a name or a path. Out: [`Program`], with an identity that changes with the program: another
+//! version of helm may render other objects from the same chart.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::failure::HelmFailure;
 
-/// A program that is there.
+/// An executable program.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     path: PathBuf,
@@ -16,7 +16,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The program of this name on PATH, or at this path.
+    /// Finds the program of this name on PATH, or at this path.
     pub(super) fn find(named: &Path) -> Result<Self, HelmFailure> {
         let is_path = named.components().count() > 1;
         let on_path = std::env::var_os("PATH").filter(|_| !is_path).unwrap_or_default();
@@ -25,7 +25,7 @@ impl Program {
         let found = places.find_map(|place| {
             let metadata =
                 std::fs::metadata(&place).ok().filter(|it| it.is_file() && it.mode() & 0o111 != 0)?;
-            // Helm runs in a folder of its own.
+            // Helm runs in another folder, so a relative path would point to another file.
             Some((std::path::absolute(place).ok()?, metadata))
         });
         let Some((path, of)) = found else { return Err(HelmFailure::Missing { program: named.to_owned() }) };
@@ -37,7 +37,7 @@ impl Program {
         &self.path
     }
 
-    /// The same for the same program.
+    /// Identity: equal for the same program.
     pub(super) fn identity(&self) -> &[u8] {
         self.identity.as_bytes()
     }

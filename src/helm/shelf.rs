@@ -1,7 +1,9 @@
-//! What helm printed before, on the disk: a daemon that begins anew must not draw every random number anew.
+//! Disk cache of helm's output: after a restart of the daemon no random number of a chart is drawn
+//! again.
 //!
-//! In: a folder, and answers that are packed. Out: those that were put there, the oldest first. They may hold Secrets, as what helm
-//! prints may, and are for this user's eyes only. What cannot be written or read is missing, and nothing else.
+//! In: a folder, and compressed output. Out: the stored entries, oldest first. They may contain
+//! Secrets, as helm's output may, and are readable by this user only. An entry that cannot be
+//! written or read is treated as missing.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,25 +11,25 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The digest of all that an answer depends on.
+/// Digest of everything that an entry depends on.
 pub(super) type Key = [u8; 32];
 
-/// How the file of an answer ends.
+/// Suffix of the files.
 const ENDING: &str = ".packed";
-/// The most files that are looked at.
+/// The most files that are read.
 const MAX_FILES: usize = 20_000;
 
-/// A folder of answers.
+/// A folder of entries.
 #[derive(Debug, Clone)]
 pub(super) struct Shelf(PathBuf);
 
 impl Shelf {
-    /// The answers in this folder.
+    /// Opens the cache in this folder.
     pub(super) fn at(folder: PathBuf) -> Self {
         Self(folder)
     }
 
-    /// What is there, the oldest first; what is larger than `most` bytes is left out.
+    /// Reads all entries, oldest first, without those that are larger than `most` bytes.
     pub(super) fn all(&self, most: usize) -> Vec<(Key, Arc<[u8]>)> {
         let files = fs::read_dir(&self.0).into_iter().flatten().flatten().take(MAX_FILES);
         let mut found: Vec<_> = files
@@ -42,7 +44,7 @@ impl Shelf {
         found.into_iter().filter_map(|(_, key)| Some((key, bytes(&key)?))).collect()
     }
 
-    /// Puts an answer there.
+    /// Writes an entry; a failure is only logged.
     pub(super) fn put(&self, key: &Key, bytes: &[u8]) {
         if let Err(error) = self.write(key, bytes) {
             tracing::warn!(folder = %self.0.display(), %error, "what helm printed could not be kept on the disk");
@@ -51,7 +53,7 @@ impl Shelf {
 
     fn write(&self, key: &Key, bytes: &[u8]) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
-        // Half of a file is never found under its name.
+        // Written beside and renamed, so that a crash leaves no half-written entry under its name.
         let (place, beside) = (self.place(key), self.place(key).with_extension("new"));
         OpenOptions::new()
             .write(true)
@@ -63,7 +65,7 @@ impl Shelf {
         fs::rename(beside, place)
     }
 
-    /// Takes it away.
+    /// Removes an entry.
     pub(super) fn remove(&self, key: &Key) {
         let _ = fs::remove_file(self.place(key));
     }
@@ -74,7 +76,7 @@ impl Shelf {
     }
 }
 
-/// The key that a name is of.
+/// Parses a key from a file name.
 fn read(name: &str) -> Option<Key> {
     let mut key = [0; 32];
     if name.len() != 2 * key.len() || !name.is_ascii() {

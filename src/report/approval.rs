@@ -1,30 +1,30 @@
-//! Sentences about a deletion that waits for approval.
+//! Messages about deletions that wait for approval.
 //!
-//! In: the facts of a pass. Out: the value that approves it; and where the Sync has another one, that this one approves something
-//! else.
+//! In: the inputs of a reconcile. Out: the value that approves the deletion, and a note if the
+//! annotation on the Sync has another value.
 
 use super::PassFacts;
 use crate::api::APPROVE_ANNOTATION;
 use crate::plan::Hold;
 
-/// The most characters of a value that somebody else wrote.
+/// The most characters of the annotation's value that are shown: anyone may have written it.
 const MAX_SHOWN: usize = 40;
 
-/// The deletion is over budget: the hold, and how it is approved.
+/// Message of a deletion over budget, with the annotation that approves it.
 pub(super) fn approvable(pass: &PassFacts<'_>, hold: &Hold) -> String {
     let approve = pass.approval.unwrap_or_default();
     let other = other_approval(pass);
     format!("{hold}; to delete them, annotate the Sync with {APPROVE_ANNOTATION}={approve}{other}")
 }
 
-/// So many objects of protected kinds wait.
+/// Message about objects of protected kinds that wait.
 pub(super) fn protected(pass: &PassFacts<'_>, count: usize) -> String {
     let (objects, wait) = if count == 1 { ("object", "waits") } else { ("objects", "wait") };
     let other = other_approval(pass);
     format!("{count} {objects} that Git has no more {wait} for approval to be deleted{other}")
 }
 
-/// Says that the approval on the Sync is not the one that is asked for; nothing where there is none.
+/// A note that the approval on the Sync does not match the pending one; empty without an approval.
 fn other_approval(pass: &PassFacts<'_>) -> String {
     match (pass.approved, pass.approval) {
         (Some(given), Some(asked)) if given != asked => {

@@ -1,7 +1,7 @@
-//! The conditions of a Sync.
+//! Builds the conditions of a Sync.
 //!
-//! In: the conditions as they were, and what all of it comes to. Out: the conditions as they should be; the time of each is
-//! that of its last change between true and false.
+//! In: the previous conditions, and the verdict. Out: the new conditions; the time of each is that
+//! of its last change of status.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -32,7 +32,7 @@ pub(super) fn conditions(
     let (reason, message) = (verdict.reason.as_str(), message.as_str());
     let is_pending = facts.pass.as_ref().is_some_and(|pass| pass.pending);
     let known = |type_: ConditionType| before.iter().find(|known| known.type_ == type_.to_string());
-    // Drift that was known before stays known until the comparison is over.
+    // Until the comparison is complete, earlier drift is kept: without it the condition would flap.
     let differs = known(ConditionType::Ready)
         .filter(|ready| ready.reason == Reason::FieldsDiffer.to_string() && verdict.ready && is_pending);
     let ready = match differs {
@@ -59,7 +59,7 @@ pub(super) fn conditions(
     conditions
 }
 
-/// The message, with the time at which a refused object is tried again. A long message is cut before that.
+/// The message with the time of the next attempt for a refused object. A long message is cut first.
 fn with_next_try(verdict: &Verdict) -> String {
     let refused = verdict.reason == Reason::ApplyFailed.to_string();
     let Some(at) = verdict.next_try.filter(|_| refused) else { return verdict.message.clone() };

@@ -1,6 +1,6 @@
-//! What a status is made of.
+//! Inputs of a status.
 //!
-//! In: what was found and done, from the stations that did it. Out: nothing but the words for it.
+//! In: results of the controller. Out: plain data types, without logic.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,21 +14,21 @@ use crate::health::Summary;
 use crate::object::{GroupKind, ObjectId};
 use crate::plan::Outcome;
 
-/// Why there is nothing to go by.
+/// An error that keeps a reconcile from starting or ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
-    /// One word for conditions, events and metrics.
+    /// Reason for conditions, Events and metrics.
     pub reason: &'static str,
     /// A sentence for people.
     pub message: String,
-    /// The problems one by one, where there are several.
+    /// The individual problems, if there are several.
     pub problems: Vec<String>,
-    /// True if asking again cannot help before there is new input.
+    /// True if a retry cannot help before there is new input.
     pub lasting: bool,
 }
 
 impl Trouble {
-    /// The same, with the place that it is about in front.
+    /// Adds the place of the error in front of the message.
     #[must_use]
     pub fn at(mut self, place: &impl std::fmt::Display) -> Self {
         self.message = format!("{place}: {}", self.message);
@@ -36,36 +36,36 @@ impl Trouble {
     }
 }
 
-/// What is known about a Sync now.
+/// Everything that is known about a Sync now.
 #[derive(Clone)]
 pub struct Facts<'a> {
-    /// The generation of the spec that this is of.
+    /// The generation of the spec that this is about.
     pub generation: Option<i64>,
-    /// The Sync asks to be left alone.
+    /// True if the Sync is suspended.
     pub suspended: bool,
-    /// What keeps the daemon from even beginning, or from looking at the repository.
+    /// The error that keeps the daemon from starting a reconcile, or from polling the repository.
     pub trouble: Option<&'a Trouble>,
-    /// That is what the pass came to: it is about its revision.
+    /// True if the error is about the revision of the reconcile.
     pub of_revision: bool,
-    /// The commit that the trouble is about, while the pass has kept an older one.
+    /// The refused commit, while the reconcile keeps an older one.
     pub refused: Option<String>,
-    /// The objects are kept as the pass has it, beside whatever trouble there is.
+    /// True if the objects are kept as the last reconcile left them, in spite of the error.
     pub keeps: bool,
     /// The newest revision in the repository.
     pub seen: Option<Sighting>,
-    /// The last pass, if there was one.
+    /// The last reconcile, if there was one.
     pub pass: Option<PassFacts<'a>>,
-    /// The last pass is about an older commit or spec than is asked for now.
+    /// True if the last reconcile was for an older commit or spec than the current one.
     pub behind: bool,
-    /// The newest revision was given up, and the pass is about the one that is held instead.
+    /// The newest revision, if it was rolled back; the reconcile is then about the held one.
     pub rejected: Option<&'a Rejected>,
-    /// How the objects are, once that is known.
+    /// Health of the objects, once it is known.
     pub health: Option<&'a Summary>,
-    /// The Sync is not ready before they are as they should be.
+    /// True if the Sync is ready only after its objects are healthy.
     pub waits_for_health: bool,
-    /// The commits of which author and subject are known.
+    /// The commits whose author and subject are known.
     pub commits: &'a [Commit],
-    /// The value of the annotation that was obeyed last.
+    /// The value of the request annotation that was handled last.
     pub request: Option<String>,
     /// The Lease of this daemon.
     pub held_by: Option<String>,
@@ -73,7 +73,7 @@ pub struct Facts<'a> {
     pub now: Time,
 }
 
-/// The words of a commit, for people.
+/// Subject and author of a commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commit {
     /// The revision, as `main@1f0c...`.
@@ -84,72 +84,73 @@ pub struct Commit {
     pub author: String,
 }
 
-/// A revision whose objects did not become well.
+/// A revision that was rolled back because its objects did not become healthy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
     /// The revision.
     pub revision: String,
-    /// The one that is held instead.
+    /// The revision that is held instead.
     pub instead: String,
-    /// What was wrong, as a sentence.
+    /// The error, as a sentence.
     pub why: String,
 }
 
-/// A revision, and where it was seen.
+/// A revision, and the source that it was seen in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {
     /// The revision.
     pub revision: String,
     /// The tag object, if it is an annotated tag.
     pub tag: Option<String>,
-    /// The repository and the ref in one word.
+    /// The repository and the ref as one text.
     pub source: Box<str>,
 }
 
-/// What a pass came to.
+/// Result of a reconcile.
 #[derive(Clone)]
 pub struct PassFacts<'a> {
-    /// The revision that the cluster was driven to.
+    /// The revision that was applied.
     pub revision: String,
     /// Its tag object, if it is an annotated tag.
     pub tag: Option<String>,
-    /// What was read for it.
+    /// Digest of the files that were read for it.
     pub tree: Option<String>,
-    /// The digest of what is wanted.
+    /// Digest of the desired set.
     pub digest: Option<&'a SetDigest>,
-    /// Every object about which there is something to say.
+    /// The outcomes that have something to report.
     pub outcomes: &'a BTreeMap<ObjectId, Outcome>,
-    /// Where objects are written.
+    /// Returns the file of an object that is in Git.
     pub files: &'a dyn Fn(&ObjectId) -> Option<String>,
-    /// How many objects are wanted.
+    /// The number of desired objects.
     pub desired: usize,
-    /// Where it may own objects.
+    /// Kinds and namespaces of its inventory.
     pub scope: Option<Scope>,
-    /// What would approve the prunes that wait.
+    /// The value that approves the pending prunes.
     pub approval: Option<&'a str>,
-    /// The approval that the Sync has, whatever it approves.
+    /// The approval annotation of the Sync, valid or not.
     pub approved: Option<&'a str>,
-    /// Some objects are still being compared: drift that was known before is told on.
+    /// True while some objects are still compared: earlier drift is kept until then.
     pub pending: bool,
-    /// What people added to objects, in words.
+    /// Extra fields of objects, as text.
     pub added: &'a [(ObjectId, Box<str>)],
-    /// Jobs and Pods that have come to their end.
+    /// Jobs and Pods that are completed.
     pub finished: &'a [Finished],
     /// Hooks that run when the Sync is deleted.
     pub last_hooks: &'a [String],
-    /// What is to be said of objects that are applied.
+    /// Remarks about objects that are applied.
     pub remarks: &'a [Remark],
-    /// What is to be said of the fence behind which a chart was rendered.
+    /// The warning about helm's isolation, if a chart was rendered.
     pub caution: Option<&'a str>,
-    /// What is tried again, and when.
+    /// Pending retries.
     pub tries: &'a Tries,
-    /// Rights that are missing, one a line.
+    /// Missing permissions, one per line.
     pub rights: &'a [String],
-    /// The command that gives all rights that the Sync needs.
+    /// The command that grants all permissions that the Sync needs.
     pub grant: &'a str,
-    /// How long it took since the revision was seen, where that is known.
+    /// Time since the revision was seen, if it is known.
     pub took: Option<Duration>,
-    /// When it, or one before it, last changed something: whoever tells of it again later says the same.
+    /// Time of the last change by this or an earlier reconcile; a later report of the same
+    /// reconcile keeps it.
     pub changed: Option<Time>,
 }
 
@@ -159,7 +160,7 @@ impl PassFacts<'_> {
         (self.files)(id).is_some()
     }
 
-    /// True if every object is forbidden.
+    /// True if every desired object was forbidden.
     pub(super) fn writes_nothing(&self) -> bool {
         let is_forbidden =
             |outcome: &Outcome| matches!(outcome, Outcome::Failed(why) if why.reason == "Forbidden");
@@ -168,21 +169,21 @@ impl PassFacts<'_> {
     }
 }
 
-/// What is tried again, and when.
+/// Pending retries and their times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tries {
-    /// When objects that are refused are tried again.
+    /// Next attempts of refused objects.
     pub next: BTreeMap<ObjectId, Timestamp>,
-    /// Kinds that the server does not serve yet, and that are expected to come.
+    /// Kinds that the server does not serve yet, but is expected to.
     pub lags: BTreeSet<GroupKind>,
 }
 
-/// Something about an object that is applied as well as it can be.
+/// A remark about an object that is applied as far as possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
     /// The object.
     pub id: ObjectId,
-    /// One word.
+    /// Reason for the problem list.
     pub reason: &'static str,
     /// A sentence for people.
     pub message: String,

@@ -1,14 +1,15 @@
-//! What is said of how the objects are.
+//! Builds the Healthy condition.
 //!
-//! In: a summary of their health, and the status as it was. Out: the condition Healthy, and what keeps the Sync from being
-//! ready. While objects are still being read, what was said of the same revision stands.
+//! In: a summary of the objects' health, and the previous status. Out: the condition, and the
+//! reason why the Sync is not ready. While objects are still being read, the earlier condition of
+//! the same revision is kept.
 
 use super::Facts;
 use crate::api::{ConditionType, Reason, SyncStatus};
 use crate::grammar;
 use crate::health::{Health, Summary};
 
-/// What is said of how the objects are.
+/// The Healthy condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wellness {
     pub(super) status: &'static str,
@@ -17,7 +18,7 @@ pub(super) struct Wellness {
 }
 
 impl Wellness {
-    /// None where nothing can be said yet, or nothing at all.
+    /// Builds the condition; `None` if nothing is known yet.
     pub(super) fn of(before: &SyncStatus, facts: &Facts<'_>) -> Option<Self> {
         let (summary, pass) = (facts.health?, facts.pass.as_ref()?);
         if summary.is_known() || summary.degraded > 0 {
@@ -29,7 +30,7 @@ impl Wellness {
         stands.or_else(|| Some(Self::of_summary(summary)))
     }
 
-    /// What was said last.
+    /// The condition of the previous status.
     pub(super) fn before(before: &SyncStatus) -> Option<Self> {
         let type_ = ConditionType::Healthy.to_string();
         let known = before.conditions.iter().find(|condition| condition.type_ == type_)?;
@@ -60,7 +61,8 @@ impl Wellness {
                 let (status, is) = if summary.unread == 1 { ("status", "is") } else { ("statuses", "are") };
                 format!("the {status} of {} of {objects} {is} being read", summary.unread)
             }
-            // No number: what comes to its end and is cleared away is no news.
+            // No number: completed Jobs that are removed would change it, and each change is a
+            // write.
             None => "every object that reports how it is, is healthy".to_owned(),
         };
         Self { status, reason: reason.to_string(), message }
@@ -70,13 +72,13 @@ impl Wellness {
         self.status == "True"
     }
 
-    /// True for what goes on by itself.
+    /// True if the state is expected to improve without a person.
     pub(super) fn is_on_its_way(&self) -> bool {
         self.reason == Reason::Progressing.to_string()
     }
 }
 
-/// The objects that are not well and will not be by themselves, each with its sentence.
+/// The objects that are unhealthy and will not recover alone, each with its message.
 pub(super) fn wanting(
     summary: &Summary,
 ) -> impl Iterator<Item = (&crate::object::ObjectId, &'static str, &str)> {

@@ -1,7 +1,8 @@
-//! The history of a Sync: its last revisions, and the outcome of each.
+//! Builds the history of a Sync: its last revisions, and the outcome of each.
 //!
-//! In: the status as it was, and what a pass came to. Out: an entry for each revision that was applied, refused or
-//! given up, the newest first. An applied revision has its entry at once, whether its objects are healthy or not.
+//! In: the previous status, and the result of a reconcile. Out: an entry for each revision that was
+//! applied, refused or rolled back, newest first. An applied revision gets its entry at once, even
+//! before its objects are healthy.
 
 use std::time::Duration;
 
@@ -12,10 +13,11 @@ use crate::api::{ChangeCounts, HistoryEntry, MAX_HISTORY, Reason, SyncStatus, sh
 const APPLIED: [Reason; 5] =
     [Reason::Applied, Reason::Degraded, Reason::HealthUnknown, Reason::PruneHeld, Reason::Contested];
 
-/// The most entries of one revision in a row, so that an object that fails now and then does not push out all others.
+/// The most consecutive entries of one revision, so that an object that fails now and then does not
+/// push out all others.
 const MAX_IN_A_ROW: usize = 2;
 
-/// Notes the outcome of a revision; `is_new` if it was not applied before.
+/// Records the outcome of a revision; `is_new` if it was not applied before.
 pub(super) fn note_history(
     status: &mut SyncStatus,
     pass: &PassFacts<'_>,
@@ -32,14 +34,14 @@ pub(super) fn note_history(
     if verdict.applied {
         note_applied(status, pass, verdict, facts, is_new);
     }
-    // Trouble with the repository or the spec says nothing about the commit.
+    // An error of the repository or the spec says nothing about the commit.
     let is_refused = facts.trouble.map_or(!verdict.applied, |_| facts.of_revision);
     if is_refused && !verdict.reconciling {
         note_refused(status, pass, verdict, facts);
     }
 }
 
-/// Notes a revision of which every object is applied.
+/// Records a revision whose objects are all applied.
 fn note_applied(
     status: &mut SyncStatus,
     pass: &PassFacts<'_>,
@@ -49,7 +51,7 @@ fn note_applied(
 ) {
     let is_told = |entry: &&mut HistoryEntry| entry.revision == pass.revision && is_applied(&entry.result);
     let is_at_rest = facts.trouble.is_none() && !verdict.reconciling;
-    // Drift and objects that are on their way out say nothing about the commit.
+    // Drift and pending deletions say nothing about the commit.
     let result = match is_at_rest && is_applied(&verdict.reason) {
         true => verdict.reason.clone(),
         false => Reason::Applied.to_string(),
@@ -57,7 +59,7 @@ fn note_applied(
     match status.history.first_mut().filter(is_told) {
         Some(entry) if is_at_rest => entry.result = result,
         Some(_) => {}
-        // While a newer commit is refused, the older one that is kept has its entry further down.
+        // While a newer commit is refused, the older one that is held has its entry further down.
         None if facts.trouble.is_some() && !is_new => {}
         None => {
             let entry = described(status, &pass.revision, facts);
@@ -66,10 +68,10 @@ fn note_applied(
     }
 }
 
-/// Notes a revision that is refused, or of which objects are.
+/// Records a revision that is refused, or some of whose objects are.
 fn note_refused(status: &mut SyncStatus, pass: &PassFacts<'_>, verdict: &Verdict, facts: &Facts<'_>) {
     let revision = facts.refused.as_ref().unwrap_or(&pass.revision);
-    // Trying again is no news.
+    // A retry with the same result would fill the history.
     let is_told = |last: &HistoryEntry| last.revision == *revision && last.result == verdict.reason;
     if !status.history.first().is_some_and(is_told) {
         let entry = described(status, revision, facts);
@@ -78,7 +80,7 @@ fn note_refused(status: &mut SyncStatus, pass: &PassFacts<'_>, verdict: &Verdict
     }
 }
 
-/// Notes that a revision was given up: that is its outcome.
+/// Records that a revision was rolled back; this replaces its earlier outcomes.
 fn note_rejection(status: &mut SyncStatus, rejected: &Rejected, facts: &Facts<'_>) {
     let result = Reason::RolledBack.to_string();
     let is_told = |entry: &HistoryEntry| entry.revision == rejected.revision && entry.result == result;
@@ -102,7 +104,7 @@ fn is_applied(result: &str) -> bool {
     APPLIED.iter().any(|reason| reason.to_string() == result)
 }
 
-/// An entry of a revision without an outcome.
+/// A new entry for a revision, without an outcome.
 fn described(status: &SyncStatus, revision: &str, facts: &Facts<'_>) -> HistoryEntry {
     let commit = facts.commits.iter().find(|commit| commit.revision == revision);
     let known = status.history.iter().find(|entry| entry.revision == revision);
@@ -123,7 +125,8 @@ fn described(status: &SyncStatus, revision: &str, facts: &Facts<'_>) -> HistoryE
     }
 }
 
-/// Adds an entry. It replaces one of the same revision with the same result, where that one has its share of entries.
+/// Adds an entry. If the revision has its share of entries, the one with the same result is
+/// replaced.
 fn push(status: &mut SyncStatus, mut entry: HistoryEntry) {
     let history = &mut status.history;
     let in_a_row = history.iter().take_while(|known| known.revision == entry.revision).count();
@@ -137,7 +140,7 @@ fn push(status: &mut SyncStatus, mut entry: HistoryEntry) {
     history.truncate(MAX_HISTORY);
 }
 
-/// A duration as Kubernetes writes it, without more digits than anybody reads.
+/// A duration in Kubernetes' format, without needless digits.
 fn duration(took: Duration) -> String {
     match took.as_secs() {
         0 => format!("{}ms", took.as_millis()),

@@ -1,7 +1,7 @@
-//! What is said about a Sync: its status, made of what was found and done.
+//! Builds the status of a Sync from the results of the controller.
 //!
-//! In: the status as it was, and [`Facts`]. Out: the status as it should be. The same facts give the same status, so
-//! that whoever writes it can see that there is nothing to write; time is told only where something changed.
+//! In: the previous status, and [`StatusInputs`]. Out: the new status. Equal inputs give an equal
+//! status, so the writer can skip needless writes; times change only together with something else.
 
 mod approval;
 pub mod board;
@@ -34,12 +34,12 @@ pub use problems::unlisted;
 use problems::{bounded, contested, object_problems, problems};
 use waiting::missing;
 
-/// The most problems that a status names.
+/// The most problems that a status lists.
 const MAX_PROBLEMS: usize = 10;
 /// The most characters of a message.
 const MAX_MESSAGE: usize = 1000;
 
-/// The status that says what is known, and changes only where it says something else than before.
+/// Builds the new status. Equal inputs give an equal status.
 pub fn status(before: &SyncStatus, facts: &Facts<'_>) -> SyncStatus {
     let wellness = Wellness::of(before, facts);
     let verdict = Verdict::of(facts, wellness.as_ref()).powerless(before, facts);
@@ -108,7 +108,8 @@ fn told_by_pass(
         status.problems.extend(object_problems(pass, facts.health));
         status.problems.truncate(MAX_PROBLEMS);
         if pass.pending && objects.is_some() && count(|it| matches!(it, Outcome::Failed(_))) == 0 {
-            // What was wrong before is likely to be wrong still, and is about to be known.
+            // Earlier problems are likely to remain, and are about to be known: dropping them would
+            // flap.
             (status.objects, status.problems) = (objects, known);
         }
         let waits = count(|it| {
@@ -116,7 +117,7 @@ fn told_by_pass(
             matches!(it, Outcome::Held(hold) if waits(hold))
         });
         status.approval = pass.approval.map(|hash| Approval { hash: hash.to_owned(), objects: waits });
-        // The daemon that had the Sync before may have changed something later.
+        // An earlier daemon may have made a later change.
         let is_later = |at: &Time| status.last_applied_time.as_ref().is_none_or(|last| last.0 < at.0);
         if let Some(at) = pass.changed.clone().filter(is_later) {
             status.last_applied_time = Some(at);
@@ -132,7 +133,8 @@ fn told_by_pass(
     note_history(status, pass, verdict, facts, is_new);
 }
 
-/// Notes the digest of what is applied completely, until something else begins to be applied.
+/// Records the digest of the completely applied set, and removes it once another set is being
+/// applied.
 fn note_digest(revision: &mut Revisions, pass: &PassFacts<'_>, verdict: &Verdict, facts: &Facts<'_>) {
     let known = revision.applied_digest.as_deref().and_then(SpecHash::parse);
     let is_of_set =
@@ -144,12 +146,12 @@ fn note_digest(revision: &mut Revisions, pass: &PassFacts<'_>, verdict: &Verdict
     }
 }
 
-/// The digest of what is wanted, as it is written down.
+/// The digest of the desired set in its recorded form.
 fn recorded(pass: &PassFacts<'_>) -> Option<String> {
     pass.digest.and_then(SetDigest::recorded).map(|digest| digest.to_string())
 }
 
-/// Notes the hooks for the end. Those of the set that is applied count until another one is.
+/// Records the delete hooks. Those of the applied set stay until another set is applied.
 fn note_last_hooks(known: &mut Vec<String>, pass: &PassFacts<'_>, applied: bool) {
     if applied {
         known.clear();
@@ -158,18 +160,18 @@ fn note_last_hooks(known: &mut Vec<String>, pass: &PassFacts<'_>, applied: bool)
     known.extend(new);
 }
 
-/// What all of it comes to.
+/// The conclusion from all inputs.
 struct Verdict {
     ready: bool,
     applied: bool,
     reconciling: bool,
     stalled: bool,
     drifted: Option<String>,
-    /// What waits for approval to be deleted, in words.
+    /// Message about deletions that wait for approval.
     left: Option<String>,
     reason: String,
     message: String,
-    /// When the object that the message names is tried again.
+    /// Next attempt for the object that the message names.
     next_try: Option<Timestamp>,
 }
 
@@ -213,7 +215,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict where nothing at all may be written of what was applied before.
+    /// Adds to the message that the revision is not kept, if every write is forbidden.
     fn powerless(self, before: &SyncStatus, facts: &Facts<'_>) -> Self {
         let was_applied = before.revision.as_ref().is_some_and(|revision| revision.applied.is_some());
         let pass = facts.pass.as_ref().filter(|pass| was_applied && pass.writes_nothing());
@@ -223,15 +225,15 @@ impl Verdict {
         Self { message: format!("{kept}{}", self.message), ..self }
     }
 
-    /// The verdict where what it is about is held because the newest revision was given up.
+    /// The verdict about the held revision after the newest one was rolled back.
     fn instead_of(self, rejected: &Rejected) -> Self {
         let Rejected { revision, instead, why } = rejected;
         let message = format!(
             "{revision} was given up, and {instead} is applied again until a newer commit comes: {why}"
         );
-        // What came with it may need a word to go.
+        // Objects of the rolled-back revision may wait for approval to be deleted.
         let message = self.left.iter().fold(message, |message, left| format!("{message}; {left}"));
-        // What keeps that one from being applied counts more.
+        // An error of the held revision is more urgent than the rollback.
         let (reason, message) = match self.applied {
             true => (Reason::RolledBack.to_string(), message),
             false => (self.reason, self.message),
@@ -239,7 +241,8 @@ impl Verdict {
         Self { ready: false, reconciling: !self.applied, stalled: self.applied, reason, message, ..self }
     }
 
-    /// The verdict about trouble while an older revision is kept: one line says which one is refused and which one is kept.
+    /// The verdict about an error while an older revision is held: one message names the refused
+    /// and the held revision.
     fn beside(self, pass: &PassFacts<'_>, facts: &Facts<'_>) -> Self {
         let about =
             facts.refused.iter().map(|refused| format!("{refused} cannot be applied: ")).collect::<String>();
@@ -254,14 +257,15 @@ impl Verdict {
         }
     }
 
-    /// The verdict where something newer is asked for than it is about.
+    /// The verdict if the reconcile was for an older request than the current one.
     fn behind(self) -> Self {
         let message = "what is asked for now is being applied".to_owned();
         let reason = Reason::Progressing.to_string();
         Self { ready: false, reconciling: true, reason, message, ..self }
     }
 
-    /// The verdict where everything was applied, and somebody has changed or deleted objects since.
+    /// The verdict if everything was applied, and another manager has changed or deleted objects
+    /// since.
     fn with_drift(self, pass: &PassFacts<'_>) -> Self {
         let differ = pass.outcomes.values().filter(|it| is_reported(it)).count();
         let Some(first) = self.drifted.as_ref().filter(|_| self.ready && differ > 0) else { return self };
@@ -275,7 +279,7 @@ impl Verdict {
         Self { ready: false, reason: Reason::FieldsDiffer.to_string(), message, ..self }
     }
 
-    /// The verdict where objects have to be well, too.
+    /// The verdict if the objects have to be healthy, too.
     fn with(self, wellness: &Wellness) -> Self {
         if !self.ready || wellness.is_well() {
             return self;
@@ -358,23 +362,23 @@ impl Verdict {
     }
 }
 
-/// True if all that is wanted is applied, but for what people ask to be left as it is. What is on its way out keeps no
-/// commit from being applied.
+/// True if every desired object is applied, except those that are held on request. Objects that are
+/// being deleted do not count.
 pub fn is_applied(outcomes: &BTreeMap<ObjectId, Outcome>, wants: impl Fn(&ObjectId) -> bool) -> bool {
     !outcomes.iter().any(|(id, outcome)| is_wanting(outcome) && wants(id))
 }
 
-/// An object that is not there as it should be, although nobody asked for that.
+/// True if an object is missing or wrong, and no person asked for that.
 fn is_wanting(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Failed(_) => true,
-        // A suspended Sync may keep an older revision, and then the condition says something else.
+        // A suspended Sync may hold an older revision; its condition then has another reason.
         Outcome::Held(hold) => hold.is_missing() || *hold == Hold::Suspended,
         _ => false,
     }
 }
 
-/// An object that is there and is not as it should be.
+/// True if an object exists and differs from Git.
 fn is_drifted(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Held(hold) if is_drifted_hold(hold))
 }
@@ -383,12 +387,12 @@ fn is_drifted_hold(hold: &Hold) -> bool {
     matches!(hold, Hold::DriftReported(_) | Hold::Deleted | Hold::Contested(_))
 }
 
-/// An object that somebody changed or deleted, and that is left so.
+/// True if an object was changed or deleted by another manager, and is only reported.
 fn is_reported(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Held(Hold::DriftReported(_) | Hold::Deleted))
 }
 
-/// Why an object is held, with the fields where a sentence is all that there is to read.
+/// The reason of a hold as a sentence, with the fields, because no other text will show them.
 fn sentence(hold: &Hold) -> String {
     match hold {
         Hold::DriftReported(drift) => format!("{} {hold}", drift.subject()),

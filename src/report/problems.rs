@@ -1,6 +1,7 @@
-//! The problems that a status names, each with its object, its place in Git and its reason.
+//! The problem list of a status: each problem with its object, its place in Git and its reason.
 //!
-//! In: trouble, or the outcomes of a pass. Out: lines for the status, bounded in number and length.
+//! In: an error, or the outcomes of a reconcile. Out: entries for the status, limited in number and
+//! length.
 
 use super::{MAX_MESSAGE, MAX_PROBLEMS, PassFacts, Trouble, health, sentence};
 use crate::api::{Contested, StatusProblem, SyncStatus};
@@ -8,7 +9,7 @@ use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::{Hold, Outcome};
 
-/// Fields that others keep changing back, one line a field.
+/// Contested fields, one entry per field.
 pub(super) fn contested(pass: &PassFacts<'_>) -> Vec<Contested> {
     let of_object = |(id, outcome): (&ObjectId, &Outcome)| match outcome {
         Outcome::Held(Hold::Contested(contest)) => {
@@ -36,7 +37,7 @@ pub(super) fn problems(trouble: &Trouble) -> Vec<StatusProblem> {
     }
 }
 
-/// Failures first, then what is held.
+/// Problems of objects: failures first, then holds.
 pub(super) fn object_problems(pass: &PassFacts<'_>, health: Option<&Summary>) -> Vec<StatusProblem> {
     let one = |id: &ObjectId, reason: &str, message: String| StatusProblem {
         object: Some(id.to_string()),
@@ -59,7 +60,7 @@ pub(super) fn object_problems(pass: &PassFacts<'_>, health: Option<&Summary>) ->
     failed.chain(held).chain(unwell).chain(added).chain(remarks).take(MAX_PROBLEMS).collect()
 }
 
-/// How many objects have a problem that the status does not list.
+/// The number of objects with a problem that the status does not list.
 pub fn unlisted(status: &SyncStatus) -> usize {
     let counts = status.objects.unwrap_or_default();
     usize::try_from(counts.held + counts.failed).unwrap_or_default().saturating_sub(status.problems.len())

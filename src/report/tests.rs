@@ -1,4 +1,4 @@
-//! Tests: what a status says about what was found and done.
+//! Tests: the status for given results.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn reported() -> Outcome {
     Outcome::Held(Hold::DriftReported(Box::new(drift)))
 }
 
-/// What became of these objects. One whose name begins with `old` is not in Git any more.
+/// Outcomes of these objects. Objects whose name begins with `old` are no longer in Git.
 fn outcomes<const N: usize>(of: [(&str, Outcome); N]) -> BTreeMap<ObjectId, Outcome> {
     of.into_iter().map(|(name, outcome)| (id(name), outcome)).collect()
 }
@@ -100,7 +100,7 @@ fn trouble(lasting: bool) -> Trouble {
     Trouble { reason: "RenderIncomplete", message, problems: Vec::new(), lasting }
 }
 
-/// The conditions in a line: `Ready=False Stalled=True: ApplyFailed`.
+/// The conditions as a line: `Ready=False Stalled=True: ApplyFailed`.
 fn shown(status: &SyncStatus) -> String {
     let each: Vec<_> = status.conditions.iter().map(|it| format!("{}={}", it.type_, it.status)).collect();
     format!("{}: {}", each.join(" "), status.conditions[0].reason)
@@ -110,8 +110,8 @@ fn applied(status: &SyncStatus) -> Option<&str> {
     status.revision.as_ref()?.applied.as_deref()
 }
 
-/// Checks the conditions and the revision that is applied then, where `main@1` was before. Told once more at a later
-/// time, it must be the same status.
+/// Checks the conditions and the applied revision, with `main@1` before. The same inputs at a later
+/// time must give the same status.
 fn check(facts: &Facts<'_>, expect: &str, expect_applied: &str) -> SyncStatus {
     let nothing = BTreeMap::new();
     let before = status(&SyncStatus::default(), &self::facts(Some(pass("main@1", &nothing))));
@@ -157,7 +157,7 @@ fn one_line_says_which_revision_is_refused_and_which_is_kept() {
         ("main@3", "RenderIncomplete")
     );
     assert_eq!(now.history[0].message, expect);
-    // Without a pass beside the trouble nothing is known of the objects.
+    // Unless the reconcile kept its objects, nothing is known of them.
     let stale = Facts { keeps: false, ..facts };
     assert_eq!(status(&SyncStatus::default(), &stale).objects, None);
 }
@@ -173,13 +173,14 @@ fn at_rest_there_is_neither_reconciling_nor_stalled() {
     assert_eq!(now.objects, Some(counts));
     let kept = check_pass([("a", Outcome::Kept)], "Ready=True: Applied", "main@2");
     assert_eq!(kept.last_applied_time, None, "nothing was changed");
-    // A pass that changes nothing tells of the one before it, of which nothing was written; not of what is known already.
+    // A reconcile without a change reports the unwritten change of the one before it, not a known
+    // one.
     let nothing = BTreeMap::new();
     let quiet = |time| PassFacts { changed: Some(at(time)), ..pass("main@2", &nothing) };
     let told = status(&kept, &facts(Some(quiet(90))));
     assert_eq!(told.last_applied_time, Some(at(90)));
     assert_eq!(status(&now, &facts(Some(quiet(90)))).last_applied_time, Some(at(100)));
-    // A wall that is missing around helm is told for as long as it is missing.
+    // A missing protection around helm is reported in every status while it is missing.
     let open = PassFacts { caution: Some("helm runs without a wall"), ..pass("main@2", &nothing) };
     let told = status(&kept, &facts(Some(open)));
     assert_eq!(told.conditions[0].message, "20 objects are as in main@2; helm runs without a wall");
@@ -451,7 +452,7 @@ fn history_keeps_the_last_ten_and_marks_what_was_rejected() {
         let became = if nth == 11 { &bad } else { &good };
         let facts = facts(Some(pass(&format!("main@{nth}"), became)));
         now = status(&now, &Facts { now: at(nth), ..facts.clone() });
-        // Tried again later, which is no new event.
+        // A retry is no new event.
         now = status(&now, &Facts { now: at(nth + 50), ..facts });
     }
     let told: Vec<_> = now.history.iter().map(|it| format!("{} {}", it.revision, it.result)).collect();
@@ -460,12 +461,12 @@ fn history_keeps_the_last_ten_and_marks_what_was_rejected() {
     assert_eq!((told[9].as_str(), &now.history[9].time), ("main@3 Applied", &at(3)));
     let messages: Vec<_> = now.history.iter().map(|it| &*it.message).take(2).collect();
     assert_eq!(messages, ["", "ConfigMap shop/a: it is wrong"]);
-    // What is still under way has become nothing yet.
+    // A revision in progress has no outcome yet.
     let waits = outcomes([("a", failed(false))]);
     let under_way = status(&now, &facts(Some(pass("main@13", &waits))));
     assert_eq!(under_way.history, now.history);
     assert_eq!(applied(&under_way), Some("main@12"));
-    // A commit that does not render is marked as well, where the trouble is of that commit.
+    // A commit that cannot be rendered is recorded as well, if the error is about that commit.
     let broken = trouble(true);
     let facts = Facts { trouble: Some(&broken), ..facts(Some(pass("main@13", &good))) };
     assert_eq!(status(&now, &facts).history, now.history, "the repository could not be read");
@@ -500,7 +501,7 @@ fn a_refusal_names_the_time_of_the_next_try() {
     let message = |tries: &Tries| {
         let facts = facts(Some(PassFacts { tries, ..pass("main@2", &refused) }));
         let told = status(&SyncStatus::default(), &facts);
-        // A history says what became of a commit, and not when something else is tried.
+        // The history is about commits: a retry time would change its entries.
         assert!(!told.history[0].message.contains("next try"), "{told:?}");
         told.conditions[0].message.clone()
     };
@@ -548,7 +549,7 @@ fn every_applied_revision_is_in_the_history_although_its_objects_never_get_well(
         now.history.iter().map(|it| format!("{} {} {}", it.short, it.result, it.subject)).collect();
     assert_eq!(told, ["main@3 Applied Change 3", "main@2 Applied Change 2", "main@1 Applied Change 1"]);
     assert_eq!((now.history[0].duration.as_deref(), &*now.history[0].author), (Some("840ms"), "Ada"));
-    // How the objects are replaces the outcome, and nothing else.
+    // The health replaces the outcome, and nothing else.
     let why = crate::health::Health::Degraded { why: "no disk".to_owned() };
     let degraded = Summary { objects: 1, degraded: 1, worst: vec![(id("a"), why)], ..Summary::default() };
     let told =
@@ -600,7 +601,7 @@ fn the_revision_that_is_kept_and_the_one_that_is_refused_are_both_in_the_history
     let repaired = crate::api::ChangeCounts { repaired: 2, ..Default::default() };
     assert!(add_changes(&mut counted, "main@2", repaired) && !add_changes(&mut counted, "main@9", repaired));
     assert_eq!(counted.history[1].changes, repaired);
-    // A revision that is given up keeps its words and its counts.
+    // A revision that was rolled back keeps its subject and its counts.
     let rejected =
         Rejected { revision: "main@2".into(), instead: "main@1".into(), why: "it is unwell".into() };
     let back =

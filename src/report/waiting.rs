@@ -1,7 +1,8 @@
-//! The first object that is wanted and not there as it should be.
+//! Finds the first desired object that is missing or wrong.
 //!
-//! In: the outcomes of a pass, and a summary of the health. Out: that object and its hold, and whether the hold ends by itself. A wave
-//! that waits for objects that become ready, and a hook that runs, end by themselves. A wave behind a failed hook does not.
+//! In: the outcomes of a reconcile, and a summary of the health. Out: that object and its hold, and
+//! true if the hold ends without a person. A wave that waits for objects to become ready ends, and
+//! so does a running hook. A wave behind a failed hook does not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +10,16 @@ use crate::health::{Health, Summary};
 use crate::object::{GroupKind, ObjectId};
 use crate::plan::{Backend, Hold, Outcome};
 
-/// The object that says most about why the Sync is not applied.
+/// The object that best explains why the Sync is not applied.
 pub(super) struct Missing<'a> {
     pub(super) id: &'a ObjectId,
     pub(super) hold: &'a Hold,
-    /// True if nobody has to do anything about it.
+    /// True if the hold ends without a person.
     pub(super) progresses: bool,
 }
 
-/// The first object whose hold needs somebody, else the first that is on its way. `lags` are the kinds that the server is about to serve.
+/// Finds the first object whose hold needs a person, else the first one in progress. `lags` are the
+/// kinds that the server is about to serve.
 pub(super) fn missing<'a>(
     outcomes: &'a BTreeMap<ObjectId, Outcome>,
     health: Option<&Summary>,
@@ -46,7 +48,7 @@ fn progresses(
             why.state != Backend::ScaledToZero
                 && progresses(id, &Hold::Waits(why.backend.clone()), outcomes, health, lags)
         }
-        // The server may be about to serve it: discovery lags behind a definition.
+        // The server may be about to serve it: discovery lags behind a new definition.
         Hold::UnknownKind => lags.contains(&id.group_kind()),
         Hold::Waits(blocker) => {
             let failed = health.into_iter().flat_map(|summary| &summary.worst).any(|(id, health)| {

@@ -1,7 +1,8 @@
-//! Connections of one listener: bounded in number and in time, and a newcomer never waits for those that are there.
+//! Accepts connections of one listener, limited in number and in time. New connections never wait.
 //!
-//! In: a listener, a router and [`Bounds`]. Out: answers. When all places are taken, the oldest connection of the address that
-//! has the most of them is closed. A stranger who opens many connections closes his own, and no probe fails because of him.
+//! In: a listener, a router and [`ConnectionLimits`]. Out: responses. When the limit is reached,
+//! the oldest connection of the address with the most connections is closed. So a client that opens
+//! many connections closes its own, and no probe fails because of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -20,21 +21,21 @@ use tokio::time::{sleep, timeout};
 
 use super::{CONNECTION_TIMEOUT, LAST_WORDS, REQUEST_TIMEOUT};
 
-/// The most bytes that a request may have before its body.
+/// The most bytes of a request before its body.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// The most attempts to accept a connection that fail in a row, a second apart.
+/// The most consecutive failures to accept a connection, a second apart.
 const MAX_FAILURES: u32 = 60;
 
-/// The bounds of a listener.
+/// Limits of a listener.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// The most connections that are answered at a time. As many more may be on their way out.
+    /// The most open connections. As many more may be closing.
     pub(super) most: usize,
-    /// A connection may ask more than once.
+    /// True if a connection may send more than one request.
     pub(super) keep_alive: bool,
 }
 
-/// The connections that are answered, by the order in which they came.
+/// The open connections, oldest first.
 #[derive(Default)]
 struct Places {
     next: u64,
@@ -47,7 +48,7 @@ struct Place {
 }
 
 impl Places {
-    /// Takes a place; the receiver says when it has to be given back.
+    /// Adds a connection; the receiver fires when it has to close.
     fn take(&mut self, peer: IpAddr) -> (u64, oneshot::Receiver<()>) {
         let (close, closing) = oneshot::channel();
         self.next += 1;
@@ -63,13 +64,13 @@ impl Places {
         let oldest = self.taken.iter().find(|(_, place)| counts.get(&place.peer) == Some(&most));
         let oldest = oldest.map(|(number, _)| *number);
         if let Some(place) = oldest.and_then(|number| self.taken.remove(&number)) {
-            // A connection that has ended meanwhile does not hear it.
+            // The connection may have ended meanwhile.
             let _ = place.close.send(());
         }
     }
 }
 
-/// Answers until `stop` ends, then lets the answers that are under way end.
+/// Serves until `stop` completes, then lets running responses finish.
 pub(super) async fn accept(
     listener: TcpListener,
     router: Router,
@@ -81,7 +82,7 @@ pub(super) async fn accept(
     http.timer(TokioTimer::new()).header_read_timeout(REQUEST_TIMEOUT).max_buf_size(MAX_HEAD_BYTES);
     http.keep_alive(bounds.keep_alive);
     let (closing, _) = watch::channel(());
-    // When this future is dropped, so are the connections.
+    // Dropping this future drops the connections, too.
     let mut open = JoinSet::new();
     let mut places = Places::default();
     let mut failures = 0;
@@ -123,7 +124,8 @@ pub(super) async fn accept(
     Ok(())
 }
 
-/// Serves one connection until it ends, lasts too long, gives up its place, or `closing` is closed.
+/// Serves one connection until it ends, times out, is closed for a newer one, or `closing` is
+/// closed.
 async fn answer(
     stream: TcpStream,
     http: http1::Builder,
@@ -131,11 +133,11 @@ async fn answer(
     mut closing: watch::Receiver<()>,
     close: oneshot::Receiver<()>,
 ) {
-    // Only makes small answers faster.
+    // An optimization for small responses; a failure does not matter.
     let _ = stream.set_nodelay(true);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
-        // What went wrong is the client's matter, and nobody is left to be told.
+        // An error here is the client's, and there is no one to report it to.
         _ = connection.as_mut() => return,
         _ = closing.changed() => {}
         Ok(()) = close => {}
@@ -160,7 +162,7 @@ mod tests {
         places.close_one();
         assert!(strange[1].try_recv().is_ok());
         assert!(strange[2].try_recv().is_err() && first.try_recv().is_err());
-        // With one connection each, age decides.
+        // With one connection per address, the oldest is closed.
         places.close_one();
         assert!(first.try_recv().is_ok());
         places.close_one();

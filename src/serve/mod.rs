@@ -1,9 +1,10 @@
-//! What the daemon says over HTTP: `/healthz`, `/readyz` and `/metrics`; what it is told, at `/hooks/`; and, elsewhere, the
-//! status page.
+//! HTTP endpoints of the daemon: `/healthz`, `/readyz`, `/metrics`, `/hooks/`, and, on a listener
+//! of its own, the status page.
 //!
-//! In: a listener, a [`Health`], [`Metrics`], and a future that ends when the daemon stops. Out: answers. Nothing here
-//! asks the cluster or a repository, so that a probe is answered at once whatever they do; and whoever connects costs
-//! at most one of a bounded number of connections, for a bounded time (`connections.rs`).
+//! In: a listener, a [`DaemonHealth`], [`Metrics`], and a future that completes when the daemon
+//! stops. Out: responses. No handler here contacts the cluster or a repository, so a probe is
+//! answered at once in any state of theirs. Each client holds at most one of a limited number of
+//! connections, for a limited time (`connections.rs`).
 
 mod connections;
 pub mod hooks;
@@ -27,17 +28,17 @@ use hooks::Hooks;
 pub use probes::{Health, MAX_SILENCE};
 pub use viewing::{MAX_LISTENERS, Viewing, Wanted};
 
-/// The most connections that are answered at a time. For one more, an older one is closed.
+/// The most open connections. For one more, an older one is closed.
 pub const MAX_CONNECTIONS: usize = 128;
-/// The most connections of probes at a time, on the listener that has nothing else.
+/// The most open connections on the listener for probes only.
 pub const MAX_PROBES: usize = 32;
-/// The most connections of the status page at a time, beside those.
+/// The most open connections of the status page, in addition.
 pub const MAX_PAGE_CONNECTIONS: usize = 64;
 /// The longest wait for a request, also for the next one on an open connection.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest that a connection lasts, however it is used: a reader that is slow holds its place no longer.
+/// The longest life of a connection, so that a slow reader cannot hold it for ever.
 pub const CONNECTION_TIMEOUT: Duration = Duration::from_secs(300);
-/// The longest that an answer may go on once the daemon stops.
+/// The longest that a response may take once the daemon stops.
 pub const LAST_WORDS: Duration = Duration::from_secs(3);
 const PLAIN: &str = "text/plain; charset=utf-8";
 const UNKNOWN: &str =
@@ -45,8 +46,8 @@ const UNKNOWN: &str =
 
 type Answer = (StatusCode, [(HeaderName, &'static str); 1], String);
 
-/// Answers until `stop` ends, then lets the answers that are under way end. An error means that connections
-/// cannot be accepted any more.
+/// Serves until `stop` completes, then lets running responses finish. Fails if connections cannot
+/// be accepted any more.
 pub async fn serve(
     listener: TcpListener,
     health: Health,
@@ -58,8 +59,8 @@ pub async fn serve(
     accept(listener, router(health, metrics, hooks), bounds, stop).await
 }
 
-/// Answers probes alone, on a listener of their own, with one answer a connection: figures, webhooks and strangers on the other
-/// listener keep no probe waiting.
+/// Serves probes only, on a listener of their own, with one response per connection: metrics,
+/// webhooks and strangers on the other listener cannot delay a probe.
 pub async fn serve_probes(
     listener: TcpListener,
     health: Health,
@@ -71,7 +72,7 @@ pub async fn serve_probes(
     accept(listener, router, Bounds { most: MAX_PROBES, keep_alive: false }, stop).await
 }
 
-/// The same for the status page, on a listener of its own: whoever looks at it keeps no probe waiting.
+/// Serves the status page on a listener of its own, so that its viewers cannot delay a probe.
 pub async fn serve_page(
     listener: TcpListener,
     viewing: Viewing,

@@ -1,8 +1,8 @@
-//! Whether the daemon lives and is ready, as its probes are told.
+//! Liveness and readiness of the daemon.
 //!
-//! In: beats from the daemon's loop, and what keeps it from being ready. Out: an answer for `/healthz` and one for
-//! `/readyz`. A probe that fails makes Kubernetes start the daemon anew, so a repository or an API server that
-//! does not answer is no matter of health: starting anew would not help.
+//! In: heartbeats of the daemon's loop, and the reason why it is not ready. Out: the responses of
+//! `/healthz` and `/readyz`. Kubernetes restarts a daemon whose liveness probe fails, so a
+//! repository or an API server that does not respond never affects it: a restart would not help.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,17 +11,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long the daemon's loop may be silent. It should beat several times as often.
+/// The longest time without a heartbeat. The loop should beat several times as often.
 pub const MAX_SILENCE: Duration = Duration::from_secs(60);
 
-/// A handle on the health of one daemon; clones tell of the same.
+/// Handle to the health of one daemon; clones share it.
 #[derive(Debug, Clone)]
 pub struct Health(Arc<Told>);
 
 #[derive(Debug)]
 struct Told {
     begun: Instant,
-    /// The last beat, in milliseconds since the beginning.
+    /// The last heartbeat, in milliseconds since the start.
     beat: AtomicU64,
     ready: watch::Sender<Result<(), String>>,
 }
@@ -33,24 +33,24 @@ impl Default for Health {
 }
 
 impl Health {
-    /// A daemon that lives and is not ready yet.
+    /// A daemon that is alive and not ready yet.
     pub fn new() -> Self {
         let (ready, _) = watch::channel(Err("the daemon is starting".to_owned()));
         Self(Arc::new(Told { begun: Instant::now(), beat: AtomicU64::new(0), ready }))
     }
 
-    /// The daemon's loop goes round.
+    /// Records a heartbeat of the daemon's loop.
     pub fn beat(&self) {
         self.0.beat.store(self.age(), Ordering::Relaxed);
     }
 
-    /// Whether the daemon is ready, else a sentence why not.
+    /// Sets the readiness, or the reason why the daemon is not ready.
     pub fn ready(&self, ready: Result<(), String>) {
-        // What was told before counts no more.
+        // The previous value is not needed.
         let _ = self.0.ready.send_replace(ready);
     }
 
-    /// The answer for `/healthz`.
+    /// The response of `/healthz`.
     pub(super) fn lives(&self) -> Result<(), String> {
         let silence = Duration::from_millis(self.age().saturating_sub(self.0.beat.load(Ordering::Relaxed)));
         if silence <= MAX_SILENCE {
@@ -59,7 +59,7 @@ impl Health {
         Err(format!("the daemon's loop has been silent for {} s", silence.as_secs()))
     }
 
-    /// The answer for `/readyz`.
+    /// The response of `/readyz`.
     pub(super) fn is_ready(&self) -> Result<(), String> {
         self.0.ready.borrow().clone()
     }

@@ -1,9 +1,10 @@
-//! The status page over HTTP: what is asked for, who may ask, and what is told as it changes.
+//! Serves the status page over HTTP: routing, access, caching and live updates.
 //!
-//! In: the board, and a way to have a live object read. Out: answers. Only GET and HEAD are known: nothing can be changed
-//! here. Bound to the loopback, it answers only to names of the loopback, so that no page elsewhere can make a browser
-//! read it under a name of its own. Those who listen for changes are bounded, and so are all connections together; they
-//! are other ones than those of probes and metrics.
+//! In: the board, and a channel that requests live objects. Out: responses. Only GET and HEAD are
+//! accepted: the page changes nothing. Bound to the loopback interface, it accepts only loopback
+//! host names, so that no foreign website can read it through a browser by DNS rebinding. Event
+//! streams are limited in number, and so are all connections together; they are separate from those
+//! of probes and metrics.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,38 +27,38 @@ use crate::api::SyncName;
 use crate::object::ObjectId;
 use crate::report::board::{Seen, StatusBoard};
 
-/// The most who listen for changes at one time; others ask now and then.
+/// The most open event streams; further clients poll.
 pub const MAX_LISTENERS: usize = 32;
-/// Between two things that one of them is told.
+/// The shortest interval between two events of a stream.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long nothing is said to who listens: proxies close what is silent.
+/// Interval of keep-alive comments: proxies close silent connections.
 const SILENCE: Duration = Duration::from_secs(20);
 /// The longest wait for a live object.
 const LOOK: Duration = Duration::from_secs(6);
 
-/// What a page may do: nothing but what comes from here.
+/// Content security policy: everything comes from this origin.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
-/// Kept, and asked about each time: whoever kept it is told whether it is still so.
+/// Cached, and revalidated on each use.
 const ASK: &str = "no-cache";
-/// Named by its content.
+/// For files whose name contains their digest.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const NEVER: &str = "no-store";
 
-/// A live object that somebody wants to see.
+/// A request for a live object.
 #[derive(Debug)]
 pub struct Wanted {
-    /// The Sync that it is of.
+    /// The Sync of the object.
     pub sync: SyncName,
     /// The object.
     pub id: ObjectId,
-    /// Where what was seen is told, or why nothing was.
+    /// Receives the object, or the reason why it was not read.
     pub answer: oneshot::Sender<Result<Seen, String>>,
 }
 
-/// What the page is made of; cheap to clone.
+/// Handler of the status page; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Viewing(Arc<Inner>);
 
@@ -68,12 +69,12 @@ struct Inner {
     ending: watch::Receiver<bool>,
     is_private: bool,
     listeners: Arc<Semaphore>,
-    /// Tells the versions of this process from those of another.
+    /// Start time, which tells the versions of this process from those of another.
     began: u128,
 }
 
 impl Viewing {
-    /// A page of this board. `is_private` if it is bound to the loopback.
+    /// Creates the handler. `is_private` is true if it is bound to the loopback interface.
     pub fn new(
         board: watch::Receiver<Arc<StatusBoard>>,
         looks: mpsc::Sender<Wanted>,
@@ -130,7 +131,7 @@ impl Viewing {
         let board = self.0.board.borrow().clone();
         let now = Timestamp::try_from(SystemTime::now()).unwrap_or_default();
         let kind = if asked.json { JSON } else { HTML };
-        // How long ago something was is said anew every minute.
+        // Ages in the HTML change every minute, so the tag has to change as well.
         let minute = if asked.json { 0 } else { now.as_second() / 60 };
         let tag = |version: u64| format!("\"{:x}-{version:x}-{minute:x}\"", self.0.began);
         let known = page::version(&board, &asked.route).map(tag);
@@ -154,7 +155,7 @@ impl Viewing {
         reply(answer.status, kind, caching, tag.as_deref(), answer.body, is_head)
     }
 
-    /// Has a live object read.
+    /// Requests a live object, and waits for it.
     async fn look(&self, sync: &SyncName, id: &ObjectId) -> Result<Seen, String> {
         let (answer, told) = oneshot::channel();
         let wanted = Wanted { sync: sync.clone(), id: id.clone(), answer };
@@ -167,7 +168,7 @@ impl Viewing {
         }
     }
 
-    /// Tells whenever what a page shows has changed.
+    /// Opens an event stream with the versions of a page.
     fn events(&self, of: Option<SyncName>) -> Response<Body> {
         let Ok(place) = self.0.listeners.clone().try_acquire_owned() else {
             let mut refusal = plain(StatusCode::SERVICE_UNAVAILABLE, "Too many listen already.\n");
@@ -189,21 +190,21 @@ impl Viewing {
     }
 }
 
-/// Somebody who is told of changes.
+/// A client of the event stream.
 struct Listener {
     board: watch::Receiver<Arc<StatusBoard>>,
     ending: watch::Receiver<bool>,
     route: Route,
-    /// The version that was told last.
+    /// The version that was sent last.
     told: Option<u64>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Listener {
-    /// What is said next; none once the daemon ends.
+    /// The next event; `None` once the daemon ends.
     async fn next(&mut self) -> Option<String> {
         if self.told.is_some() {
-            // Whatever comes within it is told once.
+            // Changes within this time are sent as one.
             tokio::select! {
                 () = sleep(PAUSE) => {}
                 _ = self.ending.wait_for(|ending| *ending) => return None,
@@ -222,7 +223,7 @@ impl Listener {
                 _ = self.ending.wait_for(|ending| *ending) => return None,
                 () = &mut silence => return Some(":\n\n".to_owned()),
             }
-            // Much may change elsewhere: whether it is about this is asked so often and no more.
+            // Other Syncs may change often: compare the version of this page at this interval only.
             if page::version(&self.board.borrow(), &self.route) == self.told {
                 sleep(PAUSE).await;
             }
@@ -230,7 +231,7 @@ impl Listener {
     }
 }
 
-/// True if whoever asks has asked for a name of the loopback.
+/// True if the Host header is a name of the loopback interface.
 fn is_of_the_loopback(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let (name, port) = match host.rsplit_once(':') {
@@ -241,7 +242,7 @@ fn is_of_the_loopback(headers: &HeaderMap) -> bool {
         && ["127.0.0.1", "localhost", "[::1]"].iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// True if whoever asks has this version.
+/// True if the client has this version.
 fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let tags = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).unwrap_or_default();
     tags.split(',').map(|known| known.trim().trim_start_matches("W/")).any(|known| known == tag)
@@ -281,7 +282,7 @@ fn plain(status: StatusCode, told: &str) -> Response<Body> {
     reply(status.as_u16(), super::PLAIN, NEVER, None, told.to_owned(), false)
 }
 
-/// Every part of it is ours, so that it is always sound.
+/// Returns the response; it cannot be invalid, because all its parts are ours.
 fn built(built: Result<Response<Body>, axum::http::Error>) -> Response<Body> {
     built.unwrap_or_default()
 }

@@ -1,9 +1,11 @@
-//! The wall around the kernel: a filter of the system calls, which holds for this process and whatever it starts.
+//! Restricts system calls: a filter for this process and all its children.
 //!
-//! In: whether the program stands alone. Out: the filter is set. What a renderer of text never does is refused with the error of a
-//! missing right: sockets of any kind, looking into other processes and signals to them, leaving the process group, mounts and
-//! namespaces, rings that carry calls past a filter, and what changes the owner, mode or times of files, of which Landlock knows nothing.
-//! Calls that are newer than this list are refused as an older kernel would, so that a new one opens no way.
+//! In: true if the program is statically linked. Out: the filter is set. Calls that a renderer of
+//! text never makes are denied with a permission error: sockets of any kind, access to other
+//! processes and signals to them, leaving the process group, mounts and namespaces, rings that
+//! carry calls past a filter, and changes of the owner, mode or times of files, which Landlock does
+//! not cover. Calls that are newer than this list are denied as an older kernel would, so that a
+//! new call opens no way out.
 
 use std::collections::BTreeMap;
 
@@ -13,33 +15,33 @@ use seccompiler::{
     SeccompFilter, SeccompRule, apply_filter, sock_filter,
 };
 
-/// The newest call that was looked at. From here on the numbers are the same on every kind of processor; those of other kinds of programs
-/// on this processor are larger still.
+/// The newest call that was reviewed. Later numbers are the same on every architecture; those of
+/// other ABIs on this processor are larger still.
 const NEWEST: c_long = libc::SYS_set_mempolicy_home_node;
 
-/// Calls that nothing here needs.
+/// Calls that helm does not need.
 #[rustfmt::skip]
 const REFUSED: &[c_long] = &[
-    // The network, and every other kind of socket.
+    // Network and other sockets.
     libc::SYS_socket, libc::SYS_socketpair, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4,
     libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg, libc::SYS_recvfrom, libc::SYS_recvmsg, libc::SYS_recvmmsg,
-    // Calls that are carried out elsewhere, where no filter sees them.
+    // Calls that run asynchronously, where no filter sees them.
     libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register,
-    // Other processes, and a life beyond the process group that ends with the run.
+    // Other processes, and a life beyond the process group that is killed after the run.
     libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev, libc::SYS_process_madvise, libc::SYS_kcmp,
     libc::SYS_pidfd_open, libc::SYS_pidfd_getfd, libc::SYS_pidfd_send_signal, libc::SYS_tkill, libc::SYS_rt_sigqueueinfo,
     libc::SYS_rt_tgsigqueueinfo, libc::SYS_setsid, libc::SYS_setpgid, libc::SYS_setpriority, libc::SYS_ioprio_set,
     libc::SYS_migrate_pages, libc::SYS_move_pages,
-    // Memory and messages that processes share.
+    // Shared memory and message queues.
     libc::SYS_shmget, libc::SYS_shmat, libc::SYS_semget, libc::SYS_msgget, libc::SYS_mq_open,
     // Namespaces and mounts.
     libc::SYS_unshare, libc::SYS_setns, libc::SYS_mount, libc::SYS_umount2, libc::SYS_move_mount, libc::SYS_open_tree, libc::SYS_fsopen,
     libc::SYS_fsconfig, libc::SYS_fsmount, libc::SYS_fspick, libc::SYS_mount_setattr, libc::SYS_pivot_root, libc::SYS_chroot,
-    // What Landlock says nothing about.
+    // File attributes, which Landlock does not restrict.
     libc::SYS_fchmod, libc::SYS_fchmodat, libc::SYS_fchown, libc::SYS_fchownat, libc::SYS_utimensat, libc::SYS_truncate,
     libc::SYS_setxattr, libc::SYS_lsetxattr, libc::SYS_fsetxattr, libc::SYS_removexattr, libc::SYS_lremovexattr, libc::SYS_fremovexattr,
     libc::SYS_open_by_handle_at, libc::SYS_name_to_handle_at, libc::SYS_quotactl, libc::SYS_quotactl_fd, libc::SYS_fanotify_init,
-    // The machine, and parts of the kernel that had holes.
+    // The machine, and parts of the kernel that had vulnerabilities.
     libc::SYS_bpf, libc::SYS_perf_event_open, libc::SYS_userfaultfd, libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key,
     libc::SYS_personality, libc::SYS_acct, libc::SYS_swapon, libc::SYS_swapoff, libc::SYS_reboot, libc::SYS_syslog, libc::SYS_vhangup,
     libc::SYS_init_module, libc::SYS_finit_module, libc::SYS_delete_module, libc::SYS_kexec_load, libc::SYS_kexec_file_load,
@@ -47,7 +49,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_setdomainname,
 ];
 
-/// The same of older kinds that only some processors have.
+/// Older variants that only some architectures have.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 const OLDER: &[c_long] = &[
@@ -57,13 +59,13 @@ const OLDER: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[c_long] = &[];
 
-/// Calls by which a process makes another one; threads are made by one that is judged by its flags.
+/// Calls that create a process. Threads are created by `clone`, which is filtered by its flags.
 #[cfg(target_arch = "x86_64")]
 const FORKS: &[c_long] = &[libc::SYS_fork, libc::SYS_vfork];
 #[cfg(not(target_arch = "x86_64"))]
 const FORKS: &[c_long] = &[];
 
-/// The flags by which a new process gets namespaces of its own.
+/// Flags by which a new process gets namespaces of its own.
 const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWNET,
@@ -74,14 +76,15 @@ const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWCGROUP,
 ];
 
-/// Sets the filter for this process, which is about to become a program that starts no other one if it stands alone.
+/// Sets the filter for this process. A statically linked program (`alone`) starts no other one, so
+/// creating processes is denied as well.
 pub(super) fn refuse(alone: bool) -> Result<(), Error> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     apply_filter(&newer())?;
     apply_filter(&listed(alone, u64::from(own.unsigned_abs()))?)
 }
 
-/// What is refused by its name, and what only for some arguments.
+/// The filter with the listed calls, and with the calls that are denied for some arguments only.
 fn listed(alone: bool, own: u64) -> Result<BpfProgram, BackendError> {
     let mut rules: BTreeMap<c_long, Vec<SeccompRule>> =
         REFUSED.iter().chain(OLDER).map(|call| (*call, Vec::new())).collect();
@@ -90,7 +93,7 @@ fn listed(alone: bool, own: u64) -> Result<BpfProgram, BackendError> {
     for call in [libc::SYS_kill, libc::SYS_tgkill] {
         rules.insert(call, vec![SeccompRule::new(vec![another()?])?]);
     }
-    // Zero stands for the process itself.
+    // Zero means the process itself.
     let not_zero = argument(0, SeccompCmpOp::Ne, 0)?;
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![another()?, not_zero])?]);
     let mut clones = Vec::new();
@@ -108,8 +111,9 @@ fn listed(alone: bool, own: u64) -> Result<BpfProgram, BackendError> {
     SeccompFilter::new(rules, SeccompAction::Allow, refused, std::env::consts::ARCH.try_into()?)?.try_into()
 }
 
-/// What is refused as a kernel would that does not know it yet: whatever is newer, and the call for new processes whose flags lie
-/// where a filter does not see them. Libraries then take the older one.
+/// The filter that denies calls as a kernel that does not know them: all newer calls, and
+/// `clone3`, whose flags lie in memory that a filter cannot read. Libraries then fall back to
+/// older calls.
 fn newer() -> BpfProgram {
     let step = |code: u32, k: u32, jt: u8, jf: u8| sock_filter { code: code as u16, jt, jf, k };
     let number = |call: c_long| u32::try_from(call).unwrap_or(u32::MAX);

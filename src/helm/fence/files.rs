@@ -1,9 +1,10 @@
-//! The wall around files: Landlock, which a process puts around itself.
+//! Restricts file access with Landlock.
 //!
-//! In: the program that this process is about to become. Out: whether the wall stands. From then on the process and whatever it
-//! starts opens no file but those of its work folder, the program, and a few that say nothing about anybody; where the kernel can,
-//! it reaches neither TCP nor processes outside of the wall. What the kernel does not know of that is left out, and the filter of system
-//! calls (`calls.rs`) holds alone.
+//! In: the program that this process is about to become. Out: true if the restriction is in force.
+//! From then on the process and its children can only open files of the work folder, the program,
+//! and a few system files without private data; if the kernel supports it, they reach neither TCP
+//! nor processes outside. Parts that the kernel does not support are left out, and the system call
+//! filter (`syscall_filter.rs`) applies alone.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -15,25 +16,26 @@ use landlock::{
     RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
 
-/// The newest rules that are asked for; a kernel takes those that it knows.
+/// The newest rules that are requested; a kernel applies those that it supports.
 const NEWEST: ABI = ABI::V6;
 
-/// What may be read: the same on every machine, or about the machine's clock. Templates name time zones.
+/// Readable files: the same on every machine, or about its clock, because templates may use time
+/// zones.
 const READ: [&str; 5] = [
     "/usr/share/zoneinfo",
     "/etc/localtime",
     "/dev/urandom",
     "/dev/zero",
-    // The runtime of Go reads how large pages are.
+    // The Go runtime reads the size of huge pages.
     "/sys/kernel/mm/transparent_hugepage",
 ];
-/// What may be read and written.
+/// Readable and writable files.
 const WRITTEN: [&str; 1] = ["/dev/null"];
-/// Where the libraries and programs are that a program may need which does not stand alone.
+/// Folders of libraries and programs that a dynamically linked program may need.
 const SYSTEM: [&str; 8] =
     ["/bin", "/sbin", "/usr", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache"];
 
-/// Puts the wall up; true if it stands.
+/// Applies the restriction; true if it is in force.
 pub(super) fn shut(program: &Path, alone: bool) -> Result<bool, RulesetError> {
     let all = AccessFs::from_all(NEWEST);
     let read: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::ReadDir;
@@ -44,7 +46,7 @@ pub(super) fn shut(program: &Path, alone: bool) -> Result<bool, RulesetError> {
         .handle_access(AccessNet::from_all(NEWEST))?
         .scope(Scope::from_all(NEWEST))?
         .create()?
-        // What is in the folder of the run is read and written, but never started.
+        // Files in the work folder are read and written, but must never be executed.
         .add_rules(path_beneath_rules(["."], all & !BitFlags::from(AccessFs::Execute)))?
         .add_rules(path_beneath_rules([program], run))?
         .add_rules(path_beneath_rules(READ, read))?
@@ -57,24 +59,25 @@ pub(super) fn shut(program: &Path, alone: bool) -> Result<bool, RulesetError> {
     })
 }
 
-/// True if a program needs no other file to start, as helm does when it is built as it is published. A script, and what is linked to
-/// libraries, does; so does, to be on the safe side of starting it, what cannot be read.
+/// True if a program needs no other file to start, as published builds of helm. Scripts and
+/// dynamically linked programs do; a file that cannot be read is treated like them, because a
+/// denied library would keep it from starting.
 pub(super) fn stands_alone(program: &Path) -> bool {
     File::open(program).ok().and_then(|file| has_interpreter(&file)) == Some(false)
 }
 
-/// The least of the head of a program of 64 bits.
+/// Size of the header of a 64-bit program.
 const HEAD: usize = 64;
-/// The most parts of a program that are looked at.
+/// The most program headers that are read.
 const MAX_PARTS: u16 = 128;
-/// The kind of a part that names what links the program.
+/// Type of the program header that names the dynamic linker.
 const INTERPRETER: u32 = 3;
 
-/// Whether a program is linked when it starts; none if it is no program of this machine.
+/// True if a program is linked when it starts; `None` if it is no program for this machine.
 fn has_interpreter(mut file: &File) -> Option<bool> {
     let mut head = [0; HEAD];
     file.read_exact(&mut head).ok()?;
-    // 64 bits, the least byte first.
+    // 64 bits, little-endian.
     if !head.starts_with(b"\x7fELF\x02\x01") {
         return None;
     }
@@ -116,7 +119,7 @@ mod tests {
         };
         assert!(program(&elf(&[6, 1, 2])));
         assert!(!program(&elf(&[6, INTERPRETER])));
-        // Its parts lie beyond its end.
+        // The program headers lie beyond the end of the file.
         assert!(!program(&elf(&[1, 1])[..100]));
         assert!(!program(b"#!/bin/sh\nexec helm \"$@\"\n"));
         assert!(!program(b""));

@@ -1,39 +1,41 @@
-//! Which walls stand around a run of helm, and whether that is enough.
+//! The protections of a run of helm, and the decision if they suffice.
 //!
-//! In: what the kernel gave, and how much of it is wanted. Out: [`Verdict`]: run, run and say what is missing, or do not run. The fence
-//! prints its walls as a text and the daemon reads that; both ways are here.
+//! In: the protections that the kernel supports, and the required level. Out: [`IsolationVerdict`]:
+//! run, run with a warning, or do not run. The isolation verb prints its protections as text and
+//! the daemon parses that; both directions are here.
 
 use std::fmt;
 
-/// How much of the fence has to stand before helm is run.
+/// The isolation that is required before helm runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Strength {
-    /// The walls around files and system calls; without them no chart is rendered.
+    /// The restrictions of files and system calls; without them no chart is rendered.
     #[default]
     Required,
-    /// What the kernel has.
+    /// Anything that the kernel supports.
     BestEffort,
 }
 
-/// The walls that stand beside the bounds on memory, time, files and processes, which always do.
+/// Protections in force besides the limits on memory, time, files and processes, which always
+/// apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walls {
-    /// Namespaces by what they hide; empty where none may be made.
+    /// Namespaces by the resources that they hide; empty if none may be created.
     pub namespaces: String,
-    /// No file is reached but the chart's and helm itself.
+    /// True if only the files of the chart and helm itself can be opened.
     pub files: bool,
-    /// No socket is made, and no other process reached.
+    /// True if no socket can be created and no other process reached.
     pub calls: bool,
 }
 
-/// Whether helm is run.
+/// The decision to run helm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is, behind all that is required.
+    /// Run it: all required protections are in force.
     Stands,
-    /// It is, and this is missing, as a sentence for the status.
+    /// Run it; the missing protection, as a sentence for the status.
     Weaker(String),
-    /// It is not, and this is why and what to do.
+    /// Do not run it; the reason and the remedy.
     Refused(String),
 }
 
@@ -43,7 +45,7 @@ const SHUT: &str = "shut";
 const OPEN: &str = "open";
 
 impl Walls {
-    /// Whether these are enough.
+    /// Decides if these protections suffice.
     pub fn verdict(&self, wanted: Strength) -> Verdict {
         let open = [(self.files, "files (Landlock)"), (self.calls, "system calls (seccomp)")];
         let open: Vec<&str> = open.iter().filter(|(shut, _)| !shut).map(|(_, name)| *name).collect();
@@ -59,7 +61,7 @@ impl Walls {
         }
     }
 
-    /// The walls that a text tells of.
+    /// Parses the text that the isolation verb prints.
     pub fn read(text: &str) -> Option<Self> {
         let rest = text.trim().strip_prefix(PARTS[0])?;
         let (namespaces, rest) = rest.split_once(PARTS[1])?;
@@ -95,7 +97,7 @@ mod tests {
     fn what_is_required_decides_what_a_kernel_without_it_gets() {
         use Strength::{BestEffort, Required};
         for wanted in [Required, BestEffort] {
-            // Namespaces are more than is asked for: a container's profile refuses them.
+            // Namespaces are never required: container profiles often deny them.
             assert_eq!(walls(true, true).verdict(wanted), Verdict::Stands);
         }
         let Verdict::Refused(why) = walls(false, true).verdict(Required) else { panic!("it is refused") };

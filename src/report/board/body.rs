@@ -1,58 +1,60 @@
-//! What may be shown of an object: what Git wants, what is live, and where the two differ.
+//! Redacts objects for the status page: the desired one, the live one, and their differences.
 //!
-//! In: an object that should exist, and a live one that was read because somebody looks at it. Out: the same without
-//! whatever may be the value of a Secret. Of a Secret the keys are shown; of an object into which a value from one went,
-//! nothing but what it is called; of one that Git has no more, too, because nobody knows any more what went into it.
+//! In: a desired object, and a live one that was read for a viewer. Out: both without any value
+//! that may come from a Secret. Of a Secret only the keys are shown; of an object that contains a
+//! value from a Secret only its name; likewise of one that Git no longer has, because it is not
+//! known any more if it contained such a value.
 
 use serde_json::{Map, Value};
 
 use crate::desired::DesiredObject;
 use crate::object::ObjectId;
 
-/// Instead of a value.
+/// Placeholder for a value.
 pub const NOT_SHOWN: &str = "(not shown)";
-/// The annotations that are ours, which hold nothing secret.
+/// Prefix of our own annotations, which contain no secrets.
 const OURS: &str = crate::api::KEY_PREFIX;
-/// Where kubectl keeps a copy of all that was applied.
+/// Annotation in which kubectl stores a copy of everything that was applied.
 const COPY: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What may be shown of an object.
+/// The part of an object that may be shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shown {
-    /// Its body as far as it may be shown.
+    /// The redacted body.
     pub body: Value,
-    /// Why something is left out, as a sentence; empty where nothing is.
+    /// The reason for a redaction, as a sentence; empty if nothing is redacted.
     pub left_out: &'static str,
 }
 
-/// One field that is not as Git says.
+/// A field that differs from Git.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Differs {
     /// Its path.
     pub path: String,
-    /// The live value and the one in Git, each of which may be missing; none where they may not be shown.
+    /// The live value and the one in Git, each of which may be missing; `None` if they must not be
+    /// shown.
     pub values: Option<(Option<Value>, Option<Value>)>,
 }
 
-/// Who wrote to the live object.
+/// A manager that wrote to the live object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writer {
     /// The field manager.
     pub manager: String,
-    /// When it wrote last.
+    /// Time of its last write.
     pub time: String,
-    /// Which part of the object, such as `status`; empty for the whole.
+    /// The subresource, such as `status`; empty for the object itself.
     pub part: String,
 }
 
-/// A live object, as it was read because somebody looks at it.
+/// A live object that was read for a viewer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
-    /// None where there is none.
+    /// `None` if it does not exist.
     pub live: Option<Shown>,
-    /// Where it is not as Git says.
+    /// The fields that differ from Git.
     pub differences: Vec<Differs>,
-    /// Who wrote to it.
+    /// The managers that wrote to it.
     pub writers: Vec<Writer>,
 }
 
@@ -62,7 +64,7 @@ const OF_A_FORMER_ONE: &str =
     "Git has it no more, so that nobody can tell what came from a Secret: its content is not shown.";
 
 impl Shown {
-    /// What Git wants.
+    /// Redacts a desired object.
     pub fn wanted(wanted: &DesiredObject) -> Self {
         let body = wanted.body();
         match wanted.is_tainted() {
@@ -72,7 +74,7 @@ impl Shown {
     }
 }
 
-/// What may be shown of a live object, and who wrote to it.
+/// Redacts a live object, and lists the managers that wrote to it.
 pub fn shown_live(
     id: &ObjectId,
     wanted: Option<&DesiredObject>,
@@ -100,14 +102,14 @@ pub fn shown_live(
     (shown, writers.unwrap_or_default())
 }
 
-/// The body of an object that is no secret, and what may be shown of one that is.
+/// Redacts a body if it is a Secret's, and removes kubectl's copy.
 fn shown(id: &ObjectId, mut body: Map<String, Value>) -> Shown {
     let secret = id.is("", "Secret");
     if let Some(Value::Object(metadata)) = body.get_mut("metadata")
         && let Some(Value::Object(annotations)) = metadata.get_mut("annotations")
     {
         annotations.remove(COPY);
-        // Tools write copies of what they have applied there.
+        // Tools store copies of applied objects in annotations, which would show the values.
         let foreign = annotations.iter_mut().filter(|(key, _)| secret && !key.starts_with(OURS));
         foreign.for_each(|(_, value)| *value = NOT_SHOWN.into());
     }
@@ -128,7 +130,7 @@ fn shown(id: &ObjectId, mut body: Map<String, Value>) -> Shown {
     Shown { body: Value::Object(body), left_out: OF_A_SECRET }
 }
 
-/// What an object is called, and nothing else of it.
+/// Reduces a body to the fields that name the object.
 fn named(body: &Map<String, Value>) -> Value {
     let mut short = Map::new();
     for field in ["apiVersion", "kind"] {

@@ -1,9 +1,9 @@
-//! What the daemon knows of all its Syncs, for who looks: the status page and its JSON.
+//! State of all Syncs for the status page and its JSON.
 //!
-//! In: what `sync` found and did, as it changes. Out: [`StatusBoard`], one [`Card`] a Sync. `sync` is the only one that
-//! writes it; who reads it asks nobody else. A card shares with `sync` what that holds anyway (the objects as Git has
-//! them, the status), and adds a byte or two for each object and some words for those about which there is something
-//! to say.
+//! In: results of the controller, as they change. Out: [`StatusBoard`], one [`SyncCard`] per Sync.
+//! Only the controller writes it, and readers need no other source. A card shares the desired
+//! objects and the status with the controller; it adds a byte or two per object, and messages for
+//! objects that have something to report.
 
 mod body;
 mod objects;
@@ -22,116 +22,116 @@ use crate::api::{SyncName, SyncStatus};
 use crate::object::ObjectId;
 pub use crate::plan::HIDDEN;
 
-/// The most repairs that a card remembers.
+/// The most repairs that a card keeps.
 pub const MAX_REPAIRS: usize = 30;
-/// The most happenings that a card remembers.
+/// The most activity entries that a card keeps.
 pub const MAX_HAPPENINGS: usize = 40;
 
-/// What is known of all Syncs.
+/// State of all Syncs.
 #[derive(Debug, Clone, Default)]
 pub struct StatusBoard {
-    /// Counts what changed since the daemon began.
+    /// Number of changes since the daemon started.
     pub version: u64,
-    /// Whether this daemon is the one that writes.
+    /// Role of this daemon in the election.
     pub stance: Stance,
-    /// One for each Sync.
+    /// One card per Sync.
     pub cards: BTreeMap<SyncName, Arc<Card>>,
 }
 
-/// Whether a daemon writes.
+/// Role of a daemon in the election.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Stance {
-    /// It has only just begun.
+    /// It has just started.
     #[default]
     Starts,
-    /// Another one leads, by this name where it is known: all else is known to that one only.
+    /// Another daemon leads, with this name if it is known. Only that one knows the Syncs.
     StandsBy(Option<Box<str>>),
     /// It serves the Syncs.
     Serves,
 }
 
-/// What is known of one Sync.
+/// State of one Sync.
 #[derive(Debug, Clone)]
 pub struct Card {
     /// The Sync.
     pub name: SyncName,
-    /// The version of the board in which it last changed.
+    /// Version of the board at its last change.
     pub version: u64,
-    /// What it follows.
+    /// Its source.
     pub subject: Arc<Subject>,
-    /// What its status says, or is about to.
+    /// Its status, or the one that is about to be written.
     pub status: Arc<SyncStatus>,
     /// Its objects.
     pub objects: Arc<Objects>,
-    /// What was repaired since the daemon began, the newest first.
+    /// Repairs since the daemon started, newest first.
     pub repairs: Arc<[Repair]>,
-    /// Repairs, prunes, approvals and trouble since the daemon began, the newest first.
+    /// Repairs, prunes, approvals and errors since the daemon started, newest first.
     pub happened: Arc<[Happening]>,
 }
 
-/// What a Sync follows.
+/// Summary of the source of a Sync.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// The repository, without any login.
+    /// The repository, without credentials.
     pub url: Box<str>,
     /// The folder in it; empty for all of it.
     pub path: Box<str>,
-    /// The branch, tag, range or commit, in words.
+    /// The branch, tag, range or commit, as text.
     pub reference: Box<str>,
-    /// How often the repository is asked.
+    /// The poll interval.
     pub interval: Box<str>,
-    /// As whom it acts; none for the daemon itself.
+    /// The ServiceAccount that it acts as; `None` for the daemon's own.
     pub service_account: Option<Box<str>>,
-    /// The Syncs that have to come first.
+    /// Its dependencies.
     pub depends_on: Vec<SyncName>,
-    /// It is a resource of the cluster, and not what `moorline run --url` follows.
+    /// True for a resource of the cluster, false for `moorline run --url`.
     pub is_resource: bool,
 }
 
-/// Something that happened to a Sync, beside the revisions in its history.
+/// An event of a Sync besides the revisions in its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Happening {
-    /// When it happened.
+    /// Time of the event.
     pub at: Time,
-    /// The reason of the Event that tells of it.
+    /// Reason of the corresponding Event.
     pub reason: String,
     /// A sentence for people.
     pub text: String,
 }
 
-/// An edit or a deletion by others that was repaired.
+/// A repair of an edit or deletion by another manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
-    /// When it was repaired.
+    /// Time of the repair.
     pub at: Time,
     /// The object.
     pub id: ObjectId,
-    /// It was deleted, and created again.
+    /// True if the object was deleted, and is created again.
     pub was_deleted: bool,
-    /// Which fields, where that is known.
+    /// The repaired fields, if they are known.
     pub fields: Vec<String>,
-    /// The tool that had changed them, where that is known.
+    /// The manager that changed them, if it is known.
     pub manager: Option<String>,
-    /// When that tool wrote.
+    /// Time of that manager's write.
     pub changed: Option<String>,
 }
 
 impl StatusBoard {
-    /// Takes in what is known of a Sync now.
+    /// Inserts or replaces a card.
     pub fn put(&mut self, card: Card) {
         self.version += 1;
         let card = Card { version: self.version, ..card };
         self.cards.insert(card.name.clone(), Arc::new(card));
     }
 
-    /// A Sync is gone.
+    /// Removes the card of a Sync that is gone.
     pub fn remove(&mut self, name: &SyncName) {
         if self.cards.remove(name).is_some() {
             self.version += 1;
         }
     }
 
-    /// This is what the daemon does from now on.
+    /// Sets the role of this daemon.
     pub fn stand(&mut self, stance: Stance) {
         if self.stance != stance {
             (self.stance, self.version) = (stance, self.version + 1);
@@ -143,19 +143,19 @@ impl StatusBoard {
         self.cards.get(&SyncName::new(namespace, name))
     }
 
-    /// The Syncs that say that they come after this one.
+    /// The Syncs that depend on this one.
     pub fn dependents(&self, name: &SyncName) -> impl Iterator<Item = &Arc<Card>> {
         self.cards.values().filter(move |card| card.subject.depends_on.contains(name))
     }
 }
 
 impl Card {
-    /// How the Sync is, in one word.
+    /// The state of the Sync.
     pub fn state(&self) -> State {
         State::of(&self.status)
     }
 
-    /// The reason and the sentence of whether it is ready.
+    /// Reason and message of the Ready condition.
     pub fn why(&self) -> (&str, &str) {
         let ready = self.condition("Ready");
         ready.map_or(("", ""), |ready| (&ready.reason, &ready.message))
@@ -169,7 +169,7 @@ impl Card {
         self.status.conditions.iter().find(|known| known.type_ == type_)
     }
 
-    /// When something was last changed on the cluster.
+    /// Time of the last change on the cluster.
     pub fn last_change(&self) -> Option<&Time> {
         self.status.last_applied_time.as_ref()
     }

@@ -1,7 +1,8 @@
-//! The objects of one Sync, each with what became of it and how it is.
+//! The objects of one Sync, each with its outcome and its health.
 //!
-//! In: what Git wants, what became of it, how the objects are. Out: [`Objects`], of which [`Row`]s are read. What is wanted
-//! is shared with `sync`; an object about which nothing is to be said costs a byte here, and one in its health.
+//! In: the desired objects, their outcomes and their health. Out: [`ObjectList`], which is read as
+//! [`ObjectRow`]s. The desired set is shared with the controller; an object with nothing to report
+//! costs one byte here, and one in the health.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,53 +13,53 @@ use crate::object::{ObjectId, Origin};
 use crate::observed::Drift;
 use crate::plan::{Change, Hold, Outcome};
 
-/// The most objects of a Sync of whose health there is a sentence.
+/// The most health messages that are kept for a Sync.
 const MAX_SENTENCES: usize = 1000;
-/// The most characters of a sentence about an object.
+/// The most characters of a message about an object.
 const MAX_SENTENCE: usize = 500;
 
-/// How an object is to what Git says.
+/// State of an object compared with Git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ObjectState {
-    /// It could not be done.
+    /// Its apply or deletion failed.
     Failed,
-    /// It is not in Git any more, and is deleted only by approval.
+    /// It is no longer in Git, and its deletion waits for approval.
     Leaving,
-    /// It is not as in Git, and is left so.
+    /// It differs from Git, and is not repaired.
     Drifted,
-    /// It is left alone although something would be to do.
+    /// It is held although it has pending work.
     Held,
     /// It is as committed.
     Committed,
 }
 
-/// How an object is by its own status.
+/// Health of an object by its own status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum HealthWord {
-    /// It has no status that says so: that it is there is all there is to know.
+    /// It has no status to judge; its existence is all that is known.
     Silent,
-    /// Its status is yet to be read.
+    /// Its status was not read yet.
     Unread,
-    /// It is as it should be.
+    /// It is healthy.
     Healthy,
-    /// Somebody asked it to stop.
+    /// It was suspended by a person.
     Suspended,
-    /// It is on its way.
+    /// It is progressing.
     Progressing,
-    /// Nobody can tell.
+    /// Its status cannot be judged.
     Unknown,
     /// It failed.
     Degraded,
 }
 
-/// How the objects of a Sync are by their own statuses.
+/// Health of all objects of a Sync.
 #[derive(Debug, Default)]
 pub struct Healths {
     set: Option<Arc<DesiredSet>>,
     /// One for each object of the set.
     words: Box<[HealthWord]>,
-    /// What is to be said of those that are not well.
+    /// Messages about the unhealthy ones.
     why: BTreeMap<ObjectId, Box<str>>,
 }
 
@@ -66,14 +67,15 @@ pub struct Healths {
 #[derive(Debug, Default)]
 pub struct Objects {
     set: Option<Arc<DesiredSet>>,
-    /// What was done last to each object of the set since the daemon began: its place in [`DEEDS`].
+    /// For each object of the set, the index in [`DONE_LABELS`] of the last action since the daemon
+    /// started.
     done: Box<[u8]>,
-    /// The objects about which there is something to say, in the order of their ids; some are not in the set.
+    /// The objects with something to report, sorted by id; some are not in the set.
     told: Box<[(ObjectId, Told)]>,
     health: Arc<Healths>,
 }
 
-/// What there is to say of an object.
+/// The report about an object.
 #[derive(Debug)]
 struct Told {
     state: ObjectState,
@@ -82,34 +84,34 @@ struct Told {
     drift: Option<Box<Drift>>,
 }
 
-/// What may have been done to an object that is as committed.
+/// Actions after which an object is as committed.
 const DEEDS: [&str; 6] = ["kept", "created", "adopted", "updated", "recreated", "repaired"];
 
-/// One object, as a page shows it.
+/// One row of the object table on the page.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     /// The object.
     pub id: &'a ObjectId,
-    /// How it is to what Git says.
+    /// State compared with Git.
     pub state: ObjectState,
-    /// What was done to it last since the daemon began, in the past tense.
+    /// The last action since the daemon started, in the past tense.
     pub done: &'static str,
-    /// Why it is not as committed, in one word; empty where it is.
+    /// The reason why it is not as committed; empty if it is.
     pub reason: &'static str,
-    /// The same as a sentence.
+    /// The message for the reason.
     pub message: &'a str,
-    /// What was changed of it, and by whom.
+    /// The changed fields, and the manager that changed them.
     pub drift: Option<&'a Drift>,
-    /// How it is by its own status.
+    /// Health by its own status.
     pub health: HealthWord,
-    /// Why that is, where it is not well.
+    /// Message about the health, if it is not healthy.
     pub why: &'a str,
-    /// Where it is written; none where Git has it no more.
+    /// Its place in Git; `None` if it is no longer there.
     pub origin: Option<&'a Origin>,
 }
 
 impl Objects {
-    /// What became of what is wanted, where nothing was known before.
+    /// Builds the list without an earlier one.
     pub fn new(
         set: Option<&Arc<DesiredSet>>,
         outcomes: &BTreeMap<ObjectId, Outcome>,
@@ -118,7 +120,7 @@ impl Objects {
         Self::after(&Self::default(), set, outcomes, health)
     }
 
-    /// What became of what is wanted. What was done before to an object to which nothing was done now is told on.
+    /// Builds the list from new outcomes. Objects without a new action keep their last one.
     pub fn after(
         before: &Self,
         set: Option<&Arc<DesiredSet>>,
@@ -140,7 +142,7 @@ impl Objects {
         Self { set: set.cloned(), done: done.unwrap_or_default(), told: told.into(), health: health.clone() }
     }
 
-    /// How many there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         let extra = self.told.iter().filter(|(id, _)| self.place(id).is_none()).count();
         self.done.len() + extra
@@ -151,7 +153,7 @@ impl Objects {
         self.done.is_empty() && self.told.is_empty()
     }
 
-    /// All of them, in the order of their ids.
+    /// All rows, sorted by id.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         let set = self.set.as_deref().map(DesiredSet::objects).unwrap_or_default();
         let (mut wanted, mut told) = (set.iter().enumerate().peekable(), self.told.iter().peekable());
@@ -168,7 +170,7 @@ impl Objects {
         })
     }
 
-    /// One of them.
+    /// The row of one object.
     pub fn row(&self, id: &ObjectId) -> Option<Row<'_>> {
         let said = self.told.binary_search_by(|(known, _)| known.cmp(id)).ok().map(|at| &self.told[at]);
         match (self.place(id), said) {
@@ -181,7 +183,7 @@ impl Objects {
         }
     }
 
-    /// What Git wants an object to be.
+    /// The desired object.
     pub fn wanted(&self, id: &ObjectId) -> Option<&DesiredObject> {
         self.set.as_ref()?.get(id)
     }
@@ -219,7 +221,8 @@ impl Objects {
 }
 
 impl Row<'_> {
-    /// True where somebody should look. What is left alone because a person asks for it needs nobody.
+    /// True if a person should look at the object. Objects that are held on request of a person do
+    /// not count.
     pub fn wants_somebody(&self) -> bool {
         let asked = ["Suspended", "ReconcileDisabled", "PruneDisabled", "Paused"].contains(&self.reason);
         self.state != ObjectState::Committed && !asked
@@ -228,8 +231,8 @@ impl Row<'_> {
 }
 
 impl Healths {
-    /// How the objects of a set are. `known` are those whose statuses are read, in the order of their ids; none for one that
-    /// was not yet.
+    /// Builds the health of a set. `known` are the objects whose statuses are read, sorted by id;
+    /// `None` for one that was not read yet.
     pub fn new<'a>(
         set: &Arc<DesiredSet>,
         known: impl Iterator<Item = (&'a ObjectId, Option<Health>)>,
@@ -263,10 +266,10 @@ impl Healths {
 }
 
 impl ObjectState {
-    /// All of them, those that want somebody first.
+    /// All states, those that need attention first.
     pub const ALL: [Self; 5] = [Self::Failed, Self::Leaving, Self::Drifted, Self::Held, Self::Committed];
 
-    /// The word.
+    /// The label on the page.
     pub fn word(self) -> &'static str {
         match self {
             Self::Failed => "Failed",
@@ -279,7 +282,7 @@ impl ObjectState {
 }
 
 impl HealthWord {
-    /// The word.
+    /// The label on the page.
     pub fn word(self) -> &'static str {
         match self {
             Self::Silent => "Silent",
@@ -293,7 +296,7 @@ impl HealthWord {
     }
 }
 
-/// What there is to say of an outcome. The same sentence as the last one is kept once.
+/// Builds the report of an outcome. Shares the message with `last` if they are equal.
 fn tell(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<Told> {
     let share = |text: String| match last {
         Some(last) if **last == *text => last.clone(),
@@ -340,7 +343,7 @@ fn tell(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<Told> {
     }
 }
 
-/// The place in [`DEEDS`] of what was done.
+/// The index in [`DONE_LABELS`] of an outcome.
 fn deed(outcome: &Outcome) -> u8 {
     match outcome {
         Outcome::Created => 1,

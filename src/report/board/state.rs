@@ -1,34 +1,35 @@
-//! How a Sync is, in one word, and what somebody may do about it.
+//! Derives the overall state of a Sync, and advice for the operator.
 //!
-//! In: a status. Out: [`State`], which says no more than the status does: the conditions are read, nothing is judged anew.
+//! In: a status. Out: [`SyncState`], which is derived from the conditions alone; nothing is
+//! evaluated again.
 
 use std::borrow::Cow;
 
 use crate::api::{SyncName, SyncStatus};
 
-/// How a Sync is. The first are those that want a person.
+/// Overall state of a Sync. States that need a person come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// Something could not be done.
+    /// Something failed.
     Failing,
     /// A person has to decide.
     Waiting,
-    /// Everything is applied, and some of it does not work.
+    /// Everything is applied, and some of it is unhealthy.
     Unwell,
-    /// Objects are not as Git says, and are left so.
+    /// Objects differ from Git, and are not repaired.
     Drifted,
-    /// It is being done.
+    /// A change is in progress.
     Working,
     /// Nothing is known yet.
     Starting,
-    /// A person asked to leave it alone.
+    /// Suspended by a person.
     Suspended,
     /// Everything is as committed.
     Committed,
 }
 
 impl State {
-    /// All of them, those that want a person first.
+    /// All states, those that need a person first.
     pub const ALL: [Self; 8] = [
         Self::Failing,
         Self::Waiting,
@@ -40,7 +41,7 @@ impl State {
         Self::Committed,
     ];
 
-    /// What a status comes to.
+    /// Derives the state from a status.
     pub fn of(status: &SyncStatus) -> Self {
         let known = |type_: &str| status.conditions.iter().find(|known| known.type_ == type_);
         let is = |type_: &str, value: &str| known(type_).is_some_and(|known| known.status == value);
@@ -60,7 +61,7 @@ impl State {
         }
     }
 
-    /// The word.
+    /// The label on the page.
     pub fn word(self) -> &'static str {
         match self {
             Self::Failing => "Failing",
@@ -74,12 +75,12 @@ impl State {
         }
     }
 
-    /// The state of this word, however it is written.
+    /// Parses a label, in any case.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.word().eq_ignore_ascii_case(word))
     }
 
-    /// What it means, as a sentence without a subject.
+    /// The meaning, as a sentence without a subject.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Failing => "something could not be done",
@@ -93,13 +94,13 @@ impl State {
         }
     }
 
-    /// True where nothing becomes better by itself.
+    /// True if the state does not improve without a person.
     pub fn wants_somebody(self) -> bool {
         matches!(self, Self::Failing | Self::Waiting | Self::Unwell | Self::Drifted)
     }
 }
 
-/// What somebody may do about a reason, where the sentence beside it does not say so itself.
+/// Advice about a reason whose message contains none.
 pub fn advice(reason: &str, sync: &SyncName) -> Option<Cow<'static, str>> {
     if reason == "Suspended" {
         let command = format!("moorline resume {} -n {}", sync.name, sync.namespace);

@@ -1,8 +1,8 @@
-//! Calls of services that host repositories: `POST /hooks/<kind>`.
+//! Webhooks of Git hosting services: `POST /hooks/<kind>`.
 //!
-//! In: a call. Out: names of repositories to look at now. A call is believed when it is signed with the one secret that
-//! daemon and services share, and it is read only then. All it can bring about is a look: one that is sent again costs
-//! one, and no more than [`RATE`] a second are heeded.
+//! In: a call. Out: names of repositories to poll now. A call is parsed only if it is signed with
+//! the secret that the daemon shares with the services. Its only effect is a poll: a replayed call
+//! costs one, and calls are limited to [`RATE`].
 
 mod payload;
 mod reading;
@@ -28,18 +28,18 @@ use reading::{Reading, Unread};
 
 /// The most bytes of a call.
 pub const MAX_BODY_BYTES: usize = 4 << 20;
-/// So many calls are heeded a second, and so many at once.
+/// Calls per second, and the burst.
 pub const RATE: (f64, f64) = (10.0, 40.0);
 
-/// What the body of a call is about, whoever sent it; none if it is not JSON.
+/// The repositories that the body of a call names, from any service; `None` if it is not JSON.
 pub fn called(body: &[u8]) -> Option<Called> {
     serde_json::from_slice(body).ok().map(|body| payload::repositories(&body))
 }
 
-/// What a call is about: names of repositories.
+/// Names of the repositories that a call is about.
 pub type Called = BTreeSet<Box<str>>;
 
-/// Where calls go.
+/// The webhook endpoint; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Hooks(Arc<Inner>);
 
@@ -48,11 +48,11 @@ struct Inner {
     secret: PathBuf,
     called: mpsc::Sender<Called>,
     reading: Reading,
-    /// How many more are heeded, as of when.
+    /// Calls that are left in the rate limit, and the time of that count.
     left: Mutex<(f64, Instant)>,
 }
 
-/// Whose call it is.
+/// The service that sends the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Github,
@@ -78,7 +78,7 @@ impl Kind {
 const KINDS: &str = "github, gitlab, gitea, forgejo, bitbucket and generic";
 
 impl Hooks {
-    /// Calls are proven by the secret in this file, and told there.
+    /// Calls are authenticated by the secret in this file, and sent to `called`.
     pub fn new(secret: PathBuf, called: mpsc::Sender<Called>) -> Self {
         let left = Mutex::new((RATE.1, Instant::now()));
         Self(Arc::new(Inner { secret, called, reading: Reading::default(), left }))
@@ -153,7 +153,7 @@ impl Hooks {
         }
     }
 
-    /// The secret as the file has it now; a line break at its end does not count.
+    /// Reads the secret; line breaks at its end do not count.
     fn secret(&self) -> Option<Vec<u8>> {
         let mut secret = std::fs::read(&self.0.secret).ok()?;
         while secret.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -162,7 +162,7 @@ impl Hooks {
         (!secret.is_empty()).then_some(secret)
     }
 
-    /// True if one more may be heeded.
+    /// True if the rate limit permits one more call.
     fn take(&self) -> bool {
         let mut left = self.0.left.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

@@ -1,13 +1,13 @@
-//! Which repositories a call is about.
+//! Extracts the repositories of a webhook call.
 //!
-//! In: the body of a call whose sender is known. Out: names under which its repository goes, whatever the protocol. The
-//! services write them in different places; what is found in a place where no name should be costs one look too many.
+//! In: the body of an authenticated call. Out: names of its repositories, independent of the
+//! protocol. Services write addresses in different fields; a wrong one costs a needless poll.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Where services write addresses of the repository.
+/// Fields with an address of the repository.
 const PLACES: [&str; 15] = [
     "/repository/clone_url",
     "/repository/ssh_url",
@@ -26,10 +26,10 @@ const PLACES: [&str; 15] = [
     "/repository",
 ];
 
-/// Where services write several.
+/// Fields with several addresses.
 const LISTS: [&str; 2] = ["/repository/links/clone", "/urls"];
 
-/// The most names that one call may give.
+/// The most names of one call.
 const MAX_NAMES: usize = 32;
 
 /// The names of the repositories of a call.
@@ -40,7 +40,7 @@ pub(super) fn repositories(body: &Value) -> BTreeSet<Box<str>> {
     single.chain(several).filter_map(name).take(MAX_NAMES).collect()
 }
 
-/// The name of a repository: host and path, so that all its addresses have the same.
+/// The name of a repository: host and path, so that all its addresses have the same name.
 pub fn name(address: &str) -> Option<Box<str>> {
     let rest = match address.split_once("://") {
         Some((_, rest)) => rest.split_once('/').map(|(host, path)| (host, path.to_owned())),

@@ -1,7 +1,8 @@
-//! Bodies of webhook calls, read within one budget of bytes.
+//! Reads bodies of webhook calls within a shared budget of bytes.
 //!
-//! In: bodies, as they arrive. Out: whole bodies. When the budget is used up, the body that has been on its way for the longest
-//! time is given up: a call that arrives at once is read, however many slow ones hold bytes.
+//! In: bodies, as they arrive. Out: whole bodies. When the budget is used up, the body that has
+//! been read for the longest time is aborted: a fast call gets through, no matter how many slow
+//! ones hold bytes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +11,10 @@ use axum::body::{Body, Bytes};
 use futures::StreamExt as _;
 use tokio::sync::Notify;
 
-/// The most bytes of bodies that are on their way.
+/// The most bytes of unfinished bodies.
 const BUDGET: usize = 16 << 20;
 
-/// The bodies that are on their way.
+/// The unfinished bodies.
 #[derive(Debug, Default)]
 pub(super) struct Reading(Mutex<Bodies>);
 
@@ -33,13 +34,13 @@ struct Held {
 /// The reason why a body was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// It is longer than it may be, or was cut off.
+    /// It is too long, or was cut off.
     Bad,
-    /// Newer ones needed the bytes that it held.
+    /// It was aborted, because newer ones needed its bytes.
     GivenUp,
 }
 
-/// One body that is on its way. Its bytes are free again when this is dropped.
+/// One unfinished body. Dropping it frees its bytes.
 struct Part<'a> {
     reading: &'a Reading,
     number: u64,
@@ -47,7 +48,7 @@ struct Part<'a> {
 }
 
 impl Reading {
-    /// Reads a body of at most so many bytes.
+    /// Reads a body of at most `most` bytes.
     pub(super) async fn read(&self, body: Body, most: usize) -> Result<Vec<u8>, Unread> {
         let part = self.begin();
         let (mut stream, mut whole) = (body.into_data_stream(), Vec::new());
@@ -82,7 +83,7 @@ impl Reading {
         Part { reading: self, number, give_up }
     }
 
-    /// Holds more bytes for a body, and gives up the oldest ones while there are too many.
+    /// Adds bytes to a body, and aborts the oldest ones while there are too many.
     fn hold(&self, number: u64, bytes: usize) {
         let mut bodies = self.lock();
         let Some(held) = bodies.open.get_mut(&number) else { return };
@@ -121,7 +122,7 @@ mod tests {
         let new = reading.begin();
         reading.hold(new.number, 1);
         assert!(given_up(&parts[0]) && !parts[1..].iter().any(given_up) && !given_up(&new));
-        // Bytes of a body that ends are free, those of one that was given up only once.
+        // The bytes of a finished body are freed, and those of an aborted one only once.
         drop((parts, new));
         let bodies = reading.lock();
         assert_eq!((bodies.bytes, bodies.open.len()), (0, 0));

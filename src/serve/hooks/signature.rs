@@ -1,33 +1,33 @@
-//! Whether a call is from who knows the secret.
+//! Authenticates webhook calls.
 //!
-//! In: headers and the raw body, before anything else is done with them. Out: yes, or what is wrong, in words that tell a
-//! stranger nothing. Comparisons take the same time wherever they differ.
+//! In: headers and the raw body, before anything else is done with them. Out: success, or an
+//! error whose message reveals nothing to a stranger. Comparisons take constant time.
 
 use axum::http::HeaderMap;
 use ring::hmac;
 
 use super::Kind;
 
-/// Why a call is refused.
+/// The reason why a call is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
     /// The header with the proof is missing.
     #[error("the header {0} is missing: give the webhook the secret of the daemon")]
     Missing(&'static str),
-    /// The proof is not one.
+    /// The proof is wrong.
     #[error("the header {0} does not fit: the webhook has another secret than the daemon")]
     Wrong(&'static str),
 }
 
-/// What a header proves.
+/// The kind of proof in a header.
 enum Proof {
-    /// A SHA-256 HMAC of the body in hex digits, after this.
+    /// A SHA-256 HMAC of the body in hex digits, after this prefix.
     Hmac(&'static str),
-    /// That its sender knows the secret, which stands after this.
+    /// The secret itself, after this prefix.
     Secret(&'static str),
 }
 
-/// The headers that prove a call; one is enough.
+/// The headers that may authenticate a call; one is enough.
 fn proofs(kind: Kind) -> &'static [(&'static str, Proof)] {
     match kind {
         Kind::Github => &[("X-Hub-Signature-256", Proof::Hmac("sha256="))],
@@ -42,7 +42,7 @@ fn proofs(kind: Kind) -> &'static [(&'static str, Proof)] {
     }
 }
 
-/// Checks the proof of a call.
+/// Verifies the proof of a call.
 pub(super) fn check(kind: Kind, headers: &HeaderMap, body: &[u8], secret: &[u8]) -> Result<(), Refused> {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
     let mut refused = Refused::Missing(proofs(kind)[0].0);
@@ -53,7 +53,7 @@ pub(super) fn check(kind: Kind, headers: &HeaderMap, body: &[u8], secret: &[u8])
                 .strip_prefix(front.as_bytes())
                 .and_then(digits)
                 .is_some_and(|tag| hmac::verify(&key, body, &tag).is_ok()),
-            // Compared by their digests, which are of one length.
+            // Compared by their digests, because these have equal length.
             Proof::Secret(front) => value
                 .strip_prefix(front.as_bytes())
                 .is_some_and(|given| hmac::verify(&key, secret, hmac::sign(&key, given).as_ref()).is_ok()),
@@ -66,7 +66,7 @@ pub(super) fn check(kind: Kind, headers: &HeaderMap, body: &[u8], secret: &[u8])
     Err(refused)
 }
 
-/// The bytes that pairs of hex digits stand for.
+/// Decodes pairs of hex digits.
 fn digits(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pair = |pair: &[u8]| Some(digit(pair[0])? * 16 + digit(*pair.get(1)?)?);

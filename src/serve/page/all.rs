@@ -1,4 +1,4 @@
-//! All Syncs: is everything as committed? If not, what, and what to do.
+//! The overview page: summary, Syncs that need attention, and the list of all Syncs.
 
 use jiff::Timestamp;
 
@@ -9,9 +9,9 @@ use super::{badge, commit, frame, graph, moment, waiting};
 use crate::grammar::counted;
 use crate::report::board::{Card, State, StatusBoard, advice};
 
-/// So many Syncs that want somebody are told at length.
+/// The most Syncs that are described in detail.
 const MAX_TOLD: usize = 20;
-/// The most characters of a sentence where many are told.
+/// The most characters of a message on the overview.
 const MAX_WHY: usize = 300;
 
 pub(super) fn page(board: &StatusBoard, filter: &Filter, now: Timestamp) -> String {
@@ -30,7 +30,7 @@ pub(super) fn page(board: &StatusBoard, filter: &Filter, now: Timestamp) -> Stri
     frame::end(html, board, Some(&Place::all().json()))
 }
 
-/// One sentence for all.
+/// Writes the summary of all Syncs.
 fn verdict(html: &mut Html, board: &StatusBoard, now: Timestamp) {
     let count = |fits: fn(State) -> bool| board.cards.values().filter(|card| fits(card.state())).count();
     let all = board.cards.len();
@@ -80,7 +80,7 @@ fn syncs_are(count: usize) -> String {
     format!("{} {}", counted(count, "Sync"), if count == 1 { "is" } else { "are" })
 }
 
-/// What wants somebody, and what to do.
+/// Writes the Syncs that need attention, with advice.
 fn attention(html: &mut Html, board: &StatusBoard) {
     let mut amiss: Vec<&Card> =
         board.cards.values().map(|card| &**card).filter(|card| card.state().wants_somebody()).collect();
@@ -109,10 +109,10 @@ fn attention(html: &mut Html, board: &StatusBoard) {
     html.close();
 }
 
-/// Why a Sync is as it is, and what to do.
+/// Writes the reason for the state of a Sync, with advice.
 pub(super) fn why(html: &mut Html, card: &Card, most: usize) {
     let (mut reason, mut message) = card.why();
-    // A Sync that is ready may still want somebody, for what another condition says.
+    // A Sync that is ready may still need attention because of another condition.
     let other = match card.state() {
         State::Unwell if reason == "Applied" => card.condition("Healthy"),
         State::Drifted => card.condition("Drifted"),
@@ -206,7 +206,7 @@ fn follows(card: &Card) -> String {
     format!("{} {path}", subject.url.trim_start_matches("https://"))
 }
 
-/// How many objects, and how many of them not as they should be.
+/// The number of objects, and the numbers of those with problems.
 pub(super) fn objects(card: &Card) -> String {
     let Some(counts) = card.status.objects else { return "–".to_owned() };
     let mut told = if counts.applied == counts.desired {

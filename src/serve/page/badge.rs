@@ -1,4 +1,4 @@
-//! States as people see them: a word with a sign, never a colour alone.
+//! Badges for states: a label with a sign, never a colour alone.
 
 use super::html::Html;
 use crate::report::board::{HealthWord, ObjectState, State};
@@ -9,7 +9,7 @@ pub(crate) fn sync(html: &mut Html, state: State) {
     badge(html, class, sign, state.word(), state.meaning());
 }
 
-/// The class and the sign of a Sync's state.
+/// The CSS class and the sign of a state.
 pub(crate) fn look(state: State) -> (&'static str, &'static str) {
     match state {
         State::Failing => ("bad", "✕"),
@@ -23,7 +23,7 @@ pub(crate) fn look(state: State) -> (&'static str, &'static str) {
     }
 }
 
-/// Writes how an object is to what Git says.
+/// Writes the state of an object compared with Git.
 pub(crate) fn object(html: &mut Html, state: ObjectState, reason: &str) {
     let (class, sign, word) = match state {
         ObjectState::Failed => ("bad", "✕", "Failed"),
@@ -35,7 +35,7 @@ pub(crate) fn object(html: &mut Html, state: ObjectState, reason: &str) {
     badge(html, class, sign, word, reason);
 }
 
-/// Writes how an object is by its own status.
+/// Writes the health of an object.
 pub(crate) fn health(html: &mut Html, health: HealthWord) {
     let (class, sign, meaning) = match health {
         HealthWord::Silent => {

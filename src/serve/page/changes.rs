@@ -1,7 +1,7 @@
-//! The fields of an object that are not as Git says: short values side by side, longer ones as a unified diff.
+//! Writes the fields that differ from Git: short values side by side, long ones as a unified diff.
 //!
-//! In: the differences, without the values that are hidden. Out: a table. Lines of a diff wrap, and each begins with its sign,
-//! so that colour is not needed to read them.
+//! In: the differences, without hidden values. Out: a table. Lines of a diff wrap, and each begins
+//! with its sign, so it can be read without colour.
 
 use super::html::Html;
 use crate::diff::{Bounds, Line, brief_side, diff, fit};
@@ -10,9 +10,9 @@ use crate::report::board::{Differs, HIDDEN};
 
 /// The most differences that are listed.
 const MAX_DIFFERENCES: usize = 200;
-/// The most characters of a value that stands beside another.
+/// The most characters of a value that is shown beside another.
 const MAX_BRIEF: usize = 80;
-/// The most lines and characters a line of one diff.
+/// The most lines of a diff, and characters per line.
 const SHOWN: Bounds = Bounds { lines: 400, width: 2000 };
 
 pub(super) fn table(html: &mut Html, found: &[Differs]) {

@@ -1,15 +1,16 @@
-//! Revisions as people read them, with a link to the commit.
+//! Writes revisions for people, with a link to the commit.
 //!
-//! In: a revision such as `main@1f0c…` and the address of its repository. Out: a short text, and where the commit can be
-//! looked at: hosts that are known by their names, and those whose names say what runs there. Of others nothing is guessed.
+//! In: a revision such as `main@1f0c…` and the address of its repository. Out: a short text, and
+//! the web page of the commit for hosts that are known, or whose names say which software runs
+//! there. Other hosts get no link.
 
 use super::html::Html;
 use super::place::Place;
 
-/// So many characters of a commit tell it from others.
+/// The number of characters of a short commit id.
 const SHORT: usize = 8;
 
-/// Writes a revision; empty for none.
+/// Writes a revision; `none` for an empty one.
 pub(crate) fn revision(html: &mut Html, url: &str, revision: &str) {
     if revision.is_empty() {
         return html.element("span", &[("class", "quiet")], "none");
@@ -32,16 +33,16 @@ pub(crate) fn revision(html: &mut Html, url: &str, revision: &str) {
     html.close();
 }
 
-/// The name of the ref, which may be empty, and the commit.
+/// Splits a revision into the name of the ref, which may be empty, and the commit.
 pub(crate) fn split(revision: &str) -> (&str, &str) {
     revision.rsplit_once('@').unwrap_or(("", revision))
 }
 
-/// Where a commit can be looked at.
+/// The web page of a commit.
 pub(crate) fn link(url: &str, commit: &str) -> Option<Place> {
     let is_commit = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
     let (scheme, rest) = match url.split_once("://")? {
-        // Whoever speaks ssh there serves its pages over https as a rule; on which port is not known.
+        // An ssh host usually serves its pages over https; the ssh port does not apply there.
         ("ssh", rest) => ("https", rest.split_once('@').map_or(rest, |(_, rest)| rest)),
         ("https", rest) => ("https", rest),
         ("http", rest) => ("http", rest),

@@ -1,4 +1,4 @@
-//! Changes and deletions by others: those that stand, and those that were repaired, with who, what and when.
+//! The drift section: open and repaired changes by others, with manager, fields and time.
 
 use jiff::Timestamp;
 
@@ -9,10 +9,10 @@ use super::place::Place;
 use crate::object::ObjectId;
 use crate::report::board::{Card, ObjectState};
 
-/// Instead of fields, for an object that was deleted.
+/// Text in place of fields for a deleted object.
 const DELETED: &str = "all of it: the object was deleted";
 
-/// So many objects that are left as they are are named.
+/// The most drifted objects that are listed.
 const MAX_STANDING: usize = 50;
 
 pub(super) fn part(html: &mut Html, card: &Card, now: Timestamp) {
@@ -55,7 +55,7 @@ pub(super) fn part(html: &mut Html, card: &Card, now: Timestamp) {
     html.close();
 }
 
-/// Writes a row up to its last cell, which is open then.
+/// Opens a row and writes all cells but the last one, which stays open.
 fn begin(
     html: &mut Html,
     card: &Card,

@@ -1,39 +1,39 @@
-//! What somebody wants to see of many: a text, a state, a kind, and which page of it.
+//! Filters and pagination of lists: by text, state and kind.
 //!
-//! In: a query. Out: [`Filter`], the rows that fit, and the places of the other pages.
+//! In: a query. Out: [`Filter`], the matching rows, and links to the other pages.
 
 use super::html::Html;
 use super::place::{Place, query};
 use crate::report::board::{Card, HealthWord, Row, State};
 
-/// So many rows are on a page.
+/// The number of rows on a page.
 pub(crate) const PAGE: usize = 100;
-/// The most characters of a text that is looked for.
+/// The most characters of the search text.
 const MAX_TEXT: usize = 200;
 
-/// What somebody wants to see.
+/// The filter of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
-    /// In lower case.
+    /// The search text in lower case.
     pub(crate) text: String,
-    /// As it was written.
+    /// The search text as typed.
     pub(crate) typed: String,
     pub(crate) state: String,
     pub(crate) kind: String,
-    /// From 1.
+    /// Page number, from 1.
     pub(crate) page: usize,
 }
 
-/// A part of what fits.
+/// One page of the matching rows.
 pub(crate) struct Part<T> {
     pub(crate) rows: Vec<T>,
-    /// All that fit.
+    /// Number of all matching rows.
     pub(crate) fitting: usize,
     pub(crate) page: usize,
     pub(crate) pages: usize,
 }
 
-/// The words for objects, and what they mean.
+/// State filters for objects, with their labels.
 pub(crate) const OBJECT_WORDS: [(&str, &str); 9] = [
     ("", "all"),
     ("attention", "need attention"),
@@ -55,12 +55,12 @@ impl Filter {
         Self { text, typed, state, kind: get("kind"), page }
     }
 
-    /// True if nothing is left out.
+    /// True if the filter matches everything.
     pub(crate) fn is_all(&self) -> bool {
         self.text.is_empty() && self.state.is_empty() && self.kind.is_empty()
     }
 
-    /// True for a Sync that fits.
+    /// True if a Sync matches.
     pub(crate) fn fits(&self, card: &Card) -> bool {
         let state = card.state();
         let of_state = match self.state.as_str() {
@@ -72,7 +72,7 @@ impl Filter {
         of_state && (self.text.is_empty() || holds(&card.name.to_string()) || holds(&card.subject.url))
     }
 
-    /// True for an object that fits.
+    /// True if an object matches.
     pub(crate) fn fits_object(&self, row: &Row<'_>) -> bool {
         let of_state = match self.state.as_str() {
             "" => true,
@@ -86,7 +86,7 @@ impl Filter {
         of_state && of_kind() && (self.text.is_empty() || holds())
     }
 
-    /// The page of what fits that is asked for, or the last one.
+    /// The requested page of the matching rows, or the last one.
     pub(crate) fn part<T>(&self, fitting: impl Iterator<Item = T>) -> Part<T> {
         let all: Vec<T> = fitting.collect();
         let pages = all.len().div_ceil(PAGE).max(1);
@@ -95,7 +95,7 @@ impl Filter {
         Part { rows, fitting: count, page, pages }
     }
 
-    /// The same filter on another page.
+    /// A link to another page with the same filter.
     pub(crate) fn on_page(&self, place: Place, page: usize) -> Place {
         let page = if page > 1 { page.to_string() } else { String::new() };
         let asked =
@@ -124,7 +124,7 @@ pub(crate) fn form(html: &mut Html, place: &Place, filter: &Filter, what: &str, 
     for (word, meaning) in words {
         let chosen: &[(&'static str, &str)] = &[("value", word), ("selected", "")];
         let plain: &[(&'static str, &str)] = &[("value", word)];
-        // An empty value has to be written, or the text would be the value.
+        // Without a written value the browser would send the label.
         let all: &[(&'static str, &str)] = &[("value", " "), ("selected", "")];
         let attributes = match (*word == filter.state, word.is_empty()) {
             (true, true) => all,
@@ -146,7 +146,7 @@ pub(crate) fn form(html: &mut Html, place: &Place, filter: &Filter, what: &str, 
     html.close();
 }
 
-/// Writes where the other pages are.
+/// Writes links to the other pages.
 pub(crate) fn pages<T>(html: &mut Html, place: &Place, filter: &Filter, part: &Part<T>) {
     if part.pages < 2 {
         return;
@@ -163,7 +163,7 @@ pub(crate) fn pages<T>(html: &mut Html, place: &Place, filter: &Filter, part: &P
     html.close();
 }
 
-/// The words for Syncs.
+/// State filters for Syncs, with their labels.
 pub(crate) fn sync_words() -> Vec<(&'static str, &'static str)> {
     let states = State::ALL.into_iter().map(|state| match state {
         State::Failing => ("failing", "failing"),

@@ -1,7 +1,7 @@
-//! What all pages have in common: the head, the bar above, the foot, and what stands there where there is nothing.
+//! Layout that all pages share: head, header bar, footer, and the page for unknown paths.
 //!
-//! In: a title, and what the page is about. Out: a document around it. The style sheet and the script are files of their
-//! own, named by what is in them, so that a browser keeps them until they change.
+//! In: a title, and the kind of live updates. Out: a document around the content. Style sheet and
+//! script are files whose names contain their digest, so browsers cache them until they change.
 
 use super::html::Html;
 use super::place::Place;
@@ -9,15 +9,15 @@ use crate::report::board::{Stance, StatusBoard};
 
 /// The style sheet.
 pub const STYLE: &str = include_str!("page.css");
-/// The script, without which everything works but live updates.
+/// The script; without it everything works except live updates.
 pub const SCRIPT: &str = include_str!("page.js");
-/// The picture beside the title.
+/// The icon beside the title.
 pub const ICON: &str = include_str!("icon.svg");
 
 const STYLE_AS: u64 = digest(STYLE.as_bytes());
 const SCRIPT_AS: u64 = digest(SCRIPT.as_bytes());
 
-/// Tells one content from another, where nobody has an interest in making two alike (FNV-1a).
+/// Digest of a file's content (FNV-1a). It needs no cryptographic strength: the files are our own.
 const fn digest(bytes: &[u8]) -> u64 {
     let (mut hash, mut at) = (0xcbf2_9ce4_8422_2325_u64, 0);
     while at < bytes.len() {
@@ -27,20 +27,20 @@ const fn digest(bytes: &[u8]) -> u64 {
     hash
 }
 
-/// What changes by itself on a page, and the version that it shows.
+/// Live updates of a page, and the version that it shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Live<'a> {
-    /// Everything, when any Sync changes.
+    /// Update everything when any Sync changes.
     All(u64),
-    /// Everything, when this Sync changes.
+    /// Update everything when this Sync changes.
     Sync(&'a str, u64),
-    /// Nothing: what is there was read for who asked. That the Sync has changed is said.
+    /// Only report that this Sync has changed: the content was read for this viewer.
     Told(&'a str, u64),
-    /// Nothing.
+    /// No updates.
     No,
 }
 
-/// Begins a page; the body is written into `main`, which [`end`] closes.
+/// Begins a page; the body is written into `main`, which [`end_page`] closes.
 pub(crate) fn begin(title: &str, live: Live<'_>) -> Html {
     let mut html = Html::default();
     html.void("!doctype", &[("html", "")]);
@@ -82,7 +82,7 @@ pub(crate) fn begin(title: &str, live: Live<'_>) -> Html {
     html
 }
 
-/// Ends a page; its content is at `json`, too.
+/// Ends a page, with a link to the same content as JSON.
 pub(crate) fn end(mut html: Html, board: &StatusBoard, json: Option<&Place>) -> String {
     html.close();
     html.open("footer", &[]);
@@ -99,13 +99,13 @@ pub(crate) fn end(mut html: Html, board: &StatusBoard, json: Option<&Place>) -> 
     html.finish()
 }
 
-/// Begins a part of the page that the script may replace by itself.
+/// Begins a section that the script replaces on updates.
 pub(crate) fn part(html: &mut Html, id: &'static str, title: &str) {
     html.open("section", &[("id", id), ("data-part", "")]);
     html.element("h2", &[], title);
 }
 
-/// What stands where there is nothing.
+/// The page for unknown paths.
 pub(crate) fn nothing(board: &StatusBoard) -> String {
     let mut html = begin("Nothing here · Moorline", Live::No);
     html.element("h1", &[], "There is nothing here");
@@ -120,7 +120,7 @@ pub(crate) fn nothing(board: &StatusBoard) -> String {
     end(html, board, None)
 }
 
-/// Who leads, where this daemon does not.
+/// Writes the leader if this daemon does not lead; true if it wrote something.
 pub(crate) fn stance(html: &mut Html, board: &StatusBoard) -> bool {
     match &board.stance {
         Stance::Serves => return false,

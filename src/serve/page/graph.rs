@@ -1,7 +1,7 @@
-//! Which Sync waits for which, drawn.
+//! Draws the dependencies between Syncs.
 //!
-//! In: some Syncs of the board. Out: a picture in which whoever comes first stands further left; each Sync is a link, and
-//! the same stands beside it as a list for who cannot see it. Of too many only the list is given.
+//! In: some Syncs of the board. Out: a picture with dependencies to the left; each Sync is a link,
+//! and a list has the same content for screen readers. Large graphs have only the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,16 @@ use super::place::Place;
 use crate::api::SyncName;
 use crate::report::board::{Card, StatusBoard};
 
-/// More are not drawn.
+/// The most Syncs that are drawn.
 const MAX_DRAWN: usize = 60;
 /// The size of a Sync in the picture.
 const SIZE: (usize, usize) = (196, 44);
-/// The room for each, with what is between two.
+/// The size of a grid cell, including the gap.
 const ROOM: (usize, usize) = (252, 60);
 /// The most characters of a name that fit.
 const MAX_NAME: usize = 22;
 
-/// The Syncs around one: what it depends on and what depends on it, however far, itself included.
+/// All direct and indirect dependencies and dependents of a Sync, and the Sync itself.
 pub(super) fn around<'a>(board: &'a StatusBoard, card: &'a Card) -> Vec<&'a Card> {
     let mut found = BTreeMap::from([(&card.name, card)]);
     for upwards in [true, false] {
@@ -48,7 +48,7 @@ pub(super) fn around<'a>(board: &'a StatusBoard, card: &'a Card) -> Vec<&'a Card
     found.into_values().collect()
 }
 
-/// Draws these Syncs.
+/// Writes the graph of these Syncs.
 pub(super) fn draw(html: &mut Html, board: &StatusBoard, cards: &[&Card], current: Option<&SyncName>) {
     let linked =
         |card: &&&Card| !card.subject.depends_on.is_empty() || board.dependents(&card.name).next().is_some();
@@ -124,7 +124,8 @@ fn node(html: &mut Html, card: &Card, (x, y): (usize, usize), current: bool) {
     html.close();
 }
 
-/// The column and the line of each: one column further right than all that come first. A cycle ends somewhere.
+/// The grid position of each Sync: one column to the right of all its dependencies. The number of
+/// rounds is limited, because of cycles.
 fn places(cards: &[&Card]) -> BTreeMap<SyncName, (usize, usize)> {
     let mut columns: BTreeMap<&SyncName, usize> = cards.iter().map(|card| (&card.name, 0)).collect();
     for _ in 0..cards.len() {

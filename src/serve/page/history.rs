@@ -1,6 +1,8 @@
-//! The timeline of one Sync: its revisions, and the repairs, prunes, approvals and refusals between them.
+//! The timeline of one Sync: its revisions, and the repairs, prunes, approvals and refusals between
+//! them.
 //!
-//! In: a card. Out: a table, the newest row first. Revisions are known from the status; the rest since the daemon began.
+//! In: a card. Out: a table, newest row first. Revisions come from the status; the rest is known
+//! only since the daemon started.
 
 use jiff::Timestamp;
 
@@ -13,14 +15,14 @@ use crate::report::board::{Card, Happening};
 /// One row of the timeline.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Row<'a> {
-    /// A revision that was applied, refused or given up.
+    /// A revision that was applied, refused or rolled back.
     Revision(&'a HistoryEntry),
-    /// Something else.
+    /// Any other activity.
     Happened(&'a Happening),
 }
 
 impl Row<'_> {
-    /// When it was.
+    /// The time of the row.
     pub(super) fn at(&self) -> Timestamp {
         match self {
             Self::Revision(entry) => entry.time.0,
@@ -36,7 +38,7 @@ impl Row<'_> {
     }
 }
 
-/// The rows of the timeline, the newest first.
+/// The rows of the timeline, newest first.
 pub(super) fn rows(card: &Card) -> Vec<Row<'_>> {
     let revisions = card.status.history.iter().map(Row::Revision);
     let mut rows: Vec<Row<'_>> = card.happened.iter().map(Row::Happened).chain(revisions).collect();
@@ -85,7 +87,7 @@ pub(super) fn part(html: &mut Html, card: &Card, now: Timestamp) {
     html.close();
 }
 
-/// A commit with its subject and its author.
+/// Writes a commit with its subject and author.
 fn revision(html: &mut Html, card: &Card, entry: &HistoryEntry) {
     commit::revision(html, &card.subject.url, &entry.revision);
     let words = [&entry.subject, &entry.author].map(String::as_str);
@@ -93,7 +95,7 @@ fn revision(html: &mut Html, card: &Card, entry: &HistoryEntry) {
     below(html, &words.join(" — "));
 }
 
-/// What was changed for a revision, and how long it took.
+/// The changes for a revision, and the duration.
 fn done(entry: &HistoryEntry) -> String {
     let changes = (!entry.changes.is_empty()).then(|| entry.changes.to_string());
     let took = entry.duration.as_ref().map(|took| format!("in {took}"));

@@ -1,8 +1,8 @@
-//! HTML that cannot forget to escape.
+//! Writes HTML, and always escapes.
 //!
-//! In: names of elements and attributes, which only the program's own text can be, and whatever else, which is escaped.
-//! Out: a document. There is no way to write a text from outside as it is; an element is closed by who opened it, and a
-//! link leads to a page of ours or to `http(s)://`.
+//! In: names of elements and attributes, which are static strings of the program, and any
+//! text, which is escaped. Out: a document. There is no way to write raw text; every element
+//! is closed, and a link leads to a page of ours or to `http(s)://`.
 
 use super::place::Place;
 
@@ -32,24 +32,24 @@ impl Html {
         }
     }
 
-    /// A text.
+    /// Writes escaped text.
     pub(crate) fn text(&mut self, text: &str) {
         escape(&mut self.out, text);
     }
 
-    /// An element that holds a text.
+    /// Writes an element that contains text.
     pub(crate) fn element(&mut self, tag: &'static str, attributes: Attributes<'_>, text: &str) {
         self.open(tag, attributes);
         self.text(text);
         self.close();
     }
 
-    /// An element that holds nothing and has no end.
+    /// Writes an element without content and end tag.
     pub(crate) fn void(&mut self, tag: &'static str, attributes: Attributes<'_>) {
         self.tag(tag, attributes);
     }
 
-    /// Opens a link to a place.
+    /// Opens a link.
     pub(crate) fn open_link(&mut self, place: &Place, attributes: Attributes<'_>) {
         let mut all = vec![("href", place.as_str())];
         if place.is_outside() {
@@ -59,14 +59,14 @@ impl Html {
         self.open("a", &all);
     }
 
-    /// A link that is a text.
+    /// Writes a link with a text.
     pub(crate) fn link(&mut self, place: &Place, attributes: Attributes<'_>, text: &str) {
         self.open_link(place, attributes);
         self.text(text);
         self.close();
     }
 
-    /// The document, once everything is closed.
+    /// Closes all open elements and returns the document.
     pub(crate) fn finish(mut self) -> String {
         while !self.open.is_empty() {
             self.close();
@@ -99,7 +99,7 @@ fn escape(out: &mut String, text: &str) {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(char),
-            // What turns the direction of text, or is no character of HTML, could lie about what stands there.
+            // Control characters and changes of text direction could disguise the text.
             '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
                 out.push('\u{fffd}')
             }

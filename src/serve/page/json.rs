@@ -1,4 +1,4 @@
-//! The same as the pages, for programs. The names of fields are part of what docs/page.md promises.
+//! The JSON of the pages, for programs. The names of the fields are documented in docs/page.md.
 
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ pub(super) fn object(card: &Card, row: &Row<'_>, look: Option<Look<'_>>) -> Stri
     text(&whole)
 }
 
-/// What is said where there is nothing.
+/// The document for unknown paths.
 pub(super) fn nothing() -> String {
     text(&json!({"error": "there is no such Sync or object"}))
 }

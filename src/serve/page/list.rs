@@ -1,4 +1,4 @@
-//! The objects of a Sync, grouped by their kinds, a page at a time.
+//! The object section of a Sync: objects grouped by kind, with pagination.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub(super) fn part(html: &mut Html, card: &Card, filter: &Filter) {
     html.close();
 }
 
-/// Which kinds there are; each leads to its objects alone.
+/// Writes the kinds, each with a link that filters by it.
 fn kinds(html: &mut Html, card: &Card, place: &Place, filter: &Filter) {
     let mut counts = BTreeMap::<String, usize>::new();
     let mut last: Option<(GroupKind, usize)> = None;
@@ -84,7 +84,7 @@ fn kinds(html: &mut Html, card: &Card, place: &Place, filter: &Filter) {
     html.close();
 }
 
-/// Begins the table of a kind; who calls closes the body and the table.
+/// Begins the table of a kind; the caller closes its body and the table.
 fn group(html: &mut Html, kind: &GroupKind) {
     html.open("table", &[("class", "cards objects")]);
     html.open("caption", &[]);
@@ -116,7 +116,7 @@ fn line(html: &mut Html, card: &Card, row: &Row<'_>) {
         None => row.id.name().to_owned(),
     };
     html.link(&Place::object(&card.name, row.id), &[], &name);
-    // What waits to be deleted is told above, all of it at once.
+    // Pending deletions are described above, all of them at once.
     let message = if row.state == ObjectState::Leaving { "" } else { row.message };
     for said in [message, row.why].into_iter().filter(|said| !said.is_empty()) {
         html.element("span", &[("class", "quiet below")], said);

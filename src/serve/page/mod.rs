@@ -1,7 +1,7 @@
-//! The status page, and the same as JSON: what a path shows of the board.
+//! The status page, as HTML and as JSON: renders the board for a path.
 //!
-//! In: a [`StatusBoard`], the path and the query that somebody asked for, the time. Out: an [`Answer`]. Nothing here reads
-//! a clock, a file or the cluster; of an object, what was read of it for the one who looks is handed in.
+//! In: a [`StatusBoard`], the requested path and query, the time. Out: a [`PageResponse`]. Nothing
+//! here reads a clock, a file or the cluster; the content of a live object is passed in.
 
 mod all;
 mod badge;
@@ -29,7 +29,7 @@ use crate::report::board::{Card, Seen, StatusBoard};
 use filter::Filter;
 pub use frame::{ICON, SCRIPT, STYLE};
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
     /// All Syncs.
@@ -38,48 +38,48 @@ pub enum Route {
     Sync(SyncName),
     /// One object of a Sync.
     Object(SyncName, ObjectId),
-    /// What tells of changes as they come.
+    /// The event stream with changes.
     Events,
     /// The style sheet.
     Style,
     /// The script.
     Script,
-    /// The picture beside the title.
+    /// The icon.
     Icon,
-    /// Nothing.
+    /// An unknown path.
     Nowhere,
 }
 
-/// What a path asks for, and as what.
+/// A parsed path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// What it leads to.
+    /// Its target.
     pub route: Route,
-    /// As JSON.
+    /// True for JSON, false for HTML.
     pub json: bool,
 }
 
-/// What was found out of a live object for the one who looks.
+/// Result of reading a live object for a viewer.
 #[derive(Debug, Clone, Copy)]
 pub enum Look<'a> {
     /// It was read.
     Read(&'a Seen),
-    /// It was not, and why.
+    /// It was not read, for this reason.
     NotRead(&'a str),
 }
 
-/// What is answered.
+/// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The status of HTTP.
+    /// HTTP status code.
     pub status: u16,
     /// The document.
     pub body: String,
-    /// As of which version of the board it is; none for what is read anew each time.
+    /// Version of its content; `None` if it is read for each request.
     pub version: Option<u64>,
 }
 
-/// What a path asks for.
+/// Parses a path.
 pub fn asked(path: &str) -> Asked {
     let (path, json) = match path.strip_prefix("/api/v1") {
         Some(rest) => (rest, true),
@@ -103,7 +103,8 @@ pub fn asked(path: &str) -> Asked {
     Asked { route, json }
 }
 
-/// The version of what a path shows: it changes when that does. None for what is read anew each time.
+/// The version of the content of a path, which changes with the content. `None` if it is read for
+/// each request.
 pub fn version(board: &StatusBoard, route: &Route) -> Option<u64> {
     match route {
         Route::All => Some(board.version),
@@ -114,21 +115,21 @@ pub fn version(board: &StatusBoard, route: &Route) -> Option<u64> {
     }
 }
 
-/// The version of the page of a Sync, on which those around it are shown as well: another number when one of them changes,
-/// comes or goes.
+/// The version of a Sync's page, which also shows its dependencies and dependents: it changes when
+/// one of them changes, appears or disappears.
 fn sync_version(board: &StatusBoard, card: &Card) -> u64 {
     let around = graph::around(board, card);
     around.into_iter().fold(0, |all, card| all.wrapping_mul(1_000_003).wrapping_add(card.version))
 }
 
-/// The Sync that a query of `/events` is about; none for all.
+/// The Sync in the query of `/events`; `None` for all.
 pub fn subject(query: &str) -> Option<SyncName> {
     let of = place::query(query, "of")?;
     let (namespace, name) = of.split_once('/')?;
     Some(SyncName::new(namespace, name))
 }
 
-/// What is shown of the board at a path. `look` is asked for objects only.
+/// Renders the board for a request. `look` is given for objects only.
 pub fn answer(
     board: &StatusBoard,
     asked: &Asked,

@@ -1,18 +1,19 @@
-//! Times as people read them: how long ago, with the exact time beside it.
+//! Writes times for people: the age, with the exact time beside it.
 //!
-//! In: a time, and the time now. Out: `3 min ago` in a `<time>`, which the script keeps up to date.
+//! In: a time, and the time now. Out: `3 min ago` in a `<time>` element, which the script keeps up
+//! to date.
 
 use jiff::Timestamp;
 
 use super::html::Html;
 
-/// Writes when something was.
+/// Writes a time.
 pub(crate) fn moment(html: &mut Html, at: Timestamp, now: Timestamp) {
     let exact = at.to_string();
     html.element("time", &[("datetime", &exact), ("title", &exact)], &ago(at, now));
 }
 
-/// The same of a time that is a text; one that is none is shown as it is.
+/// Writes a time that is given as text; invalid text is written unchanged.
 pub(crate) fn moment_of(html: &mut Html, at: &str, now: Timestamp) {
     match at.parse() {
         Ok(at) => moment(html, at, now),
@@ -20,7 +21,7 @@ pub(crate) fn moment_of(html: &mut Html, at: &str, now: Timestamp) {
     }
 }
 
-/// How long ago, in the largest unit of which there is one.
+/// Formats an age in its largest unit.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     let seconds = now.as_second() - at.as_second();
     match seconds {

@@ -1,4 +1,4 @@
-//! One object: what Git wants, what is live, and where the two differ.
+//! The page of one object: desired and live state, and their differences.
 
 use jiff::Timestamp;
 

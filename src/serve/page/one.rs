@@ -1,4 +1,4 @@
-//! One Sync: how it is and what to do, then its objects, its drift, its revisions and what it depends on.
+//! The page of one Sync: state and advice, objects, drift, history and dependencies.
 
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ use crate::api::StatusProblem;
 use crate::report::board::{Card, StatusBoard};
 use crate::report::unlisted;
 
-/// The longest sentence; a status has none that is longer.
+/// The most characters of a message; longer than any message in a status.
 const WHOLE: usize = 2000;
 
 pub(super) fn page(board: &StatusBoard, card: &Card, filter: &Filter, now: Timestamp) -> String {
@@ -37,7 +37,7 @@ pub(super) fn page(board: &StatusBoard, card: &Card, filter: &Filter, now: Times
     frame::end(html, board, Some(&Place::sync(&card.name).json()))
 }
 
-/// The way here.
+/// Writes the breadcrumbs.
 pub(super) fn crumbs(html: &mut Html, card: &Card, object: Option<&str>) {
     html.open("nav", &[("class", "crumbs"), ("aria-label", "The way here")]);
     html.link(&Place::all(), &[], "All Syncs");
@@ -118,14 +118,14 @@ fn facts(html: &mut Html, card: &Card, now: Timestamp) {
     html.close();
 }
 
-/// Begins a fact; who calls closes it.
+/// Begins a fact; the caller closes it.
 fn fact(html: &mut Html, title: &str) {
     html.element("dt", &[], title);
     html.open("dd", &[]);
 }
 
 fn problems(html: &mut Html, card: &Card) {
-    // What waits for a word is told above.
+    // Pending approvals are described above.
     let waits = |problem: &StatusProblem| {
         card.status.approval.is_some()
             && ["OverBudget", "Protected", "GoesAfter"].contains(&problem.reason.as_str())
@@ -158,7 +158,7 @@ fn problems(html: &mut Html, card: &Card) {
     html.close();
 }
 
-/// An object by the text that a status has for it, with a link where it is known.
+/// Writes an object by its text in the status, with a link if the object is known.
 fn object_named(html: &mut Html, card: &Card, text: &str) {
     match card.objects.rows().find(|row| row.id.to_string() == text) {
         Some(row) => html.link(&Place::object(&card.name, row.id), &[], text),
@@ -166,7 +166,7 @@ fn object_named(html: &mut Html, card: &Card, text: &str) {
     }
 }
 
-/// The conditions, as `kubectl` has them.
+/// Writes the conditions.
 fn conditions(html: &mut Html, card: &Card, now: Timestamp) {
     if card.status.conditions.is_empty() {
         return;

@@ -1,13 +1,14 @@
-//! Where a link leads, and what a path asks for.
+//! Builds and parses paths of the status page.
 //!
-//! In: names. Out: paths in which every name is escaped, and read back; a web address only if it is one.
+//! In: names. Out: paths in which every name is escaped, and the names of a path; external
+//! addresses only if they are safe.
 
 use std::fmt::Write as _;
 
 use crate::api::SyncName;
 use crate::object::ObjectId;
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     text: String,
@@ -15,7 +16,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The page of all Syncs.
+    /// The overview.
     pub(crate) fn all() -> Self {
         Self { text: "/".to_owned(), outside: false }
     }
@@ -25,7 +26,7 @@ impl Place {
         Self { text: format!("/syncs/{}/{}", part(&name.namespace), part(&name.name)), outside: false }
     }
 
-    /// The page of an object of a Sync.
+    /// The page of an object.
     pub(crate) fn object(name: &SyncName, id: &ObjectId) -> Self {
         let mut place = Self::sync(name);
         let or_none = |text: &str| if text.is_empty() { "-".to_owned() } else { part(text) };
@@ -35,30 +36,30 @@ impl Place {
         place
     }
 
-    /// The same as JSON.
+    /// The same page as JSON.
     pub(crate) fn json(&self) -> Self {
         let text = if self.text == "/" { "/syncs" } else { &self.text };
         Self { text: format!("/api/v1{text}"), outside: false }
     }
 
-    /// A place on the page itself.
+    /// An anchor on the same page.
     pub(crate) fn anchor(name: &'static str) -> Self {
         Self { text: format!("#{name}"), outside: false }
     }
 
-    /// A file of ours that never changes under its name.
+    /// A file of the status page.
     pub(crate) fn file(path: &str) -> Self {
         Self { text: path.to_owned(), outside: false }
     }
 
-    /// An address elsewhere; none if a browser would do something else with it than go there.
+    /// An external address; `None` unless it is an http(s) URL, because a browser might run it.
     pub(crate) fn outside(url: &str) -> Option<Self> {
         let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
         let sound = !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic());
         sound.then(|| Self { text: url.to_owned(), outside: true })
     }
 
-    /// The same with a query; what is empty is left out.
+    /// Adds a query; empty values are left out.
     pub(crate) fn with(mut self, query: &[(&'static str, &str)]) -> Self {
         let mut between = '?';
         for (name, value) in query.iter().filter(|(_, value)| !value.is_empty()) {
@@ -77,14 +78,14 @@ impl Place {
     }
 }
 
-/// The id that the four last parts of a path name.
+/// The object id in the last four segments of a path.
 pub(crate) fn object_of(parts: &[String]) -> Option<ObjectId> {
     let [group, kind, namespace, name] = parts else { return None };
     let or_empty = |text: &'_ str| if text == "-" { String::new() } else { text.to_owned() };
     ObjectId::new(&or_empty(group), kind, &or_empty(namespace), name).ok()
 }
 
-/// The parts of a path, unescaped; none if they are no text.
+/// The unescaped segments of a path; `None` if one is not UTF-8.
 pub(crate) fn parts(path: &str) -> Option<Vec<String>> {
     path.strip_prefix('/')?.split('/').map(|part| unescape(part, false)).collect()
 }

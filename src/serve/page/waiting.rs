@@ -1,4 +1,4 @@
-//! What waits to be deleted, and the very command that lets it go ahead.
+//! The section about pending deletions, with the commands that approve them.
 
 use super::frame;
 use super::html::Html;
@@ -7,10 +7,10 @@ use crate::api::{APPROVE_ANNOTATION, DELETION_ANNOTATION, DeletionPolicy, Reason
 use crate::grammar::counted;
 use crate::report::board::{Card, ObjectState};
 
-/// So many of them are named.
+/// The most objects that are listed.
 const MAX_NAMED: usize = 50;
 
-/// Writes what waits for approval, if anything does.
+/// Writes the pending deletions, if there are any.
 pub(super) fn part(html: &mut Html, card: &Card) {
     if is_deletion(card) {
         frame::part(html, "waiting", "What waits for your word");
@@ -39,7 +39,7 @@ pub(super) fn part(html: &mut Html, card: &Card) {
     for row in waiting.iter().take(MAX_NAMED) {
         html.open("li", &[]);
         html.link(&Place::object(&card.name, row.id), &[], &row.id.to_string());
-        // What is said of all of them is said once.
+        // Equal messages are written once.
         if row.message != last {
             html.element("span", &[("class", "quiet")], &format!(" {}", row.message));
             last = row.message;
@@ -56,12 +56,12 @@ pub(super) fn part(html: &mut Html, card: &Card) {
     html.close();
 }
 
-/// True if the Sync is being deleted and waits for a person.
+/// True if the deletion of the Sync waits for a person.
 fn is_deletion(card: &Card) -> bool {
     card.why().0 == Reason::DeletionHeld.to_string()
 }
 
-/// The commands that answer a deletion which waits.
+/// Writes the commands that answer a pending deletion.
 fn answers(html: &mut Html, card: &Card) {
     let (namespace, name) = (&card.name.namespace, &card.name.name);
     let generation = card.status.observed_generation.unwrap_or_default();
@@ -82,7 +82,8 @@ fn answers(html: &mut Html, card: &Card) {
     }
 }
 
-/// The commands that approve what waits now, and nothing that comes later; or those that answer a deletion.
+/// Writes the commands that approve the pending prunes, and no later ones, or that answer a pending
+/// deletion.
 pub(super) fn command(html: &mut Html, card: &Card) {
     if is_deletion(card) {
         return answers(html, card);
