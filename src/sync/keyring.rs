@@ -65,6 +65,14 @@ impl Keyring {
 
     /// Reads the keys. Returns without any if the Secret does not exist and may not be created, or
     /// if the server does not answer in time: repairs wait for no key.
+    ///
+    /// # Guarantees
+    ///
+    /// A key that the Secret has already is never overwritten.
+    ///
+    /// # Cancellation
+    ///
+    /// After the timeout the daemon runs without keys, and [`Self::follow`] retries.
     pub async fn begin(&mut self, context: &Context) {
         let mut beat = tokio::time::interval(super::all::BEAT);
         let in_time = tokio::time::timeout(BEGIN, async {
