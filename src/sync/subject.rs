@@ -1,6 +1,6 @@
 //! Source of a Sync in text form, for the status page.
 //!
-//! In: the Sync as the API server has it, valid or not. Out: [`SourceSummary`]. An invalid URL is
+//! In: the Sync as the API server has it, valid or not. Out: its summary. An invalid URL is
 //! left out: the invalid part may be a password.
 
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Reconciles the cluster to a revision: applies the newest one, or keeps the held one.
 //!
-//! In: the request, the memory of the Sync, and a target. Out: a [`ReconcileResult`], and the
+//! In: the request, the memory of the Sync, and a target. Out: a result, and the
 //! revision that is held from now on. The claims of a commit that cannot be rendered are published
 //! to the other Syncs of the repository.
 

@@ -1,6 +1,6 @@
 //! State machine that decides when a Sync polls its repository and when it reconciles.
 //!
-//! In: an [`Event`] and the time. Out: the [`Command`]s that follow from it. Time counts from the
+//! In: an [`ScheduleEvent`] and the time. Out: the [`ScheduleCommand`]s that follow from it. Time counts from the
 //! start of the daemon, and chance is an argument, so that every sequence can be written down and
 //! tested.
 
