@@ -1,9 +1,9 @@
 //! The revision that is held while nothing newer can be applied.
 //!
-//! In: the newest revision, the spec, and the held revision of the status. Out: the [`ReconcileTarget`] of
-//! the next reconcile. The newest revision that rendered completely is held, with the spec that
-//! rendered it, narrowed by the newer spec. A daemon that starts holds exactly the revision that
-//! the status names, and none if that revision or its spec is not available.
+//! In: the newest revision, the spec, and the held revision of the status. Out: the
+//! [`ReconcileTarget`] of the next reconcile. The newest revision that rendered completely is held,
+//! with the spec that rendered it, narrowed by the newer spec. A daemon that starts holds exactly
+//! the revision that the status names, and none if that revision or its spec is not available.
 
 use super::super::pass::Refused;
 use super::trust::source_id;

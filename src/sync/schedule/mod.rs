@@ -1,8 +1,8 @@
 //! State machine that decides when a Sync polls its repository and when it reconciles.
 //!
-//! In: an [`ScheduleEvent`] and the time. Out: the [`ScheduleCommand`]s that follow from it. Time counts from the
-//! start of the daemon, and chance is an argument, so that every sequence can be written down and
-//! tested.
+//! In: a [`ScheduleEvent`] and the time. Out: the [`ScheduleCommand`]s that follow from it. Time
+//! counts from the start of the daemon, and chance is an argument, so that every sequence can be
+//! written down and tested.
 
 mod backoff;
 
