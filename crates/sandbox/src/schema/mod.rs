@@ -84,7 +84,7 @@ pub(crate) struct Fields {
     others: Option<Link>,
     /// True if the map is replaced as a whole.
     pub(crate) atomic: bool,
-    /// True if other names are declared; pruning keeps them and checks their values.
+    /// True if other names are declared; pruning keeps them and prunes their values.
     pub(crate) is_map: bool,
     /// True if pruning keeps undeclared names.
     pub(crate) keeps_unknown: bool,

@@ -60,7 +60,8 @@ fn service_address(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A bound claim may only grow; all its other fields are immutable.
+/// The spec of a claim is immutable, except for the resources and the attributes class of a bound
+/// one.
 fn claim_change(seen: &Seen, causes: &mut Vec<Cause>) {
     let Some(old) = seen.old else { return };
     let bound = old["status"]["phase"] == "Bound";

@@ -200,7 +200,7 @@ fn most_replicas(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A scale target needs an API group in its version.
+/// The version of a scale target needs an API group, unless it is `v1`.
 fn scalable_group(seen: &Seen, causes: &mut Vec<Cause>) {
     let version = text(seen).unwrap_or_default();
     if !version.contains('/') && version != "v1" {
