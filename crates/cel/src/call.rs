@@ -59,8 +59,8 @@ struct Form {
     name: &'static str,
     /// True for `a.f(b)`.
     on_target: bool,
-    /// Operands, the target first, one letter each; see [`overloads::kind`]. Alternatives are
-    /// separated by spaces.
+    /// Operands, the target first, one letter each; see [`overloads::kind_for_letter`].
+    /// Alternatives are separated by spaces.
     takes: &'static str,
     /// Letter of the result.
     gives: char,

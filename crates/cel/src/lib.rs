@@ -8,9 +8,9 @@
 //!
 //! There are two [`Language`]s: the small one for the health rules of a Sync, and that of
 //! Kubernetes, as far as definitions of custom resources use it. Of its library everything is
-//! implemented (`call.rs`) except versions, named formats and named time zones. A call of these is
-//! an error when the expression is read or, if it is only visible then, during the evaluation
-//! ([`EvaluationError::Unsupported`]).
+//! implemented (`functions.rs`) except versions, named formats and named time zones. A call of
+//! these is an error when the expression is read or, if it is only visible then, during the
+//! evaluation ([`EvaluationError::Unsupported`]).
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
 // Nothing panics on input; tests may.

@@ -1,7 +1,7 @@
 //! Lowers the parser's tree to ours, in which every name is resolved.
 //!
 //! In: the tree that the crate `cel` parses, and the variables.
-//! Out: a [`Node`] and its [`Kind`], if known; or all errors. The parser's tree has no
+//! Out: a [`Node`] and its [`Kind`], if it is known; or all errors. The parser's tree has no
 //! positions. Its parts come in the order of the text, so each is searched in the text behind the
 //! previous one (`spans.rs`).
 

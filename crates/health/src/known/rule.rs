@@ -158,9 +158,9 @@ pub(super) const WORD: Word = Word {
 #[derive(Clone, Copy)]
 pub(super) struct Count {
     pub(super) have: &'static str,
-    /// Path of the wanted count; empty if it is always `or`.
+    /// Path of the wanted count; empty if it is always `default_wanted`.
     pub(super) of: &'static str,
-    /// Wanted count if `of` has no value.
+    /// Wanted count if the path `wanted` has no value.
     pub(super) or: u64,
     /// Noun for one of the counted things.
     pub(super) noun: &'static str,
