@@ -1,8 +1,9 @@
-//! Bundles of certificates that an injector writes into webhooks, definitions and APIServices.
+//! CA bundles that an injector writes into webhooks, definitions and APIServices.
 //!
-//! In: an object as rendered. Out: the places of the bundles that it asks to have injected, where Git sets none. A bundle
-//! that is empty says nothing: it is there because a tool demanded the field, and to hold the object to it would undo
-//! what the object itself asks for.
+//! In: a rendered object.
+//! Out: the positions of bundles that the object asks an injector to fill and that Git leaves
+//! empty. An empty bundle has no meaning: it is there because a tool requires the field, and
+//! enforcing it would undo the injection that the object itself asks for.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use moorline_core::object::ObjectId;
 
-/// The annotations by which an object asks for a bundle.
+/// Annotations by which an object asks for a bundle.
 const ASKS: [&str; 4] = [
     "cert-manager.io/inject-apiserver-ca",
     "cert-manager.io/inject-ca-from",
@@ -18,7 +19,7 @@ const ASKS: [&str; 4] = [
     "service.beta.openshift.io/inject-cabundle",
 ];
 
-/// The bundles, as JSON pointers, that Git mentions and leaves to be injected.
+/// Returns JSON pointers to the bundles that Git mentions but leaves empty for an injector.
 pub(super) fn left_empty(id: &ObjectId, canonical: &[u8]) -> Vec<Box<str>> {
     let kind = (id.group(), id.kind());
     let place = match kind {
@@ -49,7 +50,7 @@ fn asks(body: &Value) -> bool {
     annotations.is_some_and(|all| ASKS.iter().any(|key| all.contains_key(*key)))
 }
 
-/// True for nothing, and for white space in base64: the server once took no empty bundle.
+/// True for null, and for white space in base64: API servers once rejected an empty bundle.
 fn is_empty(bundle: &Value) -> bool {
     match bundle {
         Value::Null => true,

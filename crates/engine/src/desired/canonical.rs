@@ -1,11 +1,12 @@
-//! The canonical form of an object: what it means to Kubernetes, without how it was written.
+//! Canonical form of an object: its meaning to Kubernetes, independent of how it was written.
 //!
-//! In: a body. Out: compact JSON with sorted keys, which is hashed and applied. Key order, comments, quoting
-//! and file order are gone with the YAML; here go the fields that only the API server writes, `status`, our
-//! own label and annotations, and `stringData`, which is `data` in plain text.
+//! In: a body.
+//! Out: compact JSON with sorted keys, which is hashed and applied. Key order, comments, quoting
+//! and file order are lost with the YAML; this file removes the fields that only the API server
+//! writes, `status`, and our own label and annotations, and converts `stringData` to `data`.
 //!
-//! The form is [`CanonicalForm::V1`](moorline_api::CanonicalForm). Changing what it keeps would change the hash
-//! of every object on every cluster: a change is a new version, and the old one stays.
+//! The form is [`CanonicalForm::V1`](moorline_api::CanonicalForm). A change of its rules would
+//! change the hash of every object on every cluster: it needs a new version, and the old one stays.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -28,7 +29,7 @@ const SERVER_OWNED: [&str; 8] = [
     "uid",
 ];
 
-/// The canonical form of a body, applied under `id`.
+/// Returns the canonical form of a body that is applied under `id`.
 pub(super) fn form(mut body: Map<String, Value>, id: &ObjectId) -> Vec<u8> {
     body.remove("status");
     if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
@@ -41,11 +42,11 @@ pub(super) fn form(mut body: Map<String, Value>, id: &ObjectId) -> Vec<u8> {
     if id.is("", "Secret") {
         fold_string_data(&mut body);
     }
-    // Serialising a JSON map with string keys has no way to fail.
+    // Serializing a JSON map with string keys cannot fail.
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
-/// The hash of a form.
+/// Hashes a canonical form.
 pub(super) fn digest(form: &[u8]) -> [u8; 32] {
     Sha256::digest(form).into()
 }
@@ -59,16 +60,17 @@ fn strip_metadata(metadata: &mut Map<String, Value>) {
         let Some(Value::Object(texts)) = metadata.get_mut(field) else { continue };
         let before = texts.len();
         own.iter().for_each(|key| drop(texts.remove(*key)));
-        // A map that held only ours would otherwise claim an empty map.
+        // A map with only our keys would otherwise be applied as an empty map.
         if texts.is_empty() && before > 0 {
             metadata.remove(field);
         }
     }
-    // An empty list says nothing, and a list that is not empty is refused.
+    // An empty list has no meaning, and a non-empty list is rejected earlier.
     metadata.remove("ownerReferences");
 }
 
-/// The API server turns `stringData` into `data` and forgets who owns which key; so it is done before.
+/// Converts `stringData` to `data`. The API server would do it too, but would not record the owner
+/// of each key.
 fn fold_string_data(body: &mut Map<String, Value>) {
     if let Some(Value::Object(data)) = body.get_mut("data") {
         for value in data.values_mut() {
@@ -95,10 +97,10 @@ fn fold_string_data(body: &mut Map<String, Value>) {
     }
 }
 
-/// The values of a canonical form.
+/// Parses a canonical form.
 pub(super) fn values(form: &[u8]) -> Map<String, Value> {
     let mut reader = serde_json::Deserializer::from_slice(form);
-    // How deep a manifest may be was decided when it was read.
+    // The depth of a manifest was checked when it was read.
     reader.disable_recursion_limit();
     Map::deserialize(&mut reader).unwrap_or_default()
 }

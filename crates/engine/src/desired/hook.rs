@@ -1,11 +1,12 @@
-//! Hooks: objects that run at a moment of a roll-out instead of being there all the time.
+//! Hooks: objects that run in a phase of a sync instead of existing permanently.
 //!
-//! In: the annotations of an object. Out: [`Hook`], or what is wrong with them. What is understood is our own annotation,
-//! else Argo CD's, else Helm's, so that a repository that comes from there needs no edit.
+//! In: the annotations of an object.
+//! Out: [`Hook`], or the invalid annotation. Our own annotation takes precedence, then Argo CD's,
+//! then Helm's, so that a repository from either tool needs no edit.
 //!
-//! A hook is known by its content: by what it is itself, and by what the set is that it runs for. Half of its hash is
-//! the one, half the other. So it runs once for every change of the set, a retry finds the run that there is, and a run of
-//! before never stands in the way of the next.
+//! A run of a hook is identified by content: half of its hash is of the hook itself, half of the
+//! set that it runs for. So it runs once for every change of the set, a retry finds the existing
+//! run, and an earlier run never blocks the next.
 
 use std::collections::BTreeMap;
 
@@ -16,79 +17,79 @@ use moorline_api as api;
 use moorline_core::object::{GroupKind, ObjectId};
 use moorline_render::HOOK_NAME_DIGITS;
 
-/// When an object runs, and what becomes of it then.
+/// Phase in which an object runs, and its cleanup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hook {
-    /// It is part of every roll-out, at this place.
+    /// It runs in every sync, in this phase.
     pub phase: Option<Phase>,
-    /// It runs when a roll-out has failed.
+    /// It runs when a sync has failed.
     pub on_failure: bool,
     /// It runs when the Sync is deleted with its objects.
     pub at_parting: Option<Parting>,
-    /// Which roll-outs it is part of.
+    /// The syncs in which it runs.
     pub rollouts: Rollouts,
-    /// It is deleted once it has succeeded.
+    /// It is deleted after success.
     pub clears_success: bool,
-    /// It is deleted once it has failed.
+    /// It is deleted after failure.
     pub clears_failure: bool,
-    /// What is there of it is deleted before it runs again, whatever its kind.
+    /// An existing run is deleted before the next one, for every kind.
     pub replaces: bool,
 }
 
-/// The part of a roll-out. Parts compare in the order in which they are carried out.
+/// Phase of a sync. Phases compare in the order in which they are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Phase {
-    /// Before everything that is no hook.
+    /// Before all objects that are no hooks.
     Before,
-    /// What is no hook, and hooks among it.
+    /// Objects that are no hooks, and the hooks that run together with them.
     #[default]
     Among,
-    /// Once everything else is there and well.
+    /// After all other objects are applied and healthy.
     After,
 }
 
-/// A place in the deletion of a Sync.
+/// Phase of the deletion of a Sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parting {
     /// Before its objects are deleted.
     Before,
-    /// Once they are gone.
+    /// After they are deleted.
     After,
 }
 
-/// Which roll-outs a hook is part of.
+/// The syncs in which a hook runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rollouts {
-    /// All of them.
+    /// All syncs.
     #[default]
     All,
-    /// The first one of a Sync.
+    /// Only the first sync.
     First,
-    /// All but the first.
+    /// All syncs except the first.
     Later,
 }
 
-/// When something is written: phases outrank waves.
+/// Position of an object in the order of applies: the phase first, then the wave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Turn {
-    /// The part of the roll-out.
+    /// The phase of the sync.
     pub phase: Phase,
-    /// The wave in it.
+    /// The wave in the phase.
     pub wave: i32,
 }
 
-/// What annotations make of an object.
+/// Role of an object, by its annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It is there all the time.
+    /// It exists permanently.
     Object,
-    /// It runs.
+    /// It runs in a phase.
     Hook(Hook),
-    /// It is never applied, as the tests of a chart.
+    /// It is never applied, such as the tests of a chart.
     Skipped,
 }
 
-/// Annotation, what it may say, what it says.
+/// Annotation, expected values, actual value.
 pub(super) type Unknown<'a> = (&'static str, &'static str, &'a str);
 
 const OURS: &str =
@@ -100,7 +101,7 @@ const ARGO_CLEARS: &str = "HookSucceeded, HookFailed or BeforeHookCreation";
 const HELM_CLEARS: &str = "hook-succeeded, hook-failed or before-hook-creation";
 const TWICE: &str = "at one place of a roll-out: write a second object for the other";
 
-/// Reads the annotations of an object.
+/// Reads the hook annotations of an object.
 pub(super) fn read<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Result<Kind, Unknown<'a>> {
     let ([argo, argo_clears], [helm, helm_clears]) = (api::ARGO_HOOK_ANNOTATIONS, api::HELM_HOOK_ANNOTATIONS);
     let dialects = [
@@ -137,22 +138,22 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|word| !word.is_empty())
 }
 
-/// One tool's way to say it.
+/// The hook annotations of one tool.
 struct Dialect {
     key: &'static str,
     says: &'static str,
     word: fn(&str) -> Option<Moment>,
 }
 
-/// What one word says.
+/// Meaning of one value in a hook annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moment {
     At(Phase, Rollouts),
     Failure,
     Delete(Parting),
-    /// It is an object like any other.
+    /// A normal object.
     None,
-    /// It never runs here.
+    /// A hook that never runs here.
     Never,
 }
 
@@ -220,22 +221,22 @@ fn of_helm(word: &str) -> Option<Moment> {
         "pre-delete" => Moment::Delete(Parting::Before),
         "post-delete" => Moment::Delete(Parting::After),
         "crd-install" => Moment::None,
-        // A chart's tests run when somebody asks for them, and what goes back here is another commit.
+        // A chart's tests run on request only, and a rollback here is another commit.
         "test" | "test-success" | "test-failure" | "pre-rollback" | "post-rollback" => Moment::Never,
         _ => return None,
     })
 }
 
-/// How much of a hook's hash is of itself.
+/// Number of bytes of a hook's hash that are of the hook itself.
 pub(super) const HALF: usize = 16;
 
-/// True if both may be runs of one hook whose name its content gives, as it was at two times.
+/// True if both may be runs, at different times, of one hook whose name ends in a content hash.
 pub fn is_of_same_base(one: &ObjectId, other: &ObjectId) -> bool {
     let kind = |id: &ObjectId| (id.group_kind(), id.namespace().map(str::to_owned));
     one != other && base(one).is_some() && base(one) == base(other) && kind(one) == kind(other)
 }
 
-/// What such a name begins with.
+/// Returns the name without the content hash.
 fn base(id: &ObjectId) -> Option<&str> {
     let name = id.name();
     let (base, digits) = name.split_at_checked(name.len().checked_sub(HOOK_NAME_DIGITS)?)?;
@@ -244,7 +245,8 @@ fn base(id: &ObjectId) -> Option<&str> {
 }
 
 impl DesiredSet {
-    /// The hooks for the end of the Sync with this uid, known by that end: no run for anything else is one for this.
+    /// Returns the delete hooks of the Sync with this uid. Their hashes contain the uid: a run for
+    /// any other purpose does not count for the deletion.
     #[must_use]
     pub fn at_parting(&self, uid: &str) -> Self {
         let of_end = Sha256::digest(uid);
@@ -260,7 +262,7 @@ impl DesiredSet {
     }
 }
 
-/// Makes what the set is a part of what its hooks are.
+/// Mixes the hash of the set into the hashes of its hooks.
 pub(super) fn know_by_content(objects: &mut [DesiredObject]) {
     let (hooks, rest): (Vec<_>, Vec<_>) =
         objects.iter_mut().partition(|object| object.switches.hook.is_some());
@@ -292,14 +294,14 @@ pub(super) fn know_by_content(objects: &mut [DesiredObject]) {
     }
 }
 
-/// What a hook cannot be without.
+/// An object that must exist before a hook can be created.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Container {
     Namespace(Box<str>),
     Definition(GroupKind),
 }
 
-/// The container that an object is, if it is one.
+/// Returns the container that an object is, if it is one.
 fn container(object: &DesiredObject) -> Option<Container> {
     if object.id.is("", "Namespace") {
         return Some(Container::Namespace(object.id.name().into()));
@@ -350,7 +352,7 @@ mod tests {
         assert_eq!(kind(&[(helm, "crd-install")]), Ok(Kind::Object));
         assert_eq!(kind(&[(helm, "test")]), Ok(Kind::Skipped));
         assert_eq!(kind(&[(argo, "Skip")]), Ok(Kind::Skipped));
-        // Ours counts before Argo CD's, and that before Helm's.
+        // Our annotation takes precedence over Argo CD's, and that over Helm's.
         let all = [(helm, "test"), (argo, "PostSync"), (ours, "before")];
         assert_eq!(kind(&all), Ok(Kind::Hook(at(Phase::Before))));
         assert_eq!(kind(&all[..2]), Ok(Kind::Hook(at(Phase::After))));
@@ -452,7 +454,7 @@ mod tests {
         assert_ne!(hash(&one), hash(&other));
         assert!(hook(&one).is_same_hook(&hash(&other)));
         assert!(!hook(&one).is_same_hook(&hash(&changed)));
-        // What is no hook is known by itself only.
+        // An object that is no hook depends only on itself.
         let map = |set: &DesiredSet| set.objects().iter().find(|it| it.switches.hook.is_none()).unwrap().hash;
         assert_eq!(map(&one), map(&changed));
         assert!(one.has_turns());

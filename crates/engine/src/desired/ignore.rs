@@ -1,7 +1,8 @@
-//! Fields that a Sync leaves to others.
+//! Fields that a Sync leaves to other managers: `spec.ignoreFields`.
 //!
-//! In: a [`DesiredSet`] as rendered, and what to ignore. Out: the set without these fields. The hash of an object
-//! with ignored fields is of the whole object as rendered and of the list, so that a change of either is seen.
+//! In: a [`DesiredSet`] as rendered, and the rules.
+//! Out: the set without these fields. The hash of an object with ignored fields is of the whole
+//! rendered object and of the list of fields, so that a change of either is detected.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::{DesiredObject, DesiredSet, canonical, hook};
 use moorline_core::object::ObjectId;
 use moorline_managed_fields::remove_all;
 
-/// Fields of some objects that are left to others. What is none fits every object.
+/// Ignores fields of some objects. A filter that is none matches every object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignore {
     /// The API group; empty for the core group.
@@ -26,24 +27,24 @@ pub struct Ignore {
     pub paths: Vec<Box<str>>,
 }
 
-/// What is left to others of one object.
+/// The ignored fields of one object.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ignored {
-    /// The places, as JSON pointers into `rendered`.
+    /// Their positions, as JSON pointers into `rendered`.
     pub paths: Vec<Box<str>>,
-    /// The canonical form with them.
+    /// The canonical form including them.
     pub rendered: Arc<[u8]>,
 }
 
 impl Ignored {
-    /// What was rendered, with its values.
+    /// Parses the rendered object.
     pub fn body(&self) -> Map<String, Value> {
         canonical::values(&self.rendered)
     }
 }
 
 impl Ignore {
-    /// True if this is about the object.
+    /// True if the rule applies to the object.
     pub fn fits(&self, id: &ObjectId) -> bool {
         let fits =
             |wanted: &Option<Box<str>>, found: &str| wanted.as_deref().is_none_or(|text| text == found);
@@ -55,7 +56,7 @@ impl Ignore {
 }
 
 impl DesiredSet {
-    /// The set without the fields that are left to others.
+    /// Returns the set without the ignored fields.
     #[must_use]
     pub fn ignoring(mut self, ignores: &[Ignore]) -> Self {
         for object in &mut self.0 {
@@ -70,7 +71,7 @@ impl DesiredSet {
     }
 }
 
-/// Leaves these places of an object to others, beside those that are left already.
+/// Adds positions to the ignored fields of an object.
 pub(super) fn leave(object: &mut DesiredObject, mut paths: Vec<Box<str>>) {
     let rendered = match object.ignored.take() {
         Some(before) => {
@@ -81,7 +82,7 @@ pub(super) fn leave(object: &mut DesiredObject, mut paths: Vec<Box<str>>) {
     };
     paths.sort();
     paths.dedup();
-    // The form is JSON that was written a moment ago.
+    // The form is JSON that this program wrote, so parsing cannot fail.
     let mut body = Value::Object(canonical::values(&rendered));
     let told = [&*rendered, b"\0ignored\0", paths.join("\0").as_bytes()].concat();
     object.hash.digest = canonical::digest(&told);

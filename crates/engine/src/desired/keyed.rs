@@ -1,8 +1,10 @@
-//! Hashes that values of Secrets went into: they are recorded with a key, so that nobody can guess a value from them.
+//! Hashes that cover values of Secrets: they are recorded with a key, so that nobody can guess a
+//! value from them.
 //!
-//! In: the hashes of objects and of a set, and the keys of the daemon. Out: the form that is recorded, and whether a recorded one is of
-//! the same content. A hash is compared in the form and with the key with which it was recorded: neither the first key nor another
-//! one is a change of the object.
+//! In: the hashes of objects and of a set, and the keys of the daemon.
+//! Out: the form to record, and the comparison with a recorded one. A hash is compared in the form
+//! and with the key of its record: neither the first key nor a new one counts as a change of the
+//! object.
 
 use std::sync::Arc;
 
@@ -11,34 +13,35 @@ use super::{DesiredObject, DesiredSet};
 use crate::proof::{KeyId, KeyRing};
 use moorline_api::{CanonicalForm, SpecHash};
 
-/// The keys with which a hash is recorded.
+/// Keys for recorded hashes.
 #[derive(Debug, Clone)]
 pub enum HashKeys {
-    /// No value of a Secret went into it.
+    /// The hash covers no value of a Secret.
     NotNeeded,
-    /// There are none: it is not recorded.
+    /// There are no keys: the hash is not recorded.
     Missing,
-    /// Those of the daemon.
+    /// The keys of the daemon.
     Held {
-        /// The keys of now and of before.
+        /// Current and former keys.
         ring: Arc<KeyRing>,
-        /// The commit is the one that was recorded last: a hook that was recorded with a key that is lost has run for it.
+        /// True for the commit that was recorded last: a hook whose record uses a lost key counts
+        /// as done for it.
         trusts_lost: bool,
     },
 }
 
-/// What a recorded hash tells of a set.
+/// Result of the comparison of a recorded hash with a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Match {
-    /// It is of this set.
+    /// The record is of this set.
     Same,
-    /// It is of another set.
+    /// The record is of another set.
     Other,
-    /// The key is lost with which it was recorded.
+    /// The key of the record is lost.
     Lost,
 }
 
-/// A digest of a set.
+/// Digest of a set.
 #[derive(Debug, Clone)]
 pub struct SetDigest {
     /// For comparisons in memory.
@@ -52,12 +55,12 @@ impl SetDigest {
         Self { hash, keys: secret.map_or(HashKeys::NotNeeded, |object| object.hash_keys.clone()) }
     }
 
-    /// The form that is written down.
+    /// Returns the form that is written to the cluster.
     pub fn recorded(&self) -> Option<SpecHash> {
         self.keys.recorded(|ring| ring.content_hash(ring.id(), &self.hash.digest), self.hash)
     }
 
-    /// What a digest that was written down tells of this set.
+    /// Compares a recorded digest with this set.
     pub fn matches(&self, recorded: &SpecHash) -> Match {
         let is_same = match (recorded.form, &self.keys) {
             (CanonicalForm::V1, _) => self.hash == *recorded,
@@ -74,7 +77,7 @@ impl SetDigest {
     }
 }
 
-/// A digest that no value of a Secret went into.
+/// For a digest that covers no value of a Secret.
 impl From<SpecHash> for SetDigest {
     fn from(hash: SpecHash) -> Self {
         Self { hash, keys: HashKeys::NotNeeded }
@@ -98,12 +101,12 @@ impl HashKeys {
 }
 
 impl DesiredObject {
-    /// The hash as it is written down. None where it needs a key and there is none.
+    /// Returns the hash as it is recorded. None if it needs a key and there is none.
     pub fn recorded(&self) -> Option<SpecHash> {
         self.hash_keys.recorded(|ring| self.keyed(ring, ring.id()), self.hash)
     }
 
-    /// True if `recorded` is the hash of this object, in whichever form it was recorded.
+    /// True if `recorded` is the hash of this object, in either form.
     pub fn is_recorded_as(&self, recorded: &SpecHash) -> bool {
         match (recorded.form, &self.hash_keys) {
             (CanonicalForm::V1, _) => self.hash == *recorded,
@@ -117,20 +120,22 @@ impl DesiredObject {
         }
     }
 
-    /// True if `recorded` is of a run of this hook, be it for the same set or not.
+    /// True if `recorded` is of a run of this hook, for this or another set.
     pub fn is_same_hook(&self, recorded: &SpecHash) -> bool {
         let own = match (recorded.form, &self.hash_keys) {
             (CanonicalForm::Keyed(_), HashKeys::NotNeeded | HashKeys::Missing) if self.secret => None,
             (CanonicalForm::Keyed(key), HashKeys::Held { ring, .. }) if self.secret => {
                 self.keyed(ring, KeyId::of_bytes(key))
             }
-            // The own half of a hook that holds no value of a Secret is recorded as it is.
+            // The hook's own half is recorded without a key if the hook itself contains no value of
+            // a Secret.
             (CanonicalForm::V1 | CanonicalForm::Keyed(_), _) => Some(self.hash.digest),
         };
         self.switches.hook.is_some() && own.is_some_and(|own| own[..HALF] == recorded.digest[..HALF])
     }
 
-    /// The hash under one key. That of a hook keeps its halves apart: what it is itself, and what its set is.
+    /// Returns the hash under one key. The halves of a hook's hash stay separate: the hook itself,
+    /// and its set.
     fn keyed(&self, ring: &KeyRing, key: KeyId) -> Option<[u8; 32]> {
         let plain = &self.hash.digest;
         if self.switches.hook.is_none() {
@@ -146,7 +151,7 @@ impl DesiredObject {
 }
 
 impl DesiredSet {
-    /// True if the hashes that need keys have these.
+    /// True if all hashes that need keys use these.
     pub fn has_keys(&self, keys: &Arc<KeyRing>, trusted: bool) -> bool {
         self.0.iter().all(|object| match &object.hash_keys {
             HashKeys::NotNeeded => true,
@@ -155,7 +160,8 @@ impl DesiredSet {
         })
     }
 
-    /// The set with these keys for the hashes that need some. `trusts_lost` is true for the commit that was recorded last.
+    /// Returns the set with these keys where they are needed. `trusts_lost` is true for the commit
+    /// that was recorded last.
     #[must_use]
     pub fn with_keys(&self, keys: &Arc<KeyRing>, trusts_lost: bool) -> Self {
         let keyed = |object: &DesiredObject| match object.hash_keys {

@@ -1,8 +1,8 @@
-//! What the cluster should hold: every object of a complete render in canonical form, with its hash.
+//! The desired state: every object of a complete render in canonical form, with its hash.
 //!
-//! In: a [`Complete`] render, the namespace of objects that name none, and the scopes of kinds. Out: a
-//! [`DesiredSet`], or everything that is wrong. There is no other way to a [`DesiredSet`], so nothing can
-//! be pruned on the word of half a render.
+//! In: a [`Complete`] render, the target namespace, and the scopes of kinds.
+//! Out: a [`DesiredSet`], or all problems. There is no other constructor of a non-empty
+//! [`DesiredSet`], so an incomplete render can never lead to a prune.
 
 mod bundle;
 mod canonical;
@@ -34,44 +34,46 @@ use moorline_core::object::{Object, ObjectId, Origin};
 use moorline_render::{Complete, namespace_rule};
 use moorline_yaml::Step;
 
-/// Every object that should exist, each once, in the order of the ids.
+/// All objects that should exist, each once, sorted by id.
 #[derive(Debug)]
 pub struct DesiredSet(Vec<DesiredObject>);
 
 /// One object that should exist.
 #[derive(Debug, Clone)]
 pub struct DesiredObject {
-    /// The object, in the namespace in which it is applied.
+    /// Its id, in the namespace in which it is applied.
     pub id: ObjectId,
     /// The API version within the group.
     pub version: Box<str>,
-    /// Whether the kind is namespaced; none as long as no server and no definition told.
+    /// Scope of the kind; none while neither a server nor a definition has reported it.
     pub scope: Option<Scope>,
-    /// What its annotations ask for.
+    /// Its annotation switches.
     pub switches: Switches,
-    /// The hash of the canonical form. It is compared and stays in memory; [`DesiredObject::recorded`] is written.
+    /// Hash of the canonical form, for comparisons in memory; [`DesiredObject::recorded_hash`] is
+    /// written.
     pub hash: SpecHash,
-    /// The keys of that.
+    /// Keys of the recorded hash.
     pub hash_keys: HashKeys,
-    /// The canonical form: what is applied, apart from our own label and annotations.
+    /// Canonical form: the object as applied, without our own label and annotations.
     pub canonical: Arc<[u8]>,
-    /// Where the object is written.
+    /// Position in Git.
     pub origin: Origin,
-    /// What is left to others, and what `canonical` therefore lacks.
+    /// Fields that are ignored and therefore missing in `canonical`.
     pub ignored: Option<Arc<Ignored>>,
-    /// It is a Secret, or a value from one went into it.
+    /// True for a Secret, and for an object that contains a value of one.
     pub secret: bool,
-    /// As it is created, where that is more than what is applied from then on.
+    /// The object as it is created, if that has more fields than later applies.
     pub created_as: Option<Arc<Self>>,
 }
 
 impl DesiredObject {
-    /// The canonical form with its values.
+    /// Parses the canonical form.
     pub fn body(&self) -> Map<String, Value> {
         canonical::values(&self.canonical)
     }
 
-    /// The object without anything of its content: applied, it bears our marks, and says what it said before.
+    /// Returns the object without content. Applying it sets our label and annotations and changes
+    /// no other field.
     pub fn marks_only(&self) -> Self {
         let mut body = self.body();
         body.retain(|field, _| ["apiVersion", "kind", "metadata"].contains(&field.as_str()));
@@ -83,7 +85,7 @@ impl DesiredObject {
     }
 }
 
-/// Makes the desired set. Objects of namespaced kinds that name no namespace go to `namespace`.
+/// Builds the desired set. Objects of namespaced kinds without a namespace go to `namespace`.
 pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<DesiredSet, Vec<Problem>> {
     if let Some(rule) = namespace_rule(namespace) {
         return Err(vec![Problem::BadNamespace { namespace: namespace.to_owned(), rule }]);
@@ -137,7 +139,7 @@ pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<D
     }
 }
 
-/// After so many problems the rest is not looked at: each costs another reading of a file.
+/// Maximum number of problems that are reported: each costs another read of a file.
 const MAX_PROBLEMS: usize = 20;
 
 const NAMESPACE: [Step<'static>; 2] = [Step::Key("metadata"), Step::Key("namespace")];
@@ -172,7 +174,7 @@ fn desired_object(object: Object, id: ObjectId, scope: Option<Scope>, switches: 
     object
 }
 
-/// The id under which an object is applied, by the scope of its kind.
+/// Returns the id under which an object is applied, by the scope of its kind.
 fn place_in_scope(
     object: &Object,
     scope: Option<Scope>,
@@ -184,29 +186,29 @@ fn place_in_scope(
             let (kind, namespace) = (object.id.group_kind(), written.to_owned());
             Err(move |place| Problem::NamespaceOnClusterScoped { place, kind, namespace })
         }
-        // A sound namespace never makes an id unsound, and this one has been checked.
+        // A valid namespace never makes an id invalid, and this one was validated.
         (Some(Scope::Namespaced), None) => Ok(object.id.in_namespace(namespace).unwrap_or(object.id.clone())),
         (Some(_), _) | (None, _) => Ok(object.id.clone()),
     }
 }
 
 impl DesiredSet {
-    /// The objects in the order of their ids.
+    /// Returns the objects, sorted by id.
     pub fn objects(&self) -> &[DesiredObject] {
         &self.0
     }
 
-    /// The object with this id.
+    /// Returns the object with this id.
     pub fn get(&self, id: &ObjectId) -> Option<&DesiredObject> {
         self.place(id).map(|at| &self.0[at])
     }
 
-    /// Where in [`DesiredSet::objects`] the object with this id is.
+    /// Returns the index of this id in [`DesiredSet::objects`].
     pub fn place(&self, id: &ObjectId) -> Option<usize> {
         self.0.binary_search_by(|object| object.id.cmp(id)).ok()
     }
 
-    /// A digest of all of it: which objects should exist, and what each should be.
+    /// Returns a digest of the ids and contents of all objects.
     pub fn digest(&self) -> SetDigest {
         let told =
             self.0.iter().flat_map(|object| [object.id.as_str().as_bytes(), b"\0", &object.hash.digest]);
@@ -214,25 +216,25 @@ impl DesiredSet {
         SetDigest::of(SpecHash { form: CanonicalForm::V1, digest }, &self.0)
     }
 
-    /// True if some objects are written only once others are well.
+    /// True if some objects are applied only after others are healthy.
     pub fn has_turns(&self) -> bool {
         let turn = |object: &DesiredObject| object.switches.turn();
         self.0.iter().any(|object| object.switches.hook.is_some())
             || self.0.windows(2).any(|pair| turn(&pair[0]) != turn(&pair[1]))
     }
 
-    /// True if nothing should exist.
+    /// True if the set has no objects.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many objects should exist.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The set of nothing, which no complete render gives. A plan prunes nothing on its word: an empty set is more
-    /// likely a mistake than a wish.
+    /// Returns the empty set, which no complete render produces. A plan prunes nothing for it: an
+    /// empty set is more likely a mistake than intended.
     pub fn nothing() -> Self {
         Self(Vec::new())
     }
@@ -275,7 +277,7 @@ mod tests {
             namespaced,
         );
         check(manifest("v1", "Namespace", json!({"name": "a"})), "/Namespace|/a", cluster);
-        // Nobody knows where it belongs, so it stays as it was written.
+        // The scope is unknown, so the object stays as written.
         check(manifest("g.io/v1", "Odd", json!({"name": "a"})), "g.io/Odd|/a", None);
         check(manifest("g.io/v1", "Odd", json!({"name": "a", "namespace": "b"})), "g.io/Odd|b/a", None);
     }

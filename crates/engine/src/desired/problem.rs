@@ -1,24 +1,24 @@
-//! What can be wrong with a complete render once scopes and target namespace are known.
+//! Errors in a complete render, found once scopes and target namespace are known.
 
 use moorline_core::object::{GroupKind, ObjectId, Origin};
 use moorline_render::Place;
 
-/// One thing that keeps a render from becoming a desired set.
+/// An error that keeps a render from becoming a desired set.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// A namespace where none can be.
+    /// A cluster-scoped object with a namespace.
     #[error(
         "{place}: {kind} is cluster-scoped and cannot be in namespace {namespace:?}; remove metadata.namespace"
     )]
     NamespaceOnClusterScoped {
-        /// Where the namespace is written.
+        /// Position of the namespace.
         place: Place,
         /// The kind.
         kind: GroupKind,
         /// The namespace.
         namespace: String,
     },
-    /// The namespace of objects that name none is not one.
+    /// An invalid target namespace.
     #[error("the target namespace {namespace:?} {rule}")]
     BadNamespace {
         /// The namespace.
@@ -26,66 +26,66 @@ pub enum Problem {
         /// The rule that it breaks, as a clause.
         rule: &'static str,
     },
-    /// An annotation of ours in a place where it does nothing.
+    /// An annotation of ours in a place where it has no effect.
     #[error("{place}: {key} {rule}")]
     MisplacedSwitch {
-        /// Where it is written.
+        /// Position of the annotation.
         place: Place,
         /// The annotation.
         key: &'static str,
-        /// What is wrong, as a clause.
+        /// The error, as a clause.
         rule: &'static str,
     },
-    /// Nobody waits for it any more.
+    /// The result is no longer needed.
     #[error("this took longer than there was time for")]
     Stopped,
-    /// Two objects that are one when the target namespace is filled in.
+    /// Two objects that are the same one once the target namespace is filled in.
     #[error(
         "{second}: {id} is written a second time; the first is at {first} (an object that names no namespace goes to {namespace}); remove one"
     )]
     Duplicate {
         /// The object.
         id: ObjectId,
-        /// The namespace of objects that name none.
+        /// The target namespace.
         namespace: String,
-        /// Where it is written first.
+        /// Position of the first one.
         first: Origin,
-        /// Where it is written again.
+        /// Position of the second one.
         second: Origin,
     },
-    /// An annotation of ours with a value that means nothing.
+    /// An annotation of ours with an invalid value.
     #[error("{place}: annotation {key} must be {expected}, found {found:?}")]
     BadSwitch {
-        /// Where the annotation is written.
+        /// Position of the annotation.
         place: Place,
         /// The annotation.
         key: &'static str,
-        /// What it may be.
+        /// The valid values.
         expected: &'static str,
-        /// What was written.
+        /// The invalid value.
         found: String,
     },
-    /// An annotation with our prefix that does not exist: a switch that would silently not switch.
+    /// An unknown annotation with our prefix, which would silently have no effect.
     #[error("{place}: there is no annotation {key}{}", .nearest.map(|near| format!("; did you mean {near}?")).unwrap_or_default())]
     UnknownSwitch {
-        /// Where the annotation is written.
+        /// Position of the annotation.
         place: Place,
-        /// What was written.
+        /// The unknown annotation.
         key: String,
-        /// The annotation of nearly that name.
+        /// The known annotation with the most similar name.
         nearest: Option<&'static str>,
     },
 }
 
 impl Problem {
-    /// Leaves the text out that the problem is about, where a value that nobody may see may be part of it.
+    /// Removes the text of an object that contains a value of a Secret.
     pub(super) fn leave_texts_out(&mut self) {
         if let Self::BadSwitch { found, .. } = self {
             *found = "(not shown, a value from a Secret is in the object)".to_owned();
         }
     }
 
-    /// The class of the problem, for conditions, events and metrics.
+    /// Returns the reason for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::NamespaceOnClusterScoped { .. } => "ManifestInvalid",

@@ -1,8 +1,9 @@
-//! Numbers of replicas, which are left to whoever scales an object.
+//! Replica counts that are left to autoscalers.
 //!
-//! In: a [`DesiredSet`], where kinds keep their numbers, and what HorizontalPodAutoscalers and KEDA's ScaledObjects scale.
-//! Out: the set without these fields. What Git scales counts before the scaler is there, so that a number that moves from
-//! a manifest to one never falls on the way.
+//! In: a [`DesiredSet`], the paths of replica counts by kind, and the targets of
+//! HorizontalPodAutoscalers and KEDA's ScaledObjects.
+//! Out: the set without these fields. Targets of autoscalers in Git count before the autoscaler
+//! exists, so that the replica count never drops while it moves from a manifest to an autoscaler.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,28 +15,29 @@ use super::{DesiredObject, DesiredSet};
 use moorline_core::object::{GroupKind, ObjectId};
 use moorline_managed_fields::is_in;
 
-/// Where the objects of a kind keep their numbers, in one of its versions: JSON pointers.
+/// Paths of replica counts, by kind and version, as JSON pointers.
 pub type ReplicasPaths = BTreeMap<(GroupKind, Box<str>), Box<str>>;
 
-/// The number of replicas of one object.
+/// The replica count of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replicas {
-    /// Where it stands, as a JSON pointer.
+    /// Its position, as a JSON pointer.
     pub place: Box<str>,
-    /// True if Git says one.
+    /// True if Git sets it.
     pub set: bool,
 }
 
-/// The kinds of objects that scale others, by group and name. KEDA's operator makes a HorizontalPodAutoscaler for each
-/// ScaledObject, and scales to zero by itself, also while that one is not there.
+/// Kinds that scale other objects, by group and name. KEDA's operator creates a
+/// HorizontalPodAutoscaler for each ScaledObject, and scales to zero itself, also while that one
+/// does not exist.
 pub const SCALERS: [(&str, &str); 2] =
     [("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject")];
 
-/// What a scaler scales.
+/// Returns the target of an autoscaler.
 pub fn scale_target(scaler: &Value, namespace: &str) -> Option<ObjectId> {
     let target = scaler.pointer("/spec/scaleTargetRef")?;
     let text = |field: &str| target.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
-    // A ScaledObject need not say what is usual.
+    // A ScaledObject may omit version and kind of its target.
     let (version, kind) = match scaler["kind"] == "ScaledObject" {
         true => ("apps/v1", "Deployment"),
         false => ("", ""),
@@ -44,7 +46,7 @@ pub fn scale_target(scaler: &Value, namespace: &str) -> Option<ObjectId> {
     ObjectId::new(group, text("kind").unwrap_or(kind), namespace, text("name").unwrap_or_default()).ok()
 }
 
-/// Where a CustomResourceDefinition says that the number is, in each of its served versions.
+/// Returns the path of the replica count in each served version of a CustomResourceDefinition.
 pub fn replicas_paths(definition: &Value) -> BTreeMap<Box<str>, Box<str>> {
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
     let served = versions.into_iter().flatten().filter(|it| it["served"].as_bool() == Some(true));
@@ -55,7 +57,7 @@ pub fn replicas_paths(definition: &Value) -> BTreeMap<Box<str>, Box<str>> {
     served.filter_map(place).collect()
 }
 
-/// The pointer of a path such as `.spec.size`, which goes through no list.
+/// Converts a path such as `.spec.size`, without lists, to a pointer.
 fn pointer(path: &str) -> Option<String> {
     let names = path.strip_prefix('.')?.split('.');
     let escaped = names.map(|name| match name.is_empty() || name.contains(['[', ']']) {
@@ -65,7 +67,8 @@ fn pointer(path: &str) -> Option<String> {
     escaped.collect()
 }
 
-/// Which numbers are left to scalers: what Git has scaled, and the numbers in Git of what is scaled in the cluster.
+/// Selects the replica counts that are left to autoscalers: all targets of autoscalers in Git, and
+/// those targets of autoscalers in the cluster whose count Git sets.
 pub fn left_to_scalers(
     replicas: &BTreeMap<ObjectId, Replicas>,
     by_git: &BTreeSet<ObjectId>,
@@ -78,7 +81,7 @@ pub fn left_to_scalers(
 }
 
 impl DesiredSet {
-    /// What the scalers of the set scale.
+    /// Returns the targets of all autoscalers in the set.
     pub fn scaled(&self) -> BTreeSet<ObjectId> {
         let is_scaler = |it: &&DesiredObject| SCALERS.iter().any(|(group, kind)| it.id.is(group, kind));
         let scalers = self.0.iter().filter(is_scaler);
@@ -86,7 +89,7 @@ impl DesiredSet {
         scalers.filter_map(target).collect()
     }
 
-    /// The numbers of replicas of the objects that have one, but for those that are left to others anyway.
+    /// Returns the replica counts of the objects that have one, except ignored ones.
     pub fn replicas(&self, paths: &ReplicasPaths) -> BTreeMap<ObjectId, Replicas> {
         if paths.is_empty() {
             return BTreeMap::new();
@@ -103,7 +106,8 @@ impl DesiredSet {
         self.0.iter().filter_map(replicas).collect()
     }
 
-    /// The set without these fields, one an object. What Git says of them is said when the object is created.
+    /// Returns the set without these fields, one an object. Their values in Git are applied only at
+    /// creation.
     #[must_use]
     pub fn leaving(&self, left: &BTreeMap<ObjectId, Box<str>>) -> Self {
         let leaving = |object: &DesiredObject| {

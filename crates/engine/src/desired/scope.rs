@@ -1,27 +1,27 @@
-//! Which kinds are namespaced.
+//! Scopes of kinds: namespaced or cluster-scoped.
 //!
-//! A server tells by discovery. Where none is asked, the kinds of Kubernetes itself are known from the table
-//! here (a test compares it with a real server), and custom resources from the definitions at hand.
+//! Discovery reports them. Without a server, built-in kinds come from the table in this file (a
+//! test compares it with a real server), and custom resources from the definitions at hand.
 
 use std::collections::HashMap;
 
 use moorline_core::object::{GroupKind, Object, ObjectId};
 
-/// Whether objects of a kind live in namespaces.
+/// Scope of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// One set of objects for the cluster.
+    /// Cluster-scoped.
     Cluster,
-    /// One set of objects for each namespace.
+    /// Namespaced.
     Namespaced,
 }
 
-/// The scopes of kinds, as far as they are known.
+/// Scopes of kinds, as far as they are known.
 #[derive(Debug, Clone, Default)]
 pub struct Scopes(HashMap<GroupKind, Scope>);
 
 impl Scopes {
-    /// The kinds of Kubernetes itself.
+    /// Returns the scopes of the built-in kinds.
     pub fn builtin() -> Self {
         let mut scopes = Self::default();
         for (kinds, scope) in [(NAMESPACED, Scope::Namespaced), (CLUSTER, Scope::Cluster)] {
@@ -37,7 +37,7 @@ impl Scopes {
         self.0.insert(kind, scope);
     }
 
-    /// Records the kind that a CustomResourceDefinition defines; other objects teach nothing.
+    /// Records the kind of a CustomResourceDefinition; ignores other objects.
     pub fn learn(&mut self, object: &Object) {
         if !defines_kind(&object.id) {
             return;
@@ -56,12 +56,12 @@ impl Scopes {
         }
     }
 
-    /// The scope of a kind, if it is known.
+    /// Returns the scope of a kind, if it is known.
     pub fn of(&self, group: &str, kind: &str) -> Option<Scope> {
         self.0.get(&GroupKind::new(group, kind)).copied()
     }
 
-    /// Every kind that is known.
+    /// Returns every known kind with its scope.
     pub fn iter(&self) -> impl Iterator<Item = (&GroupKind, Scope)> {
         self.0.iter().map(|(kind, scope)| (kind, *scope))
     }
@@ -105,7 +105,7 @@ const CLUSTER: &[(&str, &str)] = &[
     ("storage.k8s.io", "CSIDriver CSINode StorageClass VolumeAttachment VolumeAttributesClass"),
 ];
 
-/// True for a definition of a kind.
+/// True for a CustomResourceDefinition.
 pub(super) fn defines_kind(id: &ObjectId) -> bool {
     id.is("apiextensions.k8s.io", "CustomResourceDefinition")
 }

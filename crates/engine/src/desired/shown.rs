@@ -1,8 +1,9 @@
-//! What may be shown of an object.
+//! Redaction of values from Secrets.
 //!
-//! In: an object that should exist, and a path or a sentence about it. Out: the same as it may be told. Of a Secret no value is shown, and
-//! nothing else is of an object into which a value from one went: what names an item of a list in a path may be that value, and what
-//! a server or a controller says of the object may quote it.
+//! In: a desired object, and a path or message about it.
+//! Out: the part of it that may be shown. Values of a Secret are never shown. Of an object that
+//! contains a value of a Secret nothing is quoted: a key of a list item in a path may be that
+//! value, and messages of servers and controllers may quote it.
 
 use std::borrow::Cow;
 
@@ -10,36 +11,38 @@ use super::{DesiredObject, DesiredSet};
 use moorline_api::{CanonicalForm, SpecHash};
 use moorline_core::object::ObjectId;
 
-/// Instead of what is said of such an object.
+/// Replacement of a message about such an object.
 pub const UNTOLD: &str = "what is said of it is not repeated, because a value from a Secret went into it";
 
 impl DesiredSet {
-    /// True if nothing may be told of the values of this object. Of one that is not wanted any more the kind says it, and the hash
-    /// that was recorded on it: it is made with a key where a value from a Secret went into the object.
+    /// True if no value of this object may be shown. An object that is no longer desired is judged
+    /// by its kind and by its recorded hash, which is keyed if the object contained a value of a
+    /// Secret.
     pub fn hides(&self, id: &ObjectId, recorded: Option<SpecHash>) -> bool {
         let was_secret = || recorded.is_some_and(|hash| matches!(hash.form, CanonicalForm::Keyed(_)));
         self.get(id).map_or_else(|| id.is("", "Secret") || was_secret(), |wanted| wanted.secret)
     }
 
-    /// True for an object that is no Secret, and holds a value from one.
+    /// True for an object that is no Secret and contains a value of one.
     pub fn is_tainted(&self, id: &ObjectId) -> bool {
         self.get(id).is_some_and(DesiredObject::is_tainted)
     }
 }
 
 impl DesiredObject {
-    /// True for an object that is no Secret, and holds a value from one.
+    /// True for an object that is no Secret and contains a value of one.
     pub fn is_tainted(&self) -> bool {
         self.secret && !self.id.is("", "Secret")
     }
 
-    /// A path to one of its fields, as it may be told.
+    /// Returns a path to one of its fields as it may be shown.
     pub fn shows<'a>(&self, path: &'a str) -> Cow<'a, str> {
         if self.is_tainted() { veiled(path) } else { path.into() }
     }
 }
 
-/// A path up to the first step that may be a value. Where that step ends, only what is hidden could tell.
+/// Cuts a path before the first step that may contain a value. The end of that step is unknown,
+/// because the value may contain any character.
 pub fn veiled(path: &str) -> Cow<'_, str> {
     let is_place =
         |step: &str| step.split_once(']').is_some_and(|(at, _)| at.bytes().all(|byte| byte.is_ascii_digit()));

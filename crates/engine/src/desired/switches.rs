@@ -1,4 +1,4 @@
-//! What people ask for with annotations on an object in Git.
+//! Annotation switches of an object in Git.
 
 use super::hook::{self, Hook, Kind, Turn};
 use super::problem::Problem;
@@ -7,28 +7,28 @@ use moorline_core::nearest::nearest;
 use moorline_core::object::{GroupKind, Object};
 use moorline_render::Place;
 
-/// The annotations of one object, read.
+/// The parsed annotation switches of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Switches {
-    /// The wave in which the object is applied.
+    /// Wave in which the object is applied.
     pub wave: i32,
-    /// The object is never touched.
+    /// The object is never changed.
     pub reconcile_disabled: bool,
-    /// The object is created and then left alone.
+    /// The object is created and never updated.
     pub apply_once: bool,
     /// The object is never pruned.
     pub prune_disabled: bool,
-    /// The object may be deleted and created anew where a field cannot change.
+    /// The object may be deleted and recreated when an immutable field changes.
     pub recreate: bool,
-    /// The object runs at a moment of a roll-out.
+    /// The object is a hook and runs in a phase of a sync.
     pub hook: Option<Hook>,
     /// The object is a hook that never runs here.
     pub skipped: bool,
-    /// The turn of a hook that cannot be without it, where that comes first.
+    /// Position of the earliest hook that needs this object, if it is before the object's own.
     pub early: Option<Turn>,
 }
 
-/// So many unknown ones of one object are told.
+/// Maximum number of unknown annotations of one object that are reported.
 const MAX_UNKNOWN: usize = 20;
 
 const WAVE: &str = "a whole number such as -1 or 10";
@@ -38,7 +38,7 @@ const ENABLED: &str = "\"enabled\" or absent";
 const ONCE: &str = "\"once\" or absent";
 
 impl Switches {
-    /// Reads the annotations of an object; what means nothing is a problem, never a guess.
+    /// Reads the annotations of an object; an invalid value is reported, never guessed.
     pub(super) fn read(
         object: &Object,
         place: impl Fn(&str, &str) -> Place,
@@ -48,7 +48,7 @@ impl Switches {
         reading.refuse_unknown();
         reading.refuse_misplaced();
         reading.refuse_no_time();
-        // What it asks for was done when the object was rendered.
+        // Only validated here: it took effect when the object was rendered.
         reading.substitutes();
         let kind = reading.hook();
         Self {
@@ -56,7 +56,7 @@ impl Switches {
             reconcile_disabled: reading.switch(api::RECONCILE_ANNOTATION, "disabled", DISABLED),
             apply_once: reading.switch(api::APPLY_ANNOTATION, "once", ONCE),
             prune_disabled: reading.switch(api::PRUNE_ANNOTATION, "disabled", DISABLED),
-            // A hook that makes room for itself is changed in place where it can be.
+            // A hook that replaces its previous run is still updated in place where possible.
             recreate: reading.switch(api::RECREATE_ANNOTATION, "enabled", ENABLED)
                 || matches!(kind, Kind::Hook(hook) if hook.replaces),
             hook: match kind {
@@ -68,7 +68,7 @@ impl Switches {
         }
     }
 
-    /// When the object is written.
+    /// Returns the position of the object in the order of applies.
     pub fn turn(&self) -> Turn {
         let phase = self.hook.and_then(|hook| hook.phase).unwrap_or_default();
         let own = Turn { phase, wave: self.wave };
@@ -100,10 +100,11 @@ impl<P: Fn(&str, &str) -> Place> Reading<'_, P> {
         }
     }
 
-    /// An annotation of ours as a label, and one for Syncs on another object: both would do nothing.
+    /// Reports annotations of ours that are used as labels, and those of Syncs on other objects:
+    /// both would have no effect.
     fn refuse_misplaced(&mut self) {
         let labels = api::ANNOTATIONS.into_iter().filter(|key| self.object.label(key).is_some());
-        // The only one that is understood as a label, too.
+        // The only one that also works as a label.
         let labels = labels.filter(|key| *key != api::SUBSTITUTE_ANNOTATION);
         for key in labels.collect::<Vec<_>>() {
             self.misplaced("labels", key, "is an annotation; as a label it does nothing");
@@ -164,7 +165,7 @@ impl<P: Fn(&str, &str) -> Place> Reading<'_, P> {
     }
 
     fn wave(&mut self) -> i32 {
-        // Helm's weights order its hooks, and say nothing of other objects.
+        // Helm's weights order its hooks and do not apply to other objects.
         let weight =
             self.object.annotation(api::HELM_HOOK_ANNOTATIONS[0]).map(|_| api::HELM_WEIGHT_ANNOTATION);
         [api::WAVE_ANNOTATION, api::ARGO_WAVE_ANNOTATION]
@@ -189,7 +190,7 @@ impl<P: Fn(&str, &str) -> Place> Reading<'_, P> {
     }
 }
 
-/// True for the form of RFC 3339 times. Whether the day is in the calendar is asked when the time is used.
+/// True for the form of RFC 3339 times. The calendar date is validated when the time is used.
 fn is_time(text: &str) -> bool {
     let form = |text: &str, form: &str| {
         text.len() == form.len()

@@ -1,32 +1,33 @@
-//! A diff within the bounds of what a person reads.
+//! Truncates a diff to a readable size.
 //!
-//! In: the lines of a diff, and bounds. Out: at most so many lines, each at most so wide. A line that is too long is cut
-//! around the place at which it differs from its counterpart, so that two different lines never look alike.
+//! In: the lines of a diff, and bounds.
+//! Out: a limited number of lines of limited width. A long line is cut around its first difference
+//! from its counterpart, so that two different lines never look equal.
 
 use super::unified::Line;
 
-/// What is put where something is cut.
+/// Mark at a cut.
 const CUT: &str = "…";
 
-/// How much is shown.
+/// Maximum size of a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// The most lines.
+    /// Maximum number of lines.
     pub lines: usize,
-    /// The most characters of a line.
+    /// Maximum number of characters of a line.
     pub width: usize,
 }
 
-/// The lines that fit.
+/// The truncated diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fitted {
     /// The lines, cut to the width.
     pub lines: Vec<Line>,
-    /// The number of lines that are left out.
+    /// Number of lines left out.
     pub more: usize,
 }
 
-/// Cuts a diff to the bounds.
+/// Truncates a diff.
 pub fn fit(lines: &[Line], bounds: Bounds) -> Fitted {
     let end = bounds.lines.min(lines.len());
     let mut fitted = Vec::with_capacity(end);
@@ -57,14 +58,14 @@ fn count(lines: &[Line], fits: impl Fn(&Line) -> bool) -> usize {
 
 fn cut(line: &Line, other: Option<&Line>, width: usize) -> Line {
     let text = line.text();
-    // Bytes are at least as many as characters.
+    // The length in bytes is never less than the number of characters.
     if text.len() <= width || text.chars().nth(width).is_none() {
         return line.clone();
     }
     let same = other.map_or(0, |other| {
         text.chars().zip(other.text().chars()).take_while(|(one, other)| one == other).count()
     });
-    // A third of the width shows what leads to the difference.
+    // A third of the width shows the text before the difference.
     let skipped = if same < width / 2 { 0 } else { same - width / 3 };
     let mut rest = text.chars().skip(skipped);
     let mut shown = String::new();

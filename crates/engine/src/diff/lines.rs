@@ -1,18 +1,20 @@
-//! The shortest way from one list of lines to another, bounded in time and memory.
+//! Line diff with bounded time and memory.
 //!
-//! In: two lists of lines. Out: runs of [`Edit`]s that turn the first into the second. Myers' algorithm finds the
-//! shortest script within a budget of steps. Texts that exceed it are split at lines that occur once in both;
-//! a part that exceeds it again is replaced as a whole. Every script is correct, and only its length suffers.
+//! In: two lists of lines.
+//! Out: runs of [`Edit`]s that turn the first into the second. Myers' algorithm finds the shortest
+//! script within a budget of steps. Texts that exceed it are split at lines that occur once in
+//! both; a part that exceeds it again is replaced as a whole. Every script is correct; only its
+//! length suffers.
 
 use std::collections::HashMap;
 
-/// The most differing lines that one search may pass: its memory grows with the square.
+/// Maximum number of differing lines in one search: its memory grows with the square.
 const MAX_DISTANCE: usize = 1000;
 
-/// The steps that one search may take, and those that it may take more for each line.
+/// Steps of one search: a constant, and a number for each line.
 const BUDGET: (usize, usize) = (1 << 20, 16);
 
-/// What happens to a line.
+/// Change of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edit {
     /// Both lists have it.
@@ -23,10 +25,10 @@ pub enum Edit {
     Add,
 }
 
-/// Runs of edits, each with its number of lines. No two neighbours are alike, and removals precede additions.
+/// Runs of edits, each with its number of lines. Neighbours differ, and removals precede additions.
 pub type Script = Vec<(Edit, usize)>;
 
-/// The edits that make `new` of `old`.
+/// Returns the edits that turn `old` into `new`.
 pub fn edits(old: &[&str], new: &[&str]) -> Script {
     let (old, new) = numbered(old, new);
     let mut writer = Writer::default();
@@ -47,7 +49,7 @@ fn budget(old: &[u32], new: &[u32]) -> usize {
     BUDGET.0 + BUDGET.1 * (old.len() + new.len())
 }
 
-/// Equal lines get equal numbers, so that a comparison is one step.
+/// Numbers the lines so that equal lines compare in one step.
 fn numbered<'a>(old: &[&'a str], new: &[&'a str]) -> (Vec<u32>, Vec<u32>) {
     let mut known: HashMap<&'a str, u32> = HashMap::with_capacity(old.len() + new.len());
     let mut number = |line: &&'a str| {
@@ -57,7 +59,8 @@ fn numbered<'a>(old: &[&'a str], new: &[&'a str]) -> (Vec<u32>, Vec<u32>) {
     (old.iter().map(&mut number).collect(), new.iter().map(&mut number).collect())
 }
 
-/// Writes the script of a part without its equal ends; false, with nothing written, if the budget is used up.
+/// Writes the script of a part without its equal ends; false, with nothing written, if the budget
+/// is exhausted.
 fn part(old: &[u32], new: &[u32], steps: &mut usize, writer: &mut Writer) -> bool {
     let start = old.iter().zip(new).take_while(|(one, other)| one == other).count();
     let (old, new) = (&old[start..], &new[start..]);
@@ -70,7 +73,7 @@ fn part(old: &[u32], new: &[u32], steps: &mut usize, writer: &mut Writer) -> boo
     true
 }
 
-/// The shortest script, from its end to its start; none if the budget is used up.
+/// Returns the shortest script, from its end to its start; none if the budget is exhausted.
 fn myers(old: &[u32], new: &[u32], steps: &mut usize) -> Option<Script> {
     if old.is_empty() || new.is_empty() {
         return Some(vec![(Edit::Remove, old.len()), (Edit::Add, new.len())]);
@@ -78,7 +81,7 @@ fn myers(old: &[u32], new: &[u32], steps: &mut usize) -> Option<Script> {
     let mut rounds: Vec<Vec<usize>> = Vec::new();
     for distance in 0..=MAX_DISTANCE.min(old.len() + new.len()) {
         let mut round = Vec::with_capacity(distance + 1);
-        // Diagonals differ by two, and the one at `at` is `2 * at - distance`.
+        // Diagonals differ by two; the one at `at` is `2 * at - distance`.
         for at in 0..=distance {
             let mut x = match rounds.last() {
                 Some(before) => from(before, at, distance).0,
@@ -104,7 +107,7 @@ fn myers(old: &[u32], new: &[u32], steps: &mut usize) -> Option<Script> {
     None
 }
 
-/// Where a diagonal begins after one edit, and which edit that is.
+/// Returns the start of a diagonal after one edit, and that edit.
 fn from(before: &[usize], at: usize, distance: usize) -> (usize, Edit) {
     let removed = at.checked_sub(1).and_then(|at| before.get(at)).map(|x| x + 1);
     let added = before.get(at).copied().filter(|_| at < distance);
@@ -119,7 +122,7 @@ fn from(before: &[usize], at: usize, distance: usize) -> (usize, Edit) {
 /// Follows the rounds back to the start.
 fn traced(rounds: &[Vec<usize>], old: usize, new: usize) -> Script {
     let (mut x, mut script) = (old, Vec::new());
-    // The end lies on the diagonal `old - new`.
+    // The end is on the diagonal `old - new`.
     let mut at = (old + rounds.len() - 1).saturating_sub(new) / 2;
     for distance in (0..rounds.len()).rev() {
         let (start, edit) = match distance {
@@ -142,7 +145,8 @@ fn traced(rounds: &[Vec<usize>], old: usize, new: usize) -> Script {
     script
 }
 
-/// The parts between the lines that occur once in both lists, each with the number of anchors after it (0 or 1).
+/// Returns the parts between the lines that occur once in both lists, each with the number of
+/// anchors after it (0 or 1).
 #[expect(clippy::type_complexity, reason = "a pair of slices and a number, named where they are used")]
 fn between<'a>(old: &'a [u32], new: &'a [u32]) -> Vec<((&'a [u32], &'a [u32]), usize)> {
     let (mut parts, mut x, mut y) = (Vec::new(), 0, 0);
@@ -154,13 +158,14 @@ fn between<'a>(old: &'a [u32], new: &'a [u32]) -> Vec<((&'a [u32], &'a [u32]), u
     parts
 }
 
-/// The longest rising row of the places of lines that occur once in both lists.
+/// Returns the longest increasing sequence of positions of lines that occur once in both lists.
 fn anchors(old: &[u32], new: &[u32]) -> Vec<(usize, usize)> {
     let (in_old, in_new) = (once(old), once(new));
     let mut pairs: Vec<(usize, usize)> =
         in_old.iter().filter_map(|(line, x)| Some((*x, *in_new.get(line)?))).collect();
     pairs.sort_unstable();
-    // `ends` has the last pair of the best row of each length; `before` leads from a pair to the one before it.
+    // `ends` holds the last pair of the best sequence of each length; `before` links a pair to its
+    // predecessor.
     let (mut ends, mut before): (Vec<usize>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
     for (index, (_, y)) in pairs.iter().enumerate() {
         let length = ends.partition_point(|end| pairs[*end].1 < *y);
@@ -177,7 +182,7 @@ fn anchors(old: &[u32], new: &[u32]) -> Vec<(usize, usize)> {
     row
 }
 
-/// The lines that occur once, with their places.
+/// Returns the lines that occur once, with their positions.
 fn once(lines: &[u32]) -> HashMap<u32, usize> {
     let mut places: HashMap<u32, Option<usize>> = HashMap::with_capacity(lines.len());
     for (at, line) in lines.iter().enumerate() {
@@ -234,7 +239,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The new lines, made of the old ones by the script.
+    /// Applies the script to the old lines.
     fn applied<'a>(script: &Script, old: &[&'a str], new: &[&'a str]) -> Vec<&'a str> {
         let (mut x, mut out): (usize, Vec<&str>) = (0, Vec::new());
         for (edit, count) in script {
@@ -253,7 +258,7 @@ mod tests {
         script.iter().filter(|(edit, _)| *edit != Edit::Keep).map(|(_, count)| count).sum()
     }
 
-    /// The length of the shortest script, by the table of the longest common subsequence.
+    /// Length of the shortest script, from the table of the longest common subsequence.
     fn shortest(old: &[&str], new: &[&str]) -> usize {
         let mut row = vec![0_usize; new.len() + 1];
         for one in old {
@@ -307,7 +312,7 @@ mod tests {
     fn unique_lines_split_what_is_too_long_for_one_search() {
         let old: Vec<String> = (0..6000).map(|at| format!("line {at}")).collect();
         let mut new = old.clone();
-        // Every other line changes, which is more than one search may pass.
+        // Every other line changes, which exceeds one search.
         new.iter_mut().step_by(2).for_each(|line| line.push('!'));
         let old: Vec<&str> = old.iter().map(String::as_str).collect();
         let new: Vec<&str> = new.iter().map(String::as_str).collect();

@@ -1,8 +1,9 @@
-//! Differences of values as unified diffs: the same lines for the terminal, the page and JSON.
+//! Unified diffs of values: the same lines for the terminal, the page and JSON.
 //!
-//! In: two values, of which one may be missing. Out: the [`Line`]s of a unified diff with three lines of context. A text
-//! of several lines is compared by its lines; mappings and lists are compared as YAML. Nothing is hidden here: the
-//! caller passes only what may be shown.
+//! In: two values, one of which may be missing.
+//! Out: the [`Line`]s of a unified diff with three lines of context. Multi-line texts are compared
+//! line by line; mappings and lists are compared as YAML. Nothing is redacted here: the caller
+//! passes only values that may be shown.
 
 mod fit;
 mod lines;
@@ -18,7 +19,7 @@ use serde_json::Value;
 
 use moorline_yaml as yaml;
 
-/// The lines of a unified diff of two values; no value is an empty text.
+/// Returns the unified diff of two values; a missing value is an empty text.
 pub fn diff(old: Option<&Value>, new: Option<&Value>) -> Vec<Line> {
     let raw = is_text(old) && is_text(new) && (has_lines(old) || has_lines(new));
     let text = |value: Option<&Value>| -> String {
@@ -31,13 +32,14 @@ pub fn diff(old: Option<&Value>, new: Option<&Value>) -> Vec<Line> {
     unified(&text(old), &text(new))
 }
 
-/// Both values on one line, as `5 -> 3`; none if they need more than `width` characters each, or several lines.
+/// Formats both values on one line, as `5 -> 3`; none if one needs more than `width` characters or
+/// several lines.
 pub fn brief(old: Option<&Value>, new: Option<&Value>, width: usize) -> Option<String> {
     let (old, new) = (brief_side(old, width)?, brief_side(new, width)?);
     Some(format!("{old} -> {new}"))
 }
 
-/// One value on one line; none if it needs more.
+/// Formats one value on one line; none if it needs more.
 pub fn brief_side(value: Option<&Value>, width: usize) -> Option<Cow<'static, str>> {
     let Some(value) = value else { return Some(Cow::Borrowed("(not set)")) };
     let is_short = match value {

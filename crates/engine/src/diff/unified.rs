@@ -1,13 +1,14 @@
-//! Two texts as the lines of a unified diff.
+//! Unified diff of two texts.
 //!
-//! In: two texts. Out: hunks with three lines of context, each line with its sign, as `diff -u` prints them. Applied
-//! to the old text they give the new one.
+//! In: two texts.
+//! Out: hunks with three lines of context, each line with its sign, as `diff -u` prints them.
+//! Applying them to the old text yields the new one.
 
 use std::fmt;
 
 use super::lines::{Edit, Script, edits};
 
-/// Unchanged lines that are shown around a change.
+/// Number of unchanged lines shown around a change.
 const CONTEXT: usize = 3;
 
 /// One line of a unified diff, without its line break.
@@ -15,18 +16,18 @@ const CONTEXT: usize = 3;
 pub enum Line {
     /// The start of a hunk, such as `@@ -1,3 +1,4 @@`.
     Hunk(String),
-    /// A line that both texts have.
+    /// A line of both texts.
     Same(String),
-    /// A line of the old text.
+    /// A line of the old text only.
     Removed(String),
-    /// A line of the new text.
+    /// A line of the new text only.
     Added(String),
-    /// The line before this one ends without a line break.
+    /// The previous line ends without a line break.
     NoBreak,
 }
 
 impl Line {
-    /// The sign that begins the line.
+    /// Returns the sign at the start of the line.
     pub const fn sign(&self) -> &'static str {
         match self {
             Self::Hunk(_) => "",
@@ -37,7 +38,7 @@ impl Line {
         }
     }
 
-    /// The text that follows the sign.
+    /// Returns the text after the sign.
     pub fn text(&self) -> &str {
         match self {
             Self::Hunk(text) | Self::Same(text) | Self::Removed(text) | Self::Added(text) => text,
@@ -53,7 +54,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// The unified diff of two texts; nothing for equal ones.
+/// Returns the unified diff of two texts; empty if they are equal.
 pub fn unified(old: &str, new: &str) -> Vec<Line> {
     let (old, new): (Vec<&str>, Vec<&str>) =
         (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
@@ -87,7 +88,7 @@ fn push(out: &mut Vec<Line>, text: &str, line: fn(String) -> Line) {
     }
 }
 
-/// A range of lines as a hunk's head has it; an empty one is named by the line before it.
+/// Formats a range of lines for a hunk header; an empty one is given by the line before it.
 fn range(start: usize, count: usize) -> String {
     match count {
         0 => format!("{start},0"),
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(applied(old, &lines), new);
     }
 
-    /// The old text with the diff applied, read from the printed lines alone.
+    /// Applies the diff to the old text, reading only the printed lines.
     fn applied(old: &str, lines: &[String]) -> String {
         let old: Vec<&str> = old.split_inclusive('\n').collect();
         let (mut at, mut out) = (0, String::new());
@@ -211,7 +212,7 @@ mod tests {
                 " 12",
             ],
         );
-        // Up to six equal lines between two changes join them.
+        // Two changes share a hunk if at most six equal lines are between them.
         check(
             &lines(0..8),
             &lines(1..7),

@@ -1,7 +1,8 @@
-//! What an object looked like when we knew that it is as Git says.
+//! Baseline of an object: its metadata as our own apply returned it.
 //!
-//! In: the reply to an apply of our own. Out: [`Baseline`], against which later events are judged. It holds
-//! digests, not texts, where only a difference matters: there is one for each object of a Sync.
+//! In: the response to an apply of ours.
+//! Out: [`Baseline`], which later watch events are compared with. It holds digests instead of texts
+//! where only a difference matters, because there is one for each object of a Sync.
 
 use std::sync::Arc;
 
@@ -12,37 +13,37 @@ use moorline_api as api;
 use moorline_core::object::Object;
 use moorline_managed_fields::{Digest, Entry, FieldPath, FieldSet};
 
-/// What we knew last to be as Git says.
+/// The last state of an object that is known to match Git.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
-    /// The version of that state: what our write returned, or a later one that changed nothing of ours.
+    /// Its resourceVersion: that of our write, or a later one that changed no field of ours.
     pub resource_version: Box<str>,
-    /// Its generation, where it has one.
+    /// Its generation, if the kind has one.
     pub generation: Option<i64>,
-    /// Our own entry, where the server shows it.
+    /// Our own entry in `managedFields`, if the server shows it.
     pub own: Option<Own>,
-    /// A hash of each of our label and annotations, in the order of [`MARKS`].
+    /// A hash of our label and each of our annotations, in the order of [`OWNERSHIP_KEYS`].
     pub(super) marks: [u64; 4],
-    /// What others wrote, except by the subresource `status`.
+    /// Hash of all entries of other managers, except those of the subresource `status`.
     pub(super) foreign: u64,
-    /// What was written by the subresource `status`.
+    /// Hash of the entries of the subresource `status`.
     pub(super) status: u64,
 }
 
-/// Our own entry among the managed fields.
+/// Our own entry in `managedFields`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Own {
-    /// Tells its set of fields from others.
+    /// Digest of its field set.
     pub digest: Digest,
-    /// When it was written.
+    /// Time of the write.
     pub time: Box<str>,
-    /// In which version of the API.
+    /// API version of the paths.
     pub api_version: Box<str>,
-    /// The set of fields itself, packed.
+    /// The compressed field set.
     bytes: Arc<[u8]>,
 }
 
-/// Where our label and annotations are.
+/// Positions of our label and annotations.
 pub(super) const MARKS: [(&str, &str); 4] = [
     ("labels", api::SYNC_LABEL),
     ("annotations", api::ID_ANNOTATION),
@@ -60,12 +61,12 @@ impl Own {
         }
     }
 
-    /// What we owned.
+    /// Returns the fields that we owned.
     pub fn fields(&self) -> FieldSet {
         FieldSet::from_bytes(&self.bytes).unwrap_or_default()
     }
 
-    /// True if the entry is this one, unchanged.
+    /// True if the entry is unchanged.
     pub(super) fn is(&self, entry: &Entry) -> bool {
         self.time == entry.time
             && self.api_version == entry.api_version
@@ -78,7 +79,7 @@ impl Own {
     }
 }
 
-/// The metadata of one event, as far as it is compared.
+/// The parts of an event's metadata that are compared.
 pub(super) struct Trace {
     pub(super) generation: Option<i64>,
     pub(super) own: Option<Entry>,
@@ -110,7 +111,7 @@ impl Trace {
             }
             let text = serde_json::to_vec(entry).unwrap_or_default();
             let sum = if is("subresource", "status") { &mut trace.status } else { &mut trace.foreign };
-            // The order of the entries says nothing.
+            // A sum, because the order of the entries has no meaning.
             *sum = sum.wrapping_add(short_hash(&text));
         }
         trace
@@ -129,7 +130,7 @@ impl Trace {
 }
 
 impl Baseline {
-    /// The same state, seen in a later version.
+    /// Returns the same state at a later resourceVersion.
     pub(super) fn carried_to(&self, trace: &Trace, resource_version: &str) -> Self {
         Self {
             resource_version: resource_version.into(),
@@ -141,12 +142,12 @@ impl Baseline {
     }
 }
 
-/// Our own entry, packed.
+/// Returns our own entry, compressed.
 pub(super) fn own(object: &Object, manager: &str) -> Option<Arc<[u8]>> {
     Trace::of(object, manager).own.map(|entry| entry.fields.to_bytes().into())
 }
 
-/// The path of each mark that differs.
+/// Returns the path of each label or annotation of ours that differs.
 pub(super) fn changed_marks(old: &[u64; 4], new: &[u64; 4]) -> Vec<FieldPath> {
     let differs = MARKS.iter().zip(old.iter().zip(new)).filter(|(_, (old, new))| old != new);
     differs.map(|((field, key), _)| FieldPath::of_fields(&["metadata", field, key])).collect()
@@ -157,7 +158,7 @@ pub(super) fn raw_entries(object: &Object) -> impl Iterator<Item = &Map<String, 
     entries.into_iter().flatten().filter_map(Value::as_object)
 }
 
-/// Never 0, which stands for what is absent.
+/// Short hash of bytes. Never 0, which means absent.
 pub(super) fn short_hash(bytes: &[u8]) -> u64 {
     let digest = Sha256::digest(bytes);
     digest[..8].iter().fold(0, |hash, byte| hash << 8 | u64::from(*byte)).max(1)

@@ -1,7 +1,7 @@
-//! What a comparison of a live object with what an apply would make of it says.
+//! Result of a dry-run comparison.
 //!
-//! In: the live object and the fields that differ. Out: [`Observed`], verified or drifted, with the live metadata as
-//! the state that later events are held against.
+//! In: the live object and the fields that an apply would change.
+//! Out: [`Observed`], verified or drifted, with the live metadata as the new baseline.
 
 use std::cmp::Ordering;
 
@@ -14,14 +14,14 @@ use moorline_core::object::Object;
 use moorline_managed_fields::{Entry, entries};
 
 impl Observed {
-    /// True if what is known is later, of the same object or of one that was made anew under its name.
+    /// True if this entry is newer than `object`, by resourceVersion.
     pub fn is_newer_than(&self, object: &Object) -> bool {
         let version = object.metadata("resourceVersion").and_then(Value::as_str).unwrap_or_default();
         age(version, &self.resource_version) == Some(Ordering::Less)
     }
 
-    /// The object after a comparison with what an apply would make of it: these fields differ. What is known of a later
-    /// version, or of another object of the name, stays.
+    /// Returns the object after a dry-run comparison that found these fields to differ. An entry of
+    /// a later version, or of another object with the same name, is returned unchanged.
     #[must_use]
     pub fn compared(&self, live: &Object, owner: &SyncName, fields: Vec<String>) -> Self {
         let now = Self::of(live, owner);
@@ -31,7 +31,8 @@ impl Observed {
         if fields.is_empty() {
             return Self::applied(live, owner);
         }
-        // Who took a field is known from the moment when it was taken; later the entries may say less.
+        // The manager that took a field was recorded when it did; later the entries may no longer
+        // show it.
         let mut drift = match &self.standing {
             Standing::Drifted(before) if before.manager.is_some() => (**before).clone(),
             Standing::Drifted(_) | Standing::Verified | Standing::Unverified | Standing::Moved => {
@@ -44,7 +45,7 @@ impl Observed {
     }
 }
 
-/// Who wrote one of these fields last, apart from ourselves.
+/// Finds the last other manager that wrote one of these fields.
 fn author(live: &Object, owner: &SyncName, fields: &[String]) -> Drift {
     let metadata = live.body.get("metadata").and_then(Value::as_object);
     let own = owner.manager();

@@ -1,25 +1,27 @@
-//! What others changed of the fields that Git sets.
+//! Drift: changes that others made to fields that Git sets.
 //!
-//! In: the words of `judge.rs` and of a comparison. Out: [`Drift`], and how it is told to people.
+//! In: the result of `drift_detection.rs` or of a dry-run comparison.
+//! Out: [`Drift`], and its description for people.
 
 use moorline_core::grammar;
 
-/// What somebody changed.
+/// Fields that others changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Drift {
-    /// The paths of the fields. None are known where our entry is gone and nobody took what was in it.
+    /// Paths of the fields. Empty if our entry is gone and no other manager took its fields.
     pub fields: Vec<String>,
-    /// The tool that changed them, where the managed fields tell: what is removed leaves no author.
+    /// Manager that changed them, if `managedFields` show it: a removed field leaves no trace of
+    /// its remover.
     pub manager: Option<String>,
-    /// When that tool wrote last.
+    /// Time of that manager's last write.
     pub time: Option<String>,
 }
 
-/// The most fields that a sentence names.
+/// Maximum number of fields in a sentence.
 const MAX_NAMED: usize = 3;
 
 impl Drift {
-    /// What was changed, as the subject of a sentence.
+    /// Describes the changed fields as the subject of a sentence.
     pub fn subject(&self) -> String {
         match self.fields.as_slice() {
             [] => "fields were".to_owned(),
@@ -34,7 +36,7 @@ impl Drift {
         }
     }
 
-    /// Who changed them, and when, as far as that is known.
+    /// Describes the author and the time of the change, as far as they are known.
     pub fn author(&self) -> String {
         match (&self.manager, &self.time) {
             (Some(manager), Some(time)) => format!("{manager} at {time}"),

@@ -1,26 +1,28 @@
-//! Whether a Job or a Pod has come to its end, as far as its metadata tell.
+//! Completion of Jobs and Pods, as far as metadata show it.
 //!
-//! In: metadata. Out: [`Ended`]. Watches show no status, but the managed fields show which fields of it were written: a
-//! Job that succeeded has a completion time. Where that is not enough, the status has to be looked at once.
+//! In: metadata.
+//! Out: [`Completion`]. Metadata watches show no status, but `managedFields` show which status
+//! fields were written: a Job that succeeded has a completion time. Where that is not enough, the
+//! status must be read once.
 
 use serde_json::{Map, Value};
 
 use super::baseline::{raw_entries, short_hash};
 use moorline_core::object::{Object, ObjectId};
 
-/// What the metadata say about the end of an object.
+/// Completion of an object according to its metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ended {
-    /// It goes on, or is of a kind that has no end.
+    /// It is running, or its kind never completes.
     #[default]
     No,
-    /// Its status has to be looked at. The number changes with each write of the status that shows.
+    /// The status must be read. The number changes with every visible write of the status.
     Perhaps(u64),
-    /// It has.
+    /// It has completed.
     Yes,
 }
 
-/// True for the kinds that run once and may be deleted by others then.
+/// True for the kinds that run to completion and may be deleted by others afterwards.
 pub fn may_end(id: &ObjectId) -> bool {
     id.is("batch", "Job") || id.is("", "Pod")
 }
@@ -43,7 +45,7 @@ impl Ended {
         if object.id.is("batch", "Job") && wrote("f:completionTime") {
             return Self::Yes;
         }
-        // A Job that failed has conditions and no completion time; so has one that is suspended.
+        // A failed Job has conditions and no completion time, but so has a suspended one.
         if !wrote("f:conditions") && !wrote("f:phase") {
             return Self::No;
         }
@@ -52,17 +54,17 @@ impl Ended {
     }
 }
 
-/// Whether an object has come to its end, as its status says.
+/// True if the status shows that the object has completed.
 pub fn has_ended(id: &ObjectId, status: &Value) -> bool {
     has_failed(id, status) || says(id, status, "Succeeded", "Complete")
 }
 
-/// Whether it did so without success.
+/// True if the status shows that the object has failed.
 pub fn has_failed(id: &ObjectId, status: &Value) -> bool {
     says(id, status, "Failed", "Failed")
 }
 
-/// True for a Pod in a phase, or a Job with a condition.
+/// True for a Pod in this phase, or a Job with this condition.
 fn says(id: &ObjectId, status: &Value, phase: &str, condition: &str) -> bool {
     let is = |value: Option<&Value>, text: &str| value.and_then(Value::as_str) == Some(text);
     if id.is("", "Pod") {

@@ -1,7 +1,8 @@
-//! What people added by hand to objects of ours: fields that Git does not set.
+//! Extra fields: fields that people added to our objects by hand and that Git does not set.
 //!
-//! By the rules of server-side apply an addition is no drift: nobody took a field of ours. It is seen in the
-//! entries of the tools that people use; what controllers add is their business.
+//! In server-side apply an added field is no conflict and no drift, because it takes no field of
+//! ours. It is found in the entries of tools that people use. Fields that controllers add are
+//! ignored.
 
 use serde_json::{Map, Value};
 
@@ -10,11 +11,12 @@ use moorline_api as api;
 use moorline_core::object::Object;
 use moorline_managed_fields::{Element, FieldPath, FieldSet, entries};
 
-/// Of more additions to one object no more are kept.
+/// Maximum number of extra fields that are kept for one object.
 const MAX_EXTRAS: usize = 10;
 
-/// How the names of tools in the hands of people begin, whatever the case. A name goes on with a hyphen or the
-/// like: `kubectl-edit`. `Mozilla` are pages in a browser, `node-fetch` is how Lens calls itself.
+/// Prefixes of the names of interactive tools, in any case. The name may continue with a hyphen or
+/// similar: `kubectl-edit`. `Mozilla` is a web page in a browser, `node-fetch` is the name that
+/// Lens uses.
 const HUMAN_TOOLS: [&str; 13] = [
     "curl",
     "dashboard",
@@ -31,21 +33,22 @@ const HUMAN_TOOLS: [&str; 13] = [
     "rancher",
 ];
 
-/// Annotations in which tools keep books; nobody meant to add anything. Ours are switches.
+/// Annotations in which tools keep records; a person did not add them deliberately. Ours are
+/// switches.
 const BOOKKEEPING: [&str; 4] =
     ["deployment.kubernetes.io/", "kubectl.kubernetes.io/", "kubernetes.io/change-cause", api::KEY_PREFIX];
 
-/// A field that somebody added.
+/// A field that a person added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extra {
     /// The tool that added it.
     pub manager: Box<str>,
-    /// Where it is.
+    /// Its path.
     pub path: FieldPath,
 }
 
-/// All that tools in the hands of people own and the manager `own` does not. `before` is what it owned, where
-/// that is known: a field that somebody took from us is no addition.
+/// Returns all fields that interactive tools own and the manager `own` does not. `before` are the
+/// fields that it owned, if known: a field that was taken from us is drift, not an extra field.
 pub fn additions(
     metadata: &Map<String, Value>,
     own: &str,
@@ -56,12 +59,12 @@ pub fn additions(
     let ours = match (applied, before) {
         (Some(applied), Some(before)) => applied.union(before),
         (Some(fields), None) | (None, Some(fields)) => fields.clone(),
-        // Nobody knows what is ours.
+        // Our own fields are unknown.
         (None, None) => return Vec::new(),
     };
     let mut found: Vec<(Box<str>, FieldPath)> = Vec::new();
     for entry in entries.iter().filter(|entry| &*entry.subresource != "status" && is_human(&entry.manager)) {
-        // What holds fields of ours is there because of them.
+        // A parent of our fields exists because of them.
         let added = |path: &FieldPath| !ours.reaches(path) && !is_bookkeeping(path);
         for path in entry.fields.minus(&ours).paths().into_iter().filter(added) {
             let path = item(&path, &ours).unwrap_or(path);
@@ -73,11 +76,11 @@ pub fn additions(
     found
 }
 
-/// The first of them, as they are kept.
+/// Returns the first extra fields, as they are kept.
 pub(super) fn extras(object: &Object, own: &str, before: Option<&FieldSet>) -> Box<[Extra]> {
     let managers = raw_entries(object).filter_map(|entry| entry.get("manager")?.as_str());
     let metadata = object.body.get("metadata").and_then(Value::as_object);
-    // Nearly always there is nothing to look into.
+    // Fast path: nearly always no interactive tool has an entry.
     let Some(metadata) = metadata.filter(|_| managers.into_iter().any(is_human)) else {
         return Box::default();
     };
@@ -100,7 +103,8 @@ fn is_bookkeeping(path: &FieldPath) -> bool {
     path.elements().windows(2).any(kept)
 }
 
-/// The item of a list in which the path is, if the whole item was added: a container is one addition.
+/// Returns the list item that contains the path, if the whole item was added: a container is one
+/// extra field.
 fn item(path: &FieldPath, ours: &FieldSet) -> Option<FieldPath> {
     let items = path.elements().iter().enumerate().filter(|(_, element)| matches!(element, Element::Key(_)));
     items.map(|(at, _)| path.prefix(at + 1)).find(|item| !ours.reaches(item))

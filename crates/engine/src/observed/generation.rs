@@ -1,7 +1,7 @@
-//! Which kinds count the changes of their spec in `metadata.generation`.
+//! Kinds that count changes of their spec in `metadata.generation`.
 
-/// The groups that Kubernetes itself serves. Every other group is taken for that of custom resources: the
-/// server counts their changes by itself, of all that is neither metadata nor status.
+/// API groups that Kubernetes itself serves. All others are treated as custom resources: for these
+/// the server increments the generation at every change outside metadata and status.
 const BUILT_IN: [&str; 23] = [
     "",
     "admissionregistration.k8s.io",
@@ -28,8 +28,8 @@ const BUILT_IN: [&str; 23] = [
     "storage.k8s.io",
 ];
 
-/// The kinds of these groups whose generation was seen to move with every change of the spec. Others have
-/// none, or one that never moves, such as PriorityClass and CSIDriver.
+/// Kinds of these groups whose generation was observed to change with every change of the spec.
+/// Others have none, or one that never changes, such as PriorityClass and CSIDriver.
 const COUNTED: [(&str, &[&str]); 9] = [
     ("", &["Pod"]),
     (
@@ -45,8 +45,8 @@ const COUNTED: [(&str, &[&str]); 9] = [
     ("policy", &["PodDisruptionBudget"]),
 ];
 
-/// True if a generation that stands still proves that the spec does: where an object of the kind has one, which
-/// is to be asked beside this. Servers that are extended by programs instead of definitions often leave it out.
+/// True if an unchanged generation proves an unchanged spec, for objects of the kind that have one;
+/// the caller must check that. Aggregated API servers often leave it out.
 pub fn generation_is_trusted(group: &str, kind: &str) -> bool {
     let counted = |(of, kinds): &(&str, &[&str])| *of == group && kinds.contains(&kind);
     !BUILT_IN.contains(&group) || COUNTED.iter().any(counted)
@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// What the tests on the real API server change.
+    /// Kinds that the tests on the real API server change.
     const CHANGED: &str = include_str!("../../../../tests/drift/generation.json");
 
     #[test]

@@ -1,4 +1,4 @@
-//! Tests: what is known of an object after a write of ours and what others did then.
+//! Tests: the observed state of an object after a write of ours and later writes of others.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use moorline_core::object::Origin;
 
 const OURS: &str = "moorline/ops/web";
 
-/// The metadata of an object, one version after the other.
+/// The metadata of an object in one version after another.
 #[derive(Clone)]
 struct Live {
     kind: (&'static str, &'static str),
@@ -15,7 +15,7 @@ struct Live {
 }
 
 impl Live {
-    /// As it is in the reply to our apply.
+    /// The metadata in the response to our apply.
     fn applied(group: &'static str, kind: &'static str) -> Self {
         let id = format!("ops/web|{group}/{kind}|shop/a");
         let fields = json!({
@@ -73,7 +73,7 @@ fn own(metadata: &mut Value) -> &mut Map<String, Value> {
     metadata["managedFields"][0].as_object_mut().unwrap()
 }
 
-/// A standing in few words: `verified`, `moved`, `kubectl-edit: spec.replicas`.
+/// A short text for a verification state: `verified`, `moved`, `kubectl-edit: spec.replicas`.
 fn shown(standing: &Standing) -> String {
     match standing {
         Standing::Verified => "verified".to_owned(),
@@ -85,7 +85,7 @@ fn shown(standing: &Standing) -> String {
     }
 }
 
-/// What is known after one event on a kind with a generation that is trusted and on one without.
+/// The state after one event, for a kind with a trusted generation and for one without.
 fn check(change: fn(&mut Value), deployment: &str, config_map: &str) {
     for (kind, expect) in [(("apps", "Deployment"), deployment), (("", "ConfigMap"), config_map)] {
         let before = Live::applied(kind.0, kind.1);
@@ -122,7 +122,7 @@ fn fields_that_we_lost_are_drift_and_their_new_owner_is_named() {
         },
         "hpa (scale): spec.replicas",
     );
-    // Who removes an item owns nothing.
+    // A manager that removes an item owns nothing.
     both(
         |metadata| drop(own(metadata)["fieldsV1"]["f:spec"].as_object_mut().unwrap().remove("f:containers")),
         "?: spec.containers[name=app]",
@@ -199,9 +199,9 @@ fn a_write_that_took_nothing_is_judged_by_the_generation_or_verified() {
         "moved",
         "verified",
     );
-    // A generation that is not there proves nothing.
+    // A missing generation proves nothing.
     check(|metadata| drop(metadata.as_object_mut().unwrap().remove("generation")), "moved", "moved");
-    // The same name applied other values; the same fields are meant in another version.
+    // The same manager applied other values; the same fields are named in another API version.
     both(|metadata| own(metadata)["time"] = "2026-01-01T00:00:01Z".into(), "moved");
     both(|metadata| own(metadata)["apiVersion"] = "v2".into(), "moved");
     both(|metadata| own(metadata)["fieldsV1"]["f:more"] = json!({}), "moved");
@@ -221,7 +221,7 @@ fn a_status_is_followed_and_the_state_stays_known() {
         known = again(&known, &live);
         assert_eq!(known.standing, Standing::Verified);
     }
-    // Two in one second change no entry.
+    // Two writes in one second change no entry.
     live = live.then(|_| {});
     known = again(&known, &live);
     assert_eq!(known.standing, Standing::Moved);
@@ -246,7 +246,7 @@ fn an_older_event_undoes_nothing() {
     assert_eq!(shown(&drifted.standing), "?: spec.replicas");
     assert_eq!(again(&drifted, &first), drifted, "a version before the edit");
     assert_eq!(again(&drifted, &edited), drifted, "the same once more");
-    // Versions without an order: our own is known, others are judged.
+    // Versions without an order: our own is recognized, others are judged.
     let named = |live: &Live, version: &str| {
         let mut live = live.clone();
         live.metadata["resourceVersion"] = version.into();
@@ -287,18 +287,18 @@ fn what_is_known_gets_worse_until_an_apply() {
     let known = again(&applied(&before), &edited);
     let Standing::Drifted(drift) = &known.standing else { panic!("{known:?}") };
     assert_eq!(drift.time.as_deref(), Some("2026-01-01T00:00:09Z"));
-    // The entries are reset: the name is remembered.
+    // The entries are reset: the author is remembered.
     let reset = edited.then(|metadata| metadata["managedFields"].as_array_mut().unwrap().truncate(1));
     assert_eq!(shown(&again(&known, &reset).standing), "kubectl-edit: spec.replicas");
-    // What was never verified is not made so by an event.
+    // An event never verifies an object that was not verified before.
     let unverified = Observed::of(&before.object(), &owner());
     let moved = before.then(|metadata| metadata["generation"] = 2.into());
     assert_eq!(again(&unverified, &moved).standing, Standing::Unverified);
-    // But what we lose meanwhile is known to be lost.
+    // But a loss meanwhile is detected.
     let listed = Observed::seen(&before_edit().object(), &owner());
     assert_eq!(shown(&again(&listed, &edited_by_hand()).standing), "kubectl-edit: spec.replicas");
     assert_eq!(again(&listed, &before_edit().then(|_| {})).standing, Standing::Unverified);
-    // Without our entry nothing is compared, and any move is looked into.
+    // Without our entry nothing can be compared, and any write leads to a check.
     let hidden = Live::applied("apps", "Deployment").then(|metadata| metadata["managedFields"] = json!([]));
     let known = applied(&hidden);
     assert_eq!(shown(&again(&known, &hidden.then(|_| {})).standing), "moved");
@@ -309,7 +309,7 @@ fn ten_thousand_objects_cost_less_than_twenty_megabytes() {
     let known = applied(&Live::applied("apps", "Deployment"));
     let baseline = known.baseline.as_ref().unwrap();
     let own = baseline.own.as_ref().unwrap();
-    // Every allocation costs some bytes more than it holds.
+    // Every allocation costs some bytes more than its content.
     let texts = 40 + 10 + 10 + own.heap();
     let heap = texts + size_of::<Baseline>() + 6 * 16;
     let one = size_of::<Observed>() + heap;

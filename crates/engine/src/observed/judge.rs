@@ -1,9 +1,10 @@
-//! What an event says of the fields that Git sets, held against what we knew of them last.
+//! Drift detection: compares the metadata of a watch event with the baseline.
 //!
-//! In: a [`Baseline`] and the metadata of an event. Out: [`Verdict`]. Nothing is asked of the server: what
-//! cannot be told from metadata is `Moved`, and one apply will verify or heal it. Not seen here are values that
-//! an admission plugin changes in the metadata of a kind with a generation, and what the server changes
-//! without an event; the slow round of verifications is for these.
+//! In: a [`Baseline`] and the metadata of an event.
+//! Out: [`EventVerdict`]. No request is sent: an object whose metadata leave doubt is
+//! `MaybeDrifted`, and one apply verifies or repairs it. Not detected here: values that an
+//! admission plugin changes in the metadata of a kind with a generation, and changes of the server
+//! without an event. The periodic verification finds these.
 
 use serde_json::Value;
 
@@ -13,21 +14,21 @@ use moorline_api::HANDOVER_MANAGER;
 use moorline_core::object::Object;
 use moorline_managed_fields::{Entry, FieldSet};
 
-/// More lost fields of one object are not named.
+/// Maximum number of lost fields of one object that are named.
 const MAX_FIELDS: usize = 100;
 
-/// What an event says.
+/// Result for an event.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// Nothing of ours was touched.
+    /// No field of ours was changed.
     Unchanged,
-    /// Something was written, and whether it touched fields of ours is not known.
+    /// A write may have changed fields of ours.
     Moved,
     /// Fields of ours were changed or removed.
     Drifted(Drift),
 }
 
-/// Judges an event of the object with the uid that the baseline is of.
+/// Judges an event. Its object must have the uid of the baseline.
 pub(super) fn judge(baseline: &Baseline, trace: &Trace, object: &Object) -> Verdict {
     if object.metadata("deletionTimestamp").is_some_and(|time| !time.is_null()) {
         let fields = vec!["metadata.deletionTimestamp".to_owned()];
@@ -36,11 +37,12 @@ pub(super) fn judge(baseline: &Baseline, trace: &Trace, object: &Object) -> Verd
     let marks = changed_marks(&baseline.marks, &trace.marks);
     let (lost, entry_changed) = match (&baseline.own, &trace.own) {
         (Some(old), Some(new)) if old.is(new) => (FieldSet::default(), false),
-        // Between versions of an API the same field may have another path.
+        // The same field may have another path in another API version.
         (Some(old), Some(new)) if old.api_version != new.api_version => (FieldSet::default(), true),
         (Some(old), Some(new)) => (old.fields().minus(&new.fields), true),
         (Some(old), None) => return Verdict::Drifted(entry_lost(&old.fields(), object)),
-        // The server hides our entry, or shows it for the first time: what it says cannot be compared.
+        // The server hides our entry, or shows it for the first time: the entries cannot be
+        // compared.
         (None, _) => (FieldSet::default(), true),
     };
     let lost = lost.union(&FieldSet::of(&marks));
@@ -54,21 +56,23 @@ pub(super) fn judge(baseline: &Baseline, trace: &Trace, object: &Object) -> Verd
     }
 }
 
-/// The object was deleted and made anew: nothing is known of it but who made it, where it bears our marks.
+/// Describes the drift of an object that was deleted and created again. Only its creator is known,
+/// if it took our fields.
 pub(super) fn remade(baseline: Option<&Baseline>, object: &Object, trace: &Trace) -> Drift {
     let own = baseline.and_then(|baseline| baseline.own.as_ref()).map(super::baseline::Own::fields);
     let maker = own.and_then(|own| author(&own, object, trace));
     signed(vec!["metadata.uid".to_owned()], maker)
 }
 
-/// What of these fields of ours is ours no more, if anything is.
+/// Returns the drift if we lost any of these fields.
 pub(super) fn lost_since(before: &FieldSet, trace: &Trace, object: &Object) -> Option<Drift> {
     let lost = before.minus(&trace.own.as_ref()?.fields);
     let fields: Vec<String> = lost.outermost().iter().take(MAX_FIELDS).map(ToString::to_string).collect();
     (!lost.is_empty()).then(|| signed(fields, author(&lost, object, trace)))
 }
 
-/// Our entry is gone. Resetting all entries changes no field, so that only fields that others hold now are named.
+/// Describes the loss of our entry. Resetting all entries changes no field, so only fields that
+/// others own now are named.
 fn entry_lost(old: &FieldSet, object: &Object) -> Drift {
     let foreign = foreign(object, None);
     let taken = foreign.iter().fold(FieldSet::default(), |taken, it| taken.union(&old.intersect(&it.fields)));
@@ -76,18 +80,20 @@ fn entry_lost(old: &FieldSet, object: &Object) -> Drift {
     signed(fields, newest(&taken, foreign))
 }
 
-/// Whether a write that left our entry as it was may yet have changed fields of ours: an admission plugin may
-/// have changed them, or the managed fields may be forged.
+/// True if a write that left our entry unchanged may still have changed fields of ours: an
+/// admission plugin may have changed them, or the managed fields may be forged.
 fn may_have_changed(baseline: &Baseline, trace: &Trace, object: &Object) -> bool {
     let trusted = generation_is_trusted(object.id.group(), object.id.kind());
     match (baseline.generation, trace.generation) {
         (Some(old), Some(new)) if trusted && old > 0 => old != new,
-        // A write of the status changes nothing else. Two in one second change no entry, and look like any write.
+        // A write of the status changes nothing else. Two in one second change no entry, and look
+        // like any write.
         _ => !(trace.foreign == baseline.foreign && trace.status != baseline.status),
     }
 }
 
-/// Who wrote what we lost, if anybody owns it now. Who removes a field owns nothing.
+/// Returns the manager that now owns a lost field, if any. A manager that removes a field owns
+/// nothing.
 fn author(lost: &FieldSet, object: &Object, trace: &Trace) -> Option<Entry> {
     newest(lost, foreign(object, trace.own.as_ref()))
 }
@@ -95,11 +101,11 @@ fn author(lost: &FieldSet, object: &Object, trace: &Trace) -> Option<Entry> {
 fn newest(lost: &FieldSet, foreign: Vec<Entry>) -> Option<Entry> {
     let holds =
         |entry: &Entry| *entry.manager != *HANDOVER_MANAGER && !entry.fields.intersect(lost).is_empty();
-    // Times are of one form, so that they compare as texts; of equal ones the last counts.
+    // All times have the same form, so they compare as texts; of equal times the last entry wins.
     foreign.into_iter().filter(holds).max_by(|one, other| one.time.cmp(&other.time))
 }
 
-/// All entries but our own.
+/// Returns all entries except our own.
 fn foreign(object: &Object, own: Option<&Entry>) -> Vec<Entry> {
     let metadata = object.body.get("metadata").and_then(Value::as_object);
     let mut entries = metadata.map(moorline_managed_fields::entries).unwrap_or_default();

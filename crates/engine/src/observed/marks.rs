@@ -1,7 +1,8 @@
-//! Whose an object is.
+//! Ownership of a live object.
 //!
-//! In: the metadata of a live object. Out: who applied it, by its managed fields; the mark that it bears; whether a
-//! controller decides about it.
+//! In: the metadata of a live object.
+//! Out: the managers that applied it, the Sync that its annotations name, and the presence of a
+//! controlling owner.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +10,7 @@ use super::Mark;
 use moorline_api::{self as api, SyncName};
 use moorline_core::object::Object;
 
-/// What the managed fields say about who applied the object.
+/// The managers that applied the object, according to `managedFields`.
 pub(super) struct Entries {
     pub(super) ours: bool,
     other_sync: Option<Box<str>>,
@@ -53,14 +54,14 @@ pub(super) fn has_controller(object: &Object) -> bool {
     owners.into_iter().flatten().filter_map(Value::as_object).any(controls)
 }
 
-/// What an object is of an installation of Moorline.
+/// Role of an object in an installation of Moorline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Nothing.
+    /// None.
     None,
-    /// A part of it.
+    /// A part of the installation.
     Installation,
-    /// The Secret with the keys of a daemon or a run, this one or another.
+    /// A Secret with the keys of a daemon or a run, this one or another.
     Keys,
 }
 
@@ -74,7 +75,7 @@ impl Part {
     }
 }
 
-/// True for a Secret that holds the keys of a daemon or a run, this one or another.
+/// True for a Secret with the keys of a daemon or a run, this one or another.
 pub fn holds_keys(object: &Object) -> bool {
     object.id.is("", "Secret") && object.label(api::KEYS_LABEL).is_some()
 }

@@ -1,7 +1,9 @@
-//! What a cluster holds, as far as a Sync needs to know: one compact entry an object, no bodies.
+//! The observed state of a cluster, as far as a Sync needs it: one compact entry for each object,
+//! no bodies.
 //!
-//! In: metadata, from watches or from objects at hand. Out: [`ObservedSet`]. An entry says what was seen and
-//! whose mark an object bears; what follows from that is decided in `plan/`.
+//! In: metadata, from watches or from complete objects.
+//! Out: [`ObservedSet`]. An entry records facts and the ownership of an object; `plan/` decides
+//! what follows.
 
 mod baseline;
 mod compared;
@@ -41,7 +43,7 @@ use moorline_api::{self as api, SpecHash, SyncName};
 use moorline_core::object::{GroupKind, Object, ObjectId};
 use moorline_managed_fields::{FieldPath, FieldSet};
 
-/// Every object that was seen.
+/// All observed objects.
 #[derive(Debug, Clone, Default)]
 pub struct ObservedSet {
     objects: BTreeMap<ObjectId, Observed>,
@@ -51,99 +53,101 @@ pub struct ObservedSet {
 /// One object of a cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
-    /// The object's own identity in its cluster's history.
+    /// Its uid.
     pub uid: Box<str>,
-    /// The version that was seen.
+    /// The observed version.
     pub resource_version: Box<str>,
-    /// Whose mark the object bears.
+    /// The owner according to its annotations.
     pub mark: Mark,
-    /// The proof that it bears, whether it is valid or not.
+    /// Its proof, valid or not.
     pub proof: Option<Box<Proof>>,
-    /// True if that proof is valid for this object and this Sync: the daemon itself wrote its marks.
+    /// True if the proof is valid for this object and this Sync: the daemon itself wrote the
+    /// annotations.
     pub proven: bool,
-    /// The field managers other than ours, where the object bears nobody's mark.
+    /// Field managers other than ours, if the object has no owner.
     pub managers: Vec<Box<str>>,
-    /// True if our own entry among the managed fields is there.
+    /// True if our own entry is present in `managedFields`.
     pub applied_by_us: bool,
-    /// The hash that was recorded when the object was last applied.
+    /// Hash that was recorded by the last apply.
     pub recorded: Option<SpecHash>,
-    /// What is known of the fields that Git sets.
+    /// State of the fields that Git sets.
     pub standing: Standing,
-    /// True if another object controls this one, and the garbage collector decides about it.
+    /// True if another object controls this one, so that the garbage collector decides about it.
     pub controlled: bool,
     /// True if the object is being deleted.
     pub deleting: bool,
-    /// What its deletion waits for, once it has begun.
+    /// Finalizers that block its deletion, once it has begun.
     pub finalizers: Box<[Box<str>]>,
-    /// The wave in which it was applied.
+    /// Wave in which it was applied.
     pub wave: i32,
-    /// A live annotation asks to leave the object alone.
+    /// True if a live annotation disables reconciliation of the object.
     pub reconcile_disabled: bool,
-    /// A live annotation asks not to prune the object.
+    /// True if a live annotation or label forbids pruning the object.
     pub prune_disabled: bool,
-    /// The key of that annotation or label.
+    /// Key of that annotation or label.
     pub kept_by: Option<&'static str>,
-    /// What it is of an installation of Moorline, by its labels.
+    /// Role in an installation of Moorline, by its labels.
     pub part: Part,
-    /// Until this time a live annotation asks to leave edits by hand as they are: milliseconds since 1970.
+    /// Time until which a live annotation pauses the repair of manual edits: milliseconds since
+    /// 1970.
     pub pause_until: Option<i64>,
-    /// Whether it has come to its end.
+    /// Completion of a Job or Pod.
     pub ended: Ended,
-    /// What we knew last to be as Git says; there is none before an apply of our own.
+    /// Baseline for drift detection; absent before an apply of ours.
     pub baseline: Option<Box<Baseline>>,
-    /// Our own entry as it was seen where there is no baseline, packed.
+    /// Our own entry where there is no baseline, compressed.
     pub own: Option<Arc<[u8]>>,
-    /// What people added to an object of ours; the first few.
+    /// Fields that people added to an object of ours; the first few.
     pub extras: Box<[Extra]>,
 }
 
-/// Whose mark an object bears: what the identity annotation and the managed fields say.
+/// Owner of an object, according to the identity annotation and `managedFields`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mark {
-    /// The identity names this Sync and this very object.
+    /// The identity names this Sync and this object.
     Ours,
-    /// The object was applied by another Sync, which is named.
+    /// Another Sync applied the object.
     Sync(Box<str>),
-    /// There is an identity, and it names another object: this one is a copy.
+    /// The identity names another object: this one is a copy.
     Copied,
-    /// There is no mark.
+    /// No Sync owns the object.
     None,
 }
 
 impl ObservedSet {
-    /// The object with this id.
+    /// Returns the object with this id.
     pub fn get(&self, id: &ObjectId) -> Option<&Observed> {
         self.objects.get(id)
     }
 
-    /// Every object, in the order of the ids.
+    /// Returns all objects, sorted by id.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectId, &Observed)> {
         self.objects.iter()
     }
 
-    /// Records an object as it was seen now.
+    /// Inserts or replaces an object.
     pub fn insert(&mut self, id: ObjectId, observed: Observed) {
         self.objects.insert(id, observed);
     }
 
-    /// Records that an object is gone.
+    /// Removes an object that no longer exists.
     pub fn remove(&mut self, id: &ObjectId) -> Option<Observed> {
         self.objects.remove(id)
     }
 
-    /// Changes an object that was seen; nothing happens where it was not.
+    /// Changes an object if it is present.
     pub fn change(&mut self, id: &ObjectId, change: impl FnOnce(&mut Observed)) {
         if let Some(observed) = self.objects.get_mut(id) {
             change(observed);
         }
     }
 
-    /// Records which kinds could not be listed completely, and that all others were.
+    /// Replaces the kinds that could not be listed completely.
     pub fn set_unlisted(&mut self, kinds: BTreeSet<GroupKind>) {
         self.unlisted = kinds;
     }
 
-    /// Records that a kind could not be listed completely: nothing of it may be pruned.
+    /// Marks a kind as not completely listed: no object of it may be pruned.
     pub fn unlisted(&mut self, kind: GroupKind) {
         self.unlisted.insert(kind);
     }
@@ -158,43 +162,45 @@ impl ObservedSet {
         self.unlisted.is_empty() || !self.unlisted.contains(&id.group_kind())
     }
 
-    /// How many objects were seen.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// True if nothing was seen.
+    /// True if the set has no objects.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 }
 
 impl Observed {
-    /// Reads the metadata of an object in the reply to an apply of our own. That is the state which later
-    /// events are held against.
+    /// Reads the metadata in the response to an apply of ours. They become the baseline for later
+    /// events.
     pub fn applied(object: &Object, owner: &SyncName) -> Self {
         let now = Self::of(object, owner);
         let baseline = Trace::of(object, &owner.manager()).baseline(&now.resource_version);
         Self { standing: Standing::Verified, baseline: Some(Box::new(baseline)), ..now }
     }
 
-    /// Reads the metadata of an object that was not known before.
+    /// Reads the metadata of an object that was unknown before.
     pub fn seen(object: &Object, owner: &SyncName) -> Self {
         Self { own: baseline::own(object, &owner.manager()), ..Self::of(object, owner) }
     }
 
-    /// The fields that are ours, where that is known.
+    /// Returns the fields that we own, if known.
     pub fn owned(&self) -> Option<FieldSet> {
         let known = self.baseline.as_ref().and_then(|baseline| baseline.own.as_ref());
         known.map(Own::fields).or_else(|| FieldSet::from_bytes(self.own.as_ref()?))
     }
 
-    /// True if the reply to our own apply did not show our entry: then nothing can be said of it by its absence.
+    /// True if the response to our own apply did not show our entry: then its absence proves
+    /// nothing.
     pub fn hides_entries(&self) -> bool {
         self.baseline.as_ref().is_some_and(|baseline| baseline.own.is_none())
     }
 
-    /// True if this field, as people are told of it, is not ours: somebody took it, or it was left to them.
+    /// True if this field, in the form for people, is not ours: another manager took it, or it was
+    /// left to others.
     pub fn lacks(&self, field: &str) -> bool {
         let taken =
             matches!(&self.standing, Standing::Drifted(drift) if drift.fields.iter().any(|it| it == field));
@@ -202,8 +208,8 @@ impl Observed {
         taken || self.owned().is_some_and(|own| !own.members().iter().any(is_it))
     }
 
-    /// Reads the metadata of the object that this entry stands for, seen once more. An event that is older
-    /// than what is known changes nothing; so does that of the state before a write whose reply was first.
+    /// Updates the entry from a new event. An event that is older than the known version changes
+    /// nothing, and neither does one of the state before a write whose response arrived first.
     pub fn again(&self, object: &Object, owner: &SyncName) -> Self {
         let now = Self::of(object, owner);
         let (known, seen) = (&*self.resource_version, &*now.resource_version);
@@ -213,7 +219,8 @@ impl Observed {
         let ours = self.baseline.as_ref().map(|baseline| &*baseline.resource_version);
         match age(seen, known) {
             Some(Ordering::Less) => return self.clone(),
-            // Versions that are no numbers have no order, but that of our own write is known.
+            // Versions that are no numbers have no order, but the one of our own write is
+            // recognized.
             None if ours == Some(seen) && seen != known => return self.clone(),
             _ if seen == known => {
                 let (standing, baseline, own) =
@@ -241,8 +248,8 @@ impl Observed {
         }
     }
 
-    /// The object is seen once more before anybody has looked at it: what we have lost meanwhile is not as Git says,
-    /// whatever the rest is.
+    /// Updates an entry that was never verified: a loss of our fields means drift, the rest stays
+    /// unknown.
     fn unverified_again(&self, now: Self, object: &Object, owner: &SyncName) -> Self {
         let trace = Trace::of(object, &owner.manager());
         let before = self.own.as_ref().and_then(|own| FieldSet::from_bytes(own));
@@ -257,21 +264,22 @@ impl Observed {
         Self { standing, own: baseline::own(object, &owner.manager()), ..now }
     }
 
-    /// The object was deleted and made anew. What was known of the old one is worth nothing.
+    /// Updates an entry whose object was deleted and created again. Facts about the old object no
+    /// longer apply.
     fn remade(&self, now: Self, object: &Object, owner: &SyncName) -> Self {
         let trace = Trace::of(object, &owner.manager());
         let drift = judge::remade(self.baseline.as_deref(), object, &trace);
         Self { standing: Standing::Drifted(Box::new(drift)), ..now }
     }
 
-    /// Forgets what was known of the fields that Git sets, and which version that was.
+    /// Marks the object as unverified and drops its baseline and version.
     pub fn distrust(&mut self) {
         (self.standing, self.baseline) = (Standing::Unverified, None);
         self.resource_version = Box::default();
     }
 
-    /// True if `other` leads to the same decisions, although it may be a later version of the object. Where fields of
-    /// ours were changed, no later version is the same: somebody may have undone it.
+    /// True if `other` leads to the same decisions, although it may be a later version. A drifted
+    /// object is never equal to a later version, because the drift may have been undone.
     pub fn is_as(&self, other: &Self) -> bool {
         let flags = |of: &Self| {
             let asked = [of.reconcile_disabled, of.prune_disabled];
@@ -289,7 +297,7 @@ impl Observed {
                 == (&other.managers, &other.extras, &other.finalizers)
     }
 
-    /// Reads the metadata of a live object, as the Sync `owner` sees it.
+    /// Reads the metadata of a live object from the view of the Sync `owner`.
     pub fn of(object: &Object, owner: &SyncName) -> Self {
         let text = |field| object.metadata(field).and_then(Value::as_str).unwrap_or_default();
         let is = |key, value| object.annotation(key) == Some(value);
@@ -301,7 +309,7 @@ impl Observed {
             recorded: object.annotation(api::SPEC_HASH_ANNOTATION).and_then(SpecHash::parse),
             proof: object.annotation(api::PROOF_ANNOTATION).and_then(Proof::parse).map(Box::new),
             applied_by_us: entries.ours,
-            // Asked for only where the object is to be taken over.
+            // Only needed for objects that may be adopted.
             managers: match mark {
                 Mark::Copied | Mark::None => entries.others,
                 Mark::Ours | Mark::Sync(_) => Vec::new(),
@@ -322,7 +330,7 @@ impl Observed {
         }
     }
 
-    /// An object of which nothing else is known.
+    /// Creates an entry with only uid and version.
     pub fn new(uid: &str, resource_version: &str) -> Self {
         Self {
             uid: uid.into(),
@@ -355,13 +363,13 @@ fn is_deleting(object: &Object) -> bool {
     object.metadata("deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
-/// What keeps an object that is being deleted; of others nobody asks.
+/// Returns the finalizers of an object that is being deleted; empty for others.
 fn finalizers(object: &Object) -> Box<[Box<str>]> {
     let all = object.metadata("finalizers").filter(|_| is_deleting(object)).and_then(Value::as_array);
     all.into_iter().flatten().filter_map(|one| Some(one.as_str()?.into())).collect()
 }
 
-/// What people added, asked for only where the object is ours.
+/// Returns the extra fields of an object that is ours; empty for others.
 fn extras_of(mark: &Mark, object: &Object, owner: &SyncName, before: Option<&FieldSet>) -> Box<[Extra]> {
     match mark {
         Mark::Ours => extras::extras(object, &owner.manager(), before),
@@ -369,7 +377,7 @@ fn extras_of(mark: &Mark, object: &Object, owner: &SyncName, before: Option<&Fie
     }
 }
 
-/// Which of two resource versions is older, where they are numbers; they need not fit any integer.
+/// Compares two resource versions if they are numbers, which may exceed any integer type.
 fn age(one: &str, other: &str) -> Option<Ordering> {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (number(one) && number(other)).then(|| {
@@ -378,14 +386,14 @@ fn age(one: &str, other: &str) -> Option<Ordering> {
     })
 }
 
-/// What cannot be read as a wave was not written by us, and counts as none.
+/// Reads the wave. An invalid value was not written by us and counts as 0.
 fn wave(object: &Object) -> i32 {
     let text =
         object.annotation(api::WAVE_ANNOTATION).or_else(|| object.annotation(api::ARGO_WAVE_ANNOTATION));
     text.and_then(|text| text.trim().parse().ok()).unwrap_or_default()
 }
 
-/// A time as RFC 3339 has it, in milliseconds since 1970; what cannot be read is none.
+/// Parses an RFC 3339 time to milliseconds since 1970; none if it is invalid.
 fn time(text: &str) -> Option<i64> {
     Some(text.parse::<jiff::Timestamp>().ok()?.as_millisecond())
 }

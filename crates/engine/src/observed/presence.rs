@@ -1,7 +1,9 @@
-//! Whether an object was there before a Sync applied it.
+//! Detection of objects that existed before a Sync applied them.
 //!
-//! In: the metadata of the live object. Out: true, unless it surely came into being with the Sync's own entry as it stands. An entry gets
-//! a new time with every change, so that what was changed since it was made counts as well: nobody can tell the two apart.
+//! In: the metadata of the live object.
+//! Out: true, unless the Sync's own apply certainly created it. An entry gets a new time with every
+//! change, so an object that we changed after its creation counts as preexisting as well: the two
+//! cases cannot be distinguished.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -12,7 +14,7 @@ use moorline_core::object::Object;
 /// Both times are the API server's, in whole seconds, and are taken one after the other.
 const AT_ONCE: u64 = 2;
 
-/// Whether the object may have been there before this Sync applied it.
+/// True if the object may have existed before this Sync applied it.
 pub fn was_there(object: &Object, owner: &SyncName) -> bool {
     let manager = owner.manager();
     let time = |value: Option<&Value>| value?.as_str()?.parse::<Timestamp>().ok();

@@ -1,13 +1,14 @@
-//! How fields are taken out of an object without touching what changed meanwhile.
+//! JSON patch that removes fields from a live object.
 //!
-//! In: the whole live object and paths. Out: a JSON patch that removes them, guarded by `test` operations: it fails as a
-//! whole where the object is not the one that was read.
+//! In: the whole live object and paths.
+//! Out: a JSON patch with `test` operations: it fails as a whole if the object has changed since it
+//! was read.
 
 use serde_json::{Map, Value, json};
 
 use moorline_managed_fields::{Element, FieldPath};
 
-/// A step into a body. Items of a list are in the order of their places.
+/// A step into a body. Items of a list sort by index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     Field(Box<str>),
@@ -19,18 +20,18 @@ pub fn sets(body: &Map<String, Value>, path: &FieldPath) -> bool {
     find(body, path).is_some()
 }
 
-/// The patch that removes these fields; none if none of them is there.
+/// Returns the patch that removes these fields; none if none of them is present.
 pub fn removal(body: &Map<String, Value>, paths: &[FieldPath]) -> Option<Value> {
     let mut found: Vec<(Vec<Step>, &Value)> = paths.iter().filter_map(|path| find(body, path)).collect();
     found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    // What lies in something that is removed goes with it.
+    // Fields below a removed field go with it.
     found.dedup_by(|(inner, _), (outer, _)| inner.starts_with(outer));
     if found.is_empty() {
         return None;
     }
     let version = body.get("metadata").and_then(|metadata| metadata.get("resourceVersion"));
     let guard = version.map(|version| test("/metadata/resourceVersion", version));
-    // From the end, so that no removal moves what another one means.
+    // From the end, so that no removal shifts the indexes of the next.
     let operations = found.iter().rev().flat_map(|(steps, value)| {
         let pointer = pointer(steps);
         [test(&pointer, value), json!({"op": "remove", "path": pointer})]
@@ -50,8 +51,8 @@ fn pointer(steps: &[Step]) -> String {
     steps.iter().map(text).collect()
 }
 
-/// Where a path leads in a body. A path into a list names an item by what is in it, and is found only if it is the
-/// only one.
+/// Follows a path in a body. A path into a list identifies an item by its content, and matches only
+/// if exactly one item does.
 fn find<'a>(body: &'a Map<String, Value>, path: &FieldPath) -> Option<(Vec<Step>, &'a Value)> {
     let (first, rest) = path.elements().split_first()?;
     let Element::Field(name) = first else { return None };

@@ -1,21 +1,23 @@
-//! Whether the spec of an object may have changed between two of its events.
+//! Detection of a possible change of an object's spec between two events.
 //!
-//! In: metadata. Out: [`Stamp`]s, to be compared. A scaler's status is written all the time, and its spec is not to be
-//! read for that; where there is no generation, what was written to the object itself tells.
+//! In: metadata.
+//! Out: [`ChangeStamp`]s to compare. The status of an autoscaler is written all the time, and its
+//! spec must not be read each time; without a generation, the writes to the object itself show a
+//! change.
 
 use serde_json::{Map, Value};
 
 use moorline_managed_fields::{Entry, entries};
 
-/// What one event says about writes to an object.
+/// Writes to an object, as seen in one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
     uid: Box<str>,
     version: u64,
     generation: Option<i64>,
-    /// Who wrote the object itself, and when.
+    /// Entries of the object itself.
     main: Vec<Entry>,
-    /// The same for its subresources.
+    /// Entries of its subresources.
     aside: Vec<Entry>,
 }
 
@@ -33,12 +35,12 @@ impl Stamp {
         }
     }
 
-    /// From now on everything that is told is new, as after a history that has begun anew.
+    /// Treats every later event as new, as after the restore of an etcd backup.
     pub fn doubt(&mut self) {
         self.version = 0;
     }
 
-    /// True if this is of the same object, and of no later state than the other.
+    /// True if this is of the same object and not newer than the other.
     pub fn is_old_beside(&self, other: &Self) -> bool {
         self.uid == other.uid && self.version <= other.version
     }
@@ -50,7 +52,8 @@ impl Stamp {
         }
         match (before.generation, self.generation) {
             (Some(old), Some(new)) if old > 0 => old != new,
-            // Two writes in one second may leave the same entries, so that only a write aside explains an event.
+            // Two writes in one second may leave the same entries, so only a changed subresource
+            // entry explains an event.
             _ => self.main != before.main || self.main.is_empty() || self.aside == before.aside,
         }
     }

@@ -1,22 +1,22 @@
-//! What is known of the fields that Git sets in one object.
+//! Verification state of the fields that Git sets in one object.
 
 use super::Drift;
 
-/// What is known of the fields that Git sets.
+/// State of the fields that Git sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// They are as they were applied.
+    /// They are as applied.
     Verified,
-    /// Nobody has looked since this program started.
+    /// Not checked since this program started.
     Unverified,
-    /// Somebody wrote to the object since, and whether fields of ours were changed is not known.
+    /// Another manager wrote to the object since, and may have changed our fields.
     Moved,
-    /// Somebody changed them.
+    /// Another manager changed them.
     Drifted(Box<Drift>),
 }
 
 impl Standing {
-    /// The standing after a write that may have changed fields of ours.
+    /// Returns the state after a write that may have changed our fields.
     pub(super) fn moved(&self) -> Self {
         match self {
             Self::Verified | Self::Moved => Self::Moved,
@@ -24,9 +24,9 @@ impl Standing {
         }
     }
 
-    /// The standing after a write that changed fields of ours.
+    /// Returns the state after a write that changed our fields.
     pub(super) fn drifted(&self, mut drift: Drift) -> Self {
-        // Who wrote later may hide who wrote first; a name once known is kept.
+        // A later writer may hide the first one in `managedFields`; an author once known is kept.
         if let (Self::Drifted(before), None) = (self, &drift.manager) {
             drift.manager.clone_from(&before.manager);
             drift.time.clone_from(&before.time);
