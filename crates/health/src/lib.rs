@@ -103,8 +103,8 @@ pub struct Context {
     pub binding: Option<Binding>,
 }
 
-/// Returns the health of a live object as its body reports it now. Pass the result to [`apply_deadline`], so
-/// that an object that has been progressing for too long becomes degraded.
+/// Returns the health of a live object as its body reports it now. Pass the result to
+/// [`apply_deadline`], so that an object that has been progressing for too long becomes degraded.
 #[must_use]
 pub fn health(kind: &GroupKind, body: &Map<String, Value>, context: &Context) -> Health {
     let live = Live::new(body);
