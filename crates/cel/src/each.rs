@@ -181,7 +181,7 @@ pub(super) fn sorted<'a>(
         compare(&two[0].0, &two[1].0, meter)?;
     }
     meter.pay(pairs.len().saturating_mul(pairs.len().max(2).ilog2() as usize))?;
-    // The loop above has shown that all keys are comparable.
+    // The loop above has shown that the types of all keys are comparable.
     let mut free = Meter::new(usize::MAX);
     pairs.sort_by(|one, other| {
         compare(&one.0, &other.0, &mut free).ok().flatten().unwrap_or(std::cmp::Ordering::Equal)
