@@ -1,10 +1,11 @@
-//! What is to be done, as a function of what is wanted and what is there.
+//! Decision engine: from desired and observed state to a plan.
 //!
-//! In: rendered objects, live objects, and the policy of a Sync. Out: a plan: which object is created, changed, pruned, kept or waited for, and
-//! why. Nothing here waits, asks or knows the time.
+//! In: rendered objects, live objects, and the policy of a Sync.
+//! Out: a plan: the action for every object (create, adopt, update, keep, hand over, prune or hold)
+//! and its reason. Nothing here waits, sends requests or reads a clock.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
-// Nothing panics on input; tests may.
+// Nothing panics on input. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 

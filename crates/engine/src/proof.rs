@@ -1,25 +1,27 @@
-//! Proofs of ownership that cannot be copied: a keyed hash over an object's identity and its Sync's uid.
+//! Proofs of ownership that cannot be copied: a keyed hash over an object's identity and its Sync's
+//! uid.
 //!
-//! In: the daemon's keys, the identity of an object and the uid of its Sync. Out: [`Proof`], as it is annotated, and whether one is
-//! valid. Anybody who may patch an object can write its other marks; only a holder of the key can write this one. Text and
-//! `Debug` never show a key.
+//! In: the daemon's keys, the identity of an object and the uid of its Sync.
+//! Out: [`Proof`], the value of an annotation, and its validation. Everyone who may patch an object
+//! can write its other annotations; only a holder of the key can write this one. Display and Debug
+//! never show a key.
 
 use std::fmt;
 
 use ring::hmac;
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of a key.
+/// Length of a key in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// The most keys of before that are accepted.
+/// Maximum number of former keys that are accepted.
 pub const MAX_FORMER: usize = 16;
 
-/// What is hashed with a key begins with its purpose, so that no hash serves for another.
+/// Prefix of the hashed data, by purpose, so that no hash is valid for another purpose.
 const OWNERSHIP: &[u8] = b"moorline proof of ownership v1\n";
 const CONTENT: &[u8] = b"moorline hash of content v1\n";
 
-/// The name of a key, which tells nothing of it: 8 hex digits.
+/// Identifier of a key, which reveals nothing about it: 8 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId([u8; 4]);
 
@@ -30,7 +32,7 @@ pub struct Proof {
     mac: [u8; 32],
 }
 
-/// The keys of a daemon: one that it writes with, and those of before, which it accepts.
+/// The keys of a daemon: the current one for writing, and former ones that are still accepted.
 #[derive(Clone)]
 pub struct KeyRing {
     current: Key,
@@ -55,7 +57,7 @@ impl Key {
         let mut context = hmac::Context::with_key(&self.mac);
         context.update(purpose);
         let [first, second] = parts;
-        // The length keeps the border between the two parts where it is.
+        // The length fixes the border between the two parts.
         context.update(&u64::try_from(first.len()).unwrap_or(u64::MAX).to_be_bytes());
         context.update(first);
         context.update(second);
@@ -66,45 +68,46 @@ impl Key {
 }
 
 impl KeyRing {
-    /// The keys, of which the first is written with.
+    /// Creates a key ring; `current` is used for writing.
     pub fn new(current: [u8; KEY_BYTES], former: impl IntoIterator<Item = [u8; KEY_BYTES]>) -> Self {
         let former = former.into_iter().take(MAX_FORMER).map(Key::new).collect();
         Self { current: Key::new(current), former }
     }
 
-    /// The key that is written with.
+    /// Returns the current key.
     pub fn current(&self) -> &[u8; KEY_BYTES] {
         &self.current.bytes
     }
 
-    /// The name of the key that is written with.
+    /// Returns the id of the current key.
     pub fn id(&self) -> KeyId {
         self.current.id
     }
 
-    /// True if it was written with before.
+    /// True if the key is a former one.
     pub fn was(&self, key: &[u8; KEY_BYTES]) -> bool {
         self.former.iter().any(|former| former.bytes == *key)
     }
 
-    /// The names of all keys, that which is written with first.
+    /// Returns the ids of all keys, the current one first.
     pub fn ids(&self) -> impl Iterator<Item = KeyId> {
         self.keys().map(|key| key.id)
     }
 
-    /// The proof for the object with this identity, of the Sync with this uid.
+    /// Creates the proof for the object with this identity, of the Sync with this uid.
     pub fn prove(&self, identity: &str, uid: &str) -> Proof {
         let mac = self.current.sign(OWNERSHIP, [uid.as_bytes(), identity.as_bytes()]);
         Proof { key: self.current.id, mac }
     }
 
-    /// True if the proof is for this identity and this Sync, by a key of now or of before.
+    /// True if the proof is for this identity and this Sync, by the current or a former key.
     pub fn is_valid(&self, proof: &Proof, identity: &str, uid: &str) -> bool {
         let mut named = self.keys().filter(|key| key.id == proof.key);
         named.any(|key| is_same(&key.sign(OWNERSHIP, [uid.as_bytes(), identity.as_bytes()]), &proof.mac))
     }
 
-    /// A hash of a hash of content, which nobody without the key of this name can guess. None if that key is lost.
+    /// Returns a keyed hash of a content hash, so that the content cannot be guessed from it. None
+    /// if the key with this id is lost.
     pub fn content_hash(&self, key: KeyId, hash: &[u8]) -> Option<[u8; 32]> {
         let key = self.keys().find(|known| known.id == key)?;
         Some(key.sign(CONTENT, [hash, b""]))
@@ -115,42 +118,42 @@ impl KeyRing {
     }
 }
 
-/// Compares in a time that does not tell where two values differ.
+/// Compares in constant time.
 fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
     one.iter().zip(other).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
 impl Proof {
-    /// Reads an annotation.
+    /// Parses an annotation.
     pub fn parse(text: &str) -> Option<Self> {
         let (key, mac) = text.split_once(':')?;
         Some(Self { key: KeyId::parse(key)?, mac: hex(mac)? })
     }
 
-    /// The key that it names.
+    /// Returns the id of its key.
     pub fn key(&self) -> KeyId {
         self.key
     }
 }
 
 impl KeyId {
-    /// The name as bytes.
+    /// Returns the id as bytes.
     pub fn bytes(self) -> [u8; 4] {
         self.0
     }
 
-    /// The name from its bytes.
+    /// Creates an id from its bytes.
     pub fn of_bytes(bytes: [u8; 4]) -> Self {
         Self(bytes)
     }
 
-    /// Reads 8 hex digits.
+    /// Parses 8 hex digits.
     pub fn parse(text: &str) -> Option<Self> {
         hex(text).map(Self)
     }
 }
 
-/// Exactly as many bytes, in lower-case hex digits.
+/// Decodes exactly `N` bytes from lower-case hex digits.
 fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -251,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_hmac_sha_256() {
-        // Worked out by another implementation of HMAC over purpose, length, uid and identity.
+        // Computed by another implementation of HMAC over purpose, length, uid and identity.
         let expect = "66687aad:3e923eb6a5c3a0c3a27e3fe667def2bf53271ce6741ef1cdd64e2fbcdd21c958";
         assert_eq!(KeyRing::new([0; 32], []).prove("i", "u").to_string(), expect);
     }

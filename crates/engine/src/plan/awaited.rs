@@ -1,8 +1,10 @@
-//! Webhook configurations and APIServices wait for the custom resources of their set.
+//! Ordering of webhook configurations and APIServices after the custom resources of their set.
 //!
-//! In: what becomes of objects while a plan is carried out. Out: the resource that a webhook configuration or an APIService
-//! waits for: one whose kind is not served yet, although its definition is in the set. A webhook that came first would be
-//! asked about the resource before anything serves the webhook. A kind that nobody in the set defines holds nothing back.
+//! In: the outcomes of objects while a plan is executed.
+//! Out: the resource that a webhook configuration or an APIService waits for: one whose kind is not
+//! served yet, although the set contains its definition. Applied earlier, the webhook would be
+//! called for that resource before anything serves it. A kind without a definition in the set
+//! blocks nothing.
 
 use std::collections::BTreeSet;
 
@@ -17,20 +19,20 @@ use moorline_core::object::{GroupKind, ObjectId};
 #[derive(Debug)]
 pub struct AwaitedKinds<'a> {
     desired: &'a DesiredSet,
-    /// Resources that were awaited for long enough.
+    /// Resources whose wait has timed out.
     late: BTreeSet<ObjectId>,
-    /// The kinds that the set defines, once somebody asked.
+    /// The kinds that the set defines, computed on first use.
     defined: Option<BTreeSet<GroupKind>>,
     resources: BTreeSet<(Turn, ObjectId)>,
 }
 
 impl<'a> AwaitedKinds<'a> {
-    /// Nothing is awaited yet; `late` are resources that hold nothing back any more.
+    /// Creates it without awaited resources; `late` are resources that no longer block anything.
     pub fn new(desired: &'a DesiredSet, late: BTreeSet<ObjectId>) -> Self {
         Self { desired, late, defined: None, resources: BTreeSet::new() }
     }
 
-    /// Notes the outcome of an object; `is_served` says whether the server serves its kind.
+    /// Records the outcome of an object; `is_served` returns true if the server serves its kind.
     pub fn note(&mut self, id: &ObjectId, outcome: &Outcome, is_served: impl FnOnce() -> bool) {
         let is_awaited = match outcome {
             Outcome::Held(Hold::UnknownKind) => true,
@@ -45,7 +47,8 @@ impl<'a> AwaitedKinds<'a> {
         }
     }
 
-    /// The resource that a step waits for. A resource of a later turn holds nothing back, because it waits itself.
+    /// Returns the resource that a step waits for. A resource of a later turn blocks nothing,
+    /// because it waits itself.
     pub fn before(&self, step: &Step) -> Option<ObjectId> {
         let waits = matches!(
             step.action,
@@ -62,13 +65,13 @@ impl<'a> AwaitedKinds<'a> {
         earlier.find(|(_, id)| !self.late.contains(id)).map(|(_, id)| id.clone())
     }
 
-    /// Every resource that is awaited, also those that hold nothing back any more.
+    /// Returns every awaited resource, including those that no longer block anything.
     pub fn resources(self) -> impl Iterator<Item = ObjectId> {
         self.resources.into_iter().map(|(_, id)| id)
     }
 }
 
-/// The kinds that a set defines.
+/// Returns the kinds that a set defines.
 fn defined(desired: &DesiredSet) -> BTreeSet<GroupKind> {
     let definitions =
         desired.objects().iter().filter(|it| it.id.is("apiextensions.k8s.io", "CustomResourceDefinition"));
@@ -91,7 +94,7 @@ mod tests {
     const CONFIGURATION: &str = "admissionregistration.k8s.io/ValidatingWebhookConfiguration|/check";
     const SERVED_APART: &str = "apiregistration.k8s.io/APIService|/v1.metrics.example.com";
 
-    /// The resource that a step waits for after an outcome of another.
+    /// The resource that a step waits for after the outcome of another.
     fn waits(resource: (&str, i32, Outcome), is_served: bool, step: (&str, Action)) -> Option<String> {
         let (text, wave, outcome) = resource;
         let mut definition =

@@ -1,7 +1,8 @@
-//! Where a live object is not as an apply would make it.
+//! Comparison of a live object with the result of a dry-run apply.
 //!
-//! In: the live body, and that of the answer to a dry run. Out: the paths of the fields that an apply would change.
-//! Both bodies are the server's, with its defaults; what every write changes counts for nothing.
+//! In: the live body, and that of the dry-run response.
+//! Out: the paths of the fields that an apply would change. Both bodies have the server's defaults;
+//! fields that every write changes are ignored.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +11,13 @@ use serde_json::{Map, Value};
 use super::difference::differences;
 use moorline_api::{PROOF_ANNOTATION, SPEC_HASH_ANNOTATION};
 
-/// What the server writes by itself.
+/// Fields that the server writes.
 const SERVERS_OWN: [&str; 4] = ["creationTimestamp", "generation", "managedFields", "resourceVersion"];
 
-/// Marks that the next real change renews. An edit of them by hand is seen in the metadata.
+/// Annotations that the next real change renews. Manual edits of them are detected in the metadata.
 const WRITTEN_LATER: [&str; 2] = [PROOF_ANNOTATION, SPEC_HASH_ANNOTATION];
 
-/// The fields in which the two bodies differ.
+/// Returns the fields in which the two bodies differ.
 pub fn compare(live: &Map<String, Value>, would_be: &Map<String, Value>) -> Vec<String> {
     let (live, would_be) = (essence(live), essence(would_be));
     let found = differences(&would_be, &live).into_iter().chain(differences(&live, &would_be));

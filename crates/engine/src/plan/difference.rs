@@ -1,42 +1,45 @@
-//! Where a live object is not as Git says: the fields that Git sets and that have another value.
+//! Comparison of a live object with Git, field by field, for previews.
 //!
-//! In: two bodies. Out: [`Difference`]s. Fields that only the live object has are defaults, status, or the
-//! business of others. Items of a list are paired by what names them, as the API server does; lists without
-//! such a key are one value. Only people's previews compare bodies; the daemon never does.
+//! In: two bodies.
+//! Out: [`Difference`]s. Fields that only the live object has are ignored: they are defaults,
+//! status, or set by others. List items are paired by their key, as the API server does; lists
+//! without such a key are one value. Only previews for people compare bodies; the daemon never
+//! does.
 
 use serde_json::{Map, Value};
 
 use moorline_core::object::ObjectId;
 
-/// One field that is not as Git says.
+/// One field that differs from Git.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// The path, as in `spec.template.spec.containers[name=web].image`.
+    /// The path, such as `spec.template.spec.containers[name=web].image`.
     pub path: String,
     /// The live value, if there is one.
     pub live: Option<Value>,
     /// The value in Git; none for a field that an apply removes.
     pub wanted: Option<Value>,
-    /// The values are shown nowhere.
+    /// True if the values must not be shown.
     pub secret: bool,
 }
 
-/// What is shown in the place of values that are not shown.
+/// Replacement of values that must not be shown.
 pub const HIDDEN: &str = "hidden: may contain Secret values";
 
 impl Difference {
-    /// The live and the wanted value of a field of this object; none if they are hidden.
+    /// Returns the live and the desired value of a field of this object; none if they must not be
+    /// shown.
     pub fn values(&self, of: &ObjectId) -> Option<(Option<&Value>, Option<&Value>)> {
         let hidden = self.secret || of.is("", "Secret");
         (!hidden).then_some((self.live.as_ref(), self.wanted.as_ref()))
     }
 }
 
-/// What names an item of a list, the most telling key first.
+/// Key fields of list items, the most specific first.
 const ITEM_KEYS: [&str; 8] =
     ["name", "mountPath", "devicePath", "containerPort", "port", "ip", "topologyKey", "uid"];
 
-/// The fields of `wanted` that `live` does not have, or has with another value.
+/// Returns the fields of `wanted` that `live` lacks or has with another value.
 pub(super) fn differences(wanted: &Map<String, Value>, live: &Map<String, Value>) -> Vec<Difference> {
     let mut found = Vec::new();
     maps(&mut String::new(), wanted, live, &mut found);
@@ -95,7 +98,7 @@ fn lists(path: &mut String, wanted: &[Value], live: &[Value], found: &mut Vec<Di
     }
 }
 
-/// True if every item has the key, and no two the same value.
+/// True if every item has the key, and all values differ.
 fn names_each(items: &[Value], key: &str) -> bool {
     let mut seen = std::collections::HashSet::new();
     items.iter().all(|item| {
@@ -104,7 +107,8 @@ fn names_each(items: &[Value], key: &str) -> bool {
     })
 }
 
-/// Equal as the API server sees it: what is empty is as good as absent, and quantities have many spellings.
+/// Compares as the API server does: an empty value equals an absent one, and quantities have many
+/// spellings.
 fn is_same(path: &str, wanted: &Value, live: Option<&Value>) -> bool {
     let empty = match wanted {
         Value::Null => true,
@@ -138,11 +142,11 @@ fn holds_quantities(path: &str) -> bool {
                 | "divisor"
         )
     };
-    // A key that is quoted, such as limits["nvidia.com/gpu"], begins with a bracket.
+    // A quoted key, such as limits["nvidia.com/gpu"], begins with a bracket.
     path.split(['.', '[']).any(holder)
 }
 
-/// The value of a quantity in thousandths, where it is exact.
+/// Returns the value of a quantity in thousandths, if it is exact.
 fn quantity(value: &Value) -> Option<i128> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -172,7 +176,7 @@ fn quantity(value: &Value) -> Option<i128> {
     (scaled % scale == 0).then_some(scaled / scale)
 }
 
-/// Appends `.key`, quoted where a dot would mislead.
+/// Appends `.key`, quoted if a dot in the key would be misread.
 fn push_key(path: &mut String, key: &str) {
     match key.contains(['.', '/', '[']) {
         true => path.push_str(&format!("[{key:?}]")),

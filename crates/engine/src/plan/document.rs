@@ -1,6 +1,6 @@
-//! A plan as a document for programs: the same content as the text, as JSON.
+//! JSON form of a plan, for programs: the same content as the text.
 //!
-//! Each field comes with its whole unified diff, so that a consumer needs no diff of its own.
+//! Each field includes its complete unified diff, so that a consumer needs no diff of its own.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::desired::{Phase, Turn};
 use crate::diff::diff;
 use moorline_core::object::ObjectId;
 
-/// The document of a plan. Values of Secrets are left out.
+/// Formats a plan as JSON. Values of Secrets are left out.
 pub fn document(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>) -> Value {
     let fields = |id: &ObjectId| differences.get(id).map(Vec::as_slice).unwrap_or_default();
     let stages = plan.stages.iter().map(|(stage, steps)| {
@@ -87,15 +87,15 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
     entry
 }
 
-/// An object that is created, where it is asked for in full.
+/// Adds the complete object that is created, if it is requested.
 fn whole(entry: &mut Value, id: &ObjectId, differences: &[Difference]) {
     if let [whole] = differences {
         entry["object"] = field_document(id, whole);
     }
 }
 
-/// The fields of an object, with their values where bodies were compared and there is no secret; else the
-/// paths that are known from the managed fields.
+/// Formats the fields of an object: with values where bodies were compared and nothing is secret,
+/// otherwise only the paths known from `managedFields`.
 fn field_documents(id: &ObjectId, differences: &[Difference], known: &[String]) -> Value {
     match differences {
         [] => known.iter().map(|path| json!({"path": path})).collect(),
@@ -166,7 +166,7 @@ mod tests {
         observed.insert(secret.clone(), Observed { mark: other, proven: false, ..seen(&secret) });
         let held = document(&plan(&desired, &observed, &Policy::default()), &differences)["held"].clone();
         let reason = json!({"reason": "OwnedBy", "message": "the Sync ops/other applies it"});
-        // What is in a higher wave waits for it, and what is no longer wanted for all that is.
+        // A higher wave waits for a lower one, and prunes wait for all applies.
         let waits = json!({"reason": "Waits", "message": "it waits for Secret a/b"});
         assert_eq!(
             held,

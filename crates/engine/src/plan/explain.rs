@@ -1,6 +1,6 @@
-//! A plan as people read it: grouped by what is done, in the order in which it is done.
+//! Text form of a plan, for people: grouped by action, in the order of execution.
 //!
-//! Values of Secrets are never shown; that a field of one changes is.
+//! Values of Secrets are never shown, only that a field of one changes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,28 +13,28 @@ use moorline_core::grammar;
 use moorline_core::harmless::harmless;
 use moorline_core::object::ObjectId;
 
-/// Longer values get lines of their own.
+/// Maximum width of a value that is shown on the line of its field.
 const MAX_BRIEF: usize = 60;
 
-/// More fields of one object are counted, not listed.
+/// Maximum number of fields of one object that are listed; the rest is counted.
 const MAX_SHOWN_FIELDS: usize = 12;
 
-/// The most lines and characters a line of the diff of one field.
+/// Maximum number of lines of the diff of one field, and of characters of a line.
 const SHOWN: Bounds = Bounds { lines: 60, width: 200 };
 
-/// The same, where everything is asked for.
+/// The same bounds when everything is requested.
 const ALL_SHOWN: Bounds = Bounds { lines: usize::MAX, width: 1 << 16 };
 
-/// How a plan is shown.
+/// Use of colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
-    /// With the colours of a terminal.
+    /// Terminal colours.
     Colours,
-    /// As plain text.
+    /// Plain text.
     Plain,
 }
 
-/// How much of a plan is shown.
+/// Amount of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// The first fields of each object and the first lines of each field; the rest is counted.
@@ -43,17 +43,17 @@ pub enum Extent {
     All,
 }
 
-/// How and how much of a plan is shown.
+/// Style of the text form of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// The colours.
+    /// Use of colours.
     pub paint: Paint,
-    /// How much.
+    /// Amount of detail.
     pub extent: Extent,
 }
 
-/// The text of a plan. `differences` has the fields of the objects that are updated, where they are known, and
-/// the whole objects that are created, where these are asked for.
+/// Formats a plan as text. `differences` holds the fields of updated objects, where they are known,
+/// and the whole bodies of created objects, where these are requested.
 pub fn explain(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>, style: Style) -> String {
     let mut text = Text { out: String::new(), style };
     for verb in ["create", "adopt", "update", "hand over", "prune"] {
@@ -83,7 +83,7 @@ pub fn explain(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>, s
     text.out
 }
 
-/// The plan in one line.
+/// Formats a plan in one line.
 pub fn summary(plan: &Plan) -> String {
     let count = |verb| plan.steps().filter(|step| step.action.verb() == verb).count();
     let mut parts: Vec<String> = ["create", "adopt", "update", "hand over", "prune"]
@@ -169,7 +169,8 @@ impl Text {
         };
     }
 
-    /// The fields of an object with their differences; where bodies were not compared, the paths that are known.
+    /// Prints the fields of an object with their differences; where bodies were not compared, only
+    /// the known paths.
     fn fields(&mut self, id: &ObjectId, differences: &[Difference], known: &[String]) {
         let most = match self.style.extent {
             Extent::Brief => MAX_SHOWN_FIELDS,
@@ -205,7 +206,7 @@ impl Text {
         }
         let bounds = if self.style.extent == Extent::All { ALL_SHOWN } else { SHOWN };
         let fitted = fit(&diff(live, wanted), bounds);
-        // The head of the only hunk of an addition or a removal says nothing.
+        // The header of the only hunk of an addition or a removal carries no information.
         let is_change = live.is_some() && wanted.is_some();
         for line in fitted.lines.iter().filter(|line| is_change || !matches!(line, Line::Hunk(_))) {
             let text = harmless(&line.to_string());

@@ -1,8 +1,9 @@
-//! What is deleted with a Sync that asks for that.
+//! Plan for the deletion of a Sync with its objects.
 //!
-//! In: what is there, and what other Syncs want. Out: prunes for everything of ours that nobody else wants, in strict
-//! reverse. The deletion of the Sync is the consent, so that no budget and no empty render stand against it; what is
-//! protected stays, and what another Sync claims goes to that one or stays.
+//! In: the observed objects, and the claims of other Syncs.
+//! Out: prunes in strict reverse order for all objects of ours that no other Sync claims. The
+//! deletion of the Sync is the consent, so neither a budget nor an empty render blocks it.
+//! Protected objects stay, and an object that another Sync claims is handed over or stays.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::desired::DesiredSet;
 use crate::observed::{Observed, ObservedSet, Part};
 use moorline_core::object::ObjectId;
 
-/// Decides what is deleted with the Sync.
+/// Plans the deletion of all objects of the Sync.
 pub fn farewell(observed: &ObservedSet, policy: &Policy) -> Plan {
     let nothing = DesiredSet::nothing();
     let mut decided = Decided { steps: Vec::new(), held: Vec::new(), kept: Vec::new() };
@@ -25,7 +26,7 @@ pub fn farewell(observed: &ObservedSet, policy: &Policy) -> Plan {
     Plan { stages, held: decided.held, kept: decided.kept, approval: None, consented: BTreeMap::new() }
 }
 
-/// What becomes of one object of ours.
+/// Decides about one object of ours.
 fn fate(id: &ObjectId, seen: &Observed, policy: &Policy) -> Decision {
     let hold = match policy.claims.get(id) {
         _ if policy.own_keys.as_ref() == Some(id) || seen.part == Part::Keys => Hold::OwnKeys,
@@ -34,7 +35,7 @@ fn fate(id: &ObjectId, seen: &Observed, policy: &Policy) -> Decision {
         Some(claim) if claim.standing == ClaimStanding::Takes => {
             return Decision::Write(Action::HandOver { to: claim.sync.clone() });
         }
-        // It stays, and the other takes it once this Sync is gone.
+        // It stays, and the other Sync adopts it once this one is deleted.
         Some(claim) if claim.standing == ClaimStanding::CannotTake => Hold::ClaimedBy(claim.sync.clone()),
         _ if seen.prune_disabled => Hold::kept(seen),
         _ if !seen.applied_by_us => policy.protects(id, seen).unwrap_or(Hold::NotAppliedByUs),
@@ -83,13 +84,13 @@ mod tests {
         assert_eq!(fate(|_| {}, behind), "MayBeClaimed");
         let named = |it: &mut Policy| it.claims.extend([of(ClaimStanding::Named)]);
         assert_eq!(fate(|_| {}, named), "MayBeClaimed");
-        // Nobody is there to approve, so that the object stays.
+        // No person can approve during the deletion, so the object stays.
         assert_eq!(fate(|_| {}, |it| it.claims.extend([of(ClaimStanding::Overdue)])), "ClaimOverdue");
         assert_eq!(
             fate(|_| {}, |it| it.claims.extend([of(ClaimStanding::WithoutRights)])),
             "ClaimedWithoutRights"
         );
-        // Neither a protection nor a switch against pruning keeps an object from the one who wants it.
+        // Neither protection nor a prune annotation keeps an object from the Sync that claims it.
         let protected = |it: &mut Policy| {
             it.protected.insert(id(OURS).group_kind());
         };
@@ -104,7 +105,7 @@ mod tests {
             fate(|_| {}, |it| it.guarded.extend([(id(OURS), crate::plan::Guard::TakesMore)])),
             "Protected"
         );
-        // What would stay anyway is not waited for.
+        // An object that stays in any case is not waited for.
         assert_eq!(fate(|it| it.prune_disabled = true, behind), "PruneDisabled");
         assert_eq!(
             fate(|it| it.reconcile_disabled = true, |it| it.claims.extend([claim(true)])),

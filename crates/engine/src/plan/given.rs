@@ -1,4 +1,4 @@
-//! What the tests of this station are given: desired sets from manifests, and objects as they are seen.
+//! Fixtures of the plan tests: desired sets from manifests, and observed objects.
 
 #![cfg(test)]
 
@@ -14,7 +14,7 @@ pub(super) fn id(text: &str) -> ObjectId {
     ObjectId::parse(text).unwrap()
 }
 
-/// The manifest of an object, in a wave.
+/// Returns the manifest of an object in a wave.
 pub(super) fn manifest(id_text: &str, wave: i32) -> Value {
     let id = id(id_text);
     let version = match id.group() {
@@ -28,7 +28,8 @@ pub(super) fn manifest(id_text: &str, wave: i32) -> Value {
     json!({"apiVersion": version, "kind": id.kind(), "metadata": metadata})
 }
 
-/// The desired set of these manifests; `Widget.example.com` and `Workflow.argoproj.io` are namespaced kinds that are known.
+/// Returns the desired set of these manifests; `Widget.example.com` and `Workflow.argoproj.io` are
+/// known namespaced kinds.
 pub(super) fn wanted(manifests: &[Value]) -> DesiredSet {
     let texts: Vec<_> = manifests.iter().map(Value::to_string).collect();
     let names: Vec<_> = (0..texts.len()).map(|at| format!("{at}.json")).collect();
@@ -42,7 +43,7 @@ pub(super) fn wanted(manifests: &[Value]) -> DesiredSet {
     desired(complete, "default", &scopes).unwrap()
 }
 
-/// An object as we applied it, with a uid of its own.
+/// Returns an object as we applied it, with its own uid.
 pub(super) fn seen(id: &ObjectId) -> Observed {
     Observed {
         applied_by_us: true,
@@ -53,7 +54,7 @@ pub(super) fn seen(id: &ObjectId) -> Observed {
     }
 }
 
-/// These objects, as we applied them.
+/// Returns the observed set of these objects, as we applied them.
 pub(super) fn there<'a>(ids: impl IntoIterator<Item = &'a str>) -> ObservedSet {
     let mut observed = ObservedSet::default();
     for text in ids {

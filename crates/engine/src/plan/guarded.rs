@@ -1,17 +1,19 @@
-//! Objects that take others with them when they are deleted, where a field says so.
+//! Prune guards: objects whose deletion also deletes others, depending on a field.
 //!
-//! In: the whole live object. Out: whether it is pruned only by approval, as every object of a protected kind is. Most objects
-//! of these kinds take nothing with them that no commit brings back, so that the field is read before it is decided. Nothing is
-//! assumed to be harmless: what cannot be read is not asked here, and waits.
+//! In: the whole live object.
+//! Out: true if it is pruned only by approval, like an object of a protected kind. Most objects of
+//! these kinds delete nothing that a commit cannot restore, so the field is read before the
+//! decision. Nothing is assumed to be harmless: an object that cannot be read is not judged here
+//! and waits.
 
 use serde_json::{Map, Value};
 
 use moorline_core::object::GroupKind;
 
-/// What is lost with such an object.
+/// True if a deletion of this object loses data.
 type Rule = fn(&Map<String, Value>) -> bool;
 
-/// A kind, when its objects are guarded, and the rule by which that is known.
+/// A kind, a description of its guarded objects, and the rule that recognizes them.
 struct Row {
     group: &'static str,
     kind: &'static str,
@@ -46,12 +48,13 @@ const ROWS: [Row; 4] = [
     },
 ];
 
-/// The kinds, and when their objects are pruned only by approval.
+/// Returns the guarded kinds, each with a description of its guarded objects.
 pub fn guarded() -> impl Iterator<Item = (GroupKind, &'static str)> {
     ROWS.iter().map(|row| (GroupKind::new(row.group, row.kind), row.when))
 }
 
-/// The kinds without which a daemon does not run, or may do nothing. Namespaces and definitions are protected anyway.
+/// Kinds without which the daemon does not run or lacks permissions. Namespaces and definitions are
+/// protected in any case.
 const INSTALLATION: [(&str, &str); 6] = [
     ("", "ServiceAccount"),
     ("apps", "Deployment"),
@@ -61,17 +64,17 @@ const INSTALLATION: [(&str, &str); 6] = [
     ("rbac.authorization.k8s.io", "RoleBinding"),
 ];
 
-/// True for kinds of which an object that is a part of Moorline is pruned only by approval.
+/// True for kinds whose objects are pruned only by approval if they are part of Moorline.
 pub(super) fn is_needed_to_run(kind: &GroupKind) -> bool {
     INSTALLATION.iter().any(|(group, name)| *kind.group == **group && *kind.kind == **name)
 }
 
-/// True for kinds of which an object has to be read before it is pruned.
+/// True for kinds whose objects must be read before they are pruned.
 pub fn may_take_more(kind: &GroupKind) -> bool {
     row(kind).is_some()
 }
 
-/// True if an object takes with it what no commit brings back.
+/// True if the deletion of an object also deletes something that no commit restores.
 pub fn takes_more(kind: &GroupKind, body: &Map<String, Value>) -> bool {
     row(kind).is_some_and(|row| (row.rule)(body))
 }
@@ -109,7 +112,8 @@ fn preserves_nothing(body: &Map<String, Value>) -> bool {
     !is(body, &["spec", "syncPolicy", "preserveResourcesOnDeletion"], true)
 }
 
-/// One that is suspended may be resumed before it is gone, and counts like any other.
+/// True unless the Kustomization orphans its objects. A suspended one may be resumed before it is
+/// deleted, and counts like any other.
 fn collects(body: &Map<String, Value>) -> bool {
     match text(body, &["spec", "deletionPolicy"]) {
         Some("Orphan") => false,

@@ -1,6 +1,7 @@
-//! Why an object is left alone although something would be to do.
+//! Reasons for holding an object although it differs from the desired state.
 //!
-//! In: what a decision came to. Out: [`Hold`], its word for conditions and metrics, and its sentence for people.
+//! In: the facts of a decision.
+//! Out: [`Hold`], its reason for conditions and metrics, and its message for people.
 
 use std::fmt;
 
@@ -10,119 +11,126 @@ use moorline_api::MOVES_TO_ANNOTATION;
 use moorline_core::grammar;
 use moorline_core::object::{GroupKind, ObjectId};
 
-/// Why an object is left alone.
+/// The reason for holding an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hold {
     /// The Sync is suspended.
     Suspended,
-    /// Neither the server nor a definition at hand knows the kind, so nobody can tell which object is meant.
+    /// Neither the server nor a definition at hand knows the kind, so the object cannot be
+    /// identified.
     UnknownKind,
-    /// An annotation, in Git or live, asks to leave it alone.
+    /// An annotation, in Git or live, disables reconciliation.
     ReconcileDisabled,
-    /// It is being deleted, and these finalizers keep it.
+    /// It is being deleted, and these finalizers block that.
     BeingDeleted(Box<[Box<str>]>),
-    /// Another Sync applies it.
+    /// Another Sync owns it.
     OwnedBy(Box<str>),
-    /// Others own fields that Git sets, and the Sync does not take them.
+    /// Other managers own fields that Git sets, and the Sync does not force a change.
     Conflict {
-        /// Who owns them.
+        /// The managers that own them.
         managers: Vec<Box<str>>,
-        /// Which fields, as the API server writes them.
+        /// The fields, as the API server writes them.
         fields: Vec<Box<str>>,
     },
-    /// Its namespace is not there.
+    /// Its namespace does not exist.
     NamespaceMissing(Box<str>),
     /// Its namespace is being deleted.
     NamespaceTerminating(Box<str>),
-    /// Fields that Git sets were changed, and the Sync only reports that.
+    /// It has drifted, and the Sync only reports drift.
     DriftReported(Box<Drift>),
-    /// Somebody deleted it after this revision was applied, and the Sync only reports that.
+    /// It was deleted after this revision was applied, and the Sync only reports drift.
     Deleted,
-    /// Git says something else than when it was applied, or nothing any more, and a person asks to leave it as it is until
-    /// this time: milliseconds since 1970.
+    /// Git changed or removed it, and an annotation pauses changes until this time: milliseconds
+    /// since 1970.
     Paused(i64),
-    /// It is the Secret with the keys of the daemon: no Sync fills it in, and none deletes it.
+    /// It is the Secret with the keys of the daemon: no Sync may write its data or delete it.
     OwnKeys,
-    /// It is no longer wanted, it bears our marks, and the proof that we wrote them is missing or not valid.
+    /// It is no longer desired and carries our annotations, but its proof is missing or invalid.
     Unproven,
-    /// Its number of replicas may be an autoscaler's, and this keeps us from seeing whether it is.
+    /// An autoscaler may own its replica count; this prevents us from finding out.
     MayBeScaled(Box<str>),
-    /// Others undo every repair, so that it is repaired less and less often.
+    /// Others revert every repair, so it is repaired at growing intervals.
     Contested(Box<Contest>),
-    /// Whether it is as Git says is not known, since the start or since somebody wrote to it, and the Sync only
-    /// reports: it is compared, not applied.
+    /// It is unverified since the start or since a write of another manager, and the Sync only
+    /// reports drift: it is compared, not applied.
     Unverified,
-    /// Something that comes before it is not there yet, or still there.
+    /// An object that must come first does not exist yet, or one that must go first still exists.
     Waits(ObjectId),
-    /// A webhook guards it, and nothing serves the webhook.
+    /// A webhook intercepts its requests, and no backend serves the webhook.
     Unserved(Box<Unserved>),
-    /// It is a hook that still runs for what was wanted before.
+    /// It is a hook that still runs for an earlier set.
     Runs,
-    /// Another Sync claims it, and cannot take it now.
+    /// Another Sync claims it and cannot adopt it now.
     ClaimedBy(Box<str>),
-    /// It is no longer wanted, and another Sync may want it: it has not rendered this commit.
+    /// It is no longer desired here, and another Sync may claim it: that one has not rendered this
+    /// commit.
     MayBeClaimed(Box<str>),
-    /// It is no longer wanted, and the Sync to which this one moves has not looked since.
+    /// It is no longer desired here, and the Sync that receives the objects of this one has not
+    /// polled since.
     MovesTo(Box<str>),
-    /// It is no longer wanted, and a Sync that wants it or may want it has been in the way for long.
+    /// It is no longer desired here, and a Sync that claims it or may claim it has blocked its
+    /// deletion for too long.
     ClaimOverdue(Box<str>),
-    /// It is no longer wanted, and a Sync of its namespace wants it, but may not patch it.
+    /// It is no longer desired here, and a Sync of its namespace claims it but may not patch it.
     ClaimedWithoutRights(Box<str>),
-    /// It would be deleted, but this newer commit or spec cannot be applied, and may want it.
+    /// It would be deleted, but this newer commit or spec cannot be applied and may contain it.
     NewerRefused(Box<str>),
-    /// It is no longer wanted, and the Sync does not prune, or an annotation asks not to.
+    /// It is no longer desired, and the Sync or an annotation disables pruning.
     PruneDisabled,
-    /// It is no longer wanted, and the annotation or label with this key asks to keep it.
+    /// It is no longer desired, and the annotation or label with this key protects it.
     KeptBy(&'static str),
-    /// It is no longer wanted, and nothing at all is wanted, which is more likely a mistake.
+    /// It is no longer desired, but the whole desired set is empty, which is more likely a mistake.
     EmptyRender,
-    /// It is no longer wanted, and its kind could not be listed completely.
+    /// It is no longer desired, and its kind could not be listed completely.
     Unlisted,
-    /// It bears our identity and we did not apply it.
+    /// It carries our identity, but our field manager did not apply it.
     NotAppliedByUs,
-    /// It is no longer wanted, but which object it is is not known: its uid or its version is missing.
+    /// It is no longer desired, but its uid or version is unknown.
     Unidentified,
-    /// It is the very object that is wanted under another id.
+    /// It is the same object as a desired one with another id.
     StillWanted(ObjectId),
-    /// It is no longer wanted, but what lives in it would go with it.
+    /// It is no longer desired, but this object in it would be deleted with it.
     Occupied(ObjectId),
-    /// It is no longer wanted, but whether objects of this kind live in it, which would go with it, cannot be seen.
+    /// It is no longer desired, but objects of this kind cannot be listed, and any in it would be
+    /// deleted with it.
     MayBeOccupied(GroupKind),
-    /// It is no longer wanted, and objects of its kind are pruned only by approval.
+    /// It is no longer desired, and objects of its kind are pruned only by approval.
     Protected,
-    /// It is no longer wanted, and is pruned only by approval for what it is, whatever its kind.
+    /// It is no longer desired, and this object is pruned only by approval, independent of its
+    /// kind.
     Guarded(Guard),
-    /// It can only change by being deleted and created anew, which waits for approval.
+    /// It can only change by being deleted and recreated, which waits for approval.
     ReplacementWaits(Box<Replacement>),
-    /// It is no longer wanted, and may be what this one needs to go, which waits for approval.
+    /// It is no longer desired, but this object, which waits for approval, may need it to finish
+    /// its deletion.
     GoesAfter(ObjectId),
-    /// It is no longer wanted, and so many are not that a person should look first.
+    /// It is no longer desired, and so many objects would be pruned that a person must approve.
     OverBudget {
-        /// How many would be pruned.
+        /// Number of objects that would be pruned.
         prunes: usize,
-        /// How many are owned.
+        /// Number of objects that the Sync owns.
         owned: usize,
     },
 }
 
-/// Why an object is pruned only by approval, whatever its kind.
+/// The reason why an object is pruned only by approval, independent of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// It takes others with it that no commit brings back.
+    /// Its deletion also deletes something that no commit restores.
     TakesMore,
-    /// On the way back from a commit that was given up: it may have been there before that.
+    /// In a rollback: the object may have existed before the commit that is rolled back.
     WasThere,
     /// It is a part of an installation of Moorline: the daemon that deletes it may delete itself.
     OfMoorline,
 }
 
 impl Hold {
-    /// The hold of an object that an annotation or label asks to keep.
+    /// Returns the hold of an object that an annotation or label protects.
     pub(super) fn kept(seen: &Observed) -> Self {
         seen.kept_by.map_or(Self::PruneDisabled, Self::KeptBy)
     }
 
-    /// The class of the hold, for conditions, events and metrics.
+    /// Returns the reason for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Suspended => "Suspended",
@@ -163,7 +171,7 @@ impl Hold {
         }
     }
 
-    /// The sentence of a hold because of another Sync.
+    /// Returns the message of a hold because of another Sync.
     fn between(&self, sync: &str) -> String {
         match self {
             Self::ClaimedBy(_) => format!("the Sync {sync} claims it, and cannot take it now"),
@@ -189,7 +197,7 @@ impl Hold {
         }
     }
 
-    /// True where an object that is wanted is not as it should be, although nobody asked for that.
+    /// True if a desired object is not in its desired state, and no user setting explains it.
     pub fn is_missing(&self) -> bool {
         matches!(
             self,
@@ -208,7 +216,7 @@ impl Hold {
         )
     }
 
-    /// True for an object that is no longer wanted and is deleted once a person approves.
+    /// True if the object is no longer desired and is deleted once a person approves.
     pub fn is_prune_to_approve(&self) -> bool {
         matches!(
             self,
@@ -231,7 +239,7 @@ fn being_deleted(finalizers: &[Box<str>]) -> String {
     }
 }
 
-/// True for what somebody wrote in quotes, where a Sync should be named.
+/// True for a quoted text of a user in the place of a Sync's name.
 fn is_no_name(sync: &str) -> bool {
     sync.starts_with('"')
 }

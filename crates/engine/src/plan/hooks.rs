@@ -1,7 +1,8 @@
-//! What becomes of an object that runs at a moment of a roll-out.
+//! Decisions about hooks.
 //!
-//! In: a hook as it is wanted and as it is seen, and how far the roll-out is. Out: whether it runs now, has run, or waits; none
-//! where it is an object like any other. A hook that has run for this very set does not run again, whoever deletes it.
+//! In: a hook as desired and as observed, and the progress of the rollout.
+//! Out: the decision to run it, keep it or wait; none if it is treated like any other object. A
+//! hook that has run for the current set does not run again, even if it is deleted.
 
 use super::prune::{Entry, is_ours};
 use super::rest::{contested, finished};
@@ -11,9 +12,9 @@ use crate::desired::{DesiredObject, DesiredSet, Hook, Rollouts, is_of_same_base}
 use crate::observed::{Ended, Mark, Observed, may_end};
 use moorline_core::object::ObjectId;
 
-/// Kinds that run to an end, each by its group. A hook of one of these is deleted and made anew for another run; of every other
-/// kind it is changed in place, as what is no hook, unless it says that it makes room for itself: nobody knows what would
-/// go with it.
+/// Kinds that run to completion, each with its group. A hook of one of these is deleted and
+/// recreated for another run. A hook of any other kind is updated in place like a normal object,
+/// unless its annotation asks for replacement: the effects of deleting it are unknown.
 const RUNNING: [(&str, &str); 5] = [
     ("batch", "Job"),
     ("", "Pod"),
@@ -22,35 +23,37 @@ const RUNNING: [(&str, &str); 5] = [
     ("tekton.dev", "TaskRun"),
 ];
 
-/// Which hooks of a roll-out have all come to their end, so that nothing needs any more what is there for them.
+/// Groups of hooks of a rollout that have all completed, so that the objects they need can be
+/// deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Over {
-    /// Those that are part of it, and well.
+    /// All hooks of the rollout's phases succeeded.
     parts: bool,
-    /// Those that run when it has failed.
+    /// All hooks for a failed rollout completed.
     on_failure: bool,
 }
 
 impl Over {
-    /// Finds out which, from how each has ended, if it has.
+    /// Computes the groups from the result of each hook; `ended_well` returns none for one that has
+    /// not completed.
     pub fn of(
         desired: &DesiredSet,
         rollout: Option<&Rollout>,
         ended_well: impl Fn(&DesiredObject) -> Option<bool>,
     ) -> Self {
         let mut over = Self { parts: true, on_failure: true };
-        // Once a roll-out is over, so are its hooks.
+        // After the rollout all its hooks are complete.
         let Some(rollout) = rollout else { return over };
         for object in desired.objects() {
             let Some(hook) = object.switches.hook else { continue };
-            // One that has failed may be asked to run again.
+            // A failed hook may be requested to run again.
             over.parts &= !is_part(hook, rollout) || ended_well(object) == Some(true);
             over.on_failure &= !hook.on_failure || ended_well(object).is_some();
         }
         over
     }
 
-    /// The same, where it counts only once it is written down.
+    /// Computes the groups from recorded results only.
     pub(super) fn before(desired: &DesiredSet, policy: &Policy) -> Self {
         let ended = |object: &DesiredObject| {
             policy.ended_well.get(&object.id).copied().filter(|_| finished(object, policy))
@@ -58,13 +61,14 @@ impl Over {
         Self::of(desired, policy.rollout.as_ref(), ended)
     }
 
-    /// True if a hook that has ended is deleted now.
+    /// True if a completed hook is deleted now.
     pub fn clears(self, id: &ObjectId, hook: Hook, well: bool) -> bool {
         let asks = if well { hook.clears_success } else { hook.clears_failure };
         asks && !self.needs(id, hook)
     }
 
-    /// True for what is there for the others, such as a ServiceAccount. Nobody needs what only runs, once it has ended.
+    /// True for an object that other hooks need, such as a ServiceAccount. A completed run is never
+    /// needed.
     fn needs(self, id: &ObjectId, hook: Hook) -> bool {
         let are_over = if hook.phase.is_some() { self.parts } else { self.on_failure };
         !may_run(id) && !are_over
@@ -85,14 +89,14 @@ pub(super) fn hook(
         if again {
             return Some(Decision::Write(Action::Create));
         }
-        // What is there for others is made again while they need it.
+        // An object that other hooks need is recreated while they need it.
         if is_due && over.needs(&object.id, hook) && !is_of_a_definition(&object.id) {
             return Some(contested(object, policy).unwrap_or(Decision::Write(Action::Create)));
         }
         return (finished(object, policy) || !is_due).then_some(Decision::Keep);
     };
     if seen.deleting || seen.mark != Mark::Ours || !seen.applied_by_us {
-        // Whose it is, and what is on its way out, is decided as for every object.
+        // Ownership and deletion are decided as for every object.
         return (!is_due && seen.mark != Mark::Ours).then_some(Decision::Keep);
     }
     let recorded = seen.recorded?;
@@ -108,7 +112,7 @@ pub(super) fn hook(
     if !runs(&object.id, hook, policy) {
         return None;
     }
-    // Its own run for the set of before is let come to its end, unless that takes too long.
+    // A run for an earlier set may complete, unless that takes too long.
     let given_up = policy.rollout.as_ref().is_some_and(|rollout| rollout.degraded.contains(&object.id));
     let runs_still = match may_end(&object.id) {
         true => seen.ended == Ended::No,
@@ -120,8 +124,9 @@ pub(super) fn hook(
     })
 }
 
-/// Lets a hook whose name its content gives follow its runs under older names, as one that keeps its name follows its own: no
-/// two of them are ever under way. Where such a run may not be deleted it is waited for, as far as its end can be seen.
+/// Orders hooks with a content hash in their name after their runs under older names, like hooks
+/// with a fixed name: no two of them ever run at the same time. A run that may not be deleted is
+/// waited for, if its completion can be observed.
 pub(super) fn follow(desired: &DesiredSet, unwanted: &[Entry<'_>], policy: &Policy, decided: &mut Decided) {
     let is_run = |(id, seen): &&Entry<'_>| {
         may_run(id) && is_ours(seen) && seen.applied_by_us && seen.proven && seen.ended != Ended::Yes
@@ -150,12 +155,12 @@ pub(super) fn follow(desired: &DesiredSet, unwanted: &[Entry<'_>], policy: &Poli
     }
 }
 
-/// True if the roll-out has come to it, as far as that depends on what kind of roll-out it is.
+/// True if this type of rollout has reached the hook.
 fn is_due(hook: Hook, rollout: &Rollout) -> bool {
     is_part(hook, rollout) || hook.on_failure && rollout.failed
 }
 
-/// True if it is part of such a roll-out, whether that fails or not.
+/// True if the hook is part of such a rollout, independent of its success.
 fn is_part(hook: Hook, rollout: &Rollout) -> bool {
     hook.phase.is_some()
         && match hook.rollouts {
@@ -165,18 +170,18 @@ fn is_part(hook: Hook, rollout: &Rollout) -> bool {
         }
 }
 
-/// True for a hook that has failed, while a person asks for another run.
+/// True for a failed hook while a person requests another run.
 fn is_asked_again(object: &DesiredObject, policy: &Policy) -> bool {
     let failed = || {
         let degraded = policy.rollout.as_ref().is_some_and(|rollout| rollout.degraded.contains(&object.id));
         let ended_badly = finished(object, policy) && policy.ended_well.get(&object.id) == Some(&false);
-        // A run that only takes long is not ended for the next one.
+        // A run that is only slow is not ended for the next one.
         ended_badly || degraded && !may_end(&object.id)
     };
     policy.rollout.as_ref().is_some_and(|rollout| rollout.again) && failed()
 }
 
-/// A hook that has run is deleted where it asks for that, once it is written down that it has.
+/// Deletes a hook that has run, if its annotation asks for that and its result is recorded.
 fn cleared(
     object: &DesiredObject,
     hook: Hook,
@@ -195,17 +200,17 @@ fn cleared(
     })
 }
 
-/// True for what is deleted and made anew for another run.
+/// True for a hook that is deleted and recreated for another run.
 fn runs(id: &ObjectId, hook: Hook, policy: &Policy) -> bool {
     (may_run(id) || hook.replaces && is_of_a_definition(id)) && !policy.protected.contains(&id.group_kind())
 }
 
-/// True for a kind that is not one of Kubernetes' own: of those only Jobs and Pods do anything when they are made.
+/// True for custom resources: of the built-in kinds only Jobs and Pods run when they are created.
 fn is_of_a_definition(id: &ObjectId) -> bool {
     id.group().contains('.') && !id.group().ends_with(".k8s.io")
 }
 
-/// True for the kinds that run to an end.
+/// True for the kinds that run to completion.
 pub fn may_run(id: &ObjectId) -> bool {
     RUNNING.iter().any(|(group, kind)| id.is(group, kind))
 }
@@ -232,7 +237,7 @@ mod tests {
 
     type Seen<'a> = &'a dyn Fn(&mut Observed, SpecHash);
 
-    /// What becomes of a hook, in one word; `change` says how it is seen, if it is.
+    /// The decision about a hook, as text; `change` modifies the observed object, if there is one.
     fn fate(
         annotations: &Value,
         text: &str,
@@ -259,7 +264,8 @@ mod tests {
 
     const ACCOUNT: &str = "/ServiceAccount|a/up";
 
-    /// What becomes of a ServiceAccount beside a Job, both hooks of Helm, once the Job has ended like this.
+    /// The decision about a ServiceAccount beside a Job, both Helm hooks, after this result of the
+    /// Job.
     fn account(is_there: bool, job: Option<bool>, change: impl FnOnce(&mut Policy)) -> String {
         let helm = |weight: &str| {
             json!({"helm.sh/hook": "pre-install,pre-upgrade", "helm.sh/hook-weight": weight,
@@ -292,7 +298,7 @@ mod tests {
         assert_eq!(account(true, Some(false), over), "prune");
         let protects = |policy: &mut Policy| policy.protected.extend([id(ACCOUNT).group_kind()]);
         assert_eq!(account(true, Some(true), protects), "keep");
-        // It is missed as long as one of them needs it, and not longer.
+        // It is recreated while one of them needs it, and not later.
         assert_eq!(account(false, None, |_| {}), "create");
         assert_eq!(account(false, Some(true), |_| {}), "keep");
         assert_eq!(account(false, None, over), "keep");
@@ -401,12 +407,12 @@ mod tests {
             policy.rollout.iter_mut().for_each(|it| it.degraded = [id(JOB)].into_iter().collect());
         };
         assert_eq!(fate(&before, JOB, Some(&running), hangs), "Again", "nobody waits for what hangs");
-        // What is there for others is changed in place.
+        // Objects that hooks need are updated in place.
         assert_eq!(fate(&before, "/ConfigMap|a/x", Some(&other), |_, _| {}), "Committed");
         assert_eq!(fate(&before, "rbac.authorization.k8s.io/Role|a/x", Some(&other), |_, _| {}), "Committed");
         assert_eq!(fate(&before, "apps/StatefulSet|a/x", Some(&other), |_, _| {}), "Committed");
         assert_eq!(fate(&before, "/PersistentVolumeClaim|a/x", Some(&other), |_, _| {}), "Committed");
-        // What goes only by approval is never replaced, whatever runs it.
+        // A hook whose kind needs approval is never replaced.
         let protects = |policy: &mut Policy, _| policy.protected.extend([id(JOB).group_kind()]);
         assert_eq!(fate(&before, JOB, Some(&other), protects), "Committed");
     }
@@ -425,7 +431,7 @@ mod tests {
         assert_eq!(fate(&before, JOB, there, ended(false, true)), "Again");
         assert_eq!(fate(&before, JOB, there, ended(false, false)), "keep");
         assert_eq!(fate(&before, JOB, there, ended(true, true)), "keep");
-        // Cleared away since, as by its deadline.
+        // Deleted since, as by its deadline.
         assert_eq!(fate(&before, JOB, None, ended(false, true)), "create");
         assert_eq!(fate(&before, JOB, None, ended(false, false)), "keep");
     }

@@ -1,8 +1,8 @@
-//! What must be done so that the cluster holds what it should.
+//! The plan: the decision for every object.
 //!
-//! In: a [`DesiredSet`], an [`ObservedSet`] and a [`Policy`]. Out: a [`Plan`]: one action for every object,
-//! with its reason, in the stages in which it is carried out. The same function decides in the command line
-//! tool, in a preview and in the daemon; nothing else decides.
+//! In: a [`DesiredSet`], an [`ObservedSet`] and a [`Policy`].
+//! Out: a [`Plan`]: one action for every object with its reason, in stages of execution. The same
+//! function decides for the command line, for previews and for the daemon; no other code decides.
 
 mod awaited;
 mod compare;
@@ -58,19 +58,19 @@ use moorline_api::KEYS_LABEL;
 use moorline_core::object::ObjectId;
 use prune::Approval;
 
-/// What is to be done with every object, each once.
+/// The decision for every object, each once.
 #[must_use]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What is written, in the order in which it is written. Stages are carried out one after the other.
+    /// Writes in the order of execution. Stages are executed one after the other.
     pub stages: Vec<(Stage, Vec<Step>)>,
-    /// Objects that are left alone although something would be to do, in the order of their ids.
+    /// Objects that are held although they differ from the desired state, sorted by id.
     pub held: Vec<(ObjectId, Hold)>,
-    /// Objects that are as they should be, in the order of their ids.
+    /// Objects in the desired state, sorted by id.
     pub kept: Vec<ObjectId>,
-    /// What `moorline.dev/approve` must say so that the prunes that wait for approval are carried out.
+    /// Value of `moorline.dev/approve` that approves the pending prunes.
     pub approval: Option<String>,
-    /// What a person has approved and is still there, by uid.
+    /// Approved objects that still exist, with their uids.
     pub consented: BTreeMap<ObjectId, Box<str>>,
 }
 
@@ -79,59 +79,60 @@ pub struct Plan {
 pub struct Step {
     /// The object.
     pub id: ObjectId,
-    /// What is done with it, and why.
+    /// The action and its reason.
     pub action: Action,
 }
 
-/// What is done with one object. What is kept or held is not written, and stands beside the stages.
+/// The action for one object. Objects that are kept or held are not written and have no action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// The object is not there.
+    /// The object does not exist.
     Create,
-    /// The object is a hook and not there, and runs of it under an older name are: they are deleted first.
+    /// The object is a hook and does not exist, but runs of it under older names do: they are
+    /// deleted first.
     Follow {
         /// Those runs.
         runs: Vec<ObjectId>,
     },
-    /// The object is there and nobody's: it is taken over from the managers named.
+    /// The object exists without an owner: it is adopted from these managers.
     Adopt {
-        /// Who wrote it so far.
+        /// The managers that have written it.
         managers: Vec<Box<str>>,
     },
-    /// The object is ours and is not as it should be.
+    /// We own the object, and it differs from the desired state.
     Update(Change),
-    /// Another Sync claims the object: it takes it over, and we let go.
+    /// Another Sync claims the object: that one becomes its owner, and we release it.
     HandOver {
         /// The other Sync.
         to: Box<str>,
     },
-    /// The object is ours and is no longer wanted.
+    /// We own the object, and it is no longer desired.
     Prune {
-        /// The object is deleted only if it is still this one.
+        /// Precondition of the deletion: the uid.
         uid: Box<str>,
-        /// The object is deleted only if nobody has changed it since.
+        /// Precondition of the deletion: the resourceVersion.
         resource_version: Box<str>,
     },
 }
 
-/// Why an object is updated.
+/// The reason for an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Git says something else than when it was applied.
+    /// Git changed the object since the last apply.
     Committed,
-    /// Somebody changed fields that Git sets.
+    /// Others changed fields that Git sets.
     Drifted(Box<Drift>),
-    /// Our entry among the managed fields is gone, so nothing is known of the fields.
+    /// Our entry in `managedFields` is missing, so drift cannot be determined.
     EntryLost,
-    /// Nobody has looked since this program started.
+    /// The object was not checked since this program started.
     Unverified,
-    /// Somebody wrote to it since, and whether fields that Git sets were changed is not known.
+    /// Another manager wrote to the object, and fields that Git sets may have changed.
     Moved,
-    /// It is a hook, and what it ran for is not what is wanted now: it is deleted, and runs anew.
+    /// It is a hook that ran for an earlier set: it is deleted and runs again.
     Again,
 }
 
-/// Decides what is to be done.
+/// Makes the decision for every object.
 pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Plan {
     let mut decided = Decided {
         steps: Vec::new(),
@@ -141,7 +142,7 @@ pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Pl
     let mut live = observed.iter().peekable();
     let mut unwanted = Vec::new();
     let over = Over::before(desired, policy);
-    // Both sides are in the order of the ids, so one walk over both finds every pair.
+    // Both sides are sorted by id, so one walk over both finds every pair.
     for object in desired.objects() {
         while let Some(entry) = live.next_if(|(id, _)| **id < object.id) {
             unwanted.push(entry);
@@ -172,7 +173,7 @@ pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Pl
     Plan { stages, held: decided.held, kept: decided.kept, approval: asked, consented }
 }
 
-/// What one object comes to.
+/// The decision about one object.
 #[derive(Debug)]
 enum Decision {
     Write(Action),
@@ -180,7 +181,7 @@ enum Decision {
     Hold(Hold),
 }
 
-/// What all objects come to, before it is put in order.
+/// The decisions about all objects, not yet in order.
 struct Decided {
     steps: Vec<(Turn, Step)>,
     held: Vec<(ObjectId, Hold)>,
@@ -196,13 +197,13 @@ impl Decided {
         }
     }
 
-    /// A suspended Sync writes nothing.
+    /// Holds every step: a suspended Sync writes nothing.
     fn suspend(&mut self) {
         self.held.extend(self.steps.drain(..).map(|(_, step)| (step.id, Hold::Suspended)));
     }
 }
 
-/// What becomes of an object that should exist.
+/// Decides about an object that should exist.
 fn wanted(
     object: &DesiredObject,
     (seen, is_listed): (Option<&Observed>, bool),
@@ -238,29 +239,30 @@ fn wanted(
         Mark::Sync(sync) if !(seen.proven || policy.disbelieved.contains(&object.id)) => {
             Decision::Hold(Hold::OwnedBy(sync.clone()))
         }
-        // Somebody took our mark off what we have applied just so: an edit by hand like any other.
+        // Our identity was removed from an object that we applied in exactly this form: a manual
+        // edit like any other.
         Mark::Sync(_) | Mark::Copied | Mark::None if !(seen.applied_by_us && is_recorded(object, seen)) => {
             Decision::Write(Action::Adopt { managers: seen.managers.clone() })
         }
         _ if object.switches.apply_once => Decision::Keep,
-        // What another object controls and we once marked is still to be applied: Git wants it.
+        // An object of ours that another object controls is still applied: Git contains it.
         Mark::Ours | Mark::Sync(_) | Mark::Copied | Mark::None => owned(object, seen, policy),
     }
 }
 
-/// True for a Secret that Git fills with keys of its own choice.
+/// True for a Secret in Git that is labelled as key Secret and would get keys from Git.
 fn is_marked_for_keys(object: &DesiredObject) -> bool {
     let labels = |body: &Map<String, Value>| body.get("metadata")?.get("labels")?.get(KEYS_LABEL).cloned();
     object.id.is("", "Secret") && changes_keys(object) && labels(&object.body()).is_some()
 }
 
-/// True for a Secret that may hold the keys of a daemon, for all that Git says of it.
+/// True if the desired Secret could write the keys of a daemon.
 pub fn may_fill_keys(object: &DesiredObject) -> bool {
     object.id.is("", "Secret") && changes_keys(object)
 }
 
-/// True for the Secret with the keys where Git says more of it than that it should be there. A hook is deleted to run again, and what
-/// is immutable is never filled in.
+/// True if Git does more than ensure that the key Secret exists. A hook is deleted to run again,
+/// and an immutable Secret could never be filled.
 fn changes_keys(object: &DesiredObject) -> bool {
     let body = object.body();
     object.switches.hook.is_some() || ["data", "immutable"].iter().any(|field| body.contains_key(*field))
@@ -270,7 +272,7 @@ fn is_recorded(object: &DesiredObject, seen: &Observed) -> bool {
     seen.recorded.as_ref().is_some_and(|recorded| object.is_recorded_as(recorded))
 }
 
-/// What becomes of an object that should exist and that we have applied before.
+/// Decides about an object that should exist and that we own.
 fn owned(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
     if !is_recorded(object, seen) {
         return match rest::paused(seen, policy) {
@@ -302,8 +304,8 @@ fn owned(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
     }
 }
 
-/// What becomes of an object of which nobody knows whether it is as Git says. An apply looks and repairs in one,
-/// so that only a Sync that repairs may look in this way.
+/// Decides about an object with an unknown verification state. An apply checks and repairs at once,
+/// so only a Sync that repairs may check in this way.
 fn unknown(change: Change, mode: DriftMode, repair: impl FnOnce(Change) -> Decision) -> Decision {
     match mode {
         DriftMode::Repair => repair(change),
@@ -312,37 +314,37 @@ fn unknown(change: Change, mode: DriftMode, repair: impl FnOnce(Change) -> Decis
     }
 }
 
-/// The identity is a field that we set, and it is gone or another's.
+/// Describes the removal of our identity annotation as drift.
 fn mark_removed() -> Box<Drift> {
     let fields = vec![format!("metadata.annotations[{:?}]", moorline_api::ID_ANNOTATION)];
     Box::new(Drift { fields, ..Drift::default() })
 }
 
 impl Plan {
-    /// Every write, in order.
+    /// Returns every write, in order.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
         self.stages.iter().flat_map(|(_, steps)| steps)
     }
 
-    /// True if nothing is to be written.
+    /// True if the plan writes nothing.
     pub fn is_quiet(&self) -> bool {
         self.stages.is_empty()
     }
 
-    /// Every object that the plan speaks of.
+    /// Returns every object of the plan.
     pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
         let steps = self.steps().map(|step| &step.id);
         steps.chain(self.held.iter().map(|(id, _)| id)).chain(&self.kept)
     }
 
-    /// The objects that would be pruned if a person approved.
+    /// Returns the objects that would be pruned after an approval.
     pub fn waiting(&self) -> BTreeSet<&ObjectId> {
         self.held.iter().filter(|(_, hold)| hold.is_prune_to_approve()).map(|(id, _)| id).collect()
     }
 }
 
 impl Action {
-    /// The imperative, as people read it.
+    /// Returns the verb for people, in the imperative.
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Create | Self::Follow { .. } => "create",

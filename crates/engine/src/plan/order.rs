@@ -1,4 +1,4 @@
-//! The order of writes: waves, and in each wave what others need before what needs it; prunes in reverse.
+//! The order of writes: by wave, and in each wave dependencies first; prunes in reverse.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,54 +7,54 @@ use super::{Action, Step};
 use crate::desired::Turn;
 use moorline_core::object::ObjectId;
 
-/// Objects that may be written at the same time. Stages compare in the order in which they are carried out.
+/// Objects that may be written at the same time. Stages compare in the order of execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// Objects are created, adopted, updated and handed over.
+    /// Creates, adoptions, updates and hand-overs.
     Apply {
-        /// The part of the roll-out and the wave in it; lower ones go first.
+        /// The phase and the wave in it; lower ones go first.
         turn: Turn,
-        /// What others need goes first.
+        /// The rank of the kind; dependencies go first.
         rank: Rank,
     },
-    /// Objects are pruned, last wave and last rank first.
+    /// Prunes, last wave and last rank first.
     Prune {
         /// The wave; higher ones go first.
         wave: Reverse<i32>,
-        /// What needs others goes first.
+        /// The rank of the kind; dependents go first.
         rank: Reverse<Rank>,
     },
 }
 
-/// How early a kind is applied within a wave.
+/// Position of a kind within a wave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rank {
-    /// Everything namespaced needs its namespace.
+    /// Every namespaced object needs its namespace.
     Namespace,
     /// A custom resource needs its definition.
     Definition,
-    /// Classes of storage, ingress, priority and the like are named by others.
+    /// Other objects name classes of storage, ingress, priority and so on.
     Class,
-    /// A workload runs as a service account, and with the rights it has when it starts.
+    /// A workload runs as a service account, with the permissions at its start.
     Access,
-    /// Quotas, limits and network policies hold for what comes after them.
+    /// Quotas, limits and network policies apply to objects created after them.
     Limit,
-    /// Configuration is read when a workload starts.
+    /// Workloads read configuration at their start.
     Configuration,
     /// Volumes are claimed before they are mounted.
     Volume,
-    /// A workload gets the addresses of the services that are there when it starts.
+    /// A workload gets the addresses of the services that exist at its start.
     Service,
     /// Deployments, Jobs and the like.
     Workload,
-    /// Every other kind, custom resources among them: their operators are workloads.
+    /// Every other kind, including custom resources: their operators are workloads.
     Other,
-    /// What intercepts requests comes when its backend is there.
+    /// Webhooks and APIServices intercept requests and come after their backend.
     Interception,
 }
 
 impl Rank {
-    /// The rank of an object's kind.
+    /// Returns the rank of an object's kind.
     pub fn of(id: &ObjectId) -> Self {
         match (id.group(), id.kind()) {
             ("", "Namespace") => Self::Namespace,
@@ -75,7 +75,7 @@ impl Rank {
     }
 }
 
-/// The stage of an object of this wave.
+/// Returns the stage of an object at this position.
 pub(super) fn stage(id: &ObjectId, turn: Turn, prune: bool) -> Stage {
     let rank = Rank::of(id);
     match prune {
@@ -84,12 +84,12 @@ pub(super) fn stage(id: &ObjectId, turn: Turn, prune: bool) -> Stage {
     }
 }
 
-/// The turn of an object of which only the wave is known.
+/// Returns the position of an object of which only the wave is known.
 pub(super) fn in_wave(wave: i32) -> Turn {
     Turn { wave, ..Turn::default() }
 }
 
-/// Puts steps, each with its turn, into stages.
+/// Sorts steps into stages.
 pub(super) fn stages(steps: Vec<(Turn, Step)>) -> Vec<(Stage, Vec<Step>)> {
     let mut stages: BTreeMap<Stage, Vec<Step>> = BTreeMap::new();
     for (turn, step) in steps {
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn ranks_follow_who_needs_whom() {
-        // Each line is needed, or may be needed, by what comes in the lines after it.
+        // Objects of each line may be needed by those of later lines.
         let order: [&[&str]; 11] = [
             &["/Namespace|/a"],
             &["apiextensions.k8s.io/CustomResourceDefinition|/a.b"],

@@ -1,46 +1,46 @@
-//! What became of the objects of a plan once it was carried out.
+//! Outcomes of the objects of a plan after its execution.
 
 use super::{Change, Hold};
 
-/// What became of one object.
+/// Outcome of one object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// It was not there and is now.
+    /// It was created.
     Created,
-    /// It was there, and is ours now; it was written by the managers named.
+    /// It existed and is now owned by this Sync; these managers had written it.
     Adopted(Vec<Box<str>>),
-    /// It was not as it should be and is now.
+    /// It was updated to its desired state.
     Updated(Change),
-    /// It was deleted and created anew, because a field of it cannot change.
+    /// It was deleted and recreated, because an immutable field changed.
     Recreated,
-    /// It was looked at by an apply and was as it should be.
+    /// An apply confirmed that it is in its desired state.
     Kept,
-    /// We let go of it, and the Sync named has it.
+    /// It was released, and this Sync owns it now.
     HandedOver(Box<str>),
     /// It was deleted.
     Pruned {
-        /// False while its finalizers keep it.
+        /// False while finalizers block its deletion.
         gone: bool,
     },
-    /// It was left alone.
+    /// It was held.
     Held(Hold),
-    /// It could not be done.
+    /// The action failed.
     Failed(Failed),
 }
 
-/// Why something could not be done.
+/// Failure of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
-    /// One word for conditions, events and metrics.
+    /// Reason for conditions, events and metrics.
     pub reason: &'static str,
-    /// A sentence for people.
+    /// Message for people.
     pub message: String,
-    /// True if only another manifest can help, as far as anyone knows.
+    /// True if, as far as known, only a change of the manifest can help.
     pub manifest: bool,
 }
 
 impl Outcome {
-    /// True if something is otherwise on the cluster than before.
+    /// True if the cluster was changed.
     pub fn is_change(&self) -> bool {
         match self {
             Self::Created
@@ -53,7 +53,7 @@ impl Outcome {
         }
     }
 
-    /// The past tense, for logs and metrics.
+    /// Returns the verb for logs and metrics, in the past tense.
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Created => "created",

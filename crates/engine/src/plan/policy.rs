@@ -1,4 +1,4 @@
-//! What a person allows a Sync to do.
+//! Policy of a Sync: everything beside desired and observed state that a plan depends on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,101 +9,106 @@ use crate::observed::{Observed, Part};
 use moorline_api::SpecHash;
 use moorline_core::object::{GroupKind, ObjectId};
 
-/// The wishes of a Sync, as far as the plan depends on them.
+/// Policy of a Sync.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// Nothing is written.
     pub suspended: bool,
-    /// What follows when somebody changes a field that Git sets.
+    /// Reaction to a change of a field that Git sets.
     pub drift: DriftMode,
-    /// Every object was applied once as it is wanted now: one that is absent has been deleted since.
+    /// True if every object was applied in its current desired form before: a missing one was
+    /// deleted since.
     pub was_applied: bool,
-    /// Objects that are no longer wanted are deleted.
+    /// True if objects that are no longer desired are deleted.
     pub prune: bool,
-    /// How many may be pruned at once without approval.
+    /// Number of objects that may be pruned at once without approval.
     pub budget: Budget,
     /// Kinds that are pruned only by approval.
     pub protected: BTreeSet<GroupKind>,
-    /// Objects of other kinds of which the same is true, because they take others with them.
+    /// Objects of other kinds that are pruned only by approval, because their deletion affects
+    /// others.
     pub guarded: BTreeMap<ObjectId, Guard>,
-    /// The approval that a person gave, if any.
+    /// The approval of a person, if any.
     pub approved: Option<String>,
-    /// What an approval spoke of when it was given, by uid: some of it may be gone since, and the rest goes all the same.
+    /// Objects that an earlier approval covered, by uid: some may be gone since, and the rest is
+    /// still approved.
     pub consented: BTreeMap<ObjectId, Box<str>>,
-    /// Changes that need a new object, where the deletion of the old one needs approval.
+    /// Changes that need a new object where deleting the old one needs approval.
     pub replacements: BTreeMap<ObjectId, Replacement>,
-    /// The objects that other Syncs want, or may want.
+    /// Objects that other Syncs claim or may claim.
     pub claims: BTreeMap<ObjectId, Claim>,
-    /// A newer commit or spec that cannot be applied: until it can, prunes ask for approval.
+    /// A newer commit or spec that cannot be applied: until it can, prunes need approval.
     pub refused: Option<Box<str>>,
-    /// The time, in milliseconds since 1970: pauses that people ask for end.
+    /// The current time in milliseconds since 1970, for pauses.
     pub now: i64,
-    /// Objects whose repairs others undo, all of them or those of some fields.
+    /// Objects whose repairs others revert, completely or in some fields.
     pub contested: BTreeMap<ObjectId, Contest>,
-    /// Fields that were left to others for a while, and are claimed again now.
+    /// Fields that were left to others for a while and are claimed again now.
     pub again: BTreeMap<ObjectId, Contest>,
-    /// Jobs and Pods that have come to their end, and what they were then.
+    /// Completed Jobs and Pods, with the hash that they ran with.
     pub finished: BTreeMap<ObjectId, SpecHash>,
-    /// Of these, whether they ended well, as far as that is written down where it is not lost.
+    /// The recorded success of these, where it is stored durably.
     pub ended_well: BTreeMap<ObjectId, bool>,
-    /// How far what is wanted has been rolled out; none once it has come to its end.
+    /// Progress of the rollout; none once it is complete.
     pub rollout: Option<Rollout>,
-    /// Objects that bear the marks of another Sync without its proof, although that one does not want them.
+    /// Objects with the annotations of another Sync but without its proof, which that Sync does not
+    /// claim.
     pub disbelieved: BTreeSet<ObjectId>,
     /// The Secret with the keys of the daemon.
     pub own_keys: Option<ObjectId>,
-    /// Objects whose number of replicas may be somebody else's, and why nobody can tell now.
+    /// Objects whose replica count an autoscaler may own, with the reason why that is unknown now.
     pub in_doubt: BTreeMap<ObjectId, Box<str>>,
 }
 
-/// What follows when somebody changes a field that Git sets.
+/// Reaction to a change of a field that Git sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriftMode {
     /// The field is set as in Git.
     Repair,
-    /// It is said, and left as it is.
+    /// The drift is reported and not repaired.
     Report,
-    /// It is not looked at.
+    /// Drift is not checked.
     Ignore,
 }
 
-/// How many objects may be pruned at once. Without any number, both defaults must be exceeded.
+/// Number of objects that may be pruned at once. If neither is set, both defaults must be exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Budget {
-    /// At most so many objects.
+    /// Maximum number of objects.
     pub count: Option<usize>,
-    /// At most this part of the objects owned, in percent.
+    /// Maximum share of the owned objects, in percent.
     pub percent: Option<u8>,
 }
 
-/// Another Sync that wants an object, or may want it.
+/// Another Sync that claims an object, or may claim it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Its namespace and name.
+    /// Namespace and name of that Sync.
     pub sync: Box<str>,
-    /// The weight of the claim.
+    /// State of the claim.
     pub standing: ClaimStanding,
 }
 
-/// The weight of a claim on an object that would be deleted.
+/// State of a claim on an object that would be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimStanding {
-    /// The newest render of the other Sync is complete and it is not suspended: it takes the object over.
+    /// The other Sync has a complete newest render and is not suspended: it adopts the object.
     Takes,
-    /// It wants the object, and cannot take it now.
+    /// It claims the object and cannot adopt it now.
     CannotTake,
-    /// It has not rendered this commit, and its files may hold the object.
+    /// It has not rendered this commit, and its files may contain the object.
     MayWant,
-    /// The Sync whose object it is names it as the one to which it moves, and it has not looked since.
+    /// The owning Sync names it as the receiver of its objects, and it has not polled since.
     Named,
-    /// It wants an object of its own namespace that it has no right to patch. A person decides.
+    /// It claims an object of its own namespace that it may not patch. A person decides.
     WithoutRights,
-    /// It has been in the way for longer than a deletion waits for others. A person decides.
+    /// It has blocked a deletion for longer than the claim timeout. A person decides.
     Overdue,
 }
 
 impl Claim {
-    /// The hold of an object that is not deleted while the claim stands, whoever approves.
+    /// Returns the hold of an object that is not deleted while the claim exists, even with
+    /// approval.
     pub(super) fn waits(&self) -> Option<Hold> {
         match self.standing {
             ClaimStanding::CannotTake => Some(Hold::ClaimedBy(self.sync.clone())),
@@ -113,7 +118,7 @@ impl Claim {
         }
     }
 
-    /// The hold of an object that is deleted only by approval because of the claim.
+    /// Returns the hold of an object that is deleted only by approval because of the claim.
     pub(super) fn asks(&self) -> Option<Hold> {
         match self.standing {
             ClaimStanding::WithoutRights => Some(Hold::ClaimedWithoutRights(self.sync.clone())),
@@ -158,19 +163,20 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Why an object is pruned only by approval, if it is: for its kind, for what it is, or for a claim.
+    /// Returns the reason why an object is pruned only by approval, if it is: its kind, the object
+    /// itself, or a claim.
     pub(super) fn asks(&self, id: &ObjectId, seen: &Observed) -> Option<Hold> {
         self.protects(id, seen).or_else(|| self.claims.get(id)?.asks())
     }
 
-    /// Why an object is pruned only by approval, whatever other Syncs want.
+    /// Returns the reason why an object is pruned only by approval, independent of claims.
     pub(super) fn protects(&self, id: &ObjectId, seen: &Observed) -> Option<Hold> {
         let guard = || self.guarded.get(id).map(|guard| Hold::Guarded(*guard));
         protection(&self.protected, id, seen).or_else(guard)
     }
 }
 
-/// Why an object is deleted only by approval as far as its metadata shows that, if it is.
+/// Returns the reason why an object is deleted only by approval, as far as metadata show it.
 pub fn protection(protected: &BTreeSet<GroupKind>, id: &ObjectId, seen: &Observed) -> Option<Hold> {
     let kind = id.group_kind();
     match protected.contains(&kind) {
@@ -184,7 +190,7 @@ pub fn protection(protected: &BTreeSet<GroupKind>, id: &ObjectId, seen: &Observe
 }
 
 impl Budget {
-    /// True if `prunes` of `owned` objects are more than may go without approval.
+    /// True if pruning `prunes` of `owned` objects needs approval.
     pub(super) fn is_exceeded(self, prunes: usize, owned: usize) -> bool {
         let over_count = |count| prunes > count;
         let over_percent = |percent| prunes * 100 > owned * percent;

@@ -1,6 +1,7 @@
-//! The observed set of objects at hand, as from `kubectl get -o yaml`: for previews without a cluster.
+//! Plans without a cluster, from complete live objects such as `kubectl get -o yaml` prints.
 //!
-//! A watch tells drift by the managed fields; objects at hand have bodies, and are compared field by field.
+//! The daemon detects drift by `managedFields`; complete objects have bodies and are compared field
+//! by field.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +15,20 @@ use crate::observed::{Drift, Mark, Observed, ObservedSet, Standing};
 use moorline_api::SyncName;
 use moorline_core::object::{Object, ObjectId};
 
-/// The live objects, and where those that should exist are not as Git says.
+/// Observed live objects, and their differences from Git.
 #[derive(Debug, Default)]
 pub struct Preview {
-    /// What was seen.
+    /// The observed objects.
     pub observed: ObservedSet,
     /// Fields that differ, by object; objects without any are absent.
     pub differences: BTreeMap<ObjectId, Vec<Difference>>,
-    /// True if objects with our identity come without managed fields, so that an entry of ours had to be assumed.
+    /// True if objects with our identity have no `managedFields`, so that our entry had to be
+    /// assumed.
     pub assumed_entries: bool,
 }
 
 impl Preview {
-    /// The daemon has told of these that they are not proven.
+    /// Marks objects as unproven, as the daemon reported them.
     pub fn doubt(&mut self, told: &[String]) {
         let doubted: Vec<ObjectId> = self
             .observed
@@ -38,24 +40,24 @@ impl Preview {
     }
 }
 
-/// Looks at live objects as the Sync `owner` would.
+/// Observes live objects from the view of the Sync `owner`.
 pub fn preview(desired: &DesiredSet, live: &[Object], owner: &SyncName) -> Preview {
     let mut preview = Preview::default();
     for object in live {
         let mut observed = Observed::of(object, owner);
-        // The daemon checks the proof, which nobody else can.
+        // Only the daemon can check the proof.
         observed.proven = !matches!(observed.mark, Mark::Sync(_));
         if object.metadata("managedFields").is_none() {
             observed.applied_by_us = true;
             preview.assumed_entries |= observed.mark == Mark::Ours;
         }
-        // What is only ever created is not changed once it is there.
+        // An object that is applied once is never changed.
         let wanted = desired.get(&object.id).filter(|wanted| !wanted.switches.apply_once);
         let wanted_body = wanted.map(body);
         let mut found = wanted_body.as_ref().map_or_else(Vec::new, |body| differences(body, &object.body));
         let changed = found.len();
         if let (Some(wanted), Some(body)) = (wanted, &wanted_body) {
-            // A field that is left to others is in our entry until it is handed over, and is not removed.
+            // An ignored field stays in our entry until it is handed over, and is not removed.
             let rendered = wanted.ignored.as_ref().map(|ignored| ignored.body());
             found.extend(removals(rendered.as_ref().unwrap_or(body), object, owner));
         }
@@ -65,7 +67,7 @@ pub fn preview(desired: &DesiredSet, live: &[Object], owner: &SyncName) -> Previ
                 difference.path = wanted.shows(&difference.path).into_owned();
             }
         }
-        // What an apply removes is no drift: nobody changed it.
+        // A field that an apply removes is no drift: nobody changed it.
         observed.standing = match &found[..changed] {
             [] => Standing::Verified,
             changed => {
@@ -81,7 +83,8 @@ pub fn preview(desired: &DesiredSet, live: &[Object], owner: &SyncName) -> Previ
     preview
 }
 
-/// The whole bodies of the objects that a plan creates, as differences without a live value.
+/// Returns the whole bodies of the objects that a plan creates, as differences without a live
+/// value.
 pub fn creations(plan: &Plan, desired: &DesiredSet) -> BTreeMap<ObjectId, Vec<Difference>> {
     let creates = |step: &&Step| matches!(step.action, Action::Create | Action::Follow { .. });
     let whole = |step: &Step| {
@@ -93,10 +96,10 @@ pub fn creations(plan: &Plan, desired: &DesiredSet) -> BTreeMap<ObjectId, Vec<Di
     plan.steps().filter(creates).filter_map(whole).collect()
 }
 
-/// The body of a desired object; the canonical form is JSON that this program wrote.
+/// Returns the body of a desired object; the canonical form is JSON that this program wrote.
 fn body(object: &DesiredObject) -> Map<String, Value> {
     let mut body = object.body();
-    // The version that was asked for is not the version that is stored.
+    // The requested API version may differ from the stored one.
     body.remove("apiVersion");
     body
 }

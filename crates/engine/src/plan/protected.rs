@@ -1,23 +1,25 @@
-//! The kinds that are pruned only by approval, whatever a Sync says.
+//! Protected kinds: they are pruned only by approval, independent of the Sync's settings.
 //!
-//! Out: each kind with what is lost with an object of it. Kinds are told by group and kind, never by the kind alone: a
-//! `Cluster` of one group is a database, and that of another a number of virtual machines.
+//! Out: each kind with a description of the data that a deletion loses. Kinds are matched by group
+//! and kind, never by the kind alone: a `Cluster` of one group is a database, and that of another a
+//! set of virtual machines.
 //!
-//! A kind is here if deleting an object of it may delete what no commit brings back. Whether it does may hang on a field of
-//! the object (`deletionPolicy`, `reclaimPolicy`), of which a plan knows nothing: it is asked for approval then, too. Kinds of which
-//! most objects take nothing with them are in `guarded.rs`.
+//! A kind is listed if deleting an object of it may delete data that no commit restores. A field of
+//! the object may decide that (`deletionPolicy`, `reclaimPolicy`), which a plan does not see:
+//! approval is needed in that case, too. Kinds whose objects usually delete nothing else are in
+//! `prune_guards.rs`.
 
 use moorline_core::object::GroupKind;
 
-/// What is lost, and the kinds of which that is true, by group.
+/// Description of the lost data, and the kinds to which it applies, by group.
 type Section = (&'static str, &'static [(&'static str, &'static [&'static str])]);
 
-/// Every kind that is protected without anybody asking for it.
+/// Returns every kind that is protected by default.
 pub(super) fn protected() -> impl Iterator<Item = GroupKind> {
     sections().map(|(_, kind)| kind)
 }
 
-/// The same, each with what is lost with an object of it.
+/// Returns the same kinds, each with a description of the data that a deletion loses.
 pub fn sections() -> impl Iterator<Item = (&'static str, GroupKind)> {
     let kinds = |(lost, groups): &'static Section| {
         groups.iter().flat_map(move |(group, kinds)| {

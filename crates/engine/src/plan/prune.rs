@@ -1,8 +1,8 @@
-//! What becomes of objects that are there and no longer wanted.
+//! Pruning: decisions about live objects that are no longer desired.
 //!
-//! Deleting is the one thing that cannot be taken back. An object is pruned only if every proof is at hand
-//! that it is ours, that it is the one we applied, and that its absence from Git is meant; else it is held
-//! and the missing proof is named.
+//! A deletion cannot be undone. An object is pruned only if it is certain that we own it, that it
+//! is the object that we applied, and that its absence from Git is intended; otherwise it is held,
+//! and the reason names the missing evidence.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -15,22 +15,22 @@ use crate::desired::DesiredSet;
 use crate::observed::{Mark, Observed, ObservedSet, Part};
 use moorline_core::object::{GroupKind, ObjectId};
 
-/// How many hex digits of its hash an approval has.
+/// Number of hex digits of an approval hash.
 const APPROVAL_DIGITS: usize = 16;
 
-/// An object that was seen.
+/// A live object.
 pub(super) type Entry<'a> = (&'a ObjectId, &'a Observed);
 
-/// What a person is asked, and has said.
+/// Requested and given approval.
 #[derive(Debug, Default)]
 pub(super) struct Approval {
-    /// What would approve the prunes that wait for a person.
+    /// The hash that would approve the pending prunes.
     pub(super) asked: Option<String>,
-    /// Those that are approved, by uid.
+    /// The approved objects, by uid.
     pub(super) consented: BTreeMap<ObjectId, Box<str>>,
 }
 
-/// Adds a decision for every unwanted object of ours.
+/// Adds a decision for every object of ours that is no longer desired.
 pub(super) fn decide(
     desired: &DesiredSet,
     observed: &ObservedSet,
@@ -43,7 +43,7 @@ pub(super) fn decide(
         return Approval::default();
     }
     let world = World::new(desired, observed, policy);
-    // Not ours for long, or counted already under the id that is wanted.
+    // Objects that are handed over, or already counted under their desired id.
     let (mut candidates, mut elsewhere) = (Vec::new(), 0);
     for (id, seen) in ours {
         match world.missing_proof(id, seen) {
@@ -61,8 +61,8 @@ pub(super) fn decide(
         candidates.into_iter().partition(|(id, seen)| policy.asks(id, seen).is_some());
     let (count, owned) = (prunes.len(), owned(observed, decided) - elsewhere);
     let over_budget = policy.budget.is_exceeded(count, owned);
-    // An approval speaks of what waits for it, so that prunes that need none do not make it stale; nor do those that it
-    // has set free itself, one after the other.
+    // The approval hash covers only the prunes that need approval. Others must not invalidate it,
+    // and neither must the approved ones that are already gone.
     let asks = over_budget || policy.refused.is_some();
     let waiting: Vec<Entry<'_>> = prunes.iter().filter(|_| asks).chain(&protected).copied().collect();
     let is_granted = |id: &ObjectId, uid: &str| policy.consented.get(id).is_some_and(|it| **it == *uid);
@@ -71,7 +71,7 @@ pub(super) fn decide(
         replaced.iter().map(|(id, it)| (*id, &*it.uid)).partition(|(id, uid)| is_granted(id, uid));
     let asked = approval(&open, &open_replaced, policy.refused.as_deref());
     let approved = policy.approved.as_deref() == Some(asked.as_str());
-    // Whatever else holds an object for a while, its approval stands.
+    // An approval stays valid while another hold delays the prune.
     let granted = unwanted.iter().filter(|(id, seen)| is_granted(id, &seen.uid));
     let granted = granted.chain(open.iter().filter(|_| approved)).map(|(id, seen)| (*id, &*seen.uid));
     let granted = granted.chain(granted_replaced).chain(open_replaced.iter().filter(|_| approved).copied());
@@ -96,15 +96,16 @@ pub(super) fn decide(
     Approval { asked: asks.then_some(asked), consented }
 }
 
-/// An object is ours if its identity says so and nobody else controls it. Whatever else bears our label is
-/// a copy or a child, and is neither pruned nor counted. An object without a proof is pruned only by approval.
+/// True if the object carries our identity and no other object controls it. Any other object with
+/// our label is a copy or a child, and is neither pruned nor counted. An object without a proof is
+/// pruned only by approval.
 pub(super) fn is_ours(seen: &Observed) -> bool {
     seen.mark == Mark::Ours && !seen.controlled
 }
 
-/// How many objects are ours once everything is applied. Those that are about to be created count already:
-/// else a prune that is over budget would come within it by the creations of the same commit, and what is
-/// held now would be deleted a moment later with nobody asked.
+/// Counts the objects that are ours once everything is applied. Objects that are about to be
+/// created already count: otherwise the creations of a commit would bring its prunes within the
+/// budget a moment later, and objects that are held now would be deleted without approval.
 fn owned(observed: &ObservedSet, decided: &Decided) -> usize {
     let is_proven = |seen: &Observed| seen.mark == Mark::Ours && seen.proven;
     let ours = observed.iter().filter(|(_, seen)| is_ours(seen) && is_proven(seen)).count();
@@ -117,15 +118,15 @@ fn owned(observed: &ObservedSet, decided: &Decided) -> usize {
     ours + gained.count()
 }
 
-/// What is asked about every object that is no longer wanted.
+/// Inputs of the decision about an object that is no longer desired.
 struct World<'a> {
     desired: &'a DesiredSet,
     observed: &'a ObservedSet,
     policy: &'a Policy,
-    /// Kinds of wanted objects whose scope is not known. Such an object may be there under an id with another
-    /// namespace than the one that is wanted for now.
+    /// Kinds of desired objects with unknown scope. Such an object may exist under an id with
+    /// another namespace than the desired one.
     unknown: BTreeSet<GroupKind>,
-    /// The wanted objects that are there, by uid: one object may be served under two groups.
+    /// Live objects that are desired, by uid: one object may be served under two groups.
     wanted: HashMap<&'a str, &'a ObjectId>,
 }
 
@@ -140,7 +141,7 @@ impl<'a> World<'a> {
         Self { desired, observed, policy, unknown, wanted }
     }
 
-    /// The first proof that is missing, if any, or what is done instead.
+    /// Returns the first hold that applies, or a hand-over; none if the object may be pruned.
     fn missing_proof(&self, id: &ObjectId, seen: &Observed) -> Option<Decision> {
         if let Some(other) = self.wanted.get(&*seen.uid) {
             return Some(Decision::Hold(Hold::StillWanted((*other).clone())));
@@ -153,7 +154,7 @@ impl<'a> World<'a> {
             _ if seen.deleting => Hold::BeingDeleted(seen.finalizers.clone()),
             _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
             _ if pause.is_some() => Hold::Paused(pause.unwrap_or_default()),
-            // It may be wanted, and then it is neither deleted nor given away.
+            // It may be a desired object, so it is neither deleted nor handed over.
             _ if self.unknown.contains(&id.group_kind()) => Hold::UnknownKind,
             Some(claim) => return Some(Decision::Write(Action::HandOver { to: claim.sync.clone() })),
             None if self.desired.is_empty() => Hold::EmptyRender,
@@ -167,7 +168,8 @@ impl<'a> World<'a> {
         Some(Decision::Hold(hold))
     }
 
-    /// Holds the namespaces and definitions in which something else lives: it would go with them.
+    /// Holds namespaces and definitions that contain other objects, which would be deleted with
+    /// them.
     fn keep_occupied(&self, candidates: Vec<Entry<'a>>, decided: &mut Decided) -> Vec<Entry<'a>> {
         if !candidates.iter().any(|(id, _)| wait::is_container(id)) {
             return candidates;
@@ -190,8 +192,9 @@ impl<'a> World<'a> {
     }
 }
 
-/// The hash over what would be deleted. Another object, or the same one made anew, is another approval. A newer commit that
-/// cannot be applied is part of it, so that an approval given before that commit does not count.
+/// Returns the hash over everything that would be deleted. Another object, or the same one
+/// recreated, needs another approval. A newer commit that cannot be applied is included, so that an
+/// approval given before that commit does not count.
 fn approval(prunes: &[Entry<'_>], replaced: &[(&ObjectId, &str)], refused: Option<&str>) -> String {
     let pruned = prunes.iter().map(|(id, seen)| format!("{} {}\n", id.as_str(), seen.uid));
     let replaced = replaced.iter().map(|(id, uid)| format!("replace {} {uid}\n", id.as_str()));
@@ -211,7 +214,7 @@ mod tests {
 
     const UNWANTED: &str = "/ConfigMap|shop/old";
 
-    /// What becomes of one unwanted object beside two that stay.
+    /// The decision about one object that is not desired, beside two that are.
     fn fate(change: impl FnOnce(&mut Observed), policy: impl FnOnce(&mut Policy)) -> String {
         let desired = wanted(&[manifest("/ConfigMap|shop/a", 0), manifest("/ConfigMap|shop/b", 0)]);
         let (mut observed, old) = (there(["/ConfigMap|shop/a", "/ConfigMap|shop/b"]), id(UNWANTED));
@@ -244,7 +247,7 @@ mod tests {
         seen(|it| it.uid = "".into(), "Unidentified");
         seen(|it| it.resource_version = "".into(), "Unidentified");
         seen(|it| it.uid = "uid of /ConfigMap|shop/a".into(), "StillWanted");
-        // What is not ours is not spoken of.
+        // Objects that are not ours are not in the plan.
         seen(|it| it.mark = Mark::None, "nothing");
         seen(|it| it.mark = Mark::Copied, "nothing");
         seen(|it| it.mark = Mark::Sync("ops/other".into()), "nothing");
@@ -272,12 +275,12 @@ mod tests {
             (ClaimStanding::Overdue, "ClaimOverdue"),
         ] {
             assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(standing)])), expect);
-            // An object that stays anyway waits for nobody.
+            // An object that stays in any case is not waited for.
             let kept = fate(|it| it.prune_disabled = true, |it| it.claims.extend([claim(standing)]));
             let is_taken = standing == ClaimStanding::Takes;
             assert_eq!(kept, if is_taken { "hand over" } else { "PruneDisabled" });
         }
-        // A claim is stronger than the permission to prune, and weaker than a switch on the object.
+        // A claim takes precedence over disabled pruning, but not over an annotation on the object.
         assert_eq!(
             fate(|it| it.reconcile_disabled = true, |it| it.claims.extend([claim(ClaimStanding::Takes)])),
             "ReconcileDisabled"
@@ -292,7 +295,7 @@ mod tests {
         assert_eq!(fate_in(&plan(&desired, &observed, &Policy::default()), &old), "prune");
         observed.unlisted(old.group_kind());
         assert_eq!(fate_in(&plan(&desired, &observed, &Policy::default()), &old), "Unlisted");
-        // Wanted without a namespace, and nobody knows whether it would get one: it may be this very object.
+        // Desired without a namespace, and its scope is unknown: it may be this object.
         let there_already = id("unknown.example.com/Gadget|shop/a");
         let desired = wanted(&[manifest("unknown.example.com/Gadget|/a", 0)]);
         let plan = plan(&desired, &there([there_already.as_str()]), &Policy::default());
@@ -339,7 +342,7 @@ mod tests {
         policy.approved = asked.approval.clone();
         let approved = plan(&desired, &observed, &policy);
         assert_eq!((approved.approval.clone(), approved.held.len(), approved.steps().count()), (None, 0, 3));
-        // The same object made anew is another one.
+        // The same object, recreated, is a different one.
         let x = id("/ConfigMap|shop/x");
         observed.insert(x.clone(), Observed { uid: "new".into(), ..seen(&x) });
         let stale = plan(&desired, &observed, &policy);
@@ -355,19 +358,19 @@ mod tests {
         policy.approved = plan(&desired, &there([database, claim]), &policy).approval;
         let approved = plan(&desired, &there([database, claim]), &policy);
         assert_eq!((approved.steps().count(), approved.consented.len()), (3, 2));
-        // The database went first, and the approval is of another set now.
+        // The database was deleted first, and the approval hash is now of another set.
         policy.consented = approved.consented;
         let rest = plan(&desired, &there([claim]), &policy);
         assert_eq!((rest.steps().count(), rest.approval), (2, None));
-        // What comes to it is asked for by itself.
+        // New objects need an approval of their own.
         let more = "/PersistentVolumeClaim|shop/z";
         let joined = plan(&desired, &there([claim, more]), &policy);
         assert_eq!((joined.steps().count(), joined.waiting().len()), (2, 1));
-        // Another hold for a while does not take it back.
+        // Another temporary hold does not revoke it.
         let waits = Claim { sync: "ops/other".into(), standing: ClaimStanding::MayWant };
         let held = Policy { claims: BTreeMap::from([(id(claim), waits)]), ..policy.clone() };
         assert_eq!(plan(&desired, &there([claim]), &held).consented, rest.consented);
-        // The same object made anew is another one.
+        // The same object, recreated, is a different one.
         let mut anew = there([claim]);
         anew.change(&id(claim), |seen| seen.uid = "new".into());
         assert_eq!(plan(&desired, &anew, &policy).waiting().len(), 1);
@@ -404,7 +407,7 @@ mod tests {
 
     #[test]
     fn what_a_commit_creates_counts_before_it_is_there() {
-        // 11 of 30 are over budget, and 11 of the 37 that are ours once all is created are not.
+        // 11 of 30 are over budget; 11 of the 37 that are ours after the creations are not.
         let (kept, old) = (
             (0..19).map(|at| format!("/ConfigMap|shop/kept-{at}")),
             (0..11).map(|at| format!("/ConfigMap|shop/old-{at}")),

@@ -1,7 +1,8 @@
-//! Fields that an apply removes: Git does not set them any more, and nobody else owns them.
+//! Fields that an apply removes: Git no longer sets them, and no other manager owns them.
 //!
-//! In: a live object with its managed fields, and the body that Git wants. Out: a [`Difference`] without a wanted value for
-//! each field or list item that our own entry has. A whole item stands for its fields.
+//! In: a live object with its managed fields, and the desired body.
+//! Out: a [`Difference`] without a desired value for each field or list item of our own entry. A
+//! whole item stands for its fields.
 
 use serde_json::{Map, Value};
 
@@ -10,12 +11,12 @@ use moorline_api::{KEY_PREFIX, SyncName};
 use moorline_core::object::Object;
 use moorline_managed_fields::{Element, Entry, FieldPath, entries, pointer_of};
 
-/// The fields that an apply of `wanted` by this Sync removes.
+/// Returns the fields that an apply of `wanted` by this Sync removes.
 pub(super) fn removals(wanted: &Map<String, Value>, live: &Object, owner: &SyncName) -> Vec<Difference> {
     let Some(metadata) = live.body.get("metadata").and_then(Value::as_object) else { return Vec::new() };
     let (own, others): (Vec<Entry>, Vec<Entry>) =
         entries(metadata).into_iter().partition(|entry| entry.is_applied_by(&owner.manager()));
-    // Paths of another version may lead elsewhere.
+    // Paths of another API version may lead elsewhere.
     let own = own.into_iter().find(|entry| *entry.api_version == *live.api_version());
     let (wanted, body) = (Value::Object(wanted.clone()), Value::Object(live.body.clone()));
     let mut gone: Vec<FieldPath> = Vec::new();

@@ -1,6 +1,7 @@
-//! Objects that can only change by being deleted and created anew, where a deletion of them needs approval.
+//! Replacements that need approval: objects that can only change by being deleted and recreated.
 //!
-//! In: the replacements that applies came to, and what is decided. Out: those that wait for approval; the others go on.
+//! In: the replacements that earlier applies required, and the decisions.
+//! Out: holds for those that wait for approval; the others are executed.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +11,19 @@ use crate::observed::ObservedSet;
 use moorline_api::SpecHash;
 use moorline_core::object::ObjectId;
 
-/// A change that needs a new object, and the deletion of the old one needs approval.
+/// A change that requires a new object, where deleting the old one needs approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replacement {
-    /// The uid of the object that would be deleted.
+    /// Uid of the object that would be deleted.
     pub uid: Box<str>,
-    /// The change, as the hash of the object that is wanted.
+    /// The change, as the hash of the desired object.
     pub hash: SpecHash,
-    /// The hold that a prune of the object would come to.
+    /// The hold that a prune of the object would get.
     pub why: Hold,
 }
 
-/// The replacements that a plan would carry out: of the object that is there, for the change that is wanted.
+/// Returns the replacements that a plan would execute: those of the current object for the current
+/// change.
 pub(super) fn due<'a>(
     desired: &DesiredSet,
     observed: &ObservedSet,
@@ -62,7 +64,8 @@ mod tests {
 
     const VOLUME: &str = "/PersistentVolumeClaim|shop/data";
 
-    /// The hold of a volume claim that cannot change in place, the approval that is asked for, and the steps.
+    /// The hold of a volume claim that cannot change in place, the requested approval, and the
+    /// number of steps.
     fn check(change: impl FnOnce(&mut Policy, &mut Observed)) -> (Option<Hold>, Option<String>, usize) {
         let desired = wanted(&[manifest("/ConfigMap|shop/a", 0), manifest(VOLUME, 0)]);
         let (mut observed, volume) = (there(["/ConfigMap|shop/a"]), id(VOLUME));
@@ -85,7 +88,7 @@ mod tests {
         assert!(held.unwrap().is_missing());
         let asked = asked.expect("an approval is asked for");
         assert_eq!(check(|policy, _| policy.approved = Some(asked.clone())), (None, None, 1));
-        // An approval is of one object, not of its name.
+        // An approval is for one object, not for its name.
         let other = |_: &mut Policy, seen: &mut Observed| seen.uid = "other".into();
         assert_eq!(check(other), (None, None, 1), "nobody knows yet whether the new one can change");
         let consent = |policy: &mut Policy, uid: &str| policy.consented = [(id(VOLUME), uid.into())].into();

@@ -1,7 +1,8 @@
-//! Objects that are not repaired for a while, although they are not as Git says.
+//! Repair policy: objects that differ from Git and are not repaired for now.
 //!
-//! In: an object as it is wanted and as it is seen, and the policy. Out: whether it is left as it is: a person asks
-//! for time, others undo every repair, or it has done its work and was cleared away.
+//! In: an object as desired and as observed, and the policy.
+//! Out: the decision to repair or to hold it: a pause annotation, a contest with another manager,
+//! or a completed object that was deleted afterwards.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,14 +14,14 @@ use moorline_api::SpecHash;
 use moorline_core::grammar;
 use moorline_core::object::ObjectId;
 
-/// Others undo what is repaired.
+/// Another manager reverts our repairs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contest {
-    /// The field manager of the other side, where it is known.
+    /// The other field manager, if known.
     pub manager: Option<Box<str>>,
-    /// The fields that were repaired last; none where the whole object was deleted.
+    /// The fields that were repaired last; empty if the whole object was deleted.
     pub fields: Vec<String>,
-    /// What Git said then: a commit that changes the object is applied.
+    /// Hash of the desired object at that time: a commit that changes the object is applied.
     pub hash: SpecHash,
 }
 
@@ -39,7 +40,7 @@ impl fmt::Display for Contest {
     }
 }
 
-/// What follows from drift of this object. A person who asks for time gets a report instead of a repair.
+/// Returns the drift mode for this object. A pause annotation turns repair into report.
 pub(super) fn mode(seen: &Observed, policy: &Policy) -> DriftMode {
     match policy.drift {
         DriftMode::Repair if paused(seen, policy).is_some() => DriftMode::Report,
@@ -47,12 +48,12 @@ pub(super) fn mode(seen: &Observed, policy: &Policy) -> DriftMode {
     }
 }
 
-/// Until when a person asks to leave the object as it is.
+/// Returns the end of the pause that an annotation requests.
 pub(super) fn paused(seen: &Observed, policy: &Policy) -> Option<i64> {
     seen.pause_until.filter(|until| *until > policy.now)
 }
 
-/// What others undo of an object as it is wanted now.
+/// Returns the contest over the current desired form of an object.
 fn contest<'a>(object: &DesiredObject, contests: &'a BTreeMap<ObjectId, Contest>) -> Option<&'a Contest> {
     contests.get(&object.id).filter(|contest| object.is_recorded_as(&contest.hash))
 }
@@ -61,8 +62,8 @@ fn hold(contest: &Contest) -> Decision {
     Decision::Hold(Hold::Contested(Box::new(contest.clone())))
 }
 
-/// What becomes of an object that is not as Git says. Of one whose repairs others undo only that is repaired which
-/// they leave alone.
+/// Decides about a drifted object. Of a contested one only the fields that others leave alone are
+/// repaired.
 pub(super) fn repair(object: &DesiredObject, policy: &Policy, change: Change) -> Decision {
     let Some(contest) = contest(object, &policy.contested) else {
         return Decision::Write(Action::Update(change));
@@ -83,7 +84,7 @@ pub(super) fn repair(object: &DesiredObject, policy: &Policy, change: Change) ->
     }
 }
 
-/// What becomes of an object that is as it was applied last, which may have been without what others fight about.
+/// Decides about a verified object, whose last apply may have left out contested fields.
 pub(super) fn verified(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
     if let Some(again) = contest(object, &policy.again) {
         let fields: Vec<String> = again.fields.iter().filter(|field| seen.lacks(field)).cloned().collect();
@@ -98,12 +99,12 @@ pub(super) fn verified(object: &DesiredObject, seen: &Observed, policy: &Policy)
     }
 }
 
-/// True if the object has come to its end, as it is wanted now.
+/// True if the object has completed in its current desired form.
 pub(super) fn finished(object: &DesiredObject, policy: &Policy) -> bool {
     policy.finished.get(&object.id).is_some_and(|hash| object.is_recorded_as(hash))
 }
 
-/// What becomes of an object that should exist and is not there, if it is not simply created.
+/// Decides about a missing object that should exist; none if it is simply created.
 pub(super) fn absent(object: &DesiredObject, is_listed: bool, policy: &Policy) -> Option<Decision> {
     match finished(object, policy) {
         true => Some(Decision::Keep),
@@ -114,13 +115,13 @@ pub(super) fn absent(object: &DesiredObject, is_listed: bool, policy: &Policy) -
     }
 }
 
-/// What becomes of an object that others delete again and again.
+/// Returns the hold of an object that others keep deleting.
 pub(super) fn contested(object: &DesiredObject, policy: &Policy) -> Option<Decision> {
-    // Where others fight for fields nobody minds that the object is there.
+    // A contest over single fields does not concern the existence of the object.
     contest(object, &policy.contested).filter(|contest| contest.fields.is_empty()).map(hold)
 }
 
-/// When the next of the pauses ends for which people ask.
+/// Returns the end of the next pause.
 pub fn next_expiry(observed: &ObservedSet, now: i64) -> Option<i64> {
     observed.iter().filter_map(|(_, seen)| seen.pause_until).filter(|until| *until > now).min()
 }
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(told(&["a", "b", "c"]), "other undoes every repair of a and 2 more fields");
     }
 
-    /// The plan for one object, in one word.
+    /// The plan for one object, as text.
     fn word(change: impl FnOnce(&mut Observed, SpecHash), policy: &Policy) -> String {
         let desired = wanted(&[manifest(ID, 0)]);
         let mut object = seen(&id(ID));

@@ -1,7 +1,9 @@
-//! A turn begins when all that comes before it is well.
+//! Gating by health: a turn begins after all earlier turns are healthy.
 //!
-//! In: how far the roll-out of a set is. Out: what waits, and for what. Only what Git has changed waits: a repair does not,
-//! nor does anything once the roll-out has come to its end. What is no longer wanted goes when all that is wanted is there.
+//! In: the progress of the rollout of a set.
+//! Out: the steps that wait, and the objects that they wait for. Only changes from Git wait:
+//! repairs do not, and nothing waits after the rollout is complete. Prunes wait until all desired
+//! objects are applied.
 
 use std::collections::BTreeSet;
 
@@ -9,44 +11,46 @@ use super::{Action, Change, Decided, Hold, Policy, Step};
 use crate::desired::{DesiredSet, Phase, Turn};
 use moorline_core::object::ObjectId;
 
-/// How far a set has been rolled out, as long as it is on its way.
+/// Progress of the rollout of a set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rollout {
-    /// Objects that are not well, or not known to be.
+    /// Objects that are not healthy, or not known to be.
     pub unwell: BTreeSet<ObjectId>,
-    /// Of these, those that have failed or take too long.
+    /// Of these, those that have failed or exceeded their deadline.
     pub degraded: BTreeSet<ObjectId>,
-    /// Objects that are not well, be it as they were wanted before: a hook among them still runs.
+    /// Objects that are not healthy, also in an earlier desired form: a hook among them is still
+    /// running.
     pub running: BTreeSet<ObjectId>,
-    /// Something of it has failed.
+    /// True if some part of the rollout has failed.
     pub failed: bool,
-    /// Another set was rolled out before it.
+    /// True if another set was rolled out before.
     pub is_later: bool,
-    /// Objects that were there as they are wanted, and were deleted by others: to make them again is a repair.
+    /// Objects that existed in their desired form and were deleted by others: recreating them is a
+    /// repair.
     pub restored: BTreeSet<ObjectId>,
-    /// A person asks to run hooks again that have failed.
+    /// True if a person requests another run of failed hooks.
     pub again: bool,
-    /// Waves of objects that are no hooks do not wait for each other's health, only for hooks.
+    /// True if waves of normal objects wait only for hooks, not for each other's health.
     pub only_hooks: bool,
 }
 
-/// What steps wait for because of what is not well.
+/// Holds steps back until earlier objects are healthy.
 #[derive(Debug)]
 pub struct Awaits<'a> {
     desired: &'a DesiredSet,
     only_hooks: bool,
     failed: bool,
     restored: &'a BTreeSet<ObjectId>,
-    /// What is not well, each with its turn.
+    /// Objects that are not healthy, each with its turn.
     unwell: BTreeSet<(Turn, ObjectId)>,
     /// The hooks among them.
     hooks: BTreeSet<(Turn, ObjectId)>,
-    /// What the first step waits for that does.
+    /// Blocker of the first step that waits.
     waits: Option<ObjectId>,
 }
 
 impl<'a> Awaits<'a> {
-    /// None where nothing waits.
+    /// Creates the gate; none if no step waits.
     pub fn new(desired: &'a DesiredSet, rollout: Option<&'a Rollout>) -> Option<Self> {
         let rollout = rollout.filter(|_| desired.has_turns())?;
         let (only_hooks, failed, restored) = (rollout.only_hooks, rollout.failed, &rollout.restored);
@@ -56,7 +60,7 @@ impl<'a> Awaits<'a> {
         Some(awaits)
     }
 
-    /// An object was written, and how it is now is not known yet.
+    /// Records that an object was written and its health is not known yet.
     pub fn written(&mut self, id: &ObjectId) {
         let Some(wanted) = self.desired.get(id) else { return };
         let one = (wanted.switches.turn(), id.clone());
@@ -66,7 +70,8 @@ impl<'a> Awaits<'a> {
         self.unwell.insert(one);
     }
 
-    /// What a step waits for. Asked in the order of the steps, so that the prunes come last.
+    /// Returns the object that a step waits for. Must be called in the order of the steps, prunes
+    /// last.
     pub fn before(&mut self, step: &Step) -> Option<ObjectId> {
         let blocker = match &step.action {
             Action::Prune { .. } if self.desired.get(&step.id).is_some() => None,
@@ -84,7 +89,7 @@ impl<'a> Awaits<'a> {
         blocker
     }
 
-    /// A hook that has not ended well.
+    /// Returns a hook that has not succeeded yet.
     fn running_hook(&self) -> Option<ObjectId> {
         let is_hook = |id: &ObjectId| {
             let hook = self.desired.get(id).and_then(|it| it.switches.hook);
@@ -100,18 +105,18 @@ impl<'a> Awaits<'a> {
             return None;
         }
         let turn = wanted.switches.turn();
-        // Every step asks, and so only the first of them is looked at.
+        // Called for every step, so only the first entry is checked.
         let all = !self.only_hooks || turn.phase == Phase::After;
         let (first, blocker) = if all { self.unwell.first() } else { self.hooks.first() }?;
         (*first < turn).then(|| blocker.clone())
     }
 }
 
-/// Holds every step whose turn has not come.
+/// Holds every step whose turn has not begun.
 pub(super) fn hold_back(desired: &DesiredSet, policy: &Policy, decided: &mut Decided) {
     let Some(mut awaits) = Awaits::new(desired, policy.rollout.as_ref()) else { return };
     let is_prune = |step: &Step| matches!(step.action, Action::Prune { .. });
-    // What is already held waits as well, and what is no longer wanted with it.
+    // Desired objects that are already on hold also make the prunes wait.
     let blocker = |(id, hold): &(ObjectId, Hold)| match hold {
         Hold::Waits(blocker) => Some(blocker.clone()),
         Hold::Runs => Some(id.clone()),
@@ -145,7 +150,7 @@ mod tests {
         manifest
     }
 
-    /// What waits for what, of a set of which some objects are there.
+    /// The steps that wait and their blockers, for a set of which some objects exist.
     fn waits(manifests: &[Value], observed: &ObservedSet, rollout: Option<Rollout>) -> Vec<String> {
         let policy = Policy { rollout, ..Policy::default() };
         let plan = plan(&wanted(manifests), observed, &policy);
@@ -199,7 +204,7 @@ mod tests {
         let up = there(["batch/Job|a/up"]);
         let running = unwell(&["batch/Job|a/up"]);
         assert_eq!(waits(&set, &up, running.clone()), ["next for up", "test for up"]);
-        // A hook is waited for also where health is not.
+        // A hook is waited for even if health is not.
         let only_hooks = running.map(|rollout| Rollout { only_hooks: true, ..rollout });
         assert_eq!(waits(&set, &up, only_hooks), ["next for up", "test for up"]);
     }

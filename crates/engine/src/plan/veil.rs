@@ -1,13 +1,15 @@
-//! Outcomes as they may be told of objects into which a value from a Secret went.
+//! Redaction of outcomes of objects that contain a value of a Secret.
 //!
-//! In: an outcome. Out: the same, with paths that end where a value may begin. What servers say was left out when they said it.
+//! In: an outcome.
+//! Out: the same, with paths cut where a value may begin. Messages of servers were already removed
+//! when they were received.
 
 use super::{Change, Hold, Outcome};
 use crate::desired::veiled;
 use crate::observed::Drift;
 
 impl Outcome {
-    /// Leaves out what may be a value.
+    /// Removes everything that may be a value.
     pub fn veil(&mut self) {
         match self {
             Self::Updated(Change::Drifted(drift)) | Self::Held(Hold::DriftReported(drift)) => veil(drift),

@@ -1,9 +1,10 @@
-//! What waits for something else: for an object that cannot be there yet, or one that is still going.
+//! Blocking: writes that wait for an object that does not exist yet, or for one that still exists.
 //!
-//! In: what every object comes to, before it is put in order. Out: the same, with the writes held whose turn
-//! has not come. A wave begins when the one before it stands, and nothing is created in a namespace or of a
-//! kind that is going. Prunes go in strict reverse: while a custom resource is still being deleted, the
-//! operator that has to let it go is not.
+//! In: the decisions about all objects, not yet in order.
+//! Out: the same, with the writes on hold whose turn has not begun. A wave begins when the previous
+//! one is complete, and nothing is created in a namespace, or of a kind, that is being deleted.
+//! Prunes are in strict reverse order: while a custom resource is being deleted, the operator that
+//! must remove its finalizer is kept.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use crate::desired::{DesiredSet, Turn};
 use crate::observed::ObservedSet;
 use moorline_core::object::ObjectId;
 
-/// Holds every write whose turn has not come.
+/// Holds every write whose turn has not begun.
 pub(super) fn hold_back(
     desired: &DesiredSet,
     observed: &ObservedSet,
@@ -34,9 +35,10 @@ pub(super) fn hold_back(
     }
 }
 
-/// Holds what may be the operator of a custom resource that waits for approval: its workload, its rights and its settings.
-/// Without them the resource could not go once a person approves. Who takes the definition of the kind out of Git with
-/// it takes the whole system out; where the definition stays, its operator does.
+/// Holds the possible operator of a custom resource that waits for approval: its workload,
+/// permissions and configuration. Without them the resource could not be deleted after an approval.
+/// A commit that also removes the definition of the kind removes the whole system; if the
+/// definition stays, so does its operator.
 pub(super) fn for_approval(unwanted: &[Entry<'_>], decided: &mut Decided) {
     let definitions: Vec<&ObjectId> = unwanted
         .iter()
@@ -66,9 +68,9 @@ pub(super) fn for_approval(unwanted: &[Entry<'_>], decided: &mut Decided) {
     decided.held.extend(held.into_iter().map(|(_, step)| (step.id, Hold::GoesAfter(blocker.clone()))));
 }
 
-/// What a step of this stage waits for, once these objects could not be written or are still going, each with its
-/// stage. Nothing is pruned while something that is wanted could not be applied: what would go may be what it
-/// takes the place of.
+/// Returns the object that a step of this stage waits for, given the objects that could not be
+/// written or are still being deleted, with their stages. Nothing is pruned while a desired object
+/// could not be applied: it may be the replacement of a pruned one.
 pub fn holds_back(failed: &[(Stage, ObjectId)], stage: Stage, id: &ObjectId) -> Option<ObjectId> {
     let holds = |(first, blocker): &&(Stage, ObjectId)| match (first, stage) {
         (Stage::Apply { turn: first, .. }, Stage::Apply { turn, .. }) => {
@@ -80,7 +82,8 @@ pub fn holds_back(failed: &[(Stage, ObjectId)], stage: Stage, id: &ObjectId) -> 
     failed.iter().find(holds).map(|(_, blocker)| blocker.clone())
 }
 
-/// True if one more of these holds back what none of the others does. Every step looks at all of them, and most say nothing new.
+/// True if adding this object blocks steps that the others do not block. Every step checks all of
+/// them, and most add nothing.
 pub fn holds_more(failed: &[(Stage, ObjectId)], stage: Stage, id: &ObjectId) -> bool {
     let says_as_much = |(first, _): &(Stage, ObjectId)| match (first, stage) {
         (Stage::Apply { turn: first, .. }, Stage::Apply { turn, .. }) => *first <= turn,
@@ -90,12 +93,12 @@ pub fn holds_more(failed: &[(Stage, ObjectId)], stage: Stage, id: &ObjectId) -> 
     is_container(id) || !failed.iter().any(says_as_much)
 }
 
-/// True for kinds that take others with them when they are deleted.
+/// True for kinds whose deletion also deletes other objects.
 pub(super) fn is_container(id: &ObjectId) -> bool {
     id.is("", "Namespace") || id.is("apiextensions.k8s.io", "CustomResourceDefinition")
 }
 
-/// True if `resident` goes when `container` is deleted.
+/// True if `resident` is deleted with `container`.
 pub(super) fn contains(container: &ObjectId, resident: &ObjectId) -> bool {
     if container.is("", "Namespace") {
         return resident.namespace() == Some(container.name());
@@ -103,8 +106,8 @@ pub(super) fn contains(container: &ObjectId, resident: &ObjectId) -> bool {
     is_container(container) && defines(container.name(), resident)
 }
 
-/// True if a definition of this name, `<plural>.<group>`, is that of the object's kind. The plural is known
-/// from the kind up to its ending: `policies` and `widgets` are, `Policy` and `Widget` are not.
+/// True if a definition of this name, `<plural>.<group>`, may define the object's kind. Only the
+/// stem of the plural follows from the kind: `Policy` and `policies`, `Widget` and `widgets`.
 fn defines(name: &str, id: &ObjectId) -> bool {
     let Some((plural, group)) = name.split_once('.') else { return false };
     let kind = id.kind().to_ascii_lowercase();
@@ -113,11 +116,11 @@ fn defines(name: &str, id: &ObjectId) -> bool {
 }
 
 struct Gate<'a> {
-    /// The wanted object whose turn is the first of those that cannot be there yet.
+    /// The first desired object, by turn, that cannot exist yet.
     missing: Option<(Turn, &'a ObjectId)>,
     /// Namespaces and definitions that are being deleted.
     going: Vec<&'a ObjectId>,
-    /// The unwanted object that is being deleted and goes before all others that are.
+    /// The first undesired object, by prune order, that is being deleted.
     leaving: Option<(super::Stage, &'a ObjectId)>,
 }
 
@@ -143,7 +146,7 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// What a write waits for, if anything.
+    /// Returns the object that a write waits for, if any.
     fn before(&self, turn: Turn, step: &Step) -> Option<&'a ObjectId> {
         match step.action {
             Action::Create | Action::Follow { .. } | Action::Adopt { .. } | Action::Update(_) => {
@@ -167,7 +170,7 @@ mod tests {
     use super::*;
     use crate::observed::Observed;
 
-    /// The objects that wait, and what they wait for, when one object is being deleted.
+    /// The objects that wait and their blockers, while one object is being deleted.
     fn waits(wants: &[(&str, i32)], unwanted: &[&str], deleting: &str) -> Vec<String> {
         let manifests: Vec<_> = wants.iter().map(|(id, wave)| manifest(id, *wave)).collect();
         let mut observed = there(unwanted.iter().copied());
@@ -218,9 +221,9 @@ mod tests {
         check(&[database, CRD], &after);
         check(&[CRD], &[]);
         check(&["example.com/Cache|a/orders", CRD], &[]);
-        // The definition stays, and with it whoever sees to its kind.
+        // The definition stays, and with it the operator of its kind.
         check(&[database], &[]);
-        // What goes before the resource is no part of its operator.
+        // Objects that are pruned before the resource are not part of its operator.
         check(&[database, CRD, "admissionregistration.k8s.io/ValidatingWebhookConfiguration|/a"], &after);
         // A claim has no operator.
         check(&["/PersistentVolumeClaim|a/data"], &[]);
@@ -235,7 +238,8 @@ mod tests {
         assert!(waits(&wants, &unwanted, "/Secret|a/later").is_empty());
     }
 
-    /// Checks what a step waits for once another could not be done; each is an id, its wave and whether it is pruned.
+    /// Checks the blocker of a step after another step failed; each is an id, its wave and true for
+    /// a prune.
     #[track_caller]
     fn holds(failed: (&str, i32, bool), next: (&str, i32, bool), expect: bool) {
         let stage = |(text, wave, prune): (&str, i32, bool)| {
@@ -253,7 +257,7 @@ mod tests {
         holds(failed, ("/ConfigMap|a/y", 1, false), true);
         holds(failed, ("/Namespace|/b", 1, false), true);
         holds(failed, ("/ConfigMap|a/y", 0, false), false);
-        // A Deployment comes later in the same wave, and does without its peers' success.
+        // A Deployment comes later in the same wave and does not depend on its peers.
         holds(failed, ("apps/Deployment|a/y", 0, false), false);
         holds(failed, ("/ConfigMap|a/y", -1, false), false);
         holds(("/ConfigMap|a/x", -2, false), ("/ConfigMap|a/y", -1, false), true);
@@ -271,7 +275,7 @@ mod tests {
         holds(definition, ("example.com/Widget|a/x", 0, false), true);
         holds(definition, ("example.com/Gadget|a/x", 0, false), false);
         holds(definition, ("other.com/Widget|a/x", 0, false), false);
-        // A ConfigMap that is called as the namespace is no namespace.
+        // A ConfigMap with the name of the namespace is not the namespace.
         holds(("/ConfigMap|b/a", 0, false), ("/ConfigMap|a/x", 0, false), false);
     }
 
@@ -286,7 +290,7 @@ mod tests {
         holds(going, ("example.com/Widget|a/y", 0, true), false);
         holds(going, ("/ConfigMap|a/y", -1, true), true);
         holds(going, ("/ConfigMap|a/y", 1, true), false);
-        // Nothing that is wanted waits for what is not.
+        // No desired object waits for an undesired one.
         holds(going, ("/ConfigMap|a/y", 9, false), false);
     }
 

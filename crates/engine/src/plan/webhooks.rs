@@ -1,10 +1,12 @@
-//! Webhooks that refuse requests while nothing serves them.
+//! Webhooks of the set that reject requests while no backend serves them.
 //!
-//! In: a set, and a request about one of its objects. Out: [`Guardian`]s, the webhooks of the set that the API server asks
-//! about this request and that fail closed, each with the workloads behind its Service. Where the answer is in doubt, as with
-//! match conditions, a webhook guards nothing: the request is sent, and the API server answers it. An object that the
-//! backend may need to start is never guarded, so that nothing waits in a circle.
-//! What webhooks of others guard is seen by the answer to a request: here is only whether the object may wait then.
+//! In: a set, and a request about one of its objects.
+//! Out: [`GuardingWebhook`]s: the webhooks of the set that the API server calls for this request
+//! and that fail closed, each with the workloads behind its Service. In doubt, as with match
+//! conditions, a webhook does not count: the request is sent, and the API server decides. An object
+//! that the backend may need to start is never guarded, which prevents deadlocks.
+//! Webhooks outside the set are recognized by the response to a request; here is only the check if
+//! the object may wait then.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +19,7 @@ use moorline_api::{SYNC_LABEL, SyncName};
 use moorline_core::object::ObjectId;
 
 const GROUP: &str = "admissionregistration.k8s.io";
-/// The label that the API server sets on each namespace.
+/// Label that the API server sets on each namespace.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// The webhooks of a set that fail closed and have their backend in the set.
@@ -36,15 +38,15 @@ struct Webhook {
 pub struct Request<'a> {
     /// The object.
     pub object: &'a DesiredObject,
-    /// Its kind, as it is written in URLs.
+    /// Plural resource name, as in URLs.
     pub plural: &'a str,
-    /// True if the object is created, false if it is changed.
+    /// True for a creation, false for an update.
     pub creates: bool,
     /// The Sync that sends it.
     pub owner: &'a SyncName,
 }
 
-/// A webhook that the API server asks about a request.
+/// A webhook that the API server calls for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guardian<'a> {
     /// Its name.
@@ -53,7 +55,7 @@ pub struct Guardian<'a> {
     pub backends: &'a [ObjectId],
 }
 
-/// How far a workload serves.
+/// Readiness of a workload behind a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     /// One of its Pods is ready.
@@ -62,23 +64,23 @@ pub enum Backend {
     NotReady,
     /// It is scaled to zero.
     ScaledToZero,
-    /// The API server does not reach it yet. Of a workload, one of the Pods is ready.
+    /// The API server cannot reach it yet, although one of its Pods is ready.
     Unreached,
 }
 
-/// The hold of an object that a webhook guards.
+/// The hold of an object whose webhook has no ready backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unserved {
-    /// The workload that has to serve the webhook, or the webhook's Service where the workload is not known.
+    /// The workload that serves the webhook, or the webhook's Service if the workload is unknown.
     pub backend: ObjectId,
-    /// The name of the webhook.
+    /// Name of the webhook.
     pub webhook: Box<str>,
-    /// How far the workload serves.
+    /// Readiness of the workload.
     pub state: Backend,
 }
 
 impl Webhooks {
-    /// The webhooks of a set.
+    /// Collects the webhooks of a set.
     pub fn of(desired: &DesiredSet) -> Self {
         let objects = desired.objects();
         let first = objects.partition_point(|object| object.id.as_str() < GROUP);
@@ -87,12 +89,12 @@ impl Webhooks {
         Self(configurations.flat_map(|object| of_configuration(object, desired)).collect())
     }
 
-    /// True if nothing is guarded.
+    /// True if the set has no such webhooks.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The webhooks that guard a request, of those whose configuration is in the cluster.
+    /// Returns the webhooks that guard a request and whose configuration is in the cluster.
     pub fn guarding<'a>(
         &'a self,
         request: Request<'_>,
@@ -109,7 +111,7 @@ impl Webhooks {
     }
 }
 
-/// How far this workload serves, by its status; none if it is not there.
+/// Returns the readiness of a workload by its status; `live` is none if it does not exist.
 pub fn backend_state(id: &ObjectId, live: Option<&Map<String, Value>>) -> Backend {
     let at = |path: [&str; 2]| live.and_then(|live| live.get(path[0])?.get(path[1]));
     let number = |path| at(path).and_then(Value::as_i64);
@@ -128,7 +130,8 @@ pub fn backend_state(id: &ObjectId, live: Option<&Map<String, Value>>) -> Backen
     }
 }
 
-/// True if an object may wait for whatever is behind a Service: nothing of the set is, or all of it starts without the object.
+/// True if an object may wait for the backend of a Service: the set contains no workload behind it,
+/// or all of them start without the object.
 pub fn may_wait_behind(object: &DesiredObject, service: &ObjectId, desired: &DesiredSet) -> bool {
     let name = ServiceName {
         namespace: service.namespace().unwrap_or_default().into(),
@@ -137,7 +140,8 @@ pub fn may_wait_behind(object: &DesiredObject, service: &ObjectId, desired: &Des
     behind(&name, desired).iter().all(|backend| may_wait(object, backend, desired))
 }
 
-/// True if an object may wait for a backend: the backend starts without it, and is not sent later than it.
+/// True if an object may wait for a backend: the backend starts without it, and is not applied
+/// later.
 fn may_wait(object: &DesiredObject, backend: &ObjectId, desired: &DesiredSet) -> bool {
     let rank = Rank::of(&object.id);
     let is_near = object.id.namespace().is_none_or(|namespace| Some(namespace) == backend.namespace());
@@ -160,7 +164,7 @@ fn of_configuration<'a>(
     })
 }
 
-/// The workloads of the set behind a Service of the set.
+/// Returns the workloads of the set behind a Service of the set.
 fn behind(service: &ServiceName, desired: &DesiredSet) -> Vec<ObjectId> {
     let id = ObjectId::new("", "Service", &service.namespace, &service.name).ok();
     let Some(service) = id.and_then(|id| desired.get(&id)) else { return Vec::new() };
@@ -181,7 +185,7 @@ fn behind(service: &ServiceName, desired: &DesiredSet) -> Vec<ObjectId> {
     objects.filter(is_near).filter(is_selected).map(|object| object.id.clone()).collect()
 }
 
-/// True for kinds that run Pods which stay.
+/// True for kinds that run permanent Pods.
 fn is_workload(id: &ObjectId) -> bool {
     match id.group() {
         "apps" => ["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"].contains(&id.kind()),
@@ -207,7 +211,7 @@ struct Configuration {
     webhooks: Vec<Said>,
 }
 
-/// A webhook, as it is written.
+/// A webhook of a configuration.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 struct Said {
@@ -260,7 +264,8 @@ struct Expression {
 }
 
 impl Said {
-    /// True if the API server asks this webhook about a request. Of a namespace that is not in the set only its name is known.
+    /// True if the API server calls this webhook for a request. If the set does not contain the
+    /// namespace, only its name label is known.
     fn is_asked(&self, request: &Request<'_>, desired: &DesiredSet) -> bool {
         let object = request.object;
         self.rules.iter().any(|rule| rule.fits(request, &self.match_policy))
@@ -282,7 +287,7 @@ impl Rule {
     fn fits(&self, request: &Request<'_>, policy: &str) -> bool {
         let id = &request.object.id;
         let has = |list: &[Box<str>], word: &str| list.iter().any(|it| **it == *"*" || **it == *word);
-        // By default the server asks about a request in another version, too.
+        // By default the server also calls it for requests in other versions.
         let version = policy != "Exact" || has(&self.api_versions, &request.object.version);
         let scope = match &*self.scope {
             "Cluster" => id.namespace().is_none(),
@@ -361,7 +366,7 @@ mod tests {
 
     const BACKEND: &str = "apps/Deployment|ops/hook";
 
-    /// The backends that guard an object, where these manifests are the set.
+    /// The backends that guard an object, in the set of these manifests.
     fn guards(manifests: &[Value], text: &str, plural: &str, creates: bool) -> Vec<String> {
         let set = wanted(manifests);
         let owner = SyncName { namespace: "ops".into(), name: "shop".into() };
@@ -395,13 +400,13 @@ mod tests {
         check(|it| it["rules"][0]["scope"] = "Cluster".into(), false);
         check(|it| it["rules"][0]["scope"] = "Namespaced".into(), true);
         check(|it| it["rules"] = json!([]), false);
-        // Another version of the same kind is asked about unless the webhook says no.
+        // It is also called for another version of the same kind, unless matchPolicy is Exact.
         check(|it| it["rules"][0]["apiVersions"] = json!(["v2"]), true);
         let exact = |it: &mut Value| {
             (it["rules"][0]["apiVersions"], it["matchPolicy"]) = (json!(["v2"]), "Exact".into());
         };
         check(exact, false);
-        // These are for the API server alone.
+        // Only the API server can evaluate these.
         check(|it| it["matchConditions"] = json!([{"name": "x", "expression": "true"}]), false);
         check(|it| it["clientConfig"] = json!({"url": "https://example.com"}), false);
     }
@@ -484,7 +489,7 @@ mod tests {
         for text in [WIDGET, "example.com/Widget|ops/x", "/ConfigMap|a/x", "apps/Deployment|a/x"] {
             assert!(guarded(text, 1), "{text}");
             assert!(guarded(text, 2), "{text}");
-            // The backend is sent only after it.
+            // The backend is applied later.
             assert!(!guarded(text, 0), "{text}");
         }
     }

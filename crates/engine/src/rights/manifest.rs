@@ -1,6 +1,7 @@
-//! Rights as manifests: roles and the bindings that give them to somebody.
+//! RBAC manifests: roles and their bindings to a ServiceAccount.
 //!
-//! In: [`Rights`] and who gets them. Out: documents for `kubectl apply`, each with what people should know before.
+//! In: [`Permissions`] and the ServiceAccount.
+//! Out: documents for `kubectl apply`, each with warnings for the reader.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +11,18 @@ use super::{Rights, Rule, power};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Who gets the rights: a ServiceAccount.
+/// The ServiceAccount that receives the permissions.
 #[derive(Debug, Clone)]
 pub struct Subject {
     /// Its name.
     pub name: Box<str>,
     /// Its namespace.
     pub namespace: Box<str>,
-    /// The name of the roles.
+    /// Name of the roles.
     pub role: Box<str>,
 }
 
-/// The roles and bindings, each with lines about it.
+/// Returns the roles and bindings, each with warnings.
 pub fn manifests(rights: &Rights, subject: &Subject) -> Vec<(Vec<String>, Value)> {
     let mut documents = Vec::new();
     if !rights.cluster.is_empty() {
@@ -33,8 +34,8 @@ pub fn manifests(rights: &Rights, subject: &Subject) -> Vec<(Vec<String>, Value)
     documents
 }
 
-/// What the daemon itself needs where a Sync is: to act as the Sync's ServiceAccount, and to see the Secrets that the Sync
-/// names. Nothing where it needs nothing.
+/// Returns the permissions of the daemon itself in the namespace of a Sync: to impersonate the
+/// Sync's ServiceAccount, and to read the Secrets that the Sync names. Empty if it needs none.
 pub fn for_daemon(
     account: Option<&str>,
     secrets: &[&str],
@@ -42,7 +43,8 @@ pub fn for_daemon(
     daemon: &Subject,
 ) -> Vec<(Vec<String>, Value)> {
     let mut rules = BTreeSet::new();
-    // By name only: who may act as any ServiceAccount may do what the mightiest of them may.
+    // By name only: permission to impersonate any ServiceAccount includes that of the most powerful
+    // one.
     rules.extend(account.map(|account| Rule::of("", "serviceaccounts", &["impersonate"]).named([account])));
     if !secrets.is_empty() {
         rules.insert(Rule::of("", "secrets", &["get", "list", "watch"]).named(secrets.iter().copied()));
@@ -50,7 +52,7 @@ pub fn for_daemon(
     if rules.is_empty() { Vec::new() } else { pair(&rules, Some(at), daemon).into() }
 }
 
-/// A role and its binding.
+/// Returns a role and its binding.
 fn pair(rules: &BTreeSet<Rule>, namespace: Option<&str>, subject: &Subject) -> [(Vec<String>, Value); 2] {
     let kind = if namespace.is_some() { "Role" } else { "ClusterRole" };
     let metadata = || match namespace {

@@ -1,7 +1,8 @@
-//! Which of the rights that a Sync needs are missing.
+//! Missing permissions of a Sync.
 //!
-//! In: [`Rights`], and the rules that somebody has, as the API server tells them. Out: one line for each kind in each place, in
-//! the words of a Role. A rule with names is met by one for all names, and not the other way round.
+//! In: [`Permissions`], and the rules that an account has, as the API server reports them.
+//! Out: one line for each resource in each namespace, in the terms of a Role. A rule with names is
+//! satisfied by one without, and not the other way round.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +10,12 @@ use serde_json::Value;
 
 use super::{ALL, Rights, Rule};
 
-/// What somebody may do in one namespace, and everywhere.
+/// The rules of an account in one namespace, or in all.
 #[derive(Debug, Clone, Default)]
 pub struct Granted(Vec<Rule>);
 
 impl Granted {
-    /// Reads the rules of a SelfSubjectRulesReview; none where the server does not know all of them.
+    /// Reads a SelfSubjectRulesReview; none if the server does not know all rules.
     pub fn read(review: &Value) -> Option<Self> {
         let status = review.get("status")?;
         if status.get("incomplete").and_then(Value::as_bool).unwrap_or_default() {
@@ -37,14 +38,15 @@ impl Granted {
     }
 }
 
-/// True if a resource is among these; `*/scale` stands for that part of every resource.
+/// True if a resource is among these; `*/scale` matches that subresource of every resource.
 fn has_resource(words: &BTreeSet<Box<str>>, resource: &str) -> bool {
     let part = resource.split_once('/').map(|(_, part)| format!("*/{part}"));
     words.contains("*") || words.contains(resource) || part.is_some_and(|part| words.contains(&*part))
 }
 
 impl Rights {
-    /// What of these is missing; `granted` tells what there is in a namespace, or for none everywhere.
+    /// Returns the missing permissions; `granted` holds the rules in each namespace, and
+    /// cluster-wide ones under none.
     pub fn missing(&self, granted: &BTreeMap<Option<Box<str>>, Granted>) -> Vec<String> {
         let everywhere = [(None, &self.cluster)].into_iter();
         let places =
@@ -59,7 +61,7 @@ impl Rights {
     }
 }
 
-/// What is missing of one rule, resource by resource.
+/// Returns the missing verbs of one rule, for each resource.
 fn lacks(rule: &Rule, granted: &Granted) -> Vec<String> {
     let mut lines = Vec::new();
     for (group, resource) in

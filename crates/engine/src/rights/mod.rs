@@ -1,7 +1,8 @@
-//! The rights that a Sync needs: what its objects come to in the words of RBAC.
+//! RBAC permissions that a Sync needs for its objects.
 //!
-//! In: a [`DesiredSet`]. Out: [`Rights`]: rules for the whole cluster and for each namespace, nothing that is not needed.
-//! Whoever creates a Role must hold what the Role grants, so that these rules are among them.
+//! In: a [`DesiredSet`].
+//! Out: [`Permissions`]: minimal rules for the whole cluster and for each namespace. The creator of
+//! a Role must hold the permissions that it grants, so those are included.
 
 mod manifest;
 mod missing;
@@ -21,25 +22,26 @@ pub use rule::Rule;
 use crate::desired::{DesiredSet, SCALERS, Scope, Scopes};
 use moorline_core::object::ObjectId;
 
-/// What is done with an object from its creation to its end: an apply that creates needs both of the two.
+/// Verbs for the whole life of an object: an apply that creates it needs both create and patch.
 const ALL: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 const LOOK: [&str; 3] = ["get", "list", "watch"];
 
 /// The rules that a Sync needs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rights {
-    /// Everywhere, and for objects without a namespace.
+    /// Rules for all namespaces and for cluster-scoped objects.
     pub cluster: BTreeSet<Rule>,
-    /// In one namespace each.
+    /// Rules for single namespaces.
     pub namespaces: BTreeMap<Box<str>, BTreeSet<Rule>>,
-    /// Kinds whose resource names are guessed, because neither Kubernetes nor a definition at hand has them.
+    /// Kinds whose plural is guessed, because neither Kubernetes nor a definition at hand names it.
     pub guessed: BTreeSet<Box<str>>,
 }
 
 impl Rights {
-    /// What the Sync of these objects needs; `plurals` has what a server calls its kinds, if one was asked.
+    /// Computes the permissions for a Sync with these objects; `plurals` are those that a server
+    /// reported, if any.
     pub fn of(desired: &DesiredSet, plurals: Plurals) -> Self {
-        // Where nobody was asked whether the server knows more kinds of scalers, there are only its own.
+        // Without discovery only the built-in autoscalers are known.
         let known = SCALERS.map(|(group, kind)| (group, plurals.of_kind(group, kind)));
         let scalers: Vec<Rule> = known
             .iter()
@@ -51,12 +53,12 @@ impl Rights {
         rights.merged()
     }
 
-    /// The same without what is only looked at, and can be done without.
+    /// Computes the permissions without optional read access.
     pub fn needed(desired: &DesiredSet, plurals: Plurals) -> Self {
         Self::of_objects(desired, plurals).0.merged()
     }
 
-    /// The same, with the right to read these objects of a namespace and to see them change.
+    /// Adds permission to read and watch these objects of a namespace.
     #[must_use]
     pub fn and_to_read<'a>(
         mut self,
@@ -71,7 +73,8 @@ impl Rights {
         self.merged()
     }
 
-    /// The same, with the right to write as the field manager of this Sync; of every Sync of the namespace, if none is named.
+    /// Adds permission to write as the field manager of this Sync, or of every Sync of the
+    /// namespace if none is named.
     #[must_use]
     pub fn and_to_own(mut self, namespace: &str, sync: Option<&str>) -> Self {
         let rule = Rule::of("moorline.dev", "syncs", &["own"]).named(sync);
@@ -79,7 +82,7 @@ impl Rights {
         self.merged()
     }
 
-    /// The same, with the right to get one object of a namespace.
+    /// Adds permission to get one object of a namespace.
     #[must_use]
     pub fn and_to_get(mut self, namespace: &str, resource: &str, name: &str) -> Self {
         let rule = Rule::of("", resource, &["get"]).named([name]);
@@ -93,7 +96,8 @@ impl Rights {
         self
     }
 
-    /// What the objects themselves come to, and whether some are of kinds that Kubernetes does not have by itself.
+    /// Computes the permissions for the objects themselves. Also returns true if some are custom
+    /// resources.
     fn of_objects(desired: &DesiredSet, plurals: Plurals) -> (Self, bool) {
         let plurals = plurals.and_of(desired);
         let mut rights = Self::default();
@@ -112,7 +116,7 @@ impl Rights {
         (rights, custom)
     }
 
-    /// Adds a rule where it is needed for an object.
+    /// Adds a rule in the scope of an object.
     fn add(&mut self, id: &ObjectId, scope: Option<Scope>, rule: Rule) {
         match (id.namespace(), scope) {
             (Some(namespace), Some(Scope::Namespaced) | None) => {
@@ -124,17 +128,17 @@ impl Rights {
         }
     }
 
-    /// What is not the Sync's own and is read all the same.
+    /// Adds read access to objects that the Sync does not own.
     fn add_what_is_looked_at(&mut self, desired: &DesiredSet, custom: bool, scalers: &[Rule]) {
         let places: BTreeSet<&str> = desired.objects().iter().filter_map(|it| it.id.namespace()).collect();
         if !places.is_empty() {
-            // Whether they are there, and not about to go.
+            // Needed to see that they exist and are not being deleted.
             self.cluster.insert(Rule::of("", "namespaces", &LOOK).named(places.iter().copied()));
         }
         if custom {
             self.cluster.insert(Rule::of("apiextensions.k8s.io", "customresourcedefinitions", &LOOK));
         }
-        // Only where a number stands may somebody else want another.
+        // An autoscaler matters only where Git sets a replica count.
         let has_number = |body: &serde_json::Map<String, serde_json::Value>| {
             body.get("spec").and_then(|spec| spec.get("replicas")).is_some()
         };
@@ -147,7 +151,7 @@ impl Rights {
         desired.objects().iter().for_each(|object| self.add_what_lies_beneath(&object.id));
     }
 
-    /// What says why an object is not well.
+    /// Adds read access to the dependents that show the cause of an unhealthy object.
     fn add_what_lies_beneath(&mut self, id: &ObjectId) {
         let (rules, list) = (self.namespaces.entry(id.namespace().unwrap_or_default().into()), &["list"]);
         match (id.group(), id.kind()) {

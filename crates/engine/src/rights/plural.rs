@@ -1,6 +1,7 @@
-//! What a kind is called in a rule: its resource, the plural in lower case.
+//! Plural resource names of kinds, as used in RBAC rules.
 //!
-//! In: the definitions at hand. Out: the name, and whether it is known or guessed as Kubernetes' own tools would.
+//! In: the definitions at hand.
+//! Out: the plural, and false if it is guessed by the rules of Kubernetes' own tools.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +10,17 @@ use serde_json::Value;
 use crate::desired::{DesiredSet, Scopes};
 use moorline_core::object::GroupKind;
 
-/// The resource names of kinds.
+/// Plural resource names by kind.
 #[derive(Debug, Default)]
 pub struct Plurals(BTreeMap<GroupKind, Box<str>>);
 
 impl Plurals {
-    /// Those that a server names.
+    /// Creates the names that a server reported.
     pub fn of(served: impl Iterator<Item = (GroupKind, Box<str>)>) -> Self {
         Self(served.collect())
     }
 
-    /// With them, those that the definitions of a set give.
+    /// Adds the names from the definitions of a set.
     pub(super) fn and_of(mut self, desired: &DesiredSet) -> Self {
         let definitions = desired.objects().iter();
         let definitions =
@@ -36,7 +37,7 @@ impl Plurals {
         self
     }
 
-    /// The name of a kind, and whether it is known.
+    /// Returns the plural of a kind, and true if it is not guessed.
     pub(super) fn of_kind(&self, group: &str, kind: &str) -> (Box<str>, bool) {
         match self.0.get(&GroupKind::new(group, kind)) {
             Some(plural) => (plural.clone(), true),
@@ -45,7 +46,7 @@ impl Plurals {
     }
 }
 
-/// The plural in lower case, by the rules of English that names of kinds keep to.
+/// Forms the plural in lower case by the English rules that kinds follow.
 fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
     let is_vowel = |char: char| "aeiou".contains(char);

@@ -1,14 +1,16 @@
-//! Which rules are worth as much as all rights in the cluster.
+//! Detection of RBAC rules that allow privilege escalation to cluster-admin.
 //!
-//! In: a rule and where it holds. Out: why whoever has it can give themselves everything, if so. In a namespace only
-//! those count that lead out of it.
+//! In: a rule and its namespace.
+//! Out: the reason why its holder can obtain all permissions, if so. Of rules in a namespace only
+//! those count that affect other namespaces.
 
 use super::Rule;
 
 const WORKLOADS: [&str; 4] = ["deployments", "daemonsets", "statefulsets", "replicasets"];
 const WRITES: [&str; 3] = ["create", "update", "patch"];
 
-/// Why a rule amounts to cluster-admin, if it does; `namespace` is none for rules that hold everywhere.
+/// Returns the reason why a rule amounts to cluster-admin, if it does; `namespace` is none for
+/// cluster-wide rules.
 pub fn power(rule: &Rule, namespace: Option<&str>) -> Option<&'static str> {
     let rbac = "rbac.authorization.k8s.io";
     let everything = [&rule.groups, &rule.resources, &rule.verbs].iter().all(|words| words.contains("*"));

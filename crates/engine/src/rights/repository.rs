@@ -1,7 +1,8 @@
-//! What the repository's own Roles and bindings ask of who applies them.
+//! Permissions that the Roles and bindings of a repository require from the account that applies
+//! them.
 //!
-//! The API server lets nobody grant what they do not hold: to create a Role takes every right in it, and to bind a
-//! role that is not at hand takes the right to bind that one.
+//! The API server prevents privilege escalation: creating a Role requires every permission in it,
+//! and binding a role that is not in the set requires the verb `bind` for it.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +12,7 @@ use moorline_core::object::ObjectId;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Adds what an object grants.
+/// Adds the permissions that an object grants.
 pub(super) fn grants(rights: &mut Rights, id: &ObjectId, body: &Map<String, Value>, desired: &DesiredSet) {
     if id.group() != RBAC {
         return;
@@ -28,7 +29,8 @@ fn role(rights: &mut Rights, id: &ObjectId, body: &Map<String, Value>) {
     let granted = body.get("rules").and_then(Value::as_array).into_iter().flatten();
     rules.extend(granted.filter_map(Rule::parse));
     if body.get("aggregationRule").is_some_and(Value::is_object) {
-        // Whatever is labelled so later is granted with it, so that only who may do everything may create it.
+        // Rules of roles that are labelled later are added to it, so only cluster-admin may create
+        // it.
         rules.insert(Rule::of("*", "*", &["*"]));
     }
 }
@@ -51,7 +53,7 @@ fn binding(rights: &mut Rights, id: &ObjectId, body: &Map<String, Value>, desire
     }
 }
 
-/// Where the rights are needed that an object grants.
+/// Returns the rules in the scope of an object.
 fn place<'a>(rights: &'a mut Rights, id: &ObjectId) -> &'a mut std::collections::BTreeSet<Rule> {
     match id.namespace() {
         Some(namespace) => rights.namespaces.entry(namespace.into()).or_default(),

@@ -1,4 +1,4 @@
-//! One rule of a Role, as RBAC has it.
+//! One rule of an RBAC Role.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,18 @@ use serde_json::{Map, Value, json};
 
 type Words = BTreeSet<Box<str>>;
 
-/// A rule: these verbs on these resources of these groups, perhaps of these names only.
+/// A rule: verbs on resources of API groups, optionally limited to names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rule {
-    /// API groups; `*` stands for all.
+    /// API groups; `*` matches all.
     pub groups: Words,
-    /// Resources, subresources after a slash; `*` stands for all.
+    /// Resources, with subresources after a slash; `*` matches all.
     pub resources: Words,
-    /// Names of objects; empty: all.
+    /// Names of objects; empty means all.
     pub names: Words,
-    /// Paths that are no resources.
+    /// Non-resource URLs.
     pub urls: Words,
-    /// Verbs; `*` stands for all.
+    /// Verbs; `*` matches all.
     pub verbs: Words,
 }
 
@@ -26,7 +26,7 @@ fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Words {
 }
 
 impl Rule {
-    /// Verbs on one resource.
+    /// Creates a rule for one resource.
     pub(super) fn of(group: &str, resource: &str, verbs: &[&str]) -> Self {
         Self {
             groups: words([group]),
@@ -36,12 +36,12 @@ impl Rule {
         }
     }
 
-    /// The same, for objects of these names only.
+    /// Limits the rule to objects of these names.
     pub(super) fn named<'a>(self, names: impl IntoIterator<Item = &'a str>) -> Self {
         Self { names: words(names), ..self }
     }
 
-    /// The rule of a Role; none where it is not one.
+    /// Parses a rule of a Role; none if it is invalid.
     pub(super) fn parse(rule: &Value) -> Option<Self> {
         let list = |field: &str| -> Option<Words> {
             match rule.get(field) {
@@ -59,7 +59,7 @@ impl Rule {
         (!parsed.verbs.is_empty()).then_some(parsed)
     }
 
-    /// The rule as a Role has it.
+    /// Returns the rule as JSON.
     pub(super) fn value(&self) -> Value {
         let mut rule = Map::new();
         let mut put = |name: &str, words: &Words| {
@@ -75,12 +75,12 @@ impl Rule {
         Value::Object(rule)
     }
 
-    /// True if one of these verbs is among those of the rule.
+    /// True if the rule allows one of these verbs.
     pub(super) fn allows(&self, verbs: &[&str]) -> bool {
         has(&self.verbs, verbs)
     }
 
-    /// True if the rule is about one of these resources of a group.
+    /// True if the rule applies to one of these resources of a group.
     pub(super) fn is_about(&self, group: &str, resources: &[&str]) -> bool {
         has(&self.groups, &[group]) && has(&self.resources, resources)
     }
@@ -90,7 +90,7 @@ fn has(words: &Words, wanted: &[&str]) -> bool {
     words.contains("*") || wanted.iter().any(|word| words.contains(*word))
 }
 
-/// The same rights in fewer rules: resources of one group with the same verbs share a rule.
+/// Merges rules: resources of one group with the same verbs share a rule.
 pub(super) fn merged(rules: &BTreeSet<Rule>) -> BTreeSet<Rule> {
     type Key = (Words, Words, Words, Words);
     let mut shared = BTreeMap::<Key, Words>::new();

@@ -1,4 +1,4 @@
-//! Tests: what a repository needs, as a person would write it down.
+//! Tests: permissions for a repository, as a person would write them.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn set(objects: &[Value]) -> DesiredSet {
     desired(complete, "shop", &Scopes::builtin()).unwrap()
 }
 
-/// The rules in few words: `everywhere: get,list x.group[name]`.
+/// The rules as short text: `everywhere: get,list x.group[name]`.
 fn shown(objects: &[Value]) -> Vec<String> {
     let rights = Rights::of(&set(objects), Plurals::default());
     let everywhere = rights.cluster.iter().map(|rule| ("everywhere", rule));
