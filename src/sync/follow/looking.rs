@@ -71,7 +71,7 @@ impl Follower {
             // still be sent.
             return Some(Event::Nudged);
         }
-        self.is_hearsay = true;
+        self.path_lag.begin(clock::now());
         self.context.neighbours.has_looked(&self.owner, seen.asked, seen.revision.commit);
         self.is_new(&seen.revision);
         self.takes_up(&seen.revision);
@@ -144,7 +144,12 @@ impl Follower {
 
     pub(super) fn looked(&mut self, looked: Looked) -> Event {
         let Looked { mut found, held, moved, hearsay, request, asked } = looked;
-        (self.looking, self.is_hearsay) = (None, hearsay);
+        self.looking = None;
+        match hearsay {
+            true => self.path_lag.begin(clock::now()),
+            false if found.is_ok() => self.path_lag.answered(asked),
+            false => {}
+        }
         if moved {
             tracing::info!(sync = %self.owner, "a remote base stands for another commit now");
         }

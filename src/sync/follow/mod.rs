@@ -14,6 +14,7 @@ mod lineage;
 mod looking;
 mod order;
 mod passing;
+mod path_lag;
 mod rollback;
 mod trust;
 mod verify;
@@ -38,6 +39,7 @@ use super::vitals::Vitals;
 use super::waiting::{running, sleep_until};
 use super::{Context, chance};
 use crate::api::SyncName;
+use crate::clock;
 use crate::cluster::{Cluster, Stop};
 use crate::health::Summary;
 use crate::object::ObjectId;
@@ -51,6 +53,7 @@ use hurry::Hurry;
 use lags::Lags;
 use looking::Looked;
 pub(crate) use order::Order;
+use path_lag::PathLag;
 use rollback::Trials;
 
 /// Interval of the check for objects that were not verified for long.
@@ -151,9 +154,8 @@ struct Follower {
     tries_newest: bool,
     /// The next reconcile tries objects again that could not be applied.
     retries: bool,
-    /// The newest revision does not come from a poll of this Sync for this spec: another Sync has
-    /// polled, or the path is new.
-    is_hearsay: bool,
+    /// The path may have been pushed after the newest revision was polled.
+    path_lag: PathLag,
     /// Time limits for kinds that the API server does not serve yet.
     lags: Lags,
 }
@@ -219,7 +221,7 @@ pub(crate) async fn follow(
         refused: None,
         tries_newest: false,
         retries: false,
-        is_hearsay: false,
+        path_lag: PathLag::default(),
         lags: Lags::default(),
     };
     follower.run(&mut orders).await;
@@ -328,7 +330,9 @@ impl Follower {
         let other_ref = (&old.address, &old.reference) != (&new.address, &new.reference);
         let other_source = other_ref || old.path != new.path;
         // The commit with the new path may have been pushed after the last poll.
-        self.is_hearsay |= old.path != new.path;
+        if old.path != new.path {
+            self.path_lag.begin(clock::now());
+        }
         if other_ref {
             self.last = None;
         }

@@ -19,7 +19,7 @@ use crate::plan::{Hold, Outcome};
 use crate::report::{Trouble, is_applied};
 use crate::source::Revision;
 
-/// A missing path is reported after the repository itself was polled, or after this time.
+/// Pause before a missing path is looked for again while the Git server has not answered yet.
 const LOOK_FIRST: Duration = Duration::from_secs(2);
 
 /// Waits for the Lease and returns the cluster for the writes of one term. Nothing is decided
@@ -51,13 +51,12 @@ impl Follower {
         }
     }
 
-    /// True once if the path is missing in a revision that only another Sync has polled: the push
-    /// that adds the path may be newer.
-    fn may_be_outdated(&mut self, report: &Report) -> bool {
+    /// True while the path is missing in a revision that may be older than the push of the path.
+    fn may_be_outdated(&self, report: &Report) -> bool {
         let refused = report.refused.as_ref().and_then(|refused| refused.trouble.as_ref());
         let trouble = report.trouble.as_ref().or(refused);
         let is_missing = trouble.is_some_and(|trouble| trouble.reason == "PathNotFound");
-        is_missing && !report.stopped && std::mem::take(&mut self.is_hearsay)
+        is_missing && !report.stopped && self.path_lag.is_outdated(clock::now())
     }
 
     /// Records the kinds that the server does not serve and that are expected to be installed.
@@ -194,6 +193,9 @@ impl Follower {
         if self.may_be_outdated(&report) {
             memory.refusal = None;
             self.memory = Some(memory);
+            if !self.path_lag.requests_poll() {
+                return Event::Passed(Pass::Again(LOOK_FIRST));
+            }
             self.nudged = true;
             self.step(Event::Passed(Pass::Again(LOOK_FIRST)));
             return Event::Nudged;
