@@ -1,7 +1,7 @@
-//! The contents of a plain folder that does not render.
+//! Contents of a plain folder that does not render.
 //!
-//! In: the files and the options. Out: [`Contents`]: the objects of the files that can be read, and the texts of those that
-//! cannot. It answers whether the folder may hold a certain object.
+//! In: the files and the options. Out: [`FolderContents`]: the objects of readable files, and the
+//! texts of the others. It answers whether the folder may hold a certain object.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,17 @@ use super::{Options, PlainOptions, identity, is_read, plain};
 use moorline_core::object::{GroupKind, ObjectId};
 use moorline_core::tree::{Entry, FileTree};
 
-/// Larger texts may hold anything: they are not searched.
+/// Largest text that is searched; a larger one is assumed to hold anything.
 const MAX_TEXT: usize = 1024 * 1024;
 
-/// The contents of a plain folder, as far as they can be read. The texts may hold values of Secrets, and are never shown.
+/// Contents of a plain folder, as far as it can be read. The texts may hold values of Secrets and
+/// are never shown.
 #[derive(Default, PartialEq, Eq)]
 pub struct Contents {
     objects: BTreeSet<(GroupKind, Box<str>)>,
-    /// Files with something that cannot be read.
+    /// Texts of files that cannot be parsed.
     unread: Vec<Box<str>>,
-    /// Something in it may stand for any object.
+    /// Something in the folder, such as a template, may render to any object.
     anything: bool,
     /// Some text is not searched, and may name any object.
     unsearched: bool,
@@ -51,7 +52,7 @@ impl Contents {
         if !is_read(path) {
             return;
         }
-        // Files that the options leave out count, too: that costs nothing but caution.
+        // Files that the options exclude count as well: the answer may only err towards "may hold".
         let plain = PlainOptions::default();
         let one = Options { path: path.to_owned(), plain, ..options.clone() };
         let found =
@@ -71,17 +72,18 @@ impl Contents {
         }
     }
 
-    /// A folder of which nothing is kept.
+    /// Contents of a folder of which nothing is kept.
     pub fn unsearched() -> Self {
         Self { unsearched: true, ..Self::default() }
     }
 
-    /// The bytes of the texts that are kept.
+    /// Size of the texts that are kept, in bytes.
     pub fn bytes(&self) -> u64 {
         self.unread.iter().map(|text| text.len() as u64).sum()
     }
 
-    /// True if the folder has the object, or its name in a text that cannot be read or is not searched.
+    /// True if the folder has the object, or its name in a text that cannot be parsed or is not
+    /// searched.
     pub fn names(&self, id: &ObjectId) -> bool {
         self.unsearched
             || self.objects.contains(&(id.group_kind(), Box::from(id.name())))
@@ -94,7 +96,7 @@ impl Contents {
     }
 }
 
-/// True if the names in a text may be written in another way than as they are.
+/// True if names in the text may be escaped or computed.
 fn is_template(text: &str) -> bool {
     ["${", "{{", "\\x", "\\u", "\\U", "\\\n", "\\\r\n"].iter().any(|sign| text.contains(sign))
 }

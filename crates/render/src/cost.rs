@@ -1,23 +1,23 @@
-//! What values take in memory, before they are made.
+//! Estimates the memory that values need, before they are built.
 //!
-//! In: the bytes of a file, or a value. Out: bytes. It is more than most files take: every line, colon, comma, dash and bracket is counted
-//! as one more value, and no text of YAML or JSON has more of them.
+//! In: the bytes of a file, or a value. Out: an upper estimate in bytes. Every line, colon, comma,
+//! dash and bracket counts as one value, and no YAML or JSON text has more values than these.
 
 use serde_json::Value;
 
-/// What one value takes with its place in a list or a map, its key, and what the allocator adds.
+/// Cost of one value: its slot in a list or map, its key, and the overhead of the allocator.
 const VALUE: u64 = 64;
 
-/// How often the text is there while it is read.
+/// Number of copies of the text while it is read.
 const TEXTS: u64 = 3;
 
-/// What the values of a file take, all of its documents together.
+/// Estimates the values of all documents of a file.
 pub(super) fn of_file(bytes: &[u8]) -> u64 {
     let values = bytes.iter().filter(|byte| matches!(byte, b'\n' | b':' | b',' | b'-' | b'[' | b'{')).count();
     VALUE * values as u64 + TEXTS * bytes.len() as u64
 }
 
-/// What a value takes.
+/// Estimates one value.
 pub(super) fn of(value: &Value) -> u64 {
     VALUE
         + match value {

@@ -1,8 +1,8 @@
-//! From one file's bytes to the manifests in it: which documents are manifests, lists flattened, places kept.
+//! Reads the manifests of one file: selects the documents, flattens lists, keeps positions.
 //!
-//! In: bytes from the tree. Out: [`Manifest`]s (a body and where it stands), or the problems that keep the
-//! file from being read. A place inside a document is found by reading the file again, and only when a
-//! message needs it: good files pay nothing for good messages.
+//! In: bytes from the tree. Out: [`Manifest`]s (a body and its origin), or the problems of the
+//! file. The position of a field is found by parsing the file again, and only when a message needs
+//! it, so valid files do not pay for good messages.
 
 use std::sync::Arc;
 
@@ -13,28 +13,29 @@ use moorline_core::object::Origin;
 use moorline_core::tree::{FileTree, Room};
 use moorline_yaml::{self as yaml, Dialect, Step};
 
-/// The dialect of plain directories: what `kubectl apply -f` reads.
+/// Dialect of plain directories, the one that `kubectl apply -f` reads.
 pub(super) const DIALECT: Dialect = Dialect::Kubectl;
 
-/// After this many problems the rest of a file is not looked at: each costs a second reading of the file.
+/// Number of problems after which the rest of a file is not checked: each costs a second reading of
+/// the file.
 pub(super) const MAX_PROBLEMS_PER_FILE: usize = 20;
 
-/// The way to a field from the root of its object.
+/// Path of a field from the root of its object.
 pub type FieldPath<'a> = [Step<'a>];
 
-/// A body that says it is an object.
+/// A document that has `apiVersion` or `kind`, with its origin.
 #[derive(Debug)]
 pub(super) struct Manifest {
     pub(super) body: Map<String, Value>,
     pub(super) origin: Origin,
 }
 
-/// The manifests of one file.
+/// Contents of one file.
 #[derive(Debug)]
 pub(super) enum FileContent {
-    /// Manifests, and what is in the place of one and is none, in the order of the file.
+    /// Manifests and problems, in the order of the file.
     Manifests(Vec<Result<Manifest, Problem>>),
-    /// No document has `apiVersion` or `kind`: values files, workflows, and the like.
+    /// No document has `apiVersion` or `kind`: values files, workflows and the like.
     NoManifests,
 }
 
@@ -44,21 +45,22 @@ pub(super) fn read(file: &str, bytes: &[u8], room: &Room) -> Result<FileContent,
     named(values(file, bytes, room)?, (bytes, room), |_| name.clone())
 }
 
-/// Reads text whose parts come from several files; `file` says from which a line does.
+/// Reads a text whose parts come from several files; `file` returns the file of a line.
 pub(super) fn read_parts(
     bytes: &[u8],
     file: impl Fn(u32) -> Arc<str>,
     room: &Room,
 ) -> Result<FileContent, Problem> {
     let documents = values("", bytes, room).map_err(|problem| match problem {
-        // Read again for the sake of the name only.
+        // Reads again only to get the file's name into the error.
         Problem::Unreadable(error) => values(&file(error.line()), bytes, room).err().unwrap_or(error.into()),
         problem => problem,
     });
     named(documents?, (bytes, room), file)
 }
 
-/// The documents of a file; a render that is stopped says so, and not what it has read.
+/// Reads the documents of a file; a cancelled render returns its cancellation, not an error of the
+/// file.
 fn values(file: &str, bytes: &[u8], room: &Room) -> Result<Vec<yaml::Document>, Problem> {
     let read = yaml::read_while(file, bytes, DIALECT, &|| room.is_open());
     read.map_err(|error| room.goes_on().err().map_or_else(|| error.into(), Problem::from))
@@ -85,7 +87,7 @@ fn claims_to_be_an_object(value: &Value) -> bool {
     value.get("apiVersion").is_some() || value.get("kind").is_some()
 }
 
-/// A file being taken apart.
+/// State of splitting one file into manifests.
 struct Reading<'a> {
     bytes: &'a [u8],
     room: &'a Room,
@@ -94,7 +96,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Adds the object in `value`, or every object in the list that it is.
+    /// Adds the object in `value`, or every object in it if it is a list.
     fn collect(&mut self, value: Value, origin: Origin, listed_as: Option<(&str, &str)>) {
         if self.wrong >= MAX_PROBLEMS_PER_FILE {
             return;
@@ -113,7 +115,7 @@ impl Reading<'_> {
             return self.found.push(Ok(Manifest { body, origin }));
         };
         if origin.item.is_some() {
-            // No tool writes lists into lists, and an origin has no room for them.
+            // No tool writes nested lists, and an origin cannot express them.
             let place = place_in((self.bytes, self.room), &origin, &[Step::Key("items")]);
             return self.refuse(Problem::NestedList { place });
         }
@@ -130,7 +132,7 @@ impl Reading<'_> {
     }
 }
 
-/// The items, if this is a list: a kind that ends in `List` beside a sequence called `items`.
+/// Takes the items of a list: a kind that ends in `List` with a sequence `items`.
 fn take_items(body: &mut Map<String, Value>) -> Option<Vec<Value>> {
     let kind = body.get("kind")?.as_str()?;
     let is_list = kind.ends_with("List") && body.get("apiVersion")?.is_string();
@@ -142,14 +144,15 @@ fn take_items(body: &mut Map<String, Value>) -> Option<Vec<Value>> {
     }
 }
 
-/// What items of a typed list are when they do not say it themselves, as in a `ConfigMapList`.
+/// Returns the type of the items of a typed list, such as a `ConfigMapList`, for items without a
+/// type.
 fn item_type(list: &Map<String, Value>) -> Option<(String, String)> {
     let kind = list.get("kind")?.as_str()?.strip_suffix("List")?;
     let version = list.get("apiVersion")?.as_str()?;
     (!kind.is_empty()).then(|| (version.to_owned(), kind.to_owned()))
 }
 
-/// The place of a field of an object, from the tree it was read from.
+/// Returns the position of a field of an object, with the file from the tree.
 pub(super) fn place(tree: &FileTree, origin: &Origin, path: &FieldPath<'_>) -> Place {
     match tree.read(tree.hidden(&origin.file)) {
         Ok(bytes) => place_in((&bytes, tree.room()), origin, path),
@@ -157,7 +160,8 @@ pub(super) fn place(tree: &FileTree, origin: &Origin, path: &FieldPath<'_>) -> P
     }
 }
 
-/// The place of a field of an object, given the bytes of its file; after a stop, which nobody waits for, where the object begins.
+/// Returns the position of a field, given the bytes of its file. After a cancellation it is the
+/// start of the object, because nothing will show it.
 pub(super) fn place_in((bytes, room): (&[u8], &Room), origin: &Origin, path: &FieldPath<'_>) -> Place {
     let mut steps = Vec::with_capacity(path.len() + 2);
     if let Some(item) = origin.item {
@@ -169,7 +173,7 @@ pub(super) fn place_in((bytes, room): (&[u8], &Room), origin: &Origin, path: &Fi
     Place { file: origin.file.to_string(), line, column }
 }
 
-/// What a value is, in the words of YAML.
+/// Returns the type of a value, in the words of YAML.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "empty",

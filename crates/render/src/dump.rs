@@ -1,6 +1,7 @@
-//! Objects as a cluster gave them, from files of `kubectl get -o yaml`.
+//! Reads live objects from the output of `kubectl get -o yaml`.
 //!
-//! They are read, not judged: what the API server holds it has taken. They are never desired.
+//! They are read without checks: the API server has already accepted them. They never become
+//! desired.
 
 use std::collections::HashMap;
 
@@ -13,16 +14,17 @@ use super::{Options, Skipped, refuse_duplicates};
 use moorline_core::object::{Object, ObjectId};
 use moorline_core::tree::{FileTree, Room};
 
-/// What was found below a path.
+/// Live objects below a path.
 #[derive(Debug)]
 pub struct Dump {
-    /// The live objects, each once; none is an empty cluster.
+    /// Live objects, each once; none means an empty cluster.
     pub objects: Vec<Object>,
     /// Files that hold no objects.
     pub skipped: Vec<Skipped>,
 }
 
-/// The live objects below a path. One that is there twice, as in dumps that overlap, is one if the uid says so.
+/// Returns the live objects below a path. Duplicates, as in overlapping dumps, count once if their
+/// uid is equal.
 pub fn dump(tree: &FileTree, path: &str) -> Result<Dump, Vec<Problem>> {
     let options = Options { path: path.to_owned(), ..Options::default() };
     let mut found = plain::collect(tree, &options, &object);

@@ -1,13 +1,13 @@
-//! The fields beside `metadata` of the kinds that people write most.
+//! Known top-level fields of the most frequent kinds.
 //!
-//! A field that the API server does not know is an error there, or is dropped in silence by other tools. What
-//! lies below these fields is the API server's to know; kinds that are not listed may have any field.
+//! The API server rejects an unknown field, and other tools drop it silently. Fields below these
+//! are left to the API server; kinds that are not listed may have any field.
 
-/// The fields that an object may have at its top.
+/// Fields that an object may have at its top level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields(&'static [&'static str]);
 
-/// Fields that every object may have. `status` is taken, and dropped later.
+/// Fields that every object may have. `status` is accepted here and dropped later.
 const COMMON: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 const SPEC: Fields = Fields(&["spec"]);
@@ -22,7 +22,7 @@ impl Fields {
     }
 }
 
-/// The fields of a kind, if they are known.
+/// Returns the fields of a kind, if they are known.
 pub(super) fn of(group: &str, kind: &str) -> Option<Fields> {
     let fields = match (group, kind) {
         ("", "Secret") => Fields(&["data", "stringData", "type", "immutable"]),

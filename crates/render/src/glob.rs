@@ -1,32 +1,33 @@
-//! Globs that choose files.
+//! Glob patterns that select files.
 //!
-//! In: a glob as it is written, and a path. Out: true if it fits. Each part between slashes is fitted by itself: over a whole path the
-//! library tries every way to share a name among the stars, because a slash ends them, and ten stars come to no end.
+//! In: a glob, and a path. Out: true if it matches. The parts between slashes are matched
+//! separately: over a whole path, the `glob` library tries every distribution of the name over the
+//! stars, because each slash ends them, and ten stars do not finish.
 
 use glob::{MatchOptions, Pattern, PatternError};
 
-/// Hidden files are files like any other.
+/// Hidden files are treated like other files.
 const MATCHING: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
     require_literal_leading_dot: false,
 };
 
-/// A glob; stars do not cross folders unless there are two of them.
+/// A glob; `*` does not cross folders, `**` does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob(Vec<Part>);
 
-/// What fits one part of a path.
+/// One part of a glob, between slashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
-    /// Any number of them.
+    /// `**`: any number of names.
     Any,
-    /// One of these.
+    /// A pattern for one name.
     Name(Pattern),
 }
 
 impl Glob {
-    /// Reads a glob.
+    /// Parses a glob.
     pub fn new(text: &str) -> Result<Self, PatternError> {
         Pattern::new(text)?;
         let part = |part: &str| match part {
@@ -34,23 +35,23 @@ impl Glob {
             part => Pattern::new(part).map(Part::Name),
         };
         let mut parts = split(text);
-        // For the library, the slash after two stars belongs to them.
+        // In the library, the slash after `**` belongs to it.
         if parts.ends_with(&["**", ""]) {
             parts.pop();
         }
         parts.into_iter().map(part).collect::<Result<_, _>>().map(Self)
     }
 
-    /// True if it fits a path.
+    /// True if the glob matches the path.
     pub(super) fn fits(&self, path: &str) -> bool {
         let names: Vec<&str> = path.split('/').collect();
-        // After how many names the parts so far may end.
+        // Marks after how many names the parts so far may end.
         let mut ends = vec![false; names.len() + 1];
         ends[0] = true;
         for (at, part) in self.0.iter().enumerate() {
             let mut next = vec![false; ends.len()];
             match part {
-                // At the end it stands for something.
+                // A final `**` needs at least one name.
                 Part::Any if at + 1 == self.0.len() => return ends[..names.len()].contains(&true),
                 Part::Any => {
                     if let Some(first) = ends.iter().position(|end| *end) {
@@ -77,14 +78,14 @@ impl std::str::FromStr for Glob {
     }
 }
 
-/// The parts between slashes; one in a class of characters parts nothing.
+/// Splits a glob at slashes, except at those inside a character class.
 fn split(text: &str) -> Vec<&str> {
     let bytes = text.as_bytes();
     let (mut parts, mut begin, mut at) = (Vec::new(), 0, 0);
     while at < bytes.len() {
         match bytes[at] {
             b'[' => {
-                // Right at its beginning, `]` is one of the characters.
+                // Directly after the opening bracket, `]` is a literal character.
                 let first = at + if bytes.get(at + 1) == Some(&b'!') { 3 } else { 2 };
                 let end = bytes.iter().skip(first).position(|byte| *byte == b']');
                 at = end.map_or(at, |end| first + end);

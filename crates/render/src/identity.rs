@@ -1,5 +1,5 @@
-//! From a body that says it is an object to an [`Object`] that the API server would take by its head:
-//! `apiVersion`, `kind` and `metadata`. What `spec` may hold is the API server's to know.
+//! Checks the header of a manifest (`apiVersion`, `kind`, `metadata`) and makes an [`Object`] of
+//! it. The contents of `spec` are left to the API server.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -15,7 +15,7 @@ use moorline_core::object::{Object, ObjectId, Origin};
 use moorline_core::tree::Room;
 use moorline_yaml::Step;
 
-/// The fields of `metadata`, those that only the API server writes included.
+/// Fields of `metadata`, including those that only the API server writes.
 const METADATA_FIELDS: [&str; 15] = [
     "annotations",
     "creationTimestamp",
@@ -34,7 +34,7 @@ const METADATA_FIELDS: [&str; 15] = [
     "uid",
 ];
 
-/// Checks the head of a manifest; every problem of it is found, not only the first, as long as there are not very many: each costs
+/// Checks the header of a manifest. Reports every problem, up to a limit, because each costs
 /// another reading of the file.
 pub(super) fn object(manifest: Manifest, source: (&[u8], &Room)) -> Result<Object, Vec<Problem>> {
     let Manifest { mut body, origin } = manifest;
@@ -48,14 +48,15 @@ pub(super) fn object(manifest: Manifest, source: (&[u8], &Room)) -> Result<Objec
     }
 }
 
-/// A hook that asks for a name of its own each time gets one that its content gives: the same content is the same object.
+/// Gives a hook with `generateName` a name made of its content, so that equal content is the same
+/// object.
 fn name_hook(body: &mut Map<String, Value>) {
     let Some(Value::Object(metadata)) = body.get("metadata") else { return };
     let annotation = |key: &str| metadata.get("annotations").and_then(|all| all.get(key));
     let is_hook = HOOKS.into_iter().any(|key| annotation(key).is_some());
     let prefix = metadata.get("generateName").and_then(Value::as_str).filter(|prefix| !prefix.is_empty());
     let (Some(prefix), true, None) = (prefix, is_hook, metadata.get("name")) else { return };
-    // Text of a mapping whose keys are in order: how it was written says nothing.
+    // A mapping is written with sorted keys, so the spelling of the file does not matter.
     let digest = Sha256::digest(Value::Object(body.clone()).to_string());
     let name = digest[..NAME].iter().fold(prefix.to_owned(), |name, byte| name + &format!("{byte:02x}"));
     if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
@@ -64,16 +65,16 @@ fn name_hook(body: &mut Map<String, Value>) {
     }
 }
 
-/// What makes an object a hook.
+/// Annotations that make an object a hook.
 const HOOKS: [&str; 3] = [HOOK_ANNOTATION, ARGO_HOOK_ANNOTATIONS[0], HELM_HOOK_ANNOTATIONS[0]];
-/// So many bytes of a hash in a name.
+/// Number of hash bytes in a hook's name.
 const NAME: usize = 5;
-/// So many hex digits end the name of such a hook.
+/// Number of hex digits at the end of a hook's name.
 pub const HOOK_NAME_DIGITS: usize = 2 * NAME;
 
 struct Head<'a> {
     body: &'a Map<String, Value>,
-    /// The bytes of its file.
+    /// Bytes of its file.
     source: (&'a [u8], &'a Room),
     origin: &'a Origin,
     problems: Vec<Problem>,
@@ -82,7 +83,7 @@ struct Head<'a> {
 impl<'a> Head<'a> {
     fn check(&mut self) -> Option<(ObjectId, Box<str>)> {
         let (group, version, kind) = self.type_of_object()?;
-        // The custom resource of that name is made to be applied encrypted.
+        // A SopsSecret custom resource is meant to be applied encrypted.
         if self.body.contains_key("sops") && kind != "SopsSecret" {
             let place = self.place(&["sops"]);
             self.problems.push(Problem::Encrypted { place });
@@ -156,7 +157,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// The fields beside `metadata`, for the kinds of Kubernetes whose fields are known.
+    /// Checks the top-level fields of the kinds whose fields are known.
     fn known_top_fields(&mut self, group: &str, kind: &str) {
         let Some(known) = fields::of(group, kind) else { return };
         for field in self.body.keys().filter(|field| !known.contains(field)).take(MAX_PROBLEMS_PER_FILE) {
@@ -167,7 +168,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Labels and annotations hold strings; `1.20` and `yes` are none until they are quoted.
+    /// Labels and annotations must be strings; `1.20` and `yes` are not, unless they are quoted.
     fn text_maps(&mut self, metadata: &'a Map<String, Value>) {
         for field in ["labels", "annotations"] {
             match metadata.get(field) {
@@ -210,7 +211,7 @@ impl<'a> Head<'a> {
 
     fn name(&mut self, metadata: &'a Map<String, Value>, group: &str, kind: &str) -> Option<&'a str> {
         let is_named = metadata.get("name").is_some_and(|name| !name.is_null());
-        // Beside a name it says nothing.
+        // Beside a name, generateName has no effect.
         if !is_named && metadata.get("generateName").is_some_and(|prefix| prefix.as_str() != Some("")) {
             let place = self.place(&["metadata", "generateName"]);
             self.problems.push(Problem::GenerateName { place });
@@ -235,7 +236,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// The namespace as written, empty for none.
+    /// Returns the namespace as written, empty if there is none.
     fn namespace(&mut self, metadata: &'a Map<String, Value>) -> Option<&'a str> {
         match metadata.get("namespace") {
             None | Some(Value::Null) => Some(""),

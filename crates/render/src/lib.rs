@@ -1,11 +1,11 @@
-//! From the files of a revision to the objects that they describe.
+//! Renders the files of a revision to the Kubernetes objects that they describe.
 //!
-//! In: a [`FileTree`] and [`Options`]. Out: [`Rendered`], which is either `Complete` or `Incomplete`. Only
-//! this station can make a [`Complete`], and only a [`Complete`] can become a desired set, so that half a
-//! render can be shown and can never prune.
+//! In: a [`FileTree`] and [`RenderOptions`]. Out: [`Rendered`], which is either `Complete` or
+//! `Incomplete`. Only this crate can make a [`Complete`], and only a [`Complete`] can become a
+//! desired set, so an incomplete render can be shown but can never prune.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
-// Nothing panics on input; tests may.
+// Input must never cause a panic; tests may panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
@@ -47,37 +47,37 @@ pub use substitute::{Fault as VariableFault, Seen, Variables, variable_rule};
 use moorline_core::object::{ObjectId, Origin};
 use moorline_core::tree::{FileTree, Room};
 
-/// What to render.
+/// Input options of a render.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The folder (or one file) in the tree; empty for all of it.
+    /// Folder (or single file) in the tree; empty for the whole tree.
     pub path: String,
-    /// How it is read.
+    /// Type of the folder, or detection of the type.
     pub kind: Kind,
-    /// How plain directories are read.
+    /// Choice of the files of a plain directory.
     pub plain: PlainOptions,
-    /// What variables in manifests are replaced by; none leaves what looks like one as it is.
+    /// Values of the variables in manifests; none turns substitution off.
     pub variables: Option<Arc<Variables>>,
-    /// How a chart is rendered.
+    /// Options for a Helm chart.
     pub helm: HelmOptions,
 }
 
-/// How a folder is read.
+/// Type of a folder, which decides how it is rendered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// As a chart if it is one, else as a kustomization if it holds one, else as plain manifests.
+    /// Detected: a chart, else a kustomization, else plain manifests.
     #[default]
     Auto,
-    /// As plain manifests.
+    /// Plain manifests.
     Plain,
-    /// As a kustomization.
+    /// Kustomization.
     Kustomize,
-    /// As a chart, by helm.
+    /// Helm chart.
     Helm,
 }
 
 impl Kind {
-    /// What it is for this folder.
+    /// Returns the type of this folder, detected if it is [`Self::Auto`].
     pub fn chosen(self, tree: &FileTree, path: &str) -> Self {
         let holds_one = || {
             let root = tree.resolve(path).unwrap_or_default();
@@ -86,7 +86,7 @@ impl Kind {
             kustomize::NAMES.iter().any(|name| tree.is_file(&inside(name)))
         };
         match self {
-            // What is both is a chart to Argo CD, too.
+            // Argo CD also takes a folder that is both for a chart.
             Self::Auto if helm::is_chart(tree, path) => Self::Helm,
             Self::Auto if holds_one() => Self::Kustomize,
             Self::Auto => Self::Plain,
@@ -95,7 +95,7 @@ impl Kind {
     }
 }
 
-/// The most bytes of objects of one render: so much is held of each Sync, for as long as it is there.
+/// Largest size of the objects of one render: that much is held for each Sync as long as it exists.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
 fn too_much(path: &str, objects: &[Packed], most: usize) -> Option<Problem> {
@@ -104,16 +104,16 @@ fn too_much(path: &str, objects: &[Packed], most: usize) -> Option<Problem> {
     (size > most).then(|| Problem::TooMuch { path: path.to_owned(), mib: mib(size), most: mib(most) })
 }
 
-/// The answer of a renderer.
+/// Result of a render.
 #[derive(Debug)]
 pub enum Rendered {
-    /// Every file was read and every object is sound.
+    /// Every file was read and every object is valid.
     Complete(Complete),
     /// Something is wrong; what could be read is there to be shown.
     Incomplete(Incomplete),
 }
 
-/// All objects of a revision, each once, each sound.
+/// All objects of a revision, each of them once and valid.
 #[derive(Debug, Clone)]
 pub struct Complete {
     objects: Vec<Packed>,
@@ -124,31 +124,34 @@ pub struct Complete {
     tree: FileTree,
 }
 
-/// What a render with problems came to.
+/// Result of a render with problems.
 #[derive(Debug)]
 pub struct Incomplete {
-    /// The objects that were sound.
+    /// Objects that are valid.
     pub objects: Vec<Packed>,
     /// Files that hold no manifests.
     pub skipped: Vec<Skipped>,
-    /// Everything that is wrong, in the order of the files; never empty.
+    /// All problems, in the order of the files; never empty.
     pub problems: Vec<Problem>,
-    /// Runs of helm whose output a kustomization needs. With it in the tree ([`helm::printing`]) it is rendered again.
+    /// Runs of helm whose output a kustomization needs. The caller adds the output to the tree
+    /// ([`helm::with_helm_output`]) and renders again.
     pub wanted: Vec<Arc<helm::Invocation>>,
-    /// Charts that a kustomization needs and that are published elsewhere. With them in the tree it is rendered again.
+    /// Published charts that a kustomization needs. The caller adds them to the tree and renders
+    /// again.
     pub unfetched: Vec<PublishedChart>,
 }
 
 /// A file that ends in `.yaml`, `.yml` or `.json` and holds no manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// The file's path.
+    /// Path of the file.
     pub file: String,
-    /// Why it was passed over, as a clause.
+    /// Reason why it was skipped, as a clause.
     pub reason: &'static str,
 }
 
-/// Renders a folder of the tree. A chart is not rendered here but by helm, and [`charted`] reads what that prints.
+/// Renders a folder of the tree. A chart is rendered by helm instead, whose output
+/// [`render_helm_output`] reads.
 pub fn render(tree: &FileTree, options: &Options) -> Rendered {
     let kind = options.kind.chosen(tree, &options.path);
     let mut found = match kind {
@@ -176,14 +179,14 @@ pub fn render(tree: &FileTree, options: &Options) -> Rendered {
     finished(found, tree.clone(), &tree.shown(&options.path))
 }
 
-/// What a chart comes to, from what helm printed.
+/// Reads the objects of a chart from the output of helm.
 pub fn charted(run: &helm::Invocation, output: Arc<[u8]>, variables: Option<&Variables>) -> Rendered {
     let (mut found, tree) = helm::templated(run, output, variables);
     (found.read, found.looks, found.by_helm) = (run.read.clone(), run.looks_at_served(), true);
     finished(found, tree, run.shown())
 }
 
-/// The answer, with the files in which the places of objects are.
+/// Returns the result, with the tree from which positions of fields are looked up.
 fn finished(mut found: Found<Packed>, tree: FileTree, path: &str) -> Rendered {
     refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
     let Found { objects, skipped, mut problems, read, looks, by_helm, wanted, unfetched } = found;
@@ -194,7 +197,8 @@ fn finished(mut found: Found<Packed>, tree: FileTree, path: &str) -> Rendered {
     }
 }
 
-/// What has to be brought into the tree before it can be rendered: none of it is known, and what it names may be missing then.
+/// Returns the files and repositories that must be added to the tree before it can be rendered.
+/// They may name further ones, so the caller asks again until nothing is missing.
 pub fn missing(tree: &FileTree, options: &Options) -> Missing {
     match options.kind.chosen(tree, &options.path) {
         Kind::Kustomize => kustomize::missing(tree, &options.path),
@@ -203,14 +207,15 @@ pub fn missing(tree: &FileTree, options: &Options) -> Missing {
     }
 }
 
-/// What a kustomization comes to before its objects are checked: what the tool prints.
+/// Returns the objects of a kustomization before they are checked, as `kustomize build` prints
+/// them.
 pub fn kustomization(tree: &FileTree, path: &str) -> Result<Vec<Map<String, Value>>, Fault> {
     let built = kustomize::build(tree, path).map_err(|unbuilt| unbuilt.fault)?;
     Ok(built.objects.into_iter().map(|object| object.body).collect())
 }
 
-/// Which steps of a kustomization made and changed each object. Kustomizations only: the objects of plain files are as they are
-/// written.
+/// Returns the steps of a kustomization that made or changed each object. Only for kustomizations:
+/// the objects of plain files are not changed.
 pub fn steps(tree: &FileTree, options: &Options) -> Result<Vec<(ObjectId, Vec<Step>)>, Fault> {
     let mut told = Vec::new();
     for (kustomize::Object { body, origin, .. }, steps) in kustomize::explain(tree, &options.path)? {
@@ -224,7 +229,7 @@ pub fn steps(tree: &FileTree, options: &Options) -> Result<Vec<(ObjectId, Vec<St
     Ok(told)
 }
 
-/// What a kustomization comes to, each object checked as those of plain files are.
+/// Builds a kustomization and checks each object like those of plain files.
 fn kustomized(tree: &FileTree, options: &Options) -> Found<Packed> {
     let mut found = Found::default();
     let built = match kustomize::build(tree, &options.path) {
@@ -238,16 +243,17 @@ fn kustomized(tree: &FileTree, options: &Options) -> Found<Packed> {
     let mut read = built.read;
     found.by_helm = built.by_helm;
     if options.kind == Kind::Auto {
-        // With it the folder would be a chart.
+        // If this file appears, the folder becomes a chart, so the render depends on it.
         read.extend(helm::place_of_chart(tree, &options.path));
     }
     found.read = Some(read);
     for kustomize::Object { body, origin, .. } in built.objects {
         if found.problems.len() >= documents::MAX_PROBLEMS_PER_FILE {
-            // Each costs another reading of its file.
+            // Each problem costs another reading of its file.
             break;
         }
-        // Messages need the text of the file; what a generator made stands in its kustomization.
+        // Messages need the text of the file; a generated object has the position of its
+        // kustomization.
         let bytes = tree.read(tree.hidden(&origin.file)).unwrap_or_else(|_| [].into());
         let manifest = documents::Manifest { body, origin };
         match object(manifest, &bytes, options.variables.as_deref(), tree.room()) {
@@ -258,10 +264,10 @@ fn kustomized(tree: &FileTree, options: &Options) -> Found<Packed> {
     found
 }
 
-/// How often an object is there as a text: as it is rendered, and in its canonical form.
+/// Number of copies of an object's text in memory: the rendered one and its canonical form.
 const TEXTS: u64 = 2;
 
-/// The object that a manifest comes to: its variables replaced, then its head checked.
+/// Makes the object of a manifest: substitutes its variables, then checks its header.
 fn object(
     manifest: documents::Manifest,
     bytes: &[u8],
@@ -293,7 +299,8 @@ fn made(
 }
 
 impl Rendered {
-    /// The folder of a kustomization without any object, where nothing else is wrong. A desired set is never made of it.
+    /// Returns the folder of a kustomization without objects, if nothing else is wrong. A desired
+    /// set is never made of it.
     pub fn empty_kustomization(&self) -> Option<&str> {
         match self {
             Self::Incomplete(Incomplete { problems, .. }) => match problems.as_slice() {
@@ -306,29 +313,29 @@ impl Rendered {
 }
 
 impl Complete {
-    /// The objects, in the order of files and documents.
+    /// Objects in the order of files and documents.
     pub fn objects(&self) -> &[Packed] {
         &self.objects
     }
 
-    /// The objects by value, and what is left of the render without them: the way to places.
+    /// Splits off the objects; the rest still looks up positions of fields.
     pub fn into_parts(mut self) -> (Self, Vec<Packed>) {
         let objects = std::mem::take(&mut self.objects);
         (self, objects)
     }
 
-    /// The paths on which the render depends, where that is not its folder as a whole: with the same files there, or none
-    /// where there was none, the same comes out.
+    /// Paths on which the render depends, if that is not its whole folder: as long as these files
+    /// stay the same, including those that do not exist, the result stays the same.
     pub fn read(&self) -> Option<&BTreeSet<String>> {
         self.read.as_ref()
     }
 
-    /// True if it may depend on what the server serves.
+    /// True if a template may read the API versions that the server serves.
     pub fn looks_at_served(&self) -> bool {
         self.looks
     }
 
-    /// True if helm has printed some of it.
+    /// True if helm rendered a part of it.
     pub fn is_by_helm(&self) -> bool {
         self.by_helm
     }
@@ -338,12 +345,12 @@ impl Complete {
         &self.skipped
     }
 
-    /// False once nobody waits for it any more.
+    /// False once the render was cancelled.
     pub fn is_awaited(&self) -> bool {
         self.tree.room().is_open()
     }
 
-    /// The place of a field of an object, for a later station's message about it.
+    /// Returns the position of a field of an object, for a message about it.
     pub fn place(&self, origin: &Origin, path: &FieldPath<'_>) -> Place {
         documents::place(&self.tree, origin, path)
     }
@@ -365,25 +372,25 @@ impl<T> Default for Found<T> {
     }
 }
 
-/// What a renderer collects on its way.
+/// Objects and problems collected during a render.
 #[derive(Debug)]
 struct Found<T> {
     objects: Vec<T>,
     skipped: Vec<Skipped>,
     problems: Vec<Problem>,
-    /// The paths that were looked at, where that is not the folder as a whole.
+    /// Paths on which the result depends, if that is not the whole folder.
     read: Option<BTreeSet<String>>,
-    /// Something in it may ask what the server serves.
+    /// A template may read the API versions that the server serves.
     looks: bool,
-    /// Helm has printed some of it.
+    /// Helm rendered a part of it.
     by_helm: bool,
     /// Runs of helm whose output is missing.
     wanted: Vec<Arc<helm::Invocation>>,
-    /// Charts that are published elsewhere, and are missing.
+    /// Published charts that are missing.
     unfetched: Vec<PublishedChart>,
 }
 
-/// One object may be written once: the second writing is refused, and both places are named.
+/// Refuses the second definition of an object; the message names both positions.
 fn refuse_duplicates<T>(found: &mut Found<T>, name: fn(&T) -> (&ObjectId, &Origin)) {
     let mut first: HashMap<ObjectId, Origin> = HashMap::with_capacity(found.objects.len());
     let problems = &mut found.problems;

@@ -1,7 +1,7 @@
-//! Objects of a render as texts.
+//! Stores the objects of a render as JSON text.
 //!
-//! In: an object. Out: the same, with its body as JSON. A render holds all of its objects at one time, and their values
-//! as trees of maps would take twenty times the memory of their texts.
+//! In: an object. Out: the same with its body as JSON. A render holds all of its objects at the
+//! same time, and as trees of maps they would take twenty times the memory of their texts.
 
 use serde_json::{Map, Value};
 
@@ -12,9 +12,9 @@ use moorline_core::object::{Object, ObjectId, Origin};
 pub struct Packed {
     /// Group, kind, namespace (as written, so possibly none) and name.
     pub id: ObjectId,
-    /// Where the object was written.
+    /// Position of the object in its file.
     pub origin: Origin,
-    /// A value from a Secret went into it, so that its values are shown nowhere.
+    /// A value from a Secret was substituted into it, so its values are never shown.
     pub secret: bool,
     version: Box<str>,
     body: Box<[u8]>,
@@ -23,7 +23,7 @@ pub struct Packed {
 impl Packed {
     pub(super) fn of(object: Object) -> Self {
         let Object { id, version, body, origin } = object;
-        // Only a map whose keys are no texts cannot be written, and this one has texts.
+        // Only a map with non-text keys cannot be serialized, and this one has text keys.
         Self {
             id,
             origin,
@@ -33,15 +33,15 @@ impl Packed {
         }
     }
 
-    /// How many bytes its body takes.
+    /// Size of the body in bytes.
     pub(super) fn size(&self) -> usize {
         self.body.len()
     }
 
-    /// The object with its values.
+    /// Returns the object with its body parsed.
     pub fn object(&self) -> Object {
         let mut reader = serde_json::Deserializer::from_slice(&self.body);
-        // How deep a manifest may be was decided when it was read.
+        // The depth of a manifest was checked when it was read.
         reader.disable_recursion_limit();
         let body: Map<String, Value> = serde::Deserialize::deserialize(&mut reader).unwrap_or_default();
         Object { id: self.id.clone(), version: self.version.clone(), body, origin: self.origin.clone() }

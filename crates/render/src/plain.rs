@@ -1,6 +1,7 @@
-//! A plain directory: every `.yaml`, `.yml` and `.json` file below a path, as `kubectl apply -f` reads them.
+//! Renders a plain directory: every `.yaml`, `.yml` and `.json` file below a path, as `kubectl
+//! apply -f` reads them.
 //!
-//! In: the tree and the options. Out: what was found, problems and skipped files included.
+//! In: the tree and the options. Out: objects, problems and skipped files.
 
 use super::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE, Manifest};
 use super::glob::Glob;
@@ -10,14 +11,14 @@ use super::{Found, Options, Skipped};
 
 use moorline_core::tree::{self, Entry, FileTree, Room};
 
-/// Which files of a directory are read.
+/// Selection of the files of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlainOptions {
-    /// Folders below the path are read, too.
+    /// Also read the folders below the path.
     pub recurse: bool,
-    /// Only files that match one of these are read; all if there are none. Relative to the path.
+    /// Read only files that match one of these globs, relative to the path; all if empty.
     pub include: Vec<Glob>,
-    /// Files that match one of these are not read.
+    /// Do not read files that match one of these globs.
     pub exclude: Vec<Glob>,
 }
 
@@ -27,15 +28,15 @@ impl Default for PlainOptions {
     }
 }
 
-/// What makes something of a manifest, or says what is wrong with it.
+/// Converts a manifest, or returns its problems.
 type Reader<'a, T> = &'a dyn Fn(Manifest, &[u8]) -> Result<T, Vec<Problem>>;
 
-/// True for the names of files that a render may read; a source need not bring others.
+/// True for names of files that a render may read; a source need not fetch others.
 pub fn is_read(name: &str) -> bool {
     is_manifest_file(name) || is_kustomization(name)
 }
 
-/// Reads every file of the directory that the options choose.
+/// Reads every selected file of the directory.
 pub(super) fn collect<T>(tree: &FileTree, options: &Options, reader: Reader<'_, T>) -> Found<T> {
     let mut found = Found::default();
     let path = options.path.as_str();
@@ -75,13 +76,14 @@ fn directory<T>(
         if !options.recurse && inside.contains('/') {
             continue;
         }
-        // Without a word half of the files would count as all of them.
+        // Without this check a half-read folder would count as complete.
         if let Err(no_room) = tree.room().is_sound() {
             found.problems.push(no_room.into());
             return;
         }
         match entry {
-            // What is to be included is said of files, and nobody knows which are in there.
+            // `include` selects files, and the files of an unreadable folder are unknown; so only
+            // `exclude` counts.
             Entry::Unreadable { folder: true, .. } if !options.recurse || options.excludes(inside) => {}
             Entry::Unreadable { folder: true, reason } => {
                 let (path, reason) = (tree.shown(path), reason.clone());
@@ -99,7 +101,7 @@ fn directory<T>(
     }
 }
 
-/// Reads one file and keeps the sound objects of it.
+/// Reads one file and keeps its valid objects.
 fn file<T>(tree: &FileTree, path: &str, reader: Reader<'_, T>, found: &mut Found<T>) {
     if is_kustomization(path) {
         found.problems.push(Problem::Kustomization { file: tree.shown(path) });
@@ -122,7 +124,7 @@ fn file<T>(tree: &FileTree, path: &str, reader: Reader<'_, T>, found: &mut Found
     tree.room().give(cost);
 }
 
-/// Keeps the sound objects of a file that was read.
+/// Keeps the valid objects of a file's bytes.
 fn manifests<T>(shown: String, (bytes, room): (&[u8], &Room), reader: Reader<'_, T>, found: &mut Found<T>) {
     match documents::read(&shown, bytes, room) {
         Err(problem) => found.problems.push(problem),
@@ -167,7 +169,7 @@ fn is_manifest_file(path: &str) -> bool {
     [".yaml", ".yml", ".json"].iter().any(|ending| path.ends_with(ending))
 }
 
-/// True for the names of kustomizations.
+/// True for the file names of kustomizations.
 pub fn is_kustomization(path: &str) -> bool {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     NAMES.contains(&name)

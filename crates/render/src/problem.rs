@@ -1,7 +1,7 @@
-//! What can be wrong with the files of a revision, in words for the person who wrote them.
+//! Problems in the files of a revision, with messages for their author.
 //!
-//! Each message says what was found, where it stands, and what to write instead. Values of Secrets are
-//! never part of one.
+//! Each message says what was found, at which position, and what to write instead. It never
+//! contains a value of a Secret.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use moorline_core::object::{ObjectId, Origin};
 use moorline_core::tree;
 use moorline_yaml as yaml;
 
-/// A file, a line and a column, all as an editor counts them.
+/// A position in a file: line and column as an editor counts them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The file's path.
@@ -30,10 +30,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// One thing that keeps a render from being complete.
+/// One problem that makes a render incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// A file that is not YAML as Kubernetes reads it.
+    /// A file that is not valid YAML for Kubernetes.
     #[error(transparent)]
     Unreadable(#[from] yaml::Error),
     /// A path that the tree refuses.
@@ -45,7 +45,7 @@ pub enum Problem {
         /// The path asked for.
         path: String,
     },
-    /// No manifest lies below the path.
+    /// There is no manifest below the path.
     #[error(
         "there is no manifest below {}: files that end in .yaml, .yml or .json and hold an apiVersion and a kind are read{}",
         shown_path(.path), passed_over(.skipped)
@@ -53,7 +53,7 @@ pub enum Problem {
     NothingFound {
         /// The path asked for.
         path: String,
-        /// Files of the right name without a manifest.
+        /// Files with a matching name and without a manifest.
         skipped: Vec<String>,
     },
     /// A kustomization without any object.
@@ -62,7 +62,7 @@ pub enum Problem {
         /// The path asked for.
         path: String,
     },
-    /// More objects than a daemon should hold for one Sync.
+    /// The objects are larger than the daemon holds for one Sync.
     #[error(
         "the objects of {} come to {mib} MiB, and at most {most} MiB are held; give parts of them to Syncs of their own",
         shown_path(.path)
@@ -70,24 +70,24 @@ pub enum Problem {
     TooMuch {
         /// The path asked for.
         path: String,
-        /// What they come to.
+        /// Their size.
         mib: usize,
         /// The bound.
         most: usize,
     },
-    /// More memory or time than there is for it.
+    /// The render exceeded its memory or its time.
     #[error("{no_room}")]
     NoRoom {
-        /// Which of them.
+        /// The exceeded limit.
         no_room: tree::NoRoom,
     },
-    /// A chart without any object.
+    /// A chart that renders to no object.
     #[error("the chart in {path} comes to no object with these values; switch something in it on")]
     NothingTemplated {
         /// The chart's folder.
         path: String,
     },
-    /// A chart where helm is not run.
+    /// A chart in a place without helm.
     #[error(
         "{path}: this is a Helm chart, and helm is not run here; render it first, and name what it comes to"
     )]
@@ -101,7 +101,8 @@ pub enum Problem {
     /// A kustomization that cannot be built.
     #[error(transparent)]
     Kustomize(#[from] Fault),
-    /// A kustomization in a plain directory: applying its parts one by one would not be what it says.
+    /// A kustomization in a plain directory: applying its files one by one would differ from its
+    /// build.
     #[error(
         "{file}: a kustomization among plain manifests; name its folder to have it built, or exclude the file"
     )]
@@ -109,19 +110,19 @@ pub enum Problem {
         /// The kustomization's path.
         file: String,
     },
-    /// A document that is not a mapping among manifests.
+    /// A document among manifests that is not a mapping.
     #[error("{place}: expected an object with apiVersion and kind, found {found}")]
     NotAMapping {
-        /// Where the document stands.
+        /// Position of the document.
         place: Place,
-        /// What it is.
+        /// Type of the document.
         found: &'static str,
     },
     /// A document with only one of `apiVersion` and `kind`, or with neither among manifests.
     #[error("{place}: the document has {}; add {lacks}, or move the document to a file without manifests",
         .has.map_or_else(|| "neither an apiVersion nor a kind".to_owned(), |has| format!("{} but no {lacks}", with_article(has))))]
     HalfTyped {
-        /// Where the document stands.
+        /// Position of the document.
         place: Place,
         /// The field that it has.
         has: Option<&'static str>,
@@ -133,7 +134,7 @@ pub enum Problem {
         "{place}: a list within a list; write its items into the outer list or as documents of their own"
     )]
     NestedList {
-        /// Where the inner list stands.
+        /// Position of the inner list.
         place: Place,
     },
     /// A file encrypted by SOPS.
@@ -141,109 +142,109 @@ pub enum Problem {
         "{place}: the file is encrypted with SOPS, which Moorline does not decrypt; it would be applied as ciphertext"
     )]
     Encrypted {
-        /// Where the `sops` field stands.
+        /// Position of the `sops` field.
         place: Place,
     },
-    /// A field with a value of the wrong kind.
+    /// A field with a value of the wrong type.
     #[error("{place}: {field} must be {expected}, found {found}{}", quote_hint(.expected, .found))]
     WrongType {
-        /// Where the field stands.
+        /// Position of the field.
         place: Place,
         /// The field's path.
         field: String,
-        /// What it must be.
+        /// The expected type.
         expected: &'static str,
-        /// What it is.
+        /// The type that was found.
         found: &'static str,
     },
-    /// A field that must be there and is not.
+    /// A required field that is missing.
     #[error("{place}: the {kind} has no {field}{}", .nearest.as_ref().map_or_else(|| "; add it".to_owned(), |_| meant(.nearest)))]
     MissingField {
-        /// Where the object stands.
+        /// Position of the object.
         place: Place,
         /// The object's kind.
         kind: String,
         /// The field that is missing.
         field: &'static str,
-        /// A field of nearly that name beside it.
+        /// A field with a similar name beside it.
         nearest: Option<String>,
     },
     /// A field that does not exist.
     #[error("{place}: {of} has no field {field}{}", meant(.nearest))]
     UnknownField {
-        /// Where the field stands.
+        /// Position of the field.
         place: Place,
-        /// What does not have the field.
+        /// The object without this field.
         of: String,
         /// The field as written.
         field: String,
-        /// The known field of nearly that name.
+        /// The known field with a similar name.
         nearest: Option<String>,
     },
     /// A name, namespace, kind, label or other text that the API server would refuse.
     #[error("{place}: {field} {text:?} {rule}{}", not_substituted(.text))]
     BadText {
-        /// Where the text stands.
+        /// Position of the text.
         place: Place,
-        /// What the text is.
+        /// Role of the text.
         field: String,
         /// The text.
         text: String,
         /// The rule that it breaks, as a clause.
         rule: &'static str,
     },
-    /// A name that the API server would choose.
+    /// A name that the API server would generate.
     #[error(
         "{place}: generateName makes a new object on every apply; write a metadata.name that Moorline can find again"
     )]
     GenerateName {
-        /// Where the field stands.
+        /// Position of the field.
         place: Place,
     },
-    /// An owner by uid.
+    /// An owner given by its uid.
     #[error(
         "{place}: ownerReferences name an owner by its uid in one cluster, and an object with a vanished owner is deleted; remove them"
     )]
     OwnerReferences {
-        /// Where the field stands.
+        /// Position of the field.
         place: Place,
     },
     /// A Secret whose data the API server would refuse. The value is not repeated.
     #[error("{place}: {field} of the Secret {rule} (the value is not shown)")]
     SecretData {
-        /// Where the value stands.
+        /// Position of the value.
         place: Place,
         /// The field's path.
         field: String,
         /// The rule that the value breaks, as a clause.
         rule: &'static str,
     },
-    /// A variable that cannot be replaced.
+    /// A variable that cannot be substituted.
     #[error("{place}: {field} of {object}: {fault}")]
     Substitution {
-        /// Where the field stands.
+        /// Position of the field.
         place: Place,
         /// The field's path.
         field: String,
-        /// What the object is called, as it is written.
+        /// The object's name as written.
         object: String,
-        /// What is wrong.
+        /// The error.
         fault: Box<substitute::Fault>,
     },
-    /// One object, written twice.
+    /// An object that is defined twice.
     #[error("{second}: {id} is written a second time; the first is at {first}; remove one")]
     Duplicate {
         /// The object.
         id: ObjectId,
-        /// Where it is written first.
+        /// Position of the first definition.
         first: Origin,
-        /// Where it is written again.
+        /// Position of the second definition.
         second: Origin,
     },
 }
 
 impl Problem {
-    /// The problem without the text that it is about, where a value that nobody may see may be part of that.
+    /// Returns the problem without its text, which may contain a secret value.
     pub(super) fn without_texts(mut self) -> Self {
         if let Self::BadText { text, .. } = &mut self {
             *text = NOT_SHOWN.to_owned();
@@ -251,7 +252,7 @@ impl Problem {
         self
     }
 
-    /// The class of the problem, for conditions, events and metrics.
+    /// Machine-readable reason for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Unreadable(_) => "YamlInvalid",
@@ -294,7 +295,7 @@ impl From<tree::NoRoom> for Problem {
     }
 }
 
-/// Names the variable whose value is missing in a text.
+/// Names the variable in a text that has no value.
 fn not_substituted(text: &str) -> String {
     let name = text.split_once("${").map(|(_, rest)| {
         rest.split(|character: char| !character.is_ascii_alphanumeric() && character != '_')
@@ -309,7 +310,7 @@ fn not_substituted(text: &str) -> String {
     }
 }
 
-/// Instead of a text.
+/// Replacement for a text that must not be shown.
 const NOT_SHOWN: &str = "(not shown, a value from a Secret is in it)";
 
 fn shown_path(path: &str) -> &str {

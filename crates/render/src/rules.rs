@@ -1,7 +1,8 @@
-//! The texts that the API server takes as names, namespaces, labels and the like.
+//! Rules of the API server for names, namespaces, labels and similar texts.
 //!
-//! Each rule gives none for a good text, else what is wrong as a clause. A rule here never refuses what the
-//! API server takes: where kinds differ and a kind is not known, the loosest rule holds.
+//! Each rule returns none for a valid text, else a clause that says what is wrong. A rule never
+//! refuses a text that the API server accepts: if kinds differ and a kind is unknown, the loosest
+//! rule applies.
 
 const DNS_LABEL: &str =
     "must be at most 63 lower-case letters, digits and '-', and begin and end with a letter or digit";
@@ -16,8 +17,8 @@ const LABEL_VALUE: &str =
 const KIND: &str = "must be at most 63 letters, digits and '-', beginning with a letter";
 const API_VERSION: &str = "must be a version such as v1, or a group and version such as apps/v1";
 
-/// Groups of Kubernetes itself in which every name is a DNS subdomain. RBAC and certificates are not among
-/// them (`system:node`), nor are kinds served by other API servers, whose rules nobody knows from outside.
+/// Groups of Kubernetes itself in which every name is a DNS subdomain. RBAC and certificates are
+/// not among them (`system:node`), nor are kinds of other API servers, whose rules are unknown.
 const SUBDOMAIN_GROUPS: [&str; 12] = [
     "",
     "apps",
@@ -33,7 +34,7 @@ const SUBDOMAIN_GROUPS: [&str; 12] = [
     "discovery.k8s.io",
 ];
 
-/// The rule for `metadata.name` of a kind.
+/// Rule for `metadata.name` of a kind.
 pub(super) fn name(group: &str, kind: &str, name: &str) -> Option<&'static str> {
     match (group, kind) {
         ("", "Namespace") => dns_label(name),
@@ -49,17 +50,18 @@ pub(super) fn name(group: &str, kind: &str, name: &str) -> Option<&'static str> 
     }
 }
 
-/// The rule for the name of a Sync: a field manager made of it and its namespace must have at most 128 bytes.
+/// Rule for the name of a Sync: the field manager made of it and its namespace may have at most 128
+/// bytes.
 pub fn sync_name(text: &str) -> Option<&'static str> {
     broken(is_dns_subdomain(text) && text.len() <= 52, SYNC_NAME)
 }
 
-/// The rule for namespaces.
+/// Rule for namespaces.
 pub fn dns_label(text: &str) -> Option<&'static str> {
     broken(is_dns_label(text), DNS_LABEL)
 }
 
-/// The rule for `kind`.
+/// Rule for `kind`.
 pub(super) fn kind(text: &str) -> Option<&'static str> {
     let sound = text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -67,7 +69,7 @@ pub(super) fn kind(text: &str) -> Option<&'static str> {
     broken(sound, KIND)
 }
 
-/// The rule for `apiVersion`.
+/// Rule for `apiVersion`.
 pub(super) fn api_version(text: &str) -> Option<&'static str> {
     let sound = match text.split_once('/') {
         Some((group, version)) => is_dns_subdomain(group) && is_dns_label(version),
@@ -76,12 +78,12 @@ pub(super) fn api_version(text: &str) -> Option<&'static str> {
     broken(sound, API_VERSION)
 }
 
-/// The rule for keys of annotations, which may have capitals in front of the slash.
+/// Rule for keys of annotations, which may have capitals before the slash.
 pub(super) fn annotation_key(text: &str) -> Option<&'static str> {
     qualified_name(&text.to_ascii_lowercase())
 }
 
-/// The rule for keys of labels.
+/// Rule for keys of labels.
 pub(super) fn qualified_name(text: &str) -> Option<&'static str> {
     let sound = match text.split_once('/') {
         Some((prefix, name)) => is_dns_subdomain(prefix) && is_label_text(name),
@@ -90,7 +92,7 @@ pub(super) fn qualified_name(text: &str) -> Option<&'static str> {
     broken(sound, QUALIFIED)
 }
 
-/// The rule for values of labels.
+/// Rule for values of labels.
 pub(super) fn label_value(text: &str) -> Option<&'static str> {
     broken(text.is_empty() || is_label_text(text), LABEL_VALUE)
 }

@@ -1,4 +1,4 @@
-//! The data of a Secret, checked before the API server sees it: its own messages would quote the values.
+//! Checks the data of a Secret before the API server does: its messages would quote the values.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use super::documents::{FieldPath, MAX_PROBLEMS_PER_FILE, kind_of};
 use super::problem::{Place, Problem};
 use moorline_yaml::Step;
 
-/// The problems of `data` and `stringData`; `place` finds a field in the file.
+/// Returns the problems of `data` and `stringData`; `place` finds the position of a field.
 pub(super) fn check(body: &Map<String, Value>, place: impl Fn(&FieldPath<'_>) -> Place) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (field, broken) in [("data", base64_rule as fn(&Value) -> _), ("stringData", string_rule)] {
@@ -16,7 +16,7 @@ pub(super) fn check(body: &Map<String, Value>, place: impl Fn(&FieldPath<'_>) ->
             None | Some(Value::Null) => {}
             Some(Value::Object(values)) => {
                 let wrong = values.iter().filter_map(|(key, value)| Some((key, broken(value)?)));
-                // Each costs another reading of the file.
+                // Each problem costs another reading of the file.
                 for (key, rule) in wrong.take(MAX_PROBLEMS_PER_FILE) {
                     let place = place(&[Step::Key(field), Step::Key(key)]);
                     problems.push(Problem::SecretData { place, field: format!("{field}.{key}"), rule });
@@ -36,7 +36,7 @@ pub(super) fn check(body: &Map<String, Value>, place: impl Fn(&FieldPath<'_>) ->
 fn base64_rule(value: &Value) -> Option<&'static str> {
     match value {
         Value::Null => None,
-        // The API server's decoder skips line breaks, as people get them from the base64 command.
+        // The API server's decoder skips line breaks, such as those of the base64 command.
         Value::String(text) => {
             let unbroken: String = text.chars().filter(|char| !matches!(char, '\r' | '\n')).collect();
             STANDARD.decode(unbroken).is_err().then_some("must be base64; plain text belongs in stringData")

@@ -5,15 +5,16 @@
 //! is C translated to Rust and has an interface of raw pointers, which stays inside this file.
 //!
 //! # Invariants
-//! 1. The parser and the event live in boxes that never move, because libyaml keeps a pointer to its own
-//!    parser (its reader callback) from `yaml_parser_set_input_string` on. They are held as raw pointers
-//!    from `Box::into_raw`, so that no `&mut` to the parser exists while libyaml's own pointer is in use.
+//! 1. The parser and the event live in zeroed allocations that never move, because libyaml keeps a
+//!    pointer to its own parser (its reader callback) from `yaml_parser_set_input_string` on. They
+//!    are held as raw pointers, so that no `&mut` to the parser exists while libyaml's own pointer is
+//!    in use.
 //! 2. The input outlives the parser (lifetime `'a`); libyaml only reads it.
-//! 3. `event` is always either all zeroes or an event that libyaml filled and that was not deleted yet: it
-//!    is deleted exactly once, before the next one is read or when the parser is dropped. Deleting an
-//!    all-zero event does nothing.
-//! 4. What an [`Event`] borrows points into `event` and is bound to the `&mut self` of [`Parser::next`], so
-//!    it is gone before the event is deleted.
+//! 3. `event` is always either all zeroes or an event that libyaml filled and that was not deleted
+//!    yet: it is deleted exactly once, before the next one is read or when the parser is dropped.
+//!    Deleting an all-zero event does nothing.
+//! 4. Everything that an [`Event`] borrows points into `event` and is bound to the `&mut self` of
+//!    [`Parser::next`], so the borrow ends before the event is deleted.
 //! 5. After an error or the end of the stream libyaml is not called again.
 #![expect(unsafe_code, reason = "libyaml-rs offers nothing but unsafe functions; the invariants are above")]
 
@@ -146,8 +147,8 @@ impl<'a> Parser<'a> {
 
     /// Returns the next event; must not be called after [`Event::StreamEnd`] or an error.
     pub(super) fn next(&mut self) -> Result<(Event<'_>, Offset), SyntaxError> {
-        // SAFETY: invariant 3 holds before, and yaml_parser_parse zeroes the event before it fills it, so
-        // that it holds after, also after a failure.
+        // SAFETY: invariant 3 holds before, and yaml_parser_parse zeroes the event before it fills
+        // it, so that it holds after, also after a failure.
         let ok = unsafe {
             sys::yaml_event_delete(self.event.as_ptr());
             sys::yaml_parser_parse(self.raw.as_ptr(), self.event.as_ptr()).ok
@@ -155,8 +156,8 @@ impl<'a> Parser<'a> {
         if !ok {
             return Err(self.problem());
         }
-        // SAFETY: the event is initialised (all fields are plain data, zeroes included), and nothing writes
-        // to it while the borrow of self lives (invariant 4).
+        // SAFETY: the event is initialised (all fields are plain data, zeroes included), and
+        // nothing writes to it while the borrow of self lives (invariant 4).
         let event: &sys::yaml_event_t = unsafe { self.event.as_ref() };
         let offset = event.start_mark.index as Offset;
         let event = convert(event);
@@ -214,8 +215,8 @@ impl<'a> Parser<'a> {
 
 impl Drop for Parser<'_> {
     fn drop(&mut self) {
-        // SAFETY: both were allocated by `zeroed` with these layouts and are released once, here; what the
-        // event and the parser own is released before (invariant 3).
+        // SAFETY: both were allocated by `zeroed` with these layouts and are released once, here;
+        // the memory that the event and the parser own is released before (invariant 3).
         unsafe {
             sys::yaml_event_delete(self.event.as_ptr());
             sys::yaml_parser_delete(self.raw.as_ptr());
@@ -237,8 +238,8 @@ fn zeroed<T>() -> NonNull<T> {
 /// Converts an event of libyaml.
 fn convert(event: &sys::yaml_event_t) -> Event<'_> {
     let data = &event.data;
-    // SAFETY: the union's field is chosen by the event's type, as libyaml filled it; the pointers are null
-    // or NUL-terminated strings owned by the event, which lives as long as the result.
+    // SAFETY: the union's field is chosen by the event's type, as libyaml filled it; the pointers are
+    // null or NUL-terminated strings owned by the event, which lives as long as the result.
     unsafe {
         match event.type_ {
             sys::YAML_STREAM_START_EVENT => Event::StreamStart,

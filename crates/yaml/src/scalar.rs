@@ -222,7 +222,7 @@ fn number(text: &str, dialect: Dialect) -> Resolved {
         .unwrap_or(Resolved::Text)
 }
 
-/// True if every underscore stands between two digits.
+/// True if every underscore is between two digits.
 fn separates_digits(text: &str) -> bool {
     let digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
     text.match_indices('_').all(|(at, _)| at > 0 && digit(at - 1) && digit(at + 1))

@@ -135,7 +135,8 @@ fn is_plain(text: &str) -> bool {
         Some('\'' | '"' | '%' | '@' | '`' | '~' | '=' | '<') => false,
         // A brace after any blank, these included, makes kubectl take the file for JSON.
         Some(c) if c.is_whitespace() => false,
-        // `--flag` is common and safe; `- x` is a list, and `---` at a line's start ends the document.
+        // `--flag` is common and safe; `- x` is a list, and `---` at the start of a line ends the
+        // document.
         Some('-') => chars.next().is_some_and(|c| c != ' ') && !text.starts_with("---"),
         Some('.') => !text.starts_with("..."),
         Some(_) => true,

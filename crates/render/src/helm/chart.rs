@@ -1,7 +1,8 @@
-//! The files of a chart, and whether the charts that it needs are among them.
+//! Reads the files of a chart, and checks that its dependencies are among them.
 //!
-//! In: a tree and a folder. Out: [`Chart`]. Links are followed inside the tree, so that whoever reads the files meets none. What
-//! is missing is found here, where it can be said what to do; helm would only say that it is.
+//! In: a tree and a folder. Out: [`Chart`]. Links inside the tree are resolved, so the run of helm
+//! meets none. A missing dependency is found here, with a message that says what to do; helm only
+//! says that it is missing.
 
 use serde_json::Value;
 
@@ -12,26 +13,26 @@ use crate::problem::Problem;
 use moorline_core::tree::{Entry, FileTree};
 use moorline_yaml as yaml;
 
-/// The most files of a chart, those that links lead to included.
+/// Most files of a chart, including those that links lead to.
 pub(super) const MAX_CHART_FILES: usize = 10_000;
 
-/// The most bytes of them.
+/// Most bytes of these files.
 pub(super) const MAX_CHART_BYTES: usize = 64 * 1024 * 1024;
 
-/// The most links to folders that are followed.
+/// Most links to folders that are followed.
 const MAX_LINKED_FOLDERS: usize = 64;
 
-/// Where the charts that a chart needs are.
+/// Folder of the charts that a chart depends on.
 const CHARTS: &str = "charts";
 
-/// A chart as it lies in a tree.
+/// Files of a chart, read from a tree.
 #[derive(Debug, Clone)]
 pub(super) struct Chart {
-    /// Its name, which begins the names of its templates in what helm prints.
+    /// Name of the chart, the prefix of its templates' names in helm's output.
     pub(super) name: String,
-    /// Its folder, for people.
+    /// Its folder, for messages.
     pub(super) shown: String,
-    /// Its files, relative to the folder.
+    /// Its files, by path relative to the folder.
     pub(super) files: Files,
 }
 
@@ -56,11 +57,12 @@ pub(super) fn read(tree: &FileTree, path: &str) -> Result<Chart, Problem> {
     Ok(chart)
 }
 
-/// The files below a folder. A link is the file it leads to, or all files of the folder.
+/// Returns the files below a folder. A link counts as the file it leads to, or as all files of the
+/// folder.
 fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<Files, Problem> {
     let mut files = Files::new();
     let (mut bytes, mut followed) = (0, 0);
-    // Where something lies in the chart, and where in the tree.
+    // Path inside the chart, and path in the tree.
     let mut waiting = vec![(String::new(), folder.to_owned())];
     let too_large = || Problem::from(ChartFault::TooLarge { folder: shown.to_owned() });
     while let Some((inside, place)) = waiting.pop() {
@@ -77,7 +79,7 @@ fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<Files, Problem> {
                 return Err(too_large());
             }
             if matches!(entry, Entry::Link(_)) && !tree.is_file(&target) && tree.contains(&target) {
-                // A link to a folder around it has no end.
+                // A link to a parent folder would never end.
                 followed += 1;
                 if followed > MAX_LINKED_FOLDERS {
                     return Err(too_large());
@@ -97,7 +99,7 @@ fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<Files, Problem> {
 }
 
 impl Chart {
-    /// Makes sure that every chart that it names is there. Where an archive's name does not tell what is in it, helm has the word.
+    /// Checks that every dependency is there. If the name of an archive is ambiguous, helm decides.
     fn lacks_none(&self, says: &Value, file: &str) -> Result<(), Problem> {
         let older = self.files.get("requirements.yaml");
         let older = older.map(|bytes| yaml::read(file, bytes, DIALECT)).transpose()?.unwrap_or_default();
@@ -118,7 +120,7 @@ impl Chart {
         Ok(())
     }
 
-    /// The charts in its folder for them.
+    /// Returns the charts in the folder `charts`.
     fn inner(&self) -> Vec<Inner> {
         let inside =
             |path: &str| path.strip_prefix(CHARTS).and_then(|rest| rest.strip_prefix('/')).map(str::to_owned);
@@ -137,21 +139,21 @@ impl Chart {
     }
 }
 
-/// A chart within a chart.
+/// A chart inside a chart.
 enum Inner {
-    /// Its name.
+    /// An unpacked chart, by its name.
     Folder(String),
-    /// The name of the file, without its ending.
+    /// An archive, by the file's name without its extension.
     Archive(String),
 }
 
 impl Inner {
-    /// True unless it is certain that this is another chart.
+    /// False only if this certainly is another chart.
     fn may_be(&self, name: &str) -> bool {
         match self {
             Self::Folder(own) => own == name,
             Self::Archive(file) => {
-                // What helm packs is called by its name and version.
+                // `helm package` names archives by the chart's name and version.
                 let version = file.rsplit_once('-').filter(|(_, rest)| rest.starts_with(is_digit));
                 file.starts_with(name) || version.is_none()
             }

@@ -1,8 +1,8 @@
-//! What keeps a chart from being rendered before helm was asked, in words for the person who wrote it.
+//! Errors in a chart, found before helm runs, with messages for its author.
 
 use super::chart::{MAX_CHART_BYTES, MAX_CHART_FILES};
 
-/// One thing that is wrong with a chart or its values.
+/// An error in a chart or its values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChartFault {
     /// A folder without a `Chart.yaml`.
@@ -11,42 +11,42 @@ pub enum ChartFault {
         /// The folder.
         folder: String,
     },
-    /// A `Chart.yaml` that says too little.
+    /// A `Chart.yaml` that lacks something.
     #[error("{file}: {problem}")]
     BadChart {
         /// The file.
         file: String,
-        /// What is wrong, and what to write instead.
+        /// The finding and the remedy.
         problem: &'static str,
     },
-    /// A chart that another one needs is not in its folder `charts`.
+    /// A dependency that is not in the folder `charts`.
     #[error(
         "{file}: the dependency {name} is not in {charts}, and nothing is fetched; run `helm dependency build {folder}` and commit what it puts there"
     )]
     NoDependency {
-        /// The file that asks for it.
+        /// The file that names the dependency.
         file: String,
         /// The dependency's name.
         name: String,
-        /// Where it belongs.
+        /// The expected folder.
         charts: String,
         /// The chart's folder.
         folder: String,
     },
-    /// A file of values that is not there.
+    /// A values file that does not exist.
     #[error(
         "there is no {shown}, which valuesFiles names as {written}; write it relative to the chart, or from the root of the repository with / in front"
     )]
     NoValues {
-        /// The file as it was written.
+        /// The path as written.
         written: String,
-        /// Where that is.
+        /// The resolved path.
         shown: String,
     },
-    /// A file of values that lies above the repository.
+    /// A values file outside of the repository.
     #[error("valuesFiles names {written}, which leads out of the repository; only what is in it is read")]
     ValuesOutside {
-        /// The file as it was written.
+        /// The path as written.
         written: String,
     },
     /// A chart that is too large.
@@ -57,16 +57,16 @@ pub enum ChartFault {
         /// The folder.
         folder: String,
     },
-    /// A version of Kubernetes that is none.
+    /// An invalid version of Kubernetes.
     #[error("kubeVersion {written:?} is no version of Kubernetes; write one such as 1.33 or v1.33.2")]
     BadVersion {
-        /// What was written.
+        /// The version as written.
         written: String,
     },
 }
 
 impl ChartFault {
-    /// One word for conditions, events and metrics.
+    /// Machine-readable reason for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::NoChart { .. } | Self::BadChart { .. } | Self::BadVersion { .. } => "ChartInvalid",

@@ -1,10 +1,11 @@
-//! All that a run of helm depends on, and how it is told.
+//! Inputs of one run of helm: files, arguments, and a digest of both.
 //!
-//! In: a chart, files of values, options, and what the server can do. Out: [`Invocation`]: files, arguments, and a digest over all of it,
-//! under which the answer is kept. Charts may draw random numbers, so the same digest must never be rendered twice.
+//! In: a chart, values files, options, and the server's capabilities. Out: [`Invocation`] with a
+//! digest, under which the output is cached. Charts may draw random numbers, so the same digest
+//! must never be rendered twice.
 //!
-//! The server's API versions are a part of it only where a template asks for them: a definition that is new in the cluster must not
-//! render every chart anew.
+//! The server's API versions are an input only if a template asks for them: a new
+//! CustomResourceDefinition in the cluster must not render every chart again.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -18,12 +19,13 @@ use super::values::ValuesFile;
 use super::{Files, HelmOptions};
 use moorline_core::tree::Room;
 
-/// What templates see of the server.
+/// Properties of the server that templates can read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Its version, such as `v1.33.4`; none if that is not known, and then helm has one of its own.
+    /// Version of the server, such as `v1.33.4`; none if it is unknown, and then helm uses its own
+    /// default.
     pub version: Option<Box<str>>,
-    /// What it serves: `apps/v1` and `apps/v1/Deployment`.
+    /// API versions that it serves: `apps/v1` and `apps/v1/Deployment`.
     pub served: BTreeSet<String>,
 }
 
@@ -36,19 +38,20 @@ pub struct Invocation {
     shown: String,
     values: Vec<String>,
     looks: bool,
-    /// The paths of the repository on which it depends, where that is not the folder as a whole.
+    /// Paths of the repository on which the run depends, if that is not the whole folder.
     pub(crate) read: Option<BTreeSet<String>>,
-    /// How much memory it and all that is made of it may take.
+    /// Memory limit of the run and of everything that is made of its output.
     pub room: Room,
 }
 
-/// What a kustomization says of a chart beside its values; empty for what it does not say. All of it is told as the tool tells it.
+/// Options of a kustomization's chart beside its values; unset ones are empty. They are passed to
+/// helm exactly as kustomize passes them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Inflation {
     pub(crate) release: String,
     pub(crate) namespace: String,
     pub(crate) name_template: String,
-    /// Files of values and what they are called, the last counting most.
+    /// Values files with their names for messages; later ones override earlier ones.
     pub(crate) values: Vec<(String, Arc<[u8]>)>,
     pub(crate) api_versions: Vec<String>,
     pub(crate) kube_version: String,
@@ -57,9 +60,9 @@ pub(crate) struct Inflation {
     pub(crate) without_hooks: bool,
 }
 
-/// Where the chart lies for the run.
+/// Folder of the chart in the run.
 const FOLDER: &str = "chart";
-/// So many of these in one argument.
+/// Most API versions in one argument.
 const SERVED_AT_ONCE: usize = 200;
 
 impl Invocation {
@@ -72,7 +75,7 @@ impl Invocation {
         let mut arguments = ["template", &*options.release, FOLDER, "--namespace", &*options.namespace]
             .map(str::to_owned)
             .to_vec();
-        // Tests run when a person asks for them.
+        // Test hooks run only when a person starts them.
         arguments.push("--skip-tests".to_owned());
         arguments.push(if options.skip_crds { "--skip-crds" } else { "--include-crds" }.to_owned());
         if let Some(version) = version(options, server)? {
@@ -92,7 +95,8 @@ impl Invocation {
         }
         files.extend(chart.files.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
         let Seen { asks: looks, reaches_out } = look_through(&files);
-        // A schema may be made of others, on servers and on the disk; what it would refuse comes out as it is.
+        // A schema may refer to others on servers and on the disk, so helm must not load it. The
+        // values stay unchecked.
         if reaches_out {
             arguments.push("--skip-schema-validation".to_owned());
         }
@@ -105,11 +109,11 @@ impl Invocation {
         Ok(Self { files, arguments, name, shown, values: named, looks, read: None, room: Room::default() })
     }
 
-    /// The run for a chart of a kustomization, which sees nothing of a server.
+    /// Creates the run for a chart of a kustomization, which sees nothing of the server.
     pub(super) fn of_kustomization(chart: Chart, told: Inflation, room: Room) -> Self {
         let release = if told.release.is_empty() { "--generate-name" } else { &told.release };
         let mut arguments = ["template", release, FOLDER].map(str::to_owned).to_vec();
-        // Each in one word with its flag, so that no value is taken for another one.
+        // Flag and value share one argument, so that a value can never be taken for a flag.
         let texts = [
             ("namespace", told.namespace),
             ("name-template", told.name_template),
@@ -138,22 +142,22 @@ impl Invocation {
         Self { files, arguments, name, shown, values: named, looks: false, read: None, room }
     }
 
-    /// The files of the run by their paths, all of them relative.
+    /// Files of the run by their relative paths.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.files.iter().map(|(path, bytes)| (path.as_str(), &**bytes))
     }
 
-    /// What helm is told.
+    /// Arguments for helm.
     pub fn arguments(&self) -> &[String] {
         &self.arguments
     }
 
-    /// True if a template may ask what the server serves.
+    /// True if a template may read the API versions that the server serves.
     pub(crate) fn looks_at_served(&self) -> bool {
         self.looks
     }
 
-    /// A digest of all of it: the same digest, the same run.
+    /// Returns a digest of all inputs: runs with the same digest are the same.
     pub fn digest(&self) -> [u8; 32] {
         let mut digest = Sha256::new();
         let mut add = |bytes: &[u8]| {
@@ -169,7 +173,8 @@ impl Invocation {
         digest.finalize().into()
     }
 
-    /// Where a template lies, of which helm says that it is this one: `shop/templates/web.yaml`.
+    /// Returns the path of a template in the repository, given helm's name for it, such as
+    /// `shop/templates/web.yaml`.
     pub(super) fn place(&self, source: &str) -> String {
         let inside = source.strip_prefix(&*self.name).and_then(|rest| rest.strip_prefix('/'));
         match (inside, self.shown.as_str()) {
@@ -179,7 +184,7 @@ impl Invocation {
         }
     }
 
-    /// What helm said, with the places that a person knows instead of those of the run.
+    /// Replaces the paths of the run in a message of helm by those of the repository.
     pub(super) fn placed(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (at, shown) in self.values.iter().enumerate() {
@@ -201,7 +206,7 @@ impl Invocation {
         text
     }
 
-    /// The chart's folder, for people.
+    /// Folder of the chart, for messages.
     pub fn shown(&self) -> &str {
         if self.shown.is_empty() { "the root of the repository" } else { &self.shown }
     }
@@ -211,8 +216,8 @@ fn values_file(at: usize) -> String {
     format!("values/{at}.yaml")
 }
 
-/// The version of Kubernetes that templates see. The server's is given without its last number: an update of that size must not
-/// draw new random numbers.
+/// Returns the version of Kubernetes that templates see. The server's patch version is left out, so
+/// that a patch update does not draw new random numbers.
 fn version(options: &HelmOptions, server: &Capabilities) -> Result<Option<String>, ChartFault> {
     match &options.kube_version {
         Some(written) if is_version(written) => Ok(Some(written.to_string())),
@@ -230,7 +235,7 @@ pub fn is_version(text: &str) -> bool {
     sound && numbers(text).is_some()
 }
 
-/// The first two numbers of a version.
+/// Returns the first two numbers of a version.
 fn numbers(text: &str) -> Option<(u32, u32)> {
     let mut parts = text.strip_prefix('v').unwrap_or(text).split(['.', '-', '+']);
     let mut number = || parts.next()?.parse().ok();

@@ -1,7 +1,8 @@
-//! What a chart asks for beside its own files, found by looking through them.
+//! Scans a chart for what it uses beside its own files.
 //!
-//! In: the files of a run. Out: whether a template may ask what the server serves, and whether a schema of values may lead out of the
-//! chart: helm loads the schemas that one names from servers and from the disk. What cannot be looked through may do both.
+//! In: the files of a run. Out: whether a template may read the API versions of the server, and
+//! whether a values schema may refer outside of the chart: helm loads referenced schemas from
+//! servers and from the disk. Files that cannot be scanned count as both.
 
 use std::io::Read as _;
 
@@ -10,23 +11,24 @@ use serde_json::Value;
 
 use super::Files;
 
-/// What a template says that asks what the server serves; also in text that becomes a template only later.
+/// Text in a template that reads the API versions; also found in text that becomes a template
+/// later.
 const ASKS: &[u8] = b"APIVersions";
-/// The file of a chart that says which values it takes.
+/// Name of the values schema of a chart.
 const SCHEMA: &str = "values.schema.json";
-/// The fields of a schema that name others.
+/// Fields of a schema that refer to other schemas.
 const NAMES: [&str; 5] = ["$ref", "$dynamicRef", "$recursiveRef", "$id", "id"];
-/// Where the drafts are from that helm knows without asking.
+/// Prefixes of the JSON Schema drafts that helm has built in.
 const DRAFTS: [&str; 2] = ["http://json-schema.org/", "https://json-schema.org/"];
-/// The most bytes of all archives of a chart that are unpacked to be looked through.
+/// Most bytes that are unpacked in a scan, over all archives of a chart.
 const MAX_UNPACKED: u64 = 64 * 1024 * 1024;
 
-/// What was found.
+/// Result of a scan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// A template may ask what the server serves.
+    /// A template may read the API versions that the server serves.
     pub(super) asks: bool,
-    /// A schema may lead out of the chart.
+    /// A schema may refer outside of the chart.
     pub(super) reaches_out: bool,
 }
 
@@ -38,7 +40,7 @@ impl Seen {
     }
 }
 
-/// Looks through the files of a run.
+/// Scans the files of a run.
 pub(super) fn look_through(files: &Files) -> Seen {
     let mut left = MAX_UNPACKED;
     let look = |seen: Seen, (path, bytes): (&String, &std::sync::Arc<[u8]>)| {
@@ -59,7 +61,7 @@ fn is_schema(path: &str) -> bool {
     path.rsplit('/').next() == Some(SCHEMA)
 }
 
-/// An archive is only looked at as a whole: whatever schema is in it, or another archive, may lead anywhere.
+/// Scans an archive as a whole: any schema or archive inside it may refer outside.
 fn look_into(archive: &[u8], left: &mut u64) -> Seen {
     let mut unpacked = Vec::new();
     let size = MultiGzDecoder::new(archive).take(*left).read_to_end(&mut unpacked);
@@ -81,7 +83,7 @@ fn holds(bytes: &[u8], word: &[u8]) -> bool {
     bytes.windows(word.len()).any(|some| some == word)
 }
 
-/// True for a schema that names anything but itself.
+/// True for a schema that refers to another schema.
 fn leads_out(bytes: &[u8]) -> bool {
     serde_json::from_slice::<Value>(bytes).map_or(true, |schema| names_others(&schema))
 }

@@ -1,9 +1,11 @@
-//! Helm charts: what a run of helm gets, and what its answer comes to. The run itself is in `src/helm/`.
+//! Helm charts: inputs of a run of helm, and the objects in its output. The run itself is in
+//! `src/helm/`.
 //!
-//! In: a tree, the folder of a chart and [`HelmOptions`]. Out: [`Invocation`], all that a run depends on, and with it the words for
-//! starting it; and from its output the objects, each with the template that it comes from. A chart is a tree, wherever it was
-//! brought from: `chart` reads the chart's, `values` that of the repository, `invocation` puts both together, and `output` reads
-//! what comes back.
+//! In: a tree, the folder of a chart and [`HelmOptions`]. Out: [`Invocation`], everything that a
+//! run depends on, including its arguments; and from the output the objects, each with its
+//! template. A chart is a tree, no matter where it was fetched from: `chart` reads the chart's
+//! files, `values` those of the repository, `invocation` combines both, and `output` reads the
+//! result.
 
 mod chart;
 mod fault;
@@ -28,35 +30,35 @@ use super::Options;
 use super::problem::Problem;
 use moorline_core::tree::{Entry, FileTree, Room, normalise};
 
-/// The file that makes a folder a chart.
+/// File that makes a folder a chart.
 pub const CHART: &str = "Chart.yaml";
 
-/// How a chart is rendered.
+/// Options for rendering a chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HelmOptions {
-    /// The name of the release.
+    /// Name of the release.
     pub release: Box<str>,
-    /// Its namespace.
+    /// Namespace of the release.
     pub namespace: Box<str>,
-    /// Files of values in the repository, relative to the chart, or to the root of the repository with `/` in front. The last counts
-    /// most.
+    /// Values files in the repository, relative to the chart, or to the root of the repository with
+    /// a leading `/`. Later ones override earlier ones.
     pub values_files: Vec<String>,
-    /// Values that count more than those of files.
+    /// Values that override those of files.
     pub values: Map<String, Value>,
-    /// The definitions in the folder `crds` are left out.
+    /// Leave out the CustomResourceDefinitions in the folder `crds`.
     pub skip_crds: bool,
-    /// The version of Kubernetes that templates see, instead of the server's.
+    /// Version of Kubernetes that templates see, instead of the server's.
     pub kube_version: Option<Box<str>>,
-    /// The chart, if it does not lie in the repository.
+    /// The chart, if it is not in the repository.
     pub chart: Option<Published>,
 }
 
-/// A chart that was fetched from where it is published.
+/// A chart that was fetched from a registry or chart repository.
 #[derive(Debug, Clone)]
 pub struct Published {
-    /// Its digest: what has the same is the same.
+    /// Digest of the chart; equal digests mean equal charts.
     pub digest: Box<str>,
-    /// Its files, by their paths in its folder.
+    /// Files by their paths in the chart's folder.
     pub files: FileTree,
 }
 
@@ -82,10 +84,10 @@ impl Default for HelmOptions {
     }
 }
 
-/// The most bytes of a release's name, which helm has because it becomes a part of other names.
+/// Most bytes of a release's name; helm limits it because other names are built from it.
 const MAX_RELEASE: usize = 53;
 
-/// True for what helm takes as the name of a release.
+/// True for names that helm accepts for a release.
 pub fn is_release(name: &str) -> bool {
     let end = |part: &str| part.starts_with(is_alphanumeric) && part.ends_with(is_alphanumeric);
     let inner = |char: char| is_alphanumeric(char) || char == '-' || char == '.';
@@ -96,7 +98,7 @@ fn is_alphanumeric(char: char) -> bool {
     char.is_ascii_lowercase() || char.is_ascii_digit()
 }
 
-/// Where the file lies, or would lie, that makes this folder a chart.
+/// Returns the path of the file that would make this folder a chart.
 pub(super) fn place_of_chart(tree: &FileTree, path: &str) -> Option<String> {
     Some(below(&tree.resolve(path).ok()?, CHART))
 }
@@ -107,7 +109,7 @@ pub(super) fn is_chart(tree: &FileTree, path: &str) -> bool {
     tree.is_file(&below(&root, CHART))
 }
 
-/// What a run of helm for this folder gets, or what keeps it from being started.
+/// Returns the run of helm for this folder, or the problem that prevents it.
 pub fn invocation(tree: &FileTree, options: &Options, server: &Capabilities) -> Result<Invocation, Problem> {
     let chart = match &options.helm.chart {
         Some(published) => chart::read(&published.files, "")?,
@@ -117,12 +119,12 @@ pub fn invocation(tree: &FileTree, options: &Options, server: &Capabilities) -> 
     let files = values::read(tree, &around, &options.helm.values_files)?;
     let mut run = Invocation::new(chart, files, &options.helm, server)?;
     run.room = tree.room().clone();
-    // Of the repository such a run has seen its values only.
+    // A run for a published chart depends on its values files only.
     run.read = options.helm.chart.is_some().then(|| values::places(tree, &around, options));
     Ok(run)
 }
 
-/// The run for the chart in this folder, which a kustomization names.
+/// Returns the run for the chart of a kustomization in this folder.
 pub(super) fn inflation(
     (tree, folder): (&FileTree, &str),
     told: Inflation,
@@ -131,12 +133,12 @@ pub(super) fn inflation(
     Ok(Invocation::of_kustomization(chart::read(tree, folder)?, told, room.clone()))
 }
 
-/// The same tree, with what helm has printed for a run.
+/// Returns the tree with the output of a run added to it.
 pub fn printing(tree: FileTree, run: &Invocation, output: &Arc<[u8]>) -> FileTree {
     tree.printing(run.digest(), Sources::read(run, output).names(), output)
 }
 
-/// The files of values, and what links in the chart lead to, of which nothing is known yet.
+/// Returns the values files, and the targets of links in the chart, that are not in the tree yet.
 pub(super) fn missing(tree: &FileTree, options: &Options) -> BTreeSet<String> {
     let folder = tree.resolve(&options.path).unwrap_or_default();
     let named = options.helm.values_files.iter();
@@ -148,10 +150,10 @@ pub(super) fn missing(tree: &FileTree, options: &Options) -> BTreeSet<String> {
     places.chain(linked).filter(|place| !tree.holds(place)).collect()
 }
 
-/// The most links that are looked behind.
+/// Most link targets that are collected.
 const MAX_LINKS: usize = 1000;
 
-/// What links below a folder lead to, and those below that.
+/// Returns the targets of links below a folder, and of links below these targets.
 pub(super) fn linked(tree: &FileTree, folder: String) -> BTreeSet<String> {
     let (mut found, mut folders) = (BTreeSet::new(), vec![folder]);
     while let Some(folder) = folders.pop() {
@@ -165,10 +167,10 @@ pub(super) fn linked(tree: &FileTree, folder: String) -> BTreeSet<String> {
     found
 }
 
-/// Files by their paths, their bytes shared.
+/// Files by their paths; bytes are shared.
 type Files = BTreeMap<String, std::sync::Arc<[u8]>>;
 
-/// A path below a folder; an empty folder is the root.
+/// Returns a path below a folder; an empty folder is the root.
 fn below(folder: &str, path: &str) -> String {
     normalise(folder, path).unwrap_or_default()
 }

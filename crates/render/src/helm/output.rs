@@ -1,7 +1,8 @@
-//! What helm printed: the objects, or what it found wrong.
+//! Reads the output of helm: objects, or an error message.
 //!
-//! In: its output, and the run that it is of. Out: what was found, each object with the template that it comes from, by the comments that
-//! helm puts before each; or a message in which places are those of the repository and values are left out.
+//! In: the output, and its run. Out: objects, each with its template, taken from the comments that
+//! helm prints before each; or an error message with the paths of the repository and without
+//! values.
 
 use std::sync::Arc;
 
@@ -13,16 +14,16 @@ use crate::problem::Problem;
 use crate::{Found, Variables, object as object_of};
 use moorline_core::tree::{Entry, FileTree, normalise};
 
-/// What stands before each object in the output, with the template's name.
+/// Prefix of the comment before each object, followed by the template's name.
 const SOURCE: &str = "# Source: ";
 
-/// What people read behind the name of a template: the line that follows is one of what helm prints.
+/// Suffix of a template's name in messages: line numbers are those of helm's output.
 const AS_PRINTED: &str = " (as helm template prints it)";
 
-/// The most bytes of what helm says that are told.
+/// Most bytes of an error message of helm that are passed on.
 const MAX_WORDS: usize = 4096;
 
-/// The objects in the output, and the output as the files that their places are in.
+/// Returns the objects in the output, and a tree of the output in which their positions are found.
 pub(crate) fn templated(
     run: &Invocation,
     output: Arc<[u8]>,
@@ -58,7 +59,7 @@ pub(crate) fn templated(
     (found, tree.within(run.room.clone()))
 }
 
-/// Which lines come from which template: where each begins, from 1.
+/// Templates of the output's lines: the first line of each, from 1, and its name.
 pub(crate) struct Sources(Vec<(u32, Arc<str>)>);
 
 impl Sources {
@@ -76,19 +77,19 @@ impl Sources {
         Self(begins)
     }
 
-    /// Their names.
+    /// Names of the templates.
     pub(super) fn names(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(_, name)| name.to_string())
     }
 
-    /// The template that a line comes from.
+    /// Returns the template of a line.
     pub(crate) fn of(&self, line: u32) -> Arc<str> {
         let after = self.0.partition_point(|(begin, _)| *begin <= line);
         self.0.get(after.saturating_sub(1)).map_or_else(|| "".into(), |(_, name)| name.clone())
     }
 }
 
-/// What helm said of a chart that it does not render, for people.
+/// Returns helm's error message for a chart that it does not render, for people.
 pub fn told(run: &Invocation, words: &[u8]) -> String {
     let text = String::from_utf8_lossy(words);
     let lines = text.lines().map(str::trim_end);
@@ -107,8 +108,8 @@ pub fn told(run: &Invocation, words: &[u8]) -> String {
     text
 }
 
-/// A line without the values that it may quote, which may be of Secrets: what could not be read as a number or a type, and what
-/// does not fit a schema.
+/// Removes quoted values from a line, because they may come from Secrets: values that do not parse
+/// as a number or type, and values that do not match a schema.
 fn without_values(line: &str) -> String {
     const HIDDEN: &str = "(a value, not shown)";
     if let Some((place, said)) = line.strip_prefix("- at '").and_then(|rest| rest.split_once("': '")) {

@@ -1,7 +1,7 @@
-//! The files of values that a chart gets beside its own.
+//! Reads the values files of a chart.
 //!
-//! In: the tree of the repository, the chart's folder, and names. Out: the files in their order. A name climbs as far as the root
-//! of the repository and no further.
+//! In: the tree of the repository, the chart's folder, and paths. Out: the files in their order. A
+//! path may lead up to the root of the repository and not out of it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::Options;
 use crate::problem::Problem;
 use moorline_core::tree::{self, FileTree, normalise};
 
-/// A file of values.
+/// A values file.
 #[derive(Debug, Clone)]
 pub(super) struct ValuesFile {
-    /// Where it lies, for people.
+    /// Its path, for messages.
     pub(super) shown: String,
-    /// What it says.
+    /// Its content.
     pub(super) bytes: Arc<[u8]>,
 }
 
@@ -39,7 +39,7 @@ fn one(tree: &FileTree, folder: &str, written: &str) -> Result<ValuesFile, Probl
     }
 }
 
-/// The paths at which files of values were looked for, and those of the links on the way.
+/// Returns the paths of the values files, their targets, and the links on the way to them.
 pub(super) fn places(tree: &FileTree, folder: &str, options: &Options) -> BTreeSet<String> {
     let named = options.helm.values_files.iter().filter_map(|written| place(folder, written));
     let all = named.flat_map(|place| {
@@ -49,7 +49,7 @@ pub(super) fn places(tree: &FileTree, folder: &str, options: &Options) -> BTreeS
     all.collect()
 }
 
-/// Where a file lies in the tree; none if it leads out of it.
+/// Resolves the path of a values file; none if it leads out of the tree.
 pub(super) fn place(folder: &str, written: &str) -> Option<String> {
     match written.strip_prefix('/') {
         Some(from_root) => normalise("", from_root),

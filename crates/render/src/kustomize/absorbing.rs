@@ -1,7 +1,7 @@
-//! Objects that were made come into what is there already.
+//! Merges generated objects into the resources of a kustomization.
 //!
-//! In: an object of a generator or a chart, and what has come together so far. Out: the same with the object, beside the others or in
-//! place of one of them, as its behaviour says.
+//! In: an object of a generator or a chart, and the resources so far. Out: the resources with the
+//! object added, merged, or in place of another one, as its `behavior` says.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::resource::{Behavior, Resource};
 
 type Step = Result<(), Refusal>;
 
-/// Adds what a generator made, or brings it into what is there.
+/// Adds a generated object, or merges it into the resource with the same id.
 pub(super) fn absorb(resources: &mut Vec<Resource>, mut made: Resource, at: &At) -> Step {
     let id = made.id();
     let mut fits = (0..resources.len()).filter(|index| resources[*index].is_or_was(&id));
@@ -50,7 +50,8 @@ pub(super) fn absorb(resources: &mut Vec<Resource>, mut made: Resource, at: &At)
     }
 }
 
-/// A resource that was made takes the place of an object: its name, its labels and annotations, and its data if it merges.
+/// Lets a generated object take over name, namespace, labels and annotations of the old one, and
+/// its data if it merges.
 fn succeed(made: &mut Resource, old: &Resource, behavior: Behavior) {
     for field in ["labels", "annotations"] {
         let mut texts = old.texts(field).cloned().unwrap_or_default();

@@ -1,7 +1,8 @@
-//! The way of a kustomization: what it names, what it makes, and what it changes, in the order that counts.
+//! Accumulates the resources of a kustomization: includes, generators and transformers, in
+//! kustomize's order.
 //!
-//! In: the folder of a kustomization. Out: [`Accumulator`], its resources before the last steps, which are made once for a whole
-//! build and not for each folder.
+//! In: the folder of a kustomization. Out: [`Accumulator`], its resources before the final steps,
+//! which run once for the whole build and not for each folder.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -30,7 +31,7 @@ use crate::cost;
 use moorline_core::grammar::with_article;
 use moorline_yaml as yaml;
 
-/// Everything that has come together so far.
+/// Resources accumulated so far, with the configuration and variables for them.
 #[derive(Debug, Default)]
 pub(super) struct Accumulator {
     pub(super) resources: Vec<Resource>,
@@ -38,28 +39,29 @@ pub(super) struct Accumulator {
     pub(super) variables: Vec<Var>,
 }
 
-/// Everything that a whole build has in common.
+/// State that a whole build shares.
 #[derive(Debug)]
 pub(super) struct Build<'a> {
     pub(super) files: &'a Files<'a>,
-    /// What is set first counts; none are those that are built in.
+    /// Merge keys; the first ones that are set apply to the whole build, none means the built-in
+    /// ones.
     schemas: OnceCell<Option<Schemas>>,
-    /// Objects came in already.
+    /// Objects were already read, so merge keys can no longer change.
     began: Cell<bool>,
     /// The annotations of `buildMetadata` are kept.
     pub(super) tracks: bool,
     pub(super) tracer: Tracer,
-    /// How much replacements may still write.
+    /// Bytes that replacements may still write.
     pub(super) budget: RefCell<Budget>,
 }
 
 type Step = Result<(), Refusal>;
 
-/// The longest text that counts as nothing.
+/// Longest text whose copies are not counted.
 const SHORT: usize = 256;
 
 impl<'a> Build<'a> {
-    /// A build whose merge keys are those that the outermost kustomization asks for.
+    /// Creates a build; its merge keys are those of the outermost kustomization.
     pub(super) fn new(
         files: &'a Files<'a>,
         folder: &Folder,
@@ -87,7 +89,7 @@ impl<'a> Build<'a> {
         self.schemas.get()?.as_ref()
     }
 
-    /// Takes the merge keys of a kustomization, if none were set before.
+    /// Sets the merge keys of a kustomization, unless some were set before.
     fn take_schema(&self, folder: &Folder, from: &Kustomization) -> Step {
         let at = from.at.key("openapi");
         let file = match from.openapi.get("path") {
@@ -130,7 +132,7 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    /// Makes a step that looks at every resource.
+    /// Runs a step over all resources, with its work counted and traced.
     pub(super) fn step(
         &self,
         name: (&str, &str),
@@ -142,7 +144,8 @@ impl<'a> Build<'a> {
         self.tracer.step(name, at, resources, change)
     }
 
-    /// Notes a transformer of a kustomization's own fields, where notes are asked for.
+    /// Records a transformer of a kustomization's own fields in the annotations, if they are
+    /// requested.
     pub(super) fn changed(
         &self,
         kind: &str,
@@ -159,14 +162,15 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Takes memory for long texts that a step writes into so many objects; short ones are nothing beside an object.
+    /// Reserves memory for long texts that a step writes into so many objects; short texts do not
+    /// matter.
     pub(super) fn write<'t>(&self, texts: impl Iterator<Item = &'t str>, into: usize, at: &At) -> Step {
         let bytes: usize = texts.map(str::len).filter(|length| *length > SHORT).sum();
-        // A workload has most of them twice.
+        // A workload has most of these texts twice: on itself and on its pod template.
         self.files.take((2 * bytes as u64).saturating_mul(into as u64), at)
     }
 
-    /// The first document of a file.
+    /// Returns the first document of a file.
     pub(super) fn value(&self, path: &str, bytes: &[u8]) -> Result<Value, Refusal> {
         self.files.take(cost::of_file(bytes), &At::file(path))?;
         let documents = yaml::read_as_written(&self.files.shown(path), bytes, &|| self.files.is_awaited());
@@ -174,7 +178,7 @@ impl<'a> Build<'a> {
         Ok(documents.into_iter().next().map_or(Value::Null, |document| document.value))
     }
 
-    /// Everything that a kustomization comes to; a component works on what is there already.
+    /// Accumulates a kustomization; a component changes the resources that are there already.
     pub(super) fn accumulate(
         &self,
         folder: &Folder,
@@ -188,7 +192,7 @@ impl<'a> Build<'a> {
         for entry in &kustomization.components {
             let (inner, component) = self.enter(folder, entry, true)?;
             into = self.accumulate(&inner, &component, into)?;
-            // The tool merges all into an empty accumulator once more after each component.
+            // After each component, kustomize merges everything into an empty accumulator again.
             let mut again = Configuration::default();
             let merged = again.merge(&into.configuration);
             merged.map_err(|text| entry.at.refuse(Class::Configuration, text))?;
@@ -209,7 +213,7 @@ impl<'a> Build<'a> {
         kustomization::read(&path, &self.files.shown(&path), &bytes, &|| self.files.is_awaited())
     }
 
-    /// The kustomization in a folder that another one names.
+    /// Accumulates the kustomization in a folder that another one names.
     fn enter(
         &self,
         from: &Folder,
@@ -261,7 +265,8 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    /// Which kinds have no namespace is known of Kubernetes' own kinds only.
+    /// Refuses objects of a kind that only a custom schema declares cluster-scoped: scopes are
+    /// known for Kubernetes' own kinds only.
     fn check_scopes(&self, found: &[Resource], at: &At) -> Step {
         let scope = |schemas: &Schemas, it: &Resource| schemas.scope_of(it.api_version(), it.kind());
         let is_new = |it: &&Resource| {
@@ -358,7 +363,7 @@ impl Accumulator {
     }
 }
 
-/// Which resources are there, and where in their list.
+/// Index of the resources by id.
 struct Known(HashMap<Id, usize>);
 
 impl Known {
@@ -366,7 +371,7 @@ impl Known {
         Self(resources.iter().enumerate().map(|(at, it)| (it.id().key(), at)).collect())
     }
 
-    /// Adds resources that are not there yet.
+    /// Adds resources; an error if an id exists already.
     fn add(&mut self, resources: &mut Vec<Resource>, more: Vec<Resource>, at: &At) -> Step {
         for resource in more {
             let id = resource.id();
@@ -381,9 +386,9 @@ impl Known {
     }
 }
 
-/// Puts resources back after a change of each, if they are still told apart.
+/// Replaces the resources after a step changed them, if their ids are still distinct.
 pub(super) fn put_back(resources: &mut Vec<Resource>, changed: Vec<Resource>, at: &At) -> Step {
-    // Most often this is enough to tell them apart, and it copies nothing.
+    // Kind and name mostly differ already; this check copies nothing.
     let mut names = HashSet::with_capacity(changed.len());
     if changed.iter().all(|resource| names.insert((resource.kind(), resource.name()))) {
         *resources = changed;

@@ -1,9 +1,10 @@
-//! `helmCharts`: charts whose objects are made by helm and changed by the kustomization.
+//! `helmCharts`: charts that helm renders and the kustomization changes.
 //!
-//! In: an entry of the list, or a `HelmChartInflationGenerator`. Out: the objects that helm has printed for it. Helm is not started
-//! here: the run is made and looked for among what was printed for the tree; if it is not there, it is noted as wanted, and
-//! whoever can start helm builds again. The same holds for a chart that is published elsewhere, of which the kustomization says the digest. What
-//! the run is told is what the tool tells helm.
+//! In: an entry of the list, or a `HelmChartInflationGenerator`. Out: the objects in helm's output
+//! for it. Helm does not run here: the output of the run is looked up in the tree. If it is
+//! missing, the run is recorded as wanted, and the caller runs helm and builds again. The same
+//! holds for a published chart, for which the kustomization must state the digest. Helm gets the
+//! same arguments as from kustomize.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,10 +25,10 @@ use moorline_api::CHART_DIGEST_PREFIX;
 use moorline_core::tree::FileTree;
 use moorline_yaml::{self as yaml, Dialect};
 
-/// Where charts lie if nothing is said.
+/// Default folder of charts.
 const HOME: &str = "charts";
 
-/// The fields of a chart, and behind them those for all charts.
+/// Fields of a chart, followed by those of `helmGlobals`.
 pub(super) const FIELDS: [&str; 19] = [
     "name",
     "version",
@@ -66,22 +67,22 @@ pub(super) struct Chart {
     inflation: Inflation,
 }
 
-/// A chart that is not in the repository.
+/// A published chart, which is not in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
-    /// The repository of charts, or the registry and the path in it.
+    /// URL of the chart repository, or of the registry with the path in it.
     pub url: String,
-    /// The chart's name; a registry has it in its URL.
+    /// Name of the chart; none for a registry, where it is part of the URL.
     pub name: Option<String>,
-    /// Its version.
+    /// Version of the chart.
     pub version: String,
-    /// The digest that it must have.
+    /// Required digest.
     pub digest: String,
-    /// Where it is named.
+    /// Position of the entry in the kustomization.
     pub place: Place,
 }
 
-/// Where a chart lies.
+/// Location of a chart.
 enum Lies {
     /// In this folder of the repository.
     Here(String),
@@ -89,28 +90,28 @@ enum Lies {
     Fetched(FileTree),
 }
 
-/// What a kustomization says for all of its charts.
+/// Settings of a kustomization for all of its charts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Around<'a> {
-    /// The folder in which they lie.
+    /// Folder of the charts.
     pub(super) home: &'a str,
-    /// The namespace of those that name none.
+    /// Namespace of charts that have none.
     pub(super) namespace: &'a str,
-    /// The digests of those that are published elsewhere, by name and version.
+    /// Digests of published charts, by name and version.
     pub(super) digests: &'a BTreeMap<String, String>,
 }
 
-/// Which values win where a file and the kustomization both have one.
+/// Precedence between a values file and inline values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Merge {
     Inline,
     File,
-    /// Those of the kustomization, without the file.
+    /// Inline values only, without the file.
     Alone,
 }
 
-/// The fields of `helmGlobals`: the folder of charts. The folder of helm's own settings is read, and nothing comes of it: helm has
-/// an empty one here.
+/// Reads the fields of `helmGlobals` and returns the folder of charts. `configHome` is accepted and
+/// ignored: helm runs here with an empty configuration.
 pub(super) fn home(node: Option<Node<'_>>) -> Result<String, Refusal> {
     let Some(node) = node else { return Ok(HOME.to_owned()) };
     home_of(&node.fields(&["chartHome", "configHome"])?)
@@ -122,12 +123,13 @@ fn home_of(fields: &Fields<'_>) -> Result<String, Refusal> {
     Ok(if home.is_empty() { HOME.to_owned() } else { home })
 }
 
-/// An entry of `helmCharts`.
+/// Reads an entry of `helmCharts`.
 pub(super) fn chart(node: &Node<'_>) -> Result<Chart, Refusal> {
     read(&node.fields(&FIELDS[..GLOBALS])?, &node.at)
 }
 
-/// The chart of a `HelmChartInflationGenerator`, which has the fields for all charts among its own, and its folder of charts.
+/// Reads a `HelmChartInflationGenerator`, which also has the fields of `helmGlobals`; returns the
+/// chart and its folder.
 pub(super) fn of_plugin(node: &Node<'_>) -> Result<(Chart, String), Refusal> {
     let fields = node.fields(&FIELDS)?;
     Ok((read(&fields, &node.at)?, home_of(&fields)?))
@@ -152,7 +154,7 @@ fn read(fields: &Fields<'_>, at: &At) -> Result<Chart, Refusal> {
         Some((Value::Object(values), at)) => exact(values, &at)?,
         Some((_, at)) => return Err(at.refuse(Class::Field, "values are a mapping")),
     };
-    // They say how the tool speaks to servers and of what it failed, and change nothing of what comes out.
+    // These only change how kustomize contacts servers and reports errors, not the objects.
     fields.flag("debug")?;
     fields.flag("devel")?;
     let api_versions = fields.texts("apiVersions")?.into_iter().map(|it| it.text).collect();
@@ -181,7 +183,7 @@ fn read(fields: &Fields<'_>, at: &At) -> Result<Chart, Refusal> {
     })
 }
 
-/// The name of the release, which helm must not take for one of its flags.
+/// Reads the name of the release; helm must not take it for a flag.
 fn release(fields: &Fields<'_>, at: &At) -> Result<String, Refusal> {
     let name = fields.text("releaseName")?;
     match name.is_empty() || helm::is_release(&name) {
@@ -194,10 +196,11 @@ fn release(fields: &Fields<'_>, at: &At) -> Result<String, Refusal> {
     }
 }
 
-/// The largest whole number that the tool keeps: it makes floats of all numbers of a kustomization.
+/// Largest integer that kustomize keeps exactly: it converts all numbers of a kustomization to
+/// floats.
 const MAX_EXACT: u64 = 1 << 53;
 
-/// Values without numbers that the tool would change.
+/// Returns the values, unless kustomize would change one of their numbers.
 fn exact(values: &Map<String, Value>, at: &At) -> Result<Map<String, Value>, Refusal> {
     let mut waiting: Vec<&Value> = values.values().collect();
     while let Some(value) = waiting.pop() {
@@ -219,7 +222,8 @@ fn exact(values: &Map<String, Value>, at: &At) -> Result<Map<String, Value>, Ref
 }
 
 impl Chart {
-    /// The folder in which the chart lies, as the kustomization would write it; the tool puts those that it fetches beside their version.
+    /// Returns the folder of the chart relative to the kustomization; kustomize puts a fetched
+    /// chart into a folder with its version.
     pub(super) fn place(&self, home: &str) -> String {
         match self.version.is_empty() || self.repo.is_empty() {
             true => format!("{home}/{}", self.name),
@@ -227,8 +231,8 @@ impl Chart {
         }
     }
 
-    /// The chart as it is published elsewhere. Only one whose digest is written counts: what a server has under a version may
-    /// be another chart tomorrow.
+    /// Returns the published chart. Its digest must be stated: the server may offer another chart
+    /// under the same version tomorrow.
     fn published(&self, place: &str, digests: &BTreeMap<String, String>) -> Result<Published, Refusal> {
         let Self { at, name, version, repo, .. } = self;
         if repo.is_empty() {
@@ -256,7 +260,7 @@ impl Chart {
     }
 }
 
-/// The objects that helm has printed for a chart; none if it was not asked yet.
+/// Returns the objects of a chart from helm's output; none if the output is missing.
 pub(super) fn inflate(
     build: &Build<'_>,
     folder: &Folder,
@@ -297,7 +301,7 @@ pub(super) fn inflate(
     Ok(found)
 }
 
-/// The mark by which the tool knows such objects: it gives them no namespace, because helm has had the word.
+/// Marks an object of helm: kustomize gives it no namespace, because helm has already decided.
 fn mark(resource: &mut Resource) {
     let Some(metadata) = resource.metadata_mut() else { return };
     let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
@@ -309,10 +313,11 @@ fn mark(resource: &mut Resource) {
     }
 }
 
-/// An annotation that does not come out.
+/// Annotation of the mark, removed from the result.
 pub(super) const MARK: &str = "internal.config.kubernetes.io/helm-generated";
 
-/// The values that stand in the place of the chart's own: a file, with those of the kustomization over it or beneath it.
+/// Returns the values in place of the chart's own: a file, merged with inline values by their
+/// precedence.
 fn first_values(
     build: &Build<'_>,
     folder: &Folder,
@@ -361,7 +366,7 @@ fn first_values(
     if !below.is_object() || !above.is_object() {
         return Err(at.refuse(Class::Generator, format!("{name} holds no values, which are a mapping")));
     }
-    // The values are never written out in between, so that quotes make no text of a number.
+    // The values are never written out in between, so quotes do not turn a number into text.
     let writing = Writing { keeps_nulls, is_quoted: None };
     build.files.take(cost::of_file(&bytes), &at)?;
     match strategic::merge(below, &above, build.schemas(), writing)

@@ -1,6 +1,8 @@
-//! Which fields a transformer changes: what is built in, and what `configurations` and `crds` add to it.
+//! Tables of the fields that transformers change: built-in ones, and additions of `configurations`
+//! and `crds`.
 //!
-//! In: files that a kustomization names. Out: [`Configuration`], the tables of `standard.rs` with what is added to them.
+//! In: files that a kustomization names. Out: [`Configuration`], the tables of
+//! `builtin_field_specs.rs` with the additions.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,15 +17,15 @@ use super::standard;
 /// A field of some kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FieldSpec {
-    /// Which kinds; what is empty says nothing.
+    /// The kinds; an empty part matches everything.
     pub(super) gvk: Gvk,
-    /// The way to the field, with slashes.
+    /// Path of the field, with slashes.
     pub(super) path: String,
-    /// True if the field is made where it is not there.
+    /// True if a missing field is created.
     pub(super) create: bool,
 }
 
-/// The part of a field that is changed.
+/// Transformer that changes a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Use {
     NamePrefix,
@@ -38,33 +40,33 @@ pub(super) enum Use {
     Replicas,
 }
 
-/// The fields in which objects of a kind are named.
+/// Fields that refer to objects of a kind by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct References {
     pub(super) target: Gvk,
     pub(super) fields: Vec<FieldSpec>,
 }
 
-/// The contents of files of `configurations` or `crds`.
+/// Contents of files of `configurations` or `crds`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Additions {
     fields: BTreeMap<Use, Vec<FieldSpec>>,
     references: Vec<References>,
 }
 
-/// The tables of a kustomization and of all below it.
+/// Tables of a kustomization and of everything below it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Configuration {
-    /// True if any table was merged in; before that all are empty.
+    /// False until a table is merged in; until then all tables are empty.
     is_begun: bool,
-    /// The tables that are not the standard ones.
+    /// Tables that differ from the built-in ones.
     fields: BTreeMap<Use, Vec<FieldSpec>>,
     references: Option<Vec<References>>,
 }
 
 type Merged<T> = Result<T, String>;
 
-/// The most fields in one table, and the most kinds of which references are told.
+/// Most fields in one table, and most kinds with references.
 const MAX_FIELDS: usize = 2_000;
 
 const FIELDS: [&str; 11] = [
@@ -113,7 +115,7 @@ impl Additions {
         Ok(read)
     }
 
-    /// Adds what another file says.
+    /// Adds the contents of another file.
     pub(super) fn merge(&mut self, other: &Self) -> Merged<()> {
         for (what, more) in &other.fields {
             let fields = self.fields.remove(what).unwrap_or_default();
@@ -137,14 +139,14 @@ impl Additions {
 }
 
 impl Configuration {
-    /// The standard tables with what the files of one kustomization add to them.
+    /// Returns the built-in tables with the additions of one kustomization.
     pub(super) fn standard_with(additions: &Additions) -> Merged<Self> {
         let mut all = Self { is_begun: true, ..Self::default() };
         all.add(additions)?;
         Ok(all)
     }
 
-    /// Adds what files say to the tables.
+    /// Adds the contents of files to the tables.
     pub(super) fn add(&mut self, additions: &Additions) -> Merged<()> {
         for (what, more) in &additions.fields {
             let fields = merge_fields(self.fields(*what).into_owned(), more)?;
@@ -157,8 +159,9 @@ impl Configuration {
         Ok(())
     }
 
-    /// Merges the tables of a kustomization into those that are there. An entry for one kind takes the place of one for all
-    /// kinds that comes after it, in the order of kinds: this is how the tool merges its tables.
+    /// Merges the tables of a kustomization into the existing ones. An entry for one kind replaces
+    /// one for all kinds that follows it in the order of kinds; kustomize merges its tables like
+    /// this.
     pub(super) fn merge(&mut self, other: &Self) -> Merged<()> {
         let uses: BTreeSet<Use> = self.fields.keys().chain(other.fields.keys()).copied().collect();
         for what in uses {
@@ -173,7 +176,7 @@ impl Configuration {
         Ok(())
     }
 
-    /// The fields in which this is changed.
+    /// Returns the fields that this transformer changes.
     pub(super) fn fields(&self, what: Use) -> Cow<'static, [FieldSpec]> {
         match self.fields.get(&what) {
             Some(fields) => Cow::Owned(fields.clone()),
@@ -182,7 +185,7 @@ impl Configuration {
         }
     }
 
-    /// The fields in which objects are named.
+    /// Returns the fields that refer to objects by name.
     pub(super) fn references(&self) -> Cow<'static, [References]> {
         match &self.references {
             Some(references) => Cow::Owned(references.clone()),
@@ -210,9 +213,9 @@ fn sorted_references(mut all: Vec<References>) -> Vec<References> {
     all
 }
 
-/// Adds to a list what is not in it, as with `labels` that name fields of their own.
+/// Adds the fields that are not in the list yet, also for `labels` with their own fields.
 pub(super) fn merge_fields(mut specs: Vec<FieldSpec>, more: &[FieldSpec]) -> Merged<Vec<FieldSpec>> {
-    // Each is compared with all others.
+    // Each field is compared with all others, so the length is bounded.
     if specs.len().max(more.len()) > MAX_FIELDS {
         return Err(format!("there are more than {MAX_FIELDS} fields in one table"));
     }
@@ -233,7 +236,7 @@ fn is_known<'a>(mut known: impl Iterator<Item = &'a FieldSpec>, spec: &FieldSpec
     }
 }
 
-/// A list of fields, as written.
+/// Reads a list of fields.
 pub(super) fn field_specs(node: &Node<'_>) -> Result<Vec<FieldSpec>, Refusal> {
     let spec = |node: &Node<'_>| {
         let fields = node.fields(&["group", "version", "kind", "path", "create"])?;
@@ -252,12 +255,12 @@ pub(super) fn sorted(mut specs: Vec<FieldSpec>) -> Vec<FieldSpec> {
     specs
 }
 
-/// The place of a kind among others.
+/// Returns the sort key of a kind.
 pub(super) fn order(gvk: &Gvk) -> (i32, String) {
     (super::sort::rank(&gvk.kind, &super::sort::FIRST, &super::sort::LAST), gvk.sort_text())
 }
 
-/// The words of definitions in a file of `crds` about fields.
+/// Reads the field annotations of definitions in a file of `crds`.
 pub(super) fn of_definitions(value: &Value) -> Merged<Additions> {
     let mut read = Additions::default();
     let Some(definitions) = value.as_object().filter(|all| all.values().all(Value::is_object)) else {
@@ -278,7 +281,7 @@ pub(super) fn of_definitions(value: &Value) -> Merged<Additions> {
     Ok(read)
 }
 
-/// How deep definitions may refer to definitions.
+/// Deepest nesting of references between definitions.
 const MAX_DEPTH: usize = 64;
 
 fn add_definition(
@@ -329,7 +332,7 @@ fn properties(definition: &Value) -> Option<&serde_json::Map<String, Value>> {
 mod tests {
     use super::*;
 
-    // Tables that nothing is added to are not merged: what comes out has to be the same.
+    // Tables without additions are not merged, so merging them must not change them.
     #[test]
     fn the_standard_tables_merge_to_themselves() {
         for (_, what) in USES {

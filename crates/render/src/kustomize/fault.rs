@@ -1,4 +1,4 @@
-//! Reasons why a kustomization cannot be built, in words for the person who wrote it.
+//! Errors of a kustomization, with messages for its author.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,63 +7,63 @@ use crate::problem::Place;
 use moorline_core::tree::{self, FileTree};
 use moorline_yaml::{self as yaml, Dialect, Step};
 
-/// One thing that is wrong, and where.
+/// An error in a kustomization, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The sort of the fault.
+    /// Class of the error.
     pub class: Class,
-    /// Where it stands.
+    /// Position of the error.
     pub place: Place,
-    /// The finding and the remedy, as a clause.
+    /// Finding and remedy, as a clause.
     pub text: String,
 }
 
-/// The sorts of faults: a closed list, so that tests and people can rely on the words.
+/// Classes of errors: a closed list, so that tests and users can rely on their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Class {
-    /// A folder without a kustomization, or with two.
+    /// A folder without a kustomization file, or with two.
     Kustomization,
-    /// A field that no kustomization has.
+    /// An unknown field.
     UnknownField,
-    /// A value of another type, or one that makes no sense.
+    /// A value of the wrong type, or an invalid one.
     Field,
-    /// A file or folder that is not there.
+    /// A file or folder that does not exist.
     Missing,
-    /// A file outside of the folder of its kustomization, or anything outside of the repository.
+    /// A file outside of its kustomization's folder, or anything outside of the repository.
     Restricted,
     /// A folder in another repository that is not fetched.
     Remote,
-    /// A folder that leads to itself.
+    /// A folder that includes itself.
     Cycle,
-    /// A component where a kustomization belongs, or the other way round.
+    /// A component in place of a kustomization, or the reverse.
     Component,
-    /// A resource that is none.
+    /// An invalid resource.
     Resource,
-    /// Two objects with one identity.
+    /// Two objects with the same id.
     Duplicate,
-    /// A patch that cannot be read.
+    /// An invalid patch.
     Patch,
-    /// A patch, a replacement or a number of replicas without its object.
+    /// A patch, replacement or replica count whose target does not exist.
     Target,
-    /// A generator's data.
+    /// Invalid data of a generator.
     Generator,
-    /// A name that could mean several objects.
+    /// A name that may refer to several objects.
     Reference,
-    /// A replacement that cannot be made.
+    /// A replacement that fails.
     Replacement,
-    /// A variable.
+    /// An invalid variable.
     Variable,
     /// Field specifications that contradict each other.
     Configuration,
-    /// Something that is not supported, on purpose or not yet.
+    /// Something that is not supported, by design or not yet.
     Unsupported,
-    /// A bound is passed.
+    /// A bound is exceeded.
     Bound,
 }
 
 impl Class {
-    /// The word for it.
+    /// Returns the name of the class.
     pub fn word(self) -> &'static str {
         match self {
             Self::Kustomization => "kustomization",
@@ -97,10 +97,10 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A field of a file, to which a message may point.
+/// Path of a field in a file, for messages.
 #[derive(Debug, Clone, Default)]
 pub(super) struct At {
-    /// The file's path in the tree.
+    /// Path of the file in the tree.
     pub(super) file: Arc<str>,
     steps: Vec<Owned>,
 }
@@ -136,7 +136,7 @@ impl At {
 
     pub(super) fn place(&self, tree: &FileTree) -> Place {
         let steps: Vec<Step<'_>> = self.steps.iter().map(Owned::step).collect();
-        // After a stop nobody waits for it.
+        // After a cancellation the position is not needed.
         let found = tree.read(&self.file).ok().filter(|_| tree.room().is_open());
         let found = found.and_then(|bytes| yaml::locate(&bytes, Dialect::Kubectl, 0, &steps));
         let (line, column) = found.map_or((1, 1), |found| (found.line, found.column));
@@ -153,7 +153,7 @@ impl Owned {
     }
 }
 
-/// A fault on its way out, whose line nobody has looked for yet.
+/// An error whose line has not been looked up yet.
 #[derive(Debug)]
 pub(super) struct Refusal(Box<Refused>);
 
@@ -166,7 +166,7 @@ struct Refused {
 }
 
 impl Refusal {
-    /// A file that is not YAML.
+    /// Creates an error for a file that is not YAML.
     pub(super) fn unreadable(class: Class, error: &yaml::Error) -> Self {
         let (line, column) = (error.line(), error.column());
         let place = Place { file: error.file().to_owned(), line, column };
@@ -174,12 +174,12 @@ impl Refusal {
         Self(Box::new(Refused { class, at: At::default(), text, place: Some(place) }))
     }
 
-    /// At a place that is known already.
+    /// Creates an error with a known position.
     pub(super) fn placed(class: Class, place: Place, text: impl Into<String>) -> Self {
         Self(Box::new(Refused { class, at: At::default(), text: text.into(), place: Some(place) }))
     }
 
-    /// A path that the tree refuses.
+    /// Creates an error for a path that the tree refuses.
     pub(super) fn tree(at: &At, error: &tree::Error) -> Self {
         let class = match error {
             tree::Error::Missing { .. } => Class::Missing,
@@ -192,13 +192,13 @@ impl Refusal {
         at.refuse(class, error.to_string())
     }
 
-    /// The same as another sort of thing.
+    /// Changes the class.
     pub(super) fn of(mut self, class: Class) -> Self {
         self.0.class = class;
         self
     }
 
-    /// The finding, without the place.
+    /// Message without the position.
     pub(super) fn text(&self) -> &str {
         &self.0.text
     }

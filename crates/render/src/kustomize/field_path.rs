@@ -1,22 +1,22 @@
-//! The way to fields of an object, as replacements and variables write it: `spec.containers.[name=web].image`.
+//! Paths of fields as replacements and variables write them: `spec.containers.[name=web].image`.
 //!
-//! In: a path and an object. Out: its parts, and the one field that it means, looked up exactly. The fields that are written are
-//! found in `field_walk.rs`, in another language: here `-` is the last item and values are compared, there `*` is every item and
-//! values are expressions.
+//! In: a path and an object. Out: its parts, and the single field at the path. Fields that are
+//! written to are found in `field_walk.rs`, with another syntax: here `-` is the last item and
+//! values are compared as text, there `*` is every item and values are regular expressions.
 
 use serde_json::Value;
 
 use super::fault::Class;
 use super::field_spec::{scalar_text, split};
 
-/// One step from a value to one inside it.
+/// One step from a value to a value inside it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     Key(String),
     Item(usize),
 }
 
-/// Why a field is not reached.
+/// Reason why a field is not reached.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Miss {
     pub(super) class: Class,
@@ -37,9 +37,9 @@ impl Miss {
     }
 }
 
-/// The most parts of a path.
+/// Most parts of a path.
 const MAX_PARTS: usize = 256;
-/// The parts of a path: a name with dots stands in brackets, and so does a selection by `=`, which keeps them.
+/// Splits a path: a name with dots is in brackets, and so is a selection by `=`, which keeps them.
 pub(super) fn parts(path: &str) -> Result<Vec<String>, Miss> {
     let mut parts = Vec::new();
     let mut pieces = split(path, '.').into_iter();
@@ -76,7 +76,7 @@ pub(super) fn is_selection(part: &str) -> bool {
     part.starts_with('[') && part.ends_with(']')
 }
 
-/// The field and the value of `[field=value]`.
+/// Splits `[field=value]` into field and value.
 pub(super) fn selection(part: &str) -> Result<(&str, &str), Miss> {
     let inner = part.strip_suffix(']').unwrap_or(part);
     let inner = inner.strip_prefix('[').unwrap_or(inner);
@@ -88,7 +88,7 @@ pub(super) fn not_a(what: &str, part: &str) -> Miss {
     Miss::new(format!("{part} is looked for in something that is not a {what}"))
 }
 
-/// The value at the end of a way.
+/// Returns the value at the end of a path.
 pub(super) fn at<'v>(value: &'v mut Value, way: &[Step]) -> Option<&'v mut Value> {
     way.iter().try_fold(value, |value, step| match step {
         Step::Key(key) => value.get_mut(key),
@@ -96,7 +96,7 @@ pub(super) fn at<'v>(value: &'v mut Value, way: &[Step]) -> Option<&'v mut Value
     })
 }
 
-/// The one field that a path means, if it is there.
+/// Returns the single field at a path, if it exists.
 pub(super) fn find<'v>(value: &'v Value, parts: &[String]) -> Result<Option<(Vec<Step>, &'v Value)>, Miss> {
     let (mut way, mut value) = (Vec::new(), value);
     for part in parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()) {
@@ -131,7 +131,7 @@ fn step_to<'v>(value: &'v Value, part: &str) -> Result<Option<(Step, &'v Value)>
     }
 }
 
-/// The first item that `[field=value]` or `[=value]` means, compared as text.
+/// Returns the first item that matches `[field=value]` or `[=value]`, compared as text.
 fn equal(items: &[Value], part: &str) -> Result<Option<usize>, Miss> {
     let (field, text) = selection(part)?;
     for (at, item) in items.iter().enumerate() {

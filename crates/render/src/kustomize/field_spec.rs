@@ -1,11 +1,11 @@
-//! The way to a field: through mappings by name, and through every item of a list.
+//! Walks to the fields of a specification: into mappings by name, and into every item of a list.
 
 use serde_json::{Map, Value};
 
 use super::configuration::FieldSpec;
 use super::id::Gvk;
 
-/// The value that is made where none is.
+/// Value that is created where a field is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Make {
     Nothing,
@@ -13,10 +13,10 @@ pub(super) enum Make {
     Scalar,
 }
 
-/// The change of a field.
+/// Change of one field.
 pub(super) type Change<'a> = dyn FnMut(&mut Value) -> Result<(), String> + 'a;
 
-/// Changes every field that the specification means, if it is for objects of this kind.
+/// Changes every field of the specification, if it applies to this kind of object.
 pub(super) fn visit(
     body: &mut Value,
     spec: &FieldSpec,
@@ -74,7 +74,7 @@ fn enter(
     walk(field, rest, make, change)
 }
 
-/// The parts of a path; a delimiter behind a backslash is none.
+/// Splits a path; a delimiter after a backslash is part of the name.
 pub(super) fn split(path: &str, delimiter: char) -> Vec<String> {
     let path = path.strip_prefix(delimiter).filter(|_| path.len() > 1).unwrap_or(path);
     let mut parts: Vec<String> = Vec::new();
@@ -91,7 +91,7 @@ pub(super) fn split(path: &str, delimiter: char) -> Vec<String> {
     parts
 }
 
-/// A scalar as it is written.
+/// Returns the text of a scalar.
 pub(super) fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

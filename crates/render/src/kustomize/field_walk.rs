@@ -1,6 +1,7 @@
-//! Every field of an object that a path of a replacement means: with `*`, with expressions, and with fields that are made.
+//! Finds every field at the path of a replacement's target: with `*`, with expressions, and with
+//! fields to create.
 //!
-//! In: an object and the parts of a path. Out: the ways to the fields.
+//! In: an object and the parts of a path. Out: the paths of the fields.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +11,7 @@ use super::select::{Expression, expression};
 use super::spelling::Spelling;
 use moorline_yaml::{self as yaml, Dialect};
 
-/// The kind of value that a field gets when it is made.
+/// Type of the value that a created field gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Scalar,
@@ -35,7 +36,7 @@ impl Shape {
         }
     }
 
-    /// The value that a part has to hold, so that the next one leads on from it.
+    /// Returns the type that a part must have so that the next part can continue from it.
     fn before(next: Option<&String>, last: Self) -> Self {
         match next.map(String::as_str) {
             None | Some("") => last,
@@ -45,16 +46,16 @@ impl Shape {
     }
 }
 
-/// A field that fits.
+/// A field that matches.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// It is there, or was made.
+    /// It exists, or was created.
     Field(Vec<Step>),
-    /// It is inside a text, and whatever is written to it is lost.
+    /// It is inside a text, and a value written to it is lost.
     Lost(Shape),
 }
 
-/// Every field that a path means; with `make`, what is not there is made, and noted.
+/// Returns every field at a path; with `make`, missing fields are created and recorded.
 pub(super) fn fields(
     value: &mut Value,
     parts: &[String],
@@ -107,7 +108,7 @@ impl Walk<'_> {
         done
     }
 
-    /// The thing that was just made: the end of the path, or a step on it.
+    /// Continues in a value that was just created: at the end of the path, or on the way.
     fn enter_made(&mut self, made: &mut Value, step: Step, rest: &[String]) -> Result<(), Miss> {
         self.way.push(step);
         let done = match (rest.is_empty(), made.is_null()) {
@@ -168,7 +169,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The path leads on into a text that is YAML: what fits there is found, and a change of it is lost.
+    /// Continues inside a text that is YAML: matching fields are found, and changes to them are
+    /// lost.
     fn inside(&mut self, text: &str, name: &str, rest: &[String]) -> Result<(), Miss> {
         let document = document(text).ok_or_else(|| not_a("mapping", &format!("{} (in {name})", rest[0])))?;
         let mut value = document.value;
@@ -194,7 +196,7 @@ impl Walk<'_> {
         let before = self.found.len();
         for (at, item) in items.iter_mut().enumerate() {
             if field.is_empty() {
-                // The rest of the path is not asked for, as the tool does not.
+                // Kustomize ignores the rest of the path here.
                 if fits.value(item)? {
                     self.way.push(Step::Item(at));
                     self.found.push(Found::Field(self.way.clone()));
@@ -235,7 +237,7 @@ impl Walk<'_> {
     }
 }
 
-/// The mapping or list that a text is, if it is one as YAML, and no more than one.
+/// Parses a text that is exactly one YAML mapping or list.
 pub(super) fn document(text: &str) -> Option<yaml::Document> {
     let mut documents = yaml::read("", text.as_bytes(), Dialect::Kustomize).ok()?;
     let document =
@@ -243,8 +245,8 @@ pub(super) fn document(text: &str) -> Option<yaml::Document> {
     documents.is_empty().then_some(document)
 }
 
-/// An expression that fits somewhere in an item's text. The text that the tool asks has the quotes with which it was written,
-/// which nobody knows here: what would fit with one way of writing and not with another is refused.
+/// A regular expression that is searched in an item's text. Kustomize searches the text with its
+/// original quotes, which are unknown here: an expression whose result depends on them is refused.
 struct Fit<'a> {
     text: &'a str,
     expression: Option<Expression>,

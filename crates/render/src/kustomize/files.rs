@@ -1,8 +1,9 @@
-//! The files that a build reads, and the wall around them.
+//! Reads the files of a build, and enforces the limits on paths.
 //!
-//! In: the tree of a revision. Out: bytes and folders, by paths as kustomizations write them. A file has to lie in or below the folder
-//! of its kustomization, a folder anywhere in the repository but on the way to itself. Every path that was asked for is
-//! noted: what a build has read is what its result depends on.
+//! In: the tree of a revision. Out: bytes and folders, by the paths in kustomizations. A file must
+//! be in or below the folder of its kustomization; a folder may be anywhere in the repository
+//! except on the path to itself. Every requested path is recorded: the result of a build depends on
+//! these paths.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -18,54 +19,54 @@ use super::remote::{self, Remote};
 use crate::helm::{self, Inflation, Invocation};
 use moorline_core::tree::FileTree;
 
-/// How deep kustomizations may be nested.
+/// Deepest nesting of kustomizations.
 const MAX_NESTING: usize = 64;
 
-/// The most charts from elsewhere of one build.
+/// Most published charts of one build.
 const MAX_FETCHED: usize = 32;
-/// The most charts of one build, and the most bytes of them, each counted as often as it is named.
+/// Most charts of one build; these and their bytes are counted each time a chart is named.
 pub(super) const MAX_CHARTS: usize = 128;
 const MAX_CHART_BYTES: usize = 256 * 1024 * 1024;
-/// So many bytes are searched in the time in which an object is looked at.
+/// Number of bytes searched in the time of one object visit.
 const BYTES_OF_A_LOOK: usize = 64;
-/// What a file of a run takes beside its path.
+/// Overhead of one file of a run, in bytes.
 const FILE_COST: usize = 128;
 
-/// A tree, and what was read of it.
+/// A tree, and a record of the paths read from it.
 #[derive(Debug)]
 pub(super) struct Files<'a> {
     tree: &'a FileTree,
     read: RefCell<BTreeSet<String>>,
-    /// Runs of helm of which nothing is known yet.
+    /// Runs of helm whose output is missing.
     wanted: RefCell<Vec<(Arc<Invocation>, At)>>,
-    /// Charts that are published elsewhere, and are not here.
+    /// Published charts that are missing.
     unfetched: RefCell<Vec<Published>>,
-    /// How many were named so far.
+    /// Number of published charts named so far.
     fetched: Cell<usize>,
-    /// How many charts there were so far, and their bytes.
+    /// Number of charts so far, and their bytes.
     charts: Cell<(usize, usize)>,
-    /// Helm has printed some of it.
+    /// Helm rendered a part of the build.
     by_helm: Cell<bool>,
     pub(super) bounds: Bounds,
 }
 
-/// The folder of a kustomization, and those that led to it.
+/// Folder of a kustomization, with the folders that include it.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
-    /// Its path, links resolved.
+    /// Its path, with links resolved.
     pub(super) path: String,
-    /// The folders before it, outermost first.
+    /// The including folders, outermost first.
     before: Vec<String>,
-    /// The URLs that led to it, as they were written.
+    /// URLs of the including folders as written.
     urls: Vec<String>,
-    /// The same way as it was written.
+    /// The same folder as the kustomizations write it.
     pub(super) source: Source,
-    /// The namespace of its charts that name none.
+    /// Namespace of charts that have none.
     pub(super) namespace: String,
 }
 
 impl Folder {
-    /// The same folder, whose charts and those below it are for this namespace, if it is one.
+    /// Returns the folder with another namespace for its charts, unless the namespace is empty.
     pub(super) fn with_namespace(&self, namespace: &str) -> Self {
         let mut folder = self.clone();
         if !namespace.is_empty() {
@@ -75,11 +76,11 @@ impl Folder {
     }
 }
 
-/// The target of a path of `resources`.
+/// Target of an entry of `resources`.
 #[derive(Debug)]
 pub(super) enum Found {
     File(String, Arc<[u8]>),
-    /// It is no file.
+    /// Anything that is not a file.
     Folder,
 }
 
@@ -97,22 +98,22 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Every path that was looked at.
+    /// Returns every path that was requested.
     pub(super) fn into_read(self) -> BTreeSet<String> {
         self.read.into_inner()
     }
 
-    /// Takes memory for what is about to be made.
+    /// Reserves memory.
     pub(super) fn take(&self, bytes: u64, at: &At) -> Result<(), Refusal> {
         self.tree.room().take(bytes).map_err(|no_room| at.refuse(Class::Bound, no_room.to_string()))
     }
 
-    /// True as long as somebody waits for the build.
+    /// False once the build was cancelled.
     pub(super) fn is_awaited(&self) -> bool {
         self.tree.room().is_open()
     }
 
-    /// Gives memory back for what is gone.
+    /// Returns reserved memory.
     pub(super) fn give(&self, bytes: u64) {
         self.tree.room().give(bytes);
     }
@@ -121,7 +122,7 @@ impl<'a> Files<'a> {
         self.tree.shown(path)
     }
 
-    /// The folder that a build begins with.
+    /// Returns the outermost folder of a build.
     pub(super) fn root(&self, path: &str) -> Result<Folder, Refusal> {
         let resolved = self.tree.resolve(path).map_err(|error| Refusal::tree(&At::file(path), &error))?;
         Ok(Folder {
@@ -133,7 +134,7 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// The kustomization of a folder: its path and its bytes.
+    /// Returns the kustomization file of a folder: path and bytes.
     pub(super) fn kustomization(&self, folder: &Folder, at: &At) -> Result<(String, Arc<[u8]>), Refusal> {
         let mut found = Vec::new();
         for name in NAMES {
@@ -141,7 +142,7 @@ impl<'a> Files<'a> {
             self.note(&path);
             let is_inside =
                 self.tree.resolve(&path).is_ok_and(|resolved| lies_below(&resolved, &folder.path));
-            // One that a link brings from elsewhere is not seen.
+            // A link to a file outside of the folder is ignored.
             if is_inside && self.is_file(&path) {
                 self.tree.links(&path).iter().for_each(|link| self.note(link));
                 let bytes = self.tree.read(&path).map_err(|error| Refusal::tree(&At::file(&path), &error))?;
@@ -163,7 +164,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The bytes of a file that a kustomization names, and its path.
+    /// Returns path and bytes of a file that a kustomization names.
     pub(super) fn file(&self, folder: &Folder, path: &str, at: &At) -> Result<(String, Arc<[u8]>), Refusal> {
         if path.contains("://") {
             let shown = remote::shown(path);
@@ -182,13 +183,13 @@ impl<'a> Files<'a> {
         Ok((resolved, bytes))
     }
 
-    /// The target of an entry of `resources`.
+    /// Returns the target of an entry of `resources`.
     pub(super) fn resource(&self, folder: &Folder, entry: &Text) -> Result<Found, Refusal> {
         let (path, at) = (entry.text.as_str(), &entry.at);
         if path.is_empty() {
             return Err(at.refuse(Class::Missing, "an empty path leads nowhere"));
         }
-        // The tool asks for such a URL as a file first; whatever answers, ours is only ever a folder.
+        // Kustomize first requests such a URL as a file; here it is always a folder.
         if path.contains("://") {
             return Ok(Found::Folder);
         }
@@ -199,7 +200,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The folder that an entry of `resources` or `components` leads to.
+    /// Returns the folder of an entry of `resources` or `components`.
     pub(super) fn folder(&self, from: &Folder, entry: &Text) -> Result<Folder, Refusal> {
         let (path, at) = (entry.text.as_str(), &entry.at);
         let remote = self.remote(entry)?;
@@ -236,7 +237,8 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// The folder of a chart, if it is there. All that is in it counts, and what its links lead to.
+    /// Returns the folder of a chart, if it exists. The build depends on all files in it and on
+    /// link targets.
     pub(super) fn chart(&self, folder: &Folder, path: &str, at: &At) -> Result<Option<String>, Refusal> {
         let inside = self.inside(folder, path, at)?;
         self.note(&inside);
@@ -249,7 +251,7 @@ impl<'a> Files<'a> {
         Ok(Some(resolved))
     }
 
-    /// A chart that was fetched; one that was not is wanted.
+    /// Returns the files of a published chart; a missing one is recorded as wanted.
     pub(super) fn published(&self, chart: Published, at: &At) -> Result<Option<FileTree>, Refusal> {
         if self.fetched.replace(self.fetched.get() + 1) >= MAX_FETCHED {
             let text = format!("a build fetches at most {MAX_FETCHED} charts; commit some of them");
@@ -262,12 +264,12 @@ impl<'a> Files<'a> {
         Ok(found)
     }
 
-    /// Charts that are not here.
+    /// Published charts that are missing.
     pub(super) fn unfetched(&self) -> Vec<Published> {
         self.unfetched.borrow().clone()
     }
 
-    /// The run of helm for a chart, in the repository if it has no tree of its own.
+    /// Returns the run of helm for a chart, in the repository if the chart has no tree of its own.
     pub(super) fn run(
         &self,
         fetched: Option<&FileTree>,
@@ -294,7 +296,7 @@ impl<'a> Files<'a> {
         Ok(run)
     }
 
-    /// What helm has printed for a run; a run of which that is not known is wanted.
+    /// Returns the output of a run; a run without output is recorded as wanted.
     pub(super) fn printed(&self, run: &Invocation, at: &At) -> Option<Arc<[u8]>> {
         self.by_helm.set(true);
         let printed = self.tree.printed(&run.digest());
@@ -304,17 +306,18 @@ impl<'a> Files<'a> {
         printed
     }
 
-    /// Runs of helm of which nothing is known yet, and where each is named.
+    /// Runs of helm whose output is missing, each with the position of its entry.
     pub(super) fn wanted(&self) -> Vec<(Arc<Invocation>, At)> {
         self.wanted.borrow().clone()
     }
 
-    /// True if helm has printed some of it.
+    /// True if helm rendered a part of the build.
     pub(super) fn is_by_helm(&self) -> bool {
         self.by_helm.get()
     }
 
-    /// The place of the repository that an entry names by a URL, and what it names there; none if it names a path.
+    /// Returns the mounted repository of an entry with a URL, and the folder in it; none for a
+    /// plain path.
     fn remote(&self, entry: &Text) -> Result<Option<(String, Remote)>, Refusal> {
         let refuse = |class, why: &str| {
             let shown = remote::shown(&entry.text);
@@ -344,10 +347,11 @@ impl<'a> Files<'a> {
         inside.ok_or_else(|| leads_out(path, at))
     }
 
-    /// True if a text of a file has quotes; none if some have and some have not, or it is not there at all.
+    /// True if a text of a file is quoted; none if only some occurrences are, or if it does not
+    /// occur.
     pub(super) fn is_quoted(&self, shown: &str, text: &str) -> Option<bool> {
         let bytes = self.tree.read(self.tree.hidden(shown)).ok()?;
-        // Each text is looked for in the whole file.
+        // Each text is searched in the whole file, so the work is counted.
         self.look(bytes.len() / BYTES_OF_A_LOOK, 1, &At::file(shown)).ok()?;
         let file = std::str::from_utf8(&bytes).ok()?;
         let all = file.matches(text).count();
@@ -360,7 +364,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Where a path leads; what decides that is noted, too.
+    /// Resolves the links of a path, and records them.
     fn resolve(&self, inside: &str, at: &At) -> Result<String, Refusal> {
         self.tree.links(inside).iter().for_each(|link| self.note(link));
         self.tree.resolve(inside).map_err(|error| Refusal::tree(at, &error))

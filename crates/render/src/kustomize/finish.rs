@@ -1,4 +1,4 @@
-//! The last steps of a build, made once and not for each folder: hashes, references, variables, order.
+//! Final steps of a build, run once and not for each folder: hashes, references, variables, order.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,10 +24,10 @@ use super::trail::Tracer;
 use super::transforming::FIELDS_OF_A_LOOK;
 use super::variables;
 
-/// The mark of an object that is only for the build itself.
+/// Annotation of an object that is used only during the build.
 const LOCAL: &str = "config.kubernetes.io/local-config";
 
-/// The objects as they come out.
+/// Runs the final steps and returns the objects.
 pub(super) fn finish(
     accumulator: Accumulator,
     outer: &Kustomization,
@@ -63,7 +63,8 @@ pub(super) fn finish(
     resources.into_iter().filter_map(|resource| each(resource).transpose()).collect()
 }
 
-/// A replacement or a JSON patch may have given two objects one name, over which the tool panics.
+/// Checks that ids are unique: a replacement or JSON patch may make two equal, and kustomize panics
+/// then.
 fn check_ids(resources: &[Resource]) -> Result<(), Refusal> {
     let mut known = HashSet::with_capacity(resources.len());
     match resources.iter().find(|resource| !known.insert(resource.id().key())) {
@@ -81,9 +82,10 @@ fn is_local(resource: &Resource) -> bool {
     said.is_some_and(|said| said != "false")
 }
 
-/// The words of the tool about itself, where it is asked for them.
+/// Adds kustomize's label about itself, if it is requested.
 fn describe(resources: &mut [Resource], outer: &Kustomization) -> Result<(), Refusal> {
-    // Origins and transformations were kept during the build, and the tool does not mind an unknown word.
+    // Origins and transformations were recorded during the build; kustomize ignores unknown
+    // options.
     for option in outer.build_metadata.iter().filter(|option| option.text == "managedByLabel") {
         let texts = BTreeMap::from([(MANAGED_BY.to_owned(), TOOL.to_owned())]);
         let field = FieldSpec { gvk: Gvk::default(), path: "metadata/labels".to_owned(), create: true };
@@ -93,17 +95,18 @@ fn describe(resources: &mut [Resource], outer: &Kustomization) -> Result<(), Ref
 }
 
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// The version whose builds these are equal to.
+/// Version of kustomize that these builds reproduce.
 const TOOL: &str = "kustomize-v5.8.1";
 
-/// Annotations that are the tool's own, and do not come out unless they are asked for.
+/// Annotations of kustomize itself, removed unless they are requested.
 const OWN: [&str; 6] =
     [ORIGIN, CHANGES, "config.kubernetes.io/path", "config.kubernetes.io/index", "config.k8s.io/id", MARK];
 
-/// Separators of lines that are none in JSON: the tool writes them out as YAML, and what comes back depends on their depth.
+/// Line separators of YAML that JSON does not have: kustomize writes objects as YAML, and the text
+/// it reads back depends on its depth.
 const SEPARATORS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
 
-/// The object as it comes out, without what was noted on the way.
+/// Returns the final object, without annotations for internal use.
 fn done(mut resource: Resource, kept: &[&str]) -> Result<Option<Object>, Refusal> {
     let origin = resource.origin.clone();
     if let Some(key) = resource.sharing.broken(&mut resource.body) {
@@ -118,7 +121,7 @@ fn done(mut resource: Resource, kept: &[&str]) -> Result<Option<Object>, Refusal
         if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
             annotations.retain(|key, _| kept.contains(&key.as_str()) || !OWN.contains(&key.as_str()));
         }
-        // None is no field.
+        // Empty annotations are left out.
         if metadata
             .get("annotations")
             .is_some_and(|it| it.is_null() || it.as_object().is_some_and(Map::is_empty))

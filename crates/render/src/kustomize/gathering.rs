@@ -1,8 +1,8 @@
-//! The files that a build will want to read and that were not brought.
+//! Finds the files that a build needs and the tree does not have.
 //!
-//! In: a tree that may hold a part of a repository only. Out: [`Missing`], the folders that kustomizations name and of which nothing is
-//! known yet, here and in other repositories. Whoever brings them asks again, because they may name others. What is wrong is left to the
-//! build to say.
+//! In: a tree that may hold only a part of a repository. Out: [`MissingInputs`], the folders that
+//! kustomizations name and that are missing, here and in other repositories. The caller adds them
+//! and asks again, because they may name further ones. Errors are left to the build.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,22 +15,24 @@ use crate::helm;
 use crate::problem::Place;
 use moorline_core::tree::FileTree;
 
-/// The most folders that are looked into.
+/// Most folders that are visited.
 const MAX_FOLDERS: usize = 10_000;
 
-/// So many repositories get the line in which they are named: more are not fetched, and each line costs another reading of the file.
+/// Most repositories with their exact position: more are not fetched, and each position costs
+/// another reading of the file.
 const MAX_PLACES: usize = 64;
 
-/// The files and repositories that a build needs.
+/// Files and repositories that a build needs.
 #[derive(Debug, Default)]
 pub struct Missing {
-    /// Paths of the tree.
+    /// Paths in the tree.
     pub folders: BTreeSet<String>,
-    /// Folders in repositories of which the tree knows nothing, and where each is named first.
+    /// Folders in repositories that are not in the tree, each with the position where it is named
+    /// first.
     pub remotes: BTreeMap<Remote, Place>,
 }
 
-/// The files and repositories that a build of this folder needs.
+/// Returns the files and repositories that a build of this folder needs.
 pub(crate) fn missing(tree: &FileTree, path: &str) -> Missing {
     let files = Files::new(tree);
     let mut missing = Missing::default();
@@ -57,7 +59,8 @@ pub(crate) fn missing(tree: &FileTree, path: &str) -> Missing {
 }
 
 impl Missing {
-    /// Where an entry leads in the tree, if it may be a folder and is not in a repository that is missing.
+    /// Returns the path of an entry in the tree, if it may be a folder and its repository is not
+    /// missing.
     fn place(&mut self, tree: &FileTree, folder: &Folder, entry: &Text) -> Option<String> {
         let path = tree.normal(&folder.path, &entry.text);
         let remote = match path.as_ref().is_some_and(|path| tree.is_file(path)) && !entry.text.contains("://")
@@ -86,10 +89,10 @@ impl Missing {
     }
 }
 
-/// The folders of its charts, and what links in these lead to, of which nothing is known yet.
+/// Returns the missing folders of charts, and missing targets of links in them.
 fn charts(tree: &FileTree, files: &Files<'_>, folder: &Folder) -> Vec<String> {
     let Some(read) = read(files, folder) else { return Vec::new() };
-    // A build of more charts is refused.
+    // A build with more charts is refused.
     let places = read.charts.iter().take(MAX_CHARTS + 1).filter_map(|chart| {
         let place = tree.normal(&folder.path, &chart.place(&read.chart_home))?;
         tree.resolve(&place).ok()
@@ -105,7 +108,7 @@ fn read(files: &Files<'_>, folder: &Folder) -> Option<Kustomization> {
     kustomization::read(&path, &path, &bytes, &|| files.is_awaited()).ok()
 }
 
-/// The entries of a kustomization that may be folders.
+/// Returns the entries of a kustomization that may be folders.
 fn named(files: &Files<'_>, folder: &Folder) -> Vec<Text> {
     let Some(read) = read(files, folder) else { return Vec::new() };
     let lists = [read.resources, read.components, read.generators, read.transformers, read.validators];

@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets made of literals and files.
+//! Generates ConfigMaps and Secrets from literals and files.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,14 @@ use super::node::Text;
 use super::resource::{Behavior, Resource};
 use moorline_core::object::Origin;
 
-/// How long a line of base64 is where there are more of them.
+/// Line length of base64 that is split into lines.
 const BASE64_LINE: usize = 70;
 
-/// How often a value is there until its object is done: as bytes, as text or base64, and in the text of the object.
+/// Number of copies of a value until its object is done: as bytes, as text or base64, and in the
+/// object's text.
 const TIMES: usize = 4;
 
-/// The kinds of objects that are generated.
+/// Kinds of objects that are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Made {
     ConfigMap,
@@ -27,7 +28,7 @@ pub(super) enum Made {
 }
 
 impl Made {
-    /// The field of a kustomization by which it is made.
+    /// Field of a kustomization for the generator.
     pub(super) fn field(self) -> &'static str {
         match self {
             Self::ConfigMap => "configMapGenerator",
@@ -35,7 +36,7 @@ impl Made {
         }
     }
 
-    /// The name that the tool has for what makes it.
+    /// Name of the generator in kustomize.
     pub(super) fn plugin(self) -> &'static str {
         match self {
             Self::ConfigMap => "ConfigMapGenerator",
@@ -44,7 +45,7 @@ impl Made {
     }
 }
 
-/// Makes the object of a generator.
+/// Generates the object.
 pub(super) fn generate(
     files: &Files<'_>,
     folder: &Folder,
@@ -82,7 +83,8 @@ pub(super) fn generate(
     Ok(resource)
 }
 
-/// Options for all generators count where one says nothing; labels and annotations of all are added to each.
+/// Merges the options of a generator with those for all: own options win, labels and annotations
+/// are combined.
 fn merged(own: Option<&GeneratorOptions>, global: Option<&GeneratorOptions>) -> GeneratorOptions {
     let mut options = own.cloned().unwrap_or_default();
     let Some(global) = global else { return options };
@@ -117,7 +119,7 @@ fn secret(generator: &Generator, pairs: BTreeMap<String, Vec<u8>>) -> Value {
     json!({"kind": "Secret", "type": kind, "data": data})
 }
 
-/// Base64, in lines where it is long.
+/// Encodes as base64, in lines if it is long.
 fn encoded(bytes: &[u8]) -> String {
     let text = STANDARD.encode(bytes);
     if text.len() < BASE64_LINE {
@@ -171,7 +173,7 @@ fn pairs(
     Ok(pairs)
 }
 
-/// The key and the path of an entry of `files`.
+/// Splits an entry of `files` into key and path.
 fn source(file: &Text) -> Result<(&str, &str), Refusal> {
     let text = file.text.as_str();
     let refuse = |words: &str| Err(file.at.refuse(Class::Generator, format!("{text}: {words}")));
@@ -184,13 +186,13 @@ fn source(file: &Text) -> Result<(&str, &str), Refusal> {
     }
 }
 
-/// A literal's value without one pair of quotes around it.
+/// Returns a literal's value without one pair of quotes around it.
 fn unquoted(text: &str) -> &str {
     let quoted = |quote: char| text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));
     quoted('"').or_else(|| quoted('\'')).unwrap_or(text)
 }
 
-/// The longest line of a file of variables, as the tool reads lines.
+/// Longest line of an env file, as kustomize reads lines.
 const MAX_LINE: usize = 64 * 1024;
 
 fn lines(bytes: &[u8], env: &Text) -> Result<Vec<(String, Vec<u8>)>, Refusal> {

@@ -1,14 +1,14 @@
-//! The text behind the name of what a generator made: another content is another name.
+//! Hash suffixes of generated names: other content gives another name.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::resource::Resource;
 
-/// So many digits are taken.
+/// Number of digits of the hash in a name.
 const DIGITS: usize = 10;
 
-/// Puts the hash behind the names of those that want it.
+/// Appends the hash to the names of resources that request it.
 pub(super) fn add_hashes(resources: &mut [Resource]) {
     for resource in resources.iter_mut().filter(|resource| resource.needs_hash) {
         let hash = hash(resource);
@@ -26,7 +26,7 @@ fn hash(resource: &Resource) -> String {
     };
     let mut content = Map::new();
     content.insert("kind".into(), resource.kind().into());
-    // The name is looked for where it is not.
+    // Kustomize reads the name from a place where it never is, so it is always empty.
     content.insert("name".into(), "".into());
     content.insert("data".into(), field("data"));
     let (text, optional) = match resource.kind() {
@@ -41,11 +41,11 @@ fn hash(resource: &Resource) -> String {
     }
     let digest = Sha256::digest(go_json(&Value::Object(content)));
     let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]).take(DIGITS);
-    // No digit that looks like a letter, and no vowel.
+    // Kustomize's alphabet: no digit that looks like a letter, and no vowel.
     digits.map(|digit| char::from(b"gh2k456789mbcdtf"[usize::from(digit)])).collect()
 }
 
-/// JSON as Go writes it, which escapes what would be markup.
+/// Formats JSON as Go does, which escapes characters of HTML.
 fn go_json(value: &Value) -> String {
     let text = value.to_string();
     let mut escaped = String::with_capacity(text.len());

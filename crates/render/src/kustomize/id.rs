@@ -1,7 +1,7 @@
-//! By what resources are told apart while they are built.
+//! Ids of resources during a build.
 //!
-//! An id of kustomize holds the version, unlike an [`ObjectId`](moorline_core::object::ObjectId), and what it says of a namespace depends
-//! on whether the kind is known to have none.
+//! Unlike an [`ObjectId`](moorline_core::object::ObjectId), an id of kustomize contains the
+//! version, and its namespace depends on whether the kind is known to be cluster-scoped.
 
 use super::schema::{Schemas, Scope};
 
@@ -26,7 +26,7 @@ impl Gvk {
         }
     }
 
-    /// True if a selection takes this; what is empty in it says nothing.
+    /// True if the selection `by` matches; its empty parts match everything.
     pub(super) fn is_selected(&self, by: &Self) -> bool {
         let fits = |ours: &str, wanted: &str| wanted.is_empty() || ours == wanted;
         fits(&self.group, &by.group) && fits(&self.version, &by.version) && fits(&self.kind, &by.kind)
@@ -36,28 +36,28 @@ impl Gvk {
         Schemas::builtin().scope_of(&self.api_version(), &self.kind) == Some(Scope::Cluster)
     }
 
-    /// The text by which kinds of the same place in the order are sorted.
+    /// Sort key among kinds of the same rank.
     pub(super) fn sort_text(&self) -> String {
         let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
         format!("{}_{}_{}", or(&self.group, "~G"), or(&self.version, "~V"), or(&self.kind, "~K"))
     }
 }
 
-/// A resource's identity.
+/// Id of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Id {
     pub(super) gvk: Gvk,
     pub(super) name: String,
-    /// As written; empty where none is.
+    /// As written; empty if there is none.
     pub(super) namespace: String,
 }
 
-/// The namespace of what lives in none.
+/// Effective namespace of a cluster-scoped object.
 pub(super) const NO_NAMESPACE: &str = "_non_namespaceable_";
 const DEFAULT_NAMESPACE: &str = "default";
 
 impl Id {
-    /// The namespace that counts.
+    /// Effective namespace, with the default filled in.
     pub(super) fn namespace(&self) -> &str {
         match self.namespace.as_str() {
             _ if self.gvk.is_cluster_scoped() => NO_NAMESPACE,
@@ -70,7 +70,7 @@ impl Id {
         self.name == other.name && self.gvk == other.gvk && self.namespace() == other.namespace()
     }
 
-    /// The same, as a key: two ids that are the same have equal keys.
+    /// Returns the id with its effective namespace; equal ids have equal keys.
     pub(super) fn key(&self) -> Self {
         Self { gvk: self.gvk.clone(), name: self.name.clone(), namespace: self.namespace().to_owned() }
     }

@@ -1,9 +1,10 @@
-//! JSON patches (RFC 6902), as kustomize reads and applies them.
+//! Applies JSON patches (RFC 6902) as kustomize does.
 //!
-//! In: a list of operations, and an object. Out: the object as patched, or the operation that does not apply and why. A
-//! few rules are looser than the RFC's, because the library behind kustomize is: an index may be negative, `copy` of a
-//! field that is not there gives null, and what a path says before its first `/` is passed over. Faults name places
-//! and never values, because the object may be a Secret.
+//! In: a list of operations, and an object. Out: the patched object, or the operation that does not
+//! apply, with the reason. A few rules are looser than the RFC's, because kustomize's library is:
+//! an index may be negative, `copy` of a missing field gives null, and the text before the first
+//! `/` of a path is ignored. Errors name paths and never values, because the object may be a
+//! Secret.
 
 mod pointer;
 
@@ -12,11 +13,11 @@ use serde_json::Value;
 use self::pointer::{Container, Missing, Pointer};
 use moorline_yaml::MAX_DEPTH;
 
-/// How many steps a patch may take on one object, one for each part of a path, each value that is gone through, and each item of a list that
-/// makes room for another one or closes its gap: about a second.
+/// Most steps of a patch on one object, about a second of work. A step is one part of a path, one
+/// visited value, or one list item that moves on insertion or removal.
 const MAX_STEPS: usize = 100_000_000;
 
-/// How many values one patch may copy within an object: each copy can double what is there.
+/// Most values that one patch may copy: each copy can double the object.
 const MAX_COPIED: usize = 1_000_000;
 
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
@@ -24,7 +25,7 @@ const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 /// One operation of a patch.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Operation {
-    /// Its position in the patch, from 1.
+    /// Position in the patch, from 1.
     number: usize,
     path: Pointer,
     action: Action,
@@ -40,18 +41,18 @@ enum Action {
     Test(Value),
 }
 
-/// A fault of a patch, or a reason why it cannot be applied.
+/// An invalid patch, or one that does not apply.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
-    /// The patch is something else than a list.
+    /// The patch is not a list.
     #[error("a JSON patch must be a list of operations")]
     NotAList,
-    /// An operation that is not one.
+    /// An invalid operation.
     #[error("operation {number} of the JSON patch {what}")]
     NotAnOperation {
         /// Its position, from 1.
         number: usize,
-        /// The fault.
+        /// The finding.
         what: &'static str,
     },
     /// An operation that does not apply to the object.
@@ -63,44 +64,44 @@ pub(crate) enum Fault {
         action: &'static str,
         /// Its `path`.
         path: String,
-        /// The fault.
+        /// The reason.
         what: What,
     },
 }
 
-/// Why an operation does not apply.
+/// Reason why an operation does not apply.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum What {
-    /// A path leads nowhere.
+    /// The target of `path` does not exist.
     #[error("{0}")]
     Missing(Missing),
-    /// The same of the path under `from`.
+    /// The target of `from` does not exist.
     #[error("from {path}: {missing}")]
     From {
         /// The path.
         path: String,
-        /// The missing part.
+        /// The reason.
         missing: Missing,
     },
-    /// A `test` that does not hold.
+    /// A `test` that fails.
     #[error("the value there is another one")]
     Test,
-    /// A `test` of a number that would hold for other numbers as well.
+    /// A `test` of a number that would also hold for other numbers.
     #[error("a number from 2^63 on cannot be tested")]
     Large,
-    /// A `replace` of the whole object by something that cannot be one.
+    /// A `replace` of the whole object by a value that is no object.
     #[error("the whole object can only be replaced by a map or a list")]
     Whole,
     /// The result is too large.
     #[error("it copies more than {MAX_COPIED} values, or nests them deeper than {MAX_DEPTH}")]
     TooMuch,
-    /// The patch takes too long.
+    /// The patch takes too many steps.
     #[error("the patch takes more than {MAX_STEPS} steps on this object")]
     TooLong,
 }
 
 impl Operation {
-    /// True if it puts the text of an annotation elsewhere.
+    /// True if it moves or copies the text of an annotation.
     pub(crate) fn takes_annotation(&self) -> bool {
         match &self.action {
             Action::Move(from) | Action::Copy(from) => from.text().starts_with("/metadata/annotations/"),
@@ -113,7 +114,7 @@ impl Operation {
         matches!(self.action, Action::Test(_))
     }
 
-    /// True if it reads all annotations of an object, and not single ones.
+    /// True if it reads the annotations of an object as a whole.
     pub(crate) fn sees_annotations(&self) -> bool {
         let read = match &self.action {
             Action::Add(_) | Action::Remove | Action::Replace(_) => return false,
@@ -124,13 +125,14 @@ impl Operation {
     }
 }
 
-/// Reads the operations of a patch.
+/// Parses the operations of a patch.
 pub(crate) fn parse(patch: &Value) -> Result<Vec<Operation>, Fault> {
     let operations = patch.as_array().ok_or(Fault::NotAList)?;
     operations.iter().zip(1..).map(|(operation, number)| read(operation, number)).collect()
 }
 
-/// Applies operations to an object, one after the other. With a fault, the object is half patched and of no use.
+/// Applies the operations in order. After an error the object is partly patched and must be
+/// dropped.
 pub(crate) fn apply(object: &mut Value, operations: &[Operation]) -> Result<(), Fault> {
     within(MAX_STEPS, object, operations)
 }
@@ -157,7 +159,7 @@ fn read(operation: &Value, number: usize) -> Result<Operation, Fault> {
     };
     let path = || pointer("path", "needs a path, a string such as /spec/replicas");
     let from = || pointer("from", "needs a from, a string such as /spec/replicas");
-    // A value that is not given is null.
+    // A missing value is null.
     let value = || fields.get("value").cloned().unwrap_or_default();
     let action = match fields.get("op").and_then(Value::as_str) {
         Some("add") => Action::Add(value()),
@@ -184,7 +186,7 @@ impl Action {
     }
 }
 
-/// What a patch may still do.
+/// Remaining work of a patch.
 struct Left {
     copies: usize,
     steps: usize,
@@ -241,7 +243,7 @@ impl Operation {
                     true => Some(&*object),
                     false => path.container(object).and_then(|place| place.get()).map_err(What::Missing)?,
                 };
-                // A field that is not there is as good as null.
+                // A missing field equals null.
                 match equal(found.unwrap_or(&Value::Null), expect) {
                     true if has_large_numbers(expect) => Err(What::Large),
                     true => Ok(()),
@@ -258,7 +260,7 @@ impl Operation {
         place.add(value).map_err(What::Missing)
     }
 
-    /// Values are gone through by calls within calls, so nothing may lie deeper than what can be read.
+    /// Values are walked by recursion, so no result may be nested deeper than the reader allows.
     fn fits(&self, value: &Value) -> Result<(), What> {
         match self.path.depth().saturating_add(depth(value)) > MAX_DEPTH {
             true => Err(What::TooMuch),
@@ -267,7 +269,7 @@ impl Operation {
     }
 }
 
-/// True if two values are equal to the library behind kustomize: lists with nulls never are.
+/// Compares values as kustomize's library does: lists with nulls are never equal.
 fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Array(one), Value::Array(other)) => {
@@ -279,12 +281,13 @@ fn equal(one: &Value, other: &Value) -> bool {
             one.len() == other.len()
                 && one.iter().all(|(name, value)| other.get(name).is_some_and(|other| equal(value, other)))
         }
-        // Whole numbers below 2^63 are integers here, whatever they are written as.
+        // Integers below 2^63 are integers here, no matter how they are written.
         (one, other) => one == other,
     }
 }
 
-/// True if a value has numbers that the library tells apart by digits which nobody knows here: from 2^63 on, all are floats.
+/// True if a value has numbers whose digits are lost here and that the library compares: from 2^63
+/// on, all are floats.
 fn has_large_numbers(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_large_numbers),

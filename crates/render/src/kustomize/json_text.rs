@@ -1,15 +1,16 @@
-//! JSON as Go writes it, for a text that is JSON and gets one of its values replaced.
+//! Writes JSON as Go does, for a JSON text in which one value is replaced.
 //!
-//! In: a value, and the text that it comes from. Out: the text, with or without line breaks, as it was before.
+//! In: a value, and the text that it comes from. Out: the new text, with line breaks if the old one
+//! had them.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// From here on, two readers of numbers differ.
+/// From here on, readers of numbers differ.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// Writes a value; None for numbers that would not come out as they went in.
+/// Formats a value; none for numbers that would change.
 pub(super) fn json_text(value: &Value, is_indented: bool) -> Option<String> {
     let mut out = String::new();
     put(&mut out, value, is_indented.then_some(0))?;
@@ -66,7 +67,7 @@ fn break_line(out: &mut String, depth: Option<usize>) {
     }
 }
 
-/// Text in quotes, with what HTML would take for its own escaped.
+/// Appends a quoted text, with the characters of HTML escaped.
 fn quoted(out: &mut String, text: &str) -> Option<()> {
     for character in serde_json::to_string(text).ok()?.chars() {
         match character {
@@ -97,7 +98,7 @@ fn number_text(number: &serde_json::Number) -> Option<String> {
     Some(format!("{value}"))
 }
 
-/// True if all texts and numbers of a JSON text are written as Go writes them.
+/// True if all texts and numbers of a JSON text are formatted as Go does.
 pub(super) fn is_written_as_go_does(json: &str) -> bool {
     let mut rest = json;
     while let Some(start) = rest.find(|char: char| char == '"' || char == '-' || char.is_ascii_digit()) {
@@ -125,7 +126,7 @@ pub(super) fn is_written_as_go_does(json: &str) -> bool {
     true
 }
 
-/// The length of the text in quotes that stands first.
+/// Returns the length of the quoted text at the beginning.
 fn length_of_text(json: &str) -> Option<usize> {
     let mut is_escaped = false;
     let end = json.bytes().skip(1).position(|byte| {

@@ -1,6 +1,7 @@
-//! The fields of a kustomization.
+//! Reads the fields of a kustomization.
 //!
-//! In: the bytes of a kustomization file. Out: [`Kustomization`], with the old spellings of fields brought to the new ones.
+//! In: the bytes of a kustomization file. Out: [`Kustomization`], with deprecated fields converted
+//! to current ones.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use super::select::{Selector, selector};
 use moorline_api::CHART_DIGEST_PREFIX;
 use moorline_yaml::{self as yaml, GoOn};
 
-/// The file names of kustomizations.
+/// File names of kustomizations.
 pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 const FIELDS: [&str; 34] = [
@@ -88,7 +89,7 @@ pub(super) struct Kustomization {
     pub(super) build_metadata: Vec<Text>,
     pub(super) charts: Vec<Chart>,
     pub(super) chart_home: String,
-    /// The digests of charts that are published elsewhere, by name and version.
+    /// Digests of published charts, by name and version.
     pub(super) digests: BTreeMap<String, String>,
 }
 
@@ -171,12 +172,12 @@ pub(super) struct GeneratorOptions {
 
 type Read<T> = Result<T, Refusal>;
 
-/// Reads a kustomization.
+/// Reads a kustomization file.
 pub(super) fn read(file: &str, shown: &str, bytes: &[u8], go_on: GoOn<'_>) -> Read<Kustomization> {
     let documents = yaml::read_as_written(shown, bytes, go_on);
     let documents = documents.map_err(|error| Refusal::unreadable(Class::Kustomization, &error))?;
     let at = At::file(file);
-    // Documents after the first are not read, as the tool does not.
+    // Kustomize ignores documents after the first.
     let Some(first) = documents.first() else {
         return Err(at.refuse(Class::Kustomization, "it is empty"));
     };
@@ -244,7 +245,7 @@ fn decode(value: &Value, at: &At) -> Read<Kustomization> {
     })
 }
 
-/// True if it is a component.
+/// Checks kind and apiVersion; true for a component.
 fn head(fields: &Fields<'_>) -> Read<bool> {
     let (kind, version) = (fields.text("kind")?, fields.text("apiVersion")?);
     let (is_component, expected) = match kind.as_str() {

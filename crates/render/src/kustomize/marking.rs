@@ -1,4 +1,4 @@
-//! Labels, annotations, images and numbers of replicas.
+//! Transformers for labels, annotations, images and replica counts.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::resource::Resource;
 use super::select::{Expression, expression};
 use moorline_yaml::{self as yaml, Dialect};
 
-/// Sets labels or annotations in the fields that hold them.
+/// Sets labels or annotations in their fields.
 pub(super) fn set_texts(
     resources: &mut [Resource],
     texts: &BTreeMap<String, String>,
@@ -38,8 +38,8 @@ fn is_read_as_text(key: &str) -> bool {
     yaml::scalar(key, None, Dialect::Kustomize).is_some_and(|value| value.as_str() == Some(key))
 }
 
-/// Sets one text. What the tool makes in several fields at once is one value for it, and changes in all of them when it is
-/// changed in one.
+/// Sets one entry. Kustomize creates one shared YAML node for several fields, so a later change of
+/// one field changes all of them; the shared fields are recorded.
 fn set_text(resource: &mut Resource, (key, text): (&str, &str), fields: &[FieldSpec]) -> Result<(), String> {
     let mut made = Vec::new();
     for spec in fields {
@@ -69,7 +69,7 @@ fn set_text(resource: &mut Resource, (key, text): (&str, &str), fields: &[FieldS
     Ok(())
 }
 
-/// Changes images.
+/// Sets images.
 pub(super) fn set_image(
     resources: &mut [Resource],
     image: &Image,
@@ -82,7 +82,7 @@ pub(super) fn set_image(
     for resource in resources.iter_mut().filter(|resource| resource.kind() != "CustomResourceDefinition") {
         let mut change = |value: &mut Value| changed_image(value, image, &pattern);
         let done = every_container(&mut resource.body, &mut change);
-        // Then once more where images stand by specification, which a suffix shows.
+        // Then again for the fields of the table; with a suffix, the second change is visible.
         let done = done.and_then(|()| {
             fields.iter().try_for_each(|spec| visit(&mut resource.body, spec, Make::Nothing, &mut change))
         });
@@ -91,7 +91,7 @@ pub(super) fn set_image(
     Ok(())
 }
 
-/// Changes the images of all containers, wherever they are.
+/// Changes the images of all containers, at any depth.
 fn every_container(
     value: &mut Value,
     change: &mut dyn FnMut(&mut Value) -> Result<(), String>,
@@ -149,7 +149,7 @@ fn changed_image(value: &mut Value, image: &Image, pattern: &Expression) -> Resu
     Ok(())
 }
 
-/// Name, tag and digest of an image; a port of the host in front is no tag.
+/// Splits an image into name, tag and digest; a port of the registry host is not a tag.
 fn split_image(text: &str) -> (&str, &str, &str) {
     let slash = text.find('/').unwrap_or(0);
     let rest = &text[slash..];
@@ -162,7 +162,7 @@ fn split_image(text: &str) -> (&str, &str, &str) {
     }
 }
 
-/// Sets the number of replicas of the objects of a name.
+/// Sets the replica count of the objects with a name.
 pub(super) fn set_replicas(
     resources: &mut [Resource],
     replicas: &Replicas,

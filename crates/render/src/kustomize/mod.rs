@@ -1,10 +1,11 @@
-//! Kustomizations, built as the tool builds them, without the tool.
+//! Builds kustomizations exactly as kustomize does, without running it.
 //!
-//! In: a tree and the folder of a kustomization. Out: [`Built`], the objects in their order and the paths that were read; or a [`Fault`]
-//! that names the file, the line and what is wrong. What is not supported is refused: nothing is ever built differently.
+//! In: a tree and the folder of a kustomization. Out: [`Built`], the objects in their order and the
+//! paths that were read; or a [`KustomizeError`] with file, line and finding. Unsupported features
+//! are refused: nothing is ever built differently.
 //!
-//! One file, one step: `kustomization` says what is written, `files` what may be read, `build` in which order all happens, `finish`
-//! what is done once at the end.
+//! One file for each step: `kustomization` reads the fields, `files` enforces the limits on paths,
+//! `build` defines the order, `finalize` runs the final steps.
 
 mod absorbing;
 mod bounds;
@@ -69,11 +70,11 @@ use crate::problem::Place;
 use moorline_core::object::Origin;
 use moorline_core::tree::FileTree;
 
-/// An object that was built.
+/// An object of a build.
 #[derive(Debug)]
 pub(super) struct Object {
     pub(super) body: Map<String, Value>,
-    /// Where it was written.
+    /// Position of the object in its file.
     pub(super) origin: Origin,
     notes: Vec<Note>,
 }
@@ -81,32 +82,33 @@ pub(super) struct Object {
 /// A step that made or changed an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The field of a kustomization, and the file that it names.
+    /// Field of the kustomization, and the file that it names.
     pub name: String,
-    /// Where it is written.
+    /// Position of the field.
     pub place: Place,
-    /// The fields that were changed; none if the object came with it.
+    /// Changed fields; empty if the step made the object.
     pub fields: Vec<String>,
 }
 
-/// The outcome of a kustomization.
+/// Result of a build.
 #[derive(Debug)]
 pub(super) struct Built {
-    /// The objects, in the order in which the tool writes them.
+    /// Objects in the order of kustomize.
     pub(super) objects: Vec<Object>,
-    /// Every path that was looked at: with the same files at these, nothing else comes out.
+    /// Every requested path: while the files at these paths stay the same, the result stays the
+    /// same.
     pub(super) read: BTreeSet<String>,
-    /// Helm has printed some of it.
+    /// Helm rendered a part of it.
     pub(super) by_helm: bool,
 }
 
-/// Why there is no outcome.
+/// Failure of a build, and the inputs that are missing.
 #[derive(Debug)]
 pub(super) struct Unbuilt {
     pub(super) fault: Fault,
-    /// Runs of helm whose output is missing; with it, all is built again.
+    /// Runs of helm whose output is missing; with the output, the caller builds again.
     pub(super) wanted: Vec<Arc<Invocation>>,
-    /// Charts that are published elsewhere, and are missing.
+    /// Published charts that are missing.
     pub(super) unfetched: Vec<Published>,
 }
 
@@ -121,7 +123,7 @@ pub(super) fn build(tree: &FileTree, path: &str) -> Result<Built, Unbuilt> {
         (_, _, Err(fault)) if fault.class == Class::Bound => {
             return Err(Unbuilt { fault, wanted: Vec::new(), unfetched: Vec::new() });
         }
-        // What else is wrong may be wrong because they are missing.
+        // Other errors may be consequences of the missing inputs, so these are reported first.
         (Some(Published { url, version, place, .. }), _, _) => {
             let text = format!(
                 "the chart {version} of {url} is fetched by the daemon only; commit it to build it here"
@@ -138,7 +140,7 @@ pub(super) fn build(tree: &FileTree, path: &str) -> Result<Built, Unbuilt> {
     Err(Unbuilt { fault, wanted: wanted.into_iter().map(|(run, _)| run).collect(), unfetched })
 }
 
-/// Builds it once more, and tells of each object which steps made and changed it.
+/// Builds again, and returns the steps that made and changed each object.
 pub(super) fn explain(tree: &FileTree, path: &str) -> Result<Vec<(Object, Vec<Step>)>, Fault> {
     let objects = objects(&Files::new(tree), path, Tracer::on()).map_err(|refusal| refusal.fault(tree))?;
     let step = |note: Note| Step { name: note.step, place: note.at.place(tree), fields: note.fields };

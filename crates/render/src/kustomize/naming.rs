@@ -1,4 +1,4 @@
-//! Namespaces, prefixes and suffixes of names.
+//! Transformers for namespaces, name prefixes and name suffixes.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::field_spec::{Make, scalar_text, set_scalar, visit};
 use super::id::{Gvk, Id};
 use super::resource::Resource;
 
-/// Which subjects of a binding get the namespace.
+/// Subjects of a binding that get the namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subjects {
     Default,
@@ -18,7 +18,7 @@ pub(super) enum Subjects {
     None,
 }
 
-/// How a namespace is set.
+/// Options for setting a namespace.
 #[derive(Debug)]
 pub(super) struct Namespacing<'a> {
     pub(super) namespace: &'a str,
@@ -27,7 +27,7 @@ pub(super) struct Namespacing<'a> {
     pub(super) only_unset: bool,
 }
 
-/// Puts resources into a namespace.
+/// Sets the namespace of resources.
 pub(super) fn set_namespace(
     resources: &mut [Resource],
     how: &Namespacing<'_>,
@@ -68,7 +68,7 @@ fn place(resource: &mut Resource, how: &Namespacing<'_>) -> Result<(), String> {
         Value::Bool(_) | Value::Number(_) if how.only_unset => Ok(()),
         value => set_scalar(value, how.namespace.into()),
     };
-    // For the tool a null that is written is a text, and so it is set.
+    // To kustomize an explicit null is a text, so it counts as set.
     let is_null = how.only_unset && resource.body.pointer("/metadata/namespace").is_some_and(Value::is_null);
     let stays = is_null
         && match resource.spelling.null_text() {
@@ -129,14 +129,14 @@ fn place_subjects(
     Ok(())
 }
 
-/// The addition to a name, and its side.
+/// A prefix or suffix for names.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Affix<'a> {
     Prefix(&'a str),
     Suffix(&'a str),
 }
 
-/// Puts a text before or behind names.
+/// Adds a prefix or suffix to names.
 pub(super) fn affix(
     resources: &mut [Resource],
     affix: Affix<'_>,
@@ -174,7 +174,7 @@ pub(super) fn affix(
     Ok(())
 }
 
-/// Both, as a kustomization asks for them.
+/// Adds the prefix and suffix of a kustomization.
 pub(super) fn affixes(
     resources: &mut [Resource],
     (prefix, suffix): (&str, &str),

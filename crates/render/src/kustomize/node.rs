@@ -1,7 +1,7 @@
-//! Values of a kustomization, decoded as Go's JSON decodes them: names of fields in any case, unknown fields refused,
-//! null for "not written", and no conversion from one type to another.
+//! Decodes values of a kustomization as Go's JSON decoder does: field names match in any case,
+//! unknown fields are refused, null counts as missing, and types are not converted.
 //!
-//! In: a value and its place. Out: texts, flags, lists and fields, or a refusal that names the place.
+//! In: a value with its path. Out: texts, flags, lists and fields, or an error with the position.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use super::fault::{At, Class, Refusal};
 use crate::documents::kind_of;
 use moorline_core::nearest::nearest;
 
-/// A value and where it stands.
+/// A value and its path in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Node<'a> {
     pub(super) value: &'a Value,
     pub(super) at: At,
 }
 
-/// The fields of a mapping, by the names that are known.
+/// Fields of a mapping, by their known names.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
     pub(super) at: At,
@@ -41,7 +41,7 @@ impl<'a> Node<'a> {
         self.at.refuse(Class::Field, format!("found {found}, expected {what}{hint}"))
     }
 
-    /// The fields of a mapping; none of null.
+    /// Returns the fields of a mapping; null has none.
     pub(super) fn fields(&self, known: &[&'static str]) -> Read<Fields<'a>> {
         let mut values: BTreeMap<&'static str, (String, &'a Value)> = BTreeMap::new();
         let map = match self.value {
@@ -58,7 +58,7 @@ impl<'a> Node<'a> {
                 let text = format!("there is no field {key} here{meant}");
                 return Err(self.at.key(key).refuse(Class::UnknownField, text));
             };
-            // Null says nothing about a field that is written in another case as well.
+            // A null does not override the same field in another case.
             if !value.is_null() || !values.contains_key(name) {
                 values.insert(name, (key.clone(), value));
             }
@@ -140,18 +140,18 @@ impl<'a> Fields<'a> {
         self.get(name).map_or(Ok(BTreeMap::new()), |node| node.text_map())
     }
 
-    /// The texts of a list, each with its place.
+    /// Returns the texts of a list, each with its path.
     pub(super) fn texts(&self, name: &'static str) -> Read<Vec<Text>> {
         self.list(name)?.into_iter().map(|node| Ok(Text { text: node.text()?, at: node.at })).collect()
     }
 
-    /// Every item of a list, read.
+    /// Reads every item of a list.
     pub(super) fn each<T>(&self, name: &'static str, read: impl Fn(&Node<'a>) -> Read<T>) -> Read<Vec<T>> {
         self.list(name)?.iter().map(read).collect()
     }
 }
 
-/// A text and where it stands.
+/// A text and its path in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Text {
     pub(super) text: String,
@@ -159,7 +159,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// It, if it is one line, as a path is; else nothing.
+    /// Returns the text if it has one line, as paths have; else an empty text.
     pub(super) fn one_line(&self) -> &str {
         if self.text.contains('\n') { "" } else { &self.text }
     }

@@ -1,4 +1,4 @@
-//! From the bytes of a file to resources: documents, lists taken apart, and what is none refused.
+//! Reads the resources in a file: documents, flattened lists, checks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use moorline_core::grammar::with_article;
 use moorline_core::object::Origin;
 use moorline_yaml::{self as yaml, Dialect, GoOn};
 
-/// The most resources that one file may hold, lists taken apart.
+/// Most resources in one file, after lists are flattened.
 const MAX_RESOURCES: usize = 100_000;
 
-/// The resources in a file.
+/// Returns the resources in a file.
 fn resources(shown: &str, bytes: &[u8], go_on: GoOn<'_>) -> Result<Vec<Resource>, Refusal> {
     let documents = yaml::read_while(shown, bytes, Dialect::Kustomize, go_on);
     let documents = documents.map_err(|error| Refusal::unreadable(Class::Resource, &error))?;
@@ -34,7 +34,7 @@ fn resources(shown: &str, bytes: &[u8], go_on: GoOn<'_>) -> Result<Vec<Resource>
         waiting.push_back((checked(document.value, &origin)?, origin, spelling));
     }
     let mut found = Vec::with_capacity(waiting.len());
-    // Items come behind the other documents of the file, as the tool has them.
+    // Kustomize puts list items after the other documents of the file.
     while let Some((body, origin, mut spelling)) = waiting.pop_front() {
         let Some(body) = body else { continue };
         if found.len() + waiting.len() > MAX_RESOURCES {
@@ -48,7 +48,7 @@ fn resources(shown: &str, bytes: &[u8], go_on: GoOn<'_>) -> Result<Vec<Resource>
                 found.push(resource);
             }
             Taken::Items(items) => {
-                // The list has labels and annotations of its own.
+                // Labels and annotations of the list itself do not apply to its items.
                 spelling.writes_nulls();
                 spelling.forget_texts();
                 for (at, item) in (0..).zip(items) {
@@ -62,13 +62,13 @@ fn resources(shown: &str, bytes: &[u8], go_on: GoOn<'_>) -> Result<Vec<Resource>
 }
 
 impl Files<'_> {
-    /// The resources in a file, as long as somebody waits for the build.
+    /// Returns the resources in a file, unless the build is cancelled.
     pub(super) fn resources(&self, shown: &str, bytes: &[u8]) -> Result<Vec<Resource>, Refusal> {
         resources(shown, bytes, &|| self.is_awaited())
     }
 }
 
-/// The first line with a comment that the tool would take for a schema.
+/// Returns the first line with a comment that kustomize takes for a schema.
 fn line_of_schema(bytes: &[u8]) -> Option<u32> {
     let says_so = |line: &str| {
         let comment = line.split_once('#').map_or("", |(_, comment)| comment.trim_start());
@@ -96,7 +96,7 @@ fn take_items(mut body: Map<String, Value>, origin: &Origin) -> Result<Taken, Re
     }
 }
 
-/// A body that says enough of itself; none for an empty one.
+/// Checks that a document has the fields of a resource; none for an empty document.
 fn checked(value: Value, origin: &Origin) -> Result<Option<Map<String, Value>>, Refusal> {
     let body = match value {
         Value::Null => return Ok(None),
@@ -120,7 +120,7 @@ fn checked(value: Value, origin: &Origin) -> Result<Option<Map<String, Value>>, 
     Ok(Some(body))
 }
 
-/// Refuses annotations that the tool makes for itself.
+/// Refuses the internal annotations of kustomize.
 fn check_annotations(resource: &Resource) -> Result<(), Refusal> {
     let mut keys = resource.texts("annotations").into_iter().flat_map(Map::keys);
     match keys.find(|key| key.starts_with("internal.config.kubernetes.io/")) {

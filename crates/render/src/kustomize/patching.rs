@@ -1,4 +1,4 @@
-//! Patches: which kind one is, which objects it means, and what becomes of them.
+//! Applies patches: detects their type, selects the objects, and changes them.
 
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ use super::strategic::{Merged, Writing, merge};
 use crate::cost;
 use moorline_yaml as yaml;
 
-/// A patch as it was read.
+/// A parsed patch.
 #[derive(Debug)]
 enum Read {
     Merges(Vec<Resource>),
@@ -26,7 +26,7 @@ enum Read {
     Nothing,
 }
 
-/// Where patches are read, and by what they merge.
+/// Context of a patch: files to read it from, and schemas to merge by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ground<'a> {
     pub(super) files: &'a Files<'a>,
@@ -62,8 +62,9 @@ fn apply_read(
         Read::Merges(mut merges) => {
             for merge in &mut merges {
                 (merge.allows_name, merge.allows_kind) = (patch.allow_name_change, patch.allow_kind_change);
-                // The tool writes all annotations of a patch when it notes among them that there are options, and all labels
-                // as well when it fits the patch to what a target selects. A null becomes a text then, and deletes nothing.
+                // Kustomize rewrites all annotations of a patch when it records options among them,
+                // and all labels when it matches the patch to a target. A null then becomes a text
+                // and deletes nothing.
                 if patch.target.is_some() {
                     merge.make_texts("labels")?;
                 }
@@ -125,7 +126,7 @@ pub(super) fn apply_operations(
 }
 
 impl Ground<'_> {
-    /// The text of a patch, and the name of the file that it is in.
+    /// Returns the text of a patch, and the name of its file.
     fn source(&self, patch: &Patch) -> Result<(String, Vec<u8>), Refusal> {
         let inline = patch.patch.trim();
         match (inline.is_empty(), patch.path.is_empty()) {
@@ -154,7 +155,7 @@ fn read(name: &str, bytes: &[u8], at: &At, files: &Files<'_>) -> Result<Read, Re
     }
 }
 
-/// True if it was meant as a JSON patch.
+/// True if the text was meant as a JSON patch.
 fn is_list(bytes: &[u8], files: &Files<'_>) -> bool {
     let read = yaml::read_as_written("", bytes, &|| files.is_awaited());
     let first = read.ok().and_then(|documents| documents.into_iter().next());
@@ -162,7 +163,7 @@ fn is_list(bytes: &[u8], files: &Files<'_>) -> bool {
 }
 
 fn operations(name: &str, bytes: &[u8], at: &At, files: &Files<'_>) -> Result<Vec<Operation>, Refusal> {
-    // The tool reads a patch that begins with a bracket as JSON, and any other one as YAML.
+    // Kustomize reads a patch that begins with a bracket as JSON, and any other one as YAML.
     if let (b"[", Err(error)) = (&bytes[..bytes.len().min(1)], serde_json::from_slice::<Value>(bytes)) {
         let text = format!(
             "the patch begins with [ and is no JSON; write it as JSON, or as a list in lines: {error}"
@@ -208,7 +209,7 @@ fn operate(
         }
         if remembers {
             resource.remember();
-            // For the tool there always are some: its own.
+            // In kustomize there always are annotations: its own.
             if let Some(metadata) = resource.metadata_mut() {
                 metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
             }
@@ -228,17 +229,18 @@ fn operate(
     Ok(())
 }
 
-/// The largest integer up to which floats hold every one.
+/// Largest integer up to which floats represent every integer.
 const EXACT: u64 = 1 << 53;
 
-/// Integers as they are after they were floats: what the tool's JSON patches leave knows no others.
+/// Converts integers as kustomize's JSON patches do, by way of floats.
 #[expect(clippy::cast_precision_loss, reason = "it is what the tool does")]
 fn through_floats(value: &mut Value) {
     match value {
         Value::Number(number) => {
             if let Some(integer) = number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT) {
                 let float = integer as f64;
-                // Go writes as many digits as it takes to tell a float, and zeros; above 64 bits it stays a float.
+                // Go writes the digits needed to identify the float, followed by zeros; above 64
+                // bits it stays a float.
                 *value = float.to_string().parse::<i64>().map_or_else(|_| Value::from(float), Value::from);
             }
         }
@@ -258,7 +260,7 @@ fn merge_all(
     for patch in merges {
         ground.files.look(resources.len(), LOOKS_BY_NAMES, at)?;
         let wanted = patch.first_id();
-        // For the tool a null is the text that it is written with, and no object has that.
+        // Kustomize compares a null as the text it is written with, which matches no object.
         if patch.body.get("apiVersion").is_some_and(|version| !version.is_string()) {
             return Err(
                 at.refuse(Class::Target, format!("the patch of {wanted} has an apiVersion that is no text"))
@@ -306,7 +308,7 @@ fn merge_selected(
     put_back(resources, kept, at)
 }
 
-/// True if a merge deletes or replaces all annotations, with the notes that the tool keeps among them.
+/// True if a merge deletes or replaces all annotations, including those internal to kustomize.
 fn takes_annotations(patch: &Value) -> bool {
     let is_taken = |value: &Value| {
         let word = value.get("$patch").and_then(Value::as_str);
@@ -316,7 +318,7 @@ fn takes_annotations(patch: &Value) -> bool {
     metadata.is_some_and(is_taken) || metadata.and_then(|it| it.get("annotations")).is_some_and(is_taken)
 }
 
-/// True if a patch replaces a field, or something around it, as a whole.
+/// True if a patch replaces a field or one of its parents as a whole.
 fn replaces(patch: &Value, field: &FieldSpec) -> bool {
     let is_replaced = |value: &Value| value.get("$patch").is_some_and(|word| word != "merge");
     let mut here = Some(patch);
@@ -329,7 +331,7 @@ fn replaces(patch: &Value, field: &FieldSpec) -> bool {
     here.is_some_and(is_replaced)
 }
 
-/// Merges a patch; false if nothing is left.
+/// Merges a patch; false if the object is deleted.
 fn merged(resource: &mut Resource, patch: &Resource, ground: Ground<'_>, at: &At) -> Result<bool, Refusal> {
     let id = resource.id();
     if resource.has_null_namespace() {

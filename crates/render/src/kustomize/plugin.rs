@@ -1,6 +1,7 @@
-//! Generators, transformers and validators that a kustomization configures by an object of their own, in a file or in place.
+//! Generators, transformers and validators that a kustomization configures by objects, in files or
+//! inline.
 //!
-//! Only those that are built in: programs and containers are never run.
+//! Only the built-in ones: programs and containers are never run.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -27,7 +28,7 @@ use super::transforming::{FIELDS_OF_A_LOOK, replace};
 
 type Step = Result<(), Refusal>;
 
-/// The objects that configure them: those in place first, then those of files and folders.
+/// Returns the configuring objects: inline ones first, then those of files and folders.
 fn configured(build: &Build<'_>, folder: &Folder, entries: &[Text]) -> Result<Vec<(Resource, At)>, Refusal> {
     let (mut inline, mut paths) = (Vec::new(), Vec::new());
     for entry in entries {
@@ -117,7 +118,7 @@ pub(super) fn generate(build: &Build<'_>, folder: &Folder, entries: &[Text], int
     Ok(())
 }
 
-/// Notes the generator that made an object, where notes are asked for.
+/// Records the generator of an object in its annotations, if they are requested.
 fn track(build: &Build<'_>, folder: &Folder, plugin: &Resource, made: &mut Resource) -> Step {
     match build.tracks {
         true => provenance::made_by(made, &folder.source, provenance::by_plugin(plugin)),
@@ -125,7 +126,8 @@ fn track(build: &Build<'_>, folder: &Folder, plugin: &Resource, made: &mut Resou
     }
 }
 
-/// The account that an IAMPolicyGenerator makes. The tool writes it as text, so that a name like `1` is a number.
+/// Returns the ServiceAccount of an IAMPolicyGenerator. Kustomize formats it as text, so that a
+/// name like `1` becomes a number.
 fn account(build: &Build<'_>, plugin: &Resource, at: &At) -> Result<Vec<Resource>, Refusal> {
     const KNOWN: [&str; 3] = ["cloud", "kubernetesService", "serviceAccount"];
     let read = loose(&plugin.body, at, &KNOWN);
@@ -167,7 +169,7 @@ pub(super) fn transform(
     Ok(())
 }
 
-/// Runs validators, which are transformers that must not change anything.
+/// Runs validators: transformers that must not change anything.
 pub(super) fn validate(build: &Build<'_>, folder: &Folder, entries: &[Text], into: &mut Accumulator) -> Step {
     for (resource, at) in configured(build, folder, entries)? {
         is_builtin(&resource, &at)?;
@@ -182,11 +184,11 @@ pub(super) fn validate(build: &Build<'_>, folder: &Folder, entries: &[Text], int
     Ok(())
 }
 
-/// The one label that a validator may leave.
+/// The only label that a validator may add.
 const VALIDATED_BY: &str = "validated-by";
 
-/// The objects without the label that a validator may add. Other labels beside it are written anew when it is taken away, which is a
-/// change for the tool, whatever they are.
+/// Returns the objects without the label that a validator may add. Kustomize rewrites the other
+/// labels when it removes this one, and counts that as a change.
 fn without_label(resources: &[Resource]) -> Vec<Value> {
     let body = |resource: &Resource| {
         let mut body = resource.body.clone();
@@ -208,7 +210,7 @@ fn without_label(resources: &[Resource]) -> Vec<Value> {
 const GENERATOR: [&str; 9] =
     ["name", "namespace", "behavior", "literals", "files", "envs", "env", "options", "type"];
 
-/// The fields that a plugin reads of its object; it does not mind other fields.
+/// Fields that a plugin reads from its object; other fields are ignored.
 struct Loose {
     value: Value,
     at: At,
@@ -228,7 +230,7 @@ fn loose(body: &Value, at: &At, known: &[&str]) -> Loose {
     Loose { value, at: at.clone() }
 }
 
-/// Texts of a plugin's object, which may be written as booleans and numbers.
+/// Reads texts of a plugin's object, which may be written as booleans and numbers.
 fn texts(fields: &Fields<'_>, name: &'static str) -> Result<BTreeMap<String, String>, Refusal> {
     let Some(node) = fields.get(name) else { return Ok(BTreeMap::new()) };
     let Value::Object(map) = node.value else { return node.text_map() };
@@ -245,7 +247,7 @@ fn texts(fields: &Fields<'_>, name: &'static str) -> Result<BTreeMap<String, Str
     map.iter().map(text).collect()
 }
 
-/// True if the tool writes a float without an exponent.
+/// True if kustomize formats a float without an exponent.
 fn is_plain(float: f64) -> bool {
     float == 0.0 || (1e-4..1e21).contains(&float.abs())
 }
@@ -267,7 +269,7 @@ fn run(
         build.files.look(resources.len(), texts.len().saturating_mul(specs.len()), at)?;
         set_texts(resources, texts, specs, at)
     };
-    // Whatever else it does, it does for each of its fields.
+    // Every transformer does its work for each of its fields.
     let specs_count = plugin.body.get("fieldSpecs").and_then(Value::as_array).map_or(0, Vec::len);
     build.files.look(resources.len(), specs_count / FIELDS_OF_A_LOOK, at)?;
     match plugin.kind() {

@@ -1,7 +1,8 @@
-//! Annotations that tell where an object comes from and which steps looked at it, where `buildMetadata` asks for them.
+//! Annotations of `buildMetadata`: origin of an object, and transformers that processed it.
 //!
-//! In: the way from the outermost kustomization to a file. Out: annotations as the tool writes them. They stand among the others during the
-//! build, as with the tool, because patches and selections see them there. What somebody else wrote in their place is refused.
+//! In: the path from the outermost kustomization to a file. Out: annotations as kustomize writes
+//! them. As in kustomize they are present during the build, where patches and selectors see them.
+//! Annotations with these keys from other authors are refused.
 
 use serde_json::{Map, Value};
 
@@ -10,12 +11,13 @@ use super::parse;
 use super::remote::Remote;
 use super::resource::Resource;
 
-/// The annotation that tells where an object comes from.
+/// Annotation with the origin of an object.
 pub(super) const ORIGIN: &str = "config.kubernetes.io/origin";
-/// The annotation that tells which transformers looked at an object.
+/// Annotation with the transformers that processed an object.
 pub(super) const CHANGES: &str = "alpha.config.kubernetes.io/transformations";
 
-/// A place as it was written: the way from the outermost kustomization, or from the root of another repository.
+/// A position as written: a path from the outermost kustomization, or from the root of another
+/// repository.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Source {
     path: String,
@@ -23,7 +25,7 @@ pub(super) struct Source {
     reference: String,
 }
 
-/// The annotations that were written, to tell them from what others write there.
+/// The annotations that were written here, to detect changes by others.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Marks {
     source: Source,
@@ -32,12 +34,12 @@ pub(super) struct Marks {
 }
 
 impl Source {
-    /// The place that an entry leads to from here.
+    /// Returns the position of an entry, relative to this one.
     pub(super) fn append(&self, entry: &str) -> Self {
         let Some(Ok(remote)) = Remote::read(entry) else {
             return Self { path: joined(&self.path, entry), ..self.clone() };
         };
-        // The tool names the folder in which it would have cloned the repository.
+        // Kustomize names the folder into which it would have cloned the repository.
         let path = if remote.path.is_empty() { "notCloned".to_owned() } else { joined("", &remote.path) };
         Self { path, repository: remote.repository, reference: remote.reference.unwrap_or_default() }
     }
@@ -46,14 +48,14 @@ impl Source {
         lines(&[("path", &self.path), ("repo", &self.repository), ("ref", &self.reference)])
     }
 
-    /// The mark of a plugin that is configured in this file.
+    /// Annotation text of a plugin that is configured in this file.
     fn by(&self, configured: [(&str, &str); 4]) -> Option<String> {
         let places = [("repo", &*self.repository), ("ref", &*self.reference), ("configuredIn", &*self.path)];
         let by: String = lines(&configured)?.lines().map(|line| format!("  {line}\n")).collect();
         Some(format!("{}configuredBy:\n{by}", lines(&places)?))
     }
 
-    /// The mark of what the fields of a kustomization do.
+    /// Annotation text of a transformer behind a field of a kustomization.
     pub(super) fn by_field(&self, kustomization: &str, kind: &str) -> Option<String> {
         let name = kustomization.rsplit('/').next().unwrap_or_default();
         let file = Self { path: joined(&self.path, name), ..self.clone() };
@@ -61,7 +63,7 @@ impl Source {
     }
 }
 
-/// The mark of a generator or a transformer that an object configures; none if the object does not tell where it comes from.
+/// Annotation text of a generator or transformer plugin; none if its object has no origin.
 pub(super) fn by_plugin(plugin: &Resource) -> Option<String> {
     plugin.texts("annotations")?.get(ORIGIN)?;
     plugin.marks.source.by([
@@ -72,17 +74,17 @@ pub(super) fn by_plugin(plugin: &Resource) -> Option<String> {
     ])
 }
 
-/// Notes the file that an object is written in.
+/// Records the file of an object.
 pub(super) fn come_from(resource: &mut Resource, source: &Source) -> Result<(), Refusal> {
     let text = source.text().ok_or_else(|| unwritten(resource))?;
     resource.marks.source = source.clone();
-    // The others stay as they are written.
+    // The other annotations stay as they are written.
     insert(resource, ORIGIN, &text);
     resource.marks.origin = text;
     Ok(())
 }
 
-/// Notes the generator that made an object.
+/// Records the generator of an object.
 pub(super) fn made_by(resource: &mut Resource, source: &Source, mark: Option<String>) -> Result<(), Refusal> {
     let mark = mark.ok_or_else(|| unwritten(resource))?;
     if resource.texts("annotations").is_some_and(|it| it.contains_key(ORIGIN)) {
@@ -92,7 +94,7 @@ pub(super) fn made_by(resource: &mut Resource, source: &Source, mark: Option<Str
     set_origin(resource, mark)
 }
 
-/// Notes a transformer that looked at these objects, whether it changed them or not.
+/// Records a transformer that processed these objects, with or without changes.
 pub(super) fn changed_by(resources: &mut [Resource], mark: Option<&str>) -> Result<(), Refusal> {
     for resource in resources {
         let mark = mark.ok_or_else(|| unwritten(resource))?;
@@ -121,7 +123,8 @@ pub(super) fn changed_by(resources: &mut [Resource], mark: Option<&str>) -> Resu
     Ok(())
 }
 
-/// An object that was made takes the place of another: what changed that one stays, and where it comes from if they are merged.
+/// Lets a generated object replace another: recorded changes are kept, and on a merge the origin as
+/// well.
 pub(super) fn succeed(made: &mut Resource, old: &Resource, merges: bool) -> Result<(), Refusal> {
     if made.marks.origin.is_empty() {
         return Ok(());
@@ -144,7 +147,7 @@ fn set_origin(resource: &mut Resource, text: String) -> Result<(), Refusal> {
 }
 
 fn set(resource: &mut Resource, key: &str, text: &str) -> Result<(), Refusal> {
-    // All of them become texts where the tool writes one of them.
+    // All annotations become texts when kustomize writes one of them.
     resource.make_texts("annotations")?;
     insert(resource, key, text);
     Ok(())
@@ -178,7 +181,7 @@ fn written_by_others(resource: &Resource, key: &str) -> Refusal {
     parse::refuse(&resource.origin, text).of(Class::Unsupported)
 }
 
-/// Fields of YAML, without those that are empty; none if it is not known how one of them is written.
+/// Formats fields as YAML without the empty ones; none if the style of a value is unknown.
 fn lines(fields: &[(&str, &str)]) -> Option<String> {
     let mut text = String::new();
     for (key, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
@@ -191,12 +194,12 @@ fn lines(fields: &[(&str, &str)]) -> Option<String> {
     Some(text)
 }
 
-/// True if YAML of any version reads the text without quotes as this text.
+/// True if YAML of every version reads the unquoted text as this text.
 fn is_plain(text: &str) -> bool {
     let mut characters = text.chars();
     let starts = match characters.next() {
         Some('.' | '/') => text.chars().any(|it| it.is_ascii_alphabetic()),
-        // Two letters and no prefix of a base make no number.
+        // With two letters and no base prefix, it is not a number.
         Some(first) if first.is_ascii_digit() => {
             let letters = text.chars().filter(char::is_ascii_alphabetic).count();
             letters >= 2 && !text.chars().nth(1).is_some_and(|it| "xobXOB".contains(it))
@@ -205,7 +208,7 @@ fn is_plain(text: &str) -> bool {
         None => false,
     };
     let known = |it: char| it.is_ascii_alphanumeric() || "./_-:@+=".contains(it);
-    // A colon says something of its own unless a slash follows; times of the day have it too.
+    // A colon is special in YAML unless a slash follows; times of day contain it as well.
     let colons = text.split(':').skip(1).all(|rest| rest.starts_with('/'));
     starts
         && colons
@@ -215,7 +218,7 @@ fn is_plain(text: &str) -> bool {
         && !text.starts_with(".n")
 }
 
-/// True if YAML of some version reads the text as a truth or as null, so that the tool writes quotes.
+/// True if some version of YAML reads the text as a boolean or null, so that kustomize quotes it.
 fn is_word(text: &str) -> bool {
     const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     let (lower, upper) = (text.to_ascii_lowercase(), text.to_ascii_uppercase());
@@ -223,7 +226,7 @@ fn is_word(text: &str) -> bool {
     WORDS.contains(&lower.as_str()) && (text == lower || text == upper || is_title)
 }
 
-/// Two paths as one, without steps that lead back where that can be told.
+/// Joins two paths and resolves `..` where possible.
 fn joined(first: &str, second: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in first.split('/').chain(second.split('/')) {

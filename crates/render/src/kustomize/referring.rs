@@ -1,7 +1,8 @@
-//! Names that changed, followed to where they are used.
+//! Updates references to objects whose names changed.
 //!
-//! In: all resources of a build, and the fields in which objects are named. A field is changed where its text is what exactly one object was
-//! called before; which one is decided by kind, namespace, and what was put before and behind names.
+//! In: all resources of a build, and the fields that refer to objects. A field changes if its text
+//! is the former name of exactly one object; kind, namespace, prefixes and suffixes decide between
+//! several.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +17,7 @@ use super::parse;
 use super::resource::Resource;
 use super::transforming::FIELDS_OF_A_LOOK;
 
-/// Facts about an object that may be named; a copy, because the objects change meanwhile.
+/// A possible target of a reference; a copy, because the objects change in the meantime.
 #[derive(Debug)]
 struct Candidate {
     id: Id,
@@ -28,31 +29,31 @@ struct Candidate {
     suffixes: Vec<String>,
 }
 
-/// The object that refers.
+/// The object with the reference.
 #[derive(Debug)]
 struct Referrer {
     id: Id,
     is_clustered: bool,
-    /// The namespaces of accounts to which it binds a role.
+    /// Namespaces of the ServiceAccounts to which it binds a role.
     bound: HashSet<String>,
     role: Option<Gvk>,
     prefixes: Vec<String>,
     suffixes: Vec<String>,
 }
 
-/// The candidates by each name that they had.
+/// Candidates by each of their names.
 #[derive(Debug)]
 struct Candidates {
     all: Vec<Candidate>,
     by_name: HashMap<String, Vec<usize>>,
-    /// The same by the namespace in which they were at first.
+    /// The same, by their first namespace.
     by_first_namespace: HashMap<String, Vec<usize>>,
 }
 
 /// Counts work before it is done.
 type Look<'a> = dyn Fn(usize, usize) -> Result<(), Refusal> + 'a;
 
-/// Changes every field that names an object by what that was called before.
+/// Updates every field that refers to an object by a former name.
 pub(super) fn follow(
     resources: &mut [Resource],
     references: &[References],
@@ -61,7 +62,7 @@ pub(super) fn follow(
     let fields: usize = references.iter().map(|reference| reference.fields.len()).sum();
     look(resources.len(), fields / FIELDS_OF_A_LOOK)?;
     resources.iter().try_for_each(check_subjects)?;
-    // Also where no name has changed: what cannot be gone through is refused by the tool.
+    // Runs even if no name has changed: kustomize refuses fields that it cannot walk.
     let mut candidates = Candidates::of(resources);
     for (at, resource) in resources.iter_mut().enumerate() {
         let first = resource.first_id().gvk;
@@ -109,7 +110,7 @@ impl Candidates {
         Self { all, by_name, by_first_namespace }
     }
 
-    /// A field that names something may be the name of the object itself.
+    /// Updates a candidate: a reference field may be the name of the object itself.
     fn renew(&mut self, at: usize, resource: &Resource) {
         let id = resource.id();
         if self.all[at].id != id {
@@ -181,7 +182,7 @@ fn bound_namespaces(resource: &Resource) -> HashSet<String> {
     accounts.filter_map(|account| account.get("namespace")?.as_str().map(str::to_owned)).collect()
 }
 
-/// The namespace of an account to which a RoleBinding binds a role is a text, or is not written.
+/// Checks that the namespace of a RoleBinding's ServiceAccount is a text or missing.
 fn check_subjects(resource: &Resource) -> Result<(), Refusal> {
     if resource.kind() != "RoleBinding" || resource.first_id().gvk.group != "rbac.authorization.k8s.io" {
         return Ok(());
@@ -211,7 +212,7 @@ fn role(body: &Value) -> Option<Gvk> {
     Some(Gvk { group: text("apiGroup")?, version: String::new(), kind: text("kind")? })
 }
 
-/// One field of one referrer.
+/// One field of one referring object.
 struct Ask<'a> {
     candidates: &'a Candidates,
     referrer: &'a Referrer,
@@ -221,7 +222,7 @@ struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
-    /// Counts that so many candidates are looked at for one name.
+    /// Counts candidates that are compared for one name.
     fn count(&self, candidates: usize) -> Result<(), String> {
         (self.look)(candidates, 1).map_err(|refusal| refusal.text().to_owned())
     }
@@ -257,7 +258,8 @@ impl<'a> Ask<'a> {
             None => self.choose(all(), &name, true)?,
             Some(NO_NAMESPACE) => None,
             Some(namespace) => {
-                // Whoever was there at first; who is there now only if there was nobody.
+                // Candidates that were first in this namespace; those that are in it now count only
+                // if there are none.
                 let were_there = self.candidates.by_first_namespace.get(namespace);
                 let visible = |at: &usize| self.referrer.may_see(&self.candidates.all[*at]);
                 let mut unseen = were_there.into_iter().flatten().enumerate();
@@ -280,7 +282,7 @@ impl<'a> Ask<'a> {
         Ok(())
     }
 
-    /// The one object that is meant; none if there is none.
+    /// Returns the single target; none if there is none.
     fn choose(
         &self,
         candidates: impl Iterator<Item = &'a Candidate>,

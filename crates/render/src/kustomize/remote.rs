@@ -1,32 +1,33 @@
-//! Entries that are the URL of a folder in another repository, read as the tool reads them.
+//! Parses URLs of folders in other repositories as kustomize does.
 //!
-//! In: the text of an entry. Out: [`Remote`], or why it is none that is fetched; nothing for a path in the repository. The table of
-//! the tests is recorded from the tool. What is refused here is what needs a login, lies on a disk, or is a single file.
+//! In: the text of an entry. Out: [`Remote`], or the reason why it is not fetched; none for a path
+//! in the repository. The test table is recorded from kustomize. URLs that need a login, lead to a
+//! disk, or name a single file are refused here.
 
 use std::collections::BTreeMap;
 
 /// A folder in another repository.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Remote {
-    /// The repository, as it would be cloned.
+    /// URL of the repository, as it would be cloned.
     pub repository: String,
-    /// A branch, a tag or a commit; none for the main branch.
+    /// A branch, tag or commit; none for the default branch.
     pub reference: Option<String>,
-    /// The folder in it.
+    /// Path of the folder in the repository.
     pub path: String,
 }
 
-/// Why a URL is not fetched. None of them quotes it: there may be a password in it.
+/// Reason why a URL is not fetched. It never quotes the URL, which may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refused(pub(super) &'static str);
 
 const SCHEMES: [&str; 4] = ["ssh://", "https://", "http://", "file://"];
 
-/// Without any sign of where the repository ends, it is as long as this.
+/// Number of path parts of a repository, if the URL does not mark its end.
 const USUAL_PARTS: usize = 2;
 
 impl Remote {
-    /// The target that an entry names; none if it is a path in the repository.
+    /// Parses an entry; none if it is a path in the repository.
     pub(super) fn read(text: &str) -> Option<Result<Self, Refused>> {
         let looks_remote = text.contains("://") || text.contains("?ref=") || starts_with(text, "git::");
         let refuse = |why| Some(Err(Refused(why)));
@@ -47,7 +48,7 @@ impl Remote {
         Some(Ok(Self { repository, reference, path }))
     }
 
-    /// The name of the repository at this reference.
+    /// Returns the name of the repository at this reference.
     pub fn name(&self) -> String {
         match &self.reference {
             Some(reference) => format!("{}?ref={reference}", self.repository),
@@ -59,7 +60,7 @@ impl Remote {
 const NO_FOLDER: &str =
     "is no URL of a folder in a repository; write https://host/group/repository//folder?ref=v1.2.3";
 
-/// Why a repository is none that is fetched.
+/// Returns the reason why a repository is not fetched.
 fn unwanted(repository: &str) -> Option<&'static str> {
     let Some((scheme, rest)) = repository.split_once("://") else { return Some(OVER_SSH) };
     match scheme {
@@ -74,7 +75,7 @@ fn unwanted(repository: &str) -> Option<&'static str> {
 
 const OVER_SSH: &str = "is read over ssh, which needs a login; write its https URL, because remote bases are read without a login";
 
-/// The text of an entry without what may be a password.
+/// Returns the text of an entry without a possible password.
 pub(super) fn shown(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     match authority(rest).rsplit_once('@') {
@@ -87,7 +88,7 @@ fn authority(rest: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// The repository, the path in it, and the query; none for what the tool takes for a path.
+/// Splits a URL into repository, path and query; none for a text that kustomize takes for a path.
 fn split(text: &str) -> Option<(String, String, &str)> {
     if text.starts_with('/') {
         return None;
@@ -103,7 +104,7 @@ fn split(text: &str) -> Option<(String, String, &str)> {
     Some((format!("{host}{repository}"), path.to_owned(), query))
 }
 
-/// Scheme, user and host with what separates them from the path, and the path.
+/// Splits off scheme, user and host, including their separator.
 fn host(text: &str) -> Option<(String, &str)> {
     let text = if starts_with(text, "git::") { &text[5..] } else { text };
     let scheme = SCHEMES.into_iter().find(|scheme| starts_with(text, scheme)).unwrap_or_default();
@@ -118,7 +119,7 @@ fn host(text: &str) -> Option<(String, &str)> {
         return None;
     }
     let (slash, colon) = (text.find('/'), text.find(':').filter(|_| is_short));
-    // A colon ends a host only before any slash.
+    // A colon ends a host only before the first slash.
     let end = match (slash, colon) {
         (Some(slash), Some(colon)) if colon > 0 && colon < slash => colon,
         (Some(slash), _) => slash,
@@ -133,7 +134,7 @@ fn host(text: &str) -> Option<(String, &str)> {
     })
 }
 
-/// A user with its `@`, and what follows.
+/// Splits off a user with its `@`.
 fn user(text: &str) -> (&str, &str) {
     let plain = |user: &str| {
         user.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -145,7 +146,7 @@ fn user(text: &str) -> (&str, &str) {
     }
 }
 
-/// The repository and the path in it, where something says where the one ends.
+/// Splits repository and path, if a marker shows the end of the repository.
 fn marked(text: &str) -> Option<(&str, &str)> {
     const ROOT: &str = "_git/";
     const END: &str = ".git";
@@ -172,7 +173,7 @@ fn parts(text: &str) -> Option<(&str, &str)> {
     marked(text).or_else(usual)
 }
 
-/// The values of a query, the first of each name; none if it cannot be read.
+/// Returns the parameters of a query, the first of each name; none if it is invalid.
 fn values(query: &str) -> Option<BTreeMap<String, String>> {
     let mut values = BTreeMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {

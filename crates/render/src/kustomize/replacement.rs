@@ -1,7 +1,7 @@
-//! Replacements: a value of one object, or a given one, written into fields of others.
+//! Replacements: a value of an object, or a given one, is written into fields of other objects.
 //!
-//! In: entries of `replacements`, the files that they name, and the objects. Out: the objects, changed. How a value is put into
-//! a field is in `written_value.rs`, how fields are found in `field_path.rs`.
+//! In: entries of `replacements`, the files that they name, and the objects. Out: the changed
+//! objects. `written_value.rs` writes a value into a field, `field_path.rs` finds fields.
 
 use serde_json::Value;
 
@@ -20,9 +20,9 @@ use moorline_yaml::{self as yaml, GoOn};
 /// One entry of `replacements`.
 #[derive(Debug)]
 pub(super) enum Replacements {
-    /// A replacement written there.
+    /// An inline replacement.
     Inline(Box<Replacement>),
-    /// A file of one or several.
+    /// A file with one or more replacements.
     File(Text),
 }
 
@@ -56,7 +56,7 @@ struct Target {
 
 type Read<T> = Result<T, Refusal>;
 
-/// The field that is read and written if none is named.
+/// Default path for reading and writing.
 const NAME: &str = "metadata.name";
 
 /// Reads one entry of `replacements`.
@@ -79,7 +79,7 @@ pub(super) fn replacements(node: &Node<'_>) -> Read<Replacements> {
     }
 }
 
-/// Reads a file of replacements: one of them, or a list.
+/// Reads a file with one replacement or a list of them.
 pub(super) fn read(file: &str, shown: &str, bytes: &[u8], go_on: GoOn<'_>) -> Read<Vec<Replacement>> {
     let documents = yaml::read_as_written(shown, bytes, go_on);
     let documents = documents.map_err(|error| Refusal::unreadable(Class::Field, &error))?;
@@ -141,7 +141,7 @@ fn target(node: &Node<'_>) -> Read<Target> {
 fn options(fields: &Fields<'_>) -> Read<Options> {
     let Some(node) = fields.get("options") else { return Ok(Options::default()) };
     let fields = node.fields(&["delimiter", "index", "encoding", "create"])?;
-    // The tool knows the name of the encoding, and does nothing with it.
+    // Kustomize accepts `encoding` and ignores it.
     fields.text("encoding")?;
     Ok(Options {
         delimiter: Some(fields.text("delimiter")?).filter(|text| !text.is_empty()),
@@ -150,7 +150,7 @@ fn options(fields: &Fields<'_>) -> Read<Options> {
     })
 }
 
-/// Makes the replacements, one after the other, within what a whole build may write.
+/// Applies the replacements in order, within the write budget of the build.
 pub(super) fn apply(
     resources: &mut [Resource],
     replacements: &[Replacement],
@@ -171,7 +171,7 @@ pub(super) fn apply(
 const NOTES: &str =
     "the tool keeps notes among these annotations, such as former names; name single annotations";
 
-/// True if a field holds annotations among which the tool keeps notes.
+/// True if a field contains annotations that kustomize uses internally.
 fn has_notes_in(resource: &Resource, way: &[Step]) -> bool {
     let is = |step: &Step, name: &str| matches!(step, Step::Key(key) if key == name);
     let holds = match way {
@@ -188,7 +188,7 @@ fn at(at: &At) -> impl Fn(Miss) -> Refusal + '_ {
 }
 
 impl Replacement {
-    /// The value, and the position of the object that it comes from.
+    /// Returns the value, and the index of the object that it comes from.
     fn value(&self, resources: &[Resource]) -> Read<(Written, Option<usize>)> {
         let refuse = |text: &str| Err(self.at.refuse(Class::Replacement, text));
         match (&self.source, &self.value) {
@@ -240,7 +240,7 @@ impl Source {
     }
 }
 
-/// The objects that a target rejects.
+/// Selects the objects that a target rejects.
 struct Reject {
     selection: Selection,
     by_id: bool,
@@ -255,14 +255,14 @@ impl Reject {
         Ok(Self { selection: selector.selection()?, by_id, by_texts })
     }
 
-    /// An object is rejected by what it is called, and also by its labels and annotations alone.
+    /// An object is rejected by its id, and also by its labels and annotations alone.
     fn takes(&self, resource: &Resource) -> bool {
         (self.by_id && resource.ids().any(|id| takes(&self.selection, &id)))
             || (self.by_texts && self.selection.takes_texts(resource))
     }
 }
 
-/// One of the ids has to fit as a whole, with the namespace as it is written.
+/// A single id must match as a whole, with its namespace as written.
 fn takes(selection: &Selection, id: &Id) -> bool {
     selection.takes_kind(&id.gvk)
         && selection.takes_name(&id.name)

@@ -1,5 +1,5 @@
-//! An object on its way through a build, with what is remembered of it: what it was called before, what was put before and
-//! behind its name, and what its generator wanted.
+//! An object during a build, with its history: former names, prefixes and suffixes, and the options
+//! of its generator.
 
 use std::borrow::Cow;
 
@@ -22,23 +22,23 @@ use moorline_core::object::Origin;
 pub(super) struct Resource {
     /// The whole object; a mapping.
     pub(super) body: Value,
-    /// Where it was written.
+    /// Position of the object in its file.
     pub(super) origin: Origin,
-    /// How it is written, where that matters.
+    /// Spelling of values, as far as it matters.
     pub(super) spelling: Spelling,
     pub(super) sharing: Sharing,
     pub(super) trail: Trail,
     pub(super) marks: Marks,
-    /// Its names before, oldest first.
+    /// Former names, oldest first.
     earlier: Vec<Earlier>,
     pub(super) prefixes: Vec<String>,
     pub(super) suffixes: Vec<String>,
-    /// The intent of a generator for an object of that name.
+    /// Behavior of the generator towards an existing object of this name.
     pub(super) behavior: Behavior,
     pub(super) needs_hash: bool,
-    /// Variables that take a value from it.
+    /// Variables that take their value from this object.
     pub(super) vars: Vec<String>,
-    /// Of a patch: what it may change of its target.
+    /// For a patch: it may change the name of its target.
     pub(super) allows_name: bool,
     pub(super) allows_kind: bool,
 }
@@ -50,7 +50,7 @@ struct Earlier {
     kind: String,
 }
 
-/// The behaviour of a generator where the object is there.
+/// Behavior of a generator if the object exists already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Behavior {
     #[default]
@@ -111,7 +111,7 @@ impl Resource {
         self.metadata("name")
     }
 
-    /// For the tool it is a text, whatever is written.
+    /// To kustomize the namespace is a text, no matter how it is written.
     pub(super) fn namespace(&self) -> Cow<'_, str> {
         let written = self.body.get("metadata").and_then(|it| it.get("namespace"));
         match written {
@@ -122,19 +122,20 @@ impl Resource {
         }
     }
 
-    /// True if a null namespace was passed over where one was to be set: for the tool it is a text from then on.
+    /// True if a null namespace was kept while a namespace was set: to kustomize it is a text from
+    /// then on.
     pub(super) fn has_null_namespace(&self) -> bool {
         let is_null = self.body.pointer("/metadata/namespace").is_some_and(Value::is_null);
         is_null && !self.earlier.is_empty() && self.spelling.null_text() != Some("")
     }
 
-    /// True if its namespace is written as something else than a text.
+    /// True if the namespace is not a text.
     pub(super) fn has_odd_namespace(&self) -> bool {
         let namespace = self.body.get("metadata").and_then(|it| it.get("namespace"));
         namespace.is_some_and(|it| !it.is_string() && !it.is_null())
     }
 
-    /// True if helm has made it, or somebody says so.
+    /// True if helm made it, or an annotation says so.
     pub(super) fn is_by_helm(&self) -> bool {
         self.texts("annotations").is_some_and(|texts| texts.get(MARK).is_some_and(|it| it == "true"))
     }
@@ -143,12 +144,12 @@ impl Resource {
         Gvk::new(self.api_version(), self.kind())
     }
 
-    /// Its name now.
+    /// Current id.
     pub(super) fn id(&self) -> Id {
         Id { gvk: self.gvk(), name: self.name().to_owned(), namespace: self.namespace().into_owned() }
     }
 
-    /// Its names before, oldest first.
+    /// Former ids, oldest first.
     pub(super) fn earlier_ids(&self) -> impl Iterator<Item = Id> + '_ {
         let gvk = self.gvk();
         self.earlier.iter().map(move |earlier| Id {
@@ -158,34 +159,34 @@ impl Resource {
         })
     }
 
-    /// Its first name.
+    /// First id.
     pub(super) fn first_id(&self) -> Id {
         self.earlier_ids().next().unwrap_or_else(|| self.id())
     }
 
-    /// Every id that it had and has.
+    /// All former ids and the current one.
     pub(super) fn ids(&self) -> impl Iterator<Item = Id> + '_ {
         self.earlier_ids().chain(std::iter::once(self.id()))
     }
 
-    /// True if it is this one, or was.
+    /// True if this id is, or was, the resource's.
     pub(super) fn is_or_was(&self, id: &Id) -> bool {
         self.has_name(&id.name) && self.ids().any(|own| own.is_same(id))
     }
 
-    /// True if it has or had this name, in whatever namespace; cheaper to say than by its ids.
+    /// True if it has or had this name in any namespace; cheaper than comparing ids.
     pub(super) fn has_name(&self, name: &str) -> bool {
         self.name() == name || self.earlier.iter().any(|earlier| earlier.name == name)
     }
 
-    /// Keeps what it is called now, because that is about to change.
+    /// Records the current name, before a change.
     pub(super) fn remember(&mut self) {
         let id = self.id();
         let namespace = id.namespace().to_owned();
         self.earlier.push(Earlier { name: id.name, namespace, kind: id.gvk.kind });
     }
 
-    /// Takes over what is remembered of the object in whose place it comes.
+    /// Takes over the history of the object that it replaces.
     pub(super) fn inherit(&mut self, other: &Self) {
         self.earlier = other.earlier.clone();
         self.prefixes = other.prefixes.clone();
@@ -194,13 +195,13 @@ impl Resource {
         self.trail = other.trail.clone();
     }
 
-    /// True if the tool keeps notes of it, which it writes among its annotations.
+    /// True if kustomize has internal annotations on it.
     pub(super) fn has_notes(&self) -> bool {
         let has_affixes = !self.prefixes.is_empty() || !self.suffixes.is_empty();
         has_affixes || !self.earlier.is_empty() || self.needs_hash || self.behavior != Behavior::Unspecified
     }
 
-    /// Forgets all that the tool writes among the annotations, because these were deleted or replaced.
+    /// Drops everything that kustomize keeps in annotations, because they were deleted or replaced.
     pub(super) fn lose_notes(&mut self) {
         self.earlier.clear();
         self.prefixes.clear();
@@ -209,7 +210,7 @@ impl Resource {
         self.behavior = Behavior::Unspecified;
     }
 
-    /// A field of `metadata`, which is made if it is not there.
+    /// Returns `metadata`, created if it is missing.
     pub(super) fn metadata_mut(&mut self) -> Option<&mut Map<String, Value>> {
         let body = self.body.as_object_mut()?;
         let metadata = body.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
@@ -225,7 +226,7 @@ impl Resource {
         }
     }
 
-    /// An empty namespace is none.
+    /// Sets the namespace; an empty one is removed.
     pub(super) fn set_namespace(&mut self, namespace: &str) {
         if self.has_odd_namespace() && self.namespace() == namespace {
             return;
@@ -247,18 +248,19 @@ impl Resource {
         }
     }
 
-    /// The texts of `metadata.<field>`, as a selection sees them.
+    /// Returns the map `metadata.<field>`, as selectors see it.
     pub(super) fn texts(&self, field: &str) -> Option<&Map<String, Value>> {
         self.body.get("metadata")?.get(field)?.as_object()
     }
 
-    /// The text of a label or an annotation.
+    /// Returns the text of a label or annotation.
     pub(super) fn text_of(&self, field: &str, key: &str) -> Option<String> {
         let value = self.texts(field)?.get(key)?;
         self.spelling.text(&format!("{field}/{key}"), value)
     }
 
-    /// Makes all labels or annotations texts, as the tool does when it writes all of them. None at all are no field.
+    /// Converts all labels or annotations to texts, as kustomize does when it writes all of them.
+    /// An empty map is removed.
     pub(super) fn make_texts(&mut self, field: &str) -> Result<(), Refusal> {
         let Some(found) = self.body.get("metadata").and_then(|it| it.get(field)) else { return Ok(()) };
         let mut texts = Map::new();
@@ -279,7 +281,7 @@ impl Resource {
         Ok(())
     }
 
-    /// Makes all values of its data texts, as the tool does when a generator merges into it.
+    /// Converts all values of the data to texts, as kustomize does when a generator merges into it.
     pub(super) fn make_data_texts(&mut self) -> Result<(), Refusal> {
         for field in ["data", "binaryData"] {
             let Some(values) = self.body.get_mut(field).and_then(Value::as_object_mut) else { continue };
@@ -299,7 +301,7 @@ impl Resource {
         Ok(())
     }
 
-    /// True if nothing is left of it.
+    /// True if the object is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.body.as_object().is_none_or(Map::is_empty)
     }

@@ -1,6 +1,6 @@
-//! Which resources a patch or a replacement means.
+//! Selects the resources for a patch or replacement.
 //!
-//! In: a selector, as written. Out: whether it takes a resource, by what that is called now or was called first.
+//! In: a selector as written. Out: whether it matches a resource, by its current or its first id.
 
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -22,11 +22,11 @@ pub(super) struct Selector {
     pub(super) labels: String,
 }
 
-/// The names of its fields.
+/// Names of its fields.
 pub(super) const FIELDS: [&str; 8] =
     ["group", "version", "kind", "name", "namespace", "annotationSelector", "labelSelector", "apiVersion"];
 
-/// The most bytes that a compiled expression may take.
+/// Most bytes of a compiled expression.
 const MAX_EXPRESSION: usize = 1 << 20;
 
 /// Reads a selector.
@@ -34,7 +34,7 @@ pub(super) fn selector(node: &Node<'_>) -> Result<Selector, Refusal> {
     of_fields(&node.fields(&FIELDS[..7])?)
 }
 
-/// Reads a selector from fields that may have others beside.
+/// Reads a selector from fields that may have others beside them.
 pub(super) fn of_fields(fields: &Fields<'_>) -> Result<Selector, Refusal> {
     Ok(Selector {
         at: fields.at.clone(),
@@ -48,7 +48,7 @@ pub(super) fn of_fields(fields: &Fields<'_>) -> Result<Selector, Refusal> {
     })
 }
 
-/// A selector ready to be asked.
+/// A compiled selector.
 #[derive(Debug)]
 pub(super) struct Selection {
     group: Option<Expression>,
@@ -83,7 +83,7 @@ impl Selector {
 }
 
 impl Selector {
-    /// The tool keeps notes of its own among the annotations, by which nothing can be selected here.
+    /// Refuses selectors on the internal annotations of kustomize, which do not exist here.
     fn of_people<'a>(&self, annotations: &'a str) -> Result<&'a str, Refusal> {
         match annotations.contains("internal.config.kubernetes.io") {
             true => Err(self
@@ -126,13 +126,14 @@ impl Selection {
     }
 }
 
-/// An expression that has to fit a whole text.
+/// Compiles an expression that must match a whole text.
 pub(super) fn whole(text: &str) -> Result<Expression, String> {
     expression(&format!("^(?:{text})$"))
         .map_err(|()| format!("{text:?} is no regular expression, or a too large one"))
 }
 
-/// A regular expression, over bytes: so `\d` and `(?i)` mean what they mean to the tool, and need no tables.
+/// A regular expression over bytes, so that `\d` and `(?i)` mean the same as in kustomize and need
+/// no tables.
 #[derive(Debug)]
 pub(super) struct Expression(Regex);
 
@@ -151,7 +152,7 @@ pub(super) fn expression(text: &str) -> Result<Expression, ()> {
     built.map(Expression).map_err(|_| ())
 }
 
-/// True if there is a class such as `[a--b]` or `[[a]b]`, which the tool reads in another way.
+/// True if there is a class such as `[a--b]` or `[[a]b]`, which kustomize reads differently.
 fn has_sets(text: &str) -> bool {
     let (mut rest, mut is_class) = (text, false);
     while let Some(next) = rest.chars().next() {
@@ -172,7 +173,7 @@ fn has_sets(text: &str) -> bool {
     false
 }
 
-/// One condition of a selection by labels.
+/// One condition of a label selector.
 #[derive(Debug)]
 enum Requirement {
     In(String, Vec<String>),
@@ -196,7 +197,7 @@ fn meets(requirements: &[Requirement], resource: &Resource, field: &str) -> bool
     })
 }
 
-/// The conditions of a text such as `a=b,c!=d,e in (f, g),!h`.
+/// Parses the conditions of a text such as `a=b,c!=d,e in (f, g),!h`.
 fn requirements(text: &str) -> Option<Vec<Requirement>> {
     let mut parts = Vec::new();
     let (mut depth, mut begin) = (0_usize, 0);

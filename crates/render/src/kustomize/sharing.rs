@@ -1,8 +1,9 @@
-//! Labels and annotations that were made in several fields at once.
+//! Labels and annotations that were created in several fields at once.
 //!
-//! For the tool these are one value: whoever changes it in one field changes it in all of them. Here they are noted, so that a later
-//! label, a merge or a replacement does the same; and an object in which something else has made them differ is refused, because
-//! the tool would not.
+//! In kustomize these fields share one YAML node: changing it in one field changes it in all of
+//! them. The shared fields are recorded here, so that a later label, merge or replacement does the
+//! same. An object in which another change has made them differ is refused, because in kustomize
+//! they would be equal.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +12,11 @@ use serde_json::Value;
 use super::configuration::FieldSpec;
 use super::field_spec::{Make, visit};
 
-/// The groups of fields that share a value.
+/// Groups of fields that share an entry.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sharing {
     groups: Vec<Group>,
-    /// An entry that was changed in a way that does not tell what became of the others.
+    /// Key of an entry whose other fields are unknown after a change.
     torn: Option<String>,
 }
 
@@ -25,35 +26,36 @@ struct Group {
     fields: Vec<FieldSpec>,
 }
 
-/// The values of all groups before a change: for each field, as JSON.
+/// Values of all groups before a change: for each field, as JSON.
 pub(super) struct Before(Vec<Vec<Vec<String>>>);
 
 impl Sharing {
-    /// Notes the fields in which an entry was made.
+    /// Records the fields in which an entry was created.
     pub(super) fn add(&mut self, key: &str, made: Vec<FieldSpec>) {
         if !made.is_empty() {
             self.groups.push(Group { key: key.to_owned(), fields: made });
         }
     }
 
-    /// The other fields that share an entry with this one.
+    /// Returns the other fields that share an entry with this one.
     pub(super) fn of(&self, key: &str, path: &str) -> Vec<FieldSpec> {
         let holds = |group: &&Group| group.key == key && group.fields.iter().any(|field| field.path == path);
         self.groups.iter().filter(holds).flat_map(|group| group.fields.clone()).collect()
     }
 
-    /// On the way through JSON everything becomes a value of its own.
+    /// Drops all groups: after a round trip through JSON nothing is shared.
     pub(super) fn forget(&mut self) {
         self.groups.clear();
     }
 
-    /// The values of all groups, to be told from those after a change.
+    /// Returns the values of all groups, to be compared after a change.
     pub(super) fn before(&self, body: &mut Value) -> Before {
         Before(self.groups.iter().map(|group| group.texts(body)).collect())
     }
 
-    /// Changes an entry in all fields that share it, where one of them has changed; true if any was. A field of which `is_new` holds was
-    /// replaced as a whole and shares nothing any more; where the change was not one of the entry itself, nobody knows what is shared.
+    /// Changes an entry in all fields that share it if one of them has changed; true if any was. A
+    /// field for which `is_new` holds was replaced as a whole and no longer shares; if the change
+    /// was not to the entry itself, sharing is unknown.
     pub(super) fn follow(
         &mut self,
         Before(before): Before,
@@ -71,7 +73,7 @@ impl Sharing {
             let new: BTreeSet<&String> = after.iter().flatten().filter(|text| !old.contains(text)).collect();
             let was_there =
                 before.iter().zip(&after).all(|(old, new)| new.is_empty() || new.len() == old.len());
-            // Where it is deleted it is shared no more.
+            // A deleted entry is no longer shared.
             let mut is_there = after.iter().map(|texts| !texts.is_empty());
             group.fields.retain(|_| is_there.next().unwrap_or_default());
             let is_one = new.len() == 1 && was_there && is_entry(&group.key) && group.is_of_labels(body);
@@ -88,7 +90,7 @@ impl Sharing {
         is_changed
     }
 
-    /// An entry that is not the same everywhere any more.
+    /// Returns the key of an entry whose fields differ.
     pub(super) fn broken(&self, body: &mut Value) -> Option<&str> {
         let is_broken =
             |group: &&Group| group.texts(body).iter().flatten().collect::<BTreeSet<_>>().len() > 1;
@@ -97,7 +99,7 @@ impl Sharing {
 }
 
 impl Group {
-    /// What the entry is in each field. A value that cannot be visited any more shares nothing.
+    /// Returns the entry in each field. A field that can no longer be visited shares nothing.
     fn texts(&self, body: &mut Value) -> Vec<Vec<String>> {
         let texts = |field: &FieldSpec| {
             let mut texts = Vec::new();
@@ -123,8 +125,8 @@ impl Group {
         }
     }
 
-    /// True if all are labels of mappings within mappings. Annotations become values of their own whenever the tool keeps a note
-    /// among them, and lists are replaced as a whole.
+    /// True if all fields are labels in nested mappings. Annotations stop sharing when kustomize
+    /// adds an internal one, and lists are replaced as a whole.
     fn is_of_labels(&self, body: &Value) -> bool {
         self.fields.iter().all(|field| {
             !field.path.ends_with("annotations") && body.pointer(&format!("/{}", field.path)).is_some()

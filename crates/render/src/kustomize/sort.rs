@@ -1,4 +1,4 @@
-//! The order of what comes out.
+//! Order of the resulting objects.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use super::id::{Gvk, Id};
 use super::kustomization::Sorting;
 use super::resource::Resource;
 
-/// The kinds that come first.
+/// Kinds that come first.
 pub(super) const FIRST: [&str; 22] = [
     "Namespace",
     "ResourceQuota",
@@ -33,10 +33,10 @@ pub(super) const FIRST: [&str; 22] = [
     "PodDisruptionBudget",
 ];
 
-/// The kinds that come last.
+/// Kinds that come last.
 pub(super) const LAST: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
-/// The place of a kind among others: below zero before all that are not named.
+/// Returns the rank of a kind: below zero for `first`, above zero for `last`, else zero.
 pub(super) fn rank<T: AsRef<str>>(kind: &str, first: &[T], last: &[T]) -> i32 {
     let position = |list: &[T]| list.iter().rposition(|name| name.as_ref() == kind);
     let number = |at: usize| i32::try_from(at).unwrap_or(i32::MAX);
@@ -47,7 +47,7 @@ pub(super) fn rank<T: AsRef<str>>(kind: &str, first: &[T], last: &[T]) -> i32 {
     }
 }
 
-/// Sorts resources as they are to come out.
+/// Sorts the resources of a build.
 pub(super) fn sort(resources: &mut [Resource], sorting: Option<&Sorting>) -> Result<(), Refusal> {
     let default = || (FIRST.map(str::to_owned).to_vec(), LAST.map(str::to_owned).to_vec());
     let (first, last) = match sorting {
@@ -67,11 +67,11 @@ pub(super) fn sort(resources: &mut [Resource], sorting: Option<&Sorting>) -> Res
     Ok(())
 }
 
-/// By what resources are sorted.
+/// Sort key of a resource.
 #[derive(Debug, PartialEq, Eq)]
 struct Key {
     rank: i32,
-    /// Namespaces without a group come before others, against the order of the texts.
+    /// A Namespace without a group comes before others, against the order of the texts.
     is_namespace: bool,
     has_group: bool,
     kind: String,

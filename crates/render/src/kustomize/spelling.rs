@@ -1,8 +1,8 @@
-//! The way the value of a field was written, which a replacement or a variable depends on: `1.50` is
-//! the text `1.50` where it is put into a text, and the number 1.5 where it stands.
+//! Spelling of scalars, on which replacements and variables depend: `1.50` is the text `1.50`
+//! inside a text, and the number 1.5 in its own field.
 //!
-//! In: what the reader of YAML noted ([`Document::odd`](moorline_yaml::Document)), and what replacements have made. Out: whether the
-//! text of a value is known.
+//! In: notes of the YAML reader ([`Document::rewritten_values`](moorline_yaml::Document)), and
+//! results of replacements. Out: the text of a value, if it is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,29 +13,29 @@ use super::field_path::{Step, at};
 use super::field_spec::scalar_text;
 use moorline_yaml::{self as yaml, Dialect, Document, Nulls};
 
-/// The way an object is written, as far as it is known.
+/// Known spellings in one object.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Spelling {
-    /// The JSON of values that are written in another way somewhere in the object.
+    /// JSON of values that are spelled differently somewhere in the object.
     odd: Arc<BTreeSet<String>>,
-    /// Fields that a replacement has made, as texts that have no type yet.
+    /// Fields created by replacements, as texts without a type.
     untyped: BTreeMap<Vec<Step>, String>,
-    /// Labels and annotations whose values do not tell what they are written as, by `labels/key`: the value, and the text.
+    /// Labels and annotations whose spelling differs, by `labels/key`: the value, and the text.
     texts: BTreeMap<String, (Value, String)>,
     nulls: Nulls,
-    /// It went through JSON, and nothing else has come in since.
+    /// It went through JSON, and nothing was merged in since.
     is_json: bool,
-    /// It went through JSON.
+    /// It went through JSON at some time.
     was_json: bool,
 }
 
 impl Spelling {
-    /// Of a document as it was read.
+    /// Creates the spellings of a document as it was read.
     pub(super) fn new(odd: BTreeSet<String>, nulls: Nulls) -> Self {
         Self { odd: Arc::new(odd), nulls, ..Self::default() }
     }
 
-    /// Of a document with its labels and annotations.
+    /// Creates the spellings of a document, including labels and annotations.
     pub(super) fn of(document: &Document) -> Self {
         let metadata = document.value.get("metadata");
         let value = |place: &str| {
@@ -47,8 +47,8 @@ impl Spelling {
         Self { texts: texts.collect(), ..Self::new(document.odd.clone(), document.nulls) }
     }
 
-    /// True if a merge keeps the nulls that are there: it drops those that are not written, which nobody can tell from others
-    /// in the same object.
+    /// True if a merge keeps existing nulls. It drops implicit ones, so an object with both kinds
+    /// is an error.
     pub(super) fn keeps_nulls(&self) -> Result<bool, &'static str> {
         match self.nulls {
             Nulls { in_braces: true, .. } => Err(
@@ -61,7 +61,7 @@ impl Spelling {
         }
     }
 
-    /// The spelling of nulls, where all are written alike.
+    /// Returns the spelling of nulls, if it is the same for all.
     pub(super) fn null_text(&self) -> Option<&'static str> {
         match self.nulls {
             Nulls { left_out: true, written: false, .. } => Some(""),
@@ -70,7 +70,8 @@ impl Spelling {
         }
     }
 
-    /// The text of a label or an annotation, by `labels/key`. None if the value does not tell. What is no scalar has no text.
+    /// Returns the text of a label or annotation, by `labels/key`; none if unknown, empty for a map
+    /// or list.
     pub(super) fn text(&self, place: &str, value: &Value) -> Option<String> {
         match (self.texts.get(place), value) {
             (_, Value::Object(_) | Value::Array(_)) => Some(String::new()),
@@ -80,22 +81,23 @@ impl Spelling {
         }
     }
 
-    /// True if lines of a label or an annotation are other ones than the value tells: a folded text with an indented line gets one more.
+    /// True if a label or annotation has other line breaks than its value: a folded text with an
+    /// indented line gets one more.
     pub(super) fn has_folded_texts(&self) -> bool {
         self.texts.values().any(|(value, text)| text.contains('\n') && value.as_str() != Some(text))
     }
 
-    /// Forgets what a label or an annotation was written as, because it gets another value.
+    /// Forgets the text of a label or annotation, because its value changes.
     pub(super) fn forget_text(&mut self, place: &str) {
         self.texts.remove(place);
     }
 
-    /// Forgets what all labels and annotations were written as.
+    /// Forgets the texts of all labels and annotations.
     pub(super) fn forget_texts(&mut self) {
         self.texts.clear();
     }
 
-    /// A label or an annotation became a text.
+    /// Records that a label or annotation became a text.
     pub(super) fn is_text_now(&mut self, place: &str, text: &str) {
         let value = Value::String(text.to_owned());
         self.texts.remove(place);
@@ -104,18 +106,18 @@ impl Spelling {
         }
     }
 
-    /// True if a value inside braces is not written.
+    /// True if a value inside braces is missing.
     pub(super) fn has_nulls_in_braces(&self) -> bool {
         self.nulls.in_braces
     }
 
-    /// From here on every null is written.
+    /// Records that every null is now explicit.
     pub(super) fn writes_nulls(&mut self) {
         self.nulls.left_out = false;
     }
 
-    /// A JSON patch was applied: every null is written, and numbers were floats, of which the large ones are written with
-    /// an exponent.
+    /// Records a JSON patch: every null is explicit, and numbers went through floats, the large
+    /// ones with an exponent.
     pub(super) fn went_through_json(&mut self, body: &Value) {
         self.writes_nulls();
         self.forget_texts();
@@ -126,8 +128,8 @@ impl Spelling {
         (self.is_json, self.was_json) = (true, true);
     }
 
-    /// True if a text that needs no quotes has some; none if nobody knows. In what came out of JSON only those have quotes that older
-    /// YAML takes for something else.
+    /// True if a text is quoted although it needs no quotes; none if unknown. After a round trip
+    /// through JSON, only texts that older YAML takes for another type are quoted.
     pub(super) fn is_quoted(&self, text: &str, in_file: impl Fn(&str) -> Option<bool>) -> Option<bool> {
         if !self.was_json {
             return in_file(text);
@@ -140,12 +142,12 @@ impl Spelling {
         match self.is_json {
             true if is_word => Some(true),
             true => is_plain.then_some(false),
-            // A patch has come in since, with or without quotes.
+            // A patch was merged in since, with or without quotes.
             false => in_file(text).filter(|is_quoted| !is_quoted),
         }
     }
 
-    /// The text of a scalar; none if the value does not tell.
+    /// Returns the text of a scalar; none if the value does not determine it.
     pub(super) fn scalar(&self, value: &Value) -> Option<String> {
         match value {
             Value::Number(number) if self.is_json => Some(float_text(number)),
@@ -154,9 +156,9 @@ impl Spelling {
         }
     }
 
-    /// Adds what is known of a patch that was merged in.
+    /// Adds the spellings of a merged patch.
     pub(super) fn merge(&mut self, other: &Self) {
-        // Those that were not written are gone, and those of the patch have deleted something.
+        // Implicit nulls of the object are gone, and those of the patch have deleted fields.
         self.nulls.left_out = false;
         self.is_json = false;
         self.texts.extend(other.texts.clone());
@@ -165,7 +167,7 @@ impl Spelling {
         }
     }
 
-    /// True if a value like this one may have been written in another way than JSON writes it.
+    /// True if a value equal to this one may be spelled differently from JSON.
     pub(super) fn is_odd(&self, value: &Value) -> bool {
         !self.odd.is_empty()
             && !value.is_array()
@@ -173,18 +175,18 @@ impl Spelling {
             && self.odd.contains(&value.to_string())
     }
 
-    /// Notes a field that was made.
+    /// Records a field created by a replacement.
     pub(super) fn note_untyped(&mut self, way: &[Step], text: &str) {
         self.untyped.insert(way.to_vec(), text.to_owned());
     }
 
-    /// The text of a field that was made and has not changed since.
+    /// Returns the text of a created field that has not changed since.
     pub(super) fn untyped(&self, way: &[Step], value: &Value) -> Option<&str> {
         let text = self.untyped.get(way)?;
         (yaml::scalar(text, None, Dialect::Kustomize).as_ref() == Some(value)).then_some(text)
     }
 
-    /// A merge makes texts of the fields that replacements have made. Those inside of lists become what the list tells.
+    /// Gives the created fields a type on a merge: text, or inside lists the type of the items.
     pub(super) fn type_untyped(&mut self, body: &mut Value) -> Result<(), &'static str> {
         for (way, text) in std::mem::take(&mut self.untyped) {
             let plain = yaml::scalar(&text, None, Dialect::Kustomize);
@@ -204,7 +206,7 @@ impl Spelling {
         Ok(())
     }
 
-    /// True if fields that were made hold something else than text.
+    /// True if a created field is not a text.
     pub(super) fn has_untyped_values(&self) -> bool {
         let is_text = |text: &String| {
             yaml::scalar(text, None, Dialect::Kustomize).is_some_and(|value| value.is_string())
@@ -213,7 +215,7 @@ impl Spelling {
     }
 }
 
-/// Notes the numbers that are written with an exponent when they were floats.
+/// Records numbers that Go writes with an exponent after they were floats.
 fn note_exponents(value: &Value, odd: &mut BTreeSet<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| note_exponents(item, odd)),
@@ -228,7 +230,7 @@ fn note_exponents(value: &Value, odd: &mut BTreeSet<String>) {
     }
 }
 
-/// A number as Go writes a float in YAML: with an exponent below 1e-4 and from 1e6 on.
+/// Formats a number as Go writes a float in YAML: with an exponent below 1e-4 and from 1e6 on.
 pub(super) fn float_text(number: &serde_json::Number) -> String {
     let Some(float) = number.as_f64() else { return number.to_string() };
     let text = format!("{float:e}");

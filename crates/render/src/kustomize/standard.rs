@@ -1,15 +1,14 @@
-//! The fields that are changed without being asked for: which kinds have labels in a template, where images stand, where
-//! objects name each other.
+//! Built-in field specifications: fields of labels, annotations, images, names and references.
 //!
-//! These are facts about Kubernetes as kustomize has them, oddities included: an IngressClass is looked for in a group that
-//! does not exist, so a reference to it is never changed.
+//! These are kustomize's tables, mistakes included: the reference to an IngressClass has a group
+//! that does not exist, so it is never updated.
 
 use std::sync::LazyLock;
 
 use super::configuration::{FieldSpec, References, Use, sorted};
 use super::id::Gvk;
 
-/// Group, version, kind, path, and whether the field is made.
+/// Group, version, kind, path, and whether a missing field is created.
 type Row = (&'static str, &'static str, &'static str, &'static str, bool);
 
 const WORKLOADS: [(&str, &str, &str); 6] = [
@@ -43,7 +42,7 @@ const SELECTORS: [Row; 12] = [
     ("networking.k8s.io", "", "NetworkPolicy", "spec/egress/to/podSelector/matchLabels", false),
 ];
 
-/// Below the Pods of Deployments and StatefulSets.
+/// Label selectors in the pod template of Deployments and StatefulSets.
 const SPREADING: [&str; 5] = [
     "affinity/podAffinity/preferredDuringSchedulingIgnoredDuringExecution/podAffinityTerm/labelSelector/matchLabels",
     "affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution/labelSelector/matchLabels",
@@ -94,7 +93,7 @@ const REPLICAS: [Row; 4] = [
     ("", "", "StatefulSet", "spec/replicas", true),
 ];
 
-/// Below the Pods of what has Pods.
+/// Fields with variables, below a pod spec.
 const VARIABLES_OF_PODS: [&str; 8] = [
     "containers/args",
     "containers/command",
@@ -129,7 +128,7 @@ const POD: &str = "spec";
 const TEMPLATE: &str = "spec/template/spec";
 const CRON_JOB: &str = "spec/jobTemplate/spec/template/spec";
 
-/// Where kinds have their Pods, for ConfigMaps, Secrets and variables.
+/// Path of the pod spec of each kind, for ConfigMaps, Secrets and variables.
 const PODS: [(&str, &str); 8] = [
     ("Pod", POD),
     ("PodTemplate", "template/spec"),
@@ -141,7 +140,7 @@ const PODS: [(&str, &str); 8] = [
     ("CronJob", CRON_JOB),
 ];
 
-/// The same for what is less often named.
+/// The same for the references that fewer kinds have.
 const OTHER_PODS: [(&str, &str); 7] = [
     ("Pod", POD),
     ("StatefulSet", TEMPLATE),
@@ -203,7 +202,7 @@ const SECRETS: [Row; 13] = [
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// Group, version and kind of what is named, and where.
+/// Group, version and kind of a target, and the fields that refer to it.
 const OTHERS: [(Target, &[Row]); 12] = [
     (("", "", "Deployment"), &[SCALED]),
     (("", "", "ReplicationController"), &[SCALED]),
@@ -259,7 +258,7 @@ const OTHERS: [(Target, &[Row]); 12] = [
 type Target = (&'static str, &'static str, &'static str);
 const SCALED: Row = ("", "", "HorizontalPodAutoscaler", "spec/scaleTargetRef/name", false);
 
-/// A field of a Pod that names another object.
+/// A field of a pod spec that refers to another object.
 const OF_PODS: [(Target, &str); 3] = [
     (("", "v1", "ServiceAccount"), "serviceAccountName"),
     (("", "v1", "PersistentVolumeClaim"), "volumes/persistentVolumeClaim/claimName"),
@@ -276,7 +275,7 @@ static ALL_REPLICAS: LazyLock<Vec<FieldSpec>> = LazyLock::new(|| of_rows(&REPLIC
 static ALL_VARIABLES: LazyLock<Vec<FieldSpec>> = LazyLock::new(|| sorted(variables()));
 static REFERENCES: LazyLock<Vec<References>> = LazyLock::new(all_references);
 
-/// The fields in which this is changed.
+/// Returns the fields of a transformer.
 pub(super) fn fields(what: Use) -> &'static [FieldSpec] {
     match what {
         Use::NamePrefix | Use::NameSuffix => &ALL_NAMES,
@@ -291,7 +290,7 @@ pub(super) fn fields(what: Use) -> &'static [FieldSpec] {
     }
 }
 
-/// The fields in which objects are named.
+/// Returns the fields that refer to objects.
 pub(super) fn references() -> &'static [References] {
     &REFERENCES
 }
@@ -326,7 +325,7 @@ fn common_labels() -> Vec<FieldSpec> {
     SELECTORS.iter().copied().map(spec).chain(spreading).chain(template_labels()).collect()
 }
 
-/// A field below the Pods of a kind; Pods are asked for by their version.
+/// Returns a field below the pod spec of a kind; a Pod is matched by its version.
 fn below((kind, pods): (&str, &str), path: &str) -> FieldSpec {
     FieldSpec {
         gvk: Gvk { kind: kind.to_owned(), ..Gvk::default() },

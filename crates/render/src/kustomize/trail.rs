@@ -1,8 +1,7 @@
-//! How an object came to be what it is: the steps of a build that made or changed it, where each is written, and which fields it
-//! changed.
+//! Traces the steps of a build that made or changed an object, with position and changed fields.
 //!
-//! In: the resources before and after a step. Out: notes on each of them. Only a person who asks gets any: else nothing is kept,
-//! and nothing is compared.
+//! In: the resources before and after a step. Out: records on each of them. Only on request:
+//! otherwise nothing is recorded and nothing compared.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,13 +12,13 @@ use super::fault::{At, Refusal};
 use super::node::Text;
 use super::resource::Resource;
 
-/// The most fields that are named of one step.
+/// Most fields that are recorded for one step.
 const MAX_FIELDS: usize = 20;
 
-/// The notes of a resource.
+/// Records of a resource.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Trail {
-    /// Which one it is, whatever it is called; none yet at 0.
+    /// Serial number, independent of the name; 0 until it is assigned.
     serial: u64,
     pub(super) notes: Vec<Note>,
 }
@@ -27,24 +26,24 @@ pub(super) struct Trail {
 /// A step that made or changed a resource.
 #[derive(Debug, Clone)]
 pub(super) struct Note {
-    /// The field of the kustomization, and the file that it names.
+    /// Field of the kustomization, and the file that it names.
     pub(super) step: String,
     pub(super) at: At,
-    /// The fields that were changed; none if the resource was made.
+    /// Changed fields; empty if the resource was made.
     pub(super) fields: Vec<String>,
 }
 
-/// The taker of notes, for a whole build.
+/// Recorder of a whole build; none if tracing is off.
 #[derive(Debug, Default)]
 pub(super) struct Tracer(Option<Cell<u64>>);
 
 impl Tracer {
-    /// One that takes notes.
+    /// Creates an enabled tracer.
     pub(super) fn on() -> Self {
         Self(Some(Cell::new(0)))
     }
 
-    /// Notes on resources that an entry of `resources` has brought them.
+    /// Records the entry of `resources` that added these resources.
     pub(super) fn named(&self, resources: &mut [Resource], entry: &Text) {
         let Some(last) = &self.0 else { return };
         number(resources, last);
@@ -54,7 +53,8 @@ impl Tracer {
         }
     }
 
-    /// Makes a step, and notes on which resources it told. What else is behind its name, such as a file, says `detail`.
+    /// Runs a step, and records which resources it changed. `detail` names the step further, for
+    /// example by a file.
     pub(super) fn step(
         &self,
         (name, detail): (&str, &str),
@@ -98,7 +98,7 @@ fn shortened(mut fields: Vec<String>) -> Vec<String> {
     fields
 }
 
-/// The paths at which two values are not the same.
+/// Collects the paths at which two values differ.
 fn changed(path: &mut String, before: &Value, after: &Value, found: &mut Vec<String>) {
     let depth = path.len();
     match (before, after) {

@@ -1,6 +1,7 @@
-//! The changes that a kustomization makes by its own fields, in the order that counts.
+//! Applies the transformers of a kustomization's own fields, in kustomize's order.
 //!
-//! In: what has come together so far. Out: the same with patches, namespace, names, labels, numbers, images and replacements.
+//! In: the resources so far. Out: the same with patches, namespace, names, labels, replicas, images
+//! and replacements applied.
 
 use super::build::{Accumulator, Build};
 use super::configuration::{Configuration, FieldSpec, Use, merge_fields};
@@ -16,10 +17,10 @@ use super::resource::Resource;
 
 type Done = Result<(), Refusal>;
 
-/// So many fields are looked for in the time in which an object is looked at: most are of other kinds.
+/// Number of fields that are looked up in the time of one object visit: most are for other kinds.
 pub(super) const FIELDS_OF_A_LOOK: usize = 16;
 
-/// Makes all changes of a kustomization but those of its plugins.
+/// Applies all transformers of a kustomization except plugins.
 pub(super) fn transform(
     build: &Build<'_>,
     folder: &Folder,
@@ -68,7 +69,7 @@ pub(super) fn transform(
     }
 }
 
-/// Sets the namespace, and what stands before and behind names.
+/// Sets the namespace, and adds prefix and suffix to names.
 fn rename(
     build: &Build<'_>,
     folder: &Folder,
@@ -132,7 +133,7 @@ fn mark(
         let written = texts.iter().flat_map(|(key, text)| [key.as_str(), text.as_str()]);
         build.write(written, resources.len(), &at)?;
         build.step((name, ""), &at, resources, |it| set_texts(it, texts, &fields, &at))?;
-        // The tool runs the one for commonLabels wherever there are labels of either kind.
+        // Kustomize runs the transformer of commonLabels for both types of labels.
         match to {
             Use::CommonLabels if !(texts.is_empty() && from.labels.is_empty()) => {
                 build.changed("LabelTransformer", folder, from, resources)
@@ -145,7 +146,7 @@ fn mark(
     })
 }
 
-/// The fields that get an entry of `labels`.
+/// Returns the fields that get an entry of `labels`.
 fn fields_of(labels: &Labels, configuration: &Configuration) -> Result<Vec<FieldSpec>, String> {
     let fields = merge_fields(labels.fields.clone(), &configuration.fields(Use::Labels))?;
     if labels.include_selectors {
@@ -159,7 +160,7 @@ fn fields_of(labels: &Labels, configuration: &Configuration) -> Result<Vec<Field
     merge_fields(fields, &[own])
 }
 
-/// Makes replacements, in place or from files.
+/// Applies replacements, inline or from files.
 pub(super) fn replace(
     build: &Build<'_>,
     folder: &Folder,

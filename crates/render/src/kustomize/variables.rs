@@ -1,7 +1,8 @@
-//! Variables: `$(NAME)` in texts, which stands for a field of an object.
+//! Variables: `$(NAME)` in a text stands for a field of an object.
 //!
-//! In: the `vars` of kustomizations, the objects and the fields that may refer to variables. Out: the objects, with what the
-//! variables stand for. Which object a variable means is settled where it is declared, and what it is at the very end.
+//! In: the `vars` of kustomizations, the objects, and the fields that may contain variables. Out:
+//! the objects with the variables replaced. The object of a variable is fixed where it is declared,
+//! and its value is read at the end of the build.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -18,10 +19,11 @@ use super::spelling::float_text;
 
 type Done<T> = Result<T, Refusal>;
 
-/// From here on, what was written cannot be told from the value.
+/// From here on, the spelling of a number cannot be derived from its value.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// Notes at the objects which variables mean them, in the kustomization that declares the variables.
+/// Records on the objects which variables refer to them, in the kustomization that declares the
+/// variables.
 pub(super) fn mark(resources: &mut [Resource], vars: &[Var]) -> Done<()> {
     for var in vars {
         let gvk = gvk(var);
@@ -41,7 +43,7 @@ pub(super) fn mark(resources: &mut [Resource], vars: &[Var]) -> Done<()> {
     Ok(())
 }
 
-/// Adds variables to those that are known; a name stands for one thing.
+/// Adds variables to the known ones; an error if a name is taken.
 pub(super) fn merge(known: &mut Vec<Var>, more: Vec<Var>) -> Done<()> {
     if more.is_empty() {
         return Ok(());
@@ -57,7 +59,7 @@ pub(super) fn merge(known: &mut Vec<Var>, more: Vec<Var>) -> Done<()> {
     Ok(())
 }
 
-/// Puts in what the variables stand for.
+/// Replaces the variables.
 pub(super) fn resolve(resources: &mut [Resource], vars: &[Var], specs: &[FieldSpec]) -> Done<()> {
     let Some(first) = vars.first() else { return Ok(()) };
     let sources = sources(resources);
@@ -95,7 +97,7 @@ fn gvk(var: &Var) -> Gvk {
     Gvk { group: group.to_owned(), version: version.to_owned(), kind: var.kind.clone() }
 }
 
-/// The first object from which each variable takes its value.
+/// Returns the first object of each variable.
 fn sources(resources: &[Resource]) -> HashMap<&str, &Resource> {
     let mut sources = HashMap::new();
     for resource in resources {
@@ -106,7 +108,7 @@ fn sources(resources: &[Resource]) -> HashMap<&str, &Resource> {
     sources
 }
 
-/// The value that a variable stands for.
+/// Returns the value of a variable.
 fn value(sources: &HashMap<&str, &Resource>, var: &Var) -> Done<Value> {
     let refuse = |class, text: String| var.at.refuse(class, text);
     let Some(resource) = sources.get(var.name.as_str()) else {
@@ -144,7 +146,7 @@ fn value(sources: &HashMap<&str, &Resource>, var: &Var) -> Done<Value> {
     }
 }
 
-/// `ports[0]` means `ports` and `0`.
+/// Splits `ports[0]` into `ports` and `0`.
 fn indexed(parts: Vec<String>) -> Vec<String> {
     let mut all = Vec::new();
     for part in parts {
@@ -160,13 +162,13 @@ fn indexed(parts: Vec<String>) -> Vec<String> {
     all
 }
 
-/// The most text that variables may make.
+/// Most text that variables may produce.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 const NOT_ASCII: &str = "a $ stands before a character that is not ASCII";
 
 type Values<'v> = BTreeMap<&'v str, Value>;
 
-/// Puts values into a text, the texts of a list, or those of a mapping.
+/// Replaces variables in a text, the texts of a list, or those of a mapping.
 fn replace(field: &mut Value, values: &Values<'_>, budget: &mut usize) -> Result<(), String> {
     match field {
         Value::String(text) => {
@@ -192,7 +194,8 @@ fn replace(field: &mut Value, values: &Values<'_>, budget: &mut usize) -> Result
     Ok(())
 }
 
-/// The text with values in it, or the value alone if the text is nothing but a reference; none if there is nothing to replace.
+/// Returns the text with values, or the value itself if the text is a single reference; none if
+/// there is nothing to replace.
 fn replaced(text: &str, values: &Values<'_>, budget: &mut usize) -> Result<Option<Value>, String> {
     let Some(begin) = text.find('$') else { return Ok(None) };
     let whole = text.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')'));
@@ -257,7 +260,7 @@ fn put(text: &str, begin: usize, values: &Values<'_>, budget: usize) -> Result<S
     Ok(out)
 }
 
-/// A value inside a text; a mapping or a list has none.
+/// Returns a value as text; none for a mapping or list.
 fn inside_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

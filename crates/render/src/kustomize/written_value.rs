@@ -1,7 +1,8 @@
-//! A value on its way into a field, where text becomes what the field held before: a number stays a number.
+//! Writes a value into a field and converts it to the field's type: a number stays a number.
 //!
-//! In: a value, a path and an object. Out: the object, changed. The rules are those of YAML nodes, each of which has a text and a
-//! tag: a scalar that is there keeps its tag and gets the text; anything else is replaced as a whole.
+//! In: a value, a path and an object. Out: the changed object. The rules are those of YAML nodes,
+//! which have a text and a tag: an existing scalar keeps its tag and gets the text; anything else
+//! is replaced as a whole.
 
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ use super::resource::Resource;
 use super::spelling::Spelling;
 use moorline_yaml::{self as yaml, Dialect};
 
-/// How a value is read or written.
+/// Options for reading or writing a value.
 #[derive(Debug, Default)]
 pub(super) struct Options {
     pub(super) delimiter: Option<String>,
@@ -25,23 +26,23 @@ pub(super) struct Options {
 /// A value to be written.
 #[derive(Debug)]
 pub(super) struct Written {
-    /// The value that a scalar gets.
+    /// Text for an existing scalar.
     text: String,
-    /// The replacement for anything else; none if there is no such value.
+    /// Replacement for anything else; none if there is no such value.
     value: Option<Value>,
     shape: Shape,
-    /// True if it is a text that has no type yet.
+    /// True for a text that has no type yet.
     is_untyped: bool,
-    /// The field that it is read from, if a change of that field changes it.
+    /// Field that it was read from, if later changes of that field affect it.
     source: Option<Vec<Step>>,
 }
 
-/// How much may be written in one build.
+/// Number of bytes that one build may still write.
 #[derive(Debug)]
 pub(super) struct Budget(usize);
 
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// The type that a value counts as beside its text.
+/// Overhead of a value beside its text.
 const NODE_BYTES: usize = 32;
 
 impl Default for Budget {
@@ -68,13 +69,13 @@ impl Budget {
 type Done<T> = Result<T, Miss>;
 
 impl Written {
-    /// A text without a type.
+    /// Creates a text without a type.
     pub(super) fn plain(text: &str) -> Self {
         let value = untyped(text).ok();
         Self { text: text.to_owned(), value, shape: Shape::Scalar, is_untyped: true, source: None }
     }
 
-    /// A value of an object, or a part of it.
+    /// Creates the value of an object's field, or a part of it.
     pub(super) fn of(spelling: &Spelling, way: &[Step], value: &Value, options: &Options) -> Done<Self> {
         let shape = Shape::of(value);
         let (text, is_untyped) = match spelling.untyped(way, value) {
@@ -100,7 +101,8 @@ impl Written {
         Ok(Self { value: typed(part, value).ok(), text: part.to_owned(), shape, is_untyped, source: None })
     }
 
-    /// Reads it again after a field of the source's object was written: the tool holds the field itself, not a copy of it.
+    /// Reads the value again after a write to its source: kustomize holds the node itself, not a
+    /// copy.
     fn refresh(&mut self, body: &mut Value, spelling: &Spelling, written: &[Step]) -> Done<()> {
         let Some(source) = self.source.take() else { return Ok(()) };
         if written.starts_with(&source) {
@@ -110,11 +112,12 @@ impl Written {
         } else if !source.starts_with(written) {
             self.source = Some(source);
         }
-        // Where something around the source was replaced, the tool goes on with the field that is no part of the object any more.
+        // If a parent of the source was replaced, kustomize keeps the old node, which is no longer
+        // part of the object.
         Ok(())
     }
 
-    /// Reads it again after fields have changed that share their values with others.
+    /// Reads the value again after a change of shared fields.
     pub(super) fn reread(&mut self, body: &mut Value, spelling: &Spelling) -> Done<()> {
         let source = self.source.clone().unwrap_or_default();
         self.refresh(body, spelling, &source)
@@ -154,7 +157,7 @@ fn scalars_only() -> Miss {
     Miss::of(Class::Replacement, "a delimiter parts text, and a mapping or a list is there")
 }
 
-/// Writes a value into every field that the path means.
+/// Writes a value into every field at the path.
 pub(super) fn write(
     resource: &mut Resource,
     parts: &[String],
@@ -217,12 +220,12 @@ fn put(
     let stays_untyped = if is_scalar { is_untyped } else { value.is_untyped };
     let new = match is_scalar {
         true if is_untyped => untyped(&text),
-        // A date is a text here, and was none in the file.
+        // A date is a text here, and was not one in the file.
         true if field.is_string() && is_unknown => Err(odd(field)),
         true => typed(&text, field),
         false => whole(value, way.len()),
     };
-    // Annotations are made texts at the end, whatever they are; a mapping has none.
+    // Annotations become texts at the end of the build in any case; a mapping has no text.
     if is_annotation(way) && (stays_untyped || new.as_ref().is_ok_and(|new| Shape::of(new) != Shape::Scalar))
     {
         *field = Value::String(text);
@@ -252,7 +255,7 @@ fn whole(value: &Written, depth_of_field: usize) -> Done<Value> {
     }
 }
 
-/// The old text with the new one in place of one of its parts, before them or behind them.
+/// Joins the old text with the new one: in place of one part, before all parts or after them.
 fn joined(old: &str, new: &str, delimiter: &str, index: i64) -> String {
     let mut parts: Vec<&str> = old.split(delimiter).collect();
     match usize::try_from(index) {
@@ -271,7 +274,7 @@ fn plain(text: &str) -> Option<Value> {
 
 fn untyped(text: &str) -> Done<Value> {
     match text {
-        // Null in a block, and an empty text in braces.
+        // In block style it would be null, in braces an empty text.
         "" => Err(Miss::unsupported("an empty text without a type is not supported")),
         text => plain(text).ok_or_else(|| not_of_type(text)),
     }
@@ -281,7 +284,7 @@ fn not_of_type(text: &str) -> Miss {
     Miss::of(Class::Replacement, format!("{text:?} is not of the type of the value that is there"))
 }
 
-/// The form of a text in the place of this value.
+/// Parses a text as the type of an existing value.
 fn typed(text: &str, old: &Value) -> Done<Value> {
     let tagged = |tag: &str| yaml::scalar(text, Some(tag), Dialect::Kustomize);
     let found = match old {
@@ -301,8 +304,8 @@ fn typed(text: &str, old: &Value) -> Done<Value> {
     found.ok_or_else(|| not_of_type(text))
 }
 
-/// Writes into a text that holds JSON, if the path leads into one. What cannot be written there is left as it is, as the tool
-/// does, which then goes on as if the text were none.
+/// Writes into a text that holds JSON, if the path continues into it. As in kustomize, a write that
+/// fails leaves the text unchanged.
 fn write_inside(
     body: &mut Value,
     parts: &[String],
@@ -341,7 +344,7 @@ fn write_inside(
 
 type Inside<'p> = (Vec<Step>, &'p [String], String);
 
-/// The text on the way of a path, and the rest of the path.
+/// Returns the text on the path, and the rest of the path.
 fn text_on_the_way<'p>(body: &Value, parts: &'p [String]) -> Option<Inside<'p>> {
     (1..parts.len()).find_map(|end| match find(body, &parts[..end]) {
         Ok(Some((way, Value::String(text)))) => Some((way, &parts[end..], text.clone())),

@@ -1,27 +1,29 @@
-//! From a template and variables to a text.
+//! Evaluates a template with variables to a text.
 //!
-//! In: a [`Template`], [`Variables`], and how much may come out. Out: the text, and whether a value from a Secret went into it.
+//! In: a [`Template`], [`Variables`], and a limit on the output. Out: the text, and whether it
+//! contains a value from a Secret.
 
 use super::expression::{Expression, Operator, Part, Template, Which};
 use super::fault::Fault;
 use super::pattern::{MAX_PATTERN, fitting};
 use super::variables::Variables;
 
-/// The most bytes of values that may be gone through for one object: no API server takes as many.
+/// Bytes of values that may be processed for one object; no API server accepts an object of that
+/// size.
 pub(super) const MAX_BYTES: usize = 8 << 20;
 
-/// A text, once its variables are replaced.
+/// A text after substitution.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Text {
     pub(super) text: String,
-    /// A value from a Secret went into it.
+    /// Contains a value from a Secret.
     pub(super) secret: bool,
 }
 
-/// Replaces variables, and counts what comes out.
+/// Substitutes variables and counts the output.
 pub(super) struct Evaluation<'a> {
     pub(super) variables: &'a Variables,
-    /// How many bytes may still come out.
+    /// Bytes that may still be produced.
     pub(super) left: usize,
 }
 
@@ -110,7 +112,7 @@ impl Evaluation<'_> {
         let size = value.chars().count();
         let skipped = match usize::try_from(from) {
             Ok(from) => from,
-            // From the end.
+            // A negative offset counts from the end.
             Err(_) => size.saturating_sub(usize::try_from(from.unsigned_abs()).unwrap_or(usize::MAX)),
         };
         let taken = match length.map(usize::try_from) {
@@ -122,14 +124,15 @@ impl Evaluation<'_> {
     }
 
     fn replaced(&self, value: &str, text: &str, other: &str, which: Which) -> Result<String, Fault> {
-        // What stands for nothing would stand everywhere.
+        // An empty text would match everywhere.
         if text.is_empty() {
             return Ok(value.to_owned());
         }
         let made = match which {
             Which::First => value.replacen(text, other, 1),
             Which::All => {
-                // Asked before it is made: a short text many times, and a long one for each of them.
+                // Checked before the text is built: many short matches, each replaced by a long
+                // text, would exhaust memory.
                 let grown = value.matches(text).count().saturating_mul(other.len());
                 if grown > self.left {
                     return Err(Fault::TooLong { most: MAX_BYTES });

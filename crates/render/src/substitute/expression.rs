@@ -1,11 +1,11 @@
-//! The grammar of variables in a text.
+//! Parses the grammar of variables in a text.
 //!
-//! In: a text from a manifest. Out: a [`Template`], or a [`Fault`]. What the grammar does not know is refused: a shell
-//! script that was not meant for it must not be changed by halves.
+//! In: a text from a manifest. Out: a [`Template`], or a [`VariableError`]. Unknown syntax is
+//! refused: a shell script that was not meant for substitution must not be changed in part.
 
 use super::fault::Fault;
 
-/// So deep may expressions be within each other.
+/// Deepest nesting of expressions.
 const MAX_DEPTH: usize = 16;
 
 /// A text with expressions in it.
@@ -15,39 +15,41 @@ pub(super) struct Template(pub(super) Vec<Part>);
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
-    /// What stands there as it is.
+    /// Literal text.
     Text(String),
-    /// What is replaced.
+    /// An expression to be replaced.
     Expression(Expression),
 }
 
-/// A variable, and what is made of its value.
+/// A variable, and the operation on its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Expression {
     pub(super) name: String,
     pub(super) operator: Operator,
 }
 
-/// What is made of the value of a variable.
+/// Operation on the value of a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Operator {
-    /// `${v}`: nothing.
+    /// `${v}`: the value unchanged.
     Value,
-    /// `${#v}`: how many characters it has.
+    /// `${#v}`: the number of characters.
     Length,
-    /// `${v^}`, `${v^^}`, `${v,}`, `${v,,}`: capitals or small letters, of the first or of all.
+    /// `${v^}`, `${v^^}`, `${v,}`, `${v,,}`: upper or lower case, of the first character or of all.
     Case { upper: bool, all: bool },
-    /// `${v:-text}`, `${v:=text}`, `${v=text}` where it is empty, too; `${v-text}` only where there is none.
+    /// `${v:-text}`, `${v:=text}`, `${v=text}`: a default, also for an empty value; `${v-text}`
+    /// only for a missing one.
     Default { also_empty: bool, text: Template },
-    /// `${v:from}` and `${v:from:length}`: a part of it.
+    /// `${v:from}` and `${v:from:length}`: a part of the value.
     Slice { from: Template, length: Option<Template> },
-    /// `${v#pattern}`, `${v##pattern}`, `${v%pattern}`, `${v%%pattern}`: without what fits at its beginning or end.
+    /// `${v#pattern}`, `${v##pattern}`, `${v%pattern}`, `${v%%pattern}`: the value without a match
+    /// at its beginning or end.
     Trim { end: bool, longest: bool, pattern: Template },
-    /// `${v/text/other}` and its kin: with another text instead of one.
+    /// `${v/text/other}` and its variants: a text replaced by another.
     Replace { which: Which, text: Template, other: Template },
 }
 
-/// Which places of a text are replaced.
+/// Occurrences of a text that are replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     First,
@@ -57,13 +59,13 @@ pub(super) enum Which {
 }
 
 impl Template {
-    /// Reads a text.
+    /// Parses a text.
     pub(super) fn read(text: &str) -> Result<Self, Fault> {
         let mut reader = Reader { rest: text, depth: 0 };
         reader.template(Until::End)
     }
 
-    /// True if there is anything to replace.
+    /// True if the text contains an expression.
     pub(super) fn has_expressions(&self) -> bool {
         self.0.iter().any(|part| matches!(part, Part::Expression(_)))
     }
@@ -74,16 +76,16 @@ impl Template {
     }
 }
 
-/// True for the names that variables may have.
+/// True for valid names of variables.
 pub(super) fn is_name(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Where a text ends.
+/// End of the text that is being parsed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// With the whole.
+    /// The end of the whole text.
     End,
     /// Before `}`.
     Brace,
@@ -137,7 +139,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What follows `${`, up to its brace.
+    /// Parses the expression after `${`, up to its closing brace.
     fn expression(&mut self) -> Result<Expression, Fault> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -209,7 +211,8 @@ impl Reader<'_> {
 
     fn replacement(&mut self, name: &str, which: Which) -> Result<Operator, Fault> {
         let text = self.template(Until::Slash)?;
-        // Without it, one tool would take the text away and another read on into what follows.
+        // Without the second slash, one tool removes the text and another reads on into the
+        // following text.
         if !self.takes("/") {
             return Err(Fault::NoReplacement { name: name.to_owned() });
         }

@@ -1,8 +1,9 @@
-//! What can be wrong with a variable in a text, as a clause.
+//! Errors of variables in a text, as clauses.
 //!
-//! Only names of variables are told, never values or the text around them: either may be of a Secret.
+//! Messages contain only names of variables, never values or the text around them: either may come
+//! from a Secret.
 
-/// What is wrong.
+/// An error in an expression, or in its evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A variable without a value.
@@ -13,13 +14,13 @@ pub enum Fault {
         /// The variable of nearly that name.
         nearest: Option<String>,
     },
-    /// A brace is missing.
+    /// A closing brace is missing.
     #[error("an expression that begins with ${{ has no closing brace; {ESCAPE}")]
     Unclosed,
-    /// No name follows.
+    /// No name follows `${`.
     #[error("no name of a variable (letters, digits and _, no digit first) follows ${{; {ESCAPE}")]
     NoName,
-    /// What follows the name says nothing.
+    /// Unknown operator after the name.
     #[error(
         "what follows the name in ${{{name}...}} is no operator that is known here (:+ and :? are none); {ESCAPE}"
     )]
@@ -27,58 +28,58 @@ pub enum Fault {
         /// The variable.
         name: String,
     },
-    /// Nothing to write instead.
+    /// A replacement without its second slash.
     #[error("the second / is missing in ${{{name}/...}}; write ${{{name}/text/}} to take the text away")]
     NoReplacement {
         /// The variable.
         name: String,
     },
-    /// Nothing to look for.
+    /// A replacement with an empty text to search for.
     #[error("there is nothing to replace in ${{{name}/...}}; write ${{{name}/text/other}}")]
     EmptyText {
         /// The variable.
         name: String,
     },
-    /// Expressions within expressions.
+    /// Expressions nested too deeply.
     #[error("expressions stand more than {most} deep within each other")]
     TooDeep {
-        /// How deep they may be.
+        /// Deepest nesting that is allowed.
         most: usize,
     },
-    /// A place or length that is no number.
+    /// An offset or length that is not a number.
     #[error("a place in ${{{name}:...}} must be a whole number, and a length one that is not negative")]
     NoNumber {
         /// The variable.
         name: String,
     },
-    /// A bad pattern.
+    /// A pattern that is too long.
     #[error("the pattern for ${{{name}}} has more than {most} characters")]
     LongPattern {
         /// The variable.
         name: String,
-        /// How many it may have.
+        /// Most characters that are allowed.
         most: usize,
     },
-    /// Too much comes out.
+    /// Too much output.
     #[error("the variables of the object come to more than {most} bytes")]
     TooLong {
-        /// How many may.
+        /// Most bytes that are allowed.
         most: usize,
     },
-    /// A list or mapping that cannot be read.
+    /// A list or mapping that cannot be parsed.
     #[error(
         "the value begins like a list or mapping and cannot be read as one; put quotes around it within the value if it is meant as text"
     )]
     Broken,
-    /// One key twice.
+    /// A key that occurs twice.
     #[error("two keys of the mapping are the same once variables are replaced")]
     KeyTwice,
-    /// A value that nobody may see, where everybody sees it.
+    /// A secret value in a name, which is visible to everyone.
     #[error(
         "a value from a Secret cannot be part of a name (of an object, a kind or a right), because names are shown; take it from spec.render.substitute.vars or a ConfigMap"
     )]
     SecretInName,
-    /// The same in a key.
+    /// A secret value in a key.
     #[error(
         "a value from a Secret cannot be part of a key, because keys are shown; take it from spec.render.substitute.vars or a ConfigMap"
     )]
@@ -89,7 +90,7 @@ const ESCAPE: &str =
     "write $${ where the text itself is meant, or annotate the object with moorline.dev/substitute: disabled";
 
 impl Fault {
-    /// The class of the problem, for conditions, events and metrics.
+    /// Machine-readable reason for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Unknown { .. } => "VariableUnknown",

@@ -1,17 +1,18 @@
-//! Places that hold text whatever it looks like.
+//! Fields whose values always are text.
 //!
-//! In: the group and kind of an object, and the way to a field. Out: whether `8080` is a text there and not a number.
+//! In: the group and kind of an object, and the path of a field. Out: whether `8080` there is a
+//! text and not a number.
 
 use moorline_yaml::Step;
 
-/// Mappings of names to texts.
+/// Maps from names to texts.
 const TEXTS: [&str; 4] = ["annotations", "labels", "matchLabels", "nodeSelector"];
 /// Lists of texts.
 const LISTS: [&str; 2] = ["args", "command"];
 /// Fields that are texts in every kind.
 const FIELDS: [&str; 3] = ["image", "name", "namespace"];
 
-/// True if the field is a text whatever its value looks like.
+/// True if the field is a text, no matter what its value looks like.
 pub(super) fn is_text(group: &str, kind: &str, path: &[Step<'_>]) -> bool {
     let of_kind = match (group, kind) {
         ("", "ConfigMap") => matches!(path, [Step::Key("data" | "binaryData"), ..]),
@@ -29,7 +30,7 @@ pub(super) fn is_text(group: &str, kind: &str, path: &[Step<'_>]) -> bool {
     of_kind || by_place
 }
 
-/// True if the field is part of what somebody or something is called: the object, a kind, a right. Names are shown.
+/// True if the field is part of a name: of the object, a kind or a permission. Names are shown.
 pub(super) fn is_name(group: &str, kind: &str, path: &[Step<'_>]) -> bool {
     let of_object = match path {
         [Step::Key("apiVersion" | "kind")] => true,

@@ -1,8 +1,8 @@
-//! Variables in manifests: `${name}` becomes a value, with the operators that shells have.
+//! Substitutes variables in manifests: `${name}` becomes a value, with the operators of shells.
 //!
-//! In: the body of an object as it was built, and [`Variables`]. Out: the body with values in it, and whether one of them comes from a
-//! Secret; or every problem with its place. It is decided on values and not on the text of a file, so that a value never becomes
-//! other fields than the one in which its variable stands.
+//! In: the body of an object as it was built, and [`Variables`]. Out: the body with the values, and
+//! whether one of them comes from a Secret; or every problem with its position. Substitution works
+//! on parsed values and not on the text of a file, so a value can never add fields beside its own.
 
 mod evaluate;
 mod expression;
@@ -26,15 +26,15 @@ use moorline_api::SUBSTITUTE_SWITCHES;
 use moorline_core::tree::Room;
 use moorline_yaml::{self as yaml, Step};
 
-/// A manifest, once its variables are replaced.
+/// A manifest after substitution.
 #[derive(Debug)]
 pub(super) struct Substituted {
     pub(super) manifest: Manifest,
-    /// A value from a Secret went into it.
+    /// Contains a value from a Secret.
     pub(super) secret: bool,
 }
 
-/// Replaces the variables of a manifest, unless it asks to be left as it is.
+/// Substitutes the variables of a manifest, unless its annotation disables that.
 pub(super) fn substitute(
     manifest: Manifest,
     source: (&[u8], &Room),
@@ -64,7 +64,7 @@ pub(super) fn substitute(
     Err(faults.into_iter().map(problem).collect())
 }
 
-/// True if the object asks to be left as it is.
+/// True if an annotation or label of the object disables substitution.
 fn is_left_out(body: &Map<String, Value>) -> bool {
     let Some(metadata) = body.get("metadata") else { return false };
     let said = |field: &str, key: &str| metadata.get(field).and_then(|texts| texts.get(key));
@@ -73,7 +73,7 @@ fn is_left_out(body: &Map<String, Value>) -> bool {
     said.any(|text| text.and_then(Value::as_str) == Some("disabled"))
 }
 
-/// True if there may be a variable in it.
+/// True if the value may contain a variable.
 fn has_any(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('$'),
@@ -83,7 +83,7 @@ fn has_any(value: &Value) -> bool {
     }
 }
 
-/// What the object is called, as it is written.
+/// Returns kind and name of the object as they are written, for messages.
 fn called(body: &Map<String, Value>) -> String {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     let metadata = |field: &str| text(body.get("metadata").and_then(|metadata| metadata.get(field)));
@@ -94,7 +94,7 @@ fn called(body: &Map<String, Value>) -> String {
     }
 }
 
-/// A step of the way to a field.
+/// One step of the path to a field, owned.
 #[derive(Debug, Clone)]
 enum Taken {
     Key(String),
@@ -110,7 +110,7 @@ impl Taken {
     }
 }
 
-/// The way through an object.
+/// State of the walk through an object.
 struct Walk<'a> {
     group: &'a str,
     kind: &'a str,
@@ -124,7 +124,7 @@ impl Walk<'_> {
     fn map(&mut self, map: Map<String, Value>) -> Map<String, Value> {
         let mut made = Map::new();
         for (key, value) in map {
-            // What is left out here is in an object that is refused.
+            // Fields beyond the limit are left out here; the object is refused anyway.
             if self.faults.len() >= MAX_PROBLEMS_PER_FILE {
                 break;
             }
@@ -200,8 +200,9 @@ impl Walk<'_> {
     }
 }
 
-/// What a text is that came out of variables: in most places `3` is a number and `true` is no text. What is in quotes is text, and in a
-/// field that is nothing but one variable there may be a list or a mapping.
+/// Returns the value of a text after substitution: in most fields `3` becomes a number and `true` a
+/// boolean. A quoted text stays text, and a field that is exactly one variable may become a list or
+/// a mapping.
 fn read(text: String, is_whole: bool, is_text: bool, secret: bool) -> Result<Value, Fault> {
     let quoted = |quote: char| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
     if is_whole && (quoted('"') || quoted('\'')) {
@@ -219,9 +220,9 @@ fn read(text: String, is_whole: bool, is_text: bool, secret: bool) -> Result<Val
     }
 }
 
-/// What a text is as the value of a field.
+/// Parses a text as the value of a field.
 fn whole(text: &str) -> Option<Value> {
-    // In a mapping, because what begins with a brace would be read as JSON.
+    // Parsed inside a mapping, because a text that begins with a brace would be read as JSON.
     let documents = yaml::read("", format!("field: {text}").as_bytes(), DIALECT).ok()?;
     match <[_; 1]>::try_from(documents) {
         Ok([document]) => match document.value {
@@ -232,7 +233,7 @@ fn whole(text: &str) -> Option<Value> {
     }
 }
 
-/// A path as people read it.
+/// Formats a path for messages.
 fn shown(path: &[Step<'_>]) -> String {
     let mut text = String::new();
     for step in path {

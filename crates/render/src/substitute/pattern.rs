@@ -1,12 +1,13 @@
-//! Patterns that are taken away from the beginning or the end of a text.
+//! Matches patterns at the beginning or end of a text.
 //!
-//! In: a pattern as shells have it (`*`, `?`, `[a-z]`, `[!a]`, `\*`), and a text. Out: how many of its characters fit. Time is bounded by the
-//! product of both lengths: whatever the pattern is, the text is walked once.
+//! In: a shell pattern (`*`, `?`, `[a-z]`, `[!a]`, `\*`), and a text. Out: the number of matching
+//! characters. Time is bounded by the product of both lengths: the text is walked once for any
+//! pattern.
 
-/// The most characters of a pattern.
+/// Most characters of a pattern.
 pub(super) const MAX_PATTERN: usize = 64;
 
-/// One step of a pattern.
+/// One token of a pattern.
 enum Token {
     Any,
     Many,
@@ -14,7 +15,8 @@ enum Token {
     Class { not: bool, ranges: Vec<(char, char)> },
 }
 
-/// How many characters fit the pattern at the beginning of the text, or with `end` at its end: as few as possible, or as many.
+/// Returns the number of characters that match at the beginning of the text, or with `end` at its
+/// end: the shortest match, or the longest.
 pub(super) fn fitting(text: &[char], pattern: &str, end: bool, longest: bool) -> Option<usize> {
     let mut tokens = tokens(pattern);
     let mut places = vec![false; tokens.len() + 1];
@@ -24,7 +26,7 @@ pub(super) fn fitting(text: &[char], pattern: &str, end: bool, longest: bool) ->
     }
     let mut found = None;
     for at in 0..=text.len() {
-        // A star may stand for nothing.
+        // A star may match nothing.
         for (place, token) in tokens.iter().enumerate() {
             if places[place] && matches!(token, Token::Many) {
                 places[place + 1] = true;
@@ -80,7 +82,7 @@ fn tokens(pattern: &str) -> Vec<Token> {
                     tokens.push(class);
                     at += length;
                 }
-                // One that never ends is a bracket.
+                // An unclosed bracket is a literal one.
                 None => tokens.push(Token::Char('[')),
             },
             char => tokens.push(Token::Char(*char)),
@@ -89,11 +91,11 @@ fn tokens(pattern: &str) -> Vec<Token> {
     tokens
 }
 
-/// What follows `[`, and how long it is with its `]`.
+/// Parses the class after `[`; returns it with its length, including its `]`.
 fn class(chars: &[char]) -> Option<(Token, usize)> {
     let not = matches!(chars.first(), Some('!' | '^'));
     let first = usize::from(not);
-    // Right at the beginning, `]` is one of the characters.
+    // Directly at the beginning, `]` is a literal character.
     let end = first + 1 + chars.get(first + 1..)?.iter().position(|char| *char == ']')?;
     let inner = &chars[first..end];
     let mut ranges = Vec::new();

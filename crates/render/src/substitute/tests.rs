@@ -1,4 +1,4 @@
-//! Variables in manifests: tables of texts and values, and what holds for every text.
+//! Tests of substitution: tables of texts and values, and properties that hold for every text.
 
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ fn what_comes_out_is_what_a_plain_scalar_would_be() {
     check("$$3", json!("$3"));
     check("${none:-no}", json!(false));
     check("${none:-a: b # c}", json!("a: b # c"));
-    // Nothing of a Secret is taken apart.
+    // A value from a Secret is never parsed.
     check("${hidden}", json!("hunter2"));
     assert!(made("${none:-[}").unwrap_err().contains("begins like a list"));
 }
@@ -279,7 +279,7 @@ fn it_happens_after_a_kustomization_is_built_and_before_names_are_checked() {
         "{told}"
     );
     assert_eq!(incomplete.problems[0].reason(), "VariableUnknown");
-    // Off unless it is asked for.
+    // Off by default.
     let Rendered::Incomplete(off) = render(&tree, &Options::default()) else { panic!("a bad name") };
     assert!(off.problems[0].to_string().contains("metadata.name \"pre-${APP}\""), "{}", off.problems[0]);
 }

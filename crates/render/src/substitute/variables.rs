@@ -1,6 +1,7 @@
-//! The variables of a render: names and texts, and which texts nobody may see.
+//! Variables of a render: names and values, and which values are secret.
 //!
-//! In: the spec, the data of ConfigMaps and Secrets. Out: [`Variables`]. They are never formatted: only their names are.
+//! In: the spec, the data of ConfigMaps and Secrets. Out: [`Variables`]. Values are never
+//! formatted; only names are.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,11 +9,11 @@ use std::fmt;
 use super::expression::is_name;
 use moorline_core::nearest::nearest;
 
-/// Names and their values.
+/// Variables by name.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Variables(BTreeMap<Box<str>, Variable>);
 
-/// The value of a variable.
+/// Value of a variable.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Variable {
     pub(super) text: Box<str>,
@@ -20,17 +21,18 @@ pub(super) struct Variable {
     pub(super) secret: bool,
 }
 
-/// Whose values they are.
+/// Visibility of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// They may be shown.
+    /// The values may be shown.
     ByAll,
-    /// They come from a Secret.
+    /// The values come from a Secret.
     ByNobody,
 }
 
 impl Variables {
-    /// Adds values, over those that are there. What no expression could name is passed over; line breaks are dropped.
+    /// Adds values, which override existing ones. Names that no expression can use are skipped;
+    /// line breaks are removed.
     #[must_use]
     pub fn with<N: AsRef<str>, T: AsRef<str>>(
         mut self,
@@ -47,7 +49,7 @@ impl Variables {
         self
     }
 
-    /// Adds these over those that are there.
+    /// Adds the variables of `over`, which override existing ones.
     #[must_use]
     pub fn under(mut self, over: &Self) -> Self {
         self.0.extend(over.0.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -58,7 +60,7 @@ impl Variables {
         self.0.get(name)
     }
 
-    /// The known name that was meant.
+    /// Returns the known name that is most similar.
     pub(super) fn nearest(&self, name: &str) -> Option<String> {
         nearest(name, self.0.keys().map(|known| &**known)).map(str::to_owned)
     }
@@ -70,7 +72,7 @@ impl fmt::Debug for Variables {
     }
 }
 
-/// The rule for names of variables, if this is none.
+/// Returns the rule for names of variables if this name breaks it.
 pub fn variable_rule(name: &str) -> Option<&'static str> {
     (!is_name(name)).then_some("must be letters, digits and _, and must not begin with a digit")
 }

@@ -1,31 +1,32 @@
-//! The place that a path of a JSON patch names.
+//! JSON pointers of a patch.
 //!
-//! In: a path (RFC 6901) and an object. Out: the map or list that holds the place, and what can be done to it there.
+//! In: a path (RFC 6901) and an object. Out: the map or list that holds the target, and the
+//! operations on it.
 
 use serde_json::{Map, Value};
 
-/// A path, taken apart.
+/// A parsed path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pointer {
     text: String,
-    /// The fields and indices on the way, without what stands before the first `/`.
+    /// Fields and indices on the path, without the text before the first `/`.
     parts: Vec<String>,
 }
 
 impl Pointer {
-    /// As it is written.
+    /// The path as written.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// Why a path leads nowhere.
+/// Reason why a path has no target.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Missing {
     /// The path is empty or has no `/`.
     #[error("the path names the whole object; it must name a field, such as /spec")]
     Whole,
-    /// There is nothing to look into.
+    /// A parent does not exist.
     #[error("there is no map or list at {0}")]
     Parent(String),
     /// The map has no such field.
@@ -36,15 +37,15 @@ pub(crate) enum Missing {
     Item {
         /// The index, as written.
         index: String,
-        /// How many items there are.
+        /// Number of items.
         items: usize,
     },
-    /// Not a number, where a list needs one.
+    /// An index that is not a number.
     #[error("{0:?} is no index of a list")]
     Index(String),
 }
 
-/// A place within the map or list that holds it, whether or not there is something at it.
+/// A target inside the map or list that holds it, whether or not it exists.
 pub(super) enum Container<'a> {
     Map(&'a mut Map<String, Value>, &'a str),
     List(&'a mut Vec<Value>, &'a str),
@@ -63,7 +64,7 @@ impl Pointer {
         self.text.is_empty()
     }
 
-    /// True for the place behind the last item of a list.
+    /// True for the position after the last item of a list.
     pub(super) fn is_at_end(&self) -> bool {
         self.parts.last().is_some_and(|last| last == "-")
     }
@@ -72,7 +73,7 @@ impl Pointer {
         self.parts.len()
     }
 
-    /// The map or list that holds the place.
+    /// Returns the map or list that holds the target.
     pub(super) fn container<'a>(&'a self, object: &'a mut Value) -> Result<Container<'a>, Missing> {
         let (last, parents) = self.parts.split_last().ok_or(Missing::Whole)?;
         let mut here = object;
@@ -98,7 +99,7 @@ impl Pointer {
 }
 
 impl<'a> Container<'a> {
-    /// How many items lie beside the place.
+    /// Number of items in the list that holds the target.
     pub(super) fn items(&self) -> usize {
         match self {
             Self::Map(..) => 0,
@@ -106,7 +107,7 @@ impl<'a> Container<'a> {
         }
     }
 
-    /// The value at the place; a map without the field has nothing there.
+    /// Returns the value at the target; none for a missing field of a map.
     pub(super) fn get(self) -> Result<Option<&'a Value>, Missing> {
         match self {
             Self::Map(fields, name) => Ok(fields.get(name)),
@@ -121,7 +122,7 @@ impl<'a> Container<'a> {
         match self {
             Self::Map(fields, name) => drop(fields.insert(name.to_owned(), value)),
             Self::List(items, "-") => items.push(value),
-            // The place behind the last item is one of the places here, also when they are counted from the end.
+            // The position after the last item is valid here, also for negative indices.
             Self::List(items, index) => {
                 let place = place(index, items.len() + 1, items.len())?;
                 items.insert(place, value);
@@ -152,12 +153,13 @@ impl<'a> Container<'a> {
     }
 }
 
-/// The parts of a path, as it is written.
+/// Formats the parts of a path.
 fn shown(parts: &[String]) -> String {
     parts.iter().flat_map(|part| ["/", part]).collect()
 }
 
-/// The place that an index means among so many; negative ones count from the end. It is always below `places`.
+/// Resolves an index among `places` positions; negative ones count from the end. The result is
+/// below `places`.
 fn place(index: &str, places: usize, items: usize) -> Result<usize, Missing> {
     let number: i64 = index.parse().map_err(|_| Missing::Index(index.to_owned()))?;
     let distance = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
@@ -165,7 +167,7 @@ fn place(index: &str, places: usize, items: usize) -> Result<usize, Missing> {
     place.filter(|place| *place < places).ok_or_else(|| Missing::Item { index: index.to_owned(), items })
 }
 
-/// A part of a path without its escapes: `~1` is `/`, `~0` is `~`, each read once.
+/// Removes the escapes of a part: `~1` is `/`, `~0` is `~`, each read once.
 fn unescaped(part: &str) -> String {
     let mut text = String::with_capacity(part.len());
     let mut rest = part;

@@ -1,4 +1,4 @@
-//! JSON patches, against answers that kustomize's own library gave (`tests/kustomize/record`).
+//! Tests of JSON patches, against answers of kustomize's own library (`tests/kustomize/record`).
 
 use serde_json::json;
 

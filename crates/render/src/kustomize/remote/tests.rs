@@ -1,11 +1,11 @@
-//! Entries against what Kustomize 5.8.1 reads in them.
+//! Tests against the results of Kustomize 5.8.1.
 
 use super::{Remote, shown, split, values};
 
 /// A repository, a path and a reference.
 type Parts = (&'static str, &'static str, &'static str);
 
-/// Entries, and the repository, the path and the reference that the tool finds in them; none where it finds none.
+/// Entries, and the repository, path and reference that kustomize finds in them.
 #[rustfmt::skip]
 const RECORDED: &[(&str, Option<Parts>)] = &[
     ("https://git.example.com/org/repo", Some(("https://git.example.com/org/repo", "", ""))),

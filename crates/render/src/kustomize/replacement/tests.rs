@@ -1,4 +1,4 @@
-//! Replacements against what Kustomize 5.8.1 made of them.
+//! Tests against the results of Kustomize 5.8.1.
 
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ metadata: {name: other}
 data: {HOST: h}
 "#;
 
-/// A replacement, and the fields that are others after it.
+/// A replacement, and the fields that it changes.
 type Case = (&'static str, Result<&'static [(&'static str, &'static str)], Class>);
 
 #[rustfmt::skip]
@@ -103,7 +103,7 @@ fn replaced(objects: &mut [Resource], text: &str, budget: &mut Budget) -> Result
     apply(objects, &one, budget, &|_, _, _| Ok(())).map_err(|refusal| refusal.class())
 }
 
-/// Takes the fields that changed from both sides, so that what is left has to be equal.
+/// Sets a field on the expected side, so that both sides must be equal.
 fn set(bodies: &mut Value, pointer: &str, value: Value) {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     let parent_is_there = bodies.pointer(parent).is_some();

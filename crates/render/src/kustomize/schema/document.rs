@@ -1,7 +1,7 @@
-//! An OpenAPI document of a kustomization, read.
+//! Reads the OpenAPI document of a kustomization.
 //!
-//! In: what the file under `openapi.path` says. Out: [`Schemas`], or what in it cannot be followed. What a merge does
-//! not look at is not looked at here either.
+//! In: the file of `openapi.path`. Out: [`Schemas`], or the part that cannot be followed. Parts
+//! that a merge ignores are ignored here too.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,25 +15,25 @@ const MERGE_KEY: &str = "x-kubernetes-patch-merge-key";
 const MAP_KEYS: &str = "x-kubernetes-list-map-keys";
 const DEFINITIONS: &str = "#/definitions/";
 
-/// A reason why an OpenAPI document cannot be used.
+/// Reason why an OpenAPI document cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
-    /// A value of the wrong kind.
+    /// A value of the wrong type.
     #[error("in the OpenAPI document, {place} must be {expected}")]
     WrongType {
-        /// Where it stands.
+        /// Path of the value.
         place: String,
-        /// The form that is needed.
+        /// The expected type.
         expected: &'static str,
     },
-    /// A reference to something else than a definition.
+    /// A reference to something other than a definition.
     #[error(
         "in the OpenAPI document, {place} refers to {target:?}; only references to {DEFINITIONS}NAME are followed"
     )]
     Reference {
-        /// Where it stands.
+        /// Path of the reference.
         place: String,
-        /// The reference.
+        /// Target of the reference.
         target: String,
     },
 }
@@ -65,7 +65,7 @@ pub(super) fn read(document: &Value) -> Result<Schemas, Fault> {
     Ok(schemas)
 }
 
-/// The key of a kind; none for something that is not one.
+/// Returns the key of a kind; none for an invalid one.
 fn kind_of(kind: &Value, place: &str) -> Result<Option<String>, Fault> {
     let Value::Object(fields) = kind else { return Ok(None) };
     let word = |name| match fields.get(name) {
@@ -79,13 +79,13 @@ fn kind_of(kind: &Value, place: &str) -> Result<Option<String>, Fault> {
     }))
 }
 
-/// Which place each definition has.
+/// Index of each definition.
 struct Reader<'a> {
     places: HashMap<&'a str, usize>,
 }
 
 impl Reader<'_> {
-    /// The contents of a schema. Schemas lie in each other no deeper than the document does, and that is bounded.
+    /// Reads a schema. The recursion is bounded by the nesting of the document, which is bounded.
     fn shape(&self, schema: &Map<String, Value>, place: &str) -> Result<Shape, Fault> {
         if let Some(target) = schema.get("$ref") {
             return self.reference(target, place);
@@ -157,7 +157,7 @@ fn map<'a>(value: &'a Value, place: &str) -> Result<&'a Map<String, Value>, Faul
     value.as_object().ok_or_else(|| Fault::WrongType { place: place.to_owned(), expected: "a map" })
 }
 
-/// A map that need not be there.
+/// Returns an optional map.
 fn optional<'a>(
     parent: &'a Map<String, Value>,
     name: &str,

@@ -1,9 +1,9 @@
-//! Which lists of a kind merge by keys, and whether a kind has namespaces.
+//! Schemas for merging: lists that merge by keys, and scopes of kinds.
 //!
-//! In: Kubernetes' own kinds (`kubernetes.txt`, made by `tests/kustomize/schema`), or the definitions that a
-//! kustomization brings under `openapi`. Out: [`Schemas`], and from it the [`Schema`] of a kind, of its fields and of
-//! their items. The version of Kubernetes is the one that kustomize carries and no newer one: the keys of a list
-//! decide what a merge comes to, and they have changed since.
+//! In: Kubernetes' own kinds (`kubernetes.txt`, made by `tests/kustomize/schema`), or the
+//! definitions of a kustomization's `openapi`. Out: [`Schemas`] with the [`Schema`] of a kind, its
+//! fields and their items. The version of Kubernetes is the one built into kustomize and not a
+//! newer one: the keys of lists decide the result of a merge, and they have changed since.
 
 mod document;
 mod table;
@@ -17,7 +17,7 @@ pub(crate) use document::Fault;
 
 static BUILTIN: LazyLock<Schemas> = LazyLock::new(|| table::read(include_str!("kubernetes.txt")));
 
-/// The schemas of kinds.
+/// Schemas of kinds.
 #[derive(Debug, Default)]
 pub(crate) struct Schemas {
     definitions: Vec<Shape>,
@@ -25,7 +25,7 @@ pub(crate) struct Schemas {
     scopes: HashMap<String, Scope>,
 }
 
-/// The scope of a kind: its objects live in a namespace, or not.
+/// Scope of a kind: namespaced or cluster-scoped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Each object is in a namespace.
@@ -34,7 +34,7 @@ pub(crate) enum Scope {
     Cluster,
 }
 
-/// The schema of one value: of an object, a field, or the items of a list.
+/// Schema of one value: an object, a field, or the items of a list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schema<'a> {
     schemas: &'a Schemas,
@@ -44,42 +44,43 @@ pub(crate) struct Schema<'a> {
 /// Facts about a value that a merge needs.
 #[derive(Debug, PartialEq)]
 enum Shape {
-    /// Nothing, because it refers to a definition that is not there.
+    /// Unknown: a reference to a missing definition.
     Unknown,
-    /// It is known, and nothing below it is: a text, a number, a list that is replaced whole.
+    /// A value without structure: a text, a number, or a list that is replaced as a whole.
     Leaf,
-    /// A definition, by its place among them.
+    /// A definition, by its index.
     Defined(usize),
-    /// Fields by name, and what all others are.
+    /// A map: the schemas of named fields, and of all others.
     Map { fields: BTreeMap<String, Shape>, others: Option<Box<Shape>> },
-    /// A list that merges: by the values of keys, or without keys by the values themselves.
+    /// A list that merges by the values of its keys, or without keys by its items.
     List { keys: Vec<String>, items: Option<Box<Shape>> },
 }
 
 impl Schemas {
-    /// Kubernetes' own kinds.
+    /// Schemas of Kubernetes' own kinds.
     pub(crate) fn builtin() -> &'static Self {
         &BUILTIN
     }
 
-    /// The kinds of an OpenAPI document, and no others: kustomize takes such a document in place of its own.
+    /// Reads the kinds of an OpenAPI document, and no others: in kustomize such a document replaces
+    /// the built-in one.
     pub(crate) fn with(document: &Value) -> Result<Self, Fault> {
         document::read(document)
     }
 
-    /// The schema of a kind.
+    /// Returns the schema of a kind.
     pub(crate) fn of(&self, api_version: &str, kind: &str) -> Option<Schema<'_>> {
         self.resolve(self.kinds.get(&key(api_version, kind))?)
     }
 
-    /// The scope of a kind; none for a kind that is not known. What Kubernetes says of its own kinds holds whatever
-    /// a document says.
+    /// Returns the scope of a kind; none for an unknown kind. The scopes of Kubernetes' own kinds
+    /// win over those of a document.
     pub(crate) fn scope_of(&self, api_version: &str, kind: &str) -> Option<Scope> {
         let key = key(api_version, kind);
         BUILTIN.scopes.get(&key).or_else(|| self.scopes.get(&key)).copied()
     }
 
-    /// The shape behind names. Definitions that are only each other's names come to nothing.
+    /// Follows references between definitions; none for a cycle.
     fn resolve<'a>(&'a self, mut shape: &'a Shape) -> Option<Schema<'a>> {
         for _ in 0..=self.definitions.len() {
             match shape {
@@ -95,24 +96,25 @@ impl Schemas {
 }
 
 impl<'a> Schema<'a> {
-    /// The schema of a field.
+    /// Returns the schema of a field.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         let Shape::Map { fields, others } = self.shape else { return None };
         self.schemas.resolve(fields.get(name).or(others.as_deref())?)
     }
 
-    /// The schema of the items of a list that merges.
+    /// Returns the schema of the items of a list that merges.
     pub(crate) fn items(&self) -> Option<Self> {
         let Shape::List { items, .. } = self.shape else { return None };
         self.schemas.resolve(items.as_deref()?)
     }
 
-    /// True if it is a list that merges; all others are replaced whole.
+    /// True for a list that merges; other lists are replaced as a whole.
     pub(crate) fn is_keyed_list(&self) -> bool {
         matches!(self.shape, Shape::List { .. })
     }
 
-    /// The fields by which the items of a list that merges are told apart; none if they are by themselves.
+    /// Returns the fields that identify the items of a merging list; empty if items are compared as
+    /// a whole.
     pub(crate) fn merge_keys(&self) -> &'a [String] {
         match self.shape {
             Shape::List { keys, .. } => keys,

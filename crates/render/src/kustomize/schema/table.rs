@@ -1,7 +1,7 @@
-//! The table of Kubernetes' own kinds, read.
+//! Reads the table of Kubernetes' own kinds.
 //!
-//! In: `kubernetes.txt`; its head says how it is written. Out: [`Schemas`]. A line that is not as it should be is passed
-//! over, because the table is ours and a test reads it more strictly.
+//! In: `kubernetes.txt`; its header describes the format. Out: [`Schemas`]. Malformed lines are
+//! skipped, because the table is part of the source and a test reads it strictly.
 
 use std::collections::{BTreeMap, HashMap};
 

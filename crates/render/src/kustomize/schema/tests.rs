@@ -1,10 +1,10 @@
-//! Schemas of Kubernetes' own kinds, and of those of a document.
+//! Tests of schemas: Kubernetes' own kinds, and those of a document.
 
 use serde_json::json;
 
 use super::*;
 
-/// The keys of the list at a path; `[]` goes to the items, `*` to any field of a map.
+/// Returns the keys of the list at a path; `[]` steps into items, `*` into any field of a map.
 fn keys<'a>(schemas: &'a Schemas, api_version: &str, kind: &str, path: &str) -> Option<&'a [String]> {
     let start = schemas.of(api_version, kind);
     let end = path.split('.').try_fold(start?, |schema, step| match step {

@@ -1,11 +1,11 @@
-//! Selections against what Kustomize 5.8.1 selects.
+//! Tests against the selections of Kustomize 5.8.1.
 
 use serde_json::{Map, Value};
 
 use super::*;
 use moorline_core::object::Origin;
 
-/// The labels of some objects.
+/// Labels of the test objects.
 const LABELS: &[&[(&str, &str)]] = &[
     &[("a", "b")],
     &[("a", "c"), ("n", "7")],
@@ -17,7 +17,7 @@ const LABELS: &[&[(&str, &str)]] = &[
     &[("a", "B-1.x_y")],
 ];
 
-/// A selector, and which of the objects it takes; none if it is refused.
+/// A selector, and the indices of the matching objects; none if it is refused.
 type Case = (&'static str, Option<&'static [usize]>);
 
 #[rustfmt::skip]

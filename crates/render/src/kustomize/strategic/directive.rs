@@ -1,14 +1,14 @@
-//! The directives of a patch: `$patch`.
+//! Directives of a patch: `$patch`.
 //!
-//! In: a map or a list of the patch. Out: the directive, which is taken out of the patch. A list says it by an item that
-//! has no other field.
+//! In: a map or a list of the patch. Out: the directive, which is removed from the patch. In a list
+//! the directive is an item without other fields.
 
 use super::nodes::{Id, Node};
 use super::{Fault, Merge};
 
 const PATCH: &str = "$patch";
 
-/// The fate of the fields that the object has.
+/// Effect of a patch on the existing fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Directive {
     Delete,
@@ -17,7 +17,7 @@ pub(super) enum Directive {
 }
 
 impl Merge<'_> {
-    /// The directive of a map.
+    /// Takes the directive of a map.
     pub(super) fn map_directive(&mut self, patch: Option<Id>) -> Result<Directive, Fault> {
         let Some(patch) = patch else { return Ok(Directive::Merge) };
         let Some(word) = self.nodes.field(patch, PATCH) else { return Ok(Directive::Merge) };
@@ -28,13 +28,13 @@ impl Merge<'_> {
         Ok(directive)
     }
 
-    /// The directive of a list.
+    /// Takes the directive of a list.
     pub(super) fn list_directive(&mut self, patch: Option<Id>) -> Result<Directive, Fault> {
         let Some(patch) = patch else { return Ok(Directive::Merge) };
         let items = self.nodes.items(patch);
         let marked = items.iter().find_map(|item| Some((*item, self.nodes.field(*item, PATCH)?)));
         let Some((item, word)) = marked else { return Ok(Directive::Merge) };
-        // With other fields beside it, the directive is that of the item.
+        // Beside other fields, the directive is that of the item.
         if matches!(self.nodes.get(item), Node::Map(fields) if fields.len() > 1) {
             return Ok(Directive::Merge);
         }

@@ -1,12 +1,12 @@
-//! Lists that merge: items with the same values of the keys are one item.
+//! Merges keyed lists: items with the same values of the keys are one item.
 //!
-//! In: the list of the object, that of the patch, and the keys. Out: one list, in which the patch's items come first. A
-//! list without keys holds single values, each once.
+//! In: the list of the object, that of the patch, and the keys. Out: one list, the patch's items
+//! first. A list without keys holds scalars, each once.
 //!
-//! Where a list has several keys (a port's number and protocol), an item may lack some of them. Which items are then
-//! the same is decided over the whole list, in three steps: keys that no item has are left out; values that agree in
-//! one key and differ only where one of them is lacking become equal; and an item is looked up by the values that are
-//! left.
+//! In a list with several keys (a port's number and protocol), an item may lack some of them.
+//! Matching then takes three steps over the whole list: keys that no item has are left out; values
+//! that agree in one key and differ only where one is missing are made equal; and an item is looked
+//! up by the remaining values.
 
 use std::collections::HashSet;
 
@@ -15,11 +15,11 @@ use super::directive::Directive;
 use super::nodes::{Id, Node};
 use super::{Fault, Merge, Outcome};
 
-/// The values of an item's keys; empty where the item lacks one.
+/// Values of an item's keys; empty for a missing key.
 type Values = Vec<String>;
 
 impl<'a> Merge<'a> {
-    /// Merges a list; none if it is to be removed.
+    /// Merges a list; none if it is removed.
     pub(super) fn keyed_list(
         &mut self,
         target: Option<Id>,
@@ -27,7 +27,7 @@ impl<'a> Merge<'a> {
         schema: Schema<'a>,
     ) -> Result<Option<Id>, Fault> {
         let target = match target.filter(|target| !self.nodes.is_null(*target)) {
-            // A directive has no meaning where there is no list yet: its marker stays an item like others.
+            // Without an existing list, the directive has no meaning and its marker stays an item.
             None => patch,
             Some(_) if patch.is_some_and(|patch| self.nodes.is_null(patch)) => None,
             Some(target) => match self.list_directive(patch)? {
@@ -45,7 +45,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// The values of all items, each once, the patch's first.
+    /// Returns the key values of all items, each once, the patch's first.
     fn all_values(&mut self, patch: Option<Id>, target: Id, keys: &[&str]) -> Result<Vec<Values>, Fault> {
         let mut seen = HashSet::new();
         let mut all = Vec::new();
@@ -105,7 +105,7 @@ impl<'a> Merge<'a> {
         Ok(merged)
     }
 
-    /// The first item with these values. Keys without a value are not looked at, unless there is no other.
+    /// Returns the first item with these values. Keys without a value are ignored, unless all are.
     fn item(&mut self, list: Option<Id>, keys: &[&str], values: &[String]) -> Result<Option<Id>, Fault> {
         let Some(list) = list else { return Ok(None) };
         self.step(self.nodes.items(list).len())?;
@@ -121,7 +121,7 @@ impl<'a> Merge<'a> {
         Ok(self.nodes.items(list).iter().find(fits).copied())
     }
 
-    /// Sees that an item has the keys by which it was found.
+    /// Adds the keys by which an item was found, if they are missing.
     fn give_keys(&mut self, item: Id, keys: &[&str], values: &[String]) {
         for (key, value) in keys.iter().zip(values) {
             if !key.is_empty() && !value.is_empty() && self.nodes.field(item, key).is_none() {
@@ -131,7 +131,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Puts the items of a list behind those of another; an item that is there already takes the place of that one.
+    /// Appends the items of another list; an item with the same keys is replaced.
     fn append(&mut self, merged: Id, rest: Id, keys: &[&str]) -> Result<(), Fault> {
         for item in self.nodes.items(rest).to_vec() {
             let mut values = Vec::with_capacity(keys.len());
@@ -145,7 +145,7 @@ impl<'a> Merge<'a> {
                 }
                 match self.nodes.field(item, key) {
                     Some(field) => values.push(self.nodes.text(field).into_owned()),
-                    // Once for each key that it lacks, and once more below, as the tool does.
+                    // As in kustomize, once for each missing key, and once more below.
                     None => {
                         let mut items = self.nodes.items(merged).to_vec();
                         items.push(item);
@@ -162,8 +162,8 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Puts an item in the place of those with the same values, or at the end if there are none; without an item, those
-    /// are removed. Items that say nothing are removed in passing.
+    /// Replaces the items with the same values, or appends if there are none; without an item, they
+    /// are removed. Empty items are removed as well.
     pub(super) fn set_item(
         &mut self,
         list: Id,
@@ -200,8 +200,8 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// True if an item has these values. An empty value fits any, and a key beyond the values fits if the one before it
-    /// does.
+    /// True if an item has these values. An empty value matches any; a key beyond the values
+    /// matches if the key before it does.
     fn has(&self, item: Id, keys: &[&str], values: &[String]) -> Result<bool, Fault> {
         let mut fits = false;
         for (at, key) in keys.iter().enumerate() {
@@ -233,8 +233,8 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// Makes values equal that agree in one key and differ only where one of them is lacking. The order in which this is
-/// done shows, so it is the tool's.
+/// Makes values equal that agree in one key and differ only where one is missing. The order affects
+/// the result, so it is that of kustomize.
 fn complete(all: &mut [Values]) {
     for one in 0..all.len() {
         let first = all[one].clone();
@@ -255,7 +255,7 @@ fn joined(one: &[String], other: &[String]) -> Option<Values> {
     (agree && !differ).then(|| pairs().map(join).collect())
 }
 
-/// Which keys some item has; all of them if none has any.
+/// Returns the keys that some item has; all of them if no item has any.
 fn used(all: &[Values], keys: usize) -> Vec<bool> {
     let used: Vec<bool> = (0..keys)
         .map(|at| all.iter().any(|values| values.get(at).is_some_and(|it| !it.is_empty())))

@@ -1,11 +1,13 @@
-//! A strategic merge, as kustomize does it.
+//! Strategic merge patches, as kustomize applies them.
 //!
-//! In: an object, a patch in the form of a part of it, and what is known of kinds. Out: the object as patched, or that
-//! it is gone. It is not the merge of the API server: of the directives there is `$patch` with `delete`, `replace` and
-//! `merge` only, and every keyed list of the object is gone through, also those that the patch does not name.
+//! In: an object, a patch in the form of a part of it, and schemas. Out: the patched object, or its
+//! deletion. This is not the merge of the API server: the only directive is `$patch` with `delete`,
+//! `replace` and `merge`, and every keyed list of the object is processed, even if the patch does
+//! not name it.
 //!
-//! The tool's behaviour in corners is kept, however odd, because the objects must be equal: an item without the key of
-//! its list pushes others out, and `$patch: replace` on the whole object changes nothing.
+//! Odd behavior of kustomize in corner cases is reproduced, because the results must be equal: an
+//! item without the key of its list removes others, and `$patch: replace` on the whole object has
+//! no effect.
 
 mod directive;
 mod keyed;
@@ -18,26 +20,26 @@ use self::nodes::{Id, Node, Nodes};
 use super::schema::{Schema, Schemas};
 use moorline_yaml::{self as yaml, Dialect};
 
-/// How many steps a merge may take, one for each node walked and each item compared: about a second. Ordinary merges
-/// take thousands.
+/// Most steps of a merge, one for each visited node and each compared item: about a second.
+/// Ordinary merges take thousands.
 const MAX_STEPS: usize = 100_000_000;
-/// How many maps, lists and scalars the result may have.
+/// Most maps, lists and scalars in the result.
 const MAX_NODES: usize = 4_000_000;
 
-/// An object after a merge.
+/// Result of a merge.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub(crate) enum Merged {
-    /// It goes on.
+    /// The merged object.
     Object(Value),
-    /// Nothing of it is left: the patch deletes it, or has emptied it.
+    /// The patch deleted or emptied the object.
     Deleted,
 }
 
-/// A reason why a patch cannot be merged.
+/// Reason why a patch cannot be merged.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
-    /// A map is to be merged with a list, or the like.
+    /// Values of different types, such as a map and a list.
     #[error("{}: the object has {target} there and the patch has {patch}", shown(.path))]
     Kinds {
         /// The field.
@@ -47,52 +49,53 @@ pub(crate) enum Fault {
         /// The value in the patch.
         patch: &'static str,
     },
-    /// An item of a list that merges by keys cannot have keys, or the other way round.
+    /// An item without keys in a list that merges by keys, or the reverse.
     #[error("{}: the list merges by {by}, and one of its items is {item}", shown(.path))]
     Item {
         /// The list.
         path: String,
-        /// The keys that tell its items apart.
+        /// Keys of the list.
         by: String,
-        /// The kind of the item.
+        /// Type of the item.
         item: &'static str,
     },
-    /// `$patch` with another word.
+    /// An unknown value of `$patch`.
     #[error("{}: $patch must be delete, replace or merge", shown(.path))]
     Directive {
-        /// Where it stands.
+        /// Path of the directive.
         path: String,
     },
-    /// A text gives way to a number, and becomes a text if it had quotes.
+    /// A number replaces a text that may be quoted; it would become a text if the text is.
     #[error("{}: a text becomes a number or true or false, and it is not clear whether the text has quotes, which would make a text of it", shown(.path))]
     Quotes {
         /// The field.
         path: String,
     },
-    /// A field whose name is empty.
+    /// A field with an empty name.
     #[error("{}: a field in it has an empty name, over which no merge comes", shown(.path))]
     EmptyName {
         /// The map.
         path: String,
     },
-    /// The merge takes too long, or makes too much of too little.
+    /// The merge takes too long, or the result is too large.
     #[error("{}: merging takes more than {MAX_STEPS} steps or gives more than {MAX_NODES} values", shown(.path))]
     TooMuch {
-        /// Where it was given up.
+        /// Path at which it stopped.
         path: String,
     },
 }
 
-/// True if a text has quotes; none if nobody knows.
+/// True if a text is quoted; none if unknown.
 type IsQuoted<'a> = dyn Fn(&str) -> Option<bool> + 'a;
 
-/// The way an object is written, where its values do not tell.
+/// Spelling of the object, as far as its values do not show it.
 #[derive(Clone, Copy)]
 pub(crate) struct Writing<'a> {
-    /// True if its nulls stay: they do where they are written, and not where a value is left out.
+    /// True if its nulls are kept: explicit ones are, implicit ones are not.
     pub(crate) keeps_nulls: bool,
-    /// True if a text that needs no quotes has some; none if nobody knows. Quotes stay where another value comes in, and make a
-    /// text of a number, as `cpu: "500m"` and `cpu: 1` become `cpu: "1"`. Not asked where the values are never written out.
+    /// True if a text that needs no quotes has some; none if unknown. Kustomize keeps the quotes
+    /// when it replaces the value, so a number becomes a text: `cpu: "500m"` and `cpu: 1` give
+    /// `cpu: "1"`. None if the values are never written out.
     pub(crate) is_quoted: Option<&'a IsQuoted<'a>>,
 }
 
@@ -122,34 +125,35 @@ fn within(
     if let Some(path) = merge.doubt {
         return Err(Fault::Quotes { path });
     }
-    // The object that was there, not what the walk came to: so `replace` on all of it is without effect.
+    // Reads the original object and not the result of the walk: so `replace` on the whole object
+    // has no effect.
     let mut left = MAX_NODES;
     let merged = merge.nodes.value(target, &mut left);
     merged.map(Merged::Object).ok_or(Fault::TooMuch { path: String::new() })
 }
 
-/// A merge on its way through an object.
+/// State of a merge.
 struct Merge<'a> {
     nodes: Nodes,
     schemas: &'a Schemas,
     writing: Writing<'a>,
     path: Vec<String>,
-    /// The first field of which nobody knows whether it had quotes.
+    /// First field whose quotes are unknown.
     doubt: Option<String>,
-    /// How many steps it may still take.
+    /// Remaining steps.
     left: usize,
 }
 
-/// The outcome for a place.
+/// Result for one path.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Is(Id),
-    /// A null that the object has said itself. Nulls of patches delete.
+    /// An explicit null of the object itself. Nulls of patches delete.
     OwnNull,
 }
 
 impl<'a> Merge<'a> {
-    /// The outcome for a place that the object, the patch or both have; none if it is to be removed.
+    /// Merges the values at one path; none if it is removed.
     fn walk(
         &mut self,
         target: Option<Id>,
@@ -157,7 +161,7 @@ impl<'a> Merge<'a> {
         schema: Option<Schema<'a>>,
     ) -> Result<Option<Outcome>, Fault> {
         self.step(1)?;
-        // An object within an object is recognised wherever nothing else is known of the place.
+        // An embedded object is recognized wherever the path has no schema.
         let schema = schema.or_else(|| self.kind(target?)).or_else(|| self.kind(patch?));
         let present = |id: &Id| !self.nodes.is_null(*id);
         let (old, new) = (target.filter(present), patch.filter(present));
@@ -177,7 +181,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// A value that is replaced whole: the patch's, if it says anything.
+    /// Returns a value that is replaced as a whole: the patch's, if there is one.
     fn taken(&self, target: Option<Id>, patch: Option<Id>) -> Option<Outcome> {
         patch.or(target).filter(|id| !self.nodes.is_null(*id)).map(Outcome::Is)
     }
@@ -199,7 +203,7 @@ impl<'a> Merge<'a> {
                     Directive::Merge => target,
                 }
             }
-            // A directive that is not understood is kept as a field where there is nothing to merge with.
+            // An unknown directive stays a field if there is nothing to merge with.
             target => match (target, patch, self.map_directive(patch)) {
                 (_, _, Ok(Directive::Delete)) | (None, None, _) => return Ok(None),
                 (Some(_), None, _) => return Ok(self.writing.keeps_nulls.then_some(Outcome::OwnNull)),
@@ -222,7 +226,7 @@ impl<'a> Merge<'a> {
         Ok(Some(Outcome::Is(target)))
     }
 
-    /// The names of the fields of either.
+    /// Returns the names of the fields of both maps.
     fn names(&self, target: Id, patch: Option<Id>) -> Vec<String> {
         let names = |id: Id| match self.nodes.get(id) {
             Node::Map(fields) => fields.keys().cloned().collect(),
@@ -258,7 +262,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Gives a field a value. Quotes that the field has stay, and make a text of a number.
+    /// Sets the value of a field. Existing quotes stay, and turn a number into a text.
     fn replace(&mut self, field: Id, value: Id, name: String) {
         if field == value {
             return;
@@ -271,7 +275,7 @@ impl<'a> Merge<'a> {
             match is_quoted {
                 Some(true) => {
                     let text = self.nodes.text(value).into_owned();
-                    // In the patch as well, which another item of the list may take up once more.
+                    // Also in the patch, because another item of the list may use the node again.
                     self.nodes.set(value, Node::Scalar(text.into()));
                 }
                 Some(false) => {}
@@ -285,7 +289,7 @@ impl<'a> Merge<'a> {
         self.nodes.copy(value, field);
     }
 
-    /// The schema of a map that names its own kind.
+    /// Returns the schema of a map that contains apiVersion and kind.
     fn kind(&self, id: Id) -> Option<Schema<'a>> {
         let word = |name| {
             let field = self.nodes.field(id, name).filter(|field| !self.nodes.is_empty(*field))?;
@@ -307,7 +311,7 @@ impl<'a> Merge<'a> {
         self.path.join(".").replace(".[", "[")
     }
 
-    /// The place of the list, also on the way through its items.
+    /// Returns the path of the list while its items are processed.
     fn list_place(&self) -> String {
         let items = self.path.iter().rev().take_while(|step| step.starts_with('[')).count();
         self.path[..self.path.len() - items].join(".").replace(".[", "[")
@@ -319,7 +323,7 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// True if a text was surely written in quotes, because without them it would not be a text.
+/// True if a text must have been quoted, because unquoted it would have another type.
 fn needs_quotes(text: &str) -> bool {
     let read = yaml::read("", text.as_bytes(), Dialect::Kustomize);
     !read.is_ok_and(|read| matches!(&read[..], [only] if only.value == text))

@@ -1,15 +1,16 @@
-//! The values of a merge, each with an identity.
+//! Values of a merge as nodes with an identity.
 //!
-//! In: the object and the patch. Out: nodes that refer to each other by [`Id`], and the object again. The real tool
-//! merges in place: a part of the patch that the object takes over is from then on one node in both, and what is later
-//! done to it on one side is seen on the other. Lists with several keys show the difference, so it is kept.
+//! In: the object and the patch. Out: nodes that refer to each other by [`NodeId`], and the merged
+//! object. Kustomize merges in place: a part of the patch that the object takes over is one node in
+//! both, and later changes on one side are visible on the other. Lists with several keys depend on
+//! this, so it is reproduced.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// A node of a merge.
+/// Identity of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Id(usize);
 
@@ -27,7 +28,7 @@ pub(super) enum Node {
 pub(super) struct Nodes(Vec<Node>);
 
 impl Nodes {
-    /// Takes a value in. Values are nested no deeper than their reader allows.
+    /// Adds a value. The recursion is bounded by the reader's limit on nesting.
     pub(super) fn take(&mut self, value: Value) -> Id {
         let node = match value {
             Value::Null => Node::Null,
@@ -46,11 +47,11 @@ impl Nodes {
     }
 
     pub(super) fn get(&self, id: Id) -> &Node {
-        // An id is only made by `add`, and nodes are never removed.
+        // Ids are made only by `add`, and nodes are never removed, so this cannot panic.
         &self.0[id.0]
     }
 
-    /// Makes one node say what another says. Their parts are then the same nodes.
+    /// Copies a node. The parts are then shared.
     pub(super) fn copy(&mut self, from: Id, to: Id) {
         if from != to {
             self.0[to.0] = self.0[from.0].clone();
@@ -71,7 +72,7 @@ impl Nodes {
         }
     }
 
-    /// The items of a list; none for anything else.
+    /// Returns the items of a list; empty for other nodes.
     pub(super) fn items(&self, id: Id) -> &[Id] {
         match self.get(id) {
             Node::List(items) => items,
@@ -91,7 +92,7 @@ impl Nodes {
         matches!(self.get(id), Node::Map(_))
     }
 
-    /// True if a field with this value counts as one without a value.
+    /// True if a field with this value counts as empty.
     pub(super) fn is_empty(&self, id: Id) -> bool {
         match self.get(id) {
             Node::Null => true,
@@ -105,8 +106,8 @@ impl Nodes {
         self.is_map(id) && self.is_empty(id)
     }
 
-    /// The text of a scalar in a file; maps and lists read as nothing. Keys are compared by this, so that `80` and
-    /// `"80"` are one key.
+    /// Returns the text of a scalar; maps and lists have an empty one. Keys are compared by it, so
+    /// `80` and `"80"` are the same key.
     pub(super) fn text(&self, id: Id) -> Cow<'_, str> {
         match self.get(id) {
             Node::Null => "null".into(),
@@ -116,7 +117,8 @@ impl Nodes {
         }
     }
 
-    /// The value below a node; none if it has more nodes than `left`, because a node may be part of many.
+    /// Returns the value of a node; none if it has more than `left` nodes, because a node may be
+    /// part of many.
     pub(super) fn value(&self, id: Id, left: &mut usize) -> Option<Value> {
         *left = left.checked_sub(1)?;
         Some(match self.get(id) {

@@ -1,4 +1,4 @@
-//! Merges, against answers that kustomize's own library gave (`tests/kustomize/record`).
+//! Tests of merges, against answers of kustomize's own library (`tests/kustomize/record`).
 
 use serde_json::json;
 
@@ -70,7 +70,7 @@ fn lists_that_would_take_for_ever_are_given_up() {
 
 #[test]
 fn what_doubles_at_each_level_is_given_up() {
-    // An item that lacks the first of two keys comes in twice, and so do the lists in it.
+    // An item that lacks the first of two keys is added twice, and so are the lists in it.
     let schemas = Schemas::with(&json!({"definitions": {"Gate": {
         "x-kubernetes-group-version-kind": [{"version": "v1", "kind": "Gate"}],
         "properties": {"kids": {
