@@ -183,8 +183,10 @@ pub(super) fn sorted<'a>(
     meter.pay(pairs.len().saturating_mul(pairs.len().max(2).ilog2() as usize))?;
     // The loop above has shown that the types of all keys are comparable.
     let mut free = Meter::new(usize::MAX);
-    pairs.sort_by(|one, other| {
-        compare(&one.0, &other.0, &mut free).ok().flatten().unwrap_or(std::cmp::Ordering::Equal)
+    // NaN is not equal to itself, and sorts last: without a total order `sort_by` may panic.
+    let mut order = |one: &Val<'a>, other: &Val<'a>| compare(one, other, &mut free).ok().flatten();
+    pairs.sort_by(|(one, _), (other, _)| {
+        order(one, other).unwrap_or_else(|| order(one, one).is_none().cmp(&order(other, other).is_none()))
     });
     Ok(Val::Made(Rc::new(pairs.into_iter().map(|(_, item)| item).collect())))
 }

@@ -114,3 +114,12 @@ fn nothing_takes_long() {
         assert!(start.elapsed() < Duration::from_secs(5), "{bomb}: {:?}", start.elapsed());
     }
 }
+
+#[test]
+fn a_list_with_nan_is_sorted_and_never_panics() {
+    let items: Vec<u32> = (0..400).map(|at| at * 7919 % 401).collect();
+    let rule = "self.items.sortBy(v, v % 3 == 0 ? double('NaN') : double(v)).size() == 400";
+    assert_eq!(value_of(rule, &json!({"items": items}), 1_000_000), Ok(true));
+    let last = "[double('NaN'), 2.0, 1.0].sort()[0] == 1.0 && ![double('NaN'), 2.0, 1.0].sort().isSorted()";
+    assert_eq!(value_of(last, &json!({}), 1_000), Ok(true));
+}
