@@ -16,7 +16,7 @@ const SCHEMA: &str = "/spec/versions/0/schema/openAPIV3Schema";
 /// Returns the CustomResourceDefinition as JSON.
 pub fn definition() -> Result<Value, serde_json::Error> {
     let mut definition = serde_json::to_value(Sync::crd())?;
-    // The version lets `moorline crd install` refuse to replace a definition of a newer program.
+    // The version keeps an older program from overwriting the definition of a newer one.
     definition["metadata"]["annotations"] = json!({VERSION_ANNOTATION: env!("CARGO_PKG_VERSION")});
     if let Some(schema) = definition.pointer_mut(SCHEMA) {
         tidy(schema);

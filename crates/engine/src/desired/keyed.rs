@@ -1,5 +1,5 @@
-//! Hashes that cover values of Secrets: they are recorded with a key, so that nobody can guess a
-//! value from them.
+//! Hashes that cover values of Secrets: they are recorded with a key, so that a value cannot be
+//! guessed from them.
 //!
 //! In: the hashes of objects and of a set, and the keys of the daemon.
 //! Out: the form to record, and the comparison with a recorded one. A hash is compared in the form

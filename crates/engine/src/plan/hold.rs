@@ -197,7 +197,7 @@ impl Hold {
         }
     }
 
-    /// True if a desired object is not in its desired state, and no user setting explains it.
+    /// True if the hold keeps a desired object out of its desired state, so that later waves wait.
     pub fn is_missing(&self) -> bool {
         matches!(
             self,

@@ -67,7 +67,7 @@ pub fn preview(desired: &DesiredSet, live: &[Object], owner: &SyncName) -> Previ
                 difference.path = wanted.shows(&difference.path).into_owned();
             }
         }
-        // A field that an apply removes is no drift: nobody changed it.
+        // A field that an apply removes is no drift: no one changed it live.
         observed.standing = match &found[..changed] {
             [] => Standing::Verified,
             changed => {

@@ -2,7 +2,7 @@
 //!
 //! In: a live object with its managed fields, and the desired body.
 //! Out: a [`Difference`] without a desired value for each field or list item of our own entry. A
-//! whole item stands for its fields.
+//! whole item represents its fields.
 
 use serde_json::{Map, Value};
 
