@@ -12,7 +12,7 @@ const MAX_BYTES: usize = 256 * 1024;
 
 /// Returns the address of the submodule at `path`, or the reason for not following it.
 pub(super) fn address(said: &str, path: &str, from: &Address) -> Result<Address, &'static str> {
-    let Some(url) = url(said.get(..MAX_BYTES).unwrap_or(said), path) else {
+    let Some(url) = url(&said[..said.floor_char_boundary(MAX_BYTES)], path) else {
         return Err("it is a submodule of which .gitmodules says no URL");
     };
     let address = match url.starts_with("./") || url.starts_with("../") {
