@@ -3,7 +3,7 @@
 //! The code is one sentence, and the folders follow it:
 //!
 //! ```text
-//! Revision -source-> FileTree -render-> Objects -desired-> DesiredSet -plan(with ObservedSet)-> Plan
+//! Revision -source-> FileTree -render-> Objects -desired-> DesiredSet -plan(+ ObservedSet)-> Plan
 //! ```
 //!
 //! Every arrow is one function, every noun one type. `ARCHITECTURE.md` has the map.
