@@ -113,7 +113,7 @@ impl<'a> Files<'a> {
         self.tree.room().is_open()
     }
 
-    /// Returns reserved memory.
+    /// Releases reserved memory.
     pub(super) fn give(&self, bytes: u64) {
         self.tree.room().give(bytes);
     }
