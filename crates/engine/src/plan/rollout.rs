@@ -1,4 +1,4 @@
-//! Gating by health: a turn begins after all earlier turns are healthy.
+//! Gating by health: a wave begins after all earlier phases and waves are healthy.
 //!
 //! In: the progress of the rollout of a set.
 //! Out: the steps that wait, and the objects that they wait for. Only changes from Git wait:
@@ -41,7 +41,7 @@ pub struct Awaits<'a> {
     only_hooks: bool,
     failed: bool,
     restored: &'a BTreeSet<ObjectId>,
-    /// Objects that are not healthy, each with its turn.
+    /// Objects that are not healthy, each with its phase and wave.
     unwell: BTreeSet<(Turn, ObjectId)>,
     /// The hooks among them.
     hooks: BTreeSet<(Turn, ObjectId)>,
@@ -112,7 +112,7 @@ impl<'a> Awaits<'a> {
     }
 }
 
-/// Holds every step whose turn has not begun.
+/// Holds every step whose wave has not begun.
 pub(super) fn hold_back(desired: &DesiredSet, policy: &Policy, decided: &mut Decided) {
     let Some(mut awaits) = Awaits::new(desired, policy.rollout.as_ref()) else { return };
     let is_prune = |step: &Step| matches!(step.action, Action::Prune { .. });

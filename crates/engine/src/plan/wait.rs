@@ -1,7 +1,7 @@
 //! Blocking: writes that wait for an object that does not exist yet, or for one that still exists.
 //!
 //! In: the decisions about all objects, not yet in order.
-//! Out: the same, with the writes on hold whose turn has not begun. A wave begins when the previous
+//! Out: the same, with the writes on hold whose wave has not begun. A wave begins when the previous
 //! one is complete, and nothing is created in a namespace, or of a kind, that is being deleted.
 //! Prunes are in strict reverse order: while a custom resource is being deleted, the operator that
 //! must remove its finalizer is kept.
@@ -15,7 +15,7 @@ use crate::desired::{DesiredSet, Turn};
 use crate::observed::ObservedSet;
 use moorline_core::object::ObjectId;
 
-/// Holds every write whose turn has not begun.
+/// Holds every write whose wave has not begun.
 pub(super) fn hold_back(
     desired: &DesiredSet,
     observed: &ObservedSet,
@@ -116,7 +116,7 @@ fn defines(name: &str, id: &ObjectId) -> bool {
 }
 
 struct Gate<'a> {
-    /// The first desired object, by turn, that cannot exist yet.
+    /// The first desired object, by phase and wave, that cannot exist yet.
     missing: Option<(Turn, &'a ObjectId)>,
     /// Namespaces and definitions that are being deleted.
     going: Vec<&'a ObjectId>,
