@@ -95,7 +95,7 @@ async fn older_definition_is_served(release: &Release) -> Daemon {
     let daemon = release.daemon().await;
     until_ready(release, "default", &commit).await;
     until("the log says what to do", async || daemon.log().contains(BY_HAND).then_some(())).await;
-    assert!(text("README.md").contains(BY_HAND), "the README says something else");
+    assert!(text("docs/install.md").contains(BY_HAND), "docs/install.md says something else");
 
     // A Sync of somebody else, whose objects would go with it.
     let commit = release.push("clusters/two/b.json", &config_map("b", "one"));

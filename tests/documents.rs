@@ -1,5 +1,5 @@
-//! Whatever is written twice is compared: the README, Cargo.toml, the Makefile, the Dockerfile, `.ci/run` and
-//! `config/`.
+//! Whatever is written twice is compared: the README, pages of `docs/`, Cargo.toml, the Makefile, the Dockerfile,
+//! `.ci/run` and `config/`.
 //!
 //! Each comparison is a function over texts, so that the tests beside it can show it a difference.
 
@@ -35,7 +35,9 @@ fn ci_runs_the_readme_s_test_command() {
 
 #[test]
 fn the_readme_s_targets_exist() {
-    assert_eq!(targets_exist(&text("README.md"), &text("Makefile")), Ok(()));
+    for page in ["README.md", "CONTRIBUTING.md", "docs/install.md"] {
+        assert_eq!(targets_exist(&text(page), &text("Makefile")), Ok(()), "{page}");
+    }
 }
 
 #[test]
@@ -52,18 +54,15 @@ fn the_image_is_built_by_a_rust_that_can() {
 fn the_readme_shows_the_table_of_exit_codes() {
     let table: Vec<(u8, &str)> =
         moorline::cli::exit::TABLE.iter().map(|(exit, meaning)| (exit.code(), *meaning)).collect();
-    assert_eq!(same_exit_codes(&text("README.md"), &table), Ok(()));
+    assert_eq!(same_exit_codes(&text("docs/cli.md"), &table), Ok(()));
 }
 
 #[test]
 fn the_figures_of_the_readme_are_those_of_the_docs() {
-    let cells = |line: &str| -> Vec<String> {
-        line.split('|').skip(1).take(2).map(str::trim).map(str::to_owned).collect()
-    };
-    let (readme, figures) = (text("README.md"), text("docs/figures.md"));
-    let table = readme.lines().skip_while(|line| !line.starts_with("| what | measured |")).skip(2);
-    let shown: Vec<_> = table.take_while(|line| line.starts_with('|')).map(cells).collect();
-    let measured: Vec<_> = figures.lines().filter(|line| line.starts_with('|')).map(cells).collect();
+    let (readme, comparison) = (text("README.md"), text("docs/comparison.md"));
+    let table = readme.lines().skip_while(|line| !line.starts_with("| 1,000 objects |"));
+    let shown: Vec<&str> = table.take_while(|line| line.starts_with('|')).collect();
+    let measured: Vec<&str> = comparison.lines().filter(|line| line.starts_with('|')).collect();
     assert!(shown.len() > 3, "{shown:?}");
     assert_eq!(shown.iter().find(|row| !measured.contains(row)), None);
 }
@@ -90,16 +89,16 @@ fn every_annotation_that_counts_is_in_the_readme() {
         api::SPEC_HASH_ANNOTATION,
         api::VERSION_ANNOTATION,
     ];
-    let readme = text("README.md");
+    let page = text("docs/annotations.md");
     for key in api::ANNOTATIONS.iter().filter(|key| !others.contains(key)) {
-        assert!(readme.contains(&format!("`{key}: ")), "the README does not explain {key}");
+        assert!(page.contains(&format!("`{key}: ")), "docs/annotations.md does not explain {key}");
     }
 }
 
 #[test]
 fn the_readme_explains_every_event() {
-    let readme = text("README.md");
-    let (_, events) = readme.split_once("\n## Events\n").expect("a section");
+    let page = text("docs/events.md");
+    let (_, events) = page.split_once("\n## Reasons\n").expect("a section");
     let rows =
         events.split("\n## ").next().unwrap_or_default().lines().filter(|line| line.starts_with("| `"));
     let told: Vec<&str> = rows.filter_map(|row| row.split('`').nth(1)).collect();
@@ -116,7 +115,10 @@ fn the_readme_shows_every_verb() {
     let verbs: Vec<&str> = verbs.collect();
     assert!(verbs.contains(&"render"), "{help}");
     for verb in verbs {
-        assert!(text("README.md").contains(&format!("moorline {verb} ")), "the README does not show {verb}");
+        assert!(
+            text("docs/cli.md").contains(&format!("moorline {verb} ")),
+            "docs/cli.md does not show {verb}"
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! Each row of the table of causes in docs/operations.md has a test.
+//! Each row of the table of causes in docs/held-revision.md has a test.
 //!
 //! In: the page, and the tests of each cause. Out: a failure if the page has another row, or if a test is not there.
 
@@ -74,7 +74,7 @@ fn causes<'a>(page: &'a str, head: &str) -> Vec<&'a str> {
 
 #[test]
 fn each_cause_of_the_table_has_a_test() {
-    let page = read("docs/operations.md");
+    let page = read("docs/held-revision.md");
     let shown = causes(&page, "| cause | kept meanwhile | kept after a restart |");
     assert_eq!(shown, ROWS.map(|(cause, _)| cause), "the table and its tests are changed together");
     for (cause, tests) in ROWS {

@@ -49,9 +49,9 @@ async fn the_api_server_takes_all_that_the_chart_can_come_to() {
 
 #[tokio::test]
 async fn the_command_of_the_readme_installs_everything() {
-    let command_of = ["README.md", "Makefile", "config/default/kustomization.yaml"].map(command_of);
-    let [of_readme, of_makefile, own] = &command_of;
-    assert_eq!((of_readme, of_makefile), (own, own));
+    let command_of = ["docs/install.md", "Makefile", "config/default/kustomization.yaml"].map(command_of);
+    let [of_page, of_makefile, own] = &command_of;
+    assert_eq!((of_page, of_makefile), (own, own));
 
     let Some(kubectl) = find("kubectl") else { return };
     let Some(release) = Release::new("literal").await else { return };
@@ -67,7 +67,7 @@ async fn the_command_of_the_readme_installs_everything() {
         run(shell.env("KUBECONFIG", release.plane.kubeconfig_file(ADMIN)))
             .unwrap_or_else(|error| panic!("{line}: {error}"))
     };
-    typed(of_readme);
+    typed(of_page);
     let deployment = release.get("/apis/apps/v1/namespaces/moorline/deployments/moorline").await;
     let pod = deployment.expect("the Deployment")["spec"]["template"]["spec"].take();
     assert_eq!(pod["containers"][0]["image"], concat!("moorline:", env!("CARGO_PKG_VERSION")));
@@ -84,7 +84,7 @@ async fn the_command_of_the_readme_installs_everything() {
     let own = moorline::api::definition().expect("the definition");
     let older = format!("{}/crds/moorline.dev_syncs.yaml", release.older_chart());
     let by_daemon = "kubectl apply --server-side --force-conflicts --field-manager=moorline-crd -f";
-    for newer in [of_readme, BY_HAND] {
+    for newer in [of_page, BY_HAND] {
         typed(&format!("{by_daemon} {older}"));
         assert_ne!(definition(&release).await.0["versions"], own["spec"]["versions"]);
         typed(newer);

@@ -1,4 +1,4 @@
-//! The tests that docs/security.md names are there.
+//! The tests that docs/ownership-proof.md and docs/security.md name are there.
 //!
 //! In: the tables of restores and of faults that others had. Out: nothing, or the rows that name no test, and the tests that nobody has
 //! written. A name is a file and a function.
@@ -10,7 +10,8 @@ use std::path::Path;
 #[test]
 fn the_tests_that_the_security_page_names_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = fs::read_to_string(root.join("docs/security.md")).expect("the page");
+    let pages = ["docs/ownership-proof.md", "docs/security.md"];
+    let page = pages.map(|page| fs::read_to_string(root.join(page)).expect("the page")).concat();
     let mut named: BTreeSet<&str> = BTreeSet::new();
     for (head, least) in [("| event | objects that Git wants", 10), ("| class | what protects | test |", 17)]
     {
@@ -26,7 +27,7 @@ fn the_tests_that_the_security_page_names_exist() {
     let mut written = BTreeSet::new();
     ["src", "crates", "tests"].iter().for_each(|folder| functions(&root.join(folder), &mut written));
     let missing: Vec<_> = named.iter().filter(|name| !written.contains(**name)).collect();
-    assert!(missing.is_empty(), "docs/security.md names tests that are not there: {missing:?}");
+    assert!(missing.is_empty(), "{pages:?} name tests that are not there: {missing:?}");
 }
 
 /// All tests, each with the name of its file in front.
