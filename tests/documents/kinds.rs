@@ -1,7 +1,7 @@
 //! The tables of `docs/health.md`, written from the rules.
 //!
 //! In: the rows that the program judges by. Out: two tables between two markers, by project: how its kinds are read, and
-//! which of them only say something.
+//! which of them have no health.
 
 use moorline::health::{Known, known};
 
@@ -12,7 +12,8 @@ pub(crate) const CLOSE: &str = "<!-- end of the kinds -->\n";
 pub(crate) fn tables() -> String {
     let mut rows = known();
     rows.sort_by_key(|row| row.project.to_lowercase());
-    let mut text = format!("{OPEN}\n| project | kinds | healthy when | waits |\n|---|---|---|---|\n");
+    let mut text =
+        format!("{OPEN}\n| project | kinds | healthy when | degraded after |\n|---|---|---|---|\n");
     let mut before = "";
     for row in &rows {
         let Some(status) = &row.status else { continue };
@@ -22,7 +23,7 @@ pub(crate) fn tables() -> String {
         text.push_str(&format!("| {project} | {} | {} | {waits} |\n", kinds(row), status.healthy));
     }
     text.push_str(
-        "\nThese only say something, and nobody waits for them:\n\n| project | kinds |\n|---|---|\n",
+        "\nThese kinds have no health of their own, and a Sync does not wait for them:\n\n| project | kinds |\n|---|---|\n",
     );
     let mut before = "";
     for row in rows.iter().filter(|row| row.status.is_none()) {
