@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 const PAGE: &str = "docs/sync.md";
 
 const OPENING: &str = "# The fields of a Sync\n\n\
-    This page is made of the definition that `moorline crd` prints, and a test holds the two together: after a change, \
-    `MOORLINE_WRITE_DOCS=1 cargo test --test reference` writes it anew. `kubectl explain sync.spec` says the same on a cluster, \
-    [concepts.md](concepts.md) what the fields are for, and [config/samples/sync.yaml](../config/samples/sync.yaml) shows them all.\n\n\
-    What is not listed here does not exist: a field of another name is refused by `kubectl apply`, with its name. A length of \
-    time is written as `30s`, `5m` or `1h30m`.\n";
+    [config/samples/sync.yaml](../config/samples/sync.yaml) shows all fields in an example, [concepts.md](concepts.md) explains what \
+    they are for, and `kubectl explain sync.spec` shows this reference on a cluster.\n\n\
+    `kubectl apply` refuses a field that is not listed here, with its name. A duration is written as `30s`, `5m` or `1h30m`.\n\n\
+    This page is generated from the definition that `moorline crd` prints, and a test compares the two. After a change, \
+    `MOORLINE_WRITE_DOCS=1 cargo test --test reference` generates it again.\n";
 
 #[test]
 fn the_page_shows_every_field_of_the_definition() {
