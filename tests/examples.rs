@@ -153,7 +153,7 @@ fn the_document_lists_what_goes_only_by_approval() {
     }
     let expect: Vec<Vec<String>> =
         expect.into_iter().map(|(lost, kinds)| vec![lost, kinds.join(", ")]).collect();
-    let shown = table(&document(), "## What goes only by approval");
+    let shown = table(&document(), "## Kinds that are deleted only with approval");
     let print = |rows: &[Vec<String>]| -> String {
         rows.iter().map(|row| format!("| {} |\n", row.join(" | "))).collect()
     };
@@ -164,7 +164,7 @@ fn the_document_lists_what_goes_only_by_approval() {
 fn the_document_lists_what_goes_only_by_approval_where_a_field_says_so() {
     let expect: Vec<Vec<String>> =
         guarded().map(|(kind, when)| vec![format!("`{kind}`"), when.to_owned()]).collect();
-    assert_eq!(table(&document(), "## What goes only by approval where a field says so"), expect);
+    assert_eq!(table(&document(), "## Kinds that need approval depending on a field"), expect);
 }
 
 #[test]
