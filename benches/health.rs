@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use divan::{Bencher, black_box};
-use moorline::health::rules::{Rules, Written};
+use moorline::health::rules::{RuleSource, Rules};
 use moorline::health::{Context, cause, health};
 use moorline::object::GroupKind;
 use serde_json::{Map, Value, json};
@@ -93,7 +93,7 @@ fn rule_of_a_sync(bencher: Bencher<'_, '_>) {
     let bodies = health_bodies::bodies();
     let (kind, body) = bodies.iter().find(|(kind, _)| &*kind.kind == "Widget").expect("a custom resource");
     let rules = Rules::compile(&[written(kind)]).expect("a sound rule");
-    bencher.bench_local(|| rules.judge(black_box(kind), black_box(body)));
+    bencher.bench_local(|| rules.evaluate(black_box(kind), black_box(body)));
 }
 
 /// Compiling such a rule, once for each version of the Sync.
@@ -103,8 +103,8 @@ fn reading_a_rule_of_a_sync(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| Rules::compile(black_box(&[written(&kind)])).expect("a sound rule"));
 }
 
-fn written(kind: &GroupKind) -> Written<'_> {
-    Written {
+fn written(kind: &GroupKind) -> RuleSource<'_> {
+    RuleSource {
         group: &kind.group,
         kind: &kind.kind,
         healthy: Some(EXPRESSION),

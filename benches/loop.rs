@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 use parts::arguments::Arguments;
 use parts::first::{Plan, first, sync};
-use parts::ground::Ground;
+use parts::ground::BenchEnvironment;
 use parts::verdict::{Row, print_table};
 use parts::{beside, many, restart, steady};
 
@@ -105,7 +105,7 @@ async fn large(arguments: &Arguments, rows: &mut Vec<Row>) {
 }
 
 /// Creates an environment with everything in sync; compares it with the floor if requested.
-async fn begin(arguments: &Arguments, plan: Plan, rows: &mut Vec<Row>) -> Ground {
+async fn begin(arguments: &Arguments, plan: Plan, rows: &mut Vec<Row>) -> BenchEnvironment {
     if arguments.wants(plan.name) {
         let (row, ground) = first(plan).await;
         keep(row, rows);

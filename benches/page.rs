@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use moorline::report::board::StatusBoard;
-use moorline::serve::{Viewing, serve_page};
+use moorline::serve::{StatusPage, serve_page};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
@@ -58,7 +58,7 @@ fn served(runtime: &Runtime, board: StatusBoard) -> SocketAddr {
     std::mem::forget(end);
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
     let address = listener.local_addr().expect("an address");
-    runtime.spawn(serve_page(listener, Viewing::new(newest, want, ending, true), std::future::pending()));
+    runtime.spawn(serve_page(listener, StatusPage::new(newest, want, ending, true), std::future::pending()));
     address
 }
 

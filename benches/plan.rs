@@ -5,10 +5,10 @@
 //! grow with the number of unchanged objects; the hashes take well under a second.
 
 use divan::{AllocProfiler, Bencher, black_box};
-use moorline::desired::{DesiredSet, Scopes, desired};
-use moorline::observed::{Mark, Observed, ObservedSet, Standing};
+use moorline::desired::{DesiredSet, Scopes, build_desired_set};
+use moorline::observed::{Observed, ObservedSet, Ownership, Verification};
 use moorline::plan::{Policy, plan};
-use moorline::render::{Complete, Options, Rendered, render};
+use moorline::render::{Complete, RenderOptions, Rendered, render};
 use moorline::tree::FileTree;
 
 #[global_allocator]
@@ -68,14 +68,15 @@ fn service(at: usize, image: &str) -> String {
 }
 
 fn complete(tree: &FileTree) -> Complete {
-    match render(tree, &Options::default()) {
+    match render(tree, &RenderOptions::default()) {
         Rendered::Complete(complete) => complete,
         Rendered::Incomplete(incomplete) => panic!("{:?}", incomplete.problems),
     }
 }
 
 fn desired_set(objects: usize, changed: usize) -> DesiredSet {
-    desired(complete(&manifests(objects, changed)), "default", &Scopes::builtin()).expect("sound manifests")
+    build_desired_set(complete(&manifests(objects, changed)), "default", &Scopes::builtin())
+        .expect("sound manifests")
 }
 
 /// Observed set of a cluster that is as desired.
@@ -83,10 +84,10 @@ fn observed_set(desired: &DesiredSet) -> ObservedSet {
     let mut observed = ObservedSet::default();
     for (at, object) in desired.objects().iter().enumerate() {
         let seen = Observed {
-            recorded: Some(object.hash),
+            recorded_hash: Some(object.hash),
             applied_by_us: true,
-            mark: Mark::Ours,
-            standing: Standing::Verified,
+            ownership: Ownership::Ours,
+            verification: Verification::Verified,
             ..Observed::new(&format!("b1b2c3d4-0000-4000-8000-{at:012}"), &at.to_string())
         };
         observed.insert(object.id.clone(), seen);
@@ -114,7 +115,7 @@ fn one_percent_changed(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 10, sample_size = 1)]
 fn canonical_form_and_hash(bencher: Bencher<'_, '_>) {
     let (tree, scopes) = (manifests(OBJECTS, 0), Scopes::builtin());
-    bencher
-        .with_inputs(|| complete(&tree))
-        .bench_local_values(|complete| desired(complete, "default", &scopes).expect("sound manifests"));
+    bencher.with_inputs(|| complete(&tree)).bench_local_values(|complete| {
+        build_desired_set(complete, "default", &scopes).expect("sound manifests")
+    });
 }

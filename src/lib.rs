@@ -16,22 +16,22 @@
 
 pub mod adopt;
 pub mod cli;
+pub mod controller;
 pub mod helm;
 pub mod report;
 pub mod serve;
 pub mod settings_watch;
-pub mod sync;
 
 pub use moorline_api as api;
 pub use moorline_cluster as cluster;
-pub use moorline_core::{grammar, harmless, nearest, object, repeats, tree};
-pub use moorline_engine::{desired, diff, observed, plan, proof, rights};
+pub use moorline_core::{did_you_mean, grammar, log_repeats, object, sanitize, tree};
+pub use moorline_engine::{desired, diff, observed, plan, proof, rbac};
 pub use moorline_git as source;
 pub use moorline_health as health;
 pub use moorline_managed_fields as fields;
 pub use moorline_metrics as metrics;
 pub use moorline_render as render;
-pub use moorline_runtime::{chance, clock, fair};
+pub use moorline_runtime::{chance, clock, fair_queue};
 pub use moorline_sandbox as sandbox;
 pub use moorline_settings as settings;
 pub use moorline_yaml as yaml;

@@ -23,8 +23,8 @@ use support::audit::AuditMark;
 use support::credentials::ADMIN;
 use support::daemon::until;
 use support::fault_proxy::FaultProxy;
-use support::person::Said;
-use support::rest::ask;
+use support::person::CommandOutput;
+use support::rest::send_request;
 use support::scene::Scene;
 use tools::{Part, Robot, application, install, kustomization, path};
 
@@ -50,7 +50,7 @@ pub(crate) fn push(scene: &Scene, objects: &[Value]) -> String {
 }
 
 /// Runs `moorline adopt` for who reaches the API server by this proxy.
-pub(crate) fn adopt(scene: &Scene, proxy: &FaultProxy, part: Part, arguments: &[&str]) -> Said {
+pub(crate) fn adopt(scene: &Scene, proxy: &FaultProxy, part: Part, arguments: &[&str]) -> CommandOutput {
     let subject = match part {
         Part::ArgoCd => "application/shop",
         Part::Flux => "kustomizations.kustomize.toolkit.fluxcd.io/shop",
@@ -67,12 +67,16 @@ pub(crate) fn adopt(scene: &Scene, proxy: &FaultProxy, part: Part, arguments: &[
     }
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Said { code: output.status.code().unwrap(), data: text(output.stdout), words: text(output.stderr) }
+    CommandOutput {
+        code: output.status.code().unwrap(),
+        data: text(output.stdout),
+        words: text(output.stderr),
+    }
 }
 
 /// The resource `shop` as it is.
 pub(crate) async fn resource(scene: &Scene, part: Part) -> Value {
-    ask(&scene.admin, "GET", &path(part, &scene.namespace), Value::Null).await.unwrap()
+    send_request(&scene.admin, "GET", &path(part, &scene.namespace), Value::Null).await.unwrap()
 }
 
 /// The uids of the objects that the tool made.
@@ -95,21 +99,21 @@ pub(crate) async fn until_held(scene: &Scene, part: Part, count: usize) -> BTree
 
 pub(crate) async fn config_map(scene: &Scene, name: &str) -> Value {
     let path = format!("/api/v1/namespaces/{}/configmaps/{name}", scene.namespace);
-    ask(&scene.admin, "GET", &path, Value::Null).await.unwrap()
+    send_request(&scene.admin, "GET", &path, Value::Null).await.unwrap()
 }
 
 /// Nobody deleted an object.
 pub(crate) async fn assert_nothing_deleted(scene: &Scene, mark: &AuditMark) {
-    let deleted = mark.requests().await.within(&scene.namespace);
-    let deleted = deleted.only(|it| it.verb.starts_with("delete") && it.resource == "configmaps");
+    let deleted = mark.requests().await.in_namespace(&scene.namespace);
+    let deleted = deleted.filter(|it| it.verb.starts_with("delete") && it.resource == "configmaps");
     assert_eq!(deleted.tally(), BTreeMap::new());
 }
 
 /// Deletes the resource `shop`, and waits until it is gone.
 async fn delete(scene: &Scene, part: Part) {
     let path = path(part, &scene.namespace);
-    ask(&scene.admin, "DELETE", &path, Value::Null).await.unwrap();
-    until("it is gone", async || ask(&scene.admin, "GET", &path, Value::Null).await.err()).await;
+    send_request(&scene.admin, "DELETE", &path, Value::Null).await.unwrap();
+    until("it is gone", async || send_request(&scene.admin, "GET", &path, Value::Null).await.err()).await;
 }
 
 fn managers(object: &Value) -> Vec<&str> {
@@ -118,7 +122,7 @@ fn managers(object: &Value) -> Vec<&str> {
 }
 
 /// Three are adopted, of which one changes, and the fourth is left alone.
-fn assert_says_what_becomes_of_each(scene: &Scene, shown: &Said) {
+fn assert_says_what_becomes_of_each(scene: &Scene, shown: &CommandOutput) {
     let left = format!("ConfigMap {}/a-left: Git does not have it", scene.namespace);
     for expect in [
         "Owned by Argo CD (4): Git has 3 of them",
@@ -150,11 +154,11 @@ async fn an_application_is_shown_and_taken_over_and_deleted_without_its_objects(
     let daemon = scene.daemon();
 
     // What is shown writes nothing.
-    proxy.asked();
+    proxy.take_requests();
     let shown = adopt(&scene, &proxy, part, &[]);
     assert_eq!(shown.code, 2, "{}{}", shown.data, shown.words);
     let writes: Vec<String> = proxy
-        .asked()
+        .take_requests()
         .iter()
         .filter(|one| one.writes())
         .map(|one| format!("{} {}", one.method, one.path))

@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use kube::Client;
-use moorline::cluster::{Cause, Failure, Refusal, Remedy, answer};
+use moorline::cluster::{ApiError, ApiStatus, RetryWhen, StatusCause, classify_error};
 use serde_json::{Value, json};
 
 use support::control_plane::shared;
@@ -13,19 +13,19 @@ use support::credentials::{ADMIN, TENANT};
 use support::daemon::until;
 
 /// Applies an object and says what the answer means: the reason and who has to change, or nothing for a success.
-async fn meaning(client: &Client, path: &str, body: &Value) -> Option<(&'static str, Remedy)> {
+async fn meaning(client: &Client, path: &str, body: &Value) -> Option<(&'static str, RetryWhen)> {
     let uri = format!("{path}?fieldManager=moorline/a/b&fieldValidation=Strict");
     let request = http::Request::patch(uri)
         .header("Content-Type", "application/apply-patch+yaml")
         .body(body.to_string().into_bytes())
         .unwrap();
-    let failure = Failure::Refused(Box::new(refusal(client, request).await?));
-    let found = answer(&failure, body["kind"] == "Secret");
-    Some((found.reason, found.remedy))
+    let failure = ApiError::Refused(Box::new(refusal(client, request).await?));
+    let found = classify_error(&failure, body["kind"] == "Secret");
+    Some((found.reason, found.retry_when))
 }
 
 /// What the server answers to a request that it refuses.
-async fn refusal(client: &Client, request: http::Request<Vec<u8>>) -> Option<Refusal> {
+async fn refusal(client: &Client, request: http::Request<Vec<u8>>) -> Option<ApiStatus> {
     let status = match client.request_text(request).await {
         Ok(_) => return None,
         Err(kube::Error::Api(status)) => serde_json::to_value(&status).unwrap(),
@@ -33,12 +33,12 @@ async fn refusal(client: &Client, request: http::Request<Vec<u8>>) -> Option<Ref
     };
     let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().into();
     let causes = status["details"]["causes"].as_array().cloned().unwrap_or_default();
-    let cause = |cause: &Value| Cause {
+    let cause = |cause: &Value| StatusCause {
         reason: text(cause, "reason"),
         message: text(cause, "message"),
         field: text(cause, "field"),
     };
-    Some(Refusal {
+    Some(ApiStatus {
         code: u16::try_from(status["code"].as_u64().unwrap()).unwrap(),
         reason: text(&status, "reason"),
         message: text(&status, "message"),
@@ -59,18 +59,18 @@ async fn apply(client: &Client, path: &str, body: Value) {
 
 #[tokio::test]
 async fn what_the_cluster_lacks_is_for_the_cluster_to_change() {
-    use Remedy::Cluster;
+    use RetryWhen::ClusterChanges;
     let Some(plane) = shared() else { return };
     let (admin, tenant) = (plane.client(ADMIN).await, plane.client(TENANT).await);
     let namespace = plane.namespace("answers").await;
 
     let (path, body) = map(&namespace, "a");
-    assert_eq!(meaning(&tenant, &path, &body).await, Some(("Forbidden", Cluster)));
+    assert_eq!(meaning(&tenant, &path, &body).await, Some(("Forbidden", ClusterChanges)));
     let (path, body) = map("nowhere-at-all", "a");
-    assert_eq!(meaning(&admin, &path, &body).await, Some(("NamespaceMissing", Cluster)));
+    assert_eq!(meaning(&admin, &path, &body).await, Some(("NamespaceMissing", ClusterChanges)));
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}});
     let path = format!("/apis/example.com/v1/namespaces/{namespace}/widgets/a");
-    assert_eq!(meaning(&admin, &path, &widget).await, Some(("KindMissing", Cluster)));
+    assert_eq!(meaning(&admin, &path, &widget).await, Some(("KindMissing", ClusterChanges)));
 
     let (path, body) = map(&namespace, "contested");
     apply(&admin, &path, body.clone()).await;
@@ -79,7 +79,7 @@ async fn what_the_cluster_lacks_is_for_the_cluster_to_change() {
         .body(body.to_string().replace("\"b\"", "\"c\"").into_bytes())
         .unwrap();
     admin.request_text(other).await.unwrap();
-    assert_eq!(meaning(&admin, &path, &body).await, Some(("Conflict", Cluster)));
+    assert_eq!(meaning(&admin, &path, &body).await, Some(("Conflict", ClusterChanges)));
 
     let quota = json!({
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
@@ -94,7 +94,7 @@ async fn what_the_cluster_lacks_is_for_the_cluster_to_change() {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
         let path = format!("/api/v1/namespaces/{namespace}/secrets/{name}");
         let found = meaning(&admin, &path, &secret).await;
-        (found == Some(("QuotaExceeded", Cluster))).then_some(())
+        (found == Some(("QuotaExceeded", ClusterChanges))).then_some(())
     })
     .await;
 
@@ -105,28 +105,28 @@ async fn what_the_cluster_lacks_is_for_the_cluster_to_change() {
     let request = http::Request::delete(format!("/api/v1/namespaces/{leaving}")).body(Vec::new()).unwrap();
     admin.request_text(request).await.unwrap();
     let (path, body) = map(&leaving, "late");
-    assert_eq!(meaning(&admin, &path, &body).await, Some(("NamespaceTerminating", Cluster)));
+    assert_eq!(meaning(&admin, &path, &body).await, Some(("NamespaceTerminating", ClusterChanges)));
 }
 
 #[tokio::test]
 async fn what_is_wrong_in_a_manifest_is_for_the_manifest_to_change() {
-    use Remedy::Manifest;
+    use RetryWhen::ManifestChanges;
     let Some(plane) = shared() else { return };
     let admin = plane.client(ADMIN).await;
     let namespace = plane.namespace("manifests").await;
 
     let (path, mut body) = map(&namespace, "a");
     body["metadata"]["name"] = json!("b");
-    assert_eq!(meaning(&admin, &path, &body).await, Some(("BadRequest", Manifest)));
+    assert_eq!(meaning(&admin, &path, &body).await, Some(("BadRequest", ManifestChanges)));
     let (path, mut body) = map(&namespace, "a");
     body["data"] = json!({"not a key": "a"});
-    assert_eq!(meaning(&admin, &path, &body).await, Some(("Invalid", Manifest)));
+    assert_eq!(meaning(&admin, &path, &body).await, Some(("Invalid", ManifestChanges)));
     let (path, mut body) = map(&namespace, "a");
     body["dta"] = json!({});
-    assert_eq!(meaning(&admin, &path, &body).await, Some(("SchemaMismatch", Manifest)));
+    assert_eq!(meaning(&admin, &path, &body).await, Some(("SchemaMismatch", ManifestChanges)));
     let (path, mut body) = map(&namespace, "a");
     body["data"]["a"] = json!("x".repeat(4 << 20));
-    assert_eq!(meaning(&admin, &path, &body).await, Some(("TooLarge", Manifest)));
+    assert_eq!(meaning(&admin, &path, &body).await, Some(("TooLarge", ManifestChanges)));
 
     let request = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
         "name": namespace, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
@@ -138,7 +138,7 @@ async fn what_is_wrong_in_a_manifest_is_for_the_manifest_to_change() {
     let path = format!("/api/v1/namespaces/{namespace}/pods/root");
     until("the namespace is restricted", async || {
         let found = meaning(&admin, &path, &pod).await;
-        (found == Some(("PodSecurity", Manifest))).then_some(())
+        (found == Some(("PodSecurity", ManifestChanges))).then_some(())
     })
     .await;
 }
@@ -163,7 +163,7 @@ async fn what_stands_before_the_api_server_says_no_in_its_own_ways() {
     let (path, body) = map(&namespace, "a");
     until("the webhook is called", async || {
         let found = meaning(&admin, &path, &body).await;
-        (found == Some(("WebhookFailed", Remedy::Cluster))).then_some(())
+        (found == Some(("WebhookFailed", RetryWhen::ClusterChanges))).then_some(())
     })
     .await;
 
@@ -194,7 +194,7 @@ async fn what_stands_before_the_api_server_says_no_in_its_own_ways() {
     })
     .await;
     // With the status of an invalid object, and whatever words its author chose.
-    assert_eq!(found, ("PolicyDenied", Remedy::Manifest));
+    assert_eq!(found, ("PolicyDenied", RetryWhen::ManifestChanges));
 }
 
 #[tokio::test]
@@ -204,5 +204,5 @@ async fn a_server_that_is_behind_says_so() {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
     let uri = format!("{path}?limit=1&resourceVersion=999999999&resourceVersionMatch=Exact");
     let refused = refusal(&admin, http::Request::get(uri).body(Vec::new()).unwrap()).await;
-    assert!(refused.as_ref().is_some_and(Refusal::is_behind), "{refused:?}");
+    assert!(refused.as_ref().is_some_and(ApiStatus::is_behind), "{refused:?}");
 }

@@ -68,10 +68,10 @@ async fn each_request_is_told_once_and_whose_it_was(server: &Server) {
     }
     admin.get("absent").await.expect_err("it is absent");
 
-    let requests = mark.requests().await.within(&namespace);
-    let listed = requests.clone().of(MOORLINE);
+    let requests = mark.requests().await.in_namespace(&namespace);
+    let listed = requests.clone().by_user(MOORLINE);
     assert_eq!(listed.tally(), BTreeMap::from([("list configmaps".to_owned(), 20)]));
-    let missed = requests.of(ADMIN);
+    let missed = requests.by_user(ADMIN);
     assert_eq!(missed.tally(), BTreeMap::from([("get configmaps".to_owned(), 1)]));
     assert_eq!(missed.as_slice()[0].code, 404);
 }
@@ -84,7 +84,7 @@ async fn who_has_no_rights_is_refused_and_counted_as_well() {
     let mark = server.mark().await;
     let maps: Api<ConfigMap> = Api::namespaced(server.client(TENANT).await, &namespace);
     maps.get("absent").await.expect_err("the tenant has no rights");
-    let refused = mark.requests().await.within(&namespace).of(TENANT);
+    let refused = mark.requests().await.in_namespace(&namespace).by_user(TENANT);
     assert_eq!(refused.tally(), BTreeMap::from([("get configmaps".to_owned(), 1)]));
     assert_eq!(refused.as_slice()[0].code, 403);
 }
@@ -97,7 +97,7 @@ async fn a_second_equal_apply_of_fifty_objects_of_ten_kinds_changes_no_resource_
 
     let first = server.mark().await;
     apply_all(&objects, &moorline, &manager).await;
-    assert_eq!(first.requests().await.of(MOORLINE).of_this_test().tally(), patches_of_fifty());
+    assert_eq!(first.requests().await.by_user(MOORLINE).of_this_test().tally(), patches_of_fifty());
 
     let resting = resting_versions(&server.client(ADMIN).await, &objects).await;
     let second = server.mark().await;
@@ -105,7 +105,7 @@ async fn a_second_equal_apply_of_fifty_objects_of_ten_kinds_changes_no_resource_
     let requests = second.requests().await;
     assert_eq!(applied.len(), 50);
     assert_eq!(applied, resting, "an equal apply changed what it should have left alone");
-    assert_eq!(requests.of(MOORLINE).of_this_test().tally(), patches_of_fifty());
+    assert_eq!(requests.by_user(MOORLINE).of_this_test().tally(), patches_of_fifty());
 }
 
 async fn the_table_of_scopes_is_what_the_server_says(server: &Server) {

@@ -12,8 +12,8 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use support::daemon::{Daemon, until, until_within};
-use support::fault_proxy::{Asked, Fate};
-use support::scene::{CALM, Scene, many};
+use support::fault_proxy::{Fate, RecordedRequest};
+use support::scene::{QUIET_TIME, Scene, many};
 
 /// How long the API server is away.
 const AWAY: Duration = Duration::from_secs(60);
@@ -33,19 +33,19 @@ fn away(scene: &Scene) {
 
 /// Waits until nothing but the Lease is asked about for a while.
 async fn settle(scene: &Scene) {
-    let of_the_lease = |one: &Asked| one.path.contains("/leases/");
-    scene.proxy.asked();
+    let of_the_lease = |one: &RecordedRequest| one.path.contains("/leases/");
+    scene.proxy.take_requests();
     until("nothing but the Lease is asked about", async || {
-        tokio::time::sleep(CALM).await;
-        scene.proxy.asked().iter().all(of_the_lease).then_some(())
+        tokio::time::sleep(QUIET_TIME).await;
+        scene.proxy.take_requests().iter().all(of_the_lease).then_some(())
     })
     .await;
 }
 
 /// The names of the objects that the daemon wrote since this was asked last.
 fn written(scene: &Scene) -> Vec<String> {
-    let asked = scene.proxy.asked();
-    let name = |one: &Asked| one.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let asked = scene.proxy.take_requests();
+    let name = |one: &RecordedRequest| one.path.rsplit('/').next().unwrap_or_default().to_owned();
     let mut names: Vec<String> = asked.iter().filter(|one| one.writes_object()).map(name).collect();
     names.sort();
     names
@@ -81,7 +81,7 @@ async fn the_same_process_goes_on_after_a_minute_without_an_api_server() {
     scene.maps().delete("a-2", &DeleteParams::default()).await.expect("a deletion");
     tokio::time::sleep(AWAY).await;
     assert_runs(&mut daemon);
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let returned = Instant::now();
     scene.proxy.heal();
     scene.until_values(&many(20, "one"), "drift is repaired").await;
@@ -114,7 +114,7 @@ async fn a_daemon_that_lost_its_lease_to_another_stands_by_and_goes_on_later() {
     )
     .await;
     until("it stands by", async || daemon.log().contains("waiting for another").then_some(())).await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     edit(&scene, "a-1").await;
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(written(&scene), [""; 0], "it writes nothing while another holds the Lease");
@@ -176,16 +176,16 @@ async fn watches_come_back_soon_where_a_load_balancer_answers_for_the_api_server
     edit(&scene, "a-1").await;
     tokio::time::sleep(Duration::from_secs(27)).await;
     assert_runs(&mut daemon);
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let returned = Instant::now();
     scene.proxy.heal();
     let mut came = Vec::new();
     until("every watch is open again", async || {
-        came.extend(scene.proxy.asked().into_iter().filter(Asked::is_watch));
+        came.extend(scene.proxy.take_requests().into_iter().filter(RecordedRequest::is_watch));
         (came.len() >= watches).then_some(())
     })
     .await;
-    let late = |one: &&Asked| one.at.duration_since(returned) > LONGEST_PAUSE;
+    let late = |one: &&RecordedRequest| one.at.duration_since(returned) > LONGEST_PAUSE;
     let late: Vec<&str> = came.iter().filter(late).map(|one| one.path.as_str()).collect();
     assert!(late.is_empty(), "not within {LONGEST_PAUSE:?}: {late:?}");
     // A 504 of a load balancer is no word of the API server about its versions.

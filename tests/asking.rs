@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use support::credentials::MOORLINE;
 use support::daemon::{Daemon, until};
-use support::fault_proxy::{Asked, Fate};
-use support::rest::ask;
-use support::scene::{CALM, Scene, config_map, many};
+use support::fault_proxy::{Fate, RecordedRequest};
+use support::rest::send_request;
+use support::scene::{QUIET_TIME, Scene, config_map, many};
 
 /// The value of a parameter of a request.
-fn parameter(asked: &Asked, name: &str) -> Option<String> {
+fn parameter(asked: &RecordedRequest, name: &str) -> Option<String> {
     asked.query.split('&').find_map(|pair| Some(pair.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
 }
 
-fn accepts(asked: &Asked) -> String {
+fn accepts(asked: &RecordedRequest) -> String {
     let line = asked.head.lines().find(|line| line.to_ascii_lowercase().starts_with("accept:"));
     line.unwrap_or_default().to_owned()
 }
 
-fn on_maps(asked: &Asked) -> bool {
+fn on_maps(asked: &RecordedRequest) -> bool {
     asked.path.contains("/configmaps")
 }
 
@@ -35,10 +35,12 @@ async fn only_metadata_are_asked_for_but_where_fields_are_compared() {
     scene.nudge("shop", "less").await;
     scene.until_values(&many(2, "one"), "it is gone").await;
     scene.delete_sync("shop").await;
-    let asked: Vec<Asked> = scene.proxy.asked().into_iter().filter(on_maps).collect();
-    let of = |fits: fn(&Asked) -> bool| asked.iter().filter(|one| fits(one)).count();
+    let asked: Vec<RecordedRequest> = scene.proxy.take_requests().into_iter().filter(on_maps).collect();
+    let of = |fits: fn(&RecordedRequest) -> bool| asked.iter().filter(|one| fits(one)).count();
     assert!(
-        of(|it| it.method == "PATCH") >= 4 && of(|it| it.method == "DELETE") == 3 && of(Asked::is_watch) >= 1
+        of(|it| it.method == "PATCH") >= 4
+            && of(|it| it.method == "DELETE") == 3
+            && of(RecordedRequest::is_watch) >= 1
     );
     let whole: Vec<String> = asked
         .iter()
@@ -58,13 +60,13 @@ async fn a_watch_goes_on_from_its_last_bookmark() {
     scene.until_ready("shop", &commit).await;
     let ours: u64 =
         scene.versions().await.values().filter_map(|(_, version)| version.parse().ok()).max().unwrap();
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     // The server goes on, without a word about what is ours.
     let maps = format!("/api/v1/namespaces/{}/configmaps", scene.namespace);
     let other: Value = serde_json::from_str(&config_map("other", "x")).unwrap();
-    ask(&scene.admin, "POST", &maps, &other).await.unwrap();
+    send_request(&scene.admin, "POST", &maps, &other).await.unwrap();
     let watch = until("the watch is continued", async || {
-        scene.proxy.asked().into_iter().find(|one| one.is_watch() && on_maps(one))
+        scene.proxy.take_requests().into_iter().find(|one| one.is_watch() && on_maps(one))
     })
     .await;
     assert_eq!(parameter(&watch, "allowWatchBookmarks").as_deref(), Some("true"));
@@ -80,7 +82,7 @@ async fn of_secrets_only_those_that_are_named_are_asked_for() {
     let secrets = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
     for name in ["login", "other"] {
         let body = json!({"metadata": {"name": name}, "stringData": {"username": "u", "password": "p"}});
-        ask(&scene.admin, "POST", &secrets, body).await.unwrap();
+        send_request(&scene.admin, "POST", &secrets, body).await.unwrap();
     }
     let _daemon = scene.daemon();
     let url = scene.git.url("repository.git").replace("http://", "https://");
@@ -89,18 +91,19 @@ async fn of_secrets_only_those_that_are_named_are_asked_for() {
     scene.sync("shop", source).await;
     scene.sync("open", json!({})).await;
     scene.until_ready("open", &commit).await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     // Those that Syncs manage are known by their label, and by their metadata alone.
-    let of_label = |it: &Asked| {
+    let of_label = |it: &RecordedRequest| {
         it.query.contains("labelSelector=moorline.dev%2Fsync")
             && accepts(it).contains("PartialObjectMetadata")
     };
     // The daemon's own keys are asked for by name, too.
-    let of_keys =
-        |it: &Asked| it.is_for_keys() || it.query.contains("fieldSelector=metadata.name%3Dmoorline-key");
-    let is_secret = |it: &Asked| it.path.split('/').any(|part| part == "secrets");
-    let reads = |it: &Asked| is_secret(it) && !of_label(it) && !of_keys(it);
-    let asked: Vec<Asked> = scene.proxy.asked().into_iter().filter(reads).collect();
+    let of_keys = |it: &RecordedRequest| {
+        it.is_for_keys() || it.query.contains("fieldSelector=metadata.name%3Dmoorline-key")
+    };
+    let is_secret = |it: &RecordedRequest| it.path.split('/').any(|part| part == "secrets");
+    let reads = |it: &RecordedRequest| is_secret(it) && !of_label(it) && !of_keys(it);
+    let asked: Vec<RecordedRequest> = scene.proxy.take_requests().into_iter().filter(reads).collect();
     assert!(!asked.is_empty());
     for one in &asked {
         let named =
@@ -117,13 +120,14 @@ async fn after_a_restart_news_go_before_what_is_only_made_sure_of() {
     let Some(scene) = Scene::new("order").await else { return };
     let (mut daemon, _) = scene.applied(&many(20, "one"), json!({"interval": "1h"})).await;
     daemon.terminate();
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let _daemon = scene.daemon_at(&scene.proxy, "second", &["--leader-election=false", "--verify-rate", "2"]);
     let mut verified = Vec::new();
     let mut verifies = || {
-        let others =
-            |it: &Asked| it.writes_object() && !["/a-18", "/a-19"].iter().any(|at| it.path.ends_with(at));
-        verified.extend(scene.proxy.asked().into_iter().filter(others).map(|it| it.at));
+        let others = |it: &RecordedRequest| {
+            it.writes_object() && !["/a-18", "/a-19"].iter().any(|at| it.path.ends_with(at))
+        };
+        verified.extend(scene.proxy.take_requests().into_iter().filter(others).map(|it| it.at));
         verified.clone()
     };
     until("it makes sure of the first", async || (!verifies().is_empty()).then_some(())).await;
@@ -189,7 +193,7 @@ async fn without_a_word_the_daemon_is_in_the_namespace_of_its_context() {
     let mut daemon = Daemon::with_kubeconfig(&scene.plane.reaper, &kubeconfig.to_string(), &folder, &[]);
     let lease = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases/moorline", scene.namespace);
     let holder = async || {
-        let lease = ask(&scene.admin, "GET", &lease, Value::Null).await.ok()?;
+        let lease = send_request(&scene.admin, "GET", &lease, Value::Null).await.ok()?;
         lease["spec"]["holderIdentity"].as_str().map(str::to_owned).filter(|holder| !holder.is_empty())
     };
     until("its Lease is there", holder).await;
@@ -205,7 +209,7 @@ async fn no_more_is_written_in_a_second_than_is_set_and_a_server_is_given_its_pa
     scene.sync("shop", json!({"interval": "1h"})).await;
     scene.until_ready("shop", &commit).await;
     let writes = |scene: &Scene| -> Vec<Instant> {
-        scene.proxy.asked().iter().filter(|one| one.writes_object()).map(|one| one.at).collect()
+        scene.proxy.take_requests().iter().filter(|one| one.writes_object()).map(|one| one.at).collect()
     };
     let all = writes(&scene);
     assert_eq!(all.len(), 11);
@@ -214,7 +218,7 @@ async fn no_more_is_written_in_a_second_than_is_set_and_a_server_is_given_its_pa
 
     let _daemon = scene.daemon_at(&scene.proxy, "second", &["--leader-election=false", "--concurrency", "2"]);
     scene.settle().await;
-    scene.proxy.first(1, Asked::writes_object, Fate::Answer(429, Some(2)));
+    scene.proxy.first(1, RecordedRequest::writes_object, Fate::Answer(429, Some(2)));
     let commit = scene.push(&many(11, "two"));
     scene.nudge("shop", "two").await;
     scene.until_ready("shop", &commit).await;

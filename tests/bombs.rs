@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use support::bombs;
 use support::cgroup::{Cgroup, arenas, peak_mib};
 use support::daemon::until_within;
-use support::fault_proxy::{Asked, Fate};
+use support::fault_proxy::{Fate, RecordedRequest};
 use support::git_server::Reply;
 use support::scene::{Scene, config_map};
 
@@ -158,7 +158,8 @@ async fn what_a_kept_revision_needs_is_reserved_before_others_render() {
 
     // The variables of the good Sync come late, so that the greedy one renders first.
     scene.edit("good-0", "by hand").await;
-    let is_late = |asked: &Asked| asked.method == "GET" && asked.path.ends_with("/configmaps/values");
+    let is_late =
+        |asked: &RecordedRequest| asked.method == "GET" && asked.path.ends_with("/configmaps/values");
     scene.proxy.rule(move |asked| match is_late(asked) {
         true => Fate::Delay(Duration::from_secs(4)),
         false => Fate::Pass,

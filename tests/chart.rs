@@ -25,7 +25,7 @@ use chart::programs::text;
 use chart::release::Release;
 use support::audit::AuditMark;
 use support::daemon::{Daemon, until};
-use support::rest::ask;
+use support::rest::send_request;
 use support::scene::config_map;
 
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
@@ -115,7 +115,7 @@ async fn older_definition_is_served(release: &Release) -> Daemon {
 async fn newer_field_counts(release: &Release) {
     let path = release.path("v1", "configmaps/a");
     let by_hand = json!({"data": {"key": "by hand", "left": "by hand"}});
-    ask(&release.admin, "PATCH", &path, by_hand).await.expect("an edit");
+    send_request(&release.admin, "PATCH", &path, by_hand).await.expect("an edit");
     let left = until("what is not left to others is as in Git", async || {
         let mut live = release.get(&path).await?;
         (live["data"]["key"] == "one").then(|| live["data"]["left"].take())
@@ -177,7 +177,7 @@ async fn no_object_of_any_sync_is_deleted_whatever_becomes_of_the_release() {
     assert_eq!(map(&release, "a").await, Some((first.0, json!("two"))));
     assert_eq!(map(&release, "b").await, Some(second));
     assert!(map(&release, "c").await.is_some());
-    let deletes = mark.requests().await.of(&release.user()).only(|it| it.verb.starts_with("delete"));
+    let deletes = mark.requests().await.by_user(&release.user()).filter(|it| it.verb.starts_with("delete"));
     assert!(deletes.as_slice().is_empty(), "{:?}", deletes.as_slice());
     drop(daemon);
     release.end().await;

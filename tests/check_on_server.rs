@@ -14,16 +14,16 @@ use std::process::Command;
 use command::Folder;
 use manifests::{DEFINITION, MAP};
 use serde_json::{Value, json};
-use support::control_plane::{Shared, shared};
+use support::control_plane::{PlaneGuard, shared};
 use support::credentials::{ADMIN, TENANT};
 use support::fault_proxy::FaultProxy;
-use support::rest::{ask, grant, rule, user};
+use support::rest::{grant, rule, send_request, user};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// A person with a folder of manifests and a kubeconfig.
 struct Person {
-    plane: Shared,
+    plane: PlaneGuard,
     proxy: FaultProxy,
     namespace: String,
     folder: Folder,
@@ -75,7 +75,7 @@ impl Person {
 
     /// No request was more than a dry run.
     fn assert_writes_nothing(&self) {
-        let asked = self.proxy.asked();
+        let asked = self.proxy.take_requests();
         let is_dry = |query: &str| query.contains("dryRun=All");
         let shown: Vec<String> = asked
             .iter()
@@ -132,7 +132,7 @@ async fn a_whole_set_is_asked_about_and_nothing_is_written() {
         format!("/api/v1/namespaces/{}-made", person.namespace),
         format!("{DEFINITIONS}/widgets.{}", person.group()),
     ] {
-        assert!(ask(&person.admin, "GET", &path, Value::Null).await.is_err(), "{path} is there");
+        assert!(send_request(&person.admin, "GET", &path, Value::Null).await.is_err(), "{path} is there");
     }
 
     // A namespace or a kind that nobody creates is wrong.
@@ -181,7 +181,7 @@ async fn the_state_of_the_cluster_counts() {
     apply(DEFINITION, format!("{DEFINITIONS}/widgets.{}", person.group())).await;
     support::daemon::until("the kind is served", async || {
         let uri = format!("/apis/{}/v1/widgets", person.group());
-        ask(&person.admin, "GET", &uri, Value::Null).await.ok()
+        send_request(&person.admin, "GET", &uri, Value::Null).await.ok()
     })
     .await;
     let (code, data, words) = person.check(ADMIN, &["kinds"]);
@@ -192,8 +192,13 @@ async fn the_state_of_the_cluster_counts() {
         .2;
     assert!(words.contains(&expect), "{words}");
     person.assert_writes_nothing();
-    let gone =
-        ask(&person.admin, "DELETE", &format!("{DEFINITIONS}/widgets.{}", person.group()), json!({})).await;
+    let gone = send_request(
+        &person.admin,
+        "DELETE",
+        &format!("{DEFINITIONS}/widgets.{}", person.group()),
+        json!({}),
+    )
+    .await;
     gone.unwrap();
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use support::daemon::{Daemon, until};
 use support::programs::find;
-use support::scene::{CALM, Scene, file, text};
+use support::scene::{QUIET_TIME, Scene, file, text};
 
 /// The most that a prune takes that no broken Sync holds: less than one is waited for that has not tried the commit.
 const SOON: Duration = Duration::from_secs(5);
@@ -165,7 +165,7 @@ async fn a_right_is_asked_for_once_a_minute() {
     let _daemon = scene.daemon_with(&["--leader-election=false", "--claim-timeout", "60s"]);
     both(&scene, vec![file("bad/own", "one")], json!({"path": "bad"})).await;
     let asked = || {
-        let asked = scene.proxy.asked();
+        let asked = scene.proxy.take_requests();
         asked.iter().filter(|one| one.path.ends_with("/selfsubjectaccessreviews")).count()
     };
     asked();
@@ -175,7 +175,7 @@ async fn a_right_is_asked_for_once_a_minute() {
     scene.nudge("good", "first").await;
     until_held(&scene, "one", "MayBeClaimed").await;
     scene.until_reason("bad", "YamlInvalid").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(asked(), 1, "the right to patch ConfigMaps of the namespace");
     assert!(is_there(&scene, "one").await);
     let begun = Instant::now();
@@ -183,7 +183,7 @@ async fn a_right_is_asked_for_once_a_minute() {
     scene.nudge("good", "second").await;
     until_held(&scene, "two", "MayBeClaimed").await;
     scene.nudge("bad", "again").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
     assert_eq!(asked(), 0, "the answer counts for another object and another commit");
 }

@@ -273,11 +273,11 @@ fn an_object_that_is_dumped_twice_is_one_object() {
 
 /// The hash of the one object below `path`, asked of the library.
 fn hash_of(folder: &Folder, path: &str) -> String {
-    use moorline::desired::{Scopes, desired};
-    use moorline::render::{self, Options, Rendered};
+    use moorline::desired::{Scopes, build_desired_set};
+    use moorline::render::{self, RenderOptions, Rendered};
     let (tree, inside) = moorline::source::directory::read(&folder.0.join(path), render::is_read).unwrap();
-    let options = Options { path: inside, ..Options::default() };
+    let options = RenderOptions { path: inside, ..RenderOptions::default() };
     let Rendered::Complete(complete) = render::render(&tree, &options) else { panic!("the folder is sound") };
-    let desired = desired(complete, "default", &Scopes::builtin()).unwrap();
+    let desired = build_desired_set(complete, "default", &Scopes::builtin()).unwrap();
     desired.objects()[0].hash.to_string()
 }

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use support::credentials::ADMIN;
 use support::git_server::Work;
 use support::programs;
-use support::rest::ask;
+use support::rest::send_request;
 use support::scene::Scene;
 
 /// The renderers, by the folder in which each has something to do.
@@ -151,7 +151,7 @@ async fn held_by_others(scene: &Scene, folder: &str) {
         [("applications", application), ("gitrepositories", repository), ("kustomizations", kustomization)]
     {
         let uri = format!("/apis/{}/namespaces/{namespace}/{plural}", object["apiVersion"].as_str().unwrap());
-        ask(&scene.admin, "POST", &uri, object).await.unwrap();
+        send_request(&scene.admin, "POST", &uri, object).await.unwrap();
     }
 }
 

@@ -18,10 +18,10 @@ use http::{Request, StatusCode, header};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::PostParams;
 use moorline::api::{
-    self, Approval, ChangeCounts, ConditionType, Contested, Finished, HistoryEntry, ObjectCounts, Reason,
-    Revisions, Scope, StatusProblem, SyncStatus,
+    self, Approval, ChangeCounts, ConditionType, ContestedField, FinishedObject, HistoryEntry, ObjectCounts,
+    Reason, Revisions, Scope, StatusProblem, SyncStatus,
 };
-use moorline::sync::wish;
+use moorline::controller::spec;
 use serde_json::{Value, json};
 
 use crd::nonsense::{
@@ -230,7 +230,7 @@ async fn a_status_comes_back_as_it_was_written(server: &Server) {
     let (code, warnings, answer) =
         send(&syncs.client, "PATCH", &path, "application/merge-patch+json", patch.clone()).await;
     assert_eq!((code, warnings), (StatusCode::OK, Vec::new()), "{answer}");
-    let read = wish::read(answer).expect("a Sync that can be read");
+    let read = spec::read(answer).expect("a Sync that can be read");
     assert_eq!(read.status, Some(status));
 
     let mut twice = patch;
@@ -288,12 +288,12 @@ fn full_status() -> SyncStatus {
             reason: "Denied".to_owned(),
             message: "no".to_owned(),
         }],
-        contested: vec![Contested {
+        contested: vec![ContestedField {
             object: "Deployment.apps shop/web".to_owned(),
             path: text("/spec/replicas"),
             manager: text("scaler"),
         }],
-        finished: vec![Finished {
+        finished: vec![FinishedObject {
             object: "batch/Job|shop/migrate".to_owned(),
             hash: "v1:0".to_owned(),
             begun: true,

@@ -12,7 +12,7 @@ use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::until;
 use support::fault_proxy::Fate;
-use support::rest::ask;
+use support::rest::send_request;
 use support::scene::{Scene, config_map};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -47,8 +47,8 @@ fn boat(group: &str, version: &str, sails: u8) -> String {
 
 /// How often the daemon has applied boats since the mark.
 async fn applies(mark: &AuditMark) -> usize {
-    let requests = mark.requests().await.of(MOORLINE);
-    requests.only(|it| it.verb == "patch" && it.resource == "boats").as_slice().len()
+    let requests = mark.requests().await.by_user(MOORLINE);
+    requests.filter(|it| it.verb == "patch" && it.resource == "boats").as_slice().len()
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn a_kind_that_somebody_defines_later_is_applied_then() {
     assert_eq!(scene.status("shop", "/conditions/0/reason").await, "Progressing");
     assert_eq!(scene.values().await.len(), 1, "the rest of the set is not held up");
 
-    ask(&scene.admin, "POST", DEFINITIONS, &definition(group, &[("v1", true)])).await.unwrap();
+    send_request(&scene.admin, "POST", DEFINITIONS, &definition(group, &[("v1", true)])).await.unwrap();
     scene.until_ready("shop", &commit).await;
     let boats = scene.dynamic(group, "v1", "Boat");
     assert_eq!(boats.get("a").await.unwrap().data["spec"]["sails"], 2);
@@ -76,12 +76,12 @@ async fn a_kind_that_somebody_defines_later_is_applied_then() {
     let mark = AuditMark::set(&scene.plane).await;
     let uri = format!("{DEFINITIONS}/boats.{group}");
     let names = json!({"spec": {"names": {"shortNames": ["bt"]}}});
-    ask(&scene.admin, "PATCH", &uri, &names).await.unwrap();
+    send_request(&scene.admin, "PATCH", &uri, &names).await.unwrap();
     until("it is looked at", async || (applies(&mark).await > 0).then_some(())).await;
     scene.assert_calm("with another definition").await;
     assert_eq!(applies(&mark).await, 1);
     scene.delete_sync("shop").await;
-    ask(&scene.admin, "DELETE", &uri, &json!({})).await.unwrap();
+    send_request(&scene.admin, "DELETE", &uri, &json!({})).await.unwrap();
 }
 
 #[tokio::test]
@@ -104,9 +104,9 @@ async fn a_kind_goes_over_to_another_version_and_is_still_watched() {
     scene.settle().await;
     let mark = AuditMark::set(&scene.plane).await;
     let uri = format!("/apis/{group}/v2/namespaces/{}/boats/a", scene.namespace);
-    ask(&scene.admin, "PATCH", &uri, &json!({"spec": {"sails": 3}})).await.unwrap();
+    send_request(&scene.admin, "PATCH", &uri, &json!({"spec": {"sails": 3}})).await.unwrap();
     until("it is repaired", async || {
-        let boat = ask(&scene.admin, "GET", &uri, &json!({})).await.unwrap();
+        let boat = send_request(&scene.admin, "GET", &uri, &json!({})).await.unwrap();
         (boat["spec"]["sails"] == 2).then_some(())
     })
     .await;
@@ -114,7 +114,7 @@ async fn a_kind_goes_over_to_another_version_and_is_still_watched() {
     assert_eq!(applies(&mark).await, 1);
     scene.delete_sync("shop").await;
     let uri = format!("{DEFINITIONS}/boats.{group}");
-    ask(&scene.admin, "DELETE", &uri, &json!({})).await.unwrap();
+    send_request(&scene.admin, "DELETE", &uri, &json!({})).await.unwrap();
 }
 
 /// Where nobody may see definitions, the watch is told that nothing is served there.
@@ -123,11 +123,11 @@ async fn a_version_that_goes_is_missed_by_nobody_who_may_not_see_definitions() {
     let Some(scene) = Scene::new("unseen").await else { return };
     let group = "unseen.example.com";
     let both = served(group, "v1", &[("v1", true), ("v2", true)]);
-    ask(&scene.admin, "POST", DEFINITIONS, &both).await.unwrap();
+    send_request(&scene.admin, "POST", DEFINITIONS, &both).await.unwrap();
     let uri = format!("{DEFINITIONS}/boats.{group}");
     until("both versions are served", async || {
         let path = format!("/apis/{group}/v2/boats");
-        ask(&scene.admin, "GET", &path, &json!({})).await.is_ok().then_some(())
+        send_request(&scene.admin, "GET", &path, &json!({})).await.is_ok().then_some(())
     })
     .await;
     scene.proxy.rule(|asked| match asked.path.contains("customresourcedefinitions") {
@@ -141,7 +141,7 @@ async fn a_version_that_goes_is_missed_by_nobody_who_may_not_see_definitions() {
     scene.settle().await;
 
     let only = json!({"spec": {"versions": served(group, "v1", &[("v1", true), ("v2", false)])["spec"]["versions"]}});
-    ask(&scene.admin, "PATCH", &uri, &only).await.unwrap();
+    send_request(&scene.admin, "PATCH", &uri, &only).await.unwrap();
     let boats = scene.dynamic(group, "v1", "Boat");
     scene.settle().await;
     boats.patch("a", &PatchParams::default(), &Patch::Merge(&json!({"spec": {"sails": 3}}))).await.unwrap();
@@ -151,5 +151,5 @@ async fn a_version_that_goes_is_missed_by_nobody_who_may_not_see_definitions() {
     .await;
     scene.assert_calm("in the other version").await;
     scene.delete_sync("shop").await;
-    ask(&scene.admin, "DELETE", &uri, &json!({})).await.unwrap();
+    send_request(&scene.admin, "DELETE", &uri, &json!({})).await.unwrap();
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::until;
-use support::scene::{CALM, Scene, config_map};
+use support::scene::{QUIET_TIME, Scene, config_map};
 
 /// A folder for each Sync, with one ConfigMap.
 fn folders(count: usize, value: &str) -> Vec<(String, String)> {
@@ -18,8 +18,8 @@ fn folders(count: usize, value: &str) -> Vec<(String, String)> {
 
 /// The names of ConfigMaps in the order in which the daemon did something to them.
 async fn order(mark: &AuditMark, verb: &str) -> Vec<String> {
-    let requests = mark.requests().await.of(MOORLINE);
-    let requests = requests.only(|it| it.verb == verb && it.resource == "configmaps");
+    let requests = mark.requests().await.by_user(MOORLINE);
+    let requests = requests.filter(|it| it.verb == verb && it.resource == "configmaps");
     requests.as_slice().iter().map(|it| it.name.clone()).collect()
 }
 
@@ -84,7 +84,7 @@ async fn who_waits_says_for_whom_and_holds_what_it_has() {
         scene.namespace
     );
     assert_eq!(message("s-1").await, told);
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert!(scene.values().await.is_empty(), "nothing of it is applied");
     scene.sync("s-0", json!({"path": "s-0", "interval": "1h"})).await;
     scene.until_ready("s-1", &first).await;

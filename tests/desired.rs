@@ -1,13 +1,13 @@
 //! From manifests to desired objects: namespaces, scopes, switches, and hashes that mean something.
 
-use moorline::desired::{DesiredSet, Problem, Scopes, desired};
-use moorline::render::{Options, Rendered, render};
+use moorline::desired::{DesiredSet, DesiredStateError, Scopes, build_desired_set};
+use moorline::render::{RenderOptions, Rendered, render};
 use moorline::tree::FileTree;
 
-fn build(files: &[(&str, &str)]) -> Result<DesiredSet, Vec<Problem>> {
-    let rendered = render(&FileTree::from_texts(files.iter().copied()), &Options::default());
+fn build(files: &[(&str, &str)]) -> Result<DesiredSet, Vec<DesiredStateError>> {
+    let rendered = render(&FileTree::from_texts(files.iter().copied()), &RenderOptions::default());
     match rendered {
-        Rendered::Complete(complete) => desired(complete, "shop", &Scopes::builtin()),
+        Rendered::Complete(complete) => build_desired_set(complete, "shop", &Scopes::builtin()),
         Rendered::Incomplete(incomplete) => panic!("the files are sound: {:?}", incomplete.problems),
     }
 }
@@ -171,7 +171,7 @@ fn a_switch_that_would_not_switch_is_refused() {
         let text = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a, annotations: {{{annotations}}}}}\n"
         );
-        sound(&[("a.yaml", &text)]).objects()[0].switches.wave
+        sound(&[("a.yaml", &text)]).objects()[0].annotations.wave
     };
     for time in ["2030-01-31T12:00:00Z", "2030-01-31T12:00:00.5+01:00"] {
         assert_eq!(wave(&format!("moorline.dev/pause-until: '{time}'")), 0);

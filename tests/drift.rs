@@ -16,7 +16,7 @@ mod support;
 use drift::ground::Ground;
 use drift::place::{APPLY, MERGE, Place, STEPS, shown};
 use http::Method;
-use moorline::fields::{FieldSet, entries, removed};
+use moorline::fields::{FieldSet, entries, retained_fields};
 use moorline::observed::Observed;
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ async fn who_changes_a_field_of_ours_is_named_with_it() {
     let Some(ground) = Ground::new().await else { return };
     let merge = async |it: &Place| it.patch("kubectl-edit", MERGE, json!({"data": {"a": "z"}})).await;
     let seen = ground.check(config_map(), merge, "kubectl-edit: data.a").await;
-    assert!(seen.extras.is_empty(), "a field of ours is no addition: {:?}", seen.extras);
+    assert!(seen.extra_fields.is_empty(), "a field of ours is no addition: {:?}", seen.extra_fields);
     let put = async |it: &Place| it.put("curl", |body| body["data"]["a"] = "z".into()).await;
     ground.check(config_map(), put, "curl: data.a").await;
     let dump = async |it: &Place| {
@@ -187,7 +187,7 @@ async fn what_takes_nothing_is_verified_where_the_generation_tells_and_moved_els
 async fn additions_are_listed_and_looked_into() {
     let Some(ground) = Ground::new().await else { return };
     let extras = |seen: &Observed| -> Vec<String> {
-        seen.extras.iter().map(|extra| format!("{}: {}", extra.manager, extra.path)).collect()
+        seen.extra_fields.iter().map(|extra| format!("{}: {}", extra.manager, extra.path)).collect()
     };
     let container = async |it: &Place| {
         let debug = json!({"name": "debug", "image": "busybox:1"});
@@ -213,13 +213,17 @@ async fn additions_are_listed_and_looked_into() {
         .await;
     };
     let seen = ground.check(service(), port, "moved").await;
-    assert!(extras(&seen).contains(&"kubectl-edit: spec.sessionAffinity".to_owned()), "{:?}", seen.extras);
+    assert!(
+        extras(&seen).contains(&"kubectl-edit: spec.sessionAffinity".to_owned()),
+        "{:?}",
+        seen.extra_fields
+    );
     let annotated = async |it: &Place| {
         let switch = json!({"metadata": {"annotations": {"moorline.dev/reconcile": "disabled", "kubectl.kubernetes.io/x": "y"}}});
         it.patch("kubectl-annotate", MERGE, switch).await;
     };
     let seen = ground.check(config_map(), annotated, "moved").await;
-    assert!(seen.reconcile_disabled && seen.extras.is_empty(), "{:?}", seen.extras);
+    assert!(seen.reconcile_disabled && seen.extra_fields.is_empty(), "{:?}", seen.extra_fields);
 }
 
 #[tokio::test]
@@ -239,7 +243,10 @@ async fn an_entry_that_is_gone_and_an_object_made_anew_are_seen() {
     let applied = place.apply().await;
     deleted(&place).await;
     let seen = place.again(&applied).await;
-    assert_eq!((shown(&seen.standing), seen.deleting), ("?: metadata.deletionTimestamp".to_owned(), true));
+    assert_eq!(
+        (shown(&seen.verification), seen.deleting),
+        ("?: metadata.deletionTimestamp".to_owned(), true)
+    );
 }
 
 #[tokio::test]
@@ -253,11 +260,11 @@ async fn events_that_come_late_undo_nothing() {
     let healed = place.apply().await;
     let owner = drift::place::owner();
     for late in [&first, &edited] {
-        assert_eq!(healed.again(late, &owner), healed);
+        assert_eq!(healed.update_from_event(late, &owner), healed);
     }
-    let drifted = applied.again(&edited, &owner);
-    assert_eq!(shown(&drifted.standing), "kubectl-scale: spec.replicas");
-    assert_eq!(drifted.again(&first, &owner), drifted);
+    let drifted = applied.update_from_event(&edited, &owner);
+    assert_eq!(shown(&drifted.verification), "kubectl-scale: spec.replicas");
+    assert_eq!(drifted.update_from_event(&first, &owner), drifted);
 }
 
 /// A conflict names each field as we write it in the server's form.
@@ -280,7 +287,8 @@ async fn conflicts_name_fields_in_the_servers_form() {
     let causes = status.details.as_ref().expect("details").causes.clone();
     let mut named: Vec<String> = causes.into_iter().map(|cause| cause.field).collect();
     named.sort();
-    let forms: Vec<String> = ours.members().iter().map(moorline::fields::FieldPath::server_form).collect();
+    let forms: Vec<String> =
+        ours.owned_paths().iter().map(moorline::fields::FieldPath::server_form).collect();
     let unknown: Vec<_> = named.iter().filter(|field| !forms.contains(field)).collect();
     assert!(unknown.is_empty(), "{unknown:?} are not among {forms:?}");
     assert_eq!(
@@ -308,13 +316,17 @@ async fn fields_that_survive_their_removal_are_named() {
     place.body["data"] = json!({"c": "z"});
     let new = place.apply().await;
     let own = |seen: &Observed| {
-        seen.baseline.as_ref().and_then(|it| it.own.as_ref()).map(|own| own.fields()).expect("our entry")
+        seen.baseline
+            .as_ref()
+            .and_then(|it| it.own_entry.as_ref())
+            .map(|own| own.fields())
+            .expect("our entry")
     };
     let live = place.get().await;
     assert_eq!(live["data"], json!({"a": "x", "c": "z"}));
     let mut foreign = entries(live["metadata"].as_object().expect("metadata"));
     foreign.retain(|entry| !entry.is_applied_by("moorline/ops/web"));
-    let survivors = removed(&own(&old), &own(&new), &foreign);
+    let survivors = retained_fields(&own(&old), &own(&new), &foreign);
     let survivors: Vec<_> = survivors.iter().map(|it| (it.path.to_string(), it.managers.join(" "))).collect();
     assert_eq!(survivors, [("data.a".to_owned(), "helm".to_owned())]);
 }

@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 
 use moorline::health::{Context, health};
 use moorline::object::GroupKind;
-use moorline::plan::{Policy, guarded, sections};
+use moorline::plan::{Policy, guarded_kinds, protected_kinds_by_loss};
 use serde_json::{Map, Value, json};
 use systems::table::{Resource, SYSTEMS, System};
 
@@ -90,8 +90,8 @@ fn statuses_of_the_table_mean_what_they_are_there_for() {
             now.extend(serde_json::from_str::<Map<String, Value>>(status).unwrap());
             body.insert("status".to_owned(), now.clone().into());
             let health = health(&kind, &body, &Context::default());
-            assert_eq!(health.word(), expect, "{}: {status}", resource.shown());
-            health.why().unwrap_or_default().to_owned()
+            assert_eq!(health.name(), expect, "{}: {status}", resource.shown());
+            health.message().unwrap_or_default().to_owned()
         };
         check(told.on_its_way, "Progressing");
         check(told.well, "Healthy");
@@ -144,7 +144,7 @@ fn the_document_says_of_systems_what_the_code_says() {
 #[test]
 fn the_document_lists_what_goes_only_by_approval() {
     let mut expect: Vec<(String, Vec<String>)> = Vec::new();
-    for (lost, kind) in sections() {
+    for (lost, kind) in protected_kinds_by_loss() {
         let kind = format!("`{kind}`");
         match expect.last_mut().filter(|(last, _)| last == lost) {
             Some((_, kinds)) => kinds.push(kind),
@@ -163,7 +163,7 @@ fn the_document_lists_what_goes_only_by_approval() {
 #[test]
 fn the_document_lists_what_goes_only_by_approval_where_a_field_says_so() {
     let expect: Vec<Vec<String>> =
-        guarded().map(|(kind, when)| vec![format!("`{kind}`"), when.to_owned()]).collect();
+        guarded_kinds().map(|(kind, when)| vec![format!("`{kind}`"), when.to_owned()]).collect();
     assert_eq!(table(&document(), "## Kinds that need approval depending on a field"), expect);
 }
 

@@ -93,7 +93,7 @@ proptest! {
         prop_assert_eq!(&one.minus(&FieldSet::default()), &one);
         prop_assert_eq!(&one.intersect(&one), &one);
         prop_assert_eq!(&one.union(&other), &other.union(&one));
-        for path in one.members() {
+        for path in one.owned_paths() {
             prop_assert_eq!(alone.contains(&path), !other.contains(&path));
             prop_assert_eq!(shared.contains(&path), other.contains(&path));
         }
@@ -102,11 +102,11 @@ proptest! {
     /// The paths are those of the set: all of them make it, the outermost hold all, and the innermost are in all.
     #[test]
     fn the_paths_are_those_of_the_set(one in set()) {
-        let (members, outermost, innermost) = (one.members(), one.outermost(), one.paths());
-        prop_assert_eq!(&FieldSet::of(&members), &one);
+        let (members, outermost, innermost) = (one.owned_paths(), one.outermost(), one.leaf_paths());
+        prop_assert_eq!(&FieldSet::from_paths(&members), &one);
         let inside = |path: &FieldPath, paths: &[FieldPath]| paths.iter().any(|other| path.starts_with(other));
         for path in &members {
-            prop_assert!(one.contains(path) && one.reaches(path));
+            prop_assert!(one.contains(path) && one.contains_or_below(path));
             prop_assert!(inside(path, &outermost));
             prop_assert!(innermost.iter().any(|other| other.starts_with(path)));
             // Nothing that is shown is empty.

@@ -13,7 +13,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use support::daemon::{Daemon, until};
 use support::person::moorline;
-use support::rest::ask;
+use support::rest::send_request;
 use support::scene::Scene;
 
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
@@ -51,7 +51,9 @@ fn changed(path: &str, from: &str, to: &str) -> (String, String) {
 }
 
 async fn get(scene: &Scene, path: &str) -> Value {
-    ask(&scene.admin, "GET", path, Value::Null).await.unwrap_or_else(|error| panic!("{path}: {error:?}"))
+    send_request(&scene.admin, "GET", path, Value::Null)
+        .await
+        .unwrap_or_else(|error| panic!("{path}: {error:?}"))
 }
 
 /// The version of each object. A status written by a controller does not count, so that the entries of our manager are compared.
@@ -103,7 +105,7 @@ async fn now(scene: &Scene, paths: impl IntoIterator<Item = String>) -> Vec<(Str
 
 async fn holder(scene: &Scene) -> Option<String> {
     let path = format!("{LEASE}/{}/leases/moorline", scene.namespace);
-    let lease = ask(&scene.admin, "GET", &path, Value::Null).await.ok()?;
+    let lease = send_request(&scene.admin, "GET", &path, Value::Null).await.ok()?;
     let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
     (!holder.is_empty()).then(|| holder.to_owned())
 }

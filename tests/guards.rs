@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use support::audit::{AuditMark, Request};
 use support::credentials::MOORLINE;
 use support::daemon::until;
-use support::fault_proxy::{Asked, Fate};
+use support::fault_proxy::{Fate, RecordedRequest};
 use support::scene::{Scene, many};
 
 /// Long enough for a person to come between two requests.
@@ -28,7 +28,7 @@ const MEANWHILE: Duration = Duration::from_secs(2);
 
 /// What the daemon asked to be deleted since the mark.
 async fn deletions(mark: &AuditMark) -> Vec<Request> {
-    mark.requests().await.of(MOORLINE).only(|it| it.verb == "delete").as_slice().to_vec()
+    mark.requests().await.by_user(MOORLINE).filter(|it| it.verb == "delete").as_slice().to_vec()
 }
 
 /// The names of all objects that the daemon asked to be deleted since the mark.
@@ -49,8 +49,8 @@ async fn until_told(scene: &Scene, object: &str, reason: &str) -> Value {
 }
 
 /// Waits until a request was made.
-async fn until_asked(scene: &Scene, what: &str, is: impl Fn(&Asked) -> bool) -> Asked {
-    until(what, async || scene.proxy.asked().into_iter().find(&is)).await
+async fn until_asked(scene: &Scene, what: &str, is: impl Fn(&RecordedRequest) -> bool) -> RecordedRequest {
+    until(what, async || scene.proxy.take_requests().into_iter().find(&is)).await
 }
 
 #[tokio::test]
@@ -60,9 +60,9 @@ async fn an_object_that_is_made_anew_while_its_deletion_is_on_its_way_stays() {
     let _daemon = scene.daemon();
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
-    let is_deletion = |asked: &Asked| asked.method == "DELETE" && asked.path.ends_with("/a-5");
+    let is_deletion = |asked: &RecordedRequest| asked.method == "DELETE" && asked.path.ends_with("/a-5");
     let (mark, old) = (AuditMark::set(&scene.plane).await, scene.maps().get("a-5").await.unwrap());
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     scene.proxy.first(1, is_deletion, Fate::Delay(MEANWHILE));
     let commit = scene.remove(&["a-5.json"]);
     scene.nudge("shop", "less").await;
@@ -97,9 +97,9 @@ async fn an_object_that_is_to_be_kept_at_the_last_moment_is_kept() {
     let _daemon = scene.daemon();
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
-    let is_look = |asked: &Asked| asked.method == "GET" && asked.path.ends_with("/a-4");
+    let is_look = |asked: &RecordedRequest| asked.method == "GET" && asked.path.ends_with("/a-4");
     let (mark, before) = (AuditMark::set(&scene.plane).await, scene.versions().await);
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     scene.proxy.first(1, is_look, Fate::Delay(MEANWHILE));
     let commit = scene.remove(&["a-4.json"]);
     scene.nudge("shop", "less").await;

@@ -4,8 +4,10 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use moorline::health::rules::{Rules, Written};
-use moorline::health::{Binding, Context, Health, Progress, Reports, cause, deadline, health, judge};
+use moorline::health::rules::{RuleSource, Rules};
+use moorline::health::{
+    Binding, Context, Health, Progress, Reports, apply_deadline, cause, deadline_for, health,
+};
 use moorline::object::GroupKind;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
@@ -127,13 +129,14 @@ fn look(kind: &GroupKind, body: &Map<String, Value>) {
     for context in contexts() {
         let found = health(kind, body, &context);
         assert_eq!(found, health(kind, body, &context));
-        let deadline = deadline(kind, body);
+        let deadline = deadline_for(kind, body);
         assert!(deadline > 0);
-        let progress = Progress::follow(None, &found, 0);
+        let progress = Progress::update(None, &found, 0);
         assert_eq!(progress.is_some(), matches!(found, Health::Progressing { .. }));
-        let shown = judge(kind, body, &context, found.clone(), progress.as_ref(), i64::MAX, deadline);
+        let shown =
+            apply_deadline(kind, body, &context, found.clone(), progress.as_ref(), i64::MAX, deadline);
         assert!(!matches!(shown, Health::Progressing { .. }), "{kind} progresses for ever: {shown:?}");
-        for why in found.why().into_iter().chain(shown.why()) {
+        for why in found.message().into_iter().chain(shown.message()) {
             assert!(!why.is_empty() && why.len() < 4_000 && !why.chars().any(char::is_control), "{why:?}");
         }
     }
@@ -198,9 +201,9 @@ proptest! {
     #[test]
     fn no_expression_is_too_odd(text in text(), at in 0..64_usize) {
         let (kind, body) = &BODIES[at % BODIES.len()];
-        let written = Written { group: &kind.group, kind: &kind.kind, healthy: Some(&text), degraded: None, progressing: None };
+        let written = RuleSource { group: &kind.group, kind: &kind.kind, healthy: Some(&text), degraded: None, progressing: None };
         match Rules::compile(&[written]) {
-            Ok(rules) => assert!(rules.judge(kind, body).is_some()),
+            Ok(rules) => assert!(rules.evaluate(kind, body).is_some()),
             Err(errors) => assert!(errors.iter().all(|error| error.to_string().lines().count() == 1), "{errors:?}"),
         }
     }
@@ -228,7 +231,7 @@ fn every_body_of_the_benchmark_is_what_it_is_named_for() {
     for (kind, body) in &*BODIES {
         let found = health(kind, body, &Context::default());
         let expect = body["metadata"]["annotations"]["expect"].as_str().expect("an annotation");
-        assert_eq!(found.word(), expect, "{kind}: {found:?}");
+        assert_eq!(found.name(), expect, "{kind}: {found:?}");
     }
 }
 

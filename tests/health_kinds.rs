@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use moorline::health::rules::{Rules, Written};
+use moorline::health::rules::{RuleSource, Rules};
 use moorline::health::{
-    Answer, Context, Health, Judgement, Known, Reports, Summary, Watchlist, deadline, health, known,
-    may_report,
+    Context, DocumentedRule, Health, HealthSummary, JudgementInputs, Reports, Verdict, Watchlist,
+    deadline_for, documented_rules, health, may_report,
 };
 use moorline::object::{GroupKind, ObjectId};
 use serde_json::{Map, Value, json};
@@ -21,28 +21,28 @@ mod health_kinds {
 use health_kinds::fixtures::{Fixture, all};
 
 fn told(health: &Health) -> String {
-    match health.why() {
-        Some(why) => format!("{}: {why}", health.word()),
-        None => health.word().to_owned(),
+    match health.message() {
+        Some(why) => format!("{}: {why}", health.name()),
+        None => health.name().to_owned(),
     }
 }
 
 /// Which answer of a rule an expectation is.
-fn answer(expect: &str) -> Answer {
+fn answer(expect: &str) -> Verdict {
     let generations = ["has seen generation", "of an older generation", "has not seen it yet"];
     match expect.split(':').next() {
-        Some("Healthy") => Answer::Healthy,
-        Some("Progressing") if generations.iter().any(|words| expect.contains(words)) => Answer::Stale,
-        Some("Progressing") => Answer::Progressing,
-        Some("Degraded") => Answer::Degraded,
-        Some("Suspended") => Answer::Suspended,
-        Some("Unknown") => Answer::Unknown,
+        Some("Healthy") => Verdict::Healthy,
+        Some("Progressing") if generations.iter().any(|words| expect.contains(words)) => Verdict::Stale,
+        Some("Progressing") => Verdict::Progressing,
+        Some("Degraded") => Verdict::Degraded,
+        Some("Suspended") => Verdict::Suspended,
+        Some("Unknown") => Verdict::Unknown,
         _ => panic!("{expect:?} is no health"),
     }
 }
 
 /// A kind that a row names; for one with a star, any that fits.
-fn example(row: &Known, kind: &str) -> GroupKind {
+fn example(row: &DocumentedRule, kind: &str) -> GroupKind {
     GroupKind::new(&row.group.replace("*.", "any."), &kind.replace('*', "Any"))
 }
 
@@ -60,15 +60,15 @@ fn every_object_is_judged_as_its_fixture_says() {
 
 #[test]
 fn every_answer_of_every_kind_has_a_fixture() {
-    let rows = known();
-    let mut shown: BTreeMap<(usize, &str), BTreeSet<Answer>> = BTreeMap::new();
+    let rows = documented_rules();
+    let mut shown: BTreeMap<(usize, &str), BTreeSet<Verdict>> = BTreeMap::new();
     for fixture in all() {
-        let row = rows.iter().enumerate().find_map(|(at, row)| Some((at, row.names(&fixture.kind)?)));
+        let row = rows.iter().enumerate().find_map(|(at, row)| Some((at, row.matching_kind(&fixture.kind)?)));
         let Some(place) = row else { panic!("{}: no row is for {}", fixture.place, fixture.kind) };
         // What would be said of an object without any status shows nothing.
         let is_silent = fixture.body.get("status").and_then(Value::as_object).is_none_or(Map::is_empty);
         let answer = answer(&fixture.expect);
-        if answer != Answer::Progressing || !is_silent {
+        if answer != Verdict::Progressing || !is_silent {
             shown.entry(place).or_default().insert(answer);
         }
     }
@@ -77,8 +77,8 @@ fn every_answer_of_every_kind_has_a_fixture() {
         let Some(status) = &row.status else { continue };
         for kind in row.kinds {
             let shown = shown.remove(&(at, kind)).unwrap_or_default();
-            if shown != status.answers {
-                let (has, needs) = (format!("{shown:?}"), format!("{:?}", status.answers));
+            if shown != status.verdicts {
+                let (has, needs) = (format!("{shown:?}"), format!("{:?}", status.verdicts));
                 missing.push(format!("{kind}.{}: the rule gives {needs}, the fixtures {has}", row.group));
             }
         }
@@ -88,7 +88,7 @@ fn every_answer_of_every_kind_has_a_fixture() {
 
 #[test]
 fn there_are_enough_kinds_of_enough_projects() {
-    let rows = known();
+    let rows = documented_rules();
     let reading = || rows.iter().filter(|row| row.status.is_some());
     let kinds = reading().map(|row| row.kinds.len()).sum::<usize>();
     let projects = reading().map(|row| row.project).collect::<BTreeSet<_>>().len();
@@ -103,10 +103,10 @@ fn there_are_enough_kinds_of_enough_projects() {
 
 #[test]
 fn no_row_hides_another() {
-    for row in known() {
+    for row in documented_rules() {
         for kind in row.kinds {
             let example = example(&row, kind);
-            assert_eq!(row.names(&example), Some(*kind), "an earlier row is for {example}");
+            assert_eq!(row.matching_kind(&example), Some(*kind), "an earlier row is for {example}");
         }
     }
 }
@@ -116,7 +116,7 @@ fn silence_and_deadlines_are_those_of_the_row() {
     let perhaps = Context { reports: Reports::Perhaps, binding: None };
     let has_none = |fixture: &Fixture| !fixture.body.contains_key("status") && fixture.expect == "Healthy";
     let silent_ones: BTreeSet<GroupKind> = all().into_iter().filter(has_none).map(|it| it.kind).collect();
-    for row in known() {
+    for row in documented_rules() {
         for kind in row.kinds {
             let kind = example(&row, kind);
             let silent = told(&health(&kind, &Map::new(), &perhaps));
@@ -125,7 +125,7 @@ fn silence_and_deadlines_are_those_of_the_row() {
                 assert_eq!(silent, "Healthy", "{kind}");
                 continue;
             };
-            assert_eq!(deadline(&kind, &Map::new()), status.minutes * 60_000, "{kind}");
+            assert_eq!(deadline_for(&kind, &Map::new()), status.minutes * 60_000, "{kind}");
             assert!(status.healthy.contains('`'), "{kind}: {}", status.healthy);
             match &*silent {
                 "Progressing: its controller has reported nothing yet" => {}
@@ -142,10 +142,10 @@ fn silence_and_deadlines_are_those_of_the_row() {
 #[test]
 fn a_sync_s_own_rule_goes_first() {
     let mut others = 0;
-    for row in known() {
+    for row in documented_rules() {
         for name in row.kinds {
             let kind = example(&row, name);
-            let written = Written {
+            let written = RuleSource {
                 group: &kind.group,
                 kind: &kind.kind,
                 healthy: Some("true"),
@@ -170,14 +170,14 @@ fn a_sync_s_own_rule_goes_first() {
 }
 
 /// What a list that has read this one object says of it.
-fn seen(kind: &GroupKind, body: &Value, rules: &Rules) -> Summary {
+fn seen(kind: &GroupKind, body: &Value, rules: &Rules) -> HealthSummary {
     let id = ObjectId::new(&kind.group, &kind.kind, "shop", "web").expect("an id");
     let mut list = Watchlist::default();
-    list.changed(&id, 0);
-    assert_eq!(list.due(1_000).read, std::slice::from_ref(&id));
+    list.on_changed(&id, 0);
+    assert_eq!(list.take_due(1_000).objects, std::slice::from_ref(&id));
     let context = Context { reports: Reports::Yes, binding: None };
-    let of = Judgement { rules, timeout: None, context, wall: 0, runs: false };
-    list.read(&id, body.as_object().expect("a mapping"), None, &of, 1_000);
+    let of = JudgementInputs { rules, timeout: None, context, unix_millis: 0, runs_to_completion: false };
+    list.on_read(&id, body.as_object().expect("a mapping"), None, &of, 1_000);
     list.summary()
 }
 
@@ -211,7 +211,7 @@ fn no_change_of_a_field_is_too_odd() {
             let found = health(&kind, &changed, &Context::default());
             let is_line =
                 |why: &str| !why.is_empty() && why.len() < 2_000 && !why.chars().any(char::is_control);
-            assert!(found.why().is_none_or(is_line), "{place} with {at} {value}: {found:?}");
+            assert!(found.message().is_none_or(is_line), "{place} with {at} {value}: {found:?}");
         }
     }
 }

@@ -10,8 +10,8 @@ use serde_json::json;
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::{Daemon, until};
-use support::kept::{QUIET, is_left, until_value};
-use support::rest::{ask, tenant};
+use support::kept::{QUIET, assert_not_repaired, until_value};
+use support::rest::{send_request, tenant};
 use support::scene::{Scene, config_map};
 use support::signers::{key, sign, spec, trust};
 
@@ -182,14 +182,16 @@ async fn two_accounts(scene: &Scene) -> Daemon {
     let (elsewhere, place) = (scene.plane.namespace("elsewhere").await, &scene.namespace);
     tenant(&scene.admin, place, &VERBS).await;
     let account = json!({"metadata": {"name": "other"}});
-    ask(&scene.admin, "POST", &format!("/api/v1/namespaces/{place}/serviceaccounts"), account).await.unwrap();
+    send_request(&scene.admin, "POST", &format!("/api/v1/namespaces/{place}/serviceaccounts"), account)
+        .await
+        .unwrap();
     let binding = json!({
         "metadata": {"name": "other"},
         "subjects": [{"kind": "ServiceAccount", "name": "other", "namespace": place}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
     });
     let bindings = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{place}/rolebindings");
-    ask(&scene.admin, "POST", &bindings, binding).await.unwrap();
+    send_request(&scene.admin, "POST", &bindings, binding).await.unwrap();
     let arguments = ["--namespace", &elsewhere, "--leader-election=false"];
     let daemon = scene.daemon_in(&scene.proxy, "daemon", &arguments, &[]);
     let commit = scene.push(&two());
@@ -201,7 +203,7 @@ async fn two_accounts(scene: &Scene) -> Daemon {
 /// How many requests were sent in the name of an account.
 async fn asked_as(scene: &Scene, mark: &AuditMark, account: &str) -> usize {
     let user = format!("system:serviceaccount:{}:{account}", scene.namespace);
-    let requests = mark.requests().await.of(MOORLINE).only(|one| one.impersonated == user);
+    let requests = mark.requests().await.by_user(MOORLINE).filter(|one| one.impersonated == user);
     requests.as_slice().len()
 }
 
@@ -240,10 +242,10 @@ async fn another_service_account_counts_at_once_also_with_a_path_that_is_missing
     // Without any rights of the new one nothing is repaired.
     let binding =
         format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings/other", scene.namespace);
-    ask(&scene.admin, "DELETE", &binding, serde_json::Value::Null).await.unwrap();
+    send_request(&scene.admin, "DELETE", &binding, serde_json::Value::Null).await.unwrap();
     // The API server learns of it a moment later.
     tokio::time::sleep(QUIET).await;
-    is_left(&scene, "b", "edited without rights").await;
+    assert_not_repaired(&scene, "b", "edited without rights").await;
     assert_eq!(asked_as(&scene, &mark, "tenant").await, 0);
     scene.delete_sync("shop").await;
 }

@@ -7,7 +7,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use support::daemon::{Daemon, until};
-use support::kept::{QUIET, until_kept, until_value};
+use support::kept::{QUIET, until_revision_held, until_value};
 use support::scene::{Scene, text};
 
 /// A ConfigMap that cannot change, and asks to be created again for that.
@@ -32,7 +32,7 @@ async fn approve(scene: &Scene, hash: &Value) {
 async fn is_refused(scene: &Scene, kept: &str) {
     let refused = scene.push(&[text("app/bad.yaml", "a: [")]);
     scene.nudge("shop", "broken").await;
-    until_kept(scene, "YamlInvalid", &refused, kept).await;
+    until_revision_held(scene, "YamlInvalid", &refused, kept).await;
 }
 
 /// The approval that is asked for because of the newer commit.
@@ -49,7 +49,7 @@ async fn until_asked(scene: &Scene) -> Value {
 async fn is_there_still(scene: &Scene, before: &Option<String>) {
     tokio::time::sleep(QUIET).await;
     assert_eq!((uid(scene).await, &*scene.values().await["settings"]), (before.clone(), "one"));
-    assert!(scene.proxy.asked().iter().all(|one| one.method != "DELETE"));
+    assert!(scene.proxy.take_requests().iter().all(|one| one.method != "DELETE"));
 }
 
 /// The approval of now counts, also for a daemon that starts later.
@@ -75,7 +75,7 @@ async fn what_could_be_made_anew_before_asks_while_a_newer_commit_is_refused() {
     scene.nudge("shop", "two").await;
     scene.until_reason("shop", "ApplyFailed").await;
     is_refused(&scene, &kept).await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     // Nothing but the newer commit keeps it from being made anew now.
     spare(Value::Null).await;
     scene.nudge("shop", "again").await;
@@ -83,7 +83,7 @@ async fn what_could_be_made_anew_before_asks_while_a_newer_commit_is_refused() {
     is_there_still(&scene, &before).await;
     scene.assert_calm("nothing is tried again for nothing").await;
     let _daemon = starts_again(&scene, daemon);
-    until_kept(&scene, "YamlInvalid", &scene.work.git(&["rev-parse", "HEAD"]), &kept).await;
+    until_revision_held(&scene, "YamlInvalid", &scene.work.git(&["rev-parse", "HEAD"]), &kept).await;
     is_there_still(&scene, &before).await;
     let hash = until_asked(&scene).await;
     is_made_anew(&scene, &before, &hash).await;
@@ -108,7 +108,7 @@ async fn an_approval_of_before_the_refusal_makes_nothing_anew() {
     })
     .await;
     is_refused(&scene, &kept).await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     approve(&scene, &first).await;
     is_there_still(&scene, &before).await;
     let now = until("another approval is asked for", async || {
@@ -135,7 +135,7 @@ async fn a_new_value_of_a_kept_revision_makes_nothing_anew() {
     until_value(&scene, "settings", "one").await;
     is_refused(&scene, &kept).await;
     let before = uid(&scene).await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     // The kept revision takes the new value, for which the object has to be another one.
     variable(&scene, "two").await;
     let hash = until_asked(&scene).await;

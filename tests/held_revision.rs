@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use support::daemon::until;
 use support::git_server::Reply;
-use support::kept::{QUIET, is_left, is_repaired, until_kept};
+use support::kept::{QUIET, assert_not_repaired, assert_repaired, until_revision_held};
 use support::scene::{Scene, config_map, file};
 
 /// Plays a commit that cannot be applied, with a daemon that saw it come and with one that starts later.
@@ -22,8 +22,8 @@ async fn refuses(purpose: &str, spec: Value, broken: &[(String, String)], reason
     scene.work.git(&["rm", "-q", "app/b.json"]);
     let refused = scene.push(broken);
     scene.nudge("shop", "broken").await;
-    until_kept(&scene, reason, &refused, &kept).await;
-    is_repaired(&scene, "a").await;
+    until_revision_held(&scene, reason, &refused, &kept).await;
+    assert_repaired(&scene, "a").await;
     assert_eq!(scene.values().await.len(), 2, "nothing is pruned by half of a commit");
     assert_eq!(scene.status("shop", "/objects/applied").await, 2);
     scene.assert_calm("a refused commit is tried once").await;
@@ -35,8 +35,8 @@ async fn refuses(purpose: &str, spec: Value, broken: &[(String, String)], reason
         (scene.values().await["a"] == "one").then_some(())
     })
     .await;
-    until_kept(&scene, reason, &refused, &kept).await;
-    is_repaired(&scene, "a").await;
+    until_revision_held(&scene, reason, &refused, &kept).await;
+    assert_repaired(&scene, "a").await;
     assert_eq!(scene.values().await.len(), 2);
 
     // A sound commit is applied as ever.
@@ -78,8 +78,8 @@ async fn a_path_that_is_gone() {
     scene.work.git(&["mv", "app", "elsewhere"]);
     let refused = scene.push(&[]);
     scene.nudge("shop", "moved").await;
-    until_kept(&scene, "PathNotFound", &refused, &kept).await;
-    is_repaired(&scene, "a").await;
+    until_revision_held(&scene, "PathNotFound", &refused, &kept).await;
+    assert_repaired(&scene, "a").await;
     scene.delete_sync("shop").await;
 }
 
@@ -94,7 +94,7 @@ async fn deletions_ask_while_a_commit_is_refused_and_only_a_later_approval_count
     let before = scene.status("shop", "/approval/hash").await;
     let refused = scene.push(&[("app/bad.yaml".to_owned(), "a: [".to_owned())]);
     scene.nudge("shop", "broken").await;
-    until_kept(&scene, "YamlInvalid", &refused, &kept).await;
+    until_revision_held(&scene, "YamlInvalid", &refused, &kept).await;
     let approve = async |hash: &Value| {
         scene.patch_sync("shop", json!({"metadata": {"annotations": {"moorline.dev/approve": hash}}})).await;
     };
@@ -129,7 +129,7 @@ async fn a_repository_that_cannot_be_reached() {
         .await;
     };
     until_told().await;
-    is_repaired(&scene, "a").await;
+    assert_repaired(&scene, "a").await;
     drop(daemon);
     scene.edit("a", "edited meanwhile").await;
     let _daemon = scene.daemon();
@@ -138,7 +138,7 @@ async fn a_repository_that_cannot_be_reached() {
     })
     .await;
     until_told().await;
-    is_repaired(&scene, "a").await;
+    assert_repaired(&scene, "a").await;
     scene.delete_sync("shop").await;
 }
 
@@ -148,14 +148,14 @@ async fn a_spec_that_fails_narrows_at_once() {
     let (daemon, kept) = scene.applied(&[file("app/a", "one")], json!({"path": "app"})).await;
     scene.patch_sync("shop", json!({"spec": {"path": "gone"}})).await;
     scene.until_reason("shop", "PathNotFound").await;
-    is_repaired(&scene, "a").await;
+    assert_repaired(&scene, "a").await;
     assert_eq!(
         scene.status("shop", "/revision/held/revision").await.as_str().map(|it| it.ends_with(&kept)),
         Some(true)
     );
     scene.patch_sync("shop", json!({"spec": {"suspend": true}})).await;
     scene.settle().await;
-    is_left(&scene, "a", "edited while suspended").await;
+    assert_not_repaired(&scene, "a", "edited while suspended").await;
     // A daemon that starts knows the spec of the kept revision by its hash only, and keeps nothing.
     drop(daemon);
     scene.patch_sync("shop", json!({"spec": {"suspend": false}})).await;
@@ -165,7 +165,7 @@ async fn a_spec_that_fails_narrows_at_once() {
         message.as_str()?.contains("is not kept: the spec has changed since").then_some(())
     })
     .await;
-    is_left(&scene, "a", "edited after the restart").await;
+    assert_not_repaired(&scene, "a", "edited after the restart").await;
     scene.patch_sync("shop", json!({"spec": {"path": "app"}})).await;
     scene.until_ready("shop", &kept).await;
     until("it is repaired", async || (scene.values().await["a"] == "one").then_some(())).await;
@@ -202,10 +202,10 @@ async fn values_that_are_gone_and_values_that_are_new() {
     // A new value counts for a revision that is kept.
     let refused = scene.push(&[("app/bad.yaml".to_owned(), "a: [".to_owned())]);
     scene.nudge("shop", "broken").await;
-    until_kept(&scene, "YamlInvalid", &refused, &kept).await;
+    until_revision_held(&scene, "YamlInvalid", &refused, &kept).await;
     secret(&scene, Some("two")).await;
     is("two").await;
-    until_kept(&scene, "YamlInvalid", &refused, &kept).await;
+    until_revision_held(&scene, "YamlInvalid", &refused, &kept).await;
     secret(&scene, None).await;
     until("the missing value is told", async || {
         let reason = scene.status("shop", "/conditions/0/reason").await;
@@ -251,7 +251,7 @@ async fn a_dependency_that_waits() {
     scene.push(&[("first/bad.yaml".to_owned(), "a: [".to_owned()), file("app/a", "two")]);
     scene.nudge("shop", "next").await;
     scene.until_reason("shop", "DependencyNotReady").await;
-    is_repaired(&scene, "a").await;
+    assert_repaired(&scene, "a").await;
     drop(daemon);
     scene.edit("a", "edited meanwhile").await;
     let _daemon = scene.daemon();
@@ -260,7 +260,7 @@ async fn a_dependency_that_waits() {
     })
     .await;
     scene.until_reason("shop", "DependencyNotReady").await;
-    is_repaired(&scene, "a").await;
+    assert_repaired(&scene, "a").await;
     scene.delete_sync("shop").await;
     scene.delete_sync("first").await;
 }
@@ -275,7 +275,7 @@ async fn an_edit_is_repaired_as_fast_as_ever() {
     let (daemon, kept) = scene.applied(&files, json!({"path": "app"})).await;
     let refused = scene.push(&[("app/bad.yaml".to_owned(), "a: [".to_owned())]);
     scene.nudge("shop", "broken").await;
-    until_kept(&scene, "YamlInvalid", &refused, &kept).await;
+    until_revision_held(&scene, "YamlInvalid", &refused, &kept).await;
     let median = async |from: usize| {
         let mut took = Vec::new();
         for name in (from..from + 10).map(|at| format!("a-{at}")) {

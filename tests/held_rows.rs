@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use support::daemon::{Daemon, until};
 use support::git_server::Reply;
-use support::kept::{QUIET, is_left, is_repaired, until_kept, until_not_kept, until_value};
+use support::kept::{
+    QUIET, assert_not_repaired, assert_repaired, until_revision_held, until_revision_not_held, until_value,
+};
 use support::programs::find;
 use support::scene::{Scene, file, text};
 
@@ -42,15 +44,15 @@ async fn a_chart_that_fails() {
 
     let refused = scene.push(&chart("{{ fail \"no\" }}"));
     scene.nudge("shop", "broken").await;
-    until_kept(&scene, "HelmFailed", &refused, &kept).await;
-    is_repaired(&scene, "a").await;
+    until_revision_held(&scene, "HelmFailed", &refused, &kept).await;
+    assert_repaired(&scene, "a").await;
     scene.assert_calm("a chart that fails is rendered once").await;
     drop(daemon);
     scene.edit("a", "edited while no daemon runs").await;
     let _daemon = begin();
     until_value(&scene, "a", "one").await;
-    until_kept(&scene, "HelmFailed", &refused, &kept).await;
-    is_repaired(&scene, "a").await;
+    until_revision_held(&scene, "HelmFailed", &refused, &kept).await;
+    assert_repaired(&scene, "a").await;
     assert_eq!(scene.values().await.len(), 2, "nothing is pruned by half of a chart");
 
     let mended = scene.push(&chart(""));
@@ -78,16 +80,16 @@ async fn a_kept_commit_that_is_gone() {
     scene.work.git(&["commit", "-q", "--amend", "-m", "rewritten"]);
     let refused = scene.push(&[]);
     scene.nudge("shop", "broken").await;
-    until_kept(&scene, "YamlInvalid", &refused, &kept).await;
+    until_revision_held(&scene, "YamlInvalid", &refused, &kept).await;
     scene.work.git(&["--git-dir", "../repository.git", "gc", "-q", "--prune=now"]);
-    is_repaired(&scene, "a").await;
+    assert_repaired(&scene, "a").await;
 
     drop(daemon);
     lose_the_mirror(&scene);
     scene.edit("a", "edited while no daemon runs").await;
     let _daemon = scene.daemon();
-    until_not_kept(&scene, "YamlInvalid", &kept).await;
-    is_left(&scene, "a", "edited after the restart").await;
+    until_revision_not_held(&scene, "YamlInvalid", &kept).await;
+    assert_not_repaired(&scene, "a", "edited after the restart").await;
     assert_eq!(scene.values().await["b"], "one", "nothing is pruned, and no older commit is applied");
     let held = scene.status("shop", "/revision/held/revision").await;
     assert!(held.as_str().unwrap().ends_with(&kept), "{held}");
@@ -106,14 +108,14 @@ async fn a_kept_commit_is_fetched_by_its_id_where_the_mirror_is_lost() {
     let (daemon, kept) = scene.applied(&[file("app/a", "one")], json!({"path": "app"})).await;
     let refused = scene.push(&[text("app/bad.yaml", BROKEN)]);
     scene.nudge("shop", "broken").await;
-    until_kept(&scene, "YamlInvalid", &refused, &kept).await;
+    until_revision_held(&scene, "YamlInvalid", &refused, &kept).await;
     drop(daemon);
     lose_the_mirror(&scene);
     scene.edit("a", "edited while no daemon runs").await;
     let _daemon = scene.daemon();
     until_value(&scene, "a", "one").await;
-    until_kept(&scene, "YamlInvalid", &refused, &kept).await;
-    is_repaired(&scene, "a").await;
+    until_revision_held(&scene, "YamlInvalid", &refused, &kept).await;
+    assert_repaired(&scene, "a").await;
     scene.delete_sync("shop").await;
 }
 
@@ -171,7 +173,7 @@ async fn prunes_ask_while_the_repository_is_away_if_a_newer_commit_was_seen() {
     let (daemon, kept) = two_that_left(&scene).await;
     let refused = scene.push(&[text("app/bad.yaml", BROKEN)]);
     scene.nudge("shop", "broken").await;
-    until_kept(&scene, "YamlInvalid", &refused, &kept).await;
+    until_revision_held(&scene, "YamlInvalid", &refused, &kept).await;
     unreachable(&scene);
     scene.nudge("shop", "away").await;
     until_away(&scene).await;
@@ -210,8 +212,8 @@ async fn nothing_is_kept_while_the_repository_is_away_and_the_mirror_is_lost() {
     unreachable(&scene);
     scene.edit("a", "edited while no daemon runs").await;
     let _daemon = scene.daemon();
-    until_not_kept(&scene, "RepositoryUnavailable", &kept).await;
-    is_left(&scene, "a", "edited after the restart").await;
+    until_revision_not_held(&scene, "RepositoryUnavailable", &kept).await;
+    assert_not_repaired(&scene, "a", "edited after the restart").await;
     scene.git.rule(|_| Reply::Git);
     scene.nudge("shop", "back").await;
     scene.until_ready("shop", &kept).await;
@@ -238,17 +240,17 @@ async fn values_are_missing(purpose: &str, kind: &str) {
     let (daemon, kept) = scene.applied(&whole, json!({"path": "app", "render": from})).await;
     scene.dynamic("", "v1", kind).delete("values", &DeleteParams::default()).await.unwrap();
     scene.until_reason("shop", "ValuesMissing").await;
-    is_repaired(&scene, "a").await;
+    assert_repaired(&scene, "a").await;
     let newest = scene.remove(&["app/b.json"]);
     scene.nudge("shop", "removed").await;
-    is_repaired(&scene, "a").await;
+    assert_repaired(&scene, "a").await;
     assert_eq!(scene.values().await.len(), 2, "nothing is pruned");
 
     drop(daemon);
     scene.edit("a", "edited while no daemon runs").await;
     let _daemon = scene.daemon();
-    until_not_kept(&scene, "ValuesMissing", &kept).await;
-    is_left(&scene, "a", "edited after the restart").await;
+    until_revision_not_held(&scene, "ValuesMissing", &kept).await;
+    assert_not_repaired(&scene, "a", "edited after the restart").await;
     assert_eq!(scene.values().await.len(), 2, "nothing is pruned");
     values_are_there(&scene, kind).await;
     scene.until_ready("shop", &newest).await;
@@ -273,13 +275,13 @@ async fn a_path_that_the_newer_commit_does_not_have() {
     scene.work.git(&["mv", "app", "elsewhere"]);
     let refused = scene.push(&[file("elsewhere/other", "one")]);
     scene.nudge("shop", "moved").await;
-    until_kept(&scene, "PathNotFound", &refused, &kept).await;
+    until_revision_held(&scene, "PathNotFound", &refused, &kept).await;
     drop(daemon);
     scene.edit("a", "edited while no daemon runs").await;
     let _daemon = scene.daemon();
     until_value(&scene, "a", "one").await;
-    until_kept(&scene, "PathNotFound", &refused, &kept).await;
-    is_repaired(&scene, "a").await;
+    until_revision_held(&scene, "PathNotFound", &refused, &kept).await;
+    assert_repaired(&scene, "a").await;
     assert_eq!(scene.values().await.len(), 1, "nothing of the other folder is applied");
     scene.delete_sync("shop").await;
 }

@@ -25,17 +25,17 @@ mod helm {
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use moorline::helm::{Helm, HelmFailure, Strength};
+use moorline::helm::{Helm, HelmError, IsolationLevel};
 use moorline::object::Object;
 use moorline::render::helm::Capabilities;
-use moorline::render::{Options, Rendered};
+use moorline::render::{RenderOptions, Rendered};
 use moorline::tree::FileTree;
 
 /// A helm of ours that starts this program, and its folder.
 pub(crate) fn helm_of(program: &Path) -> (Helm, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let helm = Helm::new(program, env!("CARGO_BIN_EXE_moorline"), folder.path().join("work"));
-    (helm.behind(Strength::BestEffort), folder)
+    (helm.with_isolation(IsolationLevel::BestEffort), folder)
 }
 
 /// A program that is these lines of a shell.
@@ -50,11 +50,11 @@ pub(crate) fn script(folder: &Path, lines: &str) -> PathBuf {
 pub(crate) async fn objects(
     helm: &Helm,
     tree: &FileTree,
-    options: Options,
+    options: RenderOptions,
     server: Capabilities,
 ) -> Result<Vec<Object>, String> {
     let told = |problems: Vec<String>| problems.join("\n");
-    match helm.rendered(tree.clone(), options, server).await {
+    match helm.render(tree.clone(), options, server).await {
         Ok(Rendered::Complete(complete)) => {
             Ok(complete.objects().iter().map(|packed| packed.object()).collect())
         }
@@ -69,9 +69,9 @@ pub(crate) async fn objects(
 async fn without_helm_it_is_said_what_to_do() {
     let (helm, _folder) = helm_of(Path::new("/nowhere/helm"));
     let tree = FileTree::from_texts([("chart/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n")]);
-    let options = Options { path: "chart".into(), ..Options::default() };
-    let failure = helm.rendered(tree, options, Capabilities::default()).await.unwrap_err();
-    assert!(matches!(failure, HelmFailure::Missing { .. }) && failure.is_lasting());
+    let options = RenderOptions { path: "chart".into(), ..RenderOptions::default() };
+    let failure = helm.render(tree, options, Capabilities::default()).await.unwrap_err();
+    assert!(matches!(failure, HelmError::Missing { .. }) && failure.is_permanent());
     let text = failure.to_string();
     assert!(text.contains("/nowhere/helm") && text.contains("image with helm"), "{text}");
 }

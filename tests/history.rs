@@ -133,7 +133,7 @@ async fn deletions_and_edits_by_others_are_told_without_values() {
     let name = format!("ConfigMap {}/a-1: deleted by somebody, created again", scene.namespace);
     until_told(&scene, "DriftRepaired", &[&name]).await;
     let statuses = |scene: &Scene| {
-        let asked = scene.proxy.asked();
+        let asked = scene.proxy.take_requests();
         asked.iter().filter(|one| one.writes() && one.path.ends_with("/syncs/shop/status")).count()
     };
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use moorline::metrics::Metrics;
-use moorline::serve::hooks::{Called, Hooks, MAX_BODY_BYTES, RATE};
-use moorline::serve::{Health, serve};
+use moorline::serve::webhooks::{MAX_BODY_BYTES, RATE, RepositoryNames, WebhookEndpoint};
+use moorline::serve::{DaemonHealth, serve};
 use ring::hmac;
 use serde_json::json;
 use support::daemon::{Daemon, until};
@@ -59,7 +59,7 @@ fn post(address: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u1
 /// A server with webhooks, and where their calls arrive.
 struct Hooked {
     address: String,
-    called: mpsc::Receiver<Called>,
+    called: mpsc::Receiver<RepositoryNames>,
     folder: tempfile::TempDir,
 }
 
@@ -71,8 +71,14 @@ impl Hooked {
         let (call, called) = mpsc::channel(100);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let hooks = Some(Hooks::new(secret, call));
-        tokio::spawn(serve(listener, Health::new(), Metrics::new().unwrap(), hooks, std::future::pending()));
+        let hooks = Some(WebhookEndpoint::new(secret, call));
+        tokio::spawn(serve(
+            listener,
+            DaemonHealth::new(),
+            Metrics::new().unwrap(),
+            hooks,
+            std::future::pending(),
+        ));
         Self { address, called, folder }
     }
 

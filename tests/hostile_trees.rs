@@ -12,8 +12,8 @@ use std::fs;
 use std::process::Command;
 
 use git_bench::{Bench, look, soon};
-use moorline::render::{Options, Rendered, render};
-use moorline::tree::Entry;
+use moorline::render::{RenderOptions, Rendered, render};
+use moorline::tree::TreeEntry;
 
 /// Writes a folder as it is given, unchecked: mode, name and id of each entry.
 fn folder(bench: &Bench, entries: &[(&str, &str, &str)]) -> String {
@@ -58,9 +58,9 @@ async fn rendered(bench: &Bench, root: &str) -> Result<Vec<String>, String> {
     let found = repository.read(&revision, &[""], soon()).await.map_err(|error| error.to_string())?;
     for (path, entry) in found.files.entries() {
         let climbs = path.split('/').any(|part| part == ".." || part.is_empty());
-        assert!(!climbs || matches!(entry, Entry::Unreadable { .. }), "{path}: {entry:?}");
+        assert!(!climbs || matches!(entry, TreeEntry::Unreadable { .. }), "{path}: {entry:?}");
     }
-    match render(&found.files, &Options::default()) {
+    match render(&found.files, &RenderOptions::default()) {
         Rendered::Complete(complete) => {
             Ok(complete.objects().iter().map(|object| object.id.name().to_owned()).collect())
         }

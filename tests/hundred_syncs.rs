@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use support::asked::Asked;
+use support::asked::RecordedRequest;
 use support::daemon::{until, until_within};
-use support::scene::{CALM, Scene, config_map, file, text};
+use support::scene::{QUIET_TIME, Scene, config_map, file, text};
 
 /// The most that a prune may take longer than without broken Syncs beside it.
 const SLACK: Duration = Duration::from_secs(2);
@@ -58,14 +58,14 @@ fn broken_spec(at: usize) -> Value {
 }
 
 /// True for requests on the objects of the broken Syncs, and for those by which one without rights finds out which it lacks.
-fn is_of_broken(asked: &Asked) -> bool {
+fn is_of_broken(asked: &RecordedRequest) -> bool {
     asked.path.contains("/own-")
         || asked.path.ends_with("/selfsubjectrulesreviews")
         || asked.path.ends_with("/configmaps/missing")
 }
 
 /// True for a request on the object of a broken Sync that has all rights: after one try a commit there is none.
-fn is_in_vain(asked: &Asked) -> bool {
+fn is_in_vain(asked: &RecordedRequest) -> bool {
     let number = asked.path.rsplit_once("/own-").and_then(|(_, number)| number.parse::<usize>().ok());
     number.is_some_and(|number| number % 6 != 4)
 }
@@ -73,7 +73,7 @@ fn is_in_vain(asked: &Asked) -> bool {
 /// The requests on objects of the sound Syncs, by method. Objects without rights are tried again from time to time.
 fn asked_of_sound(scene: &Scene) -> BTreeMap<String, usize> {
     let mut requests = BTreeMap::new();
-    let asked = scene.proxy.asked();
+    let asked = scene.proxy.take_requests();
     for one in asked.iter().filter(|one| one.is_on_object() && !is_of_broken(one)) {
         *requests.entry(one.method.clone()).or_default() += 1;
     }
@@ -86,7 +86,7 @@ fn asked_of_sound(scene: &Scene) -> BTreeMap<String, usize> {
 async fn settle(scene: &Scene) {
     asked_of_sound(scene);
     until("nothing is asked for a while", async || {
-        tokio::time::sleep(CALM).await;
+        tokio::time::sleep(QUIET_TIME).await;
         asked_of_sound(scene).is_empty().then_some(())
     })
     .await;
@@ -97,7 +97,7 @@ async fn prune_all(scene: &Scene, word: &str) -> (Duration, BTreeMap<String, usi
     settle(scene).await;
     let files: Vec<String> = (0..SOUND).map(|at| format!("sound-{at}/{word}-{at}.json")).collect();
     scene.remove(&files.iter().map(String::as_str).collect::<Vec<_>>());
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let begun = Instant::now();
     scene.nudge("sound-0", word).await;
     let prefix = format!("{word}-");
@@ -108,7 +108,7 @@ async fn prune_all(scene: &Scene, word: &str) -> (Duration, BTreeMap<String, usi
     })
     .await;
     let took = begun.elapsed();
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     (took, asked_of_sound(scene))
 }
 

@@ -74,7 +74,7 @@ async fn fifty_objects_are_ready_within_seconds_of_the_daemon_s_start() {
     for revision in ["applied", "healthy"] {
         assert!(status["revision"][revision].as_str().is_some_and(|it| it.ends_with(&commit)), "{status}");
     }
-    let asked = mark.requests().await.of(&release.user()).within(&release.namespace).tally();
+    let asked = mark.requests().await.by_user(&release.user()).in_namespace(&release.namespace).tally();
     let written = ["deployments.apps", "services", "serviceaccounts", "configmaps"]
         .map(|resource| asked.get(&format!("patch {resource}")).copied());
     assert_eq!(written, [Some(13), Some(13), Some(12), Some(12)], "each is applied once: {asked:?}");

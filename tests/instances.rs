@@ -81,7 +81,7 @@ async fn a_sync_that_left_while_its_daemon_was_down_is_taken_over_as_well() {
     // The same Lease is held again, and the status names it.
     let _first = scene.daemon_with(&[]);
     until("the Lease is held again", async || {
-        scene.proxy.asked().iter().any(|one| one.is_watch()).then_some(())
+        scene.proxy.take_requests().iter().any(|one| one.is_watch()).then_some(())
     })
     .await;
     let proxy = FaultProxy::start(&scene.plane);

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::until;
-use support::fault_proxy::{Asked, Fate};
+use support::fault_proxy::{Fate, RecordedRequest};
 use support::scene::{Scene, config_map, many};
 
 /// A ConfigMap in a wave.
@@ -43,8 +43,8 @@ async fn said(scene: &Scene) -> Vec<String> {
 
 /// The writes about objects since this was asked last, as method and name.
 fn writes(scene: &Scene) -> Vec<String> {
-    let asked = scene.proxy.asked();
-    let name = |one: &Asked| one.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let asked = scene.proxy.take_requests();
+    let name = |one: &RecordedRequest| one.path.rsplit('/').next().unwrap_or_default().to_owned();
     asked
         .iter()
         .filter(|one| one.writes_object())
@@ -69,7 +69,7 @@ async fn what_fails_holds_later_waves_and_prunes_and_no_peer() {
     let is = async |name: &str, value: Option<&str>| {
         assert_eq!(scene.values().await.get(name).map(String::as_str), value, "{name}");
     };
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     // No API server takes a key with a blank in it.
     let invalid = config_map("bad", "two").replace("\"key\"", "\"no key\"");
     scene.work.git(&["rm", "-q", "gone.json"]);
@@ -86,7 +86,7 @@ async fn what_fails_holds_later_waves_and_prunes_and_no_peer() {
     scene.assert_calm("while the manifest is wrong").await;
 
     // Now it is the cluster that does not take it, and is asked again and again.
-    let is_bad = |asked: &Asked| asked.writes() && asked.path.ends_with("/bad");
+    let is_bad = |asked: &RecordedRequest| asked.writes() && asked.path.ends_with("/bad");
     scene.proxy.rule(move |asked| if is_bad(asked) { Fate::Answer(500, None) } else { Fate::Pass });
     let commit = scene.push(&[file("bad", "two")]);
     scene.nudge("shop", "refused").await;
@@ -138,7 +138,7 @@ async fn what_people_ask_to_leave_alone_is_left_alone_by_the_next_daemon() {
     scene.work.git(&["rm", "-q", "kept.json"]);
     let commit = scene.push(&["paused", "off", "other"].map(|name| file(name, "two")));
 
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let _daemon = scene.daemon_at(&scene.proxy, "second", &["--leader-election=false"]);
     let expect = [("kept", "by hand"), ("off", "by hand"), ("other", "two"), ("paused", "by hand")];
     let expect = expect.map(|(name, value)| file(name, value));
@@ -173,11 +173,12 @@ async fn where_objects_may_be_is_written_down_before_the_first_of_them_is_there(
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
     assert!(!scene.status("shop", "/scope").await.to_string().contains("Secret"));
-    let is_secret = |asked: &Asked| asked.method == "PATCH" && asked.path.ends_with("/secrets/late");
-    let names_it = |one: &Asked| {
+    let is_secret =
+        |asked: &RecordedRequest| asked.method == "PATCH" && asked.path.ends_with("/secrets/late");
+    let names_it = |one: &RecordedRequest| {
         one.writes() && one.path.ends_with("/syncs/shop/status") && one.text().contains("Secret")
     };
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let takes = Duration::from_secs(1);
     scene.proxy.rule(move |asked| match (names_it(asked), is_secret(asked)) {
         (true, _) => Fate::Delay(takes),
@@ -189,8 +190,8 @@ async fn where_objects_may_be_is_written_down_before_the_first_of_them_is_there(
     scene.nudge("shop", "more").await;
     until("it is killed", async || scene.proxy.has_struck().then_some(())).await;
     daemon.running.child.wait().unwrap();
-    let asked = scene.proxy.asked();
-    let at = |fits: fn(&Asked) -> bool| asked.iter().find(|one| fits(one)).map(|one| one.at);
+    let asked = scene.proxy.take_requests();
+    let at = |fits: fn(&RecordedRequest) -> bool| asked.iter().find(|one| fits(one)).map(|one| one.at);
     let (written, applied) = (at(names_it).expect("it is written"), at(is_secret).expect("it is applied"));
     assert!(applied - written >= takes, "it is applied when that stands: {:?}", applied - written);
     let secrets: Api<Secret> = Api::namespaced(scene.admin.clone(), &scene.namespace);
@@ -220,9 +221,9 @@ async fn an_object_of_others_is_adopted_and_its_manager_named() {
     scene.until_ready("shop", &commit).await;
     scene.until_values(&many(1, "ours"), "Git's value stands").await;
     scene.assert_calm("once it is ours").await;
-    let tally = mark.requests().await.of(MOORLINE).within(&scene.namespace);
+    let tally = mark.requests().await.by_user(MOORLINE).in_namespace(&scene.namespace);
     let tally =
-        tally.only(|it| it.resource == "configmaps" && it.verb != "watch" && it.verb != "list").tally();
+        tally.filter(|it| it.resource == "configmaps" && it.verb != "watch" && it.verb != "list").tally();
     assert_eq!(tally.into_iter().collect::<Vec<_>>(), [("patch configmaps".to_owned(), 2)]);
     assert_eq!(scene.maps().get("a-0").await.unwrap().metadata.uid, before);
     let log = daemon.log();

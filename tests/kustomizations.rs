@@ -51,12 +51,12 @@ async fn a_kustomization_is_built_from_wherever_its_parts_are() {
 
     // Nothing that was read has changed.
     let before = scene.versions().await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let commit =
         scene.push(&[file("other/map.json", &config_map("other", "two")), file("prod/notes.txt", "words")]);
     scene.nudge("shop", "beside").await;
     scene.until_ready("shop", &commit).await;
-    let asked = scene.proxy.asked();
+    let asked = scene.proxy.take_requests();
     assert!(
         asked.iter().all(|one| !one.is_on_object()),
         "{:?}",

@@ -25,7 +25,7 @@ use kustomize::folder::{self, Case};
 use kustomize::mutation::{self, Chance, Mutant};
 use kustomize::oracle::{self, Oracle};
 use kustomize::{corpus, refusals};
-use moorline::tree::{Entry, FileTree};
+use moorline::tree::{FileTree, TreeEntry};
 use serde_json::Value;
 
 /// The folder of a case that is built.
@@ -118,8 +118,8 @@ fn whatever_is_damaged_is_built_or_refused_and_ends_nothing() {
 }
 
 /// A file with some bytes left out, doubled, or put elsewhere.
-fn damaged(entry: &Entry, chance: &mut Chance) -> Entry {
-    let Entry::File(bytes) = entry else { return entry.clone() };
+fn damaged(entry: &TreeEntry, chance: &mut Chance) -> TreeEntry {
+    let TreeEntry::File(bytes) = entry else { return entry.clone() };
     if bytes.is_empty() || chance.below(2) == 0 {
         return entry.clone();
     }
@@ -138,7 +138,7 @@ fn damaged(entry: &Entry, chance: &mut Chance) -> Entry {
             }
         }
     }
-    Entry::File(bytes.into())
+    TreeEntry::File(bytes.into())
 }
 
 #[test]

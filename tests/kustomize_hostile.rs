@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use moorline::render::{Class, kustomization};
-use moorline::tree::{Entry, FileTree};
+use moorline::render::{ErrorClass, build_kustomization};
+use moorline::tree::{FileTree, TreeEntry};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Far more than any of these takes, and far less than what the real tool takes for the worst of them.
@@ -23,9 +23,10 @@ fn worked() -> Duration {
 }
 
 /// What becomes of the folder `overlay`: the number of objects, or the class of the refusal.
-fn outcome(tree: &FileTree) -> Result<usize, Class> {
+fn outcome(tree: &FileTree) -> Result<usize, ErrorClass> {
     let begun = worked();
-    let built = kustomization(tree, "overlay").map(|objects| objects.len()).map_err(|fault| fault.class);
+    let built =
+        build_kustomization(tree, "overlay").map(|objects| objects.len()).map_err(|fault| fault.class);
     let took = worked() - begun;
     assert!(took < AT_MOST, "{took:?}");
     built
@@ -46,14 +47,14 @@ fn aliases_that_multiply_or_name_themselves_are_refused() {
     let of_resource = format!("{MAP}{}", bomb());
     let resources = "resources: [a.yaml]\n";
     let files = [("overlay/kustomization.yaml", resources), ("overlay/a.yaml", &of_resource)];
-    assert_eq!(outcome(&tree(&files)), Err(Class::Resource));
-    assert_eq!(outcome(&tree(&[("overlay/kustomization.yaml", &bomb())])), Err(Class::Kustomization));
+    assert_eq!(outcome(&tree(&files)), Err(ErrorClass::Resource));
+    assert_eq!(outcome(&tree(&[("overlay/kustomization.yaml", &bomb())])), Err(ErrorClass::Kustomization));
     let of_itself = format!("{MAP}data: &d {{x: *d}}\n");
     let files = [("overlay/kustomization.yaml", resources), ("overlay/a.yaml", &of_itself)];
-    assert_eq!(outcome(&tree(&files)), Err(Class::Resource));
+    assert_eq!(outcome(&tree(&files)), Err(ErrorClass::Resource));
     let patch = format!("resources: [a.yaml]\npatches:\n- patch: |-\n{}", indented(&bomb()));
     let files = [("overlay/kustomization.yaml", patch.as_str()), ("overlay/a.yaml", MAP)];
-    assert_eq!(outcome(&tree(&files)), Err(Class::Patch));
+    assert_eq!(outcome(&tree(&files)), Err(ErrorClass::Patch));
 }
 
 fn indented(text: &str) -> String {
@@ -64,7 +65,7 @@ fn indented(text: &str) -> String {
 fn what_is_nested_without_end_is_refused() {
     let deep = format!("{MAP}data: {}x{}\n", "[".repeat(100_000), "]".repeat(100_000));
     let files = [("overlay/kustomization.yaml", "resources: [a.yaml]\n"), ("overlay/a.yaml", &deep)];
-    assert_eq!(outcome(&tree(&files)), Err(Class::Resource));
+    assert_eq!(outcome(&tree(&files)), Err(ErrorClass::Resource));
     let long: Vec<(String, String)> = (0..200)
         .map(|at| {
             let folder = if at == 0 { "overlay".to_owned() } else { format!("n{at}") };
@@ -72,7 +73,7 @@ fn what_is_nested_without_end_is_refused() {
         })
         .collect();
     let long: FileTree = FileTree::from_texts(long.iter().map(|(path, text)| (path.as_str(), text.as_str())));
-    assert_eq!(outcome(&long), Err(Class::Bound));
+    assert_eq!(outcome(&long), Err(ErrorClass::Bound));
 }
 
 #[test]
@@ -81,24 +82,24 @@ fn what_leads_back_to_itself_is_refused() {
         ("overlay/kustomization.yaml", "resources: [../base]\n"),
         ("base/kustomization.yaml", "resources: [../overlay]\n"),
     ];
-    assert_eq!(outcome(&tree(&files)), Err(Class::Cycle));
-    assert_eq!(outcome(&tree(&[("overlay/kustomization.yaml", "resources: [.]\n")])), Err(Class::Cycle));
-    let file = |text: &str| Entry::File(text.as_bytes().into());
+    assert_eq!(outcome(&tree(&files)), Err(ErrorClass::Cycle));
+    assert_eq!(outcome(&tree(&[("overlay/kustomization.yaml", "resources: [.]\n")])), Err(ErrorClass::Cycle));
+    let file = |text: &str| TreeEntry::File(text.as_bytes().into());
     let links: FileTree = [
         ("overlay/kustomization.yaml", file("resources: [a.yaml]\n")),
-        ("overlay/a.yaml", Entry::Link("b.yaml".into())),
-        ("overlay/b.yaml", Entry::Link("a.yaml".into())),
+        ("overlay/a.yaml", TreeEntry::Link("b.yaml".into())),
+        ("overlay/b.yaml", TreeEntry::Link("a.yaml".into())),
     ]
     .into_iter()
     .collect();
-    assert_eq!(outcome(&links), Err(Class::Missing));
+    assert_eq!(outcome(&links), Err(ErrorClass::Missing));
     let out: FileTree = [
         ("overlay/kustomization.yaml", file("resources: [a.yaml]\n")),
-        ("overlay/a.yaml", Entry::Link("../../etc/passwd".into())),
+        ("overlay/a.yaml", TreeEntry::Link("../../etc/passwd".into())),
     ]
     .into_iter()
     .collect();
-    assert_eq!(outcome(&out), Err(Class::Restricted));
+    assert_eq!(outcome(&out), Err(ErrorClass::Restricted));
 }
 
 #[test]
@@ -106,13 +107,13 @@ fn a_file_of_a_gigabyte_is_not_taken_up() {
     let large: FileTree = [
         (
             "overlay/kustomization.yaml",
-            Entry::File(b"configMapGenerator:\n- {name: a, files: [large.bin]}\n"[..].into()),
+            TreeEntry::File(b"configMapGenerator:\n- {name: a, files: [large.bin]}\n"[..].into()),
         ),
-        ("overlay/large.bin", Entry::TooLarge(1 << 30)),
+        ("overlay/large.bin", TreeEntry::TooLarge(1 << 30)),
     ]
     .into_iter()
     .collect();
-    assert_eq!(outcome(&large), Err(Class::Bound));
+    assert_eq!(outcome(&large), Err(ErrorClass::Bound));
 }
 
 #[test]
@@ -142,7 +143,9 @@ fn expressions_take_time_in_proportion() {
     assert_eq!(outcome(&tree(&files)), Ok(1));
     let text = "resources: [a.yaml]\npatches:\n- target: {name: '((a{100}){100}){100}'}\n  patch: '[]'\n";
     let files = [("overlay/kustomization.yaml", text), ("overlay/a.yaml", &map)];
-    assert!(outcome(&tree(&files)).is_err_and(|class| matches!(class, Class::Field | Class::Patch)));
+    assert!(
+        outcome(&tree(&files)).is_err_and(|class| matches!(class, ErrorClass::Field | ErrorClass::Patch))
+    );
 }
 
 /// Levels of folders, each of which includes the one below it twice, under two names, and at the bottom this.
@@ -166,15 +169,15 @@ fn folders_that_include_folders_twice_do_not_multiply_without_end() {
     assert_eq!(outcome(&doubled(4, "configMapGenerator: [{name: a, literals: [a=b]}]\n")), Ok(16));
     assert_eq!(
         outcome(&doubled(28, "configMapGenerator: [{name: a, literals: [a=b]}]\n")),
-        Err(Class::Bound)
+        Err(ErrorClass::Bound)
     );
-    assert_eq!(outcome(&doubled(28, "components: []\n")), Err(Class::Bound));
+    assert_eq!(outcome(&doubled(28, "components: []\n")), Err(ErrorClass::Bound));
     // Few folders, and much in each.
     let large = format!("{MAP}data: {{a: {}}}\n", "x".repeat(4 << 20));
     let folders = doubled(8, "resources: [a.yaml]\n");
     let files = folders.entries().map(|(path, entry)| (path.to_owned(), entry.clone()));
-    let large = ("l0/a.yaml".to_owned(), Entry::File(large.into_bytes().into()));
-    assert_eq!(outcome(&files.chain([large]).collect()), Err(Class::Bound));
+    let large = ("l0/a.yaml".to_owned(), TreeEntry::File(large.into_bytes().into()));
+    assert_eq!(outcome(&files.chain([large]).collect()), Err(ErrorClass::Bound));
 }
 
 #[test]
@@ -188,7 +191,7 @@ fn ten_thousand_labels_of_ten_thousand_objects_are_too_many() {
         let _ = writeln!(text, "  label{at}: x");
     });
     let files = [("overlay/kustomization.yaml", text.as_str()), ("overlay/a.yaml", maps.as_str())];
-    assert_eq!(outcome(&tree(&files)), Err(Class::Bound));
+    assert_eq!(outcome(&tree(&files)), Err(ErrorClass::Bound));
 }
 
 #[test]
@@ -218,7 +221,7 @@ fn charts_are_counted_before_helm_is_asked() {
         ]))
     };
     // Helm is not run here.
-    assert_eq!(of(128, 1), Err(Class::Unsupported));
-    assert_eq!(of(129, 1), Err(Class::Bound));
-    assert_eq!(of(16, 17 << 20), Err(Class::Bound));
+    assert_eq!(of(128, 1), Err(ErrorClass::Unsupported));
+    assert_eq!(of(129, 1), Err(ErrorClass::Bound));
+    assert_eq!(of(16, 17 << 20), Err(ErrorClass::Bound));
 }

@@ -44,12 +44,12 @@ async fn a_person_who_asks_has_every_refused_object_tried_again() {
     scene.until_reason("shop", "ApplyFailed").await;
     scene.settle().await;
     scene.proxy.heal();
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let begun = Instant::now();
     scene.nudge("shop", "allowed").await;
     scene.until_ready("shop", &commit).await;
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    let asked = scene.proxy.asked();
+    let asked = scene.proxy.take_requests();
     let tries = asked.iter().filter(|one| one.writes() && writes_a(&one.path)).count();
     assert_eq!(tries, 1, "the refused object, once");
     assert_eq!(asked.iter().filter(|one| one.writes_object()).count(), 1, "and no other");

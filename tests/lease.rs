@@ -14,7 +14,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::client::Body;
-use moorline::cluster::lease::{Claim, LeaseError, Loss, Permit, Timings, campaign};
+use moorline::cluster::lease::{LeaseClaim, LeaseError, LeaseLoss, LeaseTimings, WritePermit, acquire};
 use moorline::metrics::Metrics;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -26,7 +26,7 @@ use support::credentials::{ADMIN, MOORLINE};
 
 const NAME: &str = "moorline-default";
 const SOURCE: &str = "moorline.dev/source";
-const TIMINGS: Timings = Timings {
+const TIMINGS: LeaseTimings = LeaseTimings {
     duration: Duration::from_secs(6),
     renew_deadline: Duration::from_secs(4),
     retry: Duration::from_millis(500),
@@ -41,8 +41,8 @@ fn metrics() -> Metrics {
     Metrics::new().expect("metrics")
 }
 
-fn claim(namespace: &str, identity: &str, source: &str) -> Claim {
-    Claim {
+fn claim(namespace: &str, identity: &str, source: &str) -> LeaseClaim {
+    LeaseClaim {
         namespace: namespace.to_owned(),
         name: NAME.to_owned(),
         identity: identity.to_owned(),
@@ -60,7 +60,7 @@ async fn patch(admin: &Api<Lease>, patch: Value) {
 }
 
 /// When a permit ends.
-async fn end(permit: &Permit) -> Instant {
+async fn end(permit: &WritePermit) -> Instant {
     while permit.may_write() {
         sleep(LOOK).await;
     }
@@ -74,7 +74,7 @@ async fn of_two_candidates_one_holds_until_it_releases() {
     let client = plane.client(MOORLINE).await;
     let admin = Api::<Lease>::namespaced(plane.client(ADMIN).await, &namespace);
     let mut candidates = ["a", "b"].map(|who| {
-        let campaign = campaign(client.clone(), metrics(), claim(&namespace, who, "git"), TIMINGS);
+        let campaign = acquire(client.clone(), metrics(), claim(&namespace, who, "git"), TIMINGS);
         tokio::spawn(campaign)
     });
     let [a, b] = &mut candidates;
@@ -115,19 +115,19 @@ async fn a_holder_that_stands_still_may_not_write_when_the_next_one_may() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let client = shared().expect("the control plane").client(MOORLINE).await;
-            let leadership = campaign(client, metrics(), held, TIMINGS).await.expect("a leadership");
+            let leadership = acquire(client, metrics(), held, TIMINGS).await.expect("a leadership");
             let permit = leadership.permit();
             assert!(permit.may_write());
             tell.send(permit.clone()).expect("the test waits");
             std::thread::sleep(TIMINGS.duration * 2);
             let at_once = permit.may_write();
-            (at_once, timeout(DEADLINE, leadership.lost()).await)
+            (at_once, timeout(DEADLINE, leadership.wait_until_lost()).await)
         })
     });
     let permit = told.await.expect("the holder");
     let client = plane.client(MOORLINE).await;
     let next = tokio::spawn({
-        let campaign = campaign(client, metrics(), claim(&namespace, "next", "git"), TIMINGS);
+        let campaign = acquire(client, metrics(), claim(&namespace, "next", "git"), TIMINGS);
         async move { (campaign.await, Instant::now()) }
     });
     let ended = end(&permit).await;
@@ -137,7 +137,7 @@ async fn a_holder_that_stands_still_may_not_write_when_the_next_one_may() {
     println!("the permit ended {:?} before the next began", taken - ended);
     let (at_once, loss) = holder.join().expect("the holder's thread");
     assert!(!at_once, "it may write after standing still");
-    assert!(matches!(loss, Ok(Loss::Late { .. } | Loss::Taken { .. })), "{loss:?}");
+    assert!(matches!(loss, Ok(LeaseLoss::NotRenewed { .. } | LeaseLoss::Taken { .. })), "{loss:?}");
 }
 
 #[tokio::test]
@@ -145,14 +145,13 @@ async fn a_holder_that_vanished_is_followed_after_its_term() {
     let Some(plane) = shared() else { return };
     let namespace = plane.namespace("lease").await;
     let client = plane.client(MOORLINE).await;
-    let first =
-        campaign(client.clone(), metrics(), claim(&namespace, "first", "git"), TIMINGS).await.unwrap();
+    let first = acquire(client.clone(), metrics(), claim(&namespace, "first", "git"), TIMINGS).await.unwrap();
     let permit = first.permit();
     let before = Instant::now();
     drop(first);
     assert!(!permit.may_write(), "nobody renews it any more");
     let second =
-        timeout(DEADLINE, campaign(client, metrics(), claim(&namespace, "second", "git"), TIMINGS)).await;
+        timeout(DEADLINE, acquire(client, metrics(), claim(&namespace, "second", "git"), TIMINGS)).await;
     assert!(second.expect("it follows").unwrap().permit().may_write());
     assert!(before.elapsed() >= TIMINGS.duration, "the term was not over: {:?}", before.elapsed());
 }
@@ -164,8 +163,8 @@ async fn a_deleted_lease_is_made_again_by_its_holder() {
     let client = plane.client(MOORLINE).await;
     let admin = Api::<Lease>::namespaced(plane.client(ADMIN).await, &namespace);
     let holder =
-        campaign(client.clone(), metrics(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
-    let other = tokio::spawn(campaign(client, metrics(), claim(&namespace, "other", "git"), TIMINGS));
+        acquire(client.clone(), metrics(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
+    let other = tokio::spawn(acquire(client, metrics(), claim(&namespace, "other", "git"), TIMINGS));
     sleep(TIMINGS.retry * 3).await;
     let old = admin.get(NAME).await.unwrap().metadata.uid;
     admin.delete(NAME, &DeleteParams::default()).await.expect("it is deleted");
@@ -194,11 +193,11 @@ async fn another_source_is_refused_until_it_is_taken_over() {
     let client = plane.client(MOORLINE).await;
     let admin = Api::<Lease>::namespaced(plane.client(ADMIN).await, &namespace);
     let first =
-        campaign(client.clone(), metrics(), claim(&namespace, "first", "git-a"), TIMINGS).await.unwrap();
+        acquire(client.clone(), metrics(), claim(&namespace, "first", "git-a"), TIMINGS).await.unwrap();
     let scope = BTreeMap::from([("moorline.dev/scope".to_owned(), "apps/Deployment".to_owned())]);
-    first.note(scope).await.expect("a note");
+    first.write_annotations(scope).await.expect("a note");
     let refused = async || {
-        let other = campaign(client.clone(), metrics(), claim(&namespace, "other", "git-b"), TIMINGS).await;
+        let other = acquire(client.clone(), metrics(), claim(&namespace, "other", "git-b"), TIMINGS).await;
         match other {
             Err(LeaseError::OtherSource { key, recorded, ours, .. }) => {
                 assert_eq!((&*key, &*recorded, &*ours), (SOURCE, "git-a", "git-b"));
@@ -210,12 +209,12 @@ async fn another_source_is_refused_until_it_is_taken_over() {
     first.release().await.expect("a release");
     refused().await;
 
-    let over = Claim { take_over: true, ..claim(&namespace, "other", "git-b") };
-    let other = timeout(DEADLINE, campaign(client.clone(), metrics(), over, TIMINGS)).await.unwrap().unwrap();
-    assert_eq!(other.found()["moorline.dev/scope"], "apps/Deployment");
+    let over = LeaseClaim { take_over: true, ..claim(&namespace, "other", "git-b") };
+    let other = timeout(DEADLINE, acquire(client.clone(), metrics(), over, TIMINGS)).await.unwrap().unwrap();
+    assert_eq!(other.previous_annotations()["moorline.dev/scope"], "apps/Deployment");
     let annotations = admin.get(NAME).await.unwrap().metadata.annotations.unwrap();
     assert_eq!((&*annotations[SOURCE], &*annotations["moorline.dev/scope"]), ("git-b", "apps/Deployment"));
-    let back = campaign(client, metrics(), claim(&namespace, "first", "git-a"), TIMINGS).await;
+    let back = acquire(client, metrics(), claim(&namespace, "first", "git-a"), TIMINGS).await;
     assert_eq!(back.map(drop).map_err(|error| error.reason()), Err("LeaseOfOtherSource"));
 }
 
@@ -226,7 +225,7 @@ async fn edits_by_others_are_kept_and_a_holder_that_is_replaced_goes() {
     let client = plane.client(MOORLINE).await;
     let admin = Api::<Lease>::namespaced(plane.client(ADMIN).await, &namespace);
     let holder =
-        campaign(client.clone(), metrics(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
+        acquire(client.clone(), metrics(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
     patch(&admin, json!({"metadata": {"labels": {"team": "a"}, "annotations": {SOURCE: "elsewhere"}}})).await;
     sleep(TIMINGS.retry * 3).await;
     assert!(holder.permit().may_write());
@@ -234,19 +233,19 @@ async fn edits_by_others_are_kept_and_a_holder_that_is_replaced_goes() {
     assert_eq!((&*metadata.labels.unwrap()["team"], &*metadata.annotations.unwrap()[SOURCE]), ("a", "git"));
 
     patch(&admin, json!({"spec": {"holderIdentity": "thief"}})).await;
-    let loss = timeout(DEADLINE, holder.lost()).await.expect("it is noticed");
-    assert_eq!(loss, Loss::Taken { holder: "thief".into() });
+    let loss = timeout(DEADLINE, holder.wait_until_lost()).await.expect("it is noticed");
+    assert_eq!(loss, LeaseLoss::Taken { holder: "thief".into() });
     assert!(!holder.permit().may_write());
-    assert_eq!(holder.note(BTreeMap::new()).await, Err(loss));
+    assert_eq!(holder.write_annotations(BTreeMap::new()).await, Err(loss));
     holder.release().await.expect("there is nothing to release");
     assert_eq!(spec(&admin).await.holder_identity.as_deref(), Some("thief"));
 
     // The same process stands again, and so does it after its name was removed.
     let holder =
-        timeout(DEADLINE, campaign(client, metrics(), claim(&namespace, "holder", "git"), TIMINGS)).await;
+        timeout(DEADLINE, acquire(client, metrics(), claim(&namespace, "holder", "git"), TIMINGS)).await;
     let holder = holder.expect("the thief's term ends").unwrap();
     patch(&admin, json!({"spec": {"holderIdentity": null}})).await;
-    assert_eq!(timeout(DEADLINE, holder.lost()).await.expect("it is noticed"), Loss::Cleared);
+    assert_eq!(timeout(DEADLINE, holder.wait_until_lost()).await.expect("it is noticed"), LeaseLoss::Cleared);
 }
 
 #[tokio::test]
@@ -254,11 +253,11 @@ async fn a_held_lease_costs_one_request_a_period() {
     let Some(plane) = shared() else { return };
     let namespace = plane.namespace("lease").await;
     let client = plane.client(MOORLINE).await;
-    let _holder = campaign(client, metrics(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
+    let _holder = acquire(client, metrics(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
     let mark = AuditMark::set(&plane).await;
     let begun = Instant::now();
     sleep(TIMINGS.retry * 8).await;
-    let requests = mark.requests().await.of(MOORLINE).within(&namespace);
+    let requests = mark.requests().await.by_user(MOORLINE).in_namespace(&namespace);
     let periods = begun.elapsed().as_secs_f64() / TIMINGS.retry.as_secs_f64();
     let tally = requests.tally();
     let updates = tally.get("update leases.coordination.k8s.io").copied().unwrap_or_default();
@@ -295,7 +294,7 @@ async fn a_server_that_is_away_is_survived_up_to_the_deadline() {
     let way = Arc::new(AtomicU8::new(OPEN));
     let client = by_way_of(plane.client(MOORLINE).await, &way);
     let holder =
-        campaign(client.clone(), metrics(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
+        acquire(client.clone(), metrics(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
     let permit = holder.permit();
 
     // A third of the deadline, of which a late renewal before may have used some.
@@ -312,13 +311,13 @@ async fn a_server_that_is_away_is_survived_up_to_the_deadline() {
     println!("the permit ended {:?} after the way was cut", ended - cut);
     // The last renewal began before the cut, and others may begin when its term has passed.
     assert!(ended - cut < TIMINGS.duration);
-    let loss = timeout(DEADLINE, holder.lost()).await.expect("it is noticed");
-    assert!(matches!(&loss, Loss::Late { cause } if cause.contains("no answer")), "{loss:?}");
+    let loss = timeout(DEADLINE, holder.wait_until_lost()).await.expect("it is noticed");
+    assert!(matches!(&loss, LeaseLoss::NotRenewed { cause } if cause.contains("no answer")), "{loss:?}");
     way.store(OPEN, Ordering::SeqCst);
     assert!(!permit.may_write(), "an end is final");
 
     // The Lease names it still, so that it need not wait for itself.
-    let again = campaign(client, metrics(), claim(&namespace, "holder", "git"), TIMINGS);
+    let again = acquire(client, metrics(), claim(&namespace, "holder", "git"), TIMINGS);
     let again = timeout(DEADLINE, again).await.expect("it stands again").unwrap();
     assert!(again.permit().may_write());
     way.store(SILENT, Ordering::SeqCst);
@@ -333,12 +332,11 @@ async fn a_candidate_waits_for_its_namespace_and_gives_up_on_a_bad_name() {
     let Some(plane) = shared() else { return };
     let namespace = plane.namespace("lease").await;
     let client = plane.client(MOORLINE).await;
-    let nowhere = campaign(client.clone(), metrics(), claim("lease-nowhere", "a", "git"), TIMINGS);
+    let nowhere = acquire(client.clone(), metrics(), claim("lease-nowhere", "a", "git"), TIMINGS);
     assert!(timeout(TIMINGS.retry * 3, nowhere).await.is_err(), "it waits");
-    let bad = Claim { name: "Not_A_Name".to_owned(), ..claim(&namespace, "a", "git") };
-    let error =
-        timeout(DEADLINE, campaign(client.clone(), metrics(), bad, TIMINGS)).await.expect("an answer");
+    let bad = LeaseClaim { name: "Not_A_Name".to_owned(), ..claim(&namespace, "a", "git") };
+    let error = timeout(DEADLINE, acquire(client.clone(), metrics(), bad, TIMINGS)).await.expect("an answer");
     assert_eq!(error.map(drop).map_err(|error| error.reason()), Err("LeaseRejected"));
-    let nobody = campaign(client, metrics(), claim(&namespace, "", "git"), TIMINGS).await;
+    let nobody = acquire(client, metrics(), claim(&namespace, "", "git"), TIMINGS).await;
     assert_eq!(nobody.map(drop), Err(LeaseError::NoIdentity));
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use support::daemon::until;
 use support::fault_proxy::Fate;
-use support::rest::ask;
+use support::rest::send_request;
 use support::scene::{Scene, config_map};
 
 /// The lines of a log that warn, or worse. Syncs that other tests have left are served as well, and are not meant.
@@ -27,7 +27,7 @@ async fn missing_rights_are_logged_once() {
     ]);
     let account = json!({"metadata": {"name": "tenant"}});
     let accounts = format!("/api/v1/namespaces/{}/serviceaccounts", scene.namespace);
-    ask(&scene.admin, "POST", &accounts, account).await.expect("an account");
+    send_request(&scene.admin, "POST", &accounts, account).await.expect("an account");
     let daemon = scene.daemon();
     let spec = json!({"serviceAccountName": "tenant", "targetNamespace": "quiet-elsewhere", "createNamespace": true});
     scene.sync("shop", spec).await;
@@ -58,7 +58,7 @@ async fn a_dependency_that_is_waited_for_is_no_warning() {
     assert!(line.contains(" INFO ") && line.contains(&format!("sync={}/shop", scene.namespace)), "{line}");
     let uri = format!("/apis/events.k8s.io/v1/namespaces/{}/events", scene.namespace);
     let types = until("the Event is there", async || {
-        let events = ask(&scene.admin, "GET", &uri, Value::Null).await.ok()?;
+        let events = send_request(&scene.admin, "GET", &uri, Value::Null).await.ok()?;
         let items = events["items"].as_array()?.clone();
         let of = items.iter().filter(|it| it["reason"] == "DependencyNotReady").map(|it| it["type"].clone());
         Some(of.collect::<Vec<_>>()).filter(|types| !types.is_empty())

@@ -37,7 +37,8 @@ async fn one_commit_one_edit_one_prune_and_one_restart() {
     work.push(&[("a.json", &config_map("a", "one")), ("b.json", &config_map("b", "one"))]);
     let url = server.url("repository.git");
     let arguments = ["--url", &url, "--namespace", &namespace, "--interval", "1", "--leader-election=false"];
-    let moorline = |requests: support::audit::Requests| requests.of(MOORLINE).within(&namespace).tally();
+    let moorline =
+        |requests: support::audit::Requests| requests.by_user(MOORLINE).in_namespace(&namespace).tally();
 
     let mark = AuditMark::set(&plane).await;
     let mut daemon = Daemon::start(&plane, root.path(), &arguments);
@@ -116,7 +117,7 @@ async fn a_sync_becomes_ready_and_says_so_once() {
     assert_eq!(settled.data.pointer("/status/conditions/0/type").unwrap(), "Ready");
     assert_eq!(settled.data.pointer("/status/conditions/0/status").unwrap(), "True");
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let requests = mark.requests().await.of(MOORLINE).within(&namespace);
+    let requests = mark.requests().await.by_user(MOORLINE).in_namespace(&namespace);
     // The first status names the revision before its first object is written, the second one says that it is applied.
     let expect = tally([
         ("create events.events.k8s.io", 1),
@@ -132,7 +133,7 @@ async fn a_sync_becomes_ready_and_says_so_once() {
     let settled = until("the second commit is applied", async || applied(&second).await).await;
     assert_eq!(settled.data.pointer("/status/lastHandledRequest").unwrap(), "now");
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let requests = mark.requests().await.of(MOORLINE).within(&namespace);
+    let requests = mark.requests().await.by_user(MOORLINE).in_namespace(&namespace);
     assert_eq!(requests.tally(), tally([("update syncs.moorline.dev/status", 1)]));
 
     api.delete("shop", &DeleteParams::default()).await.unwrap();

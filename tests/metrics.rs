@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use moorline::metrics::{Class, Kind, Metrics, TABLE};
+use moorline::metrics::{MetricKind, Metrics, RequestClass, TABLE};
 
 const SYNC: &str = "shop/web";
 
@@ -13,12 +13,18 @@ const SYNC: &str = "shop/web";
 fn all() -> Metrics {
     let metrics = Metrics::new().expect("the table is sound");
     of_sync(&metrics, SYNC);
-    for class in [Class::Object, Class::Status, Class::Lease, Class::Watch, Class::Verify] {
+    for class in [
+        RequestClass::Object,
+        RequestClass::Status,
+        RequestClass::Lease,
+        RequestClass::Watch,
+        RequestClass::Verify,
+    ] {
         metrics.request(class, "patch", 200);
     }
     metrics.object_request("apply", Duration::from_millis(7));
-    metrics.git("look", Duration::from_millis(30), None);
-    metrics.git("fetch", Duration::from_secs(60), Some("RepositoryTimeout"));
+    metrics.git_request("look", Duration::from_millis(30), None);
+    metrics.git_request("fetch", Duration::from_secs(60), Some("RepositoryTimeout"));
     metrics.watch_restarted("apps/Deployment", "Expired");
     metrics
 }
@@ -52,7 +58,7 @@ fn the_text_has_the_metrics_of_the_table_and_no_others() {
     let expect: BTreeSet<_> = TABLE.iter().map(|row| format!("{} {}", row.name, row.kind.as_str())).collect();
     assert_eq!(families.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), expect);
     for row in TABLE {
-        let suffix = if row.kind == Kind::Histogram { "_count" } else { "" };
+        let suffix = if row.kind == MetricKind::Histogram { "_count" } else { "" };
         let (series, _) = samples(&text)
             .into_iter()
             .find(|(series, _)| series.split('{').next() == Some(&format!("{}{suffix}", row.name)))
@@ -84,9 +90,9 @@ fn the_docs_show_the_table() {
 fn counts_are_what_was_called() {
     let metrics = all();
     let handle = metrics.clone();
-    handle.request(Class::Object, "patch", 200);
+    handle.request(RequestClass::Object, "patch", 200);
     handle.object_request("apply", Duration::ZERO);
-    metrics.request(Class::Object, "delete", 0);
+    metrics.request(RequestClass::Object, "delete", 0);
     drop(handle);
     let text = metrics.render();
     for (series, expect) in [
@@ -137,7 +143,7 @@ fn a_sync_that_is_gone_leaves_nothing_and_takes_nothing_with_it() {
     let before = metrics.render();
     of_sync(&metrics, "shop/web2");
     assert!(metrics.render().contains("shop/web2"));
-    metrics.forget("shop/web2");
+    metrics.remove_sync("shop/web2");
     let of_us = |text: &str| -> Vec<String> {
         text.lines().filter(|line| !line.contains("process_")).map(str::to_owned).collect()
     };

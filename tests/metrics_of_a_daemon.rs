@@ -10,7 +10,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use support::daemon::{Daemon, until};
-use support::fault_proxy::{Asked, Fate};
+use support::fault_proxy::{Fate, RecordedRequest};
 use support::git_server::Reply;
 use support::scene::{Scene, config_map, many};
 
@@ -287,9 +287,9 @@ async fn what_is_asked_of_the_cluster_and_of_repositories_is_counted() {
     edit(&scene, "a-1").await;
     scene.until_values(&many(3, "one"), "it is repaired").await;
     tokio::time::sleep(SECOND).await;
-    let (asked, figures) = (scene.proxy.asked(), Figures::of(&daemon));
-    let count = |fits: &dyn Fn(&Asked) -> bool| asked.iter().filter(|one| fits(one)).count() as f64;
-    assert_eq!(figures.sum("requests_total", "class=\"object\""), count(&Asked::writes_object));
+    let (asked, figures) = (scene.proxy.take_requests(), Figures::of(&daemon));
+    let count = |fits: &dyn Fn(&RecordedRequest) -> bool| asked.iter().filter(|one| fits(one)).count() as f64;
+    assert_eq!(figures.sum("requests_total", "class=\"object\""), count(&RecordedRequest::writes_object));
     let statuses = count(&|one| one.method == "PUT" && one.path.ends_with("/status"));
     assert_eq!(figures.sum("requests_total", "class=\"status\",code=\"200\",verb=\"update\""), statuses);
     for class in ["lease", "watch"] {

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::until;
-use support::fault_proxy::{Asked, Fate};
+use support::fault_proxy::{Fate, RecordedRequest};
 use support::scene::{Scene, config_map, many};
 
 /// What the daemon asked of the objects in the scene's namespace.
 async fn asked(scene: &Scene, mark: &AuditMark) -> Vec<String> {
-    let requests = mark.requests().await.of(MOORLINE).within(&scene.namespace);
+    let requests = mark.requests().await.by_user(MOORLINE).in_namespace(&scene.namespace);
     requests
-        .only(|it| !["syncs", "events"].contains(&it.resource.as_str()) && it.verb != "watch")
+        .filter(|it| !["syncs", "events"].contains(&it.resource.as_str()) && it.verb != "watch")
         .tally()
         .into_iter()
         .map(|(what, count)| format!("{count} {what}"))
@@ -26,8 +26,8 @@ async fn asked(scene: &Scene, mark: &AuditMark) -> Vec<String> {
 
 /// The same, of one of them.
 async fn asked_of(scene: &Scene, mark: &AuditMark, name: &str) -> Vec<String> {
-    let requests = mark.requests().await.of(MOORLINE).within(&scene.namespace);
-    let tally = requests.only(|it| it.verb != "watch" && it.name == name).tally();
+    let requests = mark.requests().await.by_user(MOORLINE).in_namespace(&scene.namespace);
+    let tally = requests.filter(|it| it.verb != "watch" && it.name == name).tally();
     tally.into_iter().map(|(what, count)| format!("{count} {what}")).collect()
 }
 
@@ -89,8 +89,10 @@ async fn a_field_that_somebody_takes_just_before_git_drops_it_goes_or_is_named()
     edit(&scene, "robot", "robot", &json!({"data": {"more": "by robot"}})).await;
     edit(&scene, "x", "wiped", &json!({"metadata": {"managedFields": [{}]}})).await;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    until("the edits are seen", async || scene.proxy.asked().iter().any(Asked::writes_object).then_some(()))
-        .await;
+    until("the edits are seen", async || {
+        scene.proxy.take_requests().iter().any(RecordedRequest::writes_object).then_some(())
+    })
+    .await;
     let commit = scene
         .push(&["kubectl", "robot", "wiped"].map(|name| (format!("{name}.json"), config_map(name, "two"))));
     scene.nudge("shop", "dropped").await;

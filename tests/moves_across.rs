@@ -11,7 +11,7 @@ use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::{Value, json};
 
 use support::daemon::{Daemon, until};
-use support::fault_proxy::{Asked, Fate};
+use support::fault_proxy::{Fate, RecordedRequest};
 use support::git_server::{GitServer, Reply, Work};
 use support::scene::{Scene, file};
 
@@ -113,8 +113,8 @@ impl Two {
 
     /// The writes on ConfigMaps since the last call, as a verb and a name.
     fn writes(&self) -> Vec<String> {
-        let is_write = |one: &Asked| one.writes_object() && one.path.contains("/configmaps/");
-        let asked = self.scene.proxy.asked().into_iter().filter(is_write);
+        let is_write = |one: &RecordedRequest| one.writes_object() && one.path.contains("/configmaps/");
+        let asked = self.scene.proxy.take_requests().into_iter().filter(is_write);
         asked
             .map(|one| format!("{} {}", one.method, one.path.rsplit('/').next().unwrap_or_default()))
             .collect()
@@ -149,7 +149,7 @@ async fn what_leaves_before_the_named_sync_could_look_is_handed_over_as_it_is() 
     two.moves_to(Some("new")).await;
     two.falls_silent();
     let second = two.push(&[file("new/moved", "one")]);
-    two.scene.proxy.asked();
+    two.scene.proxy.take_requests();
     let first = two.scene.remove(&["moved.json", "goes.json"]);
     two.scene.nudge("old", "left").await;
     for name in ["moved", "goes"] {
@@ -192,7 +192,7 @@ async fn what_leaves_before_another_sync_could_look_is_deleted_where_none_is_nam
     let before = two.uid("moved").await;
     two.falls_silent();
     let second = two.push(&[file("new/moved", "one")]);
-    two.scene.proxy.asked();
+    two.scene.proxy.take_requests();
     let first = two.scene.remove(&["moved.json"]);
     two.scene.nudge("old", "left").await;
     two.until_gone("moved").await;
@@ -214,7 +214,7 @@ async fn what_the_new_repository_has_already_is_handed_over_also_where_none_is_n
     let second = two.push(&[file("new/moved", "one")]);
     two.scene.nudge("new", "look").await;
     two.scene.until_reason("new", "ObjectsHeld").await;
-    two.scene.proxy.asked();
+    two.scene.proxy.take_requests();
     let first = two.scene.remove(&["moved.json"]);
     two.scene.nudge("old", "left").await;
     two.scene.until_ready("old", &first).await;
@@ -252,7 +252,7 @@ async fn a_named_sync_that_is_not_there_is_waited_for_and_then_a_person_decides(
     assert!(message.contains(says), "{message}");
     let message = two.until_held("goes", "ClaimOverdue").await;
     assert!(message.contains(says), "{message}");
-    two.scene.proxy.asked();
+    two.scene.proxy.take_requests();
     two.approve().await;
     two.until_gone("goes").await;
     assert_eq!(two.deleted(), ["goes"]);
@@ -294,12 +294,12 @@ async fn who_has_just_named_a_sync_loses_nothing_by_a_watch_that_is_late() {
     let Some(two) = Two::new("across-unheard").await else { return };
     let _daemon = two.begun("60s", json!({})).await;
     let before = two.uid("moved").await;
-    let tells = |one: &Asked| one.method == "GET" && one.path.ends_with("/syncs");
+    let tells = |one: &RecordedRequest| one.method == "GET" && one.path.ends_with("/syncs");
     two.scene.proxy.rule(move |one| if tells(one) { Fate::Answer(500, None) } else { Fate::Pass });
     two.scene.proxy.cut_watches();
     two.falls_silent();
     two.moves_to(Some("new")).await;
-    two.scene.proxy.asked();
+    two.scene.proxy.take_requests();
     // It looks by itself.
     two.scene.remove(&["moved.json"]);
     two.until_held("moved", "SyncChanged").await;
@@ -317,7 +317,7 @@ async fn a_sync_that_is_deleted_during_the_move_hands_over_what_is_wanted_and_de
     two.moves_to(Some("new")).await;
     two.falls_silent();
     let second = two.push(&[file("new/moved", "one")]);
-    two.scene.proxy.asked();
+    two.scene.proxy.take_requests();
     two.scene.syncs().delete("old", &DeleteParams::default()).await.unwrap();
     two.scene.until_reason("old", "Deleting").await;
     tokio::time::sleep(LONG).await;
@@ -349,7 +349,7 @@ async fn syncs_that_are_deleted_and_move_to_each_other_end_and_name_what_stays()
         new.metadata.finalizers.is_some_and(|all| all.contains(&finalizer)).then_some(())
     })
     .await;
-    two.scene.proxy.asked();
+    two.scene.proxy.take_requests();
     for name in ["old", "new"] {
         two.scene.syncs().delete(name, &DeleteParams::default()).await.unwrap();
     }

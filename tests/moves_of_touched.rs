@@ -9,7 +9,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::json;
 
 use support::daemon::until;
-use support::fault_proxy::{Asked, Fate};
+use support::fault_proxy::{Fate, RecordedRequest};
 use support::scene::{Scene, config_map};
 
 /// Under another number it keeps the name that Git gives to ours, and both cannot be in one Service: no apply goes through.
@@ -167,19 +167,19 @@ async fn what_cannot_be_compared_is_not_asked_about_all_the_time() {
     scene.sync("shop", json!({"drift": {"mode": "Report"}})).await;
     scene.until_ready("shop", &commit).await;
     let services: Api<DynamicObject> = scene.dynamic("", "v1", "Service");
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let edit = json!({"spec": {"ports": [{"name": "web", "port": 81, "protocol": "TCP"}]}});
     let by = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
     services.patch("web", &by, &Patch::Merge(&edit)).await.unwrap();
     let mut trials = 0;
-    let is_trial = |one: &Asked| one.path.contains("/services/web") && one.query.contains("dryRun");
+    let is_trial = |one: &RecordedRequest| one.path.contains("/services/web") && one.query.contains("dryRun");
     until("it is compared", async || {
-        trials += scene.proxy.asked().iter().filter(|one| is_trial(one)).count();
+        trials += scene.proxy.take_requests().iter().filter(|one| is_trial(one)).count();
         (trials > 0).then_some(())
     })
     .await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    trials += scene.proxy.asked().iter().filter(|one| is_trial(one)).count();
+    trials += scene.proxy.take_requests().iter().filter(|one| is_trial(one)).count();
     assert!(trials <= 3, "{trials} within five seconds");
     let live = services.get("web").await.unwrap();
     assert_eq!(live.data["spec"]["ports"][0]["port"], 81, "nothing is undone");
@@ -193,25 +193,25 @@ async fn what_is_gone_before_its_watch_tells_is_not_asked_about_all_the_time() {
     let _daemon = scene.daemon();
     scene.sync("shop", json!({"drift": {"mode": "Report"}})).await;
     scene.until_ready("shop", &commit).await;
-    let is_look = |one: &Asked| one.path.ends_with("/configmaps/map");
-    let is_trial = move |one: &Asked| is_look(one) && one.query.contains("dryRun");
+    let is_look = |one: &RecordedRequest| one.path.ends_with("/configmaps/map");
+    let is_trial = move |one: &RecordedRequest| is_look(one) && one.query.contains("dryRun");
     scene.proxy.rule(move |one| if is_trial(one) { Fate::Answer(500, None) } else { Fate::Pass });
     let edit = json!({"data": {"key": "y"}});
     scene.maps().patch("map", &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
-    until("it is compared", async || scene.proxy.asked().iter().any(is_trial).then_some(())).await;
-    let is_told = |one: &Asked| one.method == "GET" && one.path.ends_with("/configmaps");
+    until("it is compared", async || scene.proxy.take_requests().iter().any(is_trial).then_some(())).await;
+    let is_told = |one: &RecordedRequest| one.method == "GET" && one.path.ends_with("/configmaps");
     scene.proxy.rule(move |one| if is_told(one) { Fate::Answer(500, None) } else { Fate::Pass });
     scene.proxy.cut_watches();
     scene.maps().delete("map", &DeleteParams::default()).await.unwrap();
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let mut looks = 0;
     until("somebody looks at it", async || {
-        looks += scene.proxy.asked().iter().filter(|one| is_look(one)).count();
+        looks += scene.proxy.take_requests().iter().filter(|one| is_look(one)).count();
         (looks > 0).then_some(())
     })
     .await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    looks += scene.proxy.asked().iter().filter(|one| is_look(one)).count();
+    looks += scene.proxy.take_requests().iter().filter(|one| is_look(one)).count();
     assert!(looks <= 20, "{looks} looks within five seconds");
     scene.proxy.heal();
     scene.delete_sync("shop").await;

@@ -10,7 +10,7 @@ use serde_json::json;
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::until;
-use support::fault_proxy::{Asked, Fate};
+use support::fault_proxy::{Fate, RecordedRequest};
 use support::scene::{Scene, config_map};
 
 /// Long enough for a commit to come between two requests.
@@ -26,7 +26,7 @@ async fn who(scene: &Scene, name: &str) -> (String, String) {
 }
 
 async fn deletes(mark: &AuditMark) -> Vec<String> {
-    let requests = mark.requests().await.of(MOORLINE).only(|request| request.verb == "delete");
+    let requests = mark.requests().await.by_user(MOORLINE).filter(|request| request.verb == "delete");
     requests.as_slice().iter().map(|request| request.uri.clone()).collect()
 }
 
@@ -146,13 +146,13 @@ async fn what_is_given_in_an_older_commit_is_written_before_the_newer_one() {
     scene.until_reason("two", "ObjectsHeld").await;
     let (uid, _) = who(&scene, "map").await;
     // Only who gives it need not ask whose it is.
-    let is_written = |one: &Asked, value: &str| {
+    let is_written = |one: &RecordedRequest, value: &str| {
         let is_forced =
             one.method == "PATCH" && one.query.contains("two") && one.query.contains("force=true");
         is_forced && one.text().contains(&format!("\"key\":\"{value}\""))
     };
     scene.proxy.first(1, move |one| is_written(one, "2"), Fate::Delay(MEANWHILE));
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     scene.remove(&["one/map.json"]);
     for name in ["two", "one"] {
         scene.nudge(name, "moved").await;
@@ -160,7 +160,7 @@ async fn what_is_given_in_an_older_commit_is_written_before_the_newer_one() {
     let mut asked = Vec::new();
     let mut until_written = async |value: &str| {
         until(&format!("two is given {value}"), async || {
-            asked.extend(scene.proxy.asked());
+            asked.extend(scene.proxy.take_requests());
             asked.iter().find(|one| is_written(one, value)).map(|one| one.at)
         })
         .await

@@ -14,8 +14,8 @@ use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::until;
 use support::person::{moorline, on_terminal};
-use support::rest::ask;
-use support::scene::{CALM, Scene, config_map, many};
+use support::rest::send_request;
+use support::scene::{QUIET_TIME, Scene, config_map, many};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
@@ -126,18 +126,21 @@ async fn a_terminal_gets_a_bar_and_all_else_lines() {
 async fn an_older_definition_is_brought_up_to_date_and_a_newer_one_stays() {
     let Some(scene) = Scene::new("definition").await else { return };
     let columns = async || {
-        let live = ask(&scene.admin, "GET", DEFINITION, Value::Null).await.unwrap();
+        let live = send_request(&scene.admin, "GET", DEFINITION, Value::Null).await.unwrap();
         live["spec"]["versions"][0]["additionalPrinterColumns"].as_array().map(Vec::len).unwrap_or_default()
     };
     let change = async |version: &str| {
-        let mut live = ask(&scene.admin, "GET", DEFINITION, Value::Null).await.unwrap();
+        let mut live = send_request(&scene.admin, "GET", DEFINITION, Value::Null).await.unwrap();
         live["metadata"]["annotations"]["moorline.dev/version"] = version.into();
         live["spec"]["versions"][0]["additionalPrinterColumns"] = json!([]);
-        ask(&scene.admin, "PUT", DEFINITION, live).await.unwrap();
+        send_request(&scene.admin, "PUT", DEFINITION, live).await.unwrap();
     };
     let writes = async |mark: &AuditMark| {
-        let requests = mark.requests().await.of(MOORLINE);
-        requests.only(|it| it.verb == "patch" && it.resource == "customresourcedefinitions").as_slice().len()
+        let requests = mark.requests().await.by_user(MOORLINE);
+        requests
+            .filter(|it| it.verb == "patch" && it.resource == "customresourcedefinitions")
+            .as_slice()
+            .len()
     };
     let all = columns().await;
     change("0.0.1").await;
@@ -150,7 +153,7 @@ async fn an_older_definition_is_brought_up_to_date_and_a_newer_one_stays() {
     let mark = AuditMark::set(&scene.plane).await;
     let mut daemon = scene.daemon();
     until("it serves", async || daemon.log().contains("listening").then_some(())).await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     daemon.terminate();
     assert_eq!(writes(&mark).await, 0, "it is the same, {}", daemon.log());
 
@@ -187,9 +190,11 @@ async fn a_plan_of_a_live_sync_is_what_the_daemon_does() {
     scene.remove(&["a-1.json"]);
     let edit = json!({"data": {"key": "by hand"}});
     let maps = format!("/api/v1/namespaces/{}/configmaps", scene.namespace);
-    ask(&scene.admin, "PATCH", &format!("{maps}/a-2?fieldManager=kubectl-edit"), &edit).await.unwrap();
+    send_request(&scene.admin, "PATCH", &format!("{maps}/a-2?fieldManager=kubectl-edit"), &edit)
+        .await
+        .unwrap();
     let there: Value = serde_json::from_str(&config_map("b", "before")).unwrap();
-    ask(&scene.admin, "POST", &maps, &there).await.unwrap();
+    send_request(&scene.admin, "POST", &maps, &there).await.unwrap();
     let plan = moorline(&scene, &["plan", "--sync", "shop", "--output", "json"]);
     assert_eq!(plan.code, 2, "{}{}", plan.data, plan.words);
     let plan: Value = serde_json::from_str(&plan.data).unwrap();
@@ -262,9 +267,9 @@ async fn settings_that_change_take_effect_and_a_file_that_is_wrong_does_not() {
         "spec": {"source": {"git": {"url": scene.git.url("repository.git")}}, "interval": "1h"},
     });
     let syncs = format!("/apis/moorline.dev/v1alpha1/namespaces/{elsewhere}/syncs");
-    ask(&scene.admin, "POST", &syncs, sync).await.unwrap();
+    send_request(&scene.admin, "POST", &syncs, sync).await.unwrap();
     let ready = async || {
-        let sync = ask(&scene.admin, "GET", &format!("{syncs}/shop"), Value::Null).await.unwrap();
+        let sync = send_request(&scene.admin, "GET", &format!("{syncs}/shop"), Value::Null).await.unwrap();
         let ready = &sync["status"]["conditions"][0];
         (
             ready["reason"].as_str().unwrap_or_default().to_owned(),
@@ -294,5 +299,5 @@ async fn settings_that_change_take_effect_and_a_file_that_is_wrong_does_not() {
     said("cannot read").await;
     write(4, "verifyRate: 60\n");
     said("verifyRate is 60 now").await;
-    ask(&scene.admin, "DELETE", &format!("{syncs}/shop"), Value::Null).await.unwrap();
+    send_request(&scene.admin, "DELETE", &format!("{syncs}/shop"), Value::Null).await.unwrap();
 }

@@ -157,7 +157,7 @@ async fn only_a_look_at_one_object_asks_the_api_server() {
     // What is not listed is not read for anybody, whatever the daemon may see.
     let other = format!("{objects}/ConfigMap/{}/kube-root-ca.crt", scene.namespace);
     assert_eq!(get(&address, &other).status, 404);
-    let asked = mark.requests().await.of(MOORLINE).within(&scene.namespace).tally();
+    let asked = mark.requests().await.by_user(MOORLINE).in_namespace(&scene.namespace).tally();
     assert_eq!(asked.into_iter().collect::<Vec<_>>(), Vec::<(String, usize)>::new());
 
     let mark = AuditMark::set(&scene.plane).await;
@@ -168,14 +168,14 @@ async fn only_a_look_at_one_object_asks_the_api_server() {
     told(&address, &rows, "the drift is told", |it| is_drifted(&it["objects"][0])).await;
     // A Sync that only reports compares what was edited: that is over then.
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let before = mark.requests().await.of(MOORLINE).within(&scene.namespace).tally();
+    let before = mark.requests().await.by_user(MOORLINE).in_namespace(&scene.namespace).tally();
     let page = get(&address, &map).body;
     for part in
         ["<del>&quot;by hand&quot;</del>", "<ins>&quot;one&quot;</ins>", "kubectl-edit", "key: by hand"]
     {
         assert!(page.contains(part), "{part}\n{page}");
     }
-    let after = mark.requests().await.of(MOORLINE).within(&scene.namespace).tally();
+    let after = mark.requests().await.by_user(MOORLINE).in_namespace(&scene.namespace).tally();
     let gets =
         |tally: &std::collections::BTreeMap<String, usize>| tally.get("get configmaps").copied().unwrap_or(0);
     assert_eq!(gets(&after) - gets(&before), 1, "{before:?} {after:?}");

@@ -10,10 +10,10 @@ mod browser;
 
 use std::sync::Arc;
 
-use board::{everything, many};
+use board::{board_with_every_state, many};
 use browser::Browser;
-use moorline::report::board::{Differs, Seen, Shown, StatusBoard, Writer};
-use moorline::serve::{Viewing, serve_page};
+use moorline::report::board::{LiveDifference, LiveObject, ObjectWriter, RedactedBody, StatusBoard};
+use moorline::serve::{StatusPage, serve_page};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -31,7 +31,7 @@ fn served(board: StatusBoard) -> Served {
     let runtime = Runtime::new().unwrap();
     let (board, newest) = watch::channel(Arc::new(board));
     let (end, ending) = watch::channel(false);
-    let (want, mut wanted) = mpsc::channel::<moorline::serve::Wanted>(4);
+    let (want, mut wanted) = mpsc::channel::<moorline::serve::LiveObjectRequest>(4);
     runtime.spawn(async move {
         while let Some(wanted) = wanted.recv().await {
             let _ = wanted.answer.send(Ok(seen()));
@@ -39,12 +39,12 @@ fn served(board: StatusBoard) -> Served {
     });
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    runtime.spawn(serve_page(listener, Viewing::new(newest, want, ending, true), std::future::pending()));
+    runtime.spawn(serve_page(listener, StatusPage::new(newest, want, ending, true), std::future::pending()));
     Served { url, board, _end: end, _runtime: runtime }
 }
 
 /// What is live of whatever is looked at.
-fn seen() -> Seen {
+fn seen() -> LiveObject {
     let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 5}, "status": {"replicas": 5}});
     let values = Some((Some(json!(5)), Some(json!(2))));
     let lines = |port: u16| -> String {
@@ -58,13 +58,16 @@ fn seen() -> Seen {
     };
     let config = (Some(json!(lines(80))), Some(json!(lines(8080))));
     let image = "spec.template.spec.containers[name=web].image".to_owned();
-    Seen {
-        live: Some(Shown { body, left_out: "" }),
+    LiveObject {
+        live: Some(RedactedBody { body, omission: "" }),
         differences: vec![
-            Differs { path: "spec.replicas".to_owned(), values },
-            Differs { path: "spec.template.metadata.annotations.config".to_owned(), values: Some(config) },
-            Differs { path: "spec.template.metadata.annotations.login".to_owned(), values: None },
-            Differs {
+            LiveDifference { path: "spec.replicas".to_owned(), values },
+            LiveDifference {
+                path: "spec.template.metadata.annotations.config".to_owned(),
+                values: Some(config),
+            },
+            LiveDifference { path: "spec.template.metadata.annotations.login".to_owned(), values: None },
+            LiveDifference {
                 path: image,
                 values: Some((
                     Some(json!("registry.example/web:debug")),
@@ -72,10 +75,10 @@ fn seen() -> Seen {
                 )),
             },
         ],
-        writers: vec![Writer {
+        writers: vec![ObjectWriter {
             manager: "kubectl-edit".into(),
             time: "2026-11-22T11:40:00Z".into(),
-            part: String::new(),
+            subresource: String::new(),
         }],
     }
 }
@@ -86,7 +89,7 @@ const WEB: &str = "/syncs/ops/shop/objects/apps/Deployment/shop/web";
 #[test]
 fn every_view_is_whole_on_a_screen_and_on_a_phone_in_light_and_dark() {
     let Some(mut browser) = Browser::start() else { return };
-    let served = served(everything());
+    let served = served(board_with_every_state());
     for (name, path) in
         [("all", "/"), ("sync", SHOP), ("unwell", "/syncs/ops/unwell"), ("object", WEB), ("nothing", "/x")]
     {
@@ -174,7 +177,7 @@ fn tab_to(browser: &mut Browser, what: &str, is: &str) {
 #[test]
 fn the_keyboard_alone_is_enough() {
     let Some(mut browser) = Browser::start() else { return };
-    let served = served(everything());
+    let served = served(board_with_every_state());
     browser.go(&served.url);
     browser.press("Tab");
     assert_eq!(browser.value("document.activeElement.className"), "skip");
@@ -217,7 +220,7 @@ fn the_keyboard_alone_is_enough() {
 #[test]
 fn it_works_without_scripts() {
     let Some(mut browser) = Browser::start() else { return };
-    let served = served(everything());
+    let served = served(board_with_every_state());
     browser.scripts(false);
     browser.go(&served.url);
     assert_eq!(browser.value("document.querySelector('h1').innerText.includes('3 of 7 Syncs')"), true);
@@ -235,7 +238,7 @@ fn it_works_without_scripts() {
 #[test]
 fn a_text_of_several_lines_is_a_unified_diff_that_wraps() {
     let Some(mut browser) = Browser::start() else { return };
-    let served = served(everything());
+    let served = served(board_with_every_state());
     for width in [1280, 360] {
         browser.size(width, 900);
         browser.go(&format!("{}{WEB}", served.url));
@@ -259,7 +262,7 @@ fn a_text_of_several_lines_is_a_unified_diff_that_wraps() {
 #[test]
 fn what_changes_is_shown_by_itself_and_nothing_is_lost_by_it() {
     let Some(mut browser) = Browser::start() else { return };
-    let served = served(everything());
+    let served = served(board_with_every_state());
     browser.go(&format!("{}{SHOP}", served.url));
     browser.until("it listens", "performance.getEntriesByType('resource').length > 1");
     browser.value("document.getElementById('kinds').open = true; document.querySelector('#kinds a').focus(); window.mark = 1; 0");
@@ -267,11 +270,11 @@ fn what_changes_is_shown_by_itself_and_nothing_is_lost_by_it() {
     let card = |board: &StatusBoard| (**board.card("ops", "base").unwrap()).clone();
     served.board.send_modify(|board| {
         let board = Arc::make_mut(board);
-        let healed = moorline::report::board::Card {
+        let healed = moorline::report::board::SyncCard {
             name: moorline::api::SyncName::new("ops", "shop"),
             ..card(board)
         };
-        board.put(healed);
+        board.update_card(healed);
     });
     browser.until(
         "the page says so",

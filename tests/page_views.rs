@@ -5,10 +5,12 @@
 #[path = "support/board.rs"]
 mod board;
 
-use board::{COMMIT, EVIL, everything, id, many};
+use board::{COMMIT, SCRIPT_INJECTION, board_with_every_state, id, many};
 use moorline::api::SyncName;
-use moorline::report::board::{Differs, Seen, Shown, Stance, StatusBoard, Writer};
-use moorline::serve::page::{Asked, Look, Route, answer, asked, version};
+use moorline::report::board::{
+    DaemonRole, LiveDifference, LiveObject, ObjectWriter, RedactedBody, StatusBoard,
+};
+use moorline::serve::page::{LiveRead, PageRequest, Route, parse_path, respond, version};
 use serde_json::{Value, json};
 
 fn now() -> jiff::Timestamp {
@@ -19,9 +21,9 @@ fn get(board: &StatusBoard, path: &str) -> (u16, String) {
     look(board, path, None)
 }
 
-fn look(board: &StatusBoard, path: &str, look: Option<Look<'_>>) -> (u16, String) {
+fn look(board: &StatusBoard, path: &str, look: Option<LiveRead<'_>>) -> (u16, String) {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
-    let answer = answer(board, &asked(path), query, look, now());
+    let answer = respond(board, &parse_path(path), query, look, now());
     (answer.status, answer.body)
 }
 
@@ -60,7 +62,7 @@ fn is_sound(html: &str) {
 
 #[test]
 fn the_first_thing_to_see_is_whether_all_is_as_committed() {
-    let board = everything();
+    let board = board_with_every_state();
     let html = page(&board, "/");
     assert!(html.contains("3 of 7 Syncs need attention"), "{html}");
     let shop = html.find("/syncs/ops/shop").unwrap();
@@ -75,22 +77,22 @@ fn the_first_thing_to_see_is_whether_all_is_as_committed() {
         assert!(html.contains(part), "{part}");
     }
     let mut calm = StatusBoard::default();
-    calm.stand(Stance::Serves);
+    calm.set_role(DaemonRole::Serving);
     assert!(page(&calm, "/").contains("There are no Syncs yet"));
-    calm.put(moorline::report::board::Card::clone(board.card("ops", "base").unwrap()));
+    calm.update_card(moorline::report::board::SyncCard::clone(board.card("ops", "base").unwrap()));
     assert!(page(&calm, "/").contains("Everything is as committed"));
 }
 
 #[test]
 fn a_deletion_that_waits_is_answered_by_the_commands_on_the_page() {
-    let mut board = everything();
-    let mut card = moorline::report::board::Card::clone(board.card("ops", "shop").unwrap());
+    let mut board = board_with_every_state();
+    let mut card = moorline::report::board::SyncCard::clone(board.card("ops", "shop").unwrap());
     let mut status = moorline::api::SyncStatus::clone(&card.status);
     (status.approval, status.observed_generation) = (None, Some(7));
     let ready = &mut status.conditions[0];
     (ready.reason, ready.message) = ("DeletionHeld".into(), "the Sync is being deleted".into());
     card.status = status.into();
-    board.put(card);
+    board.update_card(card);
     for path in ["/", "/syncs/ops/shop"] {
         let html = page(&board, path);
         for part in [
@@ -109,21 +111,21 @@ fn a_deletion_that_waits_is_answered_by_the_commands_on_the_page() {
 
 #[test]
 fn a_daemon_that_stands_by_knows_who_leads_and_nothing_else() {
-    let mut board = everything();
-    board.stand(Stance::StandsBy(Some(EVIL.into())));
+    let mut board = board_with_every_state();
+    board.set_role(DaemonRole::Standby(Some(SCRIPT_INJECTION.into())));
     let html = page(&board, "/");
     assert!(html.contains("This daemon stands by") && html.contains("&lt;script&gt;"), "{html}");
     assert!(!html.contains("/syncs/ops/shop"));
     let data = data(&board, "/api/v1/syncs");
     assert_eq!(
         (&data["stance"], &data["leader"], &data["syncs"]),
-        (&json!("StandsBy"), &json!(EVIL), &json!([]))
+        (&json!("StandsBy"), &json!(SCRIPT_INJECTION), &json!([]))
     );
 }
 
 #[test]
 fn what_strangers_wrote_is_text() {
-    let board = everything();
+    let board = board_with_every_state();
     for path in ["/", "/syncs/ops/broken", "/?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E"] {
         let html = page(&board, path);
         assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{path}");
@@ -132,7 +134,7 @@ fn what_strangers_wrote_is_text() {
 
 #[test]
 fn a_sync_shows_all_that_there_is_to_know() {
-    let board = everything();
+    let board = board_with_every_state();
     let html = page(&board, "/syncs/ops/shop");
     for part in [
         "Waiting",
@@ -183,21 +185,21 @@ fn a_sync_shows_all_that_there_is_to_know() {
 
 #[test]
 fn a_list_of_problems_that_is_cut_says_how_many_it_leaves_out() {
-    let mut board = everything();
-    let mut card = moorline::report::board::Card::clone(board.card("ops", "unwell").unwrap());
+    let mut board = board_with_every_state();
+    let mut card = moorline::report::board::SyncCard::clone(board.card("ops", "unwell").unwrap());
     let counts = json!({"desired": 9, "applied": 5, "held": 3, "failed": 1, "pruned": 0, "drifted": 0});
     let problem =
         json!({"object": "ConfigMap shop/a", "reason": "Contested", "message": "it is changed back"});
     let status = json!({"objects": counts, "problems": [problem]});
     card.status = std::sync::Arc::new(serde_json::from_value(status).unwrap());
-    board.put(card);
+    board.update_card(card);
     let html = page(&board, "/syncs/ops/unwell");
     assert!(html.contains("<p>and 3 more</p>"), "{html}");
 }
 
 #[test]
 fn objects_are_found_by_text_state_and_kind() {
-    let board = everything();
+    let board = board_with_every_state();
     let found = |query: &str| -> Vec<String> {
         let data = data(&board, &format!("/api/v1/syncs/ops/shop?{query}"));
         let rows = data["objects"].as_array().unwrap().iter();
@@ -216,18 +218,22 @@ fn objects_are_found_by_text_state_and_kind() {
 
 #[test]
 fn an_object_shows_what_is_wanted_what_is_live_and_the_difference() {
-    let board = everything();
+    let board = board_with_every_state();
     let path = "/syncs/ops/shop/objects/apps/Deployment/shop/web";
-    let live = Shown { body: json!({"spec": {"replicas": 5}}), left_out: "" };
-    let differs = Differs { path: "spec.replicas".into(), values: Some((Some(json!(5)), Some(json!(2)))) };
-    let writer =
-        Writer { manager: "kubectl-edit".into(), time: "2026-11-22T11:40:00Z".into(), part: "".into() };
+    let live = RedactedBody { body: json!({"spec": {"replicas": 5}}), omission: "" };
+    let differs =
+        LiveDifference { path: "spec.replicas".into(), values: Some((Some(json!(5)), Some(json!(2)))) };
+    let writer = ObjectWriter {
+        manager: "kubectl-edit".into(),
+        time: "2026-11-22T11:40:00Z".into(),
+        subresource: "".into(),
+    };
     let text = |line: &str| Some(json!(format!("1\n2\n3\n<{line}>\n")));
-    let of_lines = Differs { path: "data.f".into(), values: Some((text("old"), text("new"))) };
-    let hidden = Differs { path: "data.secret".into(), values: None };
+    let of_lines = LiveDifference { path: "data.f".into(), values: Some((text("old"), text("new"))) };
+    let hidden = LiveDifference { path: "data.secret".into(), values: None };
     let differences = vec![differs, of_lines, hidden];
-    let seen = Seen { live: Some(live), differences, writers: vec![writer] };
-    let (status, html) = look(&board, path, Some(Look::Read(&seen)));
+    let seen = LiveObject { live: Some(live), differences, writers: vec![writer] };
+    let (status, html) = look(&board, path, Some(LiveRead::Read(&seen)));
     is_sound(&html);
     assert_eq!(status, 200);
     for part in [
@@ -243,7 +249,7 @@ fn an_object_shows_what_is_wanted_what_is_live_and_the_difference() {
     ] {
         assert!(html.contains(part), "{part}\n{html}");
     }
-    let data = look(&board, &format!("/api/v1{path}"), Some(Look::Read(&seen))).1;
+    let data = look(&board, &format!("/api/v1{path}"), Some(LiveRead::Read(&seen))).1;
     let data: Value = serde_json::from_str(&data).unwrap();
     let lines = ["@@ -1,4 +1,4 @@", " 1", " 2", " 3", "-<old>", "+<new>"];
     assert_eq!(
@@ -255,7 +261,7 @@ fn an_object_shows_what_is_wanted_what_is_live_and_the_difference() {
         ])
     );
     assert_eq!(data["wanted"]["body"]["kind"], "Deployment");
-    let (_, unread) = look(&board, path, Some(Look::NotRead("the API server did not answer")));
+    let (_, unread) = look(&board, path, Some(LiveRead::NotRead("the API server did not answer")));
     assert!(unread.contains("It was not read: the API server did not answer"), "{unread}");
     let secret = page(&board, "/syncs/ops/base/objects/-/Secret/shop/login");
     assert!(secret.contains("password: (not shown)") && !secret.contains("hunter2"), "{secret}");
@@ -297,7 +303,7 @@ fn ten_thousand_objects_are_shown_a_page_at_a_time() {
 
 #[test]
 fn what_is_not_there_is_not_found() {
-    let board = everything();
+    let board = board_with_every_state();
     for path in [
         "/syncs/ops/other",
         "/syncs/ops/shop/objects/-/ConfigMap/shop/other",
@@ -313,13 +319,13 @@ fn what_is_not_there_is_not_found() {
 
 #[test]
 fn a_page_has_another_version_when_what_it_shows_is_another() {
-    let mut board = everything();
+    let mut board = board_with_every_state();
     let of = |board: &StatusBoard, name: &str| version(board, &Route::Sync(SyncName::new("ops", name)));
     let (shop, unwell, resting) = (of(&board, "shop"), of(&board, "unwell"), of(&board, "resting"));
-    let all = version(&board, &Route::All);
-    let base = moorline::report::board::Card::clone(board.card("ops", "base").unwrap());
-    board.put(base);
-    assert!(version(&board, &Route::All) > all);
+    let all = version(&board, &Route::Overview);
+    let base = moorline::report::board::SyncCard::clone(board.card("ops", "base").unwrap());
+    board.update_card(base);
+    assert!(version(&board, &Route::Overview) > all);
     assert!(of(&board, "shop") != shop && of(&board, "unwell") != unwell, "it is drawn beside them");
     assert_eq!(of(&board, "resting"), resting);
     let shop = of(&board, "shop");
@@ -327,17 +333,22 @@ fn a_page_has_another_version_when_what_it_shows_is_another() {
     assert_ne!(of(&board, "shop"), shop, "it is drawn no more");
     let object = Route::Object(SyncName::new("ops", "shop"), id("/ConfigMap|shop/banner"));
     assert_eq!(version(&board, &object), None);
-    assert_eq!(asked("/api/v1/syncs"), Asked { route: Route::All, json: true });
+    assert_eq!(parse_path("/api/v1/syncs"), PageRequest { route: Route::Overview, json: true });
 }
 
 #[test]
 fn many_syncs_are_found_and_paged() {
     let mut board = StatusBoard::default();
-    board.stand(Stance::Serves);
+    board.set_role(DaemonRole::Serving);
     let ready = [("Ready", "True", "Applied", "as in main")];
     for at in 0..500 {
         let status = board::status(&ready, json!({}));
-        board.put(board::card(&format!("team-{}/app-{at:03}", at % 7), &[], status, Default::default()));
+        board.update_card(board::card(
+            &format!("team-{}/app-{at:03}", at % 7),
+            &[],
+            status,
+            Default::default(),
+        ));
     }
     let html = page(&board, "/");
     assert!(html.contains("Everything is as committed") && html.contains("Page 1 of 5"), "{html}");

@@ -10,12 +10,12 @@ use serde_json::json;
 use support::audit::{AuditMark, Request};
 use support::credentials::MOORLINE;
 use support::daemon::until;
-use support::fault_proxy::{Asked, Fate};
-use support::rest::{ask, tenant};
-use support::scene::{CALM, Scene, config_map, many};
+use support::fault_proxy::{Fate, RecordedRequest};
+use support::rest::{send_request, tenant};
+use support::scene::{QUIET_TIME, Scene, config_map, many};
 
 async fn deletes(mark: &AuditMark) -> usize {
-    mark.requests().await.of(MOORLINE).only(|request| request.verb == "delete").as_slice().len()
+    mark.requests().await.by_user(MOORLINE).filter(|request| request.verb == "delete").as_slice().len()
 }
 
 #[tokio::test]
@@ -133,21 +133,22 @@ async fn a_definition_its_namespace_and_its_resources_come_in_one_commit() {
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
     let uri = format!("/apis/harbour.example.com/v1/namespaces/{harbour}/boats/a");
-    assert_eq!(ask(&scene.admin, "GET", &uri, json!({})).await.unwrap()["spec"]["sails"], 2);
+    assert_eq!(send_request(&scene.admin, "GET", &uri, json!({})).await.unwrap()["spec"]["sails"], 2);
     scene.assert_calm("with a kind of its own").await;
 
     // What the definition says anew may be about fields of the resource, which is therefore looked at once more.
     let mark = AuditMark::set(&scene.plane).await;
-    let before = ask(&scene.admin, "GET", &uri, json!({})).await.unwrap();
+    let before = send_request(&scene.admin, "GET", &uri, json!({})).await.unwrap();
     let mut changed = definition.clone();
     changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "A boat.".into();
     let commit = scene.push(&[("b-definition.json".to_owned(), changed.to_string())]);
     scene.nudge("shop", "changed").await;
     scene.until_ready("shop", &commit).await;
     scene.assert_calm("with a changed definition").await;
-    let patches = mark.requests().await.of(MOORLINE).only(|it| it.verb == "patch" && it.resource == "boats");
+    let patches =
+        mark.requests().await.by_user(MOORLINE).filter(|it| it.verb == "patch" && it.resource == "boats");
     assert_eq!(patches.as_slice().len(), 1);
-    assert_eq!(ask(&scene.admin, "GET", &uri, json!({})).await.unwrap(), before);
+    assert_eq!(send_request(&scene.admin, "GET", &uri, json!({})).await.unwrap(), before);
 
     let mark = AuditMark::set(&scene.plane).await;
     // The resource goes; its definition and its namespace are of kinds that need an approval.
@@ -158,9 +159,9 @@ async fn a_definition_its_namespace_and_its_resources_come_in_one_commit() {
         .await;
     assert_eq!(deletes(&mark).await, 1, "the resource alone");
     let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/boats.harbour.example.com";
-    assert!(ask(&scene.admin, "GET", definition, json!({})).await.is_ok());
+    assert!(send_request(&scene.admin, "GET", definition, json!({})).await.is_ok());
     scene.delete_sync("shop").await;
-    ask(&scene.admin, "DELETE", definition, json!({})).await.unwrap();
+    send_request(&scene.admin, "DELETE", definition, json!({})).await.unwrap();
 }
 
 /// Whoever lets go of an object does so with its own rights, and whoever takes it, too.
@@ -191,12 +192,12 @@ async fn a_claim_gives_nobody_the_rights_of_another() {
         (scene.status("admin", "/problems/0/reason").await == "ClaimedWithoutRights").then_some(())
     })
     .await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     let uri = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles/power", scene.namespace);
-    let live = ask(&scene.admin, "GET", &uri, json!({})).await.unwrap();
+    let live = send_request(&scene.admin, "GET", &uri, json!({})).await.unwrap();
     assert_eq!(live["rules"][0]["verbs"], json!(["get"]));
     let as_itself = |it: &Request| it.resource == "roles" && it.verb == "patch" && it.impersonated.is_empty();
-    assert!(mark.requests().await.of(MOORLINE).only(as_itself).as_slice().is_empty());
+    assert!(mark.requests().await.by_user(MOORLINE).filter(as_itself).as_slice().is_empty());
     for name in ["admin", "tenant"] {
         scene.delete_sync(name).await;
     }
@@ -236,7 +237,7 @@ async fn a_sync_acts_as_its_service_account_and_no_more() {
     scene.until_ready("shop", &commit).await;
     // It may not list most kinds, so that where it owns objects could not be found out later: that is written down
     // before the first of them is there.
-    let requests = begin.requests().await.of(MOORLINE);
+    let requests = begin.requests().await.by_user(MOORLINE);
     let first = |is: &dyn Fn(&Request) -> bool| requests.as_slice().iter().position(is).unwrap();
     let of_status = |it: &Request| it.resource == "syncs" && ["patch", "update"].contains(&&*it.verb);
     assert!(first(&of_status) < first(&|it| it.resource == "configmaps" && it.verb == "patch"));
@@ -247,7 +248,7 @@ async fn a_sync_acts_as_its_service_account_and_no_more() {
     scene.until_values(&many(2, "one"), "an edit by hand is repaired").await;
     let as_tenant = format!("system:serviceaccount:{namespace}:tenant");
     let is_write = |verb: &str, resource: &str| verb == "patch" && resource == "configmaps";
-    let writes = mark.requests().await.of(MOORLINE).only(|it| is_write(&it.verb, &it.resource));
+    let writes = mark.requests().await.by_user(MOORLINE).filter(|it| is_write(&it.verb, &it.resource));
     let writes = writes.as_slice();
     assert!(!writes.is_empty() && writes.iter().all(|it| it.impersonated == as_tenant));
 
@@ -255,7 +256,7 @@ async fn a_sync_acts_as_its_service_account_and_no_more() {
     scene.remove(&["a-1.json"]);
     scene.nudge("shop", "less").await;
     scene.until_values(&many(1, "one"), "what left Git is gone").await;
-    let asked = begin.requests().await.of(MOORLINE).only(|it| it.resource == "configmaps");
+    let asked = begin.requests().await.by_user(MOORLINE).filter(|it| it.resource == "configmaps");
     let as_itself: Vec<_> = asked.as_slice().iter().filter(|it| it.impersonated != as_tenant).collect();
     assert!(as_itself.is_empty(), "{as_itself:?}");
     for verb in ["get", "list", "watch", "patch", "delete"] {
@@ -266,9 +267,10 @@ async fn a_sync_acts_as_its_service_account_and_no_more() {
     scene.nudge("shop", "beyond").await;
     scene.until_reason("shop", "RightsMissing").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let secrets = ask(&scene.admin, "GET", &format!("/api/v1/namespaces/{namespace}/secrets"), json!({}))
-        .await
-        .unwrap();
+    let secrets =
+        send_request(&scene.admin, "GET", &format!("/api/v1/namespaces/{namespace}/secrets"), json!({}))
+            .await
+            .unwrap();
     let names: Vec<_> =
         secrets["items"].as_array().unwrap().iter().map(|it| &it["metadata"]["name"]).collect();
     assert_eq!(names, ["moorline-key"], "the daemon's own");
@@ -296,20 +298,22 @@ async fn a_pass_that_is_under_way_leaves_the_number_to_a_scaler_that_appears() {
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
 
-    let is_first = |asked: &Asked| asked.writes_object() && asked.path.ends_with("/a-0");
-    scene.proxy.asked();
+    let is_first = |asked: &RecordedRequest| asked.writes_object() && asked.path.ends_with("/a-0");
+    scene.proxy.take_requests();
     let delay = Duration::from_secs(3);
     scene.proxy.rule(move |asked| if is_first(asked) { Fate::Delay(delay) } else { Fate::Pass });
     let commit = scene.push(&[config("two"), web(4)]);
     scene.nudge("shop", "slow").await;
-    until("the first wave is under way", async || scene.proxy.asked().iter().any(is_first).then_some(()))
-        .await;
+    until("the first wave is under way", async || {
+        scene.proxy.take_requests().iter().any(is_first).then_some(())
+    })
+    .await;
     let scaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
         "spec": {"minReplicas": 1, "maxReplicas": 9,
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}});
     let namespace = &scene.namespace;
     let scalers = format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers");
-    ask(&scene.admin, "POST", &scalers, scaler).await.unwrap();
+    send_request(&scene.admin, "POST", &scalers, scaler).await.unwrap();
     let deployments = scene.dynamic("apps", "v1", "Deployment");
     let scaled = Patch::Merge(json!({"spec": {"replicas": 5}}));
     deployments.patch_scale("web", &PatchParams::default(), &scaled).await.unwrap();

@@ -5,8 +5,8 @@ mod support;
 
 use serde_json::{Value, json};
 use support::daemon::until;
-use support::rest::ask;
-use support::scene::{CALM, Scene, many};
+use support::rest::send_request;
+use support::scene::{QUIET_TIME, Scene, many};
 
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
 
@@ -25,12 +25,14 @@ fn promoted() -> Value {
 /// Stores every Sync of the scene as it is, in the version that is stored now.
 async fn store_anew(scene: &Scene) -> Vec<(Value, Value)> {
     let all = format!("/apis/moorline.dev/v1/namespaces/{}/syncs", scene.namespace);
-    let list = until("v1 is served", async || ask(&scene.admin, "GET", &all, Value::Null).await.ok()).await;
+    let list =
+        until("v1 is served", async || send_request(&scene.admin, "GET", &all, Value::Null).await.ok()).await;
     let mut versions = Vec::new();
     for sync in list["items"].as_array().expect("Syncs") {
         let path = format!("{all}/{}", sync["metadata"]["name"].as_str().expect("a name"));
-        let stored =
-            ask(&scene.admin, "PUT", &path, sync.clone()).await.expect("a write that changes nothing");
+        let stored = send_request(&scene.admin, "PUT", &path, sync.clone())
+            .await
+            .expect("a write that changes nothing");
         let version = |sync: &Value| sync["metadata"]["resourceVersion"].clone();
         versions.push((version(sync), version(&stored)));
     }
@@ -43,23 +45,23 @@ async fn a_daemon_of_today_serves_on_while_syncs_become_v1() {
     let (mut daemon, _) = scene.applied(&many(4, "one"), json!({"interval": "1h"})).await;
     scene.settle().await;
     let before = scene.versions().await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
 
-    let live = ask(&scene.admin, "GET", DEFINITION, Value::Null).await.expect("the definition");
+    let live = send_request(&scene.admin, "GET", DEFINITION, Value::Null).await.expect("the definition");
     let mut next = promoted();
     next["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
-    ask(&scene.admin, "PUT", DEFINITION, next).await.expect("both versions are served");
+    send_request(&scene.admin, "PUT", DEFINITION, next).await.expect("both versions are served");
     let stored = store_anew(&scene).await;
     assert!(stored.len() == 1 && stored.iter().all(|(old, new)| old != new), "it is stored anew: {stored:?}");
-    let mut live = ask(&scene.admin, "GET", DEFINITION, Value::Null).await.expect("the definition");
+    let mut live = send_request(&scene.admin, "GET", DEFINITION, Value::Null).await.expect("the definition");
     assert_eq!(live["status"]["storedVersions"], json!(["v1alpha1", "v1"]));
     live["status"]["storedVersions"] = json!(["v1"]);
-    ask(&scene.admin, "PUT", &format!("{DEFINITION}/status"), live)
+    send_request(&scene.admin, "PUT", &format!("{DEFINITION}/status"), live)
         .await
         .expect("nothing is stored as v1alpha1");
 
-    tokio::time::sleep(CALM).await;
-    let written = scene.proxy.asked().into_iter().filter(|one| one.method != "GET");
+    tokio::time::sleep(QUIET_TIME).await;
+    let written = scene.proxy.take_requests().into_iter().filter(|one| one.method != "GET");
     let written: Vec<String> = written.map(|one| format!("{} {}", one.method, one.path)).collect();
     assert!(written.is_empty(), "nothing had to be written: {written:?}");
     assert_eq!(scene.versions().await, before);
@@ -73,7 +75,7 @@ async fn a_daemon_of_today_serves_on_while_syncs_become_v1() {
     let third = scene.push(&many(4, "three"));
     scene.nudge("shop", "third").await;
     scene.until_ready("shop", &third).await;
-    let live = ask(&scene.admin, "GET", DEFINITION, Value::Null).await.expect("the definition");
+    let live = send_request(&scene.admin, "GET", DEFINITION, Value::Null).await.expect("the definition");
     assert_eq!(live["spec"]["versions"].as_array().map(Vec::len), Some(2), "it stays as it is");
     scene.delete_sync("shop").await;
 }

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chance::world;
 use moorline::object::ObjectId;
-use moorline::observed::{Mark, Observed, Standing};
-use moorline::plan::{Action, Change, ClaimStanding, DriftMode, Hold, Plan, Policy, Rank, plan};
+use moorline::observed::{Observed, Ownership, Verification};
+use moorline::plan::{Action, Change, ClaimState, DriftMode, Hold, Plan, Policy, Rank, plan};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
@@ -52,13 +52,13 @@ proptest! {
         // One that was being deleted and went with the definition of its kind is waited for no more: that is news.
         prop_assume!(going.iter().all(|id| world.live.contains_key(id)));
         let second = replan(&world, &policy);
-        prop_assert!(second.is_quiet(), "{:?}", second.stages);
+        prop_assert!(second.writes_nothing(), "{:?}", second.stages);
         // An approval speaks of certain objects: some of them gone, it is stale for one that had to wait.
-        let stale = |hold: &Hold| policy.approved.is_some() && matches!(hold, Hold::Waits(_));
+        let stale = |hold: &Hold| policy.approved.is_some() && matches!(hold, Hold::WaitsFor(_));
         // What is ours under another id as well is so no longer, once the wanted id is written on it.
         let ours = |id| {
             let live = world.live.get(id);
-            world.wants.contains_key(id) || live.is_none_or(|live| live.observed.mark == Mark::Ours)
+            world.wants.contains_key(id) || live.is_none_or(|live| live.observed.ownership == Ownership::Ours)
         };
         let mut expect = first.held.iter().filter(|(id, hold)| !stale(hold) && ours(id));
         prop_assert!(expect.all(|held| second.held.contains(held)), "{:?}", second.held);
@@ -99,12 +99,12 @@ proptest! {
             prop_assert!(desired.get(id).is_none() && !desired.is_empty(), "{id} is wanted");
             prop_assert!(!uid.is_empty() && *uid == seen.uid, "{id} by its uid");
             prop_assert!(!resource_version.is_empty() && *resource_version == seen.resource_version);
-            prop_assert!(seen.mark == Mark::Ours && seen.applied_by_us, "{id} is foreign or a copy");
+            prop_assert!(seen.ownership == Ownership::Ours && seen.applied_by_us, "{id} is foreign or a copy");
             prop_assert!(!seen.controlled && !seen.deleting, "{id} is another's business");
             prop_assert!(!seen.prune_disabled && !seen.reconcile_disabled && policy.prune, "{id} is exempt");
-            let asks = |standing| matches!(standing, ClaimStanding::WithoutRights | ClaimStanding::Overdue);
+            let asks = |standing| matches!(standing, ClaimState::WithoutRights | ClaimState::Overdue);
             let claim = policy.claims.get(id);
-            prop_assert!(claim.is_none_or(|claim| asks(claim.standing) && approved), "{id} is claimed");
+            prop_assert!(claim.is_none_or(|claim| asks(claim.state) && approved), "{id} is claimed");
             prop_assert!(!world.unlisted.contains(&id.group_kind()), "{id} is not listed");
             prop_assert!(!policy.protected.contains(&id.group_kind()) || approved, "{id} is protected");
             prop_assert!(seen.proven || approved, "{id} is not proven");
@@ -114,11 +114,11 @@ proptest! {
             prop_assert!(same.is_none(), "{id} is also {same:?}");
             let asks = policy.protected.contains(&id.group_kind()) || claim.is_some() || !seen.proven;
             unprotected += usize::from(!asks);
-            let lives_here = |other: &ObjectId| other.namespace() == Some(id.name()) && id.is("", "Namespace")
+            let lives_here = |other: &ObjectId| other.namespace() == Some(id.name()) && id.is_kind("", "Namespace")
                 || other.kind() == "Widget" && id.kind() == "CustomResourceDefinition";
             let going = |other: &ObjectId| plan.steps().any(|step| step.id == *other && matches!(step.action, Action::Prune { .. }))
                 || world.live[other].observed.deleting
-                || plan.held.iter().any(|(held, hold)| held == other && matches!(hold, Hold::Waits(_)));
+                || plan.held.iter().any(|(held, hold)| held == other && matches!(hold, Hold::WaitsFor(_)));
             for other in world.live.keys().filter(|other| lives_here(other)) {
                 prop_assert!(going(other), "{id} takes {other} with it");
             }
@@ -134,7 +134,7 @@ proptest! {
         let others = |id| after.live.get(id).is_some_and(|live| live.observed.controlled);
         let waits = plan.held.iter().filter(|(id, hold)| {
             let wanted = world.wants.contains_key(id) && !others(id) && !ours(id);
-            wanted && matches!(hold, Hold::Waits(_))
+            wanted && matches!(hold, Hold::WaitsFor(_))
         });
         let owned = after.live.keys().filter(|id| ours(id)).count() + waits.count();
         let over = match (policy.budget.count, policy.budget.percent) {
@@ -208,7 +208,7 @@ proptest! {
                 let going: Vec<_> = world.live.iter().filter(|(_, live)| live.observed.deleting).map(|(id, _)| id.clone()).collect();
                 going.iter().for_each(|id| drop(world.live.remove(id)));
                 world.finalizers.retain(|id| world.live.contains_key(id));
-                if next.is_quiet() && going.is_empty() {
+                if next.writes_nothing() && going.is_empty() {
                     return Ok(world);
                 }
             }
@@ -217,8 +217,8 @@ proptest! {
         let (cut_off, whole) = (settle(world.clone(), &cuts)?, settle(world, &[])?);
         // An approval speaks of certain objects; half of them gone, it is stale, and the rest is held.
         if policy.approved.is_none() {
-            let marks = |world: World| -> BTreeMap<ObjectId, Mark> {
-                world.live.into_iter().map(|(id, live)| (id, live.observed.mark)).collect()
+            let marks = |world: World| -> BTreeMap<ObjectId, Ownership> {
+                world.live.into_iter().map(|(id, live)| (id, live.observed.ownership)).collect()
             };
             prop_assert_eq!(marks(cut_off), marks(whole));
         }
@@ -231,27 +231,27 @@ proptest! {
         let plan = replan(&world, &policy);
         for (id, live) in &world.live {
             let (Some(object), seen) = (desired.get(id), &live.observed) else { continue };
-            let switched = object.switches.reconcile_disabled || object.switches.apply_once || seen.reconcile_disabled;
-            if live.recorded != Some(true) || seen.mark != Mark::Ours || seen.deleting || switched || object.scope.is_none() {
+            let switched = object.annotations.reconcile_disabled || object.annotations.apply_once || seen.reconcile_disabled;
+            if live.recorded != Some(true) || seen.ownership != Ownership::Ours || seen.deleting || switched || object.scope.is_none() {
                 continue;
             }
             let update = plan.steps().find(|step| step.id == *id).map(|step| step.action.clone());
             let hold = plan.held.iter().find(|(held, _)| held == id).map(|(_, hold)| hold.clone());
-            let clean = seen.standing == Standing::Verified && seen.applied_by_us;
-            let unknown = matches!(seen.standing, Standing::Unverified | Standing::Moved);
+            let clean = seen.verification == Verification::Verified && seen.applied_by_us;
+            let unknown = matches!(seen.verification, Verification::Unverified | Verification::MaybeDrifted);
             let unverified = unknown && seen.applied_by_us;
             match (policy.drift, clean) {
                 (_, true) | (DriftMode::Ignore, _) => prop_assert!(plan.kept.contains(id), "{id}"),
                 (DriftMode::Report, false) if unverified => prop_assert_eq!(hold, Some(Hold::Unverified)),
                 (DriftMode::Report, false) => prop_assert!(matches!(hold, Some(Hold::DriftReported(_))), "{id} {hold:?}"),
                 (DriftMode::Repair, false) if policy.suspended => prop_assert_eq!(hold, Some(Hold::Suspended)),
-                (DriftMode::Repair, false) if matches!(hold, Some(Hold::Waits(_))) => {}
+                (DriftMode::Repair, false) if matches!(hold, Some(Hold::WaitsFor(_))) => {}
                 (DriftMode::Repair, false) => {
-                    let expect = match &seen.standing {
+                    let expect = match &seen.verification {
                         _ if !seen.applied_by_us => Change::EntryLost,
-                        Standing::Drifted(drift) => Change::Drifted(drift.clone()),
-                        Standing::Moved => Change::Moved,
-                        Standing::Verified | Standing::Unverified => Change::Unverified,
+                        Verification::Drifted(drift) => Change::Drifted(drift.clone()),
+                        Verification::MaybeDrifted => Change::MaybeDrifted,
+                        Verification::Verified | Verification::Unverified => Change::Unverified,
                     };
                     prop_assert_eq!(update, Some(Action::Update(expect)), "{}", id);
                 }
@@ -266,22 +266,22 @@ proptest! {
         let policy = world.policy();
         let awake = replan(&world, &policy);
         let asleep = replan(&world, &Policy { suspended: true, ..policy });
-        prop_assert!(asleep.is_quiet());
+        prop_assert!(asleep.writes_nothing());
         prop_assert_eq!(&asleep.kept, &awake.kept);
         let mut expect: BTreeMap<_, _> = awake.held.iter().cloned().collect();
         expect.extend(awake.steps().map(|step| (step.id.clone(), Hold::Suspended)));
-        expect.values_mut().filter(|hold| matches!(hold, Hold::Waits(_))).for_each(|hold| *hold = Hold::Suspended);
+        expect.values_mut().filter(|hold| matches!(hold, Hold::WaitsFor(_))).for_each(|hold| *hold = Hold::Suspended);
         prop_assert_eq!(asleep.held.iter().cloned().collect::<BTreeMap<_, _>>(), expect);
     }
 }
 
 fn is_ours(seen: &Observed) -> bool {
-    seen.mark == Mark::Ours && seen.proven && !seen.controlled
+    seen.ownership == Ownership::Ours && seen.proven && !seen.controlled
 }
 
 /// True if `id` cannot be without `other`.
 fn needs(id: &ObjectId, other: &ObjectId) -> bool {
-    let namespace = other.is("", "Namespace") && id.namespace() == Some(other.name());
+    let namespace = other.is_kind("", "Namespace") && id.namespace() == Some(other.name());
     namespace || id.kind() == "Widget" && other.kind() == "CustomResourceDefinition"
 }
 

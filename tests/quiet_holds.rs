@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::until;
-use support::rest::ask;
-use support::scene::{CALM, Scene, config_map};
+use support::rest::send_request;
+use support::scene::{QUIET_TIME, Scene, config_map};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -50,15 +50,15 @@ async fn an_object_of_another_sync_is_not_sent_again_while_definitions_arrive() 
     .await;
     let mark = AuditMark::set(&scene.plane).await;
     for group in &groups {
-        ask(&scene.admin, "POST", DEFINITIONS, definition(group)).await.expect("a definition");
+        send_request(&scene.admin, "POST", DEFINITIONS, definition(group)).await.expect("a definition");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     until("all of them are applied", async || {
         (scene.status("two", "/objects/applied").await == groups.len()).then_some(())
     })
     .await;
-    let requests = mark.requests().await.of(MOORLINE);
-    let sent = requests.only(|it| it.verb == "patch" && it.resource == "configmaps");
+    let requests = mark.requests().await.by_user(MOORLINE);
+    let sent = requests.filter(|it| it.verb == "patch" && it.resource == "configmaps");
     assert!(sent.as_slice().len() <= 1, "{}", sent.as_slice().len());
     assert_eq!(scene.values().await["a"], "one");
 
@@ -70,7 +70,7 @@ async fn an_object_of_another_sync_is_not_sent_again_while_definitions_arrive() 
     assert!(at.elapsed() < Duration::from_secs(20), "{:?}", at.elapsed());
     scene.delete_sync("two").await;
     for group in &groups {
-        ask(&scene.admin, "DELETE", &format!("{DEFINITIONS}/boats.{group}"), Value::Null)
+        send_request(&scene.admin, "DELETE", &format!("{DEFINITIONS}/boats.{group}"), Value::Null)
             .await
             .expect("it goes");
     }
@@ -125,7 +125,7 @@ async fn a_refused_object_is_told_with_the_time_of_its_next_try() {
         assert!(at.len() == "14:03:20 UTC".len() && at.ends_with(" UTC"), "{message}");
         at.to_owned()
     };
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     let first = next(&message().await);
     scene.assert_calm("until the next try").await;
     assert_eq!(next(&message().await), first);

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use kube::api::ListParams;
 use serde_json::{Value, json};
-use support::asked::Asked;
+use support::asked::RecordedRequest;
 use support::daemon::{Daemon, until};
-use support::scene::{CALM, Scene, config_map};
+use support::scene::{QUIET_TIME, Scene, config_map};
 use support::status::{
     condition, define, deployment, healthy, object, ready, report, until_healthy, waiting,
 };
 
 fn reads(scene: &Scene, name: &str) -> usize {
     let end = format!("/{name}");
-    scene.proxy.asked().iter().filter(|one| one.method == "GET" && one.path.ends_with(&end)).count()
+    scene.proxy.take_requests().iter().filter(|one| one.method == "GET" && one.path.ends_with(&end)).count()
 }
 
 #[tokio::test]
@@ -79,13 +79,13 @@ async fn a_status_is_judged_at_once_and_read_once_a_second() {
     let (gauges, _daemon, commit) = healthy(&scene, "Gauge").await;
     let mut took = Vec::new();
     for round in 0..5 {
-        tokio::time::sleep(CALM).await;
-        scene.proxy.asked();
+        tokio::time::sleep(QUIET_TIME).await;
+        scene.proxy.take_requests();
         let (value, begun) = (if round % 2 == 0 { "False" } else { "True" }, Instant::now());
         report(&gauges, "one", ready(value, "")).await;
         let said = until("it is judged", async || {
-            let said = |one: &Asked| one.writes() && one.path.ends_with("/syncs/shop/status");
-            scene.proxy.asked().into_iter().find(said)
+            let said = |one: &RecordedRequest| one.writes() && one.path.ends_with("/syncs/shop/status");
+            scene.proxy.take_requests().into_iter().find(said)
         })
         .await;
         let healthy = said.text().contains(r#""reason":"Healthy""#);
@@ -97,8 +97,8 @@ async fn a_status_is_judged_at_once_and_read_once_a_second() {
     // Where other tests run beside this, single ones may take longer, so that the slowest of the five does not count.
     assert!(took[3] < Duration::from_millis(200), "{took:?}");
 
-    tokio::time::sleep(CALM).await;
-    scene.proxy.asked();
+    tokio::time::sleep(QUIET_TIME).await;
+    scene.proxy.take_requests();
     let begun = Instant::now();
     let mut writes = 0;
     while begun.elapsed() < Duration::from_secs(4) {
@@ -190,7 +190,7 @@ async fn who_depends_on_a_sync_waits_until_it_is_healthy_and_a_restart_keeps_wha
     waiting(&scene, "first", json!({"path": "first"})).await;
     until_healthy(&scene, "first", "Unknown", "Progressing").await;
     scene.until_reason("second", "DependencyNotReady").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert!(scene.values().await.is_empty(), "the first one is not healthy");
     report(&gates, "one", ready("True", "")).await;
     scene.until_ready("second", &commit).await;
@@ -204,7 +204,7 @@ async fn restarts_quietly(scene: &Scene, daemon: Daemon, commit: &str) {
     let before = version().await;
     let _daemon = scene.daemon();
     scene.settle().await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(version().await, before, "nothing is said anew");
     scene.until_ready("first", commit).await;
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use kube::api::{DeleteParams, DynamicObject, PropagationPolicy};
 use serde_json::{Value, json};
 use support::daemon::until;
-use support::fault_proxy::{Asked, Fate};
-use support::scene::{CALM, Scene, config_map};
+use support::fault_proxy::{Fate, RecordedRequest};
+use support::scene::{QUIET_TIME, Scene, config_map};
 use support::status::{condition, define, ended, healthy, object, ready, report, until_healthy, waiting};
 
 fn job(command: &str) -> (String, String) {
@@ -32,14 +32,14 @@ async fn a_job_that_failed_is_no_better_for_being_cleared_away() {
     until("the Job is there", async || jobs.get_opt("migrate").await.unwrap()).await;
     report(&jobs, "migrate", ended(false)).await;
     until_healthy(&scene, "shop", "False", "Degraded").await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     // Whoever clears it away does it by its own deadline, or by hand.
     let params =
         DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
     jobs.delete("migrate", &params).await.unwrap();
     until("the Job is gone", async || jobs.get_opt("migrate").await.unwrap().is_none().then_some(())).await;
-    tokio::time::sleep(CALM).await;
-    let said = scene.proxy.asked().into_iter().filter(|one| one.path.ends_with("/status"));
+    tokio::time::sleep(QUIET_TIME).await;
+    let said = scene.proxy.take_requests().into_iter().filter(|one| one.path.ends_with("/status"));
     assert!(!said.into_iter().any(|one| one.text().contains(r#""reason":"Healthy""#)), "not for a moment");
     let still = async |when: &str| {
         scene.settle().await;
@@ -86,7 +86,7 @@ async fn what_changes_to_and_fro_is_told_of_a_few_times_a_minute() {
         report(&lamps, "one", if at % 2 == 0 { failed } else { ready("True", "") }).await;
         tokio::time::sleep(Duration::from_millis(1_100)).await;
     }
-    let asked = scene.proxy.asked();
+    let asked = scene.proxy.take_requests();
     let statuses =
         asked.iter().filter(|one| one.writes() && one.path.ends_with("/syncs/shop/status")).count();
     let events = asked.iter().filter(|one| one.writes() && one.path.ends_with("/events")).count();
@@ -140,9 +140,9 @@ async fn what_happened_while_a_sync_was_suspended_counts_when_it_goes_on() {
     scene.until_reason("shop", "Suspended").await;
     scene.settle().await;
     report(&doors, "one", ready("False", "it jams")).await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert!(
-        !scene.proxy.asked().iter().any(|one| one.path.ends_with("/doors/one")),
+        !scene.proxy.take_requests().iter().any(|one| one.path.ends_with("/doors/one")),
         "nothing is read meanwhile"
     );
     scene.patch_sync("shop", json!({"spec": {"suspend": false}})).await;
@@ -180,15 +180,15 @@ async fn a_sync_made_anew_while_nobody_looked_is_another_sync() {
     scene.proxy.cut_watches();
     scene.delete_sync("shop").await;
     waiting(&scene, "shop", json!({})).await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     // The server has forgotten what happened meanwhile, and lists what is there.
-    let goes_on = |one: &Asked| one.is_watch() && one.path.ends_with("/syncs");
+    let goes_on = |one: &RecordedRequest| one.is_watch() && one.path.ends_with("/syncs");
     scene.proxy.first(1, goes_on, Fate::Answer(410, None));
     let healthy = made_anew(&scene, &before).await;
     assert!(healthy.as_str().unwrap().ends_with(&commit), "{healthy}");
     scene.until_ready("shop", &commit).await;
     until_healthy(&scene, "shop", "True", "Healthy").await;
-    assert_eq!(scene.proxy.asked().iter().filter(|one| one.method == "DELETE").count(), 0);
+    assert_eq!(scene.proxy.take_requests().iter().filter(|one| one.method == "DELETE").count(), 0);
 }
 
 /// Waits until a Sync has applied a commit.
@@ -219,21 +219,21 @@ async fn who_depends_on_a_sync_that_falls_ill_waits_with_the_next_commit() {
     report(&wells, "one", ready("False", "it is dry")).await;
     scene.until_reason("first", "Progressing").await;
     // What is applied stays so, and is held.
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(condition(&scene, "second", "Ready").await["status"], "True");
     let next = scene.push(&[second("two")]);
     scene.nudge("first", "next").await;
     scene.nudge("second", "next").await;
     until_applied(&scene, "first", &next).await;
     scene.until_reason("second", "DependencyNotReady").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(value(&scene).await.as_deref(), Some("one"));
     scene.edit("a", "by hand").await;
     until("the edit is repaired", async || (value(&scene).await? == "one").then_some(())).await;
     // Whoever is suspended does not come to it either.
     scene.patch_sync("first", json!({"spec": {"suspend": true}})).await;
     report(&wells, "one", ready("True", "")).await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(value(&scene).await.as_deref(), Some("one"));
     scene.patch_sync("first", json!({"spec": {"suspend": false}})).await;
     scene.until_ready("second", &next).await;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use kube::api::{Api, DynamicObject};
 use serde_json::json;
-use support::asked::Asked;
+use support::asked::RecordedRequest;
 use support::daemon::until;
-use support::scene::{CALM, Scene};
+use support::scene::{QUIET_TIME, Scene};
 use support::status::{deployment, report, waiting};
 
 /// Has every Deployment say something else, as a rollout does.
@@ -38,15 +38,15 @@ async fn a_thousand_rolling_deployments_cost_a_read_a_second_each_at_most() {
         scene.status("shop", "/revision/applied").await.as_str()?.ends_with(&commit).then_some(())
     })
     .await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let (begun, mut rounds) = (Instant::now(), 0);
     while begun.elapsed() < Duration::from_secs(10) || rounds < 2 {
         rounds += 1;
         roll(&deployments, &names, rounds).await;
     }
-    tokio::time::sleep(CALM).await;
-    let (asked, took) = (scene.proxy.asked(), begun.elapsed().as_secs_f64());
-    let is_page = |one: &&Asked| one.lists() && one.path.ends_with("/deployments");
+    tokio::time::sleep(QUIET_TIME).await;
+    let (asked, took) = (scene.proxy.take_requests(), begun.elapsed().as_secs_f64());
+    let is_page = |one: &&RecordedRequest| one.lists() && one.path.ends_with("/deployments");
     let pages = asked.iter().filter(is_page).count();
     let mut reads = BTreeMap::<&str, usize>::new();
     for one in asked.iter().filter(|one| one.method == "GET" && one.path.contains("/deployments/d-")) {

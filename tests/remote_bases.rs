@@ -103,7 +103,7 @@ async fn a_remote_base_is_applied_and_followed() {
 
     // A commit of the base that changes nothing that was read is fetched and not rendered.
     let before = scene.versions().await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     push(&elsewhere.work, &[("notes.txt".to_owned(), "words".to_owned())]);
     until("it is fetched", async || (asked(&scene.git.requests(), true).1 > 0).then_some(())).await;
     scene.assert_calm("beside what is read").await;

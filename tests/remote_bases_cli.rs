@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use moorline::controller::reconcile::remote_bases;
+use moorline::controller::reconcile::remote_bases::{LatestRevisions, ResolvedBases, TrackedBases};
 use moorline::metrics::Metrics;
-use moorline::render::{self, Options, Rendered};
+use moorline::render::{self, RenderOptions, Rendered};
 use moorline::source::{AllowList, Repositories};
-use moorline::sync::bases::{self, Bases, Followed, Heads};
 use moorline::tree::FileTree;
 use moorline::yaml::{Dialect, read};
 use serde_json::Value;
@@ -300,14 +301,15 @@ async fn where_signatures_count_only_commits_are_taken() {
         .repository("one", &[("kustomization.yaml", "resources: [map.yaml]\n"), ("map.yaml", &map("x"))]);
     let (commit, url) = (work.git(&["rev-parse", "HEAD"]), ground.url("one"));
     let repositories =
-        Repositories::new(&ground.root.path().join("data"), None, moorline::source::Hosts::anywhere())
+        Repositories::new(&ground.root.path().join("data"), None, moorline::source::HostPolicy::allow_all())
             .unwrap();
     let allowed = AllowList::new("remoteBases", [ground.git.url("").as_str()]).unwrap();
-    let (heads, followed, metrics) = (Heads::default(), Followed::default(), Metrics::new().unwrap());
+    let (heads, followed, metrics) =
+        (LatestRevisions::default(), TrackedBases::default(), Metrics::new().unwrap());
     let (repositories, heads, allowed, followed) = (&repositories, &heads, &allowed, &followed);
     let fresh = Duration::from_secs(1);
     let by = Instant::now() + Duration::from_secs(20);
-    let asked = bases::Ground {
+    let asked = remote_bases::RemoteBaseContext {
         repositories,
         heads,
         allowed,
@@ -321,10 +323,10 @@ async fn where_signatures_count_only_commits_are_taken() {
     for (reference, expect) in [("main", Err("by the full id of a commit")), (commit.as_str(), Ok(1))] {
         let text = format!("resources: [\"{url}?ref={reference}\"]\n");
         let (tree, options) =
-            (FileTree::from_texts([("kustomization.yaml", text.as_str())]), Options::default());
-        let mut bases = Bases::default();
+            (FileTree::from_texts([("kustomization.yaml", text.as_str())]), RenderOptions::default());
+        let mut bases = ResolvedBases::default();
         let mut files = bases.mount(tree.clone(), by).await.unwrap();
-        let missing = render::missing(&files, &options);
+        let missing = render::missing_inputs(&files, &options);
         bases.take(missing, &files, &asked, by).await.unwrap();
         files = bases.mount(tree, by).await.unwrap();
         match (render::render(&files, &options), expect) {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use moorline::render::{Glob, Options, PlainOptions, Rendered, render};
-use moorline::tree::{Entry, FileTree};
+use moorline::render::{Glob, PlainOptions, RenderOptions, Rendered, render};
+use moorline::tree::{FileTree, TreeEntry};
 
 /// A sound ConfigMap called `name`.
 fn config_map(name: &str) -> String {
@@ -29,7 +29,7 @@ fn outcome(rendered: &Rendered) -> String {
     text
 }
 
-fn check_with(options: &Options, files: &[(&str, &str)], expect: &[&str]) {
+fn check_with(options: &RenderOptions, files: &[(&str, &str)], expect: &[&str]) {
     let rendered = render(&FileTree::from_texts(files.iter().copied()), options);
     let expect: String = expect.iter().map(|line| format!("{line}\n")).collect();
     assert_eq!(outcome(&rendered), expect);
@@ -38,7 +38,7 @@ fn check_with(options: &Options, files: &[(&str, &str)], expect: &[&str]) {
 }
 
 fn check(files: &[(&str, &str)], expect: &[&str]) {
-    check_with(&Options::default(), files, expect);
+    check_with(&RenderOptions::default(), files, expect);
 }
 
 /// One document with this text below a sound head.
@@ -71,7 +71,7 @@ fn files_are_chosen_by_folder_and_by_glob() {
     let other = config_map("b");
     let files = [("app/a.yaml", text.as_str()), ("app/sub/b.yaml", &other), ("other/c.yaml", "kind: [")];
     let choose = |plain, expect: &[&str]| {
-        check_with(&Options { path: "app".into(), plain, ..Options::default() }, &files, expect);
+        check_with(&RenderOptions { path: "app".into(), plain, ..RenderOptions::default() }, &files, expect);
     };
     let glob = |text: &str| vec![Glob::new(text).unwrap()];
     let (a, b) = ("ConfigMap a at app/a.yaml:1", "ConfigMap b at app/sub/b.yaml:1");
@@ -80,7 +80,7 @@ fn files_are_chosen_by_folder_and_by_glob() {
     choose(PlainOptions { include: glob("*.yaml"), ..PlainOptions::default() }, &[a]);
     choose(PlainOptions { include: glob("**/*.yaml"), ..PlainOptions::default() }, &[a, b]);
     choose(PlainOptions { exclude: glob("sub/**"), ..PlainOptions::default() }, &[a]);
-    check_with(&Options { path: "app/a.yaml".into(), ..Options::default() }, &files, &[a]);
+    check_with(&RenderOptions { path: "app/a.yaml".into(), ..RenderOptions::default() }, &files, &[a]);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn data_of_secrets_is_checked_and_never_shown() {
             "s.yaml",
             "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nsops: {mac: x}\n",
         )]),
-        &Options::default(),
+        &RenderOptions::default(),
     );
     assert_eq!(
         outcome(&rendered),
@@ -258,7 +258,7 @@ fn data_of_secrets_is_checked_and_never_shown() {
 #[test]
 fn a_folder_that_comes_to_nothing_is_not_an_empty_render() {
     let of = |path: &str, files: &[(&str, &str)]| {
-        let options = Options { path: path.into(), ..Options::default() };
+        let options = RenderOptions { path: path.into(), ..RenderOptions::default() };
         outcome(&render(&FileTree::from_texts(files.iter().copied()), &options))
     };
     assert_eq!(
@@ -287,17 +287,17 @@ fn a_folder_that_comes_to_nothing_is_not_an_empty_render() {
 #[test]
 fn links_are_followed_inside_the_tree_and_refused_out_of_it() {
     let text = config_map("a");
-    let file = |text: &str| Entry::File(text.as_bytes().into());
+    let file = |text: &str| TreeEntry::File(text.as_bytes().into());
     let tree: FileTree = [
         ("base/a.yaml", file(&text)),
-        ("app/a.yaml", Entry::Link("../base/a.yaml".into())),
-        ("app/out.yaml", Entry::Link("../../etc/secret.yaml".into())),
-        ("app/abs.yaml", Entry::Link("/etc/secret.yaml".into())),
-        ("app/big.yaml", Entry::TooLarge(100_000_000)),
+        ("app/a.yaml", TreeEntry::Link("../base/a.yaml".into())),
+        ("app/out.yaml", TreeEntry::Link("../../etc/secret.yaml".into())),
+        ("app/abs.yaml", TreeEntry::Link("/etc/secret.yaml".into())),
+        ("app/big.yaml", TreeEntry::TooLarge(100_000_000)),
     ]
     .into_iter()
     .collect();
-    let options = Options { path: "app".into(), ..Options::default() };
+    let options = RenderOptions { path: "app".into(), ..RenderOptions::default() };
     assert_eq!(
         outcome(&render(&tree, &options)),
         "ConfigMap a at app/a.yaml:1\n\
@@ -311,11 +311,11 @@ fn links_are_followed_inside_the_tree_and_refused_out_of_it() {
 fn a_link_to_a_folder_is_named_and_not_followed() {
     let text = config_map("a");
     let tree: FileTree =
-        [("web/a.yaml", Entry::File(text.as_bytes().into())), ("base", Entry::Link("web".into()))]
+        [("web/a.yaml", TreeEntry::File(text.as_bytes().into())), ("base", TreeEntry::Link("web".into()))]
             .into_iter()
             .collect();
     assert_eq!(
-        outcome(&render(&tree, &Options::default())),
+        outcome(&render(&tree, &RenderOptions::default())),
         "ConfigMap a at web/a.yaml:1\nskipped base: it is a link to a folder; name the folder itself\n"
     );
 }
@@ -346,7 +346,7 @@ fn fields_that_a_kind_does_not_have_are_refused_where_they_are_known() {
 fn a_file_full_of_mistakes_is_not_read_for_each_of_them() {
     for item in ["- kind: X\n", "- 1\n"] {
         let text = "apiVersion: v1\nkind: List\nitems:\n".to_owned() + &item.repeat(10_000);
-        let rendered = render(&FileTree::from_texts([("l.yaml", text.as_str())]), &Options::default());
+        let rendered = render(&FileTree::from_texts([("l.yaml", text.as_str())]), &RenderOptions::default());
         let Rendered::Incomplete(found) = rendered else { panic!("ten thousand mistakes are a problem") };
         assert_eq!(found.problems.len(), 20);
     }

@@ -88,7 +88,7 @@ async fn a_replacement_asks_where_a_prune_would_ask() {
     let spec = json!({"prune": {"protect": ["ConfigMap"]}});
     let (_daemon, _) = scene.applied(&objects("one"), spec).await;
     let before = uids(&scene).await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
 
     let commit = scene.push(&objects("two"));
     scene.nudge("shop", "two").await;
@@ -96,8 +96,13 @@ async fn a_replacement_asks_where_a_prune_would_ask() {
     let held = uids(&scene).await;
     assert_eq!(held[..3], before[..3], "nothing that is protected was deleted");
     assert_ne!(held[3], before[3], "what is not protected is made anew at once");
-    let deleted: Vec<String> =
-        scene.proxy.asked().into_iter().filter(|one| one.method == "DELETE").map(|one| one.path).collect();
+    let deleted: Vec<String> = scene
+        .proxy
+        .take_requests()
+        .into_iter()
+        .filter(|one| one.method == "DELETE")
+        .map(|one| one.path)
+        .collect();
     assert!(deleted.iter().all(|path| path.ends_with("/free")), "{deleted:?}");
     assert_eq!(scene.status("shop", "/conditions/0/status").await, "False");
     let problems = scene.status("shop", "/problems").await.to_string();

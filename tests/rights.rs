@@ -11,7 +11,7 @@ use support::control_plane::shared;
 use support::credentials::{ADMIN, TENANT};
 use support::daemon::{Daemon, until};
 use support::git_server::{GitServer, Work};
-use support::rest::{ask, grant, rule, user};
+use support::rest::{grant, rule, send_request, user};
 use support::scene::Scene;
 
 fn config_map(name: &str, value: &str) -> String {
@@ -68,7 +68,7 @@ async fn the_printed_rights_are_enough_and_no_more() {
     let place = scene.namespace.clone();
     let commit = scene.push(&manifests(&place));
     let account = json!({"metadata": {"name": "tenant"}});
-    ask(&scene.admin, "POST", &format!("/api/v1/namespaces/{place}/serviceaccounts"), account)
+    send_request(&scene.admin, "POST", &format!("/api/v1/namespaces/{place}/serviceaccounts"), account)
         .await
         .expect("it");
     let _daemon = scene.daemon();
@@ -101,7 +101,7 @@ async fn the_printed_rights_are_enough_and_no_more() {
         let namespace = document["metadata"]["namespace"].as_str();
         let place = namespace.map(|namespace| format!("namespaces/{namespace}/")).unwrap_or_default();
         let uri = format!("/apis/rbac.authorization.k8s.io/v1/{place}{kind}s");
-        ask(&scene.admin, "POST", &uri, document).await.expect("it is sound");
+        send_request(&scene.admin, "POST", &uri, document).await.expect("it is sound");
     }
     let granted = Instant::now();
     scene.until_ready("shop", &commit).await;
@@ -112,14 +112,19 @@ async fn the_printed_rights_are_enough_and_no_more() {
         let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
             "spec": {"user": user, "resourceAttributes": attributes}});
         let uri = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-        ask(&scene.admin, "POST", uri, review).await.expect("an answer")["status"]["allowed"] == true
+        send_request(&scene.admin, "POST", uri, review).await.expect("an answer")["status"]["allowed"] == true
     };
     assert!(may("patch", "configmaps").await);
     assert!(!may("get", "secrets").await && !may("create", "pods").await);
     scene.delete_sync("shop").await;
     let gone = async || {
-        ask(&scene.admin, "GET", &format!("/apis/apps/v1/namespaces/{place}/deployments/web"), Value::Null)
-            .await
+        send_request(
+            &scene.admin,
+            "GET",
+            &format!("/apis/apps/v1/namespaces/{place}/deployments/web"),
+            Value::Null,
+        )
+        .await
     };
     assert!(gone().await.is_err(), "it may delete as well");
 }
@@ -139,7 +144,7 @@ async fn rights_in_one_namespace_are_enough_and_are_seen_when_they_are_given() {
     let arguments = ["--url", &url, "--namespace", &namespace, "--interval", "1", "--leader-election=false"];
     let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
     let value = async |name: &str| {
-        let live = ask(&admin, "GET", &format!("{maps}/{name}"), &Value::Null).await.ok()?;
+        let live = send_request(&admin, "GET", &format!("{maps}/{name}"), &Value::Null).await.ok()?;
         live["data"]["key"].as_str().map(str::to_owned)
     };
 
@@ -151,7 +156,7 @@ async fn rights_in_one_namespace_are_enough_and_are_seen_when_they_are_given() {
     })
     .await;
     tokio::time::sleep(Duration::from_secs(8)).await;
-    let asked = mark.requests().await.of(TENANT).only(|it| it.resource == "configmaps").tally();
+    let asked = mark.requests().await.by_user(TENANT).filter(|it| it.resource == "configmaps").tally();
     let count = |verb: &str| asked.get(&format!("{verb} configmaps")).copied().unwrap_or_default();
     assert!(count("patch") <= 25 && count("watch") <= 12 && count("list") <= 2, "{asked:?}");
 
@@ -169,7 +174,9 @@ async fn rights_in_one_namespace_are_enough_and_are_seen_when_they_are_given() {
 
     tokio::time::sleep(Duration::from_secs(5)).await;
     let edit = json!({"data": {"key": "by hand"}});
-    ask(&admin, "PATCH", &format!("{maps}/m0?fieldManager=kubectl-edit"), &edit).await.expect("an edit");
+    send_request(&admin, "PATCH", &format!("{maps}/m0?fieldManager=kubectl-edit"), &edit)
+        .await
+        .expect("an edit");
     until("the edit is repaired", async || value("m0").await.filter(|value| value == "one")).await;
     work.git(&["rm", "-q", "1.json"]);
     work.push(&[]);
@@ -178,7 +185,7 @@ async fn rights_in_one_namespace_are_enough_and_are_seen_when_they_are_given() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let mark = AuditMark::set(&plane).await;
     tokio::time::sleep(Duration::from_secs(4)).await;
-    let asked = mark.requests().await.of(TENANT).tally();
+    let asked = mark.requests().await.by_user(TENANT).tally();
     assert!(asked.keys().all(|what| what.starts_with("watch ")), "at rest nothing is asked: {asked:?}");
     drop(daemon);
 }
@@ -189,7 +196,9 @@ async fn a_team_depends_on_what_it_may_read() {
     let elsewhere = scene.plane.namespace("reads-elsewhere").await;
     scene.push(&[("a.json".to_owned(), config_map("a", "one"))]);
     let accounts = format!("/api/v1/namespaces/{}/serviceaccounts", scene.namespace);
-    ask(&scene.admin, "POST", &accounts, json!({"metadata": {"name": "tenant"}})).await.expect("an account");
+    send_request(&scene.admin, "POST", &accounts, json!({"metadata": {"name": "tenant"}}))
+        .await
+        .expect("an account");
     let _daemon = scene.daemon();
     let on = json!([{"name": "base", "namespace": elsewhere}]);
     scene.sync("shop", json!({"serviceAccountName": "tenant", "dependsOn": on})).await;
@@ -219,7 +228,9 @@ async fn a_sync_that_lacks_a_right_is_alone_with_that() {
         ("second/a.json".to_owned(), config_map("a", "one")),
     ]);
     let accounts = format!("/api/v1/namespaces/{}/serviceaccounts", scene.namespace);
-    ask(&scene.admin, "POST", &accounts, json!({"metadata": {"name": "tenant"}})).await.expect("an account");
+    send_request(&scene.admin, "POST", &accounts, json!({"metadata": {"name": "tenant"}}))
+        .await
+        .expect("an account");
     let subject = json!({"kind": "ServiceAccount", "name": "tenant", "namespace": scene.namespace});
     let verbs = ["get", "list", "watch", "create", "patch", "delete"];
     grant(&scene.admin, &scene.namespace, &subject, &json!([rule("", &["configmaps"], &verbs)])).await;
@@ -242,7 +253,7 @@ async fn the_command_that_is_named_works_where_a_namespace_is_missing() {
     let commit = scene.push(&[("a.json".to_owned(), map.to_string())]);
     let account = json!({"metadata": {"name": "tenant"}});
     let accounts = format!("/api/v1/namespaces/{}/serviceaccounts", scene.namespace);
-    ask(&scene.admin, "POST", &accounts, account).await.expect("it");
+    send_request(&scene.admin, "POST", &accounts, account).await.expect("it");
     let _daemon = scene.daemon();
     scene.sync("shop", json!({"serviceAccountName": "tenant"})).await;
     scene.until_reason("shop", "RightsMissing").await;
@@ -259,11 +270,15 @@ async fn the_command_that_is_named_works_where_a_namespace_is_missing() {
         let place = namespace.map(|namespace| format!("namespaces/{namespace}/")).unwrap_or_default();
         let root = document["apiVersion"].as_str().expect("a version");
         let root = if root == "v1" { "/api/v1".to_owned() } else { format!("/apis/{root}") };
-        ask(&scene.admin, "POST", &format!("{root}/{place}{kind}s"), document).await.expect("it is sound");
+        send_request(&scene.admin, "POST", &format!("{root}/{place}{kind}s"), document)
+            .await
+            .expect("it is sound");
     }
     scene.until_ready("shop", &commit).await;
     let again = printed(&scene, "shop");
     assert_eq!(again.len(), documents.len() - 1, "the namespace is there: {again:?}");
     scene.delete_sync("shop").await;
-    ask(&scene.admin, "DELETE", &format!("/api/v1/namespaces/{other}"), Value::Null).await.expect("it goes");
+    send_request(&scene.admin, "DELETE", &format!("/api/v1/namespaces/{other}"), Value::Null)
+        .await
+        .expect("it goes");
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use moorline::render::{Incomplete, Options, Rendered, Seen, Variables, render};
-use moorline::tree::{FileTree, Room};
+use moorline::render::{Incomplete, RenderOptions, Rendered, Variables, Visibility, render};
+use moorline::tree::{FileTree, MemoryLimit};
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
 
 /// A name, files, and how they are rendered.
-type Tree = (&'static str, Vec<(String, String)>, Options);
+type Tree = (&'static str, Vec<(String, String)>, RenderOptions);
 
 /// What is small as it is written and large as it is rendered; the name tells how.
 fn trees() -> Vec<Tree> {
@@ -18,9 +18,9 @@ fn trees() -> Vec<Tree> {
     let maps: String =
         (0..200).map(|at| format!("---\n{}", MAP.replace("name: a", &format!("name: a{at}")))).collect();
     let build = |text: String| file("kustomization.yaml", text);
-    let plain = Options::default();
-    let variable = Variables::default().with([("V", &text)], Seen::ByAll);
-    let replaced = Options { variables: Some(Arc::new(variable)), ..Options::default() };
+    let plain = RenderOptions::default();
+    let variable = Variables::default().with_values([("V", &text)], Visibility::Public);
+    let replaced = RenderOptions { variables: Some(Arc::new(variable)), ..RenderOptions::default() };
     let many = maps.replace("metadata:", "data: {a: '${V}'}\nmetadata:");
     let operation = format!("[{{\"op\": \"add\", \"path\": \"/data\", \"value\": {{\"a\": \"{text}\"}}}}]");
     let patch = |name: &str| {
@@ -68,20 +68,20 @@ fn trees() -> Vec<Tree> {
     ]
 }
 
-fn rendered(files: &[(String, String)], options: &Options, room: &Room) -> Rendered {
+fn rendered(files: &[(String, String)], options: &RenderOptions, room: &MemoryLimit) -> Rendered {
     let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
-    render(&tree.within(room.clone()), options)
+    render(&tree.with_memory_limit(room.clone()), options)
 }
 
 #[test]
 fn what_is_rendered_takes_no_more_than_its_room() {
     for (name, files, options) in trees() {
-        let room = Room::of(4 << 20);
+        let room = MemoryLimit::with_bytes(4 << 20);
         let Rendered::Incomplete(Incomplete { problems, .. }) = rendered(&files, &options, &room) else {
             panic!("{name} is rendered in {room:?}");
         };
         let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        assert!(room.short().is_some_and(|bytes| bytes > 4 << 20), "{name}: {room:?} {told:?}");
+        assert!(room.required_bytes().is_some_and(|bytes| bytes > 4 << 20), "{name}: {room:?} {told:?}");
         assert!(told.iter().any(|told| told.contains("this takes more memory")), "{name}: {told:?}");
     }
 }
@@ -89,21 +89,22 @@ fn what_is_rendered_takes_no_more_than_its_room() {
 #[test]
 fn in_enough_room_the_same_is_rendered_as_without_walls() {
     for (name, files, options) in trees() {
-        let room = Room::of(1 << 30);
-        let counts = [Room::default(), room.clone()].map(|room| match rendered(&files, &options, &room) {
-            Rendered::Complete(complete) => complete.objects().len(),
-            Rendered::Incomplete(incomplete) => incomplete.objects.len(),
-        });
+        let room = MemoryLimit::with_bytes(1 << 30);
+        let counts =
+            [MemoryLimit::default(), room.clone()].map(|room| match rendered(&files, &options, &room) {
+                Rendered::Complete(complete) => complete.objects().len(),
+                Rendered::Incomplete(incomplete) => incomplete.objects.len(),
+            });
         assert_eq!(counts[0], counts[1], "{name}");
-        assert_eq!(room.short(), None, "{name}");
+        assert_eq!(room.required_bytes(), None, "{name}");
     }
 }
 
 #[test]
 fn a_render_that_nobody_waits_for_ends() {
     for (name, files, options) in trees() {
-        let room = Room::of(1 << 30);
-        drop(room.stop_when_dropped());
+        let room = MemoryLimit::with_bytes(1 << 30);
+        drop(room.stop_on_drop());
         let Rendered::Incomplete(Incomplete { problems, .. }) = rendered(&files, &options, &room) else {
             panic!("{name} is rendered");
         };

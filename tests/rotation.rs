@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 use support::authority::Authority;
 use support::git_server::{GitServer, Reply};
-use support::rest::ask;
-use support::scene::{CALM, Scene, config_map};
+use support::rest::send_request;
+use support::scene::{QUIET_TIME, Scene, config_map};
 
 #[tokio::test]
 async fn a_changed_secret_wakes_exactly_the_syncs_that_name_it() {
@@ -24,7 +24,7 @@ async fn a_changed_secret_wakes_exactly_the_syncs_that_name_it() {
     let secrets = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
     let data = |password: &str| json!({"username": "u", "password": password, "ca.crt": authority.pem});
     let login = json!({"metadata": {"name": "login"}, "stringData": data("old")});
-    ask(&scene.admin, "POST", &secrets, login).await.unwrap();
+    send_request(&scene.admin, "POST", &secrets, login).await.unwrap();
     let _daemon = scene.daemon();
     let url = format!("https://localhost:{}/repository.git", closed.port);
     let source = json!({"git": {"url": url, "secretRef": {"name": "login"}}});
@@ -36,11 +36,11 @@ async fn a_changed_secret_wakes_exactly_the_syncs_that_name_it() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     drop(scene.git.requests());
 
-    ask(&scene.admin, "PATCH", &format!("{secrets}/login"), json!({"stringData": data("new")}))
+    send_request(&scene.admin, "PATCH", &format!("{secrets}/login"), json!({"stringData": data("new")}))
         .await
         .unwrap();
     scene.until_ready("closed", &commit).await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(scene.git.requests().len(), 0, "the repository of the other Sync is not asked");
     for name in ["closed", "open"] {
         scene.delete_sync(name).await;

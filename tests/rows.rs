@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use support::audit::{AuditMark, Request};
 use support::credentials::MOORLINE;
 use support::daemon::{Daemon, until};
-use support::rest::ask;
+use support::rest::send_request;
 use support::scene::{Scene, config_map, many};
 
 /// A Deployment that runs nothing, with these fields in the spec of its Pods.
@@ -33,7 +33,7 @@ async fn a_value_of_nothing_in_git_is_a_claim_as_well() {
     scene.assert_calm("with claims that the server does not show").await;
     let web = format!("/apis/apps/v1/namespaces/{}/deployments/web", scene.namespace);
     let pods = async || {
-        let live = ask(&scene.admin, "GET", &web, Value::Null).await.unwrap();
+        let live = send_request(&scene.admin, "GET", &web, Value::Null).await.unwrap();
         live["spec"]["template"]["spec"].clone()
     };
     for (field, value) in [
@@ -42,7 +42,9 @@ async fn a_value_of_nothing_in_git_is_a_claim_as_well() {
         ("hostPID", json!(true)),
     ] {
         let edit = json!({"spec": {"template": {"spec": {field: value}}}});
-        ask(&scene.admin, "PATCH", &format!("{web}?fieldManager=kubectl-edit"), &edit).await.unwrap();
+        send_request(&scene.admin, "PATCH", &format!("{web}?fieldManager=kubectl-edit"), &edit)
+            .await
+            .unwrap();
         until(&format!("{field} is taken back"), async || {
             let live = pods().await;
             let none = live[field].is_null() || live[field] == false || live[field] == json!([]);
@@ -71,7 +73,8 @@ async fn a_wanted_object_that_is_being_deleted_is_not_applied_and_keeps_its_fina
     scene.assert_calm("while it goes").await;
     let live = scene.maps().get("ours").await.unwrap().metadata;
     assert_eq!((live.uid, live.finalizers), (before.clone(), Some(vec!["example.com/ours".to_owned()])));
-    let asked = mark.requests().await.of(MOORLINE).only(|it| it.name == "ours" && it.verb != "get").tally();
+    let asked =
+        mark.requests().await.by_user(MOORLINE).filter(|it| it.name == "ours" && it.verb != "get").tally();
     assert_eq!(asked, [].into(), "an apply would let go of the finalizer");
 
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
@@ -89,10 +92,10 @@ async fn fields_that_others_add_are_kept_without_a_word_where_that_is_asked_for(
         scene.applied(&[deployment(&json!({}))], json!({"drift": {"extraFields": "Keep"}})).await;
     let web = format!("/apis/apps/v1/namespaces/{}/deployments/web", scene.namespace);
     let more = json!({"spec": {"template": {"spec": {"hostNetwork": true}}}});
-    ask(&scene.admin, "PATCH", &format!("{web}?fieldManager=kubectl-edit"), &more).await.unwrap();
+    send_request(&scene.admin, "PATCH", &format!("{web}?fieldManager=kubectl-edit"), &more).await.unwrap();
     scene.settle().await;
     scene.assert_calm("with the addition").await;
-    let live = ask(&scene.admin, "GET", &web, Value::Null).await.unwrap();
+    let live = send_request(&scene.admin, "GET", &web, Value::Null).await.unwrap();
     assert_eq!(live["spec"]["template"]["spec"]["hostNetwork"], true);
     assert_eq!(scene.status("shop", "/problems").await, Value::Null);
 
@@ -105,7 +108,7 @@ async fn fields_that_others_add_are_kept_without_a_word_where_that_is_asked_for(
     .await;
     scene.patch_sync("shop", json!({"spec": {"drift": {"extraFields": "Remove"}}})).await;
     until("it is taken away", async || {
-        let live = ask(&scene.admin, "GET", &web, Value::Null).await.unwrap();
+        let live = send_request(&scene.admin, "GET", &web, Value::Null).await.unwrap();
         live["spec"]["template"]["spec"]["hostNetwork"].is_null().then_some(())
     })
     .await;
@@ -116,7 +119,7 @@ async fn fields_that_others_add_are_kept_without_a_word_where_that_is_asked_for(
 /// The repairs that Events tell of and that are counted, as texts.
 async fn repairs(scene: &Scene, daemon: &Daemon) -> Vec<String> {
     let uri = format!("/apis/events.k8s.io/v1/namespaces/{}/events", scene.namespace);
-    let events = ask(&scene.admin, "GET", &uri, Value::Null).await.unwrap();
+    let events = send_request(&scene.admin, "GET", &uri, Value::Null).await.unwrap();
     let events = events["items"].as_array().unwrap().iter().filter(|it| it["reason"] == "DriftRepaired");
     let events = events.map(|it| it["note"].to_string());
     let metrics = daemon.get("/metrics").unwrap();
@@ -137,7 +140,7 @@ async fn assert_looks(
     assert_ne!(version, before.metadata.resource_version, "{patch:?} writes something");
     let asked = async || {
         let about = |it: &Request| it.name == name && it.verb != "watch" && !it.reads_status();
-        let asked = mark.requests().await.of(MOORLINE).only(about);
+        let asked = mark.requests().await.by_user(MOORLINE).filter(about);
         asked.as_slice().len()
     };
     until("it is looked at", async || (asked().await >= looks).then_some(())).await;

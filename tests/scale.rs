@@ -244,7 +244,7 @@ async fn a_custom_resource_keeps_its_number_where_its_definition_says() {
     ground.until("the rest is healed", &path, |live| live["spec"]["colour"] == "blue").await;
     assert_eq!(numbers.all().await, [3, 7]);
     let definitions =
-        mark.requests().await.of(MOORLINE).only(|it| it.name == "pools.scale.example.com").tally();
+        mark.requests().await.by_user(MOORLINE).filter(|it| it.name == "pools.scale.example.com").tally();
     assert_eq!(definitions, expect([("get customresourcedefinitions.apiextensions.k8s.io", 1)]));
     ground.delete(&format!("{}/web", scalers(&ground.target))).await;
     ground.until("Git's size comes back", &path, |live| live["spec"]["size"] == 4).await;

@@ -9,7 +9,7 @@ use support::control_plane::shared;
 use support::credentials::{ADMIN, MOORLINE, TENANT};
 use support::daemon::{Daemon, until};
 use support::git_server::{GitServer, Work};
-use support::rest::{self, ask, grant, rule};
+use support::rest::{self, grant, rule, send_request};
 
 const MAP: &str =
     r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"key": "one"}}"#;
@@ -35,11 +35,11 @@ async fn a_kind_that_left_git_is_pruned(purpose: &str, user: &str, election: &st
     let arguments = ["--url", &url, "--namespace", &namespace, "--interval", "1", election];
     let there = async |place: &str| {
         let uri = format!("/api/v1/namespaces/{namespace}/{place}");
-        ask(&admin, "GET", &uri, &Value::Null).await.ok()
+        send_request(&admin, "GET", &uri, &Value::Null).await.ok()
     };
     let lease = async || {
         let uri = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/moorline-default");
-        ask(&admin, "GET", &uri, &Value::Null).await.ok()?["metadata"]["annotations"]
+        send_request(&admin, "GET", &uri, &Value::Null).await.ok()?["metadata"]["annotations"]
             .get("moorline.dev/scope")
             .cloned()
     };
@@ -61,7 +61,7 @@ async fn a_kind_that_left_git_is_pruned(purpose: &str, user: &str, election: &st
     until("it is pruned", async || there("serviceaccounts/robot").await.is_none().then_some(())).await;
     assert!(there("configmaps/a").await.is_some());
     if leads {
-        let lists = mark.requests().await.of(user).only(|it| it.verb == "list").tally();
+        let lists = mark.requests().await.by_user(user).filter(|it| it.verb == "list").tally();
         assert!(lists.is_empty(), "the note tells where to look: {lists:?}");
         let narrow = json!({"kinds": ["ConfigMap"], "namespaces": [namespace]}).to_string();
         until("less is noted", async || lease().await.filter(|scope| *scope == narrow)).await;

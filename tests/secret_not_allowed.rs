@@ -11,7 +11,7 @@ use support::authority::Authority;
 use support::credentials::ADMIN;
 use support::daemon::{until, until_within};
 use support::git_server::{GitServer, Reply};
-use support::rest::{ask, tenant};
+use support::rest::{send_request, tenant};
 use support::scene::{Scene, config_map};
 
 const REFUSED: &str = "SecretNotAllowed";
@@ -41,7 +41,7 @@ impl<'a> Team<'a> {
             [("login", json!({})), ("named", json!({"moorline.dev/hosts": "localhost"}))]
         {
             let secret = json!({"metadata": {"name": name, "annotations": annotations}, "stringData": data});
-            ask(&scene.admin, "POST", &format!("/api/v1/namespaces/{namespace}/secrets"), secret)
+            send_request(&scene.admin, "POST", &format!("/api/v1/namespaces/{namespace}/secrets"), secret)
                 .await
                 .unwrap();
         }
@@ -56,7 +56,7 @@ impl<'a> Team<'a> {
             "spec": {"source": {"git": {"url": url, "secretRef": {"name": secret}}}, "path": name,
                 "serviceAccountName": "tenant", "interval": "1h", "health": {"wait": false}},
         });
-        ask(&self.scene.admin, "POST", &self.path(), sync).await.unwrap();
+        send_request(&self.scene.admin, "POST", &self.path(), sync).await.unwrap();
     }
 
     fn path(&self) -> String {
@@ -67,7 +67,9 @@ impl<'a> Team<'a> {
     async fn until_reason(&self, name: &str, reason: &str) -> String {
         until(&format!("{name} says {reason}"), async || {
             let sync =
-                ask(&self.scene.admin, "GET", &format!("{}/{name}", self.path()), Value::Null).await.ok()?;
+                send_request(&self.scene.admin, "GET", &format!("{}/{name}", self.path()), Value::Null)
+                    .await
+                    .ok()?;
             let ready = sync.pointer("/status/conditions/0")?;
             (ready["reason"] == reason).then(|| ready["message"].as_str().unwrap_or_default().to_owned())
         })
@@ -105,7 +107,7 @@ impl<'a> Team<'a> {
             let namespace = document["metadata"]["namespace"].as_str();
             let place = namespace.map(|namespace| format!("namespaces/{namespace}/")).unwrap_or_default();
             let uri = format!("/apis/rbac.authorization.k8s.io/v1/{place}{kind}s");
-            ask(&self.scene.admin, "POST", &uri, document).await.unwrap();
+            send_request(&self.scene.admin, "POST", &uri, document).await.unwrap();
         }
     }
 }
@@ -128,18 +130,19 @@ async fn a_right_that_is_taken_away_counts_for_a_sync_that_runs() {
     team.until_reason("shop", "Applied").await;
     let often = json!({"spec": {"interval": "5s"}});
     let sync = format!("{}/shop", team.path());
-    ask(&scene.admin, "PATCH", &sync, often).await.unwrap();
+    send_request(&scene.admin, "PATCH", &sync, often).await.unwrap();
 
     let place = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", team.namespace);
     let binding = format!("{place}/rolebindings/moorline-sync-{}-shop", team.namespace);
-    let bound = ask(&scene.admin, "GET", &binding, Value::Null).await.unwrap();
-    scene.proxy.asked();
-    ask(&scene.admin, "DELETE", &binding, Value::Null).await.unwrap();
+    let bound = send_request(&scene.admin, "GET", &binding, Value::Null).await.unwrap();
+    scene.proxy.take_requests();
+    send_request(&scene.admin, "DELETE", &binding, Value::Null).await.unwrap();
     tokio::time::sleep(ASKED_ANEW).await;
-    let reviews = scene.proxy.asked().iter().filter(|one| one.path.contains("selfsubjectaccess")).count();
+    let reviews =
+        scene.proxy.take_requests().iter().filter(|one| one.path.contains("selfsubjectaccess")).count();
     assert!(reviews <= 1, "{reviews} in a minute");
     let message = until_within(REVOKED, "the login is not sent any more", async || {
-        let sync = ask(&scene.admin, "GET", &sync, Value::Null).await.ok()?;
+        let sync = send_request(&scene.admin, "GET", &sync, Value::Null).await.ok()?;
         let ready = sync.pointer("/status/conditions/0")?;
         (ready["reason"] == REFUSED).then(|| ready["message"].as_str().unwrap_or_default().to_owned())
     })
@@ -152,13 +155,13 @@ async fn a_right_that_is_taken_away_counts_for_a_sync_that_runs() {
     tokio::time::sleep(Duration::from_secs(12)).await;
     assert_eq!(team.asked(), 0, "the login is not sent");
     let map = format!("/api/v1/namespaces/{}/configmaps/shop", team.namespace);
-    assert_eq!(ask(&scene.admin, "GET", &map, Value::Null).await.unwrap()["data"]["key"], "1");
+    assert_eq!(send_request(&scene.admin, "GET", &map, Value::Null).await.unwrap()["data"]["key"], "1");
 
     let name = json!({"name": bound["metadata"]["name"]});
     let again = json!({"metadata": name, "subjects": bound["subjects"], "roleRef": bound["roleRef"]});
-    ask(&scene.admin, "POST", &format!("{place}/rolebindings"), again).await.unwrap();
+    send_request(&scene.admin, "POST", &format!("{place}/rolebindings"), again).await.unwrap();
     until_within(Duration::from_secs(60), "the new commit is applied", async || {
-        let map = ask(&scene.admin, "GET", &map, Value::Null).await.ok()?;
+        let map = send_request(&scene.admin, "GET", &map, Value::Null).await.ok()?;
         (map["data"]["key"] == "2").then_some(())
     })
     .await;
@@ -196,7 +199,7 @@ async fn a_team_does_not_have_a_secret_sent_that_it_may_not_read() {
     team.until_reason("shop", "Applied").await;
     assert!(granted.elapsed() < Duration::from_secs(10), "{:?}", granted.elapsed());
     // One that is refused asks from time to time whether it is granted.
-    ask(&scene.admin, "DELETE", &format!("{}/thief", team.path()), Value::Null).await.unwrap();
+    send_request(&scene.admin, "DELETE", &format!("{}/thief", team.path()), Value::Null).await.unwrap();
     scene.settle().await;
     scene.assert_calm("nobody asks again and again what is allowed").await;
 }

@@ -4,9 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use moorline::metrics::{Class, Metrics};
+use moorline::metrics::{Metrics, RequestClass};
 use moorline::serve::{
-    Health, LAST_WORDS, MAX_CONNECTIONS, MAX_PROBES, MAX_SILENCE, REQUEST_TIMEOUT, serve, serve_probes,
+    DaemonHealth, MAX_CONNECTIONS, MAX_PROBES, MAX_SILENCE, REQUEST_TIMEOUT, SHUTDOWN_TIMEOUT, serve,
+    serve_probes,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -16,7 +17,7 @@ use tokio::time::{Instant, timeout};
 /// A server, what it tells of, and the way to stop it.
 struct Server {
     address: SocketAddr,
-    health: Health,
+    health: DaemonHealth,
     metrics: Metrics,
     stop: oneshot::Sender<()>,
     task: JoinHandle<io::Result<()>>,
@@ -25,7 +26,7 @@ struct Server {
 async fn server() -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (health, metrics) = (Health::new(), Metrics::new().unwrap());
+    let (health, metrics) = (DaemonHealth::new(), Metrics::new().unwrap());
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async move { drop(stopped.await) };
     let task = tokio::spawn(serve(listener, health.clone(), metrics.clone(), None, stopped));
@@ -89,16 +90,16 @@ async fn probes_say_what_they_were_told() {
     let server = server().await;
     assert_eq!(server.get("/healthz").await, (200, "alive\n".to_owned()));
     assert_eq!(server.get("/readyz").await, (503, "the daemon is starting\n".to_owned()));
-    server.health.ready(Ok(()));
+    server.health.set_readiness(Ok(()));
     assert_eq!(server.get("/readyz").await, (200, "ready\n".to_owned()));
-    server.health.ready(Err("the API server does not answer".to_owned()));
+    server.health.set_readiness(Err("the API server does not answer".to_owned()));
     assert_eq!(server.get("/readyz?verbose").await, (503, "the API server does not answer\n".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_loop_fails_its_probe_and_no_other() {
     let server = server().await;
-    server.health.ready(Ok(()));
+    server.health.set_readiness(Ok(()));
     tokio::time::advance(MAX_SILENCE + Duration::from_secs(1)).await;
     let (status, body) = server.get("/healthz").await;
     assert_eq!(status, 503);
@@ -111,7 +112,7 @@ async fn a_silent_loop_fails_its_probe_and_no_other() {
 #[tokio::test]
 async fn metrics_are_those_of_now() {
     let server = server().await;
-    server.metrics.request(Class::Status, "patch", 200);
+    server.metrics.request(RequestClass::Status, "patch", 200);
     let (status, head, body) = server.ask("GET", "/metrics").await;
     assert_eq!(status, 200);
     assert!(head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{head}");
@@ -185,7 +186,7 @@ async fn half_requests_give_up_their_places_for_newcomers() {
         send(&mut stream, b"GET /hea").await.unwrap();
         held.push(stream);
     }
-    let asked = timeout(LAST_WORDS + Duration::from_secs(1), server.get("/healthz")).await;
+    let asked = timeout(SHUTDOWN_TIMEOUT + Duration::from_secs(1), server.get("/healthz")).await;
     assert_eq!(asked.expect("a probe is answered").0, 200);
 }
 
@@ -193,7 +194,7 @@ async fn half_requests_give_up_their_places_for_newcomers() {
 async fn probes_have_a_listener_of_their_own() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let health = Health::new();
+    let health = DaemonHealth::new();
     let task = tokio::spawn(serve_probes(listener, health.clone(), std::future::pending()));
     let (stop, _) = oneshot::channel::<()>();
     let server = Server { address, health, metrics: Metrics::new().unwrap(), stop, task };
@@ -221,7 +222,7 @@ async fn stopping_closes_what_is_idle_and_ends() {
 
     server.stop.send(()).unwrap();
     assert!(until_closed(&mut idle).await < Duration::from_secs(1));
-    let ended = timeout(LAST_WORDS + Duration::from_secs(2), server.task).await;
+    let ended = timeout(SHUTDOWN_TIMEOUT + Duration::from_secs(2), server.task).await;
     assert!(ended.expect("it ends in time").expect("without a panic").is_ok());
     assert!(until_closed(&mut half).await < Duration::from_secs(1));
     assert!(TcpStream::connect(server.address).await.is_err(), "nobody listens");

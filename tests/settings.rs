@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use moorline::settings::{LogFormat, LogLevel, Row, Settings, SettingsError, TABLE};
+use moorline::settings::{LogFormat, LogLevel, Setting, Settings, SettingsError, TABLE};
 use moorline::yaml::{self, Dialect};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 /// The settings, or what is wrong, a line each.
 fn read(file: Value, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
     let errors = |errors: Vec<SettingsError>| errors.iter().map(ToString::to_string).collect();
-    Settings::from(Some(&file), pairs(environment), pairs(flags)).map_err(errors)
+    Settings::from_sources(Some(&file), pairs(environment), pairs(flags)).map_err(errors)
 }
 
 fn refused(file: Value, environment: &[(&str, &str)], flags: &[(&str, &str)], expect: &[&str]) {
@@ -38,7 +38,7 @@ fn the_annotated_file_has_the_defaults_and_nothing_else() {
     let blocks = text.split("\n\n").skip(1).map(str::trim_end);
     let expect = TABLE.iter().map(|row| {
         let line = text.lines().find(|line| line.starts_with(&format!("{}:", row.name)));
-        format!("# {}\n{}", row.explained(), line.unwrap_or_default())
+        format!("# {}\n{}", row.description(), line.unwrap_or_default())
     });
     assert_eq!(blocks.collect::<Vec<_>>(), expect.collect::<Vec<_>>());
 }
@@ -51,19 +51,19 @@ fn there_are_not_too_many_of_them() {
 
 #[test]
 fn names_have_three_spellings_that_differ() {
-    let name = |row: &Row| row.name.to_owned();
-    for spelling in [name, Row::variable, Row::flag] {
+    let name = |row: &Setting| row.name.to_owned();
+    for spelling in [name, Setting::env_name, Setting::flag_name] {
         let names: BTreeSet<String> = TABLE.iter().map(spelling).collect();
         assert_eq!(names.len(), TABLE.len());
     }
     let row = TABLE.iter().find(|row| row.name == "daemonIdentityNamespaces").unwrap();
-    assert_eq!(row.variable(), "MOORLINE_DAEMON_IDENTITY_NAMESPACES");
-    assert_eq!(row.flag(), "daemon-identity-namespaces");
+    assert_eq!(row.env_name(), "MOORLINE_DAEMON_IDENTITY_NAMESPACES");
+    assert_eq!(row.flag_name(), "daemon-identity-namespaces");
 }
 
 #[test]
 fn without_anything_all_is_default() {
-    assert_eq!(Settings::from(None, [], []), Ok(Settings::default()));
+    assert_eq!(Settings::from_sources(None, [], []), Ok(Settings::default()));
     assert_eq!(
         read(json!({"qps": null, "listen": null}), &[("HOME", "x"), ("MOOR", "y")], &[]),
         Ok(Settings::default())
@@ -110,12 +110,13 @@ fn every_value_can_be_set_in_every_place() {
     let row = |name: &str| TABLE.iter().find(|row| row.name == name).expect(name);
     let file = all.iter().map(|(name, value, _)| ((*name).to_owned(), value.clone())).collect();
     let environment: Vec<_> =
-        all.iter().map(|(name, _, text)| (row(name).variable(), (*text).to_owned())).collect();
-    let flags: Vec<_> = all.iter().map(|(name, _, text)| (row(name).flag(), (*text).to_owned())).collect();
+        all.iter().map(|(name, _, text)| (row(name).env_name(), (*text).to_owned())).collect();
+    let flags: Vec<_> =
+        all.iter().map(|(name, _, text)| (row(name).flag_name(), (*text).to_owned())).collect();
 
     let by_file = read(Value::Object(file), &[], &[]).expect("all of it is sound");
-    assert_eq!(Settings::from(None, environment, []).as_ref(), Ok(&by_file));
-    assert_eq!(Settings::from(None, [], flags).as_ref(), Ok(&by_file));
+    assert_eq!(Settings::from_sources(None, environment, []).as_ref(), Ok(&by_file));
+    assert_eq!(Settings::from_sources(None, [], flags).as_ref(), Ok(&by_file));
     for row in TABLE {
         assert_ne!(row.value(&by_file), row.value(&Settings::default()), "{} is not tried here", row.name);
     }
@@ -231,7 +232,7 @@ fn variables_that_kubernetes_sets_for_services_are_none_of_ours() {
     ];
     assert_eq!(read(json!({}), &of_services, &[]), Ok(Settings::default()));
     for row in TABLE {
-        let variable = row.variable();
+        let variable = row.env_name();
         let taken = variable.contains("_PORT") || variable.contains("_SERVICE");
         assert!(!taken, "a Service could make {variable}");
     }

@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use moorline::source::{Address, Error, Keys, Problem, Reference, Repositories, Signed};
+use moorline::source::{
+    Address, Error, Reference, Repositories, SignaturePolicy, SignatureProblem, TrustedKeys,
+};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/signatures");
 
@@ -15,8 +17,11 @@ fn recorded(path: &str) -> Vec<u8> {
 }
 
 /// The keys with these names.
-fn keys(names: &[&str]) -> Arc<Keys> {
-    Arc::new(Keys::from_secret(names.iter().map(|name| (*name, recorded(&format!("keys/{name}"))))).unwrap())
+fn keys(names: &[&str]) -> Arc<TrustedKeys> {
+    Arc::new(
+        TrustedKeys::from_secret(names.iter().map(|name| (*name, recorded(&format!("keys/{name}")))))
+            .unwrap(),
+    )
 }
 
 /// A repository of recorded objects.
@@ -31,7 +36,8 @@ impl Ground {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("repository");
         let repositories =
-            Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
+            Repositories::new(&root.path().join("data"), None, moorline::source::HostPolicy::allow_all())
+                .unwrap();
         let ground = Self { _root: root, folder, repositories };
         std::fs::create_dir(&ground.folder).unwrap();
         ground.git(&["-c", "init.defaultBranch=main", "init", "-q"], b"");
@@ -68,25 +74,30 @@ impl Ground {
     async fn check(
         &self,
         reference: Reference,
-        signed: Signed,
-        keys: &Arc<Keys>,
+        signed: SignaturePolicy,
+        keys: &Arc<TrustedKeys>,
     ) -> Result<(), (&'static str, String)> {
-        let address = Address::any(&self.folder.display().to_string()).unwrap();
+        let address = Address::local_or_remote(&self.folder.display().to_string()).unwrap();
         let repository = self.repositories.repository(&address, "", &Default::default()).unwrap();
         let by = Instant::now() + Duration::from_secs(20);
-        let revision = repository.look(&reference, by).await.unwrap();
+        let revision = repository.resolve(&reference, by).await.unwrap();
         repository.verify(&revision, signed, keys, by).await.map_err(|error| {
             assert!(matches!(error, Error::Unsigned(_)) && error.needs_new_input(), "{error:?}");
             (error.reason(), error.to_string())
         })
     }
 
-    async fn commit(&self, bytes: &[u8], keys: &Arc<Keys>) -> Result<(), (&'static str, String)> {
+    async fn commit(&self, bytes: &[u8], keys: &Arc<TrustedKeys>) -> Result<(), (&'static str, String)> {
         self.refer("refs/heads/main", &self.object("commit", bytes));
-        self.check(Reference::branch("main").unwrap(), Signed::Commit, keys).await
+        self.check(Reference::branch("main").unwrap(), SignaturePolicy::Commit, keys).await
     }
 
-    async fn tag(&self, name: &str, signed: Signed, keys: &Arc<Keys>) -> Result<(), (&'static str, String)> {
+    async fn tag(
+        &self,
+        name: &str,
+        signed: SignaturePolicy,
+        keys: &Arc<TrustedKeys>,
+    ) -> Result<(), (&'static str, String)> {
         self.check(Reference::tag(name).unwrap(), signed, keys).await
     }
 }
@@ -148,30 +159,34 @@ async fn a_tag_counts_under_its_own_name_and_for_its_own_commit() {
     let tags = ["v1", "v2"].map(|name| ground.object("tag", &recorded(&format!("objects/{name}.tag"))));
     for (name, tag) in ["v1", "v2"].iter().zip(&tags) {
         ground.refer(&format!("refs/tags/{name}"), tag);
-        assert_eq!(ground.tag(name, Signed::Tag, &trusted).await, Ok(()), "{name}");
-        let (reason, told) = ground.tag(name, Signed::Both, &trusted).await.unwrap_err();
+        assert_eq!(ground.tag(name, SignaturePolicy::Tag, &trusted).await, Ok(()), "{name}");
+        let (reason, told) = ground.tag(name, SignaturePolicy::Both, &trusted).await.unwrap_err();
         assert_eq!(reason, "SignatureMissing", "its commit is not signed: {told}");
         assert!(told.starts_with(&format!("commit {commit}")), "{told}");
-        assert_eq!(ground.tag(name, Signed::Tag, &keys(&["eve.pub"])).await.unwrap_err().0, "SignerUnknown");
+        assert_eq!(
+            ground.tag(name, SignaturePolicy::Tag, &keys(&["eve.pub"])).await.unwrap_err().0,
+            "SignerUnknown"
+        );
     }
     // An old tag that stands for a new one.
     ground.refer("refs/tags/v3", &tags[0]);
-    let (reason, told) = ground.tag("v3", Signed::Tag, &trusted).await.unwrap_err();
+    let (reason, told) = ground.tag("v3", SignaturePolicy::Tag, &trusted).await.unwrap_err();
     assert_eq!(reason, "SignatureInvalid");
     assert!(told.contains("it has another name"), "{told}");
     ground.refer("refs/tags/light", &commit);
-    let (reason, told) = ground.tag("light", Signed::Tag, &trusted).await.unwrap_err();
+    let (reason, told) = ground.tag("light", SignaturePolicy::Tag, &trusted).await.unwrap_err();
     assert_eq!(reason, "SignatureMissing");
     assert!(told.contains("no annotated tag"), "{told}");
     let changed = String::from_utf8(recorded("objects/v1.tag")).unwrap().replace("release v1", "release v9");
     ground.refer("refs/tags/v1", &ground.object("tag", changed.as_bytes()));
-    assert_eq!(ground.tag("v1", Signed::Tag, &trusted).await.unwrap_err().0, "SignatureInvalid");
+    assert_eq!(ground.tag("v1", SignaturePolicy::Tag, &trusted).await.unwrap_err().0, "SignatureInvalid");
 }
 
 #[test]
 fn a_secret_holds_public_keys_and_nothing_else() {
-    let read =
-        |value: &str| Keys::from_secret([("team", value)]).map(drop).map_err(|error| error.to_string());
+    let read = |value: &str| {
+        TrustedKeys::from_secret([("team", value)]).map(drop).map_err(|error| error.to_string())
+    };
     let ann = String::from_utf8(recorded("keys/ann.pub")).unwrap();
     let gina = String::from_utf8(recorded("keys/gina.asc")).unwrap();
     assert_eq!(read(&ann), Ok(()));
@@ -192,6 +207,8 @@ fn a_secret_holds_public_keys_and_nothing_else() {
         "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nhunter2\n-----END PGP PUBLIC KEY BLOCK-----",
         "no OpenPGP public key",
     );
-    assert!(Keys::from_secret([("team", [0xff_u8, 0xfe])]).unwrap_err().to_string().contains("is no text"));
-    assert_eq!(Problem::Missing.reason(), "SignatureMissing");
+    assert!(
+        TrustedKeys::from_secret([("team", [0xff_u8, 0xfe])]).unwrap_err().to_string().contains("is no text")
+    );
+    assert_eq!(SignatureProblem::Missing.reason(), "SignatureMissing");
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use git_server::{GitServer, Reply, Work};
 use moorline::source::{Address, Credentials, Error, History, Reference, Repositories, Repository, Revision};
-use moorline::tree::Entry;
+use moorline::tree::TreeEntry;
 
 /// A server with one repository, and a daemon's data folder.
 struct Bench {
@@ -24,7 +24,8 @@ impl Bench {
         let work = Work::new(root.path());
         let server = GitServer::start(root.path());
         let all =
-            Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
+            Repositories::new(&root.path().join("data"), None, moorline::source::HostPolicy::allow_all())
+                .unwrap();
         Self { _root: root, work, server, all }
     }
 
@@ -43,13 +44,13 @@ fn main_branch() -> Reference {
 }
 
 async fn look(repository: &Repository) -> Revision {
-    repository.look(&main_branch(), soon()).await.unwrap()
+    repository.resolve(&main_branch(), soon()).await.unwrap()
 }
 
 async fn texts(repository: &Repository, revision: &Revision, folder: &str) -> Vec<(String, String)> {
     let found = repository.read(revision, &[folder], soon()).await.unwrap();
-    let text = |entry: &Entry| match entry {
-        Entry::File(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+    let text = |entry: &TreeEntry| match entry {
+        TreeEntry::File(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         other => format!("{other:?}"),
     };
     found.files.entries().map(|(path, entry)| (path.to_owned(), text(entry))).collect()
@@ -183,7 +184,7 @@ async fn the_impatient_do_not_spoil_it_for_the_patient() {
     let ask = |milliseconds| {
         let (repository, reference) = (repository.clone(), main_branch());
         let by = Instant::now() + Duration::from_millis(milliseconds);
-        tokio::spawn(async move { repository.look(&reference, by).await })
+        tokio::spawn(async move { repository.resolve(&reference, by).await })
     };
     let (first, second, patient) = (ask(200), ask(400), ask(15_000));
     assert_eq!(first.await.unwrap().unwrap_err().reason(), "RepositoryTimeout");
@@ -226,13 +227,13 @@ async fn every_kind_of_reference_is_found() {
             ),
         ];
         for (reference, name, commit, text) in table {
-            let found = repository.look(&reference, soon()).await.unwrap();
+            let found = repository.resolve(&reference, soon()).await.unwrap();
             assert_eq!((&*found.name, &found.commit.to_string()), (name, commit), "{reference}");
             assert_eq!(texts(&repository, &found, "").await[0].1, text, "{reference}");
             assert_eq!(found.tag.is_some(), name.contains("/v"), "{reference}");
         }
         let by_id = Reference::Commit(moorline::source::ObjectHash::parse(&commits[0]).unwrap());
-        let found = repository.look(&by_id, soon()).await.unwrap();
+        let found = repository.resolve(&by_id, soon()).await.unwrap();
         assert_eq!(texts(&repository, &found, "").await[0].1, "v1.0.0");
     }
 }
@@ -244,9 +245,9 @@ async fn a_commit_that_no_ref_names_is_fetched_by_its_id() {
     let kept = bench.work.push(&[("a", "kept")]);
     let repository = bench.repository();
     let by_id = |id: &str| Reference::Commit(moorline::source::ObjectHash::parse(id).unwrap());
-    let found = repository.look(&by_id(&lost), soon()).await.unwrap();
+    let found = repository.resolve(&by_id(&lost), soon()).await.unwrap();
     assert_eq!(texts(&repository, &found, "").await[0].1, "lost");
-    let unknown = repository.look(&by_id(&kept.replace(['0', '1', '2', '3'], "f")), soon()).await.unwrap();
+    let unknown = repository.resolve(&by_id(&kept.replace(['0', '1', '2', '3'], "f")), soon()).await.unwrap();
     let error = repository.read(&unknown, &[""], soon()).await.unwrap_err();
     assert!(matches!(error, Error::NoCommit { .. }), "{error}");
 }
@@ -255,14 +256,14 @@ async fn a_commit_that_no_ref_names_is_fetched_by_its_id() {
 async fn what_is_missing_is_said() {
     let bench = Bench::new();
     let repository = bench.repository();
-    let error = repository.look(&main_branch(), soon()).await.unwrap_err();
+    let error = repository.resolve(&main_branch(), soon()).await.unwrap_err();
     assert_eq!(error, Error::Empty);
-    assert_eq!(repository.look(&Reference::Head, soon()).await.unwrap_err(), Error::Empty);
+    assert_eq!(repository.resolve(&Reference::Head, soon()).await.unwrap_err(), Error::Empty);
 
     bench.work.push(&[("folder/a", "1")]);
     let missing = |reference: Reference| {
         let repository = repository.clone();
-        async move { repository.look(&reference, soon()).await.unwrap_err().to_string() }
+        async move { repository.resolve(&reference, soon()).await.unwrap_err().to_string() }
     };
     let message = missing(Reference::branch("mian").unwrap()).await;
     assert_eq!(message, "the repository has no branch mian (is main meant?)");
@@ -277,7 +278,7 @@ async fn what_is_missing_is_said() {
     }
     let address = Address::remote(&bench.server.url("none.git")).unwrap();
     let none = bench.all.repository(&address, "", &Credentials::default()).unwrap();
-    let error = none.look(&main_branch(), soon()).await.unwrap_err();
+    let error = none.resolve(&main_branch(), soon()).await.unwrap_err();
     assert_eq!(error.reason(), "RepositoryNotFound");
 }
 

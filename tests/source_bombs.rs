@@ -17,9 +17,10 @@ use bombs::Bomb;
 use git_bench::{Bench, within};
 use git_server::{Reply, Work};
 use moorline::source::{
-    Address, Credentials, Error, Hosts, Ids, Memory, Reference, Repositories, Repository, Revision, Within,
+    Address, Credentials, Error, HostPolicy, Memory, ObjectIds, ReadLimits, Reference, Repositories,
+    Repository, Revision,
 };
-use moorline::tree::Room;
+use moorline::tree::MemoryLimit;
 
 /// The bytes that the chart gives to the daemon.
 const MEMORY: u64 = 512 << 20;
@@ -34,7 +35,9 @@ fn served(bombs: &[Bomb]) -> Bench {
 }
 
 fn repositories(folder: &Path, memory: u64, quota: u64) -> Repositories {
-    let open = || Repositories::bounded(folder, None, Hosts::anywhere(), (Memory::new(Some(memory)), quota));
+    let open = || {
+        Repositories::with_limits(folder, None, HostPolicy::allow_all(), (Memory::new(Some(memory)), quota))
+    };
     // Another test may be starting git just now: until it has, the child holds our lock as well.
     (0..100)
         .find_map(|_| open().map_err(|_| std::thread::sleep(Duration::from_millis(20))).ok())
@@ -47,7 +50,7 @@ fn open(bench: &Bench, all: &Repositories, path: &str) -> Repository {
 }
 
 async fn fetched(repository: &Repository, by: Instant) -> Result<u64, Error> {
-    let revision = repository.look(&Reference::Head, by).await?;
+    let revision = repository.resolve(&Reference::Head, by).await?;
     repository.fetch(&revision, by).await
 }
 
@@ -90,7 +93,7 @@ async fn the_deadline_ends_the_unpacking() {
     let told = fetched(&repository, begun + took / 4).await.unwrap_err();
     assert_eq!(told.reason(), "RepositoryTimeout", "{told}");
     // The next one waits for whoever still has the repository.
-    repository.look(&Reference::Head, within(120_000)).await.unwrap();
+    repository.resolve(&Reference::Head, within(120_000)).await.unwrap();
     assert!(begun.elapsed() < took * 3 / 4, "{:?} of {took:?}", begun.elapsed());
 }
 
@@ -120,7 +123,7 @@ const ROOM_FOR_TWO: u64 = 400_000;
 
 /// Reads a repository; true if something had to be fetched.
 async fn is_fetched(repository: &Repository) -> bool {
-    let revision = repository.look(&Reference::Head, within(20_000)).await.unwrap();
+    let revision = repository.resolve(&Reference::Head, within(20_000)).await.unwrap();
     let fetched = repository.fetch(&revision, within(20_000)).await.unwrap();
     let files = repository.read(&revision, &[""], within(20_000)).await.unwrap().files;
     assert_eq!(files.entries().count(), 1);
@@ -156,7 +159,7 @@ async fn what_is_in_use_stays_on_a_disk_that_is_full() {
     bench.server.rule(|request| if request.path.contains("/one.git") { Reply::Drip } else { Reply::Git });
     bench.server.requests();
     let user = one.clone();
-    let using = tokio::spawn(async move { user.look(&Reference::Head, within(20_000)).await });
+    let using = tokio::spawn(async move { user.resolve(&Reference::Head, within(20_000)).await });
     while !bench.server.requests().iter().any(|request| request.path.contains("/one.git")) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -174,13 +177,14 @@ async fn who_waits_for_memory_does_not_hold_the_repository() {
     let bench = Bench::new();
     let all = repositories(&bench.root.path().join("data"), MEMORY, u64::MAX);
     let repository = open(&bench, &all, "repository.git");
-    let revision = repository.look(&Reference::Head, within(20_000)).await.unwrap();
+    let revision = repository.resolve(&Reference::Head, within(20_000)).await.unwrap();
     repository.fetch(&revision, within(20_000)).await.unwrap();
     let most = Memory::new(Some(MEMORY)).most_for_work();
     let read = |repository: Repository, revision: Revision| async move {
-        let within_room = Within { room: Room::of(most), ..Within::default() };
-        let found =
-            repository.read_anew(&revision, (&[""], &[]), &Ids::new(), &within_room, within(60_000)).await;
+        let within_room = ReadLimits { room: MemoryLimit::with_bytes(most), ..ReadLimits::default() };
+        let found = repository
+            .read_changed(&revision, (&[""], &[]), &ObjectIds::new(), &within_room, within(60_000))
+            .await;
         (within_room, found.unwrap())
     };
     let first = read(repository.clone(), revision.clone()).await;

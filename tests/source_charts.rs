@@ -38,7 +38,7 @@ fn chart(value: &str) -> Vec<u8> {
 }
 
 fn index(url: &str, bytes: &[u8]) -> Vec<u8> {
-    let digest = &Digest::of(bytes).to_string()["sha256:".len()..];
+    let digest = &Digest::hash(bytes).to_string()["sha256:".len()..];
     format!(
         "apiVersion: v1\nentries:\n  web:\n  - version: 1.0.0\n    digest: {digest}\n    urls: [\"{url}\"]\n"
     )
@@ -69,14 +69,16 @@ impl Ground {
     fn plain() -> Self {
         let root = tempfile::tempdir().unwrap();
         let charts =
-            Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
+            Repositories::new(&root.path().join("data"), None, moorline::source::HostPolicy::allow_all())
+                .unwrap();
         Self { server: GitServer::start(root.path()), charts, root, authority: None }
     }
 
     fn tls() -> Self {
         let root = tempfile::tempdir().unwrap();
         let charts =
-            Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
+            Repositories::new(&root.path().join("data"), None, moorline::source::HostPolicy::allow_all())
+                .unwrap();
         let authority = Authority::new();
         let server = GitServer::start_with(root.path(), Some(authority.server(None)));
         Self { server, charts, root, authority: Some(authority) }
@@ -116,7 +118,7 @@ impl Ground {
     ) -> ChartError {
         self.server.rule(rule);
         let error =
-            self.fetch(&self.server.url("charts"), Some("web"), Digest::of(&chart("x"))).await.unwrap_err();
+            self.fetch(&self.server.url("charts"), Some("web"), Digest::hash(&chart("x"))).await.unwrap_err();
         let shown = error.to_string();
         assert!(shown.contains(part) && !shown.contains("planted"), "{part}: {shown}");
         error
@@ -141,22 +143,22 @@ async fn a_chart_of_a_repository_is_fetched_once() {
     let ground = Ground::plain();
     ground.server.rule(repository);
     let (url, bytes) = (ground.server.url("charts/"), chart("x"));
-    let digest = Digest::of(&bytes);
+    let digest = Digest::hash(&bytes);
     let (one, other) =
         tokio::join!(ground.fetch(&url, Some("web"), digest), ground.fetch(&url, Some("web"), digest));
     let (one, other) = (one.unwrap(), other.unwrap());
     assert_eq!((one.archive.as_slice(), other.archive.as_slice()), (&*bytes, &*bytes));
     assert_eq!(&*one.files.read("templates/map.yaml").unwrap(), b"x");
-    assert!(one.was_here != other.was_here, "the second one waits for the first");
+    assert!(one.was_cached != other.was_cached, "the second one waits for the first");
     assert_eq!(ground.paths(), ["/charts/index.yaml", "/charts/web-1.0.0.tgz"]);
 
     // It stays when mirrors that nobody holds are removed, and is fetched again when it is damaged.
     ground.charts.remove_unused();
-    assert!(ground.fetch(&url, Some("web"), digest).await.unwrap().was_here);
+    assert!(ground.fetch(&url, Some("web"), digest).await.unwrap().was_cached);
     assert!(ground.paths().is_empty());
     let kept = ground.root.path().join("data/charts").join(&digest.to_string()["sha256:".len()..]);
     std::fs::write(&kept, b"damaged").unwrap();
-    assert!(!ground.fetch(&url, Some("web"), digest).await.unwrap().was_here);
+    assert!(!ground.fetch(&url, Some("web"), digest).await.unwrap().was_cached);
     assert_eq!(std::fs::read(&kept).unwrap(), bytes);
 
     // What was fetched with a login is not for those who only know its digest.
@@ -165,7 +167,7 @@ async fn a_chart_of_a_repository_is_fetched_once() {
     let by = Instant::now() + Duration::from_secs(20);
     let of_a_team =
         ground.charts.chart(&wanted, ("team/login", "team"), &Credentials::default(), by).await.unwrap();
-    assert!(!of_a_team.was_here);
+    assert!(!of_a_team.was_cached);
 }
 
 #[tokio::test]
@@ -217,7 +219,7 @@ async fn a_hostile_repository_costs_no_more_than_the_bounds() {
     };
     ground.refused(large, "sends more than 33554432 bytes of a chart").await;
     ground.server.rule(|_| Reply::Silence);
-    let (begun, digest) = (Instant::now(), Digest::of(&chart("x")));
+    let (begun, digest) = (Instant::now(), Digest::hash(&chart("x")));
     let patience = Duration::from_secs(2);
     let silent = ground.fetch_as(&base, Some("web"), digest, &Credentials::default(), patience).await;
     assert!(silent.unwrap_err().to_string().contains("did not answer in time"));
@@ -239,7 +241,7 @@ async fn an_archive_that_means_harm_is_refused_though_its_digest_is_right() {
         _ => ok(served.clone()),
     });
     // An archive ends at its first empty head, so that what follows is never unpacked.
-    let error = ground.fetch(&ground.server.url(""), Some("web"), Digest::of(&bomb)).await.unwrap_err();
+    let error = ground.fetch(&ground.server.url(""), Some("web"), Digest::hash(&bomb)).await.unwrap_err();
     assert_eq!((error.reason(), error.needs_new_input()), ("ChartArchiveInvalid", true));
     assert!(!ground.root.path().join("data/charts").exists(), "it is not kept");
 }
@@ -257,7 +259,7 @@ async fn a_login_is_told_to_the_named_server_only() {
         _ => to(&elsewhere),
     });
     let url = format!("https://localhost:{}/charts", ground.server.port);
-    let digest = Digest::of(&chart("x"));
+    let digest = Digest::hash(&chart("x"));
     assert!(ground.fetch(&url, Some("web"), digest).await.is_ok());
     let asked = other.requests();
     assert_eq!(asked.len(), 1);
@@ -265,7 +267,7 @@ async fn a_login_is_told_to_the_named_server_only() {
     // From https nothing leads to http.
     let plain = format!("http://localhost:{}/web.tgz", other.port);
     ground.server.rule(move |_| to(&plain));
-    let error = ground.fetch(&url, Some("web"), Digest::of(b"other")).await.unwrap_err();
+    let error = ground.fetch(&url, Some("web"), Digest::hash(b"other")).await.unwrap_err();
     assert!(error.to_string().contains("redirects from https to http"), "{error}");
 }
 
@@ -273,7 +275,7 @@ async fn a_login_is_told_to_the_named_server_only() {
 fn manifest(bytes: &[u8]) -> Vec<u8> {
     let layer = json!({
         "mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
-        "digest": Digest::of(bytes).to_string(), "size": bytes.len(),
+        "digest": Digest::hash(bytes).to_string(), "size": bytes.len(),
     });
     let config =
         json!({"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": "sha256:0", "size": 2});
@@ -289,7 +291,7 @@ async fn a_chart_of_a_registry_is_known_by_either_digest() {
     let seen = tokens.clone();
     ground.server.rule(move |request| {
         let bearer = request.header("authorization") == Some("Bearer t-o.k_en");
-        let blob = format!("/v2/team/web/blobs/{}", Digest::of(&chart("x")));
+        let blob = format!("/v2/team/web/blobs/{}", Digest::hash(&chart("x")));
         match request.path.as_str() {
             "/token" => {
                 seen.lock().unwrap().push(format!("{} {:?}", request.query, request.header("authorization")));
@@ -306,8 +308,8 @@ async fn a_chart_of_a_registry_is_known_by_either_digest() {
     });
     let url = format!("oci://localhost:{port}/team/web");
     let bytes = chart("x");
-    let found = ground.fetch(&url, None, Digest::of(&manifest(&bytes))).await.unwrap();
-    assert_eq!((found.archive.as_slice(), found.was_here), (bytes.as_slice(), false));
+    let found = ground.fetch(&url, None, Digest::hash(&manifest(&bytes))).await.unwrap();
+    assert_eq!((found.archive.as_slice(), found.was_cached), (bytes.as_slice(), false));
     assert_eq!(&*found.files.read("Chart.yaml").unwrap(), b"name: web\n");
     let login = "Some(\"Basic bWU6cGxhbnRlZA==\")";
     assert_eq!(
@@ -315,11 +317,11 @@ async fn a_chart_of_a_registry_is_known_by_either_digest() {
         [format!("x=y&service=a%20registry&scope=repository:team/web:pull {login}")]
     );
     ground.paths();
-    for digest in [Digest::of(&bytes), Digest::of(&manifest(&bytes))] {
-        assert!(ground.fetch(&url, None, digest).await.unwrap().was_here);
+    for digest in [Digest::hash(&bytes), Digest::hash(&manifest(&bytes))] {
+        assert!(ground.fetch(&url, None, digest).await.unwrap().was_cached);
     }
     assert!(ground.paths().is_empty(), "what is here costs no request");
-    let error = ground.fetch(&url, None, Digest::of(b"other")).await.unwrap_err();
+    let error = ground.fetch(&url, None, Digest::hash(b"other")).await.unwrap_err();
     assert!(error.to_string().contains("the chart in the registry has the digest"), "{error}");
 
     // A registry that says something else.
@@ -329,14 +331,14 @@ async fn a_chart_of_a_registry_is_known_by_either_digest() {
         (br#"{"layers": [{"mediaType": "application/x"}]}"#, "no chart"),
     ] {
         ground.server.rule(move |_| ok(body.to_vec()));
-        let error = ground.fetch(&url, None, Digest::of(b"other")).await.unwrap_err().to_string();
+        let error = ground.fetch(&url, None, Digest::hash(b"other")).await.unwrap_err().to_string();
         assert!(error.contains(part) && !error.contains("planted"), "{error}");
     }
     ground.server.rule(|request| match request.path.contains("/blobs/") {
         true => ok(chart("other")),
         false => ok(manifest(&chart("y"))),
     });
-    let error = ground.fetch(&url, None, Digest::of(&manifest(&chart("y")))).await.unwrap_err();
+    let error = ground.fetch(&url, None, Digest::hash(&manifest(&chart("y")))).await.unwrap_err();
     assert!(error.to_string().contains("what the registry sends has the digest"), "{error}");
 }
 
@@ -354,7 +356,7 @@ async fn a_registry_elsewhere_learns_no_login() {
         Some(_) => Reply::Raw(403, "", Vec::new()),
     });
     let url = format!("oci://localhost:{}/web", ground.server.port);
-    assert!(ground.fetch(&url, None, Digest::of(&chart("x"))).await.is_ok());
+    assert!(ground.fetch(&url, None, Digest::hash(&chart("x"))).await.is_ok());
     let asked = other.requests();
     assert_eq!(asked.len(), 1);
     assert!(asked[0].header("authorization").is_none());
@@ -363,6 +365,6 @@ async fn a_registry_elsewhere_learns_no_login() {
         Some("Basic bWU6cGxhbnRlZA==") => Reply::Raw(403, "", b"planted".to_vec()),
         _ => headed(401, "WWW-Authenticate: Basic realm=\"x\"\r\n".to_owned(), b""),
     });
-    let error = ground.fetch(&url, None, Digest::of(b"other")).await.unwrap_err();
+    let error = ground.fetch(&url, None, Digest::hash(b"other")).await.unwrap_err();
     assert_eq!(error.reason(), "RepositoryAccessDenied", "{error}");
 }

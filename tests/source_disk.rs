@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use git_bench::{Bench, look, read_all, soon};
 use git_server::Work;
-use moorline::source::{Reference, Repositories, Within};
-use moorline::tree::Entry;
+use moorline::source::{ReadLimits, Reference, Repositories};
+use moorline::tree::TreeEntry;
 
 #[tokio::test]
 async fn what_a_crash_leaves_behind_mends_itself() {
@@ -125,7 +125,7 @@ async fn a_mirror_stays_near_the_size_of_a_fresh_clone() {
     }
     let elapsed = begun.elapsed();
     let fresh_all =
-        Repositories::new(&bench.root.path().join("fresh"), None, moorline::source::Hosts::anywhere())
+        Repositories::new(&bench.root.path().join("fresh"), None, moorline::source::HostPolicy::allow_all())
             .unwrap();
     let fresh = bench.open(&fresh_all);
     let revision = look(&fresh).await;
@@ -155,7 +155,7 @@ async fn a_file_of_100_megabytes_is_refused_by_its_size() {
     let before = peak_memory();
     let found = repository.read(&revision, &["a"], soon()).await.unwrap();
     let entry = found.files.entries().find(|(path, _)| *path == "a/zeros.bin").unwrap().1.clone();
-    assert_eq!(entry, Entry::TooLarge(104_857_600));
+    assert_eq!(entry, TreeEntry::TooLarge(104_857_600));
     println!("peak memory {before} before and {} after, kB", peak_memory());
 }
 
@@ -187,9 +187,9 @@ async fn links_and_submodules_are_recorded_and_not_followed_out() {
     let found = repository.read(&revision, &["a"], soon()).await.unwrap();
     let entry =
         |path: &str| found.files.entries().find(|(other, _)| *other == path).map(|(_, entry)| entry.clone());
-    assert_eq!(entry("a/absolute"), Some(Entry::Link("/etc/passwd".into())));
-    assert_eq!(entry("a/climbs"), Some(Entry::Link("../../../etc/passwd".into())));
-    assert!(matches!(entry("a/module"), Some(Entry::Unreadable { folder: true, .. })));
+    assert_eq!(entry("a/absolute"), Some(TreeEntry::Link("/etc/passwd".into())));
+    assert_eq!(entry("a/climbs"), Some(TreeEntry::Link("../../../etc/passwd".into())));
+    assert!(matches!(entry("a/module"), Some(TreeEntry::Unreadable { folder: true, .. })));
     assert_eq!(&*found.files.read("a/base.yaml").unwrap(), b"base");
     assert_eq!(entry("shared/unused.yaml"), None);
     assert!(found.files.read("a/climbs").is_err() && found.files.read("a/absolute").is_err());
@@ -201,7 +201,7 @@ async fn links_and_submodules_are_recorded_and_not_followed_out() {
         bench.work.push(files);
         let revision = look(&repository).await;
         repository
-            .read_anew(&revision, (&["a"], &[]), &found.ids, &Within::default(), soon())
+            .read_changed(&revision, (&["a"], &[]), &found.ids, &ReadLimits::default(), soon())
             .await
             .unwrap()
             .snapshot
@@ -219,7 +219,7 @@ async fn a_rewritten_branch_and_a_moved_tag_are_followed() {
     bench.work.git(&["tag", "release"]);
     bench.work.git(&["push", "-q", "origin", "release"]);
     let tag = Reference::tag("release").unwrap();
-    let first = repository.look(&tag, soon()).await.unwrap();
+    let first = repository.resolve(&tag, soon()).await.unwrap();
     assert_eq!(first.commit, look(&repository).await.commit);
     assert_eq!(read_all(&repository).await, Ok(2));
     bench.work.git(&["checkout", "-q", "--orphan", "new"]);
@@ -227,22 +227,22 @@ async fn a_rewritten_branch_and_a_moved_tag_are_followed() {
     bench.work.git(&["tag", "-f", "release"]);
     bench.work.git(&["push", "-q", "-f", "origin", "HEAD:main", "release"]);
     assert_eq!(read_all(&repository).await, Ok(5));
-    let moved = repository.look(&tag, soon()).await.unwrap();
+    let moved = repository.resolve(&tag, soon()).await.unwrap();
     assert_eq!(moved.commit, look(&repository).await.commit);
 }
 
 #[test]
 fn a_data_folder_has_one_user() {
     let root = tempfile::tempdir().unwrap();
-    let first = Repositories::new(root.path(), None, moorline::source::Hosts::anywhere()).unwrap();
+    let first = Repositories::new(root.path(), None, moorline::source::HostPolicy::allow_all()).unwrap();
     assert_eq!(
-        Repositories::new(root.path(), None, moorline::source::Hosts::anywhere()).unwrap_err().reason(),
+        Repositories::new(root.path(), None, moorline::source::HostPolicy::allow_all()).unwrap_err().reason(),
         "DataFolder"
     );
     drop(first);
     let again = (0..100).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
-        Repositories::new(root.path(), None, moorline::source::Hosts::anywhere()).is_ok()
+        Repositories::new(root.path(), None, moorline::source::HostPolicy::allow_all()).is_ok()
     });
     assert!(again);
 }

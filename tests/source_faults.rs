@@ -23,7 +23,7 @@ async fn a_slow_server_ends_at_the_deadline() {
     bench.server.rule(|_| Reply::Drip);
     let begun = Instant::now();
     for result in [
-        repository.look(&Reference::Head, within(400)).await.map(drop),
+        repository.resolve(&Reference::Head, within(400)).await.map(drop),
         repository.fetch(&revision, within(400)).await.map(drop),
     ] {
         assert_eq!(result.unwrap_err().reason(), "RepositoryTimeout");
@@ -68,7 +68,7 @@ async fn wrong_answers_are_told_apart_and_never_quoted() {
             _ => "cut".to_owned(),
         };
         bench.server.rule(move |_| reply.clone());
-        let error = repository.look(&Reference::Head, soon()).await.unwrap_err();
+        let error = repository.resolve(&Reference::Head, soon()).await.unwrap_err();
         assert_eq!(error.reason(), reason, "{shown}: {error}");
         assert!(!format!("{error} {error:?}").contains("planted"), "{error}");
     }
@@ -93,7 +93,7 @@ async fn a_listing_without_end_is_refused() {
             _ => Reply::Git,
         }
     });
-    let error = repository.look(&Reference::Head, soon()).await.unwrap_err();
+    let error = repository.resolve(&Reference::Head, soon()).await.unwrap_err();
     assert_eq!(error.reason(), "RepositoryTooLarge", "{error}");
 }
 
@@ -113,7 +113,7 @@ async fn redirects_are_followed_on_the_same_host() {
         all.repository(&address, "", &Credentials::default()).unwrap()
     };
     assert_eq!(read_all(&open("moved")).await, Ok(2));
-    let error = open("round").look(&Reference::Head, soon()).await.unwrap_err();
+    let error = open("round").resolve(&Reference::Head, soon()).await.unwrap_err();
     assert_eq!(error.reason(), "RepositoryRedirect");
 }
 
@@ -172,6 +172,6 @@ async fn a_pack_that_would_fill_the_memory_is_refused() {
     let error = repository.read(&revision, &["a"], soon()).await.unwrap_err();
     assert_eq!(error.reason(), "RepositoryTooLarge", "{error}");
     let before = Reference::Commit(moorline::source::ObjectHash::parse(&good).unwrap());
-    let revision = repository.look(&before, soon()).await.unwrap();
+    let revision = repository.resolve(&before, soon()).await.unwrap();
     assert_eq!(repository.read(&revision, &["a"], soon()).await.unwrap().files.entries().count(), 2);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use git_server::{GitServer, Reply, Work};
 use moorline::source::{
-    Address, ChartRef, Credentials, Digest, Error, Hosts, Proxy, Reference, Repositories,
+    Address, ChartRef, Credentials, Digest, Error, HostPolicy, Proxy, Reference, Repositories,
 };
 
 /// A server on this machine, which all that is refused would reach.
@@ -29,7 +29,7 @@ impl Bench {
         let root = tempfile::tempdir().unwrap();
         Work::new(root.path()).push(&[("a", "1")]);
         let server = GitServer::start(root.path());
-        let hosts = Hosts::new("allowedHosts", entries.iter().copied()).unwrap();
+        let hosts = HostPolicy::new("allowedHosts", entries.iter().copied()).unwrap();
         let all = Repositories::new(&root.path().join("data"), behind(server.port), hosts).unwrap();
         Self { server, all, _root: root }
     }
@@ -37,7 +37,7 @@ impl Bench {
     async fn look(&self, url: &str) -> Result<(), Error> {
         let address = Address::remote(url).unwrap();
         let repository = self.all.repository(&address, "", &Credentials::default()).unwrap();
-        repository.look(&Reference::Head, soon()).await.map(drop)
+        repository.resolve(&Reference::Head, soon()).await.map(drop)
     }
 
     /// The reason why a repository on a host is not looked at, at the port of the server.
@@ -48,7 +48,7 @@ impl Bench {
 
     async fn chart(&self, url: &str) -> &'static str {
         let name = if url.starts_with("oci:") { None } else { Some("web") };
-        let wanted = ChartRef::new(url, name, "1.0.0", &Digest::of(b"x").to_string()).unwrap();
+        let wanted = ChartRef::new(url, name, "1.0.0", &Digest::hash(b"x").to_string()).unwrap();
         let fetched = self.all.chart(&wanted, ("", "team"), &Credentials::default(), soon()).await;
         fetched.err().map_or("", |error| error.reason())
     }
@@ -151,7 +151,7 @@ async fn ssh_is_judged_as_https_is() {
     for host in OWN {
         let address = Address::remote(&format!("ssh://git@{host}:{}/a", bench.server.port)).unwrap();
         let opened = bench.all.repository(&address, "ns/secret", &credentials).unwrap();
-        let error = opened.look(&Reference::Head, soon()).await.unwrap_err();
+        let error = opened.resolve(&Reference::Head, soon()).await.unwrap_err();
         assert_eq!(error.reason(), REFUSED, "{host}: {error}");
     }
 }

@@ -7,7 +7,7 @@ mod git_server;
 use std::time::{Duration, Instant};
 
 use git_server::Work;
-use moorline::source::{Address, Credentials, Error, History, Reference, Repositories, Watch};
+use moorline::source::{Address, Credentials, Error, History, RefWatch, Reference, Repositories};
 
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(10)
@@ -18,24 +18,25 @@ async fn a_local_commit_is_seen_at_once() {
     let root = tempfile::tempdir().unwrap();
     let work = Work::new(root.path());
     let first = work.commit(&[("app/a.yaml", "one")]);
-    let all =
-        Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
+    let all = Repositories::new(&root.path().join("data"), None, moorline::source::HostPolicy::allow_all())
+        .unwrap();
     for url in [work.folder.display().to_string(), format!("file://{}", work.folder.display())] {
-        let repository = all.repository(&Address::any(&url).unwrap(), "", &Credentials::default()).unwrap();
-        let revision = repository.look(&Reference::Head, soon()).await.unwrap();
+        let repository =
+            all.repository(&Address::local_or_remote(&url).unwrap(), "", &Credentials::default()).unwrap();
+        let revision = repository.resolve(&Reference::Head, soon()).await.unwrap();
         assert_eq!((revision.commit.to_string(), &*revision.name), (first.clone(), "refs/heads/main"));
         let found = repository.read(&revision, &["app"], soon()).await.unwrap();
         assert_eq!(&*found.files.read("app/a.yaml").unwrap(), b"one");
     }
     let repository = all.repository(
-        &Address::any(&work.folder.display().to_string()).unwrap(),
+        &Address::local_or_remote(&work.folder.display().to_string()).unwrap(),
         "",
         &Credentials::default(),
     );
     let repository = repository.unwrap();
 
-    let watch = Watch::new(&work.folder).unwrap();
-    let mut last = repository.look(&Reference::Head, soon()).await.unwrap();
+    let watch = RefWatch::new(&work.folder).unwrap();
+    let mut last = repository.resolve(&Reference::Head, soon()).await.unwrap();
     for round in 0..5 {
         match round {
             3 => drop(work.git(&["pack-refs", "--all"])),
@@ -48,7 +49,7 @@ async fn a_local_commit_is_seen_at_once() {
             tokio::time::timeout(Duration::from_secs(1), watch.changed())
                 .await
                 .expect("seen within a second");
-            let revision = repository.look(&Reference::Head, soon()).await.unwrap();
+            let revision = repository.resolve(&Reference::Head, soon()).await.unwrap();
             if revision.commit.to_string() == commit {
                 println!("seen after {:?}", begun.elapsed());
                 let history = repository.history(last.commit, revision.commit, soon()).await.unwrap();
@@ -61,10 +62,10 @@ async fn a_local_commit_is_seen_at_once() {
     // Another branch, and the change of HEAD alone.
     work.git(&["checkout", "-q", "-b", "feature/x"]);
     tokio::time::timeout(Duration::from_secs(1), watch.changed()).await.expect("a new branch is seen");
-    let revision = repository.look(&Reference::Head, soon()).await.unwrap();
+    let revision = repository.resolve(&Reference::Head, soon()).await.unwrap();
     assert_eq!(&*revision.name, "refs/heads/feature/x");
     work.git(&["commit", "-q", "--amend", "-m", "other"]);
-    let amended = repository.look(&Reference::Head, soon()).await.unwrap();
+    let amended = repository.resolve(&Reference::Head, soon()).await.unwrap();
     let history = repository.history(last.commit, amended.commit, soon()).await.unwrap();
     assert_eq!(history, History::Rewritten);
 }
@@ -73,19 +74,19 @@ async fn a_local_commit_is_seen_at_once() {
 async fn local_paths_need_leave_and_say_what_is_wrong() {
     let root = tempfile::tempdir().unwrap();
     assert!(Address::remote(&root.path().display().to_string()).is_err());
-    let all =
-        Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
+    let all = Repositories::new(&root.path().join("data"), None, moorline::source::HostPolicy::allow_all())
+        .unwrap();
     let open = |path: &str| {
-        let address = Address::any(&root.path().join(path).display().to_string()).unwrap();
+        let address = Address::local_or_remote(&root.path().join(path).display().to_string()).unwrap();
         all.repository(&address, "", &Credentials::default()).unwrap()
     };
-    let error = open("none").look(&Reference::Head, soon()).await.unwrap_err();
+    let error = open("none").resolve(&Reference::Head, soon()).await.unwrap_err();
     assert_eq!(error.reason(), "RepositoryUnreadable");
     let work = Work::new(root.path());
-    assert_eq!(open("work").look(&Reference::Head, soon()).await.unwrap_err(), Error::Empty);
+    assert_eq!(open("work").resolve(&Reference::Head, soon()).await.unwrap_err(), Error::Empty);
     work.push(&[("a", "1")]);
-    let bare = open("repository.git").look(&Reference::branch("main").unwrap(), soon()).await.unwrap();
+    let bare = open("repository.git").resolve(&Reference::branch("main").unwrap(), soon()).await.unwrap();
     assert_eq!(&*bare.name, "refs/heads/main");
-    let error = open("work").look(&Reference::tag("none").unwrap(), soon()).await.unwrap_err();
+    let error = open("work").resolve(&Reference::tag("none").unwrap(), soon()).await.unwrap_err();
     assert_eq!(error.reason(), "ReferenceNotFound");
 }

@@ -32,7 +32,8 @@ impl Bench {
         let work = Work::new(root.path());
         work.push(&[("a/one.yaml", "one"), ("a/two.yaml", "two")]);
         let server = SshServer::start(root.path(), host_key, &key);
-        let open = || Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere());
+        let open =
+            || Repositories::new(&root.path().join("data"), None, moorline::source::HostPolicy::allow_all());
         // Another test may be starting git just now: until it has, the child holds our lock as well.
         let all = (0..100)
             .find_map(|_| open().map_err(|_| std::thread::sleep(Duration::from_millis(20))).ok())
@@ -54,7 +55,7 @@ impl Bench {
     /// Why a look fails with these known hosts.
     async fn fault(&self, known: &str) -> Error {
         let repository = self.open_with("repository.git", &self.key, known).unwrap();
-        repository.look(&Reference::Head, within(10_000)).await.unwrap_err()
+        repository.resolve(&Reference::Head, within(10_000)).await.unwrap_err()
     }
 }
 
@@ -63,7 +64,7 @@ fn within(milliseconds: u64) -> Instant {
 }
 
 async fn count(repository: &Repository) -> Result<usize, Error> {
-    let revision = repository.look(&Reference::Head, within(20_000)).await?;
+    let revision = repository.resolve(&Reference::Head, within(20_000)).await?;
     Ok(repository.read(&revision, &[""], within(20_000)).await?.files.entries().count())
 }
 
@@ -75,7 +76,7 @@ async fn follow(mode: Mode) {
     let first = bench.work.push(&[("large", &large)]);
     let repository = bench.open();
     let begun = Instant::now();
-    let revision = repository.look(&Reference::Head, within(20_000)).await.unwrap();
+    let revision = repository.resolve(&Reference::Head, within(20_000)).await.unwrap();
     println!("{mode:?}: a look takes {:?}", begun.elapsed());
     assert_eq!((revision.commit.to_string(), &*revision.name), (first, "refs/heads/main"));
     let asked = if matches!(mode, Mode::Old) { "" } else { "GIT_PROTOCOL=version=2 " };
@@ -84,18 +85,18 @@ async fn follow(mode: Mode) {
     let files = repository.read(&revision, &[""], within(20_000)).await.unwrap().files;
     assert_eq!((files.entries().count(), bench.server.commands().len()), (3, 1));
 
-    let again = repository.look(&Reference::branch("main").unwrap(), within(20_000)).await.unwrap();
+    let again = repository.resolve(&Reference::branch("main").unwrap(), within(20_000)).await.unwrap();
     assert_eq!((again.commit, bench.server.commands().len()), (revision.commit, 1));
     assert_eq!(repository.fetch(&again, within(20_000)).await, Ok(0));
     assert_eq!(bench.server.commands().len(), 0, "what is here is not fetched");
 
     bench.work.push(&[("a/one.yaml", "changed")]);
-    let newer = repository.look(&Reference::Head, within(20_000)).await.unwrap();
+    let newer = repository.resolve(&Reference::Head, within(20_000)).await.unwrap();
     let bytes = repository.fetch(&newer, within(20_000)).await.unwrap();
     assert!(bytes < 1000 && whole > 20_000, "{bytes} of {whole}");
     let history = repository.history(revision.commit, newer.commit, within(20_000)).await;
     assert_eq!(history, Ok(History::Forward));
-    let missing = repository.look(&Reference::branch("mian").unwrap(), within(20_000)).await.unwrap_err();
+    let missing = repository.resolve(&Reference::branch("mian").unwrap(), within(20_000)).await.unwrap_err();
     assert!(missing.to_string().contains("is main meant?"), "{missing}");
 }
 
@@ -151,7 +152,7 @@ async fn a_key_that_the_server_does_not_know_is_told_and_can_be_changed() {
     assert_eq!(count(&repository).await, Ok(2));
     let next = ed25519();
     bench.server.let_in(&next);
-    let error = repository.look(&Reference::Head, within(10_000)).await.unwrap_err();
+    let error = repository.resolve(&Reference::Head, within(10_000)).await.unwrap_err();
     assert_eq!(error.reason(), "RepositoryAccessDenied");
     assert!(error.to_string().contains("does not accept the ssh key of the Secret"), "{error}");
     let again = bench.open_with("repository.git", &next, &bench.server.known()).unwrap();
@@ -174,7 +175,7 @@ async fn servers_that_fail_are_told_apart_and_not_quoted() {
     ];
     for (mode, expect) in table {
         bench.server.mode(mode);
-        let error = repository.look(&Reference::Head, within(10_000)).await.unwrap_err();
+        let error = repository.resolve(&Reference::Head, within(10_000)).await.unwrap_err();
         assert_eq!(error.reason(), expect, "{mode:?}: {error}");
         assert!(!error.to_string().contains("planted"), "{error}");
     }
@@ -182,7 +183,7 @@ async fn servers_that_fail_are_told_apart_and_not_quoted() {
     let elsewhere = bench.open_with("none.git", &bench.key, &bench.server.known()).unwrap();
     assert_eq!(count(&elsewhere).await.unwrap_err().reason(), "RepositoryNotFound");
 
-    let revision = repository.look(&Reference::Head, within(10_000)).await.unwrap();
+    let revision = repository.resolve(&Reference::Head, within(10_000)).await.unwrap();
     bench.server.mode(Mode::Cut(300));
     assert_eq!(
         repository.fetch(&revision, within(10_000)).await.unwrap_err().reason(),
@@ -200,7 +201,7 @@ async fn a_silent_server_costs_no_more_than_the_deadline() {
     for mode in [Mode::Silence, Mode::Stall(0), Mode::Stall(60), Mode::Stall(200)] {
         bench.server.mode(mode);
         let begun = Instant::now();
-        let error = repository.look(&Reference::Head, within(700)).await.unwrap_err();
+        let error = repository.resolve(&Reference::Head, within(700)).await.unwrap_err();
         assert_eq!(error.reason(), "RepositoryTimeout", "{mode:?}: {error}");
         assert!(begun.elapsed() < Duration::from_secs(2), "{mode:?}: {:?}", begun.elapsed());
     }
@@ -214,10 +215,10 @@ async fn a_silent_server_costs_no_more_than_the_deadline() {
     let credentials = Credentials::from_secret(secret).unwrap();
     let address = Address::remote(&format!("ssh://127.0.0.1:{port}/a")).unwrap();
     let silent = bench.all.repository(&address, "", &credentials).unwrap();
-    let error = silent.look(&Reference::Head, within(500)).await.unwrap_err();
+    let error = silent.resolve(&Reference::Head, within(500)).await.unwrap_err();
     assert_eq!(error.reason(), "RepositoryTimeout", "{error}");
     drop(mute);
-    let error = silent.look(&Reference::Head, within(5_000)).await.unwrap_err();
+    let error = silent.resolve(&Reference::Head, within(5_000)).await.unwrap_err();
     assert!(["RepositoryUnreachable", "RepositoryBadAnswer"].contains(&error.reason()), "{error}");
 }
 

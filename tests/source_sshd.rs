@@ -15,7 +15,7 @@ use serde_json::json;
 
 use source_sshd::server::Ground;
 use ssh_server::{ed25519, pem};
-use support::rest::ask;
+use support::rest::send_request;
 use support::scene::{Scene, many};
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn a_host_key_that_changes_is_refused_until_the_secret_names_it() {
         "metadata": {"name": "key"},
         "stringData": {"ssh-privatekey": pem(&user_key), "known_hosts": sshd.known},
     });
-    ask(&scene.admin, "POST", &secrets, secret).await.unwrap();
+    send_request(&scene.admin, "POST", &secrets, secret).await.unwrap();
     let first = scene.push(&many(2, "one"));
     let _daemon = scene.daemon();
     let url = format!("ssh://git@127.0.0.1:{}{}", ground.port, scene.work.bare.display());
@@ -55,7 +55,7 @@ async fn a_host_key_that_changes_is_refused_until_the_secret_names_it() {
     scene.until_values(&many(2, "one"), "what was applied stays").await;
 
     let secret = json!({"stringData": {"known_hosts": sshd.known}});
-    ask(&scene.admin, "PATCH", &format!("{secrets}/key"), secret).await.unwrap();
+    send_request(&scene.admin, "PATCH", &format!("{secrets}/key"), secret).await.unwrap();
     scene.until_ready("shop", &second).await;
     scene.until_values(&many(2, "two"), "the newest commit is applied").await;
     assert!(sshd.logins() > 0, "{}", sshd.log());

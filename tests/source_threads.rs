@@ -29,11 +29,11 @@ fn a_silent_server_costs_no_threads() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let all = Repositories::new(root.path(), None, moorline::source::Hosts::anywhere()).unwrap();
+        let all = Repositories::new(root.path(), None, moorline::source::HostPolicy::allow_all()).unwrap();
         let repository =
             all.repository(&Address::remote(&url).unwrap(), "", &Credentials::default()).unwrap();
         let poll = async |milliseconds| {
-            let error = repository.look(&Reference::Head, within(milliseconds)).await.unwrap_err();
+            let error = repository.resolve(&Reference::Head, within(milliseconds)).await.unwrap_err();
             assert_eq!(error.reason(), "RepositoryTimeout");
         };
         poll(50).await;
@@ -49,7 +49,7 @@ fn a_silent_server_costs_no_threads() {
             .map(|_| {
                 let repository = repository.clone();
                 tokio::spawn(
-                    async move { repository.look(&Reference::Head, within(1000)).await.unwrap_err() },
+                    async move { repository.resolve(&Reference::Head, within(1000)).await.unwrap_err() },
                 )
             })
             .collect();

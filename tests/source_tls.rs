@@ -42,7 +42,7 @@ async fn logins_are_sent_and_changed_without_a_restart() {
     assert_eq!(read_all(&repository).await, Ok(2));
 
     *wanted.lock().unwrap() = "Bearer planted-token".to_owned();
-    let error = repository.look(&Reference::Head, soon()).await.unwrap_err();
+    let error = repository.resolve(&Reference::Head, soon()).await.unwrap_err();
     assert_eq!(error.reason(), "RepositoryAccessDenied");
     let again = open(&secret(&[("bearerToken", "planted-token")]));
     assert_eq!(read_all(&again).await, Ok(2));
@@ -64,7 +64,7 @@ async fn a_proxy_is_used_where_it_is_set() {
     let all = Repositories::new(
         &bench.root.path().join("behind"),
         Some(proxy),
-        moorline::source::Hosts::anywhere(),
+        moorline::source::HostPolicy::allow_all(),
     )
     .unwrap();
     let address = Address::remote(&format!("https://localhost:{}/repository.git", server.port)).unwrap();
@@ -109,7 +109,7 @@ async fn tls_trusts_exactly_who_it_should() {
         };
         let owner = owner.fetch_add(1, Ordering::Relaxed).to_string();
         let repository = all.repository(&address, &owner, &credentials.unwrap());
-        async move { repository?.look(&Reference::Head, soon()).await.map(drop) }
+        async move { repository?.resolve(&Reference::Head, soon()).await.map(drop) }
     };
     let ca = |of: &Authority| ("ca.crt", of.pem.clone());
     let pair = |of: &Authority| {
@@ -141,7 +141,7 @@ async fn a_server_that_shows_an_authority_is_refused_with_what_to_do() {
     let address = Address::remote(&format!("https://localhost:{}/repository.git", server.port)).unwrap();
     let credentials = Credentials::from_secret([("ca.crt", &pem)]).unwrap();
     let repository = bench.all().repository(&address, "", &credentials).unwrap();
-    let error = repository.look(&Reference::Head, soon()).await.unwrap_err();
+    let error = repository.resolve(&Reference::Head, soon()).await.unwrap_err();
     assert_eq!(error.reason(), "RepositoryUntrusted");
     let words = error.to_string();
     assert!(words.contains("basicConstraints=CA:FALSE") && !words.contains("CaUsedAsEndEntity"), "{words}");

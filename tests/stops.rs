@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use moorline::desired::{Scopes, desired};
-use moorline::render::{Options, Rendered, Seen, Variables, render};
-use moorline::tree::{FileTree, Room};
+use moorline::desired::{Scopes, build_desired_set};
+use moorline::render::{RenderOptions, Rendered, Variables, Visibility, render};
+use moorline::tree::{FileTree, MemoryLimit};
 
 /// The longest that anything of this takes with a slow compiler; what compares all with all takes minutes or days.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -167,16 +167,16 @@ fn steps_by_names() -> Vec<Input> {
 
 /// Renders files in a thread of its own; how long that took, with the time of a stop if there is one.
 fn took(files: &[(&str, String)], stop_after: Option<Duration>) -> Result<Duration, RecvTimeoutError> {
-    let room = Room::of(u64::MAX - 1);
-    let stop = room.stop_when_dropped();
+    let room = MemoryLimit::with_bytes(u64::MAX - 1);
+    let stop = room.stop_on_drop();
     let tree = FileTree::from_texts(files.iter().map(|(path, text)| (*path, text.as_str())));
-    let variables = Variables::default().with([("V", "v")], Seen::ByAll);
-    let options = Options { variables: Some(Arc::new(variables)), ..Options::default() };
+    let variables = Variables::default().with_values([("V", "v")], Visibility::Public);
+    let options = RenderOptions { variables: Some(Arc::new(variables)), ..RenderOptions::default() };
     let (send, receive) = channel();
     let begun = Instant::now();
     std::thread::spawn(move || {
-        if let Rendered::Complete(complete) = render(&tree.within(room), &options) {
-            drop(desired(complete, "n", &Scopes::builtin()));
+        if let Rendered::Complete(complete) = render(&tree.with_memory_limit(room), &options) {
+            drop(build_desired_set(complete, "n", &Scopes::builtin()));
         }
         let _ = send.send(());
     });

@@ -7,9 +7,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use moorline::source::{
-    Address, Credentials, Error, Reference, Repositories, Repository, Revision, Snapshot, Within,
+    Address, Credentials, Error, ReadLimits, Reference, Repositories, Repository, Revision, Snapshot,
 };
-use moorline::tree::Entry;
+use moorline::tree::TreeEntry;
 use serde_json::json;
 use support::authority::Authority;
 use support::git_server::{GitServer, Reply, Work};
@@ -70,7 +70,8 @@ impl Ground {
         let root = tempfile::tempdir().unwrap();
         let server = GitServer::start(root.path());
         let all =
-            Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
+            Repositories::new(&root.path().join("data"), None, moorline::source::HostPolicy::allow_all())
+                .unwrap();
         Self { root, server, all }
     }
 
@@ -86,7 +87,13 @@ impl Ground {
     async fn read_folder(&self, folder: &str) -> Result<Snapshot, Error> {
         let (repository, revision) = self.shop().await;
         let reading = repository
-            .read_with_modules(&revision, (&[folder], &[]), &Default::default(), &Within::default(), soon())
+            .read_with_submodules(
+                &revision,
+                (&[folder], &[]),
+                &Default::default(),
+                &ReadLimits::default(),
+                soon(),
+            )
             .await;
         reading.map(|reading| reading.snapshot.unwrap())
     }
@@ -94,7 +101,7 @@ impl Ground {
     async fn shop(&self) -> (Repository, Revision) {
         let address = Address::remote(&self.server.url("shop.git")).unwrap();
         let repository = self.all.repository(&address, "", &Credentials::default()).unwrap();
-        let revision = repository.look(&Reference::branch("main").unwrap(), soon()).await.unwrap();
+        let revision = repository.resolve(&Reference::branch("main").unwrap(), soon()).await.unwrap();
         (repository, revision)
     }
 
@@ -106,9 +113,9 @@ impl Ground {
 }
 
 fn texts(snapshot: &Snapshot) -> Vec<(&str, String)> {
-    let text = |entry: &Entry| match entry {
-        Entry::File(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Entry::Unreadable { reason, .. } => format!("unreadable: {reason}"),
+    let text = |entry: &TreeEntry| match entry {
+        TreeEntry::File(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        TreeEntry::Unreadable { reason, .. } => format!("unreadable: {reason}"),
         other => format!("{other:?}"),
     };
     snapshot.files.entries().map(|(path, entry)| (path, text(entry))).collect()
@@ -228,9 +235,15 @@ async fn a_submodule_is_asked_for_with_the_login_and_the_authority_of_the_reposi
     let secret = [("ca.crt", &*authority.pem), ("username", "me"), ("password", "one")];
     let login = Credentials::from_secret(secret).unwrap();
     let repository = ground.all.repository(&address, "ns/secret", &login).unwrap();
-    let revision = repository.look(&Reference::Head, soon()).await.unwrap();
+    let revision = repository.resolve(&Reference::Head, soon()).await.unwrap();
     let reading = repository
-        .read_with_modules(&revision, (&["deploy"], &[]), &Default::default(), &Within::default(), soon())
+        .read_with_submodules(
+            &revision,
+            (&["deploy"], &[]),
+            &Default::default(),
+            &ReadLimits::default(),
+            soon(),
+        )
         .await;
     let snapshot = reading.unwrap().snapshot.unwrap();
     assert_eq!(snapshot.files.read("deploy/base/b.yaml").as_deref(), Ok(&b"b"[..]));

@@ -9,8 +9,8 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use support::daemon::until;
 use support::person::moorline;
-use support::rest::ask;
-use support::scene::{CALM, Scene, config_map};
+use support::rest::send_request;
+use support::scene::{QUIET_TIME, Scene, config_map};
 use support::status::{define, report};
 
 /// What stands in the Secret, and nowhere else.
@@ -26,7 +26,7 @@ fn lines(name: &str, value: &str) -> (String, String) {
 async fn make(scene: &Scene, plural: &str, name: &str, field: &str, values: Value) {
     let path = format!("/api/v1/namespaces/{}/{plural}", scene.namespace);
     let body = json!({"metadata": {"name": name}, field: values});
-    ask(&scene.admin, "POST", &path, body).await.unwrap();
+    send_request(&scene.admin, "POST", &path, body).await.unwrap();
 }
 
 async fn until_value(scene: &Scene, name: &str, expect: &str) {
@@ -76,14 +76,14 @@ async fn values_come_from_everywhere_and_a_change_is_rendered_at_once() {
 
     // A change is told by the watch, costs one look at the object that changed, and one write for each object that does.
     let patch = Patch::Merge(json!({"data": {"A": "new", "N": "3"}}));
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     scene.maps().patch("settings", &PatchParams::default(), &patch).await.unwrap();
     until_value(&scene, "all", &format!("new {PLANTED} spec none")).await;
     until("the job has another name", async || jobs.get_opt("map-2").await.unwrap().is_none().then_some(()))
         .await;
     assert!(jobs.get("new-3").await.is_ok());
-    tokio::time::sleep(CALM).await;
-    let asked = scene.proxy.asked();
+    tokio::time::sleep(QUIET_TIME).await;
+    let asked = scene.proxy.take_requests();
     let reads = |name: &str| {
         asked.iter().filter(|one| one.method == "GET" && !one.is_watch() && one.path.contains(name)).count()
     };
@@ -92,13 +92,13 @@ async fn values_come_from_everywhere_and_a_change_is_rendered_at_once() {
 
     // The same of the Secret; and a commit that changes nothing that is rendered asks for no values.
     let keys = format!("/api/v1/namespaces/{}/secrets/keys", scene.namespace);
-    ask(&scene.admin, "PATCH", &keys, json!({"stringData": {"B": "other"}})).await.unwrap();
+    send_request(&scene.admin, "PATCH", &keys, json!({"stringData": {"B": "other"}})).await.unwrap();
     until_value(&scene, "all", "new other spec none").await;
     scene.settle().await;
     let commit = scene.push(&[("notes.txt".to_owned(), "text".to_owned())]);
     scene.nudge("shop", "a commit").await;
     scene.until_ready("shop", &commit).await;
-    let asked = scene.proxy.asked();
+    let asked = scene.proxy.take_requests();
     let of_objects = asked.iter().filter(|one| {
         !one.is_watch()
             && (one.is_on_object() || one.path.contains("/configmaps") || one.path.contains("/secrets"))
@@ -132,20 +132,20 @@ async fn what_is_missing_is_said_and_takes_nothing_away() {
     make(&scene, "secrets", "perhaps", "stringData", json!({"A": "two"})).await;
     until_value(&scene, "a", "two").await;
     let perhaps = format!("/api/v1/namespaces/{}/secrets/perhaps", scene.namespace);
-    ask(&scene.admin, "DELETE", &perhaps, Value::Null).await.unwrap();
+    send_request(&scene.admin, "DELETE", &perhaps, Value::Null).await.unwrap();
     until_value(&scene, "a", "one").await;
 
     scene.maps().delete("settings", &DeleteParams::default()).await.unwrap();
     scene.until_reason("shop", "ValuesMissing").await;
     let before = scene.versions().await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(scene.versions().await, before, "nothing is deleted or written");
 
     // Who suspends it meanwhile is heard.
     scene.patch_sync("shop", json!({"spec": {"suspend": true}})).await;
     until("what is edited by hand stays", async || {
         scene.edit("a", "by hand").await;
-        tokio::time::sleep(CALM).await;
+        tokio::time::sleep(QUIET_TIME).await;
         (scene.values().await.get("a").map(String::as_str) == Some("by hand")).then_some(())
     })
     .await;
@@ -313,7 +313,9 @@ async fn values_are_read_as_the_sync_acts_and_rbac_prints_the_right_to() {
     make(&scene, "secrets", "keys", "stringData", json!({"A": "one"})).await;
     make(&scene, "configmaps", "settings", "data", json!({"B": "two"})).await;
     let account = json!({"metadata": {"name": "tenant"}});
-    ask(&scene.admin, "POST", &format!("/api/v1/namespaces/{place}/serviceaccounts"), account).await.unwrap();
+    send_request(&scene.admin, "POST", &format!("/api/v1/namespaces/{place}/serviceaccounts"), account)
+        .await
+        .unwrap();
     let commit = scene.push(&[lines("a", "${A} ${B}")]);
     let _daemon = scene.daemon();
     let sources = json!([from("Secret", "keys"), from("ConfigMap", "settings")]);
@@ -330,11 +332,11 @@ async fn values_are_read_as_the_sync_acts_and_rbac_prints_the_right_to() {
     let roles = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{place}");
     let role = json!({"metadata": {"name": "reads"},
         "rules": [{"apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ["get"]}]});
-    ask(&scene.admin, "POST", &format!("{roles}/roles"), role).await.unwrap();
+    send_request(&scene.admin, "POST", &format!("{roles}/roles"), role).await.unwrap();
     let binding = json!({"metadata": {"name": "reads"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reads"},
         "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": place}]});
-    ask(&scene.admin, "POST", &format!("{roles}/rolebindings"), binding).await.unwrap();
+    send_request(&scene.admin, "POST", &format!("{roles}/rolebindings"), binding).await.unwrap();
     until("the right that is missing is named", async || {
         let told = scene.status("shop", "/conditions/0/message").await.to_string();
         told.contains("may not be watched").then_some(())
@@ -360,7 +362,7 @@ async fn values_are_read_as_the_sync_acts_and_rbac_prints_the_right_to() {
         let namespace = document["metadata"]["namespace"].as_str();
         let place = namespace.map(|namespace| format!("namespaces/{namespace}/")).unwrap_or_default();
         let uri = format!("/apis/rbac.authorization.k8s.io/v1/{place}{kind}s");
-        ask(&scene.admin, "POST", &uri, document).await.unwrap();
+        send_request(&scene.admin, "POST", &uri, document).await.unwrap();
     }
     scene.until_ready("shop", &commit).await;
     until_value(&scene, "a", "one two").await;

@@ -14,8 +14,8 @@ use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::{install, until};
 use support::fault_proxy::Fate;
-use support::rest::ask;
-use support::scene::{CALM, Scene, config_map, many};
+use support::rest::send_request;
+use support::scene::{QUIET_TIME, Scene, config_map, many};
 
 #[tokio::test]
 async fn an_api_server_is_restarted_in_the_middle_of_a_sync_and_its_history_is_lost() {
@@ -118,16 +118,17 @@ async fn a_namespace_goes_and_comes_under_its_objects() {
     let (_daemon, commit) =
         scene.applied(&[many(2, "one"), vec![("there.json".to_owned(), there)]].concat(), json!({})).await;
     let uri = format!("/api/v1/namespaces/{inner}");
-    ask(&scene.admin, "DELETE", &uri, json!({})).await.unwrap();
-    until("the namespace is gone", async || ask(&scene.admin, "GET", &uri, json!({})).await.err()).await;
+    send_request(&scene.admin, "DELETE", &uri, json!({})).await.unwrap();
+    until("the namespace is gone", async || send_request(&scene.admin, "GET", &uri, json!({})).await.err())
+        .await;
     // The others are held to Git all the same.
     scene.maps().delete("a-1", &DeleteParams::default()).await.unwrap();
     scene.until_values(&many(2, "one"), "it is there again").await;
     assert_eq!(scene.status("shop", "/conditions/0/status").await, "False");
     let body = json!({"metadata": {"name": inner}});
-    ask(&scene.admin, "POST", "/api/v1/namespaces", body).await.unwrap();
+    send_request(&scene.admin, "POST", "/api/v1/namespaces", body).await.unwrap();
     scene.until_ready("shop", &commit).await;
-    ask(&scene.admin, "GET", &format!("{uri}/configmaps/there"), json!({})).await.unwrap();
+    send_request(&scene.admin, "GET", &format!("{uri}/configmaps/there"), json!({})).await.unwrap();
     scene.delete_sync("shop").await;
 }
 
@@ -153,7 +154,7 @@ async fn a_definition_is_removed_under_its_resources_and_comes_back_with_them() 
     let widgets = scene.dynamic("survive.example.com", "v1", "Widget");
     let before = widgets.get("w").await.unwrap().metadata.uid;
     let uri = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.survive.example.com";
-    ask(&scene.admin, "DELETE", uri, json!({})).await.unwrap();
+    send_request(&scene.admin, "DELETE", uri, json!({})).await.unwrap();
     until("a new resource is there", async || {
         widgets.get_opt("w").await.ok().flatten().filter(|widget| widget.metadata.uid != before)
     })
@@ -171,7 +172,7 @@ async fn a_group_whose_backend_is_down_holds_up_nobody() {
             "insecureSkipTLSVerify": true, "service": {"namespace": scene.namespace, "name": "nobody"}},
     });
     let uri = "/apis/apiregistration.k8s.io/v1/apiservices";
-    ask(&scene.admin, "POST", uri, service).await.unwrap();
+    send_request(&scene.admin, "POST", uri, service).await.unwrap();
     scene.push(&many(3, "one"));
     let commit = scene.remove(&["a-2.json"]);
     let _daemon = scene.daemon();
@@ -181,7 +182,7 @@ async fn a_group_whose_backend_is_down_holds_up_nobody() {
     scene.nudge("shop", "prune").await;
     scene.until_ready("shop", &commit).await;
     scene.until_values(&many(1, "one"), "what left Git is pruned").await;
-    ask(&scene.admin, "DELETE", &format!("{uri}/v1.down.example.com"), json!({})).await.unwrap();
+    send_request(&scene.admin, "DELETE", &format!("{uri}/v1.down.example.com"), json!({})).await.unwrap();
     scene.delete_sync("shop").await;
 }
 
@@ -195,9 +196,10 @@ async fn the_namespace_of_a_sync_is_deleted() {
     scene.sync("other", json!({"path": "nowhere"})).await;
     scene.until_ready("shop", &commit).await;
     let uri = format!("/api/v1/namespaces/{}", scene.namespace);
-    ask(&scene.admin, "DELETE", &uri, json!({})).await.unwrap();
-    until("the namespace is gone", async || ask(&scene.admin, "GET", &uri, json!({})).await.err()).await;
-    tokio::time::sleep(CALM).await;
+    send_request(&scene.admin, "DELETE", &uri, json!({})).await.unwrap();
+    until("the namespace is gone", async || send_request(&scene.admin, "GET", &uri, json!({})).await.err())
+        .await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert!(scene.syncs().list(&ListParams::default()).await.unwrap().items.is_empty());
 }
 
@@ -213,10 +215,11 @@ async fn the_definition_of_syncs_is_deleted_with_syncs_left() {
     let before = scene.versions().await;
     let mark = AuditMark::set(&scene.plane).await;
     let uri = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
-    ask(&scene.admin, "DELETE", uri, json!({})).await.unwrap();
-    until("the definition is gone", async || ask(&scene.admin, "GET", uri, json!({})).await.err()).await;
-    tokio::time::sleep(CALM).await;
-    let deletes = mark.requests().await.of(MOORLINE).only(|request| request.verb == "delete");
+    send_request(&scene.admin, "DELETE", uri, json!({})).await.unwrap();
+    until("the definition is gone", async || send_request(&scene.admin, "GET", uri, json!({})).await.err())
+        .await;
+    tokio::time::sleep(QUIET_TIME).await;
+    let deletes = mark.requests().await.by_user(MOORLINE).filter(|request| request.verb == "delete");
     assert!(deletes.as_slice().is_empty(), "{:?}", deletes.as_slice());
     assert_eq!(scene.versions().await, before);
     // Installed again, it goes on without a restart.

@@ -13,21 +13,21 @@ use serde_json::{Value, json};
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::{Daemon, until, until_within};
-use support::fault_proxy::{Asked, Fate};
-use support::rest::ask;
+use support::fault_proxy::{Fate, RecordedRequest};
+use support::rest::send_request;
 use support::scene::{Scene, config_map, many};
 use support::second_server::SecondServer;
 
 /// The names of what the daemon deleted since the mark, in order.
 async fn deleted(mark: &AuditMark) -> Vec<String> {
-    let requests = mark.requests().await.of(MOORLINE).only(|request| request.verb == "delete");
+    let requests = mark.requests().await.by_user(MOORLINE).filter(|request| request.verb == "delete");
     requests.as_slice().iter().map(|request| request.name.clone()).collect()
 }
 
 /// The names of the objects that the daemon wrote since this was asked last.
 fn written(scene: &Scene) -> Vec<String> {
-    let asked = scene.proxy.asked();
-    let name = |one: &Asked| one.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let asked = scene.proxy.take_requests();
+    let name = |one: &RecordedRequest| one.path.rsplit('/').next().unwrap_or_default().to_owned();
     let mut names: Vec<String> = asked.iter().filter(|one| one.writes_object()).map(name).collect();
     names.sort();
     names
@@ -146,10 +146,10 @@ async fn etcd_goes_back_to_a_backup_under_a_running_daemon() {
     let backup = backed_up(&scene).await;
     // What servers and daemon write after the restore is less than this.
     let padding = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
-    ask(&scene.admin, "POST", &padding, json!({"metadata": {"name": "padding"}})).await.unwrap();
+    send_request(&scene.admin, "POST", &padding, json!({"metadata": {"name": "padding"}})).await.unwrap();
     for at in 0..100 {
         let more = json!({"stringData": {"at": at.to_string()}});
-        ask(&scene.admin, "PATCH", &format!("{padding}/padding"), more).await.unwrap();
+        send_request(&scene.admin, "PATCH", &format!("{padding}/padding"), more).await.unwrap();
     }
     let newest = scene.plane.revision();
     let mark = AuditMark::set(&scene.plane).await;

@@ -40,7 +40,7 @@ async fn until_owned(scene: &Scene, owner: &str, count: usize) -> BTreeMap<Strin
 
 /// What the daemon deleted since the mark.
 async fn deletes(mark: &AuditMark) -> Vec<String> {
-    let requests = mark.requests().await.of(MOORLINE).only(|request| request.verb == "delete");
+    let requests = mark.requests().await.by_user(MOORLINE).filter(|request| request.verb == "delete");
     requests.as_slice().iter().map(|request| request.uri.clone()).collect()
 }
 

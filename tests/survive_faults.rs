@@ -9,23 +9,23 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
 use support::daemon::until;
-use support::fault_proxy::{Asked, Fate};
+use support::fault_proxy::{Fate, RecordedRequest};
 use support::git_server::Reply;
-use support::scene::{CALM, Scene, many};
+use support::scene::{QUIET_TIME, Scene, many};
 
 /// Syncs some objects, then changes, creates and prunes some, while the first writes meet each fate in turn.
 async fn writes_meet(fates: &[Fate]) {
     let Some(scene) = Scene::new("faults").await else { return };
     let all = many(6, "first");
     let commit = scene.push(&all);
-    scene.proxy.first(4, Asked::writes_object, fates[0]);
+    scene.proxy.first(4, RecordedRequest::writes_object, fates[0]);
     let _daemon = scene.daemon();
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
     scene.until_values(&all, "all are created").await;
     for (at, fate) in fates.iter().enumerate() {
         for count in [4, 6] {
-            scene.proxy.first(3, Asked::writes_object, *fate);
+            scene.proxy.first(3, RecordedRequest::writes_object, *fate);
             let wanted = many(count, &format!("{at}-{count}"));
             let gone: Vec<_> = all[count..].iter().map(|(path, _)| path.as_str()).collect();
             if !gone.is_empty() {
@@ -94,11 +94,11 @@ async fn watches_that_are_cut_go_on_where_they_were() {
     scene.maps().patch("a-1", &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
     scene.maps().delete("a-2", &DeleteParams::default()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     scene.proxy.heal();
     scene.until_values(&many(3, "one"), "the edit is repaired").await;
-    tokio::time::sleep(CALM).await;
-    let asked = scene.proxy.asked();
+    tokio::time::sleep(QUIET_TIME).await;
+    let asked = scene.proxy.take_requests();
     let repairs = asked.iter().filter(|one| one.is_on_object()).count();
     assert_eq!(repairs, 2, "one request for each");
     assert!(asked.iter().all(|one| !one.query.contains("sendInitialEvents")), "nothing is told anew");
@@ -110,7 +110,7 @@ async fn watches_that_are_cut_go_on_where_they_were() {
 async fn a_server_that_cannot_stream_what_is_there_is_asked_for_it_in_pages() {
     for status in [422, 400] {
         let Some(scene) = Scene::new("unstreamed").await else { return };
-        let streams = |asked: &Asked| asked.query.contains("sendInitialEvents");
+        let streams = |asked: &RecordedRequest| asked.query.contains("sendInitialEvents");
         scene.proxy.rule(move |asked| if streams(asked) { Fate::Answer(status, None) } else { Fate::Pass });
         let commit = scene.push(&many(3, "one"));
         let mut daemon = scene.daemon();
@@ -123,13 +123,13 @@ async fn a_server_that_cannot_stream_what_is_there_is_asked_for_it_in_pages() {
             scene.maps().delete("a-2", &DeleteParams::default()).await.unwrap();
         };
         change().await;
-        scene.proxy.asked();
+        scene.proxy.take_requests();
         let _daemon = scene.daemon();
         scene.until_values(&many(3, "one"), "what was changed meanwhile is repaired").await;
         change().await;
         scene.until_values(&many(3, "one"), "and what is changed under it").await;
-        let asked = scene.proxy.asked();
-        let of = |fits: &dyn Fn(&Asked) -> bool| -> Vec<&str> {
+        let asked = scene.proxy.take_requests();
+        let of = |fits: &dyn Fn(&RecordedRequest) -> bool| -> Vec<&str> {
             let mut paths: Vec<_> = asked.iter().filter(|one| fits(one)).map(|one| &*one.path).collect();
             paths.retain(|path| !path.ends_with("/secrets"));
             paths.sort_unstable();
@@ -137,7 +137,7 @@ async fn a_server_that_cannot_stream_what_is_there_is_asked_for_it_in_pages() {
         };
         let both = ["/api/v1/configmaps", "/apis/moorline.dev/v1alpha1/syncs"];
         assert_eq!(of(&streams), both, "each is asked to stream once");
-        assert_eq!(of(&|one| one.lists() && !one.looks_back()), both, "each is listed once");
+        assert_eq!(of(&|one| one.lists() && !one.checks_server_identity()), both, "each is listed once");
         assert_eq!(of(&|one| one.is_watch() && !streams(one)), both, "and then watched");
         scene.assert_calm(&format!("after {status}")).await;
         scene.delete_sync("shop").await;
@@ -212,11 +212,11 @@ async fn what_cannot_be_verified_after_a_start_is_tried_with_pauses() {
         true => Fate::Answer(500, None),
         false => Fate::Pass,
     });
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let _daemon = scene.daemon();
     scene.until_reason("shop", "ApplyFailed").await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let asked = scene.proxy.asked();
+    let asked = scene.proxy.take_requests();
     let tried = asked.iter().filter(|one| one.path.ends_with("/a-1")).count();
     assert!((3..=15).contains(&tried), "tried {tried} times in some seconds, with pauses up to 1 s");
     scene.proxy.heal();
@@ -226,8 +226,9 @@ async fn what_cannot_be_verified_after_a_start_is_tried_with_pauses() {
 }
 
 /// The paths of the objects that were applied.
-fn applied(asked: Vec<Asked>) -> Vec<String> {
-    let mut paths: Vec<String> = asked.into_iter().filter(Asked::writes_object).map(|one| one.path).collect();
+fn applied(asked: Vec<RecordedRequest>) -> Vec<String> {
+    let mut paths: Vec<String> =
+        asked.into_iter().filter(RecordedRequest::writes_object).map(|one| one.path).collect();
     paths.sort();
     paths
 }
@@ -236,7 +237,7 @@ async fn assert_each_is_asked_about_once(scene: &Scene) {
     // A watch that was only cut finds the same server.
     scene.proxy.cut_watches();
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(applied(scene.proxy.asked()), Vec::<String>::new());
+    assert_eq!(applied(scene.proxy.take_requests()), Vec::<String>::new());
     scene.proxy.rule(|asked| match &*asked.path {
         "/version" => Fate::Say(r#"{"major": "9", "minor": "9", "gitVersion": "v9.9.9"}"#),
         _ => Fate::Pass,
@@ -244,7 +245,7 @@ async fn assert_each_is_asked_about_once(scene: &Scene) {
     scene.proxy.cut_watches();
     let mut asked = Vec::new();
     until("each is applied", async || {
-        asked.extend(applied(scene.proxy.asked()));
+        asked.extend(applied(scene.proxy.take_requests()));
         (asked.len() >= 3).then_some(())
     })
     .await;
@@ -294,12 +295,13 @@ async fn a_newer_commit_does_not_wait_for_what_an_older_one_waits_for() {
     let digest = scene.status("shop", "/renderDigest").await;
     assert!(digest.as_str().is_some_and(|text| text.starts_with("v1:")), "{digest}");
     let late = Duration::from_secs(40);
-    let is_late = |asked: &Asked| asked.path.ends_with("/secrets");
+    let is_late = |asked: &RecordedRequest| asked.path.ends_with("/secrets");
     scene.proxy.rule(move |asked| if is_late(asked) { Fate::Delay(late) } else { Fate::Pass });
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     scene.push(&[("slow.json".to_owned(), secret.to_owned())]);
     scene.nudge("shop", "slow").await;
-    until("it waits to see Secrets", async || scene.proxy.asked().iter().any(is_late).then_some(())).await;
+    until("it waits to see Secrets", async || scene.proxy.take_requests().iter().any(is_late).then_some(()))
+        .await;
     let begun = std::time::Instant::now();
     std::fs::remove_file(scene.work.folder.join("slow.json")).unwrap();
     let commit = scene.push(&many(2, "two"));
@@ -320,8 +322,8 @@ async fn a_daemon_ends_in_time_while_its_writes_are_not_answered() {
     scene.push(&many(40, "one"));
     let url = scene.git.url("repository.git");
     let mut daemon = scene.daemon_with(&["--url", &url, "--leader-election=false"]);
-    let is_write = |asked: &Asked| asked.writes_object();
-    until("it writes", async || scene.proxy.asked().iter().any(is_write).then_some(())).await;
+    let is_write = |asked: &RecordedRequest| asked.writes_object();
+    until("it writes", async || scene.proxy.take_requests().iter().any(is_write).then_some(())).await;
     let took = daemon.terminate();
     assert!(took < Duration::from_secs(10), "{took:?}");
 }

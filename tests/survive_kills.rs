@@ -12,8 +12,8 @@ use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
 use support::daemon::{Daemon, until};
-use support::fault_proxy::{Asked, Fate, FaultProxy};
-use support::scene::{CALM, Scene, many};
+use support::fault_proxy::{Fate, FaultProxy, RecordedRequest};
+use support::scene::{QUIET_TIME, Scene, many};
 
 /// Objects of others: one bears nothing of ours, one is a copy of an object of ours, one has only our label.
 async fn foreign(scene: &Scene) {
@@ -43,7 +43,7 @@ const FOREIGN: [&str; 3] = ["plain", "labelled", "copied"];
 async fn killed_and_followed(
     scene: &Scene,
     number: usize,
-    fits: fn(&Asked) -> bool,
+    fits: fn(&RecordedRequest) -> bool,
     fate: Fate,
     commit: &str,
 ) -> (Daemon, bool) {
@@ -69,12 +69,12 @@ async fn killed_and_followed(
     (daemon, killed)
 }
 
-fn any(asked: &Asked) -> bool {
+fn any(asked: &RecordedRequest) -> bool {
     !asked.is_watch()
 }
 
 /// Which request, by number and kind, and what happens to the daemon at it.
-type Point = (usize, fn(&Asked) -> bool, Fate);
+type Point = (usize, fn(&RecordedRequest) -> bool, Fate);
 
 #[tokio::test]
 async fn a_daemon_killed_at_any_request_is_followed_by_one_that_converges() {
@@ -93,11 +93,11 @@ async fn a_daemon_killed_at_any_request_is_followed_by_one_that_converges() {
         (2, any, Fate::KillBefore),
         (5, any, Fate::KillAfter),
         (9, any, Fate::KillBefore),
-        (0, Asked::writes_object, Fate::KillBefore),
-        (0, Asked::writes_object, Fate::KillAfter),
-        (3, Asked::writes_object, Fate::KillBefore),
-        (5, Asked::writes_object, Fate::KillAfter),
-        (7, Asked::writes_object, Fate::KillAfter),
+        (0, RecordedRequest::writes_object, Fate::KillBefore),
+        (0, RecordedRequest::writes_object, Fate::KillAfter),
+        (3, RecordedRequest::writes_object, Fate::KillBefore),
+        (5, RecordedRequest::writes_object, Fate::KillAfter),
+        (7, RecordedRequest::writes_object, Fate::KillAfter),
         (0, |asked| asked.path.ends_with("/status"), Fate::KillAfter),
     ];
     for (round, (number, fits, fate)) in points.into_iter().enumerate() {
@@ -133,21 +133,21 @@ async fn a_daemon_is_killed_after_each_write_of_a_sync_and_of_a_prune() {
     foreign(&scene).await;
     let commit = scene.push(&many(3, "first"));
     scene.sync("shop", json!({})).await;
-    drop(killed_and_followed(&scene, 0, Asked::writes, Fate::KillBefore, &commit).await);
+    drop(killed_and_followed(&scene, 0, RecordedRequest::writes, Fate::KillBefore, &commit).await);
     let before = scene.versions().await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let (mut synced, mut pruned) = (0, 0);
     for number in 0..MAX_WRITES {
         let wanted = many(5, &format!("write {number}"));
         let commit = scene.push(&wanted);
         let (daemon, killed) =
-            killed_and_followed(&scene, number, Asked::writes, Fate::KillAfter, &commit).await;
+            killed_and_followed(&scene, number, RecordedRequest::writes, Fate::KillAfter, &commit).await;
         scene.until_values(&wanted, &format!("all are there after write {number}")).await;
         synced += usize::from(killed);
         drop(daemon);
         let commit = scene.remove(&["a-3.json", "a-4.json"]);
         let (daemon, killed) =
-            killed_and_followed(&scene, number, Asked::writes, Fate::KillAfter, &commit).await;
+            killed_and_followed(&scene, number, RecordedRequest::writes, Fate::KillAfter, &commit).await;
         scene.until_values(&wanted[..3], &format!("two are gone after write {number}")).await;
         pruned += usize::from(killed);
         drop(daemon);
@@ -164,7 +164,7 @@ async fn a_daemon_is_killed_after_each_write_of_a_sync_and_of_a_prune() {
     for name in ["a-0", "a-1", "a-2"] {
         assert_eq!(now[name].0, before[name].0, "{name} stays who it is");
     }
-    let asked = scene.proxy.asked();
+    let asked = scene.proxy.take_requests();
     let deleted = asked.iter().filter(|one| one.method == "DELETE");
     let wrong: Vec<&str> = deleted
         .map(|one| one.path.rsplit('/').next().unwrap_or_default())
@@ -254,7 +254,7 @@ async fn owned(scene: &Scene) -> BTreeMap<String, String> {
 /// A commit without any manifest: that it is said to be applied proves a pass over all objects, which costs one write of
 /// the status and asks nothing about them.
 async fn passes_once_more(scene: &Scene, seed: u64, before: &Value) {
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let commit = scene.push(&[("README.md".to_owned(), format!("seed {seed}"))]);
     let word = format!("seed {seed}");
     scene.nudge("shop", &word).await;
@@ -263,8 +263,8 @@ async fn passes_once_more(scene: &Scene, seed: u64, before: &Value) {
         (scene.status("shop", "/lastHandledRequest").await == *word).then_some(())
     })
     .await;
-    tokio::time::sleep(CALM).await;
-    let asked = scene.proxy.asked();
+    tokio::time::sleep(QUIET_TIME).await;
+    let asked = scene.proxy.take_requests();
     let about = asked.iter().filter(|one| one.is_on_object() || one.path.contains("/shop"));
     let about: Vec<&str> = about.filter_map(|one| one.path.rsplit("/syncs/").next()).collect();
     assert_eq!(about, ["shop/status"], "{word}");
@@ -298,8 +298,8 @@ async fn a_second_pass_changes_nothing_and_asks_nothing() {
         // Another Sync comes and goes, which makes every Sync look at everything once more.
         scene.sync("other", json!({"suspend": true})).await;
         scene.delete_sync("other").await;
-        tokio::time::sleep(CALM).await;
-        let asked = scene.proxy.asked();
+        tokio::time::sleep(QUIET_TIME).await;
+        let asked = scene.proxy.take_requests();
         let about = asked.iter().filter(|one| one.is_on_object() || one.path.contains("/shop"));
         assert_eq!(about.map(|one| &*one.path).collect::<Vec<_>>(), Vec::<&str>::new(), "seed {seed}");
         assert_eq!(owned(&scene).await, objects, "seed {seed}");
@@ -316,7 +316,7 @@ async fn a_leader_that_was_stopped_writes_nothing_after_another_took_over() {
     let terms = ["--lease-duration", "4s", "--lease-renew-deadline", "2s", "--lease-retry-period", "300ms"];
     let commit = scene.push(&many(6, "one"));
     // It stops in the middle of its first sync, with writes that wait for their turn.
-    scene.proxy.nth(2, Asked::writes_object, Fate::StopBefore);
+    scene.proxy.nth(2, RecordedRequest::writes_object, Fate::StopBefore);
     let first = scene.daemon_with(&[&terms[..], &["--concurrency", "2"]].concat());
     scene.sync("shop", json!({})).await;
     until("the leader is stopped", async || scene.proxy.has_struck().then_some(())).await;
@@ -336,7 +336,7 @@ async fn a_leader_that_was_stopped_writes_nothing_after_another_took_over() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     let late: Vec<String> = scene
         .proxy
-        .asked()
+        .take_requests()
         .into_iter()
         .filter(|one| one.at > awake && one.writes() && !one.path.contains("/leases"))
         .map(|one| one.path)

@@ -77,7 +77,7 @@ fn uids(all: &BTreeMap<String, (String, String)>) -> BTreeMap<&str, &str> {
 }
 
 async fn deletes(mark: &AuditMark) -> Vec<String> {
-    let requests = mark.requests().await.of(MOORLINE).only(|request| request.verb == "delete");
+    let requests = mark.requests().await.by_user(MOORLINE).filter(|request| request.verb == "delete");
     requests.as_slice().iter().map(|request| request.uri.clone()).collect()
 }
 

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::{Daemon, until};
-use support::fault_proxy::{Asked, FaultProxy};
-use support::scene::{CALM, Scene, many};
+use support::fault_proxy::{FaultProxy, RecordedRequest};
+use support::scene::{QUIET_TIME, Scene, many};
 use support::shifted_clock::shifted_clock;
 
 const TERMS: [&str; 6] =
@@ -31,9 +31,9 @@ async fn edit(scene: &Scene, name: &str) {
 
 /// What a proxy let through that writes, renewals of Leases left out.
 fn writes(proxy: &FaultProxy) -> Vec<String> {
-    let asked = proxy.asked();
+    let asked = proxy.take_requests();
     let told = asked.iter().filter(|one| one.writes() && !one.path.contains("/leases") && !one.is_for_keys());
-    told.map(|one: &Asked| format!("{} {}", one.method, one.path)).collect()
+    told.map(|one: &RecordedRequest| format!("{} {}", one.method, one.path)).collect()
 }
 
 async fn lease(scene: &Scene) -> k8s_openapi::api::coordination::v1::LeaseSpec {
@@ -53,10 +53,10 @@ async fn the_clock_of_the_leader_jumps() {
     scene.until_ready("shop", &commit).await;
     let waiting = FaultProxy::start(&scene.plane);
     let _standby = scene.daemon_at(&waiting, "standby", &TERMS);
-    until("the other waits for its turn", async || (!waiting.asked().is_empty()).then_some(())).await;
+    until("the other waits for its turn", async || (!waiting.take_requests().is_empty()).then_some(())).await;
     let holder = lease(&scene).await.holder_identity;
     for seconds in [-3600, 86400, 0] {
-        tokio::time::sleep(CALM).await;
+        tokio::time::sleep(QUIET_TIME).await;
         let (versions, status) = (scene.versions().await, scene.status("shop", "").await);
         writes(&scene.proxy);
         std::fs::write(&shift, seconds.to_string()).unwrap();
@@ -73,7 +73,7 @@ async fn the_clock_of_the_leader_jumps() {
         assert_eq!(scene.status("shop", "").await, status);
         edit(&scene, "a-1").await;
         scene.until_values(&many(3, "one"), "an edit is repaired").await;
-        tokio::time::sleep(CALM).await;
+        tokio::time::sleep(QUIET_TIME).await;
         let told = writes(&scene.proxy);
         let statuses = told.iter().filter(|one| one.ends_with("/status")).count();
         let objects = told.iter().filter(|one| one.contains("/configmaps/")).count();
@@ -145,7 +145,7 @@ async fn the_token_of_the_daemon_is_replaced() {
     scene.until_ready("shop", &commit).await;
     let user = format!("system:serviceaccount:{}:daemon", scene.namespace);
     let newest = async || {
-        let requests = mark.requests().await.of(&user);
+        let requests = mark.requests().await.by_user(&user);
         requests.as_slice().last().map(|request| request.credential.clone()).unwrap_or_default()
     };
     let first = newest().await;
@@ -156,7 +156,7 @@ async fn the_token_of_the_daemon_is_replaced() {
     until("requests are made with the new token", async || {
         at += 1;
         scene.nudge("shop", &format!("number {at}")).await;
-        tokio::time::sleep(CALM).await;
+        tokio::time::sleep(QUIET_TIME).await;
         (newest().await != first).then_some(())
     })
     .await;
@@ -171,7 +171,7 @@ async fn the_token_of_the_daemon_is_replaced() {
     scene.nudge("shop", "later").await;
     scene.until_ready("shop", &commit).await;
     scene.until_values(&many(4, "two"), "it goes on").await;
-    let refused = mark.requests().await.only(|request| request.code == 401);
+    let refused = mark.requests().await.filter(|request| request.code == 401);
     assert_eq!(refused.tally(), [].into(), "nothing was refused on the way");
     scene.delete_sync("shop").await;
 }
@@ -203,8 +203,8 @@ async fn completes(scene: &Scene) {
 
 /// How often the daemon made a Job since the mark.
 async fn made(mark: &AuditMark) -> usize {
-    let requests = mark.requests().await.of(MOORLINE);
-    requests.only(|request| request.resource == "jobs" && request.code == 201).as_slice().len()
+    let requests = mark.requests().await.by_user(MOORLINE);
+    requests.filter(|request| request.resource == "jobs" && request.code == 201).as_slice().len()
 }
 
 #[tokio::test]
@@ -283,7 +283,7 @@ async fn a_sync_that_another_daemon_serves_is_left_alone_until_that_is_gone() {
     scene.until_ready("shop", &commit).await;
     let ours = scene.status("shop", "/heldBy").await;
     assert_eq!(ours, format!("{}/moorline", scene.namespace));
-    scene.proxy.asked();
+    scene.proxy.take_requests();
 
     // It has a Lease of its own, in its own namespace, so that it leads too.
     let proxy = FaultProxy::start(&scene.plane);
@@ -298,7 +298,7 @@ async fn a_sync_that_another_daemon_serves_is_left_alone_until_that_is_gone() {
     scene.until_ready("shop", &commit).await;
     edit(&scene, "a-1").await;
     scene.until_values(&many(4, "two"), "the first serves it").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(writes(&proxy), Vec::<String>::new(), "the second writes nothing");
     assert_eq!(scene.status("shop", "/heldBy").await, ours);
 

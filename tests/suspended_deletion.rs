@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use support::daemon::{Daemon, until};
 use support::fault_proxy::Fate;
-use support::person::{Going, moorline};
-use support::scene::{CALM, Scene, config_map, many};
+use support::person::{RunningCommand, moorline};
+use support::scene::{QUIET_TIME, Scene, config_map, many};
 
 fn deletes(spec: Value) -> Value {
     let mut all = json!({"deletionPolicy": "Delete"});
@@ -160,7 +160,7 @@ async fn a_person_answers_that_the_objects_go() {
     // An answer that was given to another state of the Sync counts for nothing.
     let old = json!({"metadata": {"annotations": {"moorline.dev/deletion": "Delete@1"}}});
     scene.patch_sync("shop", old).await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(owned(&scene).await.len(), 3);
     let answered = moorline(&scene, &["delete", "shop", "--delete"]);
     assert_eq!(answered.code, 0, "{}", answered.words);
@@ -178,7 +178,7 @@ async fn the_verb_deletes_a_sync_that_lives() {
     let left = moorline(&scene, &["delete", "shop"]);
     assert_eq!(left.code, 0, "{}", left.words);
     assert!(left.words.contains(&format!("{place}/shop is deleted; its 2 objects stay")), "{}", left.words);
-    let asked = scene.proxy.asked();
+    let asked = scene.proxy.take_requests();
     let writes = asked.iter().filter(|asked| asked.writes() && asked.is_on_object());
     let writes: Vec<String> =
         writes.map(|one| format!("{} {} {}", one.method, one.path, one.text())).collect();
@@ -238,10 +238,10 @@ async fn a_deletion_that_is_suspended_in_the_middle_stops_and_goes_on() {
     moorline(&scene, &["suspend", "shop"]);
     scene.until_reason("shop", "DeletionHeld").await;
     free(&scene).await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(owned(&scene).await.keys().collect::<Vec<_>>(), ["a-0", "a-1", "a-2"]);
     // A verb that waits ends with the Sync.
-    let mut waits = Going::start(&scene, &["delete", "shop", "--delete"]);
+    let mut waits = RunningCommand::start(&scene, &["delete", "shop", "--delete"]);
     assert_eq!(waits.ended().await, Some(0));
     assert_eq!(owned(&scene).await, BTreeMap::new());
 }
@@ -258,7 +258,7 @@ async fn a_suspension_counts_before_the_watch_has_told_it() {
     scene.proxy.cut_watches();
     suspend(&scene, "shop", true).await;
     free(&scene).await;
-    tokio::time::sleep(CALM * 3).await;
+    tokio::time::sleep(QUIET_TIME * 3).await;
     assert_eq!(owned(&scene).await.len(), 3);
     scene.proxy.heal();
     scene.until_reason("shop", "DeletionHeld").await;

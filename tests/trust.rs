@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 use support::daemon::until;
-use support::fault_proxy::{Asked, Fate};
+use support::fault_proxy::{Fate, RecordedRequest};
 use support::git_server::Work;
 use support::person::moorline;
-use support::scene::{CALM, Scene, config_map};
+use support::scene::{QUIET_TIME, Scene, config_map};
 use support::signers::{key, sign, spec, trust, value};
 
 #[tokio::test]
@@ -62,7 +62,8 @@ async fn keys_that_change_before_their_watch_begins_count() {
     sign(&scene, Some(&bob));
     let commit = scene.push(&[("a.json".to_owned(), config_map("a", "first"))]);
     // The list, or the watch that brings it.
-    let begins = |asked: &Asked| asked.path.ends_with("/secrets") && asked.query.contains("signers");
+    let begins =
+        |asked: &RecordedRequest| asked.path.ends_with("/secrets") && asked.query.contains("signers");
     scene.proxy.first(1, begins, Fate::Delay(Duration::from_secs(3)));
     let _daemon = scene.daemon();
     scene.sync("shop", spec(&scene, "HEAD", serde_json::Value::Null)).await;
@@ -70,11 +71,11 @@ async fn keys_that_change_before_their_watch_begins_count() {
     trust(&scene, &[&bob]).await;
     scene.until_ready("shop", &commit).await;
     // The status that was written last is a change of the Sync, for which its keys are read once more.
-    let reads = |asked: &Asked| asked.method == "GET" && asked.path.contains("/secrets/signers");
+    let reads = |asked: &RecordedRequest| asked.method == "GET" && asked.path.contains("/secrets/signers");
     until("it is not read again for nothing", async || {
-        scene.proxy.asked();
-        tokio::time::sleep(CALM).await;
-        (!scene.proxy.asked().iter().any(reads)).then_some(())
+        scene.proxy.take_requests();
+        tokio::time::sleep(QUIET_TIME).await;
+        (!scene.proxy.take_requests().iter().any(reads)).then_some(())
     })
     .await;
 }
@@ -100,7 +101,7 @@ async fn a_rollback_by_force_is_refused_also_after_a_restart() {
     drop(daemon);
     let _daemon = scene.daemon();
     scene.nudge("shop", "again").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     scene.until_reason("shop", "HistoryRewritten").await;
     assert_eq!(value(&scene).await.as_deref(), Some("second"));
     // The daemon that has only just begun holds it as well.
@@ -167,7 +168,7 @@ async fn without_its_keys_nothing_new_is_taken_up() {
     scene.until_reason("shop", "SecretMissing").await;
     push("unsigned");
     scene.nudge("shop", "unsigned").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(value(&scene).await.as_deref(), Some("first"), "what nobody vouches for is not applied");
     trust(&scene, &[&ann]).await;
     scene.until_reason("shop", "SignatureMissing").await;
@@ -181,7 +182,7 @@ async fn without_its_keys_nothing_new_is_taken_up() {
     scene.until_reason("shop", "SecretMissing").await;
     push("after");
     scene.nudge("shop", "after").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(value(&scene).await.as_deref(), Some("signed"));
 }
 
@@ -216,7 +217,7 @@ async fn what_was_taken_up_counts_also_when_it_was_never_applied_and_the_spec_ch
     scene.patch_sync("shop", json!({"spec": {"interval": "6s"}})).await;
     let _daemon = scene.daemon();
     scene.nudge("shop", "again").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     scene.until_reason("shop", "HistoryRewritten").await;
     assert_eq!(value(&scene).await.as_deref(), Some("second"));
 }
@@ -246,13 +247,13 @@ async fn a_daemon_that_begins_with_an_unsigned_head_holds_what_was_signed_before
     assert!(applied.as_str().unwrap().ends_with(&first), "{applied}");
     // Others are trusted as well: what is held is verified anew, and held.
     trust(&scene, &[&ann, &bob]).await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     is_held("first").await;
     // Whoever signed it is trusted no more: it stays, and nobody holds it.
     trust(&scene, &[&bob]).await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     scene.edit("a", "by hand").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(value(&scene).await.as_deref(), Some("by hand"));
     sign(&scene, Some(&bob));
     let last = push("last");
@@ -290,7 +291,7 @@ async fn versions_of_a_range_go_up_only() {
     drop(daemon);
     let _daemon = scene.daemon();
     scene.nudge("shop", "again").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     scene.until_reason("shop", "VersionLowered").await;
     assert_eq!(value(&scene).await.as_deref(), Some("v1.1.0"));
     // Also by the daemon that has only just begun, of whose tag the server knows nothing any more.
@@ -335,7 +336,7 @@ async fn syncs_of_one_repository_trust_each_for_itself() {
     scene.nudge("free", "second").await;
     scene.until_ready("free", &second).await;
     scene.until_reason("strict", "SignatureMissing").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(scene.values().await, [("a", "first"), ("b", "second")].map(owned).into());
     // A plan is no way around it.
     let plan = moorline(&scene, &["plan", "--sync", "strict"]);

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::until;
-use support::rest::ask;
-use support::scene::{CALM, Scene, config_map};
+use support::rest::send_request;
+use support::scene::{QUIET_TIME, Scene, config_map};
 
 const RUNS: usize = 20;
 const KINDS: [&str; 3] = ["Boat", "Crate", "Dock"];
@@ -99,12 +99,14 @@ impl Operator {
     /// Takes away all that is not in a namespace, and the namespace.
     async fn leaves(&self, scene: &Scene) {
         let none = json!({});
-        let _ = ask(&scene.admin, "DELETE", &format!("{WEBHOOKS}/{}", self.namespace), &none).await;
+        let _ = send_request(&scene.admin, "DELETE", &format!("{WEBHOOKS}/{}", self.namespace), &none).await;
         for kind in KINDS {
             let name = format!("{}s.{}", kind.to_lowercase(), self.group);
-            let _ = ask(&scene.admin, "DELETE", &format!("{DEFINITIONS}/{name}"), &none).await;
+            let _ = send_request(&scene.admin, "DELETE", &format!("{DEFINITIONS}/{name}"), &none).await;
         }
-        let _ = ask(&scene.admin, "DELETE", &format!("/api/v1/namespaces/{}", self.namespace), &none).await;
+        let _ =
+            send_request(&scene.admin, "DELETE", &format!("/api/v1/namespaces/{}", self.namespace), &none)
+                .await;
     }
 }
 
@@ -130,7 +132,7 @@ async fn a_webhook_is_sent_after_the_resources_whose_kinds_come_with_it() {
         if !refused.is_empty() || told.contains("ApplyFailed") {
             wrong.push(format!("run {run}: {told:?}, {refused:?}"));
         }
-        let writes = mark.requests().await.of(MOORLINE).only(|it| it.verb == "patch" && it.code < 300);
+        let writes = mark.requests().await.by_user(MOORLINE).filter(|it| it.verb == "patch" && it.code < 300);
         let last = writes.as_slice().iter().rfind(|it| it.resource != "syncs" && it.resource != "leases");
         assert_eq!(last.unwrap().resource, "validatingwebhookconfigurations", "run {run}");
         scene.delete_sync(&name).await;
@@ -183,7 +185,7 @@ async fn a_guarded_resource_waits_for_the_backend_of_its_webhook() {
     );
     assert_eq!(problems[0]["message"], expect);
     assert_eq!(scene.status("operator", "/conditions/0/reason").await, "Progressing");
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(refused(&mark).await, Vec::<String>::new());
 
     backend.answers.store(true, Ordering::Relaxed);
@@ -194,7 +196,7 @@ async fn a_guarded_resource_waits_for_the_backend_of_its_webhook() {
     assert_eq!(refused(&mark).await, Vec::<String>::new());
     let boats = format!("/apis/{}/v1/namespaces/{}/boats", operator.group, operator.namespace);
     for name in ["one", "two"] {
-        let boat = ask(&scene.admin, "GET", &format!("{boats}/{name}"), Value::Null).await.unwrap();
+        let boat = send_request(&scene.admin, "GET", &format!("{boats}/{name}"), Value::Null).await.unwrap();
         assert_eq!(boat["spec"]["value"], "b", "{name}");
     }
     scene.assert_calm("once all of it is applied").await;
@@ -235,7 +237,7 @@ async fn a_kind_that_never_comes_keeps_a_webhook_back_for_a_minute() {
     let begun = Instant::now();
     scene.sync("second", json!({"path": "second"})).await;
     let uri = format!("{WEBHOOKS}/{}", operator.namespace);
-    let is_there = async || ask(&scene.admin, "GET", &uri, Value::Null).await.is_ok();
+    let is_there = async || send_request(&scene.admin, "GET", &uri, Value::Null).await.is_ok();
     while begun.elapsed() < Duration::from_secs(50) {
         assert!(!is_there().await, "after {:?}", begun.elapsed());
         tokio::time::sleep(Duration::from_millis(500)).await;

@@ -12,9 +12,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::first::created;
-use super::ground::{Ground, Used};
+use super::ground::{BenchEnvironment, Usage};
 use super::steady;
-use super::verdict::{Bar, Check, Row, median, rounded};
+use super::verdict::{Check, Limit, Row, median, rounded};
 use super::workload::EACH;
 
 /// Limit of the CPU time of this build, as a multiple of the older binary's.
@@ -42,8 +42,8 @@ pub(crate) async fn beside(before: &Path, applications: usize, rounds: usize) ->
     let used = last.unwrap_or_else(|| unreachable!("there is at least one round"));
     let ratio = median(&new.cpu).zip(median(&old.cpu)).map(|(new, old)| new / old);
     let checks = vec![
-        Check::new("times the CPU of the older binary", ratio, Bar::AtMost(TIMES_BEFORE)),
-        Check::new("writes on objects, more or fewer", writes(&new) - writes(&old), Bar::Is(0.0)),
+        Check::new("times the CPU of the older binary", ratio, Limit::AtMost(TIMES_BEFORE)),
+        Check::new("writes on objects, more or fewer", writes(&new) - writes(&old), Limit::Is(0.0)),
     ];
     let more = json!({
         "cpu": {"before": old.cpu, "after": new.cpu},
@@ -55,8 +55,8 @@ pub(crate) async fn beside(before: &Path, applications: usize, rounds: usize) ->
 }
 
 /// One run of one binary, from its start to its idle time.
-async fn run(program: &Path, applications: usize) -> Used {
-    let mut ground = Ground::with_program(program, applications).await;
+async fn run(program: &Path, applications: usize) -> Usage {
+    let mut ground = BenchEnvironment::with_program(program, applications).await;
     let window = ground.open();
     ground.create_sync().await;
     let done = created(&mut ground, &window).await;
@@ -81,7 +81,7 @@ async fn run(program: &Path, applications: usize) -> Used {
 }
 
 impl Runs {
-    fn keep(&mut self, used: &Used) {
+    fn keep(&mut self, used: &Usage) {
         self.cpu.push(rounded(used.cpu));
         self.peak.push(rounded(used.peak));
         self.requests.push(used.requests.clone());

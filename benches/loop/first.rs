@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::{Map, json};
 
 use super::floor::{best, floor};
-use super::ground::{Ground, Used, Window};
+use super::ground::{BenchEnvironment, Usage, Window};
 use super::tail::is_apply;
-use super::verdict::{Bar, Check, Row, median, rounded};
+use super::verdict::{Check, Limit, Row, median, rounded};
 use super::workload::EACH;
 
 /// Timeout for the first sync, for each object: far more than it takes.
@@ -29,7 +29,7 @@ pub(crate) struct Plan {
 }
 
 /// Measures the floor and Moorline in turn; the median of each counts.
-pub(crate) async fn first(plan: Plan) -> (Row, Ground) {
+pub(crate) async fn first(plan: Plan) -> (Row, BenchEnvironment) {
     let (mut floors, mut floor_times, mut times) = (Vec::new(), Vec::new(), Vec::new());
     let mut last = None;
     for _ in 0..plan.rounds.max(1) {
@@ -48,8 +48,8 @@ pub(crate) async fn first(plan: Plan) -> (Row, Ground) {
     let (floor, wall) = (median(&floors), median(&times).filter(|_| times.len() == plan.rounds.max(1)));
     let ratio = wall.zip(floor).map(|(wall, floor)| wall / floor);
     let checks = vec![
-        Check::new("times the floor", ratio, Bar::AtMost(TIMES_FLOOR)),
-        Check::new("peak memory, MB", used.peak, Bar::Under(plan.memory)),
+        Check::new("times the floor", ratio, Limit::AtMost(TIMES_FLOOR)),
+        Check::new("peak memory, MB", used.peak, Limit::Under(plan.memory)),
     ];
     let more = json!({
         "floor_seconds": floor.map(rounded),
@@ -68,8 +68,8 @@ pub(crate) async fn first(plan: Plan) -> (Row, Ground) {
 }
 
 /// One round of Moorline: from the creation of the Sync to the last object.
-pub(crate) async fn sync(applications: usize) -> (Option<f64>, Used, Ground) {
-    let mut ground = Ground::new(applications).await;
+pub(crate) async fn sync(applications: usize) -> (Option<f64>, Usage, BenchEnvironment) {
+    let mut ground = BenchEnvironment::new(applications).await;
     let window = ground.open();
     let begun = ground.create_sync().await;
     let done = created(&mut ground, &window).await;
@@ -78,7 +78,7 @@ pub(crate) async fn sync(applications: usize) -> (Option<f64>, Used, Ground) {
 }
 
 /// Time of the response that created the last object; `None` after a timeout.
-pub(crate) async fn created(ground: &mut Ground, window: &Window) -> Option<f64> {
+pub(crate) async fn created(ground: &mut BenchEnvironment, window: &Window) -> Option<f64> {
     let objects = ground.applications * EACH;
     let within = Duration::from_secs(30) + PER_OBJECT * u32::try_from(objects).unwrap_or(u32::MAX);
     let done = ground.tail.until(window.mark, within, |seen| {

@@ -16,8 +16,8 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use moorline::api::Sync;
 use serde_json::{Value, json};
 
-use super::settled::{Settled, now};
-use super::tail::Tail;
+use super::settled::{AppliedRevisions, now};
+use super::tail::AuditLogReader;
 use super::usage;
 use super::verdict::rounded;
 use super::workload::{self, APPS, FOLDER};
@@ -38,10 +38,10 @@ const SIDE_BY_SIDE: usize = 16;
 
 /// A control plane with a repository and a daemon. The daemon is declared first, so that it is
 /// dropped first.
-pub(crate) struct Ground {
+pub(crate) struct BenchEnvironment {
     daemon: Option<Daemon>,
-    pub(crate) settled: Settled,
-    pub(crate) tail: Tail,
+    pub(crate) settled: AppliedRevisions,
+    pub(crate) tail: AuditLogReader,
     pub(crate) work: Work,
     pub(crate) admin: Client,
     pub(crate) applications: usize,
@@ -63,7 +63,7 @@ pub(crate) struct Window {
 
 /// Usage of the daemon during a window.
 #[derive(Debug, Clone)]
-pub(crate) struct Used {
+pub(crate) struct Usage {
     pub(crate) cpu: f64,
     /// Peak memory since the start of the daemon.
     pub(crate) peak: f64,
@@ -88,7 +88,7 @@ pub(crate) async fn create_namespaces(plane: &ControlPlane) {
     }
 }
 
-impl Ground {
+impl BenchEnvironment {
     /// Creates an environment in which nothing is synced yet.
     pub(crate) async fn new(applications: usize) -> Self {
         Self::with_program(Path::new(env!("CARGO_BIN_EXE_moorline")), applications).await
@@ -107,8 +107,8 @@ impl Ground {
         let syncs = Api::namespaced_with(admin.clone(), SYSTEM, &ApiResource::erase::<Sync>(&()));
         let mut ground = Self {
             daemon: None,
-            settled: Settled::follow(syncs),
-            tail: Tail::new(plane.audit_log.clone()),
+            settled: AppliedRevisions::follow(syncs),
+            tail: AuditLogReader::new(plane.audit_log.clone()),
             work,
             admin,
             applications,
@@ -170,7 +170,7 @@ impl Ground {
     }
 
     /// Asks the daemon to poll the repository of a Sync now; returns the time before the request.
-    pub(crate) async fn nudge(&self, name: &str) -> f64 {
+    pub(crate) async fn trigger_poll(&self, name: &str) -> f64 {
         let value = format!("bench-{}", now());
         let body = json!({"metadata": {"annotations": {"moorline.dev/requested-at": value}}});
         let begun = now();
@@ -183,7 +183,7 @@ impl Ground {
     pub(crate) async fn nudge_each(&self) -> f64 {
         let begun = now();
         let names = (0..self.applications).map(workload::name);
-        let nudged = futures::stream::iter(names).map(|name| async move { self.nudge(&name).await });
+        let nudged = futures::stream::iter(names).map(|name| async move { self.trigger_poll(&name).await });
         nudged.buffer_unordered(SIDE_BY_SIDE).collect::<Vec<_>>().await;
         begun
     }
@@ -229,10 +229,10 @@ impl Ground {
     }
 
     /// Returns the daemon's usage since the start of the window.
-    pub(crate) fn close(&mut self, window: &Window) -> Used {
+    pub(crate) fn close(&mut self, window: &Window) -> Usage {
         let mut requests = BTreeMap::new();
         for request in self.tail.since(window.mark).iter().filter(|request| request.user == MOORLINE) {
-            *requests.entry(request.what()).or_default() += 1;
+            *requests.entry(request.verb_and_resource()).or_default() += 1;
         }
         let classes = window.classes.as_ref().zip(usage::classes(self.port)).map(|(before, mut after)| {
             after.iter_mut().for_each(|(class, count)| *count -= before.get(class).copied().unwrap_or(0.0));
@@ -241,7 +241,7 @@ impl Ground {
         });
         // Differences of hundredths have meaningless digits.
         let cpu = rounded(self.cpu() - window.cpu);
-        Used { cpu, peak: usage::peak_megabytes(self.process()), requests, classes }
+        Usage { cpu, peak: usage::peak_megabytes(self.process()), requests, classes }
     }
 
     /// Resident memory of the daemon now.

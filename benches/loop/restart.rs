@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::ground::{Ground, MOMENT};
+use super::ground::{BenchEnvironment, MOMENT};
 use super::steady::{applied, most_on_one, row};
 use super::tail::is_apply;
-use super::verdict::{Bar, Check, Row, rounded};
+use super::verdict::{Check, Limit, Row, rounded};
 use super::workload::{self, EACH};
 
 /// Number of edited objects.
@@ -23,7 +23,7 @@ const REMOVALS: usize = 2;
 const PER_OBJECT: Duration = Duration::from_millis(20);
 
 /// Stops the daemon, edits objects, starts it, and pushes a commit.
-pub(crate) async fn restart(ground: &mut Ground) -> Row {
+pub(crate) async fn restart(ground: &mut BenchEnvironment) -> Row {
     let objects = ground.applications * EACH;
     let stopped = ground.stop_daemon();
     let edited = edit(ground).await;
@@ -38,7 +38,7 @@ pub(crate) async fn restart(ground: &mut Ground) -> Row {
     // The first verification of all objects is in progress when the commit is pushed.
     let verifying = ground.tail.until(mark, MOMENT, |seen| seen.iter().any(is_apply).then_some(())).await;
     let commit = ground.work.push(&[(&path, &text)]);
-    let nudged = ground.nudge("apps").await;
+    let nudged = ground.trigger_poll("apps").await;
     let name = workload::name(changed);
     let live = ground.tail.until(mark, MOMENT, |seen| applied(seen, &name, nudged)).await;
     let live = live.map(|live| live - nudged);
@@ -62,10 +62,10 @@ pub(crate) async fn restart(ground: &mut Ground) -> Row {
     let others = written.iter().filter(|uri| **uri != own && !edited.contains(*uri)).count();
     let most = most_on_one(ground, &window);
     let checks = vec![
-        Check::new("edited objects healed", healed as f64, Bar::Is(edited.len() as f64)),
-        Check::new("writes on others", others as f64, Bar::Is(0.0)),
-        Check::new("most requests on one object", most, Bar::AtMost(1.0)),
-        Check::new("nudge to live, s", live, Bar::Under(1.0)),
+        Check::new("edited objects healed", healed as f64, Limit::Is(edited.len() as f64)),
+        Check::new("writes on others", others as f64, Limit::Is(0.0)),
+        Check::new("most requests on one object", most, Limit::AtMost(1.0)),
+        Check::new("nudge to live, s", live, Limit::Under(1.0)),
     ];
     let more = json!({
         "stop_seconds": rounded(stopped),
@@ -78,7 +78,7 @@ pub(crate) async fn restart(ground: &mut Ground) -> Row {
 }
 
 /// Edits objects all over the set, and returns their paths.
-async fn edit(ground: &Ground) -> BTreeSet<String> {
+async fn edit(ground: &BenchEnvironment) -> BTreeSet<String> {
     let mut edited = BTreeSet::new();
     let step = ground.applications / EDITS;
     for at in 0..EDITS {
@@ -100,7 +100,7 @@ async fn edit(ground: &Ground) -> BTreeSet<String> {
 }
 
 /// Time at which the last edited object was applied; `None` if one was not.
-fn last_apply(ground: &mut Ground, mark: usize, edited: &BTreeSet<String>) -> Option<f64> {
+fn last_apply(ground: &mut BenchEnvironment, mark: usize, edited: &BTreeSet<String>) -> Option<f64> {
     let mut times = BTreeMap::new();
     for request in ground.tail.since(mark).iter().filter(|request| is_apply(request) && request.code < 300) {
         let uri = request.uri.split('?').next().unwrap_or_default();

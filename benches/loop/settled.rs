@@ -18,12 +18,12 @@ const LOOK: Duration = Duration::from_millis(5);
 type Applied = HashMap<String, (String, f64)>;
 
 /// A watch on the Syncs; it ends on drop.
-pub(crate) struct Settled {
+pub(crate) struct AppliedRevisions {
     applied: Arc<Mutex<Applied>>,
     task: AbortHandle,
 }
 
-impl Drop for Settled {
+impl Drop for AppliedRevisions {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -34,7 +34,7 @@ pub(crate) fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
-impl Settled {
+impl AppliedRevisions {
     pub(crate) fn follow(syncs: Api<DynamicObject>) -> Self {
         let applied = Arc::new(Mutex::new(Applied::new()));
         let told = applied.clone();

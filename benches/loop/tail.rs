@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::workload::APPS;
-use crate::support::audit::{Request, request};
+use crate::support::audit::{Request, parse_request};
 use crate::support::credentials::{ADMIN, MOORLINE};
 
 /// Polling interval.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A reader at the end of the log.
-pub(crate) struct Tail {
+pub(crate) struct AuditLogReader {
     log: PathBuf,
     offset: u64,
     /// An incomplete line.
@@ -26,7 +26,7 @@ pub(crate) struct Tail {
     last_write: Instant,
 }
 
-impl Tail {
+impl AuditLogReader {
     pub(crate) fn new(log: PathBuf) -> Self {
         Self { log, offset: 0, rest: Vec::new(), seen: Vec::new(), last_write: Instant::now() }
     }
@@ -99,7 +99,7 @@ impl Tail {
         }
         // Requests of the controllers are many, and not needed.
         if ours {
-            self.seen.extend(request(line));
+            self.seen.extend(parse_request(line));
         }
     }
 }
@@ -115,7 +115,7 @@ pub(crate) fn is_about_manifests(request: &Request) -> bool {
 }
 
 /// True for such a read of a status.
-pub(crate) fn is_look(request: &Request) -> bool {
+pub(crate) fn is_status_read(request: &Request) -> bool {
     is_on_objects(request) && request.reads_status()
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::ground::Used;
+use super::ground::Usage;
 
 /// One row of the table.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Row {
     pub(crate) objects: usize,
     /// Seconds from the cause to the effect; `None` if there was no effect.
     pub(crate) wall: Option<f64>,
-    pub(crate) used: Used,
+    pub(crate) used: Usage,
     pub(crate) checks: Vec<Check>,
     /// Further figures.
     pub(crate) more: Map<String, Value>,
@@ -29,12 +29,12 @@ pub(crate) struct Row {
 pub(crate) struct Check {
     what: &'static str,
     measured: Option<f64>,
-    bar: Bar,
+    bar: Limit,
 }
 
 /// Limit of a figure.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Bar {
+pub(crate) enum Limit {
     /// Less than this.
     Under(f64),
     /// At most this.
@@ -43,7 +43,7 @@ pub(crate) enum Bar {
     Is(f64),
 }
 
-impl Bar {
+impl Limit {
     fn holds(self, measured: f64) -> bool {
         match self {
             Self::Under(bar) => measured < bar,
@@ -63,7 +63,7 @@ impl Bar {
 
 impl Check {
     /// A figure; a missing one counts as a failure.
-    pub(crate) fn new(what: &'static str, measured: impl Into<Option<f64>>, bar: Bar) -> Self {
+    pub(crate) fn new(what: &'static str, measured: impl Into<Option<f64>>, bar: Limit) -> Self {
         Self { what, measured: measured.into(), bar }
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::place::{Place, TEAM, map};
+use super::place::{SharedDaemon, TEAM, map};
 use super::row::{Check, Row, percentile, rounded};
 use crate::support::bombs::{self, Bomb};
 use crate::support::cgroup::{Cgroup, arenas, peak_mib};
@@ -24,7 +24,8 @@ const COMMITS: usize = 60;
 
 pub(crate) async fn bombs() -> Row {
     let memory = format!("{MEMORY_MIB}Mi");
-    let mut place = Place::new(&["--memory", &memory], &[("MALLOC_ARENA_MAX", Path::new(&arenas()))]).await;
+    let mut place =
+        SharedDaemon::new(&["--memory", &memory], &[("MALLOC_ARENA_MAX", Path::new(&arenas()))]).await;
     let group = Cgroup::around(place.daemon.running.child.id(), MEMORY_MIB << 20);
     let names: Vec<String> = (0..GOOD).map(|at| format!("good-{at}")).collect();
     let files: Vec<_> = names.iter().map(|name| (format!("{name}/map.json"), map(name, "v0"))).collect();
@@ -46,7 +47,7 @@ pub(crate) async fn bombs() -> Row {
         // All malicious repositories are fetched and rendered again while the normal Syncs work.
         if at % 5 == 0 {
             for (bomb, _) in &all {
-                place.nudge(super::place::OTHERS, bomb.name).await;
+                place.trigger_poll(super::place::OTHERS, bomb.name).await;
             }
         }
         times.push(place.commit(&names[(at * 7) % GOOD]).await);

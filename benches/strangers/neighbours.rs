@@ -6,7 +6,7 @@
 use futures::StreamExt as _;
 use serde_json::json;
 
-use super::place::{OTHERS, Place, TEAM, map};
+use super::place::{OTHERS, SharedDaemon, TEAM, map};
 use super::row::{Check, Row, percentile, rounded};
 use crate::support::git_server::Work;
 
@@ -53,8 +53,8 @@ pub(crate) async fn row(name: &'static str, neighbour: Neighbour, rounds: usize)
 }
 
 /// Creates an environment with the team in sync.
-async fn team() -> Place {
-    let mut place = Place::new(&[], &[]).await;
+async fn team() -> SharedDaemon {
+    let mut place = SharedDaemon::new(&[], &[]).await;
     place.work.push(&[("shop/map.json", &map("shop", "v0"))]);
     place.sync(TEAM, "shop", &place.git.url("repository.git"), json!({"path": "shop"})).await;
     place.commit("shop").await;
@@ -62,7 +62,7 @@ async fn team() -> Place {
 }
 
 /// Median of a round.
-async fn measured(place: &mut Place, noise: Option<&Noise>) -> f64 {
+async fn measured(place: &mut SharedDaemon, noise: Option<&Noise>) -> f64 {
     let mut times = Vec::new();
     for _ in 0..COMMITS {
         if let Some(noise) = noise {
@@ -80,7 +80,7 @@ struct Noise {
 }
 
 impl Noise {
-    async fn new(place: &Place, neighbour: Neighbour) -> Self {
+    async fn new(place: &SharedDaemon, neighbour: Neighbour) -> Self {
         let noise = Self { neighbour, work: place.repository("noise") };
         noise.push(0);
         let url = place.git.url("noise/repository.git");
@@ -137,7 +137,7 @@ impl Noise {
     }
 
     /// Waits until all of the neighbour's objects are applied.
-    async fn until_applied(&self, place: &Place) {
+    async fn until_applied(&self, place: &SharedDaemon) {
         let names: Vec<String> = match self.neighbour {
             Neighbour::Crowd { syncs } => (0..syncs).map(|at| format!("noise-{at}")).collect(),
             _ => vec!["noise".to_owned()],
@@ -149,7 +149,7 @@ impl Noise {
         }
     }
 
-    async fn begin(&self, place: &Place, round: usize) {
+    async fn begin(&self, place: &SharedDaemon, round: usize) {
         self.push(round + 1);
         match self.neighbour {
             Neighbour::Crowd { .. } => self.again(place).await,
@@ -160,20 +160,20 @@ impl Noise {
     }
 
     /// Triggers more work of the neighbour.
-    async fn again(&self, place: &Place) {
+    async fn again(&self, place: &SharedDaemon) {
         match self.neighbour {
-            Neighbour::Failing { .. } => place.nudge(OTHERS, "noise").await,
+            Neighbour::Failing { .. } => place.trigger_poll(OTHERS, "noise").await,
             Neighbour::Large { .. } => {}
             Neighbour::Crowd { syncs } => {
                 // A commit that changes none of the Syncs' folders changes their revisions
                 // nevertheless.
                 self.work.push(&[("README", &format!("{:?}", std::time::SystemTime::now()))]);
-                place.nudge(OTHERS, &format!("noise-{}", syncs / 2)).await;
+                place.trigger_poll(OTHERS, &format!("noise-{}", syncs / 2)).await;
             }
         }
     }
 
-    async fn rest(&self, place: &Place) {
+    async fn rest(&self, place: &SharedDaemon) {
         match self.neighbour {
             Neighbour::Crowd { .. } => tokio::time::sleep(std::time::Duration::from_secs(5)).await,
             _ => {

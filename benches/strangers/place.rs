@@ -31,7 +31,7 @@ const ACCOUNT: &str = "tenant";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Environment of a measurement. The daemon is declared first, so that it is dropped first.
-pub(crate) struct Place {
+pub(crate) struct SharedDaemon {
     pub(crate) daemon: Daemon,
     pub(crate) git: GitServer,
     pub(crate) work: Work,
@@ -41,7 +41,7 @@ pub(crate) struct Place {
     pub(crate) root: tempfile::TempDir,
 }
 
-impl Place {
+impl SharedDaemon {
     /// Creates a new environment with the team in sync.
     pub(crate) async fn new(arguments: &[&str], variables: &[(&str, &Path)]) -> Self {
         let binaries = Binaries::find().unwrap_or_else(|missing| panic!("{missing}"));
@@ -93,7 +93,7 @@ impl Place {
     }
 
     /// Asks the daemon to poll the repository of a Sync now.
-    pub(crate) async fn nudge(&self, namespace: &str, name: &str) {
+    pub(crate) async fn trigger_poll(&self, namespace: &str, name: &str) {
         let word = format!("{:?}", std::time::SystemTime::now());
         self.patch(
             namespace,
@@ -119,7 +119,7 @@ impl Place {
         let follow = WatchParams::default().fields(&format!("metadata.name={sync}"));
         let mut events = Box::pin(maps.watch(&follow, "0").await.expect("a watch"));
         let begun = Instant::now();
-        self.nudge(TEAM, sync).await;
+        self.trigger_poll(TEAM, sync).await;
         let live = async {
             while let Some(event) = events.next().await {
                 if let Ok(WatchEvent::Added(map) | WatchEvent::Modified(map)) = event

@@ -3,8 +3,8 @@
 //! The targets call these with input from the fuzzer; `tests/fuzz.rs` calls them briefly with
 //! damaged seeds, on any compiler.
 
-use moorline::render::kustomization;
-use moorline::serve::hooks;
+use moorline::render::build_kustomization;
+use moorline::serve::webhooks;
 use moorline::source::hostile;
 use moorline::tree::FileTree;
 use moorline::yaml::{Dialect, Step, locate, read, write};
@@ -44,7 +44,7 @@ pub const BETWEEN: &str = "\n===\n";
 fn built<const N: usize>(text: &str, names: [&str; N], more: &[(&str, &str)]) {
     let mut parts = text.splitn(N, BETWEEN);
     let files = names.map(|name| (name, parts.next().unwrap_or_default()));
-    drop(kustomization(&FileTree::from_texts(files.into_iter().chain(more.iter().copied())), ""));
+    drop(build_kustomization(&FileTree::from_texts(files.into_iter().chain(more.iter().copied())), ""));
 }
 
 /// Builds any kustomization, with a resource and a patch.
@@ -107,8 +107,8 @@ pub fn known_hosts(text: &str) {
 
 /// Reads any bytes as the body of a webhook, and any text as the URL of a repository.
 pub fn webhooks(bytes: &[u8]) {
-    for name in hooks::called(bytes).into_iter().flatten() {
+    for name in webhooks::parse_call(bytes).into_iter().flatten() {
         assert!(name.contains('/') && *name == *name.to_lowercase(), "{name} is no host with a path");
     }
-    drop(hooks::repository_name(&String::from_utf8_lossy(bytes)));
+    drop(webhooks::repository_name(&String::from_utf8_lossy(bytes)));
 }

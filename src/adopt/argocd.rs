@@ -6,17 +6,17 @@
 
 use serde_json::{Value, json};
 
-use super::Old;
-use super::chart::chart;
-use super::draft::{Draft, says, text};
-use super::former::takes_its_objects;
-use super::{ignored, policy};
+use super::OldResource;
+use super::adoption_record::deletes_its_objects;
+use super::helm_options::chart;
+use super::sync_builder::{SyncBuilder, is_set, text};
+use super::{ignore_fields, sync_policy};
 
 /// Names that Argo CD has for the cluster in which it runs.
 const OWN_CLUSTER: [&str; 2] = ["https://kubernetes.default.svc", "in-cluster"];
 
 /// Fields that affect rendering and that a Sync does not have.
-const RENDERED: [(&str, &str); 3] = [
+const REFUSED_FIELDS: [(&str, &str); 3] = [
     (
         "chart",
         "charts are rendered from Git: commit the chart (helm pull --untar), and let path name its folder",
@@ -29,7 +29,8 @@ const RENDERED: [(&str, &str); 3] = [
 ];
 
 /// Fields that a Sync does not have, with advice.
-const LOST: [(&str, &str); 1] = [("info", "a Sync has no links: describe it by annotations of your own")];
+const LOST_FIELDS: [(&str, &str); 1] =
+    [("info", "a Sync has no links: describe it by annotations of your own")];
 
 /// Known fields of an Application, of its source and of its policy: they are converted, or a Sync
 /// does not need them.
@@ -59,30 +60,33 @@ const SOURCE: [&str; 11] = [
 ];
 const POLICY: [&str; 4] = ["automated", "managedNamespaceMetadata", "retry", "syncOptions"];
 
-pub(super) fn argocd(old: &Old<'_>, draft: &mut Draft) {
+pub(super) fn convert_application(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let spec = &old.body["spec"];
     source(old, draft);
     destination(spec, draft);
-    policy::of_application(spec, draft);
-    ignored::of_application(spec, draft);
-    draft.lose_each(spec, "spec", &LOST);
-    draft.lose_unknown(spec, "spec", &SPEC);
-    draft.lose_unknown(&spec["syncPolicy"], "spec.syncPolicy", &POLICY);
+    sync_policy::convert_sync_policy(spec, draft);
+    ignore_fields::convert_ignore_differences(spec, draft);
+    draft.mark_each_lost(spec, "spec", &LOST_FIELDS);
+    draft.mark_unknown_lost(spec, "spec", &SPEC);
+    draft.mark_unknown_lost(&spec["syncPolicy"], "spec.syncPolicy", &POLICY);
     let project = text(spec, "/project");
     if !["", "default"].contains(&project) {
         let why = format!(
             "the rules, roles and windows of the project {project} hold for Argo CD only: give the Sync a serviceAccountName with the rights that are meant"
         );
-        draft.lose("spec.project", why);
+        draft.mark_lost("spec.project", why);
     }
     let annotations = old.body.pointer("/metadata/annotations").and_then(Value::as_object);
     if annotations.into_iter().flatten().any(|(key, _)| key.starts_with("notifications.argoproj.io/")) {
-        draft.lose("metadata.annotations", "notifications go out no more: the Sync has Events and metrics");
+        draft.mark_lost(
+            "metadata.annotations",
+            "notifications go out no more: the Sync has Events and metrics",
+        );
     }
-    made(old, draft);
+    check_application_set(old, draft);
 }
 
-fn source(old: &Old<'_>, draft: &mut Draft) {
+fn source(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let spec = &old.body["spec"];
     let (place, source) = match spec["sources"].as_array().map(Vec::as_slice) {
         Some([only]) => ("spec.sources[0]", only),
@@ -95,15 +99,15 @@ fn source(old: &Old<'_>, draft: &mut Draft) {
         }
         Some([]) | None => ("spec.source", &spec["source"]),
     };
-    if says(&spec["sourceHydrator"]) {
+    if is_set(&spec["sourceHydrator"]) {
         draft.refuse(
             "spec.sourceHydrator",
             "let the Application name the branch of the rendered manifests as its source",
         );
         return;
     }
-    draft.refuse_each(source, place, &RENDERED);
-    draft.lose_unknown(source, place, &SOURCE);
+    draft.refuse_each(source, place, &REFUSED_FIELDS);
+    draft.mark_unknown_lost(source, place, &SOURCE);
     let url = text(source, "/repoURL");
     if url.starts_with("oci://") {
         draft.refuse(
@@ -116,7 +120,7 @@ fn source(old: &Old<'_>, draft: &mut Draft) {
     reference(text(source, "/targetRevision"), draft);
     directory(&source["directory"], &format!("{place}.directory"), draft);
     chart(&source["helm"], place, text(old.body, "/metadata/name"), draft);
-    if says(&source["tagPrefix"]) {
+    if is_set(&source["tagPrefix"]) {
         draft.refuse(
             format!("{place}.tagPrefix"),
             "versions are taken from whole tags: name the tag in targetRevision",
@@ -126,7 +130,7 @@ fn source(old: &Old<'_>, draft: &mut Draft) {
 
 /// Converts a revision. It may be a branch, a tag, a commit or a range of versions, and does not
 /// say which, so this is a guess.
-fn reference(revision: &str, draft: &mut Draft) {
+fn reference(revision: &str, draft: &mut SyncBuilder) {
     let is_commit = revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     let digits = revision.trim_start_matches('v');
     let is_version = digits.starts_with(|first: char| first.is_ascii_digit());
@@ -142,9 +146,9 @@ fn reference(revision: &str, draft: &mut Draft) {
     draft.spec["source"]["git"]["ref"] = json!({kind: revision.trim_start_matches("refs/heads/")});
 }
 
-fn directory(directory: &Value, place: &str, draft: &mut Draft) {
+fn directory(directory: &Value, place: &str, draft: &mut SyncBuilder) {
     let jsonnet = &directory["jsonnet"];
-    if says(jsonnet) {
+    if is_set(jsonnet) {
         draft.refuse(format!("{place}.jsonnet"), "Jsonnet is not rendered: commit what it renders");
     }
     let recurse = directory["recurse"].as_bool().unwrap_or_default();
@@ -185,7 +189,7 @@ fn globs(glob: &str, recurse: bool) -> Option<Vec<String>> {
     parts.iter().map(one).collect()
 }
 
-fn destination(spec: &Value, draft: &mut Draft) {
+fn destination(spec: &Value, draft: &mut SyncBuilder) {
     let destination = &spec["destination"];
     for field in ["server", "name"] {
         let cluster = text(destination, &format!("/{field}"));
@@ -201,15 +205,15 @@ fn destination(spec: &Value, draft: &mut Draft) {
 }
 
 /// Refuses an Application whose ApplicationSet would overwrite it, and so restart Argo CD.
-fn made(old: &Old<'_>, draft: &mut Draft) {
+fn check_application_set(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let owners = old.body.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let maker = owners.into_iter().flatten().find(|owner| owner["kind"] == "ApplicationSet");
     let Some(maker) = maker else {
-        applied(old, draft);
+        check_parent(old, draft);
         return;
     };
     let name = text(maker, "/name");
-    let leaves = old.maker.map(|maker| text(maker, "/spec/syncPolicy/applicationsSync"));
+    let leaves = old.application_set.map(|maker| text(maker, "/spec/syncPolicy/applicationsSync"));
     if !matches!(leaves, Some("create-only" | "create-delete")) {
         let why = format!(
             "the ApplicationSet {name} would set it going again: write spec.syncPolicy.applicationsSync: create-only there first"
@@ -219,14 +223,14 @@ fn made(old: &Old<'_>, draft: &mut Draft) {
     let why = format!(
         "the ApplicationSet {name} makes it anew when it is deleted: take it out of its generators before that"
     );
-    draft.lose("metadata.ownerReferences", why);
+    draft.mark_lost("metadata.ownerReferences", why);
 }
 
 /// Refuses an Application whose parent applies it: the parent would restore its finalizers, and
 /// delete it with its objects once it leaves the parent's repository.
-fn applied(old: &Old<'_>, draft: &mut Draft) {
+fn check_parent(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let Some(parent) = parent(old) else { return };
-    if takes_its_objects(old.tool, old.body) {
+    if deletes_its_objects(old.tool, old.body) {
         let why = format!(
             "{parent} applies this one, would put its finalizers back, and delete its objects with it: take metadata.finalizers out of its manifest in that repository first, and have that applied"
         );
@@ -235,11 +239,11 @@ fn applied(old: &Old<'_>, draft: &mut Draft) {
     let why = format!(
         "{parent} applies this one: take this one out of its repository when the adoption is to stay"
     );
-    draft.lose("metadata.annotations", why);
+    draft.mark_lost("metadata.annotations", why);
 }
 
 /// The resource that applies this one, by the marks on it.
-fn parent(old: &Old<'_>) -> Option<String> {
+fn parent(old: &OldResource<'_>) -> Option<String> {
     let mark = |place: &str| text(old.body, &format!("/metadata/{place}"));
     let own = |field: &str| mark(field).to_owned();
     let place = format!(":argoproj.io/Application:{}/{}", own("namespace"), own("name"));

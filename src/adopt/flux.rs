@@ -5,14 +5,14 @@
 
 use serde_json::{Value, json};
 
-use super::Old;
-use super::draft::{Draft, says, text};
-use super::ignored;
-use super::lengths::length;
+use super::OldResource;
+use super::go_duration::convert_go_duration;
+use super::ignore_fields;
 use super::substitution;
+use super::sync_builder::{SyncBuilder, is_set, text};
 
 /// Fields of a Kustomization that affect rendering and that a Sync does not have.
-const RENDERED: [(&str, &str); 8] = [
+const REFUSED_FIELDS: [(&str, &str); 8] = [
     (
         "patches",
         "what the Kustomization adds is not applied: write the patches into a kustomization.yaml in Git",
@@ -36,7 +36,7 @@ const RENDERED: [(&str, &str); 8] = [
 ];
 
 /// Fields of a Kustomization for which a Sync has another way.
-const LOST: [(&str, &str); 4] = [
+const LOST_FIELDS: [(&str, &str); 4] = [
     ("force", "annotate the objects that have to be made anew with moorline.dev/recreate: enabled"),
     ("healthChecks", "with health.wait, all objects of a Sync are waited for"),
     ("healthCheckExprs", "write them as health.rules, in which the object is the variable object"),
@@ -50,7 +50,7 @@ const FILES: [(&str, &str); 2] = [
 ];
 
 /// Fields of a GitRepository for which a Sync has another way.
-const WAYS: [(&str, &str); 3] = [
+const LOST_REPOSITORY_FIELDS: [(&str, &str); 3] = [
     ("proxySecretRef", "the daemon's own environment names a proxy (HTTPS_PROXY)"),
     ("sparseCheckout", "only what is below the path is read anyway"),
     ("serviceAccountName", "the login of the repository comes from a Secret"),
@@ -78,7 +78,7 @@ const SPEC: [&str; 15] = [
 const REPOSITORY: [&str; 9] =
     ["interval", "provider", "recurseSubmodules", "ref", "secretRef", "suspend", "timeout", "url", "verify"];
 
-pub(super) fn flux(old: &Old<'_>, draft: &mut Draft) {
+pub(super) fn convert_kustomization(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let spec = &old.body["spec"];
     let kind = text(spec, "/sourceRef/kind");
     if kind == "GitRepository" {
@@ -90,10 +90,11 @@ pub(super) fn flux(old: &Old<'_>, draft: &mut Draft) {
         );
     }
     draft.path(text(spec, "/path"));
-    draft.refuse_each(spec, "spec", &RENDERED);
-    draft.lose_each(spec, "spec", &LOST);
-    let known: Vec<&str> = RENDERED.iter().chain(&LOST).map(|(field, _)| *field).chain(SPEC).collect();
-    draft.lose_unknown(spec, "spec", &known);
+    draft.refuse_each(spec, "spec", &REFUSED_FIELDS);
+    draft.mark_each_lost(spec, "spec", &LOST_FIELDS);
+    let known: Vec<&str> =
+        REFUSED_FIELDS.iter().chain(&LOST_FIELDS).map(|(field, _)| *field).chain(SPEC).collect();
+    draft.mark_unknown_lost(spec, "spec", &known);
     let target = text(spec, "/targetNamespace");
     if !target.is_empty() {
         draft.spec["targetNamespace"] = target.into();
@@ -102,20 +103,20 @@ pub(super) fn flux(old: &Old<'_>, draft: &mut Draft) {
     if spec["suspend"] == json!(true) {
         draft.spec["suspend"] = true.into();
     }
-    substitution::of_kustomization(old, draft);
+    substitution::convert_post_build(old, draft);
     health(spec, draft);
     identity(old, draft);
     dependencies(old, draft);
-    ignored::of_kustomization(spec, draft);
+    ignore_fields::convert_ignore(spec, draft);
     parent(old, draft);
     let orphans = text(spec, "/deletionPolicy") == "Orphan" || spec["prune"] != json!(true);
     if !orphans {
         let why = "deleting the Kustomization deleted its objects, and deleting the Sync leaves them: write deletionPolicy: Delete into the Sync to have that back";
-        draft.lose("spec.deletionPolicy", why);
+        draft.mark_lost("spec.deletionPolicy", why);
     }
 }
 
-fn repository(old: &Old<'_>, draft: &mut Draft) {
+fn repository(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let Some(repository) = old.repository else {
         draft.refuse("spec.sourceRef", "there is no such GitRepository, so that the repository is not known");
         return;
@@ -124,10 +125,10 @@ fn repository(old: &Old<'_>, draft: &mut Draft) {
     let place = "GitRepository spec";
     let namespace = text(repository, "/metadata/namespace");
     let secret = text(spec, "/secretRef/name");
-    let is_near = namespace == &*draft.wanted.sync.namespace;
-    if is_near && !secret.is_empty() && draft.wanted.secret.is_none() {
+    let is_near = namespace == &*draft.requested.sync.namespace;
+    if is_near && !secret.is_empty() && draft.requested.secret.is_none() {
         // The keys of such a Secret are the same in Flux and in Moorline.
-        draft.wanted.secret = Some(secret.to_owned());
+        draft.requested.secret = Some(secret.to_owned());
     }
     let login = match secret {
         "" if ["", "generic"].contains(&text(spec, "/provider")) => String::new(),
@@ -137,13 +138,14 @@ fn repository(old: &Old<'_>, draft: &mut Draft) {
     draft.url(&format!("{place}.url"), text(spec, "/url"), &login);
     reference(&spec["ref"], draft);
     draft.refuse_each(spec, place, &FILES);
-    draft.lose_each(spec, place, &WAYS);
-    let known: Vec<&str> = FILES.iter().chain(&WAYS).map(|(field, _)| *field).chain(REPOSITORY).collect();
-    draft.lose_unknown(spec, place, &known);
+    draft.mark_each_lost(spec, place, &LOST_REPOSITORY_FIELDS);
+    let known: Vec<&str> =
+        FILES.iter().chain(&LOST_REPOSITORY_FIELDS).map(|(field, _)| *field).chain(REPOSITORY).collect();
+    draft.mark_unknown_lost(spec, place, &known);
     if spec["recurseSubmodules"] == json!(true) {
         draft.spec["source"]["git"]["submodules"] = true.into();
     }
-    if says(&spec["verify"]) {
+    if is_set(&spec["verify"]) {
         let mode = match text(spec, "/verify/mode") {
             mode @ ("Tag" | "TagAndHEAD") => mode,
             _ => "HEAD",
@@ -153,9 +155,9 @@ fn repository(old: &Old<'_>, draft: &mut Draft) {
         if !is_near {
             let why = format!(
                 "the keys are read from a Secret {keys} in {}: copy the public keys from {namespace}/{keys} there",
-                draft.wanted.sync.namespace
+                draft.requested.sync.namespace
             );
-            draft.lose(format!("{place}.verify"), why);
+            draft.mark_lost(format!("{place}.verify"), why);
         }
     }
     if let Some(interval) = span("interval", place, spec, draft) {
@@ -163,7 +165,7 @@ fn repository(old: &Old<'_>, draft: &mut Draft) {
     }
     if spec["suspend"] == json!(true) {
         draft.spec["suspend"] = true.into();
-        draft.lose(
+        draft.mark_lost(
             format!("{place}.suspend"),
             "the repository is not looked at now, so the Sync is suspended, too",
         );
@@ -172,7 +174,7 @@ fn repository(old: &Old<'_>, draft: &mut Draft) {
 
 /// Converts the reference. The later one in Flux's order of precedence wins; without any, Flux
 /// follows `master`.
-fn reference(reference: &Value, draft: &mut Draft) {
+fn reference(reference: &Value, draft: &mut SyncBuilder) {
     let text = |field: &str| text(reference, &format!("/{field}"));
     let name = text("name");
     let found = match () {
@@ -196,7 +198,7 @@ fn reference(reference: &Value, draft: &mut Draft) {
         () if !text("branch").is_empty() => json!({"branch": text("branch")}),
         () => json!({"branch": "master"}),
     };
-    if says(&reference["semverFilter"]) {
+    if is_set(&reference["semverFilter"]) {
         draft.refuse(
             "GitRepository spec.ref.semverFilter",
             "versions are taken from whole tags: name the tag",
@@ -205,8 +207,8 @@ fn reference(reference: &Value, draft: &mut Draft) {
     draft.spec["source"]["git"]["ref"] = found;
 }
 
-fn health(spec: &Value, draft: &mut Draft) {
-    let waits = spec["wait"] == json!(true) || says(&spec["healthChecks"]);
+fn health(spec: &Value, draft: &mut SyncBuilder) {
+    let waits = spec["wait"] == json!(true) || is_set(&spec["healthChecks"]);
     draft.spec["health"] = json!({"wait": waits});
     let Some(timeout) = span("timeout", "spec", spec, draft) else { return };
     if waits {
@@ -215,11 +217,11 @@ fn health(spec: &Value, draft: &mut Draft) {
     draft.spec["timeout"] = timeout.into();
 }
 
-fn span(field: &str, place: &str, spec: &Value, draft: &mut Draft) -> Option<String> {
+fn span(field: &str, place: &str, spec: &Value, draft: &mut SyncBuilder) -> Option<String> {
     let text = text(spec, &format!("/{field}"));
-    let (length, changed) = length(text)?;
+    let (length, changed) = convert_go_duration(text)?;
     if changed {
-        draft.lose(
+        draft.mark_lost(
             format!("{place}.{field}"),
             format!("a Sync takes 5s to 24h, so that {text} becomes {length}"),
         );
@@ -228,23 +230,23 @@ fn span(field: &str, place: &str, spec: &Value, draft: &mut Draft) -> Option<Str
 }
 
 /// Converts the ServiceAccount, which has to be in the namespace of the Sync.
-fn identity(old: &Old<'_>, draft: &mut Draft) {
+fn identity(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let account = text(old.body, "/spec/serviceAccountName");
     if account.is_empty() {
         return;
     }
     draft.spec["serviceAccountName"] = account.into();
-    let (own, sync) = (text(old.body, "/metadata/namespace"), draft.wanted.sync.clone());
+    let (own, sync) = (text(old.body, "/metadata/namespace"), draft.requested.sync.clone());
     if own != &*sync.namespace {
         let why = format!(
             "the Sync acts as the ServiceAccount {account} of {}: make it there, and run moorline rbac --sync {} -n {} | kubectl apply -f -",
             sync.namespace, sync.name, sync.namespace
         );
-        draft.lose("spec.serviceAccountName", why);
+        draft.mark_lost("spec.serviceAccountName", why);
     }
 }
 
-fn dependencies(old: &Old<'_>, draft: &mut Draft) {
+fn dependencies(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let own = text(old.body, "/metadata/namespace");
     let mut all = Vec::new();
     for (at, on) in old.body["spec"]["dependsOn"].as_array().into_iter().flatten().enumerate() {
@@ -252,7 +254,7 @@ fn dependencies(old: &Old<'_>, draft: &mut Draft) {
         let (name, namespace) = (text(on, "/name"), text(on, "/namespace"));
         let namespace = if namespace.is_empty() { own } else { namespace };
         match old.adopted.get(&(namespace.to_owned(), name.to_owned())) {
-            Some(sync) if sync.namespace == draft.wanted.sync.namespace => {
+            Some(sync) if sync.namespace == draft.requested.sync.namespace => {
                 all.push(json!({"name": sync.name}))
             }
             Some(sync) => all.push(json!({"name": sync.name, "namespace": sync.namespace})),
@@ -261,8 +263,8 @@ fn dependencies(old: &Old<'_>, draft: &mut Draft) {
                 draft.refuse(&*place, why);
             }
         }
-        if says(&on["readyExpr"]) {
-            draft.lose(
+        if is_set(&on["readyExpr"]) {
+            draft.mark_lost(
                 format!("{place}.readyExpr"),
                 "it waits until the other Sync has applied its newest commit and is healthy",
             );
@@ -275,7 +277,7 @@ fn dependencies(old: &Old<'_>, draft: &mut Draft) {
 
 /// Refuses or reports a Kustomization whose parent applies it: the parent would set some of its
 /// fields again.
-fn parent(old: &Old<'_>, draft: &mut Draft) {
+fn parent(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let mark = |place: &str| text(old.body, &format!("/metadata/labels/{place}"));
     let (name, sync) = (mark("kustomize.toolkit.fluxcd.io~1name"), mark("moorline.dev~1sync"));
     let parent = match () {
@@ -285,7 +287,7 @@ fn parent(old: &Old<'_>, draft: &mut Draft) {
         () if !sync.is_empty() => format!("the Sync {sync}"),
         () => return,
     };
-    if is_held_to_run(old.body) {
+    if is_applied_unsuspended(old.body) {
         let why = format!(
             "{parent} applies this one with suspend: false, and would set it going again: write suspend: true for it in that repository first, and have that applied"
         );
@@ -294,11 +296,11 @@ fn parent(old: &Old<'_>, draft: &mut Draft) {
     let why = format!(
         "{parent} applies this one: write suspend: true for it in that repository, too, when the adoption is to stay"
     );
-    draft.lose("metadata.labels", why);
+    draft.mark_lost("metadata.labels", why);
 }
 
 /// True if another manager applies the resource with `suspend: false`.
-fn is_held_to_run(body: &Value) -> bool {
+fn is_applied_unsuspended(body: &Value) -> bool {
     let entries = body.pointer("/metadata/managedFields").and_then(Value::as_array);
     let says = |entry: &Value| {
         entry["operation"] == "Apply" && entry.pointer("/fieldsV1/f:spec/f:suspend").is_some()

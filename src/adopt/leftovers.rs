@@ -45,7 +45,7 @@ pub fn leftovers(tool: Tool, live: &Object, wanted: &Value) -> Vec<FieldPath> {
     let body = Value::Object(live.body.clone());
     let mut found: Vec<FieldPath> = Vec::new();
     // Parents come before their children, so children of a found field are skipped.
-    for path in held.members() {
+    for path in held.owned_paths() {
         let is_said = found.last().is_some_and(|outer| path.starts_with(outer));
         let is_left = pointer_of(&path, wanted).is_none() && pointer_of(&path, &body).is_some();
         if is_left && !is_said && !is_mark(&path, wanted) && was_sent(&path) {

@@ -6,19 +6,19 @@
 //! and restores the old tool, `adopted_from.rs` decides the fields that it has left behind on
 //! objects.
 
+mod adopted_from;
+mod adoption_record;
 mod argocd;
-mod chart;
-mod draft;
 mod flux;
-mod former;
-mod ignored;
+mod flux_switches;
+mod go_duration;
+mod helm_options;
+mod ignore_fields;
 mod leftovers;
-mod lengths;
-mod owned;
-mod policy;
-mod predecessor;
 mod substitution;
-mod untouched;
+mod sync_builder;
+mod sync_policy;
+mod tool_inventory;
 
 use std::collections::BTreeMap;
 
@@ -26,12 +26,14 @@ use serde_json::{Value, json};
 
 use crate::api::{ADOPTED_FROM_ANNOTATION, SyncName};
 use crate::object::ObjectId;
-use draft::Draft;
-pub use former::{Former, FormerError, halt, is_at_work, is_ending, is_halted};
+pub use adopted_from::AdoptedFrom;
+pub use adoption_record::{
+    AdoptionRecord, AdoptionRecordError, busy_reason, is_being_deleted, is_stopped, stop_patch,
+};
+pub use flux_switches::missing_switch;
 pub use leftovers::leftovers;
-pub use owned::{Mark, Owned, mark, owned};
-pub use predecessor::Predecessor;
-pub use untouched::untouched;
+use sync_builder::SyncBuilder;
+pub use tool_inventory::{OwnerMark, ToolInventory, mark, read_inventory};
 
 /// A tool from which objects can be adopted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub enum Tool {
 
 impl Tool {
     /// The tool whose resources are of this API group.
-    pub fn of_group(group: &str) -> Option<Self> {
+    pub fn from_group(group: &str) -> Option<Self> {
         [Self::ArgoCd, Self::Flux].into_iter().find(|tool| tool.group() == group)
     }
 
@@ -120,7 +122,7 @@ impl Tool {
 
 /// The resource to adopt, and the resources that belong to it.
 #[derive(Debug, Clone)]
-pub struct Old<'a> {
+pub struct OldResource<'a> {
     /// The tool that owns the resource.
     pub tool: Tool,
     /// The Application or Kustomization in its state before any adoption.
@@ -128,14 +130,14 @@ pub struct Old<'a> {
     /// The GitRepository of a Kustomization.
     pub repository: Option<&'a Value>,
     /// The ApplicationSet that generates an Application.
-    pub maker: Option<&'a Value>,
+    pub application_set: Option<&'a Value>,
     /// The Syncs of the Kustomizations that were adopted earlier, by namespace and name.
     pub adopted: BTreeMap<(String, String), SyncName>,
 }
 
 /// Options of the new Sync that the old resource does not contain.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct RequestedSync {
     /// Namespace and name of the Sync.
     pub sync: SyncName,
     /// The Secret in that namespace with the login for the repository.
@@ -144,7 +146,7 @@ pub struct Wanted {
 
 /// A remark about a field of the old resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remark {
+pub struct FieldRemark {
     /// The field, such as `spec.source.helm`.
     pub field: Box<str>,
     /// The problem with it, and the remedy.
@@ -157,19 +159,20 @@ pub struct Adoption {
     /// The Sync as a manifest.
     pub sync: Value,
     /// Fields that are not carried over.
-    pub lost: Vec<Remark>,
+    pub lost: Vec<FieldRemark>,
     /// Reasons why the Sync would not apply the same objects.
-    pub refused: Vec<Remark>,
+    pub refused: Vec<FieldRemark>,
 }
 
 /// Converts the old resource to a Sync.
-pub fn adopt(old: &Old<'_>, wanted: &Wanted) -> Adoption {
-    let mut draft = Draft::new(wanted.clone());
+pub fn adopt(old: &OldResource<'_>, wanted: &RequestedSync) -> Adoption {
+    let mut draft = SyncBuilder::new(wanted.clone());
     match old.tool {
-        Tool::ArgoCd => argocd::argocd(old, &mut draft),
-        Tool::Flux => flux::flux(old, &mut draft),
+        Tool::ArgoCd => argocd::convert_application(old, &mut draft),
+        Tool::Flux => flux::convert_kustomization(old, &mut draft),
     }
-    let place = |field: &str| draft::text(old.body, &format!("/metadata/{field}")).to_owned();
+    let place =
+        |field: &str| crate::adopt::sync_builder::text(old.body, &format!("/metadata/{field}")).to_owned();
     let from = old.tool.id(&place("namespace"), &place("name"));
     let (name, namespace) = (&wanted.sync.name, &wanted.sync.namespace);
     let mut sync = json!({
@@ -184,7 +187,10 @@ pub fn adopt(old: &Old<'_>, wanted: &Wanted) -> Adoption {
 
 /// Refuses objects that would move to another namespace. Flux puts everything into the target
 /// namespace, Moorline only objects that name none.
-pub fn displaced<'a>(old: &Old<'_>, objects: impl Iterator<Item = &'a ObjectId>) -> Option<Remark> {
+pub fn namespace_remark<'a>(
+    old: &OldResource<'_>,
+    objects: impl Iterator<Item = &'a ObjectId>,
+) -> Option<FieldRemark> {
     let target = old.body.pointer("/spec/targetNamespace").and_then(Value::as_str)?;
     if old.tool != Tool::Flux {
         return None;
@@ -199,7 +205,7 @@ pub fn displaced<'a>(old: &Old<'_>, objects: impl Iterator<Item = &'a ObjectId>)
     let why = format!(
         "Flux puts every object into {target}, Moorline only those that name no namespace: take the namespace out of {first}{more} in Git"
     );
-    Some(Remark { field: "spec.targetNamespace".into(), why: why.into() })
+    Some(FieldRemark { field: "spec.targetNamespace".into(), why: why.into() })
 }
 
 #[cfg(test)]

@@ -5,18 +5,18 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Old;
-use super::draft::{Draft, says, text};
+use super::OldResource;
+use super::sync_builder::{SyncBuilder, is_set, text};
 
 /// Known fields. With the last, Flux replaces variables even if none is given; Moorline always
 /// does.
 const KNOWN: [&str; 3] = ["substitute", "substituteFrom", "substituteStrategy"];
 
-pub(super) fn of_kustomization(old: &Old<'_>, draft: &mut Draft) {
+pub(super) fn convert_post_build(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let build = &old.body["spec"]["postBuild"];
-    draft.lose_unknown(build, "spec.postBuild", &KNOWN);
+    draft.mark_unknown_lost(build, "spec.postBuild", &KNOWN);
     let always = text(build, "/substituteStrategy") == "Always";
-    if !(says(&build["substitute"]) || says(&build["substituteFrom"]) || always) {
+    if !(is_set(&build["substitute"]) || is_set(&build["substituteFrom"]) || always) {
         return;
     }
     let mut substitute = Map::new();
@@ -24,20 +24,20 @@ pub(super) fn of_kustomization(old: &Old<'_>, draft: &mut Draft) {
         substitute.insert("vars".into(), vars.clone().into());
     }
     let from: Vec<Value> = build["substituteFrom"].as_array().into_iter().flatten().map(source).collect();
-    let (own, namespace) = (text(old.body, "/metadata/namespace"), draft.wanted.sync.namespace.clone());
+    let (own, namespace) = (text(old.body, "/metadata/namespace"), draft.requested.sync.namespace.clone());
     if !from.is_empty() && own != &*namespace {
         let names: Vec<String> =
             from.iter().map(|one| format!("{} {}", text(one, "/kind"), text(one, "/name"))).collect();
         let why =
             format!("these are read in {namespace}, where the Sync is: copy {} from {own}", names.join(", "));
-        draft.lose("spec.postBuild.substituteFrom", why);
+        draft.mark_lost("spec.postBuild.substituteFrom", why);
     }
     if !from.is_empty() {
         substitute.insert("from".into(), from.into());
     }
     draft.spec["render"]["substitute"] = substitute.into();
     let why = "a variable without a value is an error here, as in Flux where it is strict (releases before 2.9 are not unless told to): write ${NAME:=} where there may be none";
-    draft.lose("spec.postBuild", why);
+    draft.mark_lost("spec.postBuild", why);
 }
 
 fn source(from: &Value) -> Value {

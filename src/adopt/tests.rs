@@ -2,11 +2,11 @@
 
 use super::*;
 
-fn wanted(secret: Option<&str>) -> Wanted {
-    Wanted { sync: SyncName::new("moorline", "shop"), secret: secret.map(str::to_owned) }
+fn wanted(secret: Option<&str>) -> RequestedSync {
+    RequestedSync { sync: SyncName::new("moorline", "shop"), secret: secret.map(str::to_owned) }
 }
 
-fn fields(remarks: &[Remark]) -> Vec<&str> {
+fn fields(remarks: &[FieldRemark]) -> Vec<&str> {
     remarks.iter().map(|remark| &*remark.field).collect()
 }
 
@@ -16,8 +16,13 @@ fn application(spec: Value) -> Value {
 
 fn argo(spec: Value) -> Adoption {
     let body = application(spec);
-    let old =
-        Old { tool: Tool::ArgoCd, body: &body, repository: None, maker: None, adopted: BTreeMap::new() };
+    let old = OldResource {
+        tool: Tool::ArgoCd,
+        body: &body,
+        repository: None,
+        application_set: None,
+        adopted: BTreeMap::new(),
+    };
     adopt(&old, &wanted(None))
 }
 
@@ -193,11 +198,11 @@ fn who_would_set_it_going_again_is_named() {
     let mut body = application(plain(json!({})));
     body["metadata"]["ownerReferences"] = json!([{"kind": "ApplicationSet", "name": "all"}]);
     let check = |maker: Option<Value>, expect: usize| {
-        let old = Old {
+        let old = OldResource {
             tool: Tool::ArgoCd,
             body: &body,
             repository: None,
-            maker: maker.as_ref(),
+            application_set: maker.as_ref(),
             adopted: BTreeMap::new(),
         };
         assert_eq!(adopt(&old, &wanted(None)).refused.len(), expect, "{maker:?}");
@@ -211,9 +216,15 @@ fn who_would_set_it_going_again_is_named() {
 fn who_applies_an_application_is_named_and_may_not_put_finalizers_back() {
     let mut body = application(plain(json!({})));
     let check = |body: &Value, refused: usize, by: Option<&str>| {
-        let old = Old { tool: Tool::ArgoCd, body, repository: None, maker: None, adopted: BTreeMap::new() };
+        let old = OldResource {
+            tool: Tool::ArgoCd,
+            body,
+            repository: None,
+            application_set: None,
+            adopted: BTreeMap::new(),
+        };
         let found = adopt(&old, &wanted(None));
-        let lost: Vec<&Remark> =
+        let lost: Vec<&FieldRemark> =
             found.lost.iter().filter(|it| &*it.field == "metadata.annotations").collect();
         assert_eq!((found.refused.len(), lost.len()), (refused, usize::from(by.is_some())), "{body}");
         assert!(by.is_none_or(|by| lost[0].why.starts_with(&format!("{by} applies this one"))), "{lost:?}");
@@ -257,11 +268,11 @@ fn a_kustomization_that_its_parent_runs_is_refused() {
         body["metadata"]["managedFields"] = json!([{"manager": "kustomize-controller", "operation": operation,
             "fieldsV1": {"f:spec": {"f:suspend": {}}}}]);
         let repository = repository("flux-system", json!({}));
-        let old = Old {
+        let old = OldResource {
             tool: Tool::Flux,
             body: &body,
             repository: Some(&repository),
-            maker: None,
+            application_set: None,
             adopted: BTreeMap::new(),
         };
         let found = adopt(&old, &wanted(None));
@@ -294,11 +305,11 @@ fn kustomization(spec: Value) -> Value {
 fn flux_with(spec: Value, repository: Option<Value>, secret: Option<&str>) -> Adoption {
     let body = kustomization(spec);
     let infra = ("flux-system".to_owned(), "infra".to_owned());
-    let old = Old {
+    let old = OldResource {
         tool: Tool::Flux,
         body: &body,
         repository: repository.as_ref(),
-        maker: None,
+        application_set: None,
         adopted: BTreeMap::from([(infra, SyncName::new("moorline", "base"))]),
     };
     adopt(&old, &wanted(secret))
@@ -422,9 +433,15 @@ fn a_secret_that_is_near_is_read_as_it_is() {
 #[test]
 fn objects_that_would_move_are_named() {
     let body = kustomization(json!({"targetNamespace": "shop"}));
-    let old = Old { tool: Tool::Flux, body: &body, repository: None, maker: None, adopted: BTreeMap::new() };
+    let old = OldResource {
+        tool: Tool::Flux,
+        body: &body,
+        repository: None,
+        application_set: None,
+        adopted: BTreeMap::new(),
+    };
     let ids = |texts: &[&str]| texts.iter().map(|text| ObjectId::parse(text).unwrap()).collect::<Vec<_>>();
-    assert_eq!(displaced(&old, ids(&["/ConfigMap|shop/a", "/Namespace|/shop"]).iter()), None);
-    let found = displaced(&old, ids(&["/ConfigMap|else/a", "/ConfigMap|else/b"]).iter()).unwrap();
+    assert_eq!(namespace_remark(&old, ids(&["/ConfigMap|shop/a", "/Namespace|/shop"]).iter()), None);
+    let found = namespace_remark(&old, ids(&["/ConfigMap|else/a", "/ConfigMap|else/b"]).iter()).unwrap();
     assert!(found.why.contains("ConfigMap else/a and 1 more"), "{}", found.why);
 }

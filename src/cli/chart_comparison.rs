@@ -9,13 +9,14 @@ use std::process::{Command, Stdio};
 use anyhow::Context as _;
 use serde_json::{Map, Value};
 
-use super::comparison::difference;
 use super::exit::Exit;
+use super::kustomize_comparison::difference;
 use super::local_helm::LocalHelm;
 use super::manifests::Selection;
 use super::remote_bases::RemoteBases;
-use super::{Streams, manifests, wall};
-use crate::render::{Kind, Options, Rendered};
+use super::repository_root;
+use super::{Streams, manifests};
+use crate::render::{RenderOptions, Rendered, SourceType};
 use crate::yaml::{self, Dialect};
 
 /// True if the program is a helm.
@@ -30,13 +31,19 @@ pub(super) fn compare_chart(
     program: &Path,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
-    let mut options = Options { kind: Kind::Helm, helm: selection.chart.options(), ..Options::default() };
+    let mut options =
+        RenderOptions { kind: SourceType::Helm, helm: selection.chart.options(), ..RenderOptions::default() };
     let around = (selection.root.as_deref(), selection.chart.values.as_slice());
-    let tree = wall::read(path, around, &mut options, &mut RemoteBases::new(selection.allowed()?))?;
-    let ours: Vec<Map<String, Value>> = match LocalHelm::of(program)?.rendered(tree, options)? {
+    let tree = repository_root::read_tree(
+        path,
+        around,
+        &mut options,
+        &mut RemoteBases::new(selection.allowed_remotes()?),
+    )?;
+    let ours: Vec<Map<String, Value>> = match LocalHelm::with_program(program)?.render(tree, options)? {
         Rendered::Complete(complete) => complete.objects().iter().map(|it| it.object().body).collect(),
         Rendered::Incomplete(incomplete) => {
-            manifests::tell(&incomplete.problems, streams);
+            manifests::print_problems(&incomplete.problems, streams);
             return Ok(Exit::Failure);
         }
     };
@@ -44,7 +51,8 @@ pub(super) fn compare_chart(
         1 => "1 object".to_owned(),
         more => format!("{more} objects"),
     };
-    let output = Command::new(program).args(selection.chart.typed(path)).stdin(Stdio::null()).output();
+    let output =
+        Command::new(program).args(selection.chart.helm_command_line(path)).stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("{} cannot be run", program.display()))?;
     if !output.status.success() {
         streams.say(&format!("different: {}: {count} here, and helm refuses", path.display()));

@@ -48,7 +48,7 @@ impl ChartFlags {
     }
 
     /// The helm command line that renders the same.
-    pub(super) fn typed(&self, chart: &Path) -> Vec<OsString> {
+    pub(super) fn helm_command_line(&self, chart: &Path) -> Vec<OsString> {
         let mut typed: Vec<OsString> =
             vec!["template".into(), self.release_name.as_str().into(), chart.into()];
         typed.extend(["--namespace", &self.release_namespace, "--skip-tests"].map(Into::into));

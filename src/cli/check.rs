@@ -6,9 +6,10 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::manifests::{self, Selection};
+use super::nested_syncs;
 use super::operate::namespace;
-use super::schema_check::Checker;
-use super::{Streams, followed, server_check};
+use super::schema_check::SchemaChecker;
+use super::{Streams, server_check};
 use crate::render::Complete;
 
 /// Check manifests without a cluster
@@ -25,7 +26,7 @@ use crate::render::Complete;
   moorline check clusters/prod --server        also ask the API server of KUBECONFIG, which writes nothing
 
 Exit codes: 0 nothing is wrong, 1 something is wrong. What is not checked is not wrong.")]
-pub(super) struct Arguments {
+pub(super) struct CheckArgs {
     /// Files or folders of manifests
     #[arg(required = true, value_name = "FILE")]
     paths: Vec<PathBuf>,
@@ -46,9 +47,9 @@ pub(super) struct Arguments {
     selection: Selection,
 }
 
-pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &CheckArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     let mut exit = Exit::Done;
-    let mut checker = Checker::new();
+    let mut checker = SchemaChecker::new();
     for folder in &arguments.crds {
         if !checker.learn_folder(folder, streams)? {
             exit = Exit::Failure;
@@ -57,18 +58,18 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
     let mut rendered = Vec::new();
     for path in &arguments.paths {
         // Other paths are checked even if one cannot be read.
-        match or_told(manifests::read(path, &arguments.selection, streams), streams) {
+        match or_print_error(manifests::render_path(path, &arguments.selection, streams), streams) {
             Some(complete) => rendered.push((path, complete)),
             None => exit = Exit::Failure,
         }
     }
-    rendered.iter().for_each(|(_, complete)| checker.learn(complete));
+    rendered.iter().for_each(|(_, complete)| checker.learn_definitions(complete));
     let mut sound = Vec::new();
     for (path, complete) in rendered {
         let again = arguments.server.then(|| complete.clone());
         let is_sound =
             is_sound(path, complete, &mut checker, arguments, streams).map(|sound| sound.then_some(()));
-        match or_told(is_sound, streams) {
+        match or_print_error(is_sound, streams) {
             Some(()) => sound.extend(again.map(|complete| (path.clone(), complete))),
             None => exit = Exit::Failure,
         }
@@ -81,7 +82,7 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
 }
 
 /// Prints an error, and treats it like a problem that was printed already.
-fn or_told<T>(result: anyhow::Result<Option<T>>, streams: &mut Streams<'_>) -> Option<T> {
+fn or_print_error<T>(result: anyhow::Result<Option<T>>, streams: &mut Streams<'_>) -> Option<T> {
     result.unwrap_or_else(|error| {
         streams.say(&format!("error: {error:#}"));
         None
@@ -92,12 +93,18 @@ fn or_told<T>(result: anyhow::Result<Option<T>>, streams: &mut Streams<'_>) -> O
 fn is_sound(
     path: &Path,
     complete: Complete,
-    checker: &mut Checker,
-    arguments: &Arguments,
+    checker: &mut SchemaChecker,
+    arguments: &CheckArgs,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<bool> {
     let found = checker.check(&complete, streams);
-    let syncs = followed::are_sound(path, &arguments.selection, complete.objects(), Some(checker), streams)?;
+    let syncs = nested_syncs::check_nested_syncs(
+        path,
+        &arguments.selection,
+        complete.objects(),
+        Some(checker),
+        streams,
+    )?;
     // The namespace only fills in for objects that name none, and does not affect validity.
     let Some(desired) = manifests::desire(complete, "default", checker.scopes(), streams) else {
         return Ok(false);

@@ -12,9 +12,9 @@ use crate::{api, yaml};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline crd | kubectl apply --server-side -f -")]
-pub(super) struct Arguments {}
+pub(super) struct CrdArgs {}
 
-pub(super) fn run(Arguments {}: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(super) fn run(CrdArgs {}: &CrdArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     streams.data.write_all(yaml::write(&api::definition()?).as_bytes())?;
     Ok(Exit::Done)
 }

@@ -8,22 +8,22 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use crate::cluster::Connection;
-use crate::cluster::lease::{Claim, Leadership, LeaseError, Timings};
+use crate::cluster::lease::{Leadership, LeaseClaim, LeaseError, LeaseTimings};
+use crate::controller::Board;
+use crate::controller::apply::stale_owner::RUN;
 use crate::metrics::Metrics;
-use crate::report::board::Stance;
-use crate::serve::Health;
-use crate::serve::hooks::{Called, repository_name};
+use crate::report::board::DaemonRole;
+use crate::serve::DaemonHealth;
+use crate::serve::webhooks::{RepositoryNames, repository_name};
 use crate::settings::Settings;
-use crate::sync::Board;
-use crate::sync::gone::RUN;
 
 /// One daemon's election; used again for every term.
 pub(super) struct Election {
     pub(super) connection: Connection,
-    pub(super) claim: Claim,
-    pub(super) timings: Timings,
+    pub(super) claim: LeaseClaim,
+    pub(super) timings: LeaseTimings,
     pub(super) metrics: Metrics,
-    pub(super) health: Health,
+    pub(super) health: DaemonHealth,
     pub(super) board: Board,
     pub(super) ending: watch::Receiver<bool>,
 }
@@ -31,15 +31,15 @@ pub(super) struct Election {
 impl Election {
     /// Acquires the Lease, however long that takes.
     pub(super) async fn campaign(&self, waits_for: &(dyn Fn(&str) + Sync)) -> Result<Leadership, LeaseError> {
-        self.connection.campaign(self.metrics.clone(), self.claim.clone(), self.timings, waits_for).await
+        self.connection.acquire_lease(self.metrics.clone(), self.claim.clone(), self.timings, waits_for).await
     }
 
     /// Waits on standby until the Lease is acquired; `None` if the daemon is stopped before.
     pub(super) async fn wait(&self) -> anyhow::Result<Option<Leadership>> {
-        let waits_for = |leader: &str| self.board.stand(Stance::StandsBy(Some(leader.into())));
+        let waits_for = |leader: &str| self.board.stand(DaemonRole::Standby(Some(leader.into())));
         // A daemon on standby is ready to take over: an unready one would fail its Deployment's
         // rollout.
-        self.health.ready(Ok(()));
+        self.health.set_readiness(Ok(()));
         let beats = async {
             loop {
                 self.health.beat();
@@ -67,8 +67,8 @@ pub(super) fn lease_name(run: Option<&str>, settings: &Settings) -> String {
     }
 }
 
-pub(super) fn timings(settings: &Settings) -> Timings {
-    Timings {
+pub(super) fn timings(settings: &Settings) -> LeaseTimings {
+    LeaseTimings {
         duration: settings.lease_duration,
         renew_deadline: settings.lease_renew_deadline,
         retry: settings.lease_retry_period,
@@ -84,9 +84,12 @@ pub(super) fn identity() -> String {
 }
 
 /// Forwards webhook calls to the leader, as an annotation on the Syncs that they concern.
-pub(super) async fn pass_on(connection: &Connection, called: &mut mpsc::Receiver<Called>) {
+pub(super) async fn forward_webhooks(connection: &Connection, called: &mut mpsc::Receiver<RepositoryNames>) {
     while let Some(names) = called.recv().await {
-        match connection.call(|url| repository_name(url).is_some_and(|name| names.contains(&name))).await {
+        match connection
+            .request_polls(|url| repository_name(url).is_some_and(|name| names.contains(&name)))
+            .await
+        {
             Ok(syncs) => tracing::debug!(syncs, "a webhook was passed on"),
             Err(error) => tracing::warn!(%error, "a webhook could not be passed on"),
         }

@@ -10,7 +10,7 @@ use super::Streams;
 use super::exit::Exit;
 use super::manifests;
 use crate::object::ObjectId;
-use crate::render::{self, Kind, Options, Packed, Step};
+use crate::render::{self, BuildStep, PackedObject, RenderOptions, SourceType};
 use crate::tree::FileTree;
 
 /// The most candidates that are listed if no object matches.
@@ -18,14 +18,14 @@ const MAX_NAMED: usize = 20;
 
 /// Name of an object on the command line: `Kind/name`, `Kind.group/name`, `Kind/namespace/name`.
 #[derive(Debug, Clone)]
-pub(super) struct Name {
+pub(super) struct ObjectQuery {
     kind: String,
     group: Option<String>,
     namespace: Option<String>,
     name: String,
 }
 
-impl Name {
+impl ObjectQuery {
     /// Parses the text of the command line.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong =
@@ -45,7 +45,7 @@ impl Name {
         }
     }
 
-    fn means(&self, id: &ObjectId) -> bool {
+    fn matches(&self, id: &ObjectId) -> bool {
         id.kind().eq_ignore_ascii_case(&self.kind)
             && id.name() == self.name
             && self.group.as_deref().is_none_or(|group| group == id.group())
@@ -55,22 +55,25 @@ impl Name {
 
 /// Prints the origin and the steps of every object that the name matches.
 pub(super) fn explain(
-    (tree, options): (&FileTree, &Options),
-    name: &Name,
+    (tree, options): (&FileTree, &RenderOptions),
+    name: &ObjectQuery,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
-    let Some(complete) = manifests::rendered(tree, options, streams)? else { return Ok(Exit::Failure) };
-    let meant: Vec<&Packed> = complete.objects().iter().filter(|object| name.means(&object.id)).collect();
+    let Some(complete) = manifests::render_files(tree, options, streams)? else { return Ok(Exit::Failure) };
+    let meant: Vec<&PackedObject> =
+        complete.objects().iter().filter(|object| name.matches(&object.id)).collect();
     if meant.is_empty() {
         say_what_there_is(complete.objects(), name, streams);
         return Ok(Exit::Failure);
     }
-    let mut steps: BTreeMap<ObjectId, Vec<Step>> = match options.kind {
-        Kind::Kustomize => {
-            render::steps(&manifests::printed(tree, options)?.0, options)?.into_iter().collect()
+    let mut steps: BTreeMap<ObjectId, Vec<BuildStep>> = match options.kind {
+        SourceType::Kustomize => {
+            render::explain_kustomization(&manifests::render_with_charts(tree, options)?.0, options)?
+                .into_iter()
+                .collect()
         }
         // Charts have no steps: the origin of such an object already names its template.
-        Kind::Auto | Kind::Plain | Kind::Helm => BTreeMap::new(),
+        SourceType::Auto | SourceType::Plain | SourceType::Helm => BTreeMap::new(),
     };
     for object in meant {
         let steps = steps.remove(&object.id).unwrap_or_default();
@@ -80,9 +83,9 @@ pub(super) fn explain(
 }
 
 /// Lists the existing objects; only those of the kind, if there are any.
-fn say_what_there_is(objects: &[Packed], name: &Name, streams: &mut Streams<'_>) {
-    let is_of_kind = |object: &&Packed| object.id.kind().eq_ignore_ascii_case(&name.kind);
-    let of_kind: Vec<&Packed> = objects.iter().filter(is_of_kind).collect();
+fn say_what_there_is(objects: &[PackedObject], name: &ObjectQuery, streams: &mut Streams<'_>) {
+    let is_of_kind = |object: &&PackedObject| object.id.kind().eq_ignore_ascii_case(&name.kind);
+    let of_kind: Vec<&PackedObject> = objects.iter().filter(is_of_kind).collect();
     let named = if of_kind.is_empty() { objects.iter().collect() } else { of_kind };
     streams.say("error: there is no such object; there are");
     named.iter().take(MAX_NAMED).for_each(|object| streams.say(&format!("  {}", object.id)));
@@ -91,9 +94,9 @@ fn say_what_there_is(objects: &[Packed], name: &Name, streams: &mut Streams<'_>)
     }
 }
 
-fn story(object: &Packed, steps: &[Step]) -> String {
+fn story(object: &PackedObject, steps: &[BuildStep]) -> String {
     let mut text = format!("{}\n  written at {}\n", object.id, object.origin);
-    for Step { name, place, fields } in steps {
+    for BuildStep { name, place, fields } in steps {
         text.push_str(&format!("  {name} at {place}\n"));
         fields.iter().for_each(|field| text.push_str(&format!("    {field}\n")));
     }
@@ -107,7 +110,7 @@ mod tests {
     #[test]
     fn a_name_means_what_it_says_and_no_more() {
         let means = |text: &str, id: &str| {
-            Name::parse(text).is_ok_and(|name| name.means(&ObjectId::parse(id).expect("an id")))
+            ObjectQuery::parse(text).is_ok_and(|name| name.matches(&ObjectId::parse(id).expect("an id")))
         };
         let web = "apps/Deployment|shop/web";
         for text in ["Deployment/web", "deployment/web", "Deployment.apps/web", "Deployment.apps/shop/web"] {
@@ -119,6 +122,6 @@ mod tests {
             assert!(!means(text, web), "{text}");
         }
         assert!(means("Namespace/shop", "/Namespace|/shop"));
-        assert!(Name::parse("Deployment").unwrap_err().contains("write Kind/name"));
+        assert!(ObjectQuery::parse("Deployment").unwrap_err().contains("write Kind/name"));
     }
 }

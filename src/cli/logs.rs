@@ -18,7 +18,7 @@ use tracing_subscriber::fmt::{self as lines, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Registry, registry, reload};
 
-use crate::harmless::harmless;
+use crate::sanitize::sanitize;
 use crate::settings::{LogFormat, LogLevel};
 
 /// Target under which kube's client logs every request that fails.
@@ -26,9 +26,9 @@ const CLIENT: &str = "kube_client::client::builder";
 
 /// Handle that changes the log level while the program runs.
 #[derive(Clone)]
-pub struct Level(reload::Handle<Targets, Registry>);
+pub struct LogLevelHandle(reload::Handle<Targets, Registry>);
 
-impl Level {
+impl LogLevelHandle {
     /// Changes the log level.
     pub fn set(&self, level: LogLevel) {
         // It fails only after the subscriber is gone.
@@ -37,8 +37,8 @@ impl Level {
 }
 
 /// Starts logging to standard error; must be called once.
-pub fn init(format: LogFormat, level: LogLevel) -> anyhow::Result<Level> {
-    let (dispatch, level) = writing(format, level, io::stderr);
+pub fn init(format: LogFormat, level: LogLevel) -> anyhow::Result<LogLevelHandle> {
+    let (dispatch, level) = build_dispatch(format, level, io::stderr);
     dispatcher::set_global_default(dispatch).context("logs are written already")?;
     Ok(level)
 }
@@ -62,7 +62,7 @@ fn targets(level: LogLevel) -> Targets {
         .with_target(env!("CARGO_CRATE_NAME"), filter(level))
 }
 
-fn writing<W>(format: LogFormat, level: LogLevel, to: W) -> (Dispatch, Level)
+fn build_dispatch<W>(format: LogFormat, level: LogLevel, to: W) -> (Dispatch, LogLevelHandle)
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
@@ -76,7 +76,7 @@ where
         }
         LogFormat::Json => registry().with(wanted).with(layer.json().flatten_event(true)).into(),
     };
-    (dispatch, Level(handle))
+    (dispatch, LogLevelHandle(handle))
 }
 
 const fn filter(level: LogLevel) -> LevelFilter {
@@ -92,7 +92,7 @@ const fn filter(level: LogLevel) -> LevelFilter {
 /// Writes the message without and all other fields with their name. The default formatter would
 /// break lines at line breaks in values.
 fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
-    let text = harmless(&format!("{value:?}").replace('\n', "\\n"));
+    let text = sanitize(&format!("{value:?}").replace('\n', "\\n"));
     match field.name() {
         "message" => writer.write_str(&text),
         name => write!(writer, "{name}={text}"),
@@ -132,7 +132,7 @@ mod tests {
     fn written(format: LogFormat, level: LogLevel, events: impl FnOnce()) -> Vec<String> {
         let page = Page::default();
         let to = page.clone();
-        dispatcher::with_default(&writing(format, level, move || to.clone()).0, events);
+        dispatcher::with_default(&build_dispatch(format, level, move || to.clone()).0, events);
         let bytes = page.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
     }

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
+use super::Streams;
 use super::chart_flags::ChartFlags;
 use super::local_helm::LocalHelm;
 use super::remote_bases::RemoteBases;
-use super::{Streams, wall};
-use crate::desired::{DesiredSet, Scopes, desired};
+use super::repository_root;
+use crate::desired::{DesiredSet, Scopes, build_desired_set};
 use crate::render::{
-    self, Complete, Glob, Kind, Options, PlainOptions, Rendered, Seen, Skipped, Variables, variable_rule,
+    self, Complete, Glob, PlainOptions, RenderOptions, Rendered, Skipped, SourceType, Variables, Visibility,
+    variable_rule,
 };
 use crate::source::{AllowList, directory};
 use crate::tree::FileTree;
@@ -66,7 +68,7 @@ impl Selection {
     /// The variables of the command line, if there are any.
     fn variables(&self) -> Option<Arc<Variables>> {
         let given = self.var.iter().map(|(name, value)| (name, value));
-        (!self.var.is_empty()).then(|| Arc::new(Variables::default().with(given, Seen::ByAll)))
+        (!self.var.is_empty()).then(|| Arc::new(Variables::default().with_values(given, Visibility::Public)))
     }
 }
 
@@ -88,7 +90,7 @@ enum Type {
     Helm,
 }
 
-impl From<Type> for Kind {
+impl From<Type> for SourceType {
     fn from(kind: Type) -> Self {
         match kind {
             Type::Auto => Self::Auto,
@@ -101,27 +103,27 @@ impl From<Type> for Kind {
 
 impl Selection {
     /// Returns the repositories that kustomizations may fetch from.
-    pub(super) fn allowed(&self) -> anyhow::Result<AllowList> {
+    pub(super) fn allowed_remotes(&self) -> anyhow::Result<AllowList> {
         Ok(AllowList::new("--allow-remote", self.allow_remote.iter().map(String::as_str))?)
     }
 }
 
 /// Reads and renders a path; prints problems and skipped files. `None` if the render is incomplete.
-pub(super) fn read(
+pub(super) fn render_path(
     path: &Path,
     selection: &Selection,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Complete>> {
-    let (tree, options) = files(path, selection, streams)?;
-    rendered(&tree, &options, streams)
+    let (tree, options) = read_files(path, selection, streams)?;
+    render_files(&tree, &options, streams)
 }
 
 /// Reads the files at a path, and decides how they are rendered.
-pub(super) fn files(
+pub(super) fn read_files(
     path: &Path,
     selection: &Selection,
     streams: &mut Streams<'_>,
-) -> anyhow::Result<(FileTree, Options)> {
+) -> anyhow::Result<(FileTree, RenderOptions)> {
     if path.as_os_str() == "-" {
         bail!("standard input is not read; name a file (a file called - is ./-)");
     }
@@ -130,47 +132,49 @@ pub(super) fn files(
         include: selection.include.clone(),
         exclude: selection.exclude.clone(),
     };
-    let mut options = Options {
+    let mut options = RenderOptions {
         plain,
         kind: selection.kind.into(),
         variables: selection.variables(),
         helm: selection.chart.options(),
-        ..Options::default()
+        ..RenderOptions::default()
     };
-    let mut bases = RemoteBases::new(selection.allowed()?);
+    let mut bases = RemoteBases::new(selection.allowed_remotes()?);
     let around = (selection.root.as_deref(), selection.chart.values.as_slice());
-    let tree = files_for(path, around, &mut bases, &mut options)?;
+    let tree = read_files_into(path, around, &mut bases, &mut options)?;
     if selection.verbose {
         let kind = match options.kind {
-            Kind::Kustomize => "a kustomization",
-            Kind::Helm => "a Helm chart",
-            Kind::Auto | Kind::Plain => "plain manifests",
+            SourceType::Kustomize => "a kustomization",
+            SourceType::Helm => "a Helm chart",
+            SourceType::Auto | SourceType::Plain => "plain manifests",
         };
         streams.say(&format!("{} is read as {kind}", path.display()));
-        bases.told().iter().for_each(|base| streams.say(&format!("the remote base {base}")));
+        bases.fetched().iter().for_each(|base| streams.say(&format!("the remote base {base}")));
     }
     Ok((tree, options))
 }
 
 /// Reads the files that a render of a path needs; sets the kind and the path in the options.
-pub(super) fn files_for(
+pub(super) fn read_files_into(
     path: &Path,
     (root, values): (Option<&Path>, &[PathBuf]),
     bases: &mut RemoteBases,
-    options: &mut Options,
+    options: &mut RenderOptions,
 ) -> anyhow::Result<FileTree> {
     options.kind = match options.kind {
-        Kind::Auto if wall::is_chart(path) => Kind::Helm,
-        Kind::Auto if wall::holds_kustomization(path) => Kind::Kustomize,
-        Kind::Auto => Kind::Plain,
+        SourceType::Auto if repository_root::is_chart(path) => SourceType::Helm,
+        SourceType::Auto if repository_root::holds_kustomization(path) => SourceType::Kustomize,
+        SourceType::Auto => SourceType::Plain,
         chosen => chosen,
     };
-    if options.kind != Kind::Helm && !values.is_empty() {
+    if options.kind != SourceType::Helm && !values.is_empty() {
         bail!("{}: this is no Helm chart, and takes no --values", path.display());
     }
     match options.kind {
-        Kind::Kustomize | Kind::Helm => wall::read(path, (root, values), options, bases),
-        Kind::Auto | Kind::Plain => {
+        SourceType::Kustomize | SourceType::Helm => {
+            repository_root::read_tree(path, (root, values), options, bases)
+        }
+        SourceType::Auto | SourceType::Plain => {
             let (tree, inside) = directory::read(path, render::is_read)?;
             options.path = inside;
             Ok(tree)
@@ -179,44 +183,47 @@ pub(super) fn files_for(
 }
 
 /// Renders files; prints problems and skipped files. `None` if the render is incomplete.
-pub(super) fn rendered(
+pub(super) fn render_files(
     tree: &FileTree,
-    options: &Options,
+    options: &RenderOptions,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Complete>> {
-    Ok(told(outcome(tree, options)?, streams))
+    Ok(print_render_problems(render_quietly(tree, options)?, streams))
 }
 
 /// Renders files without printing anything.
-pub(super) fn outcome(tree: &FileTree, options: &Options) -> anyhow::Result<Rendered> {
+pub(super) fn render_quietly(tree: &FileTree, options: &RenderOptions) -> anyhow::Result<Rendered> {
     Ok(match options.kind {
-        Kind::Helm => LocalHelm::find()?.rendered(tree.clone(), options.clone())?,
-        Kind::Kustomize => printed(tree, options)?.1,
-        Kind::Auto | Kind::Plain => render::render(tree, options),
+        SourceType::Helm => LocalHelm::find()?.render(tree.clone(), options.clone())?,
+        SourceType::Kustomize => render_with_charts(tree, options)?.1,
+        SourceType::Auto | SourceType::Plain => render::render(tree, options),
     })
 }
 
 /// Renders a kustomization; also returns its files with the rendered charts. Helm is needed only if
 /// there are charts.
-pub(super) fn printed(tree: &FileTree, options: &Options) -> anyhow::Result<(FileTree, Rendered)> {
+pub(super) fn render_with_charts(
+    tree: &FileTree,
+    options: &RenderOptions,
+) -> anyhow::Result<(FileTree, Rendered)> {
     match render::render(tree, options) {
-        Rendered::Incomplete(incomplete) if !incomplete.wanted.is_empty() => {
-            LocalHelm::find()?.printed(tree.clone(), options.clone())
+        Rendered::Incomplete(incomplete) if !incomplete.wanted_runs.is_empty() => {
+            LocalHelm::find()?.render_kustomization(tree.clone(), options.clone())
         }
         rendered => Ok((tree.clone(), rendered)),
     }
 }
 
 /// Prints problems and skipped files. `None` if the render is incomplete.
-pub(super) fn told(rendered: Rendered, streams: &mut Streams<'_>) -> Option<Complete> {
+pub(super) fn print_render_problems(rendered: Rendered, streams: &mut Streams<'_>) -> Option<Complete> {
     match rendered {
         Rendered::Complete(complete) => {
-            tell_skipped(complete.skipped(), streams);
+            print_skipped(complete.skipped(), streams);
             Some(complete)
         }
         Rendered::Incomplete(incomplete) => {
-            tell_skipped(&incomplete.skipped, streams);
-            tell(&incomplete.problems, streams);
+            print_skipped(&incomplete.skipped, streams);
+            print_problems(&incomplete.problems, streams);
             None
         }
     }
@@ -229,11 +236,13 @@ pub(super) fn desire(
     scopes: &Scopes,
     streams: &mut Streams<'_>,
 ) -> Option<DesiredSet> {
-    desired(complete, namespace, scopes).inspect_err(|problems| tell(problems, streams)).ok()
+    build_desired_set(complete, namespace, scopes)
+        .inspect_err(|problems| print_problems(problems, streams))
+        .ok()
 }
 
 /// Prints every problem on a line of its own, and their number.
-pub(super) fn tell(problems: &[impl std::fmt::Display], streams: &mut Streams<'_>) {
+pub(super) fn print_problems(problems: &[impl std::fmt::Display], streams: &mut Streams<'_>) {
     problems.iter().for_each(|problem| streams.say(&format!("error: {problem}")));
     if problems.len() > 1 {
         streams.say(&format!("error: {} problems", problems.len()));
@@ -241,7 +250,7 @@ pub(super) fn tell(problems: &[impl std::fmt::Display], streams: &mut Streams<'_
 }
 
 /// Prints the skipped files with the reasons.
-pub(super) fn tell_skipped(skipped: &[Skipped], streams: &mut Streams<'_>) {
+pub(super) fn print_skipped(skipped: &[Skipped], streams: &mut Streams<'_>) {
     for Skipped { file, reason } in skipped {
         streams.say(&format!("note: {file} is skipped: {reason}"));
     }

@@ -5,37 +5,37 @@ mod adopt;
 mod chart_comparison;
 mod chart_flags;
 mod check;
-mod comparison;
 mod completions;
 mod crd;
+mod crd_update;
 mod demo;
 mod election;
 pub mod exit;
 mod explanation;
-mod fence;
-mod followed;
-mod keys;
-mod listening;
+mod helm_isolation;
+mod kustomize_comparison;
+mod listeners;
 mod local_helm;
 pub mod logs;
 mod manifests;
-mod one_repository;
+mod nested_syncs;
 mod operate;
-mod own_definition;
 mod plan;
+mod proof_keys;
 mod rbac;
 mod remote_bases;
 mod render;
+mod repository_root;
+mod repository_url;
 mod run;
 mod sandbox;
 mod schema_check;
-mod scratch;
 mod server_check;
 mod setting_flags;
 mod settings_file;
 mod signals;
 mod sources;
-mod wall;
+mod temporary_folder;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -44,7 +44,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::harmless::harmless;
+use crate::sanitize::sanitize;
 use exit::Exit;
 
 /// Holds a Kubernetes cluster to a committed Git revision.
@@ -54,55 +54,55 @@ use exit::Exit;
   moorline render examples/quickstart             what a folder of manifests comes to
   moorline check deploy/*.yaml                    is every manifest sound?
   moorline plan clusters/prod --against live/     what would change, and why")]
-struct Arguments {
+struct CommandLine {
     #[command(subcommand)]
     verb: Verb,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Render(render::Arguments),
-    Check(check::Arguments),
-    Plan(plan::Arguments),
-    Run(run::Arguments),
-    Status(operate::status::Arguments),
-    Sync(operate::nudge::Arguments),
-    Approve(operate::approve::Arguments),
+    Render(render::RenderArgs),
+    Check(check::CheckArgs),
+    Plan(plan::PlanArgs),
+    Run(run::RunArgs),
+    Status(operate::status::StatusArgs),
+    Sync(operate::sync::SyncArgs),
+    Approve(operate::approve::ApproveArgs),
     Suspend(operate::suspend::Suspend),
     Resume(operate::suspend::Resume),
-    Move(operate::moves::Arguments),
-    Delete(operate::delete::Arguments),
-    Events(operate::events::Arguments),
-    Crd(crd::Arguments),
-    Rbac(rbac::Arguments),
-    Adopt(adopt::Arguments),
-    Demo(demo::Arguments),
-    Sandbox(sandbox::Arguments),
-    Completions(completions::Arguments),
+    Move(operate::moves::MoveArgs),
+    Delete(operate::delete::DeleteArgs),
+    Events(operate::events::EventsArgs),
+    Crd(crd::CrdArgs),
+    Rbac(rbac::RbacArgs),
+    Adopt(adopt::AdoptArgs),
+    Demo(demo::DemoArgs),
+    Sandbox(sandbox::SandboxArgs),
+    Completions(completions::CompletionsArgs),
     #[command(hide = true)]
-    Fence(fence::Arguments),
+    Fence(crate::cli::helm_isolation::FenceArgs),
     #[command(hide = true)]
-    FenceInside(fence::Inside),
+    FenceInside(crate::cli::helm_isolation::FenceInsideArgs),
 }
 
 /// Output of a verb: data on standard output, messages on standard error.
 struct Streams<'a> {
     data: &'a mut dyn Write,
-    words: &'a mut dyn Write,
+    messages: &'a mut dyn Write,
 }
 
 impl Streams<'_> {
     /// Prints a message. A failure to print does not affect the exit code.
     fn say(&mut self, line: &str) {
-        let _ = writeln!(self.words, "{}", harmless(line));
+        let _ = writeln!(self.messages, "{}", sanitize(line));
     }
 }
 
 /// A stream that may be closed by its reader, as `head` does. Later output is dropped, and the exit
 /// code stays the same: it is about manifests, not about readers.
-struct UntilClosed<W>(Option<W>);
+struct ClosablePipe<W>(Option<W>);
 
-impl<W: Write> UntilClosed<W> {
+impl<W: Write> ClosablePipe<W> {
     fn attempt<T>(&mut self, gone: T, write: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
         match self.0.as_mut().map(write) {
             Some(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -115,7 +115,7 @@ impl<W: Write> UntilClosed<W> {
     }
 }
 
-impl<W: Write> Write for UntilClosed<W> {
+impl<W: Write> Write for ClosablePipe<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.attempt(bytes.len(), |stream| stream.write(bytes))
     }
@@ -130,8 +130,8 @@ fn command(called: Option<&OsString>) -> clap::Command {
     let plugin =
         called.is_some_and(|path| Path::new(path).file_stem().is_some_and(|name| name == "kubectl-moorline"));
     match plugin {
-        true => Arguments::command().bin_name("kubectl moorline"),
-        false => Arguments::command(),
+        true => CommandLine::command().bin_name("kubectl moorline"),
+        false => CommandLine::command(),
     }
 }
 
@@ -139,7 +139,7 @@ fn command(called: Option<&OsString>) -> clap::Command {
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let parsed = command(arguments.first()).try_get_matches_from(arguments);
-    let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
+    let arguments = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => {
             // clap returns help and version as errors, too; they were requested, so they succeed.
@@ -148,17 +148,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return exit.into();
         }
     };
-    let mut data = io::BufWriter::new(UntilClosed(Some(io::stdout().lock())));
+    let mut data = io::BufWriter::new(ClosablePipe(Some(io::stdout().lock())));
     // Not locked: the daemon's threads log to it, and would block for ever.
     let mut words = io::stderr();
-    let mut streams = Streams { data: &mut data, words: &mut words };
+    let mut streams = Streams { data: &mut data, messages: &mut words };
     let result = match &arguments.verb {
         Verb::Render(arguments) => render::run(arguments, &mut streams),
         Verb::Check(arguments) => check::run(arguments, &mut streams),
         Verb::Plan(arguments) => plan::run(arguments, &mut streams),
         Verb::Run(arguments) => run::run(arguments, &mut streams),
         Verb::Status(arguments) => operate::status::run(arguments, &mut streams),
-        Verb::Sync(arguments) => operate::nudge::run(arguments, &mut streams),
+        Verb::Sync(arguments) => operate::sync::run(arguments, &mut streams),
         Verb::Approve(arguments) => operate::approve::run(arguments, &mut streams),
         Verb::Suspend(arguments) => operate::suspend::suspend(arguments, &mut streams),
         Verb::Resume(arguments) => operate::suspend::resume(arguments, &mut streams),
@@ -172,8 +172,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Sandbox(arguments) => sandbox::run(arguments, &mut streams),
         Verb::Completions(arguments) => completions::run(arguments, &mut streams),
         // These replace the process, or end with the exit code of the other program.
-        Verb::Fence(arguments) => return fence::run(arguments, &mut streams),
-        Verb::FenceInside(arguments) => return fence::inside(arguments),
+        Verb::Fence(arguments) => return crate::cli::helm_isolation::run(arguments, &mut streams),
+        Verb::FenceInside(arguments) => return crate::cli::helm_isolation::run_inside(arguments),
     };
     match result.and_then(|exit| Ok(streams.data.flush().map(|()| exit)?)) {
         Ok(exit) => exit.into(),
@@ -190,6 +190,6 @@ mod tests {
 
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
-        super::Arguments::command().debug_assert();
+        super::CommandLine::command().debug_assert();
     }
 }

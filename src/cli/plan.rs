@@ -10,16 +10,16 @@ use clap::{Args, ValueEnum};
 use super::Streams;
 use super::exit::Exit;
 use super::manifests::{self, Selection};
-use super::operate::moves::shown;
-use super::operate::{look, namespace, on_cluster, reading};
+use super::operate::moves::display_move_target;
+use super::operate::{inspect_existing, namespace, on_cluster, reading};
 use crate::api::{APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Connection};
 use crate::desired::{DesiredSet, Scope, Scopes};
 use crate::metrics::Metrics;
 use crate::object::{Object, ObjectId};
 use crate::plan::{
-    Difference, Extent, Guard, Paint, Plan, Policy, Preview, Style, creations, document, explain, plan,
-    preview, takes_more,
+    ColourMode, DetailLevel, Difference, Plan, Policy, Preview, PruneGuard, Style, created_bodies,
+    deletes_others, format_plan, plan, plan_document, preview,
 };
 use crate::render;
 use crate::source::directory;
@@ -38,7 +38,7 @@ use crate::yaml;
 
 Live objects in a folder are as `kubectl get -o yaml --show-managed-fields` prints them.
 Exit codes: 0 nothing to do, 1 failure, 2 changes, 3 nothing to write but something held.")]
-pub(super) struct Arguments {
+pub(super) struct PlanArgs {
     /// A folder of manifests, or one file
     #[arg(required_unless_present = "sync", conflicts_with = "sync", requires = "against")]
     path: Option<PathBuf>,
@@ -75,8 +75,8 @@ pub(super) struct Arguments {
     show_all: bool,
 
     /// How the plan is printed
-    #[arg(long, short, value_enum, default_value_t = Format::Text)]
-    output: Format,
+    #[arg(long, short, value_enum, default_value_t = PlanFormat::Text)]
+    output: PlanFormat,
 
     /// When colours are used
     #[arg(long, value_enum, default_value_t = Colour::Auto)]
@@ -84,7 +84,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
+enum PlanFormat {
     Text,
     Json,
     Yaml,
@@ -97,7 +97,7 @@ pub(super) enum Colour {
     Never,
 }
 
-pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     match (&arguments.sync, &arguments.path, &arguments.against) {
         (Some(sync), _, _) => {
             on_cluster(async |connection| of_sync(sync, arguments, connection, streams).await)
@@ -114,20 +114,20 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
 fn in_folder(
     path: &Path,
     against: &Path,
-    arguments: &Arguments,
+    arguments: &PlanArgs,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
-    let Some(complete) = manifests::read(path, &arguments.selection, streams)? else {
+    let Some(complete) = manifests::render_path(path, &arguments.selection, streams)? else {
         return Ok(Exit::Failure);
     };
     let (tree, inside) = directory::read(against, render::is_read)?;
     let live = match render::dump(&tree, &inside) {
         Ok(dump) => {
-            manifests::tell_skipped(&dump.skipped, streams);
+            manifests::print_skipped(&dump.skipped, streams);
             dump.objects
         }
         Err(problems) => {
-            manifests::tell(&problems, streams);
+            manifests::print_problems(&problems, streams);
             return Ok(Exit::Failure);
         }
     };
@@ -146,29 +146,29 @@ fn in_folder(
 /// Plans manifests of a folder against a cluster.
 async fn on_live(
     path: &Path,
-    arguments: &Arguments,
+    arguments: &PlanArgs,
     connection: Connection,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
-    let Some(complete) = manifests::read(path, &arguments.selection, streams)? else {
+    let Some(complete) = manifests::render_path(path, &arguments.selection, streams)? else {
         return Ok(Exit::Failure);
     };
     let own = arguments.namespace.clone().unwrap_or_else(|| connection.namespace.to_string());
     let target = arguments.target_namespace.as_deref().unwrap_or(&own);
     let cluster = reading(connection, &Metrics::new()?);
-    cluster.know().await?;
+    cluster.ensure_discovery().await?;
     let Some(desired) = manifests::desire(complete, target, &cluster.kinds().scopes(), streams) else {
         return Ok(Exit::Failure);
     };
     let owner = SyncName::new(&own, &arguments.name);
-    let live = live(&cluster, &owner, &desired, &[]).await?;
+    let live = read_live_objects(&cluster, &owner, &desired, &[]).await?;
     finish(&desired, (&live, &[]), &owner, Policy::default(), arguments, streams)
 }
 
 /// Plans a Sync of a cluster, at its own revision or another.
 async fn of_sync(
     sync: &str,
-    arguments: &Arguments,
+    arguments: &PlanArgs,
     connection: Connection,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
@@ -177,18 +177,19 @@ async fn of_sync(
     let metrics = Metrics::new()?;
     let cluster = reading(connection, &metrics);
     let at = arguments.revision.as_deref();
-    let inspected = look(&cluster, &metrics, &seen, at, &arguments.selection.allowed()?).await?;
+    let inspected =
+        inspect_existing(&cluster, &metrics, &seen, at, &arguments.selection.allowed_remotes()?).await?;
     streams.say(&format!("note: this is the plan for {}", inspected.revision));
-    let annotations = seen.whole.metadata.annotations.clone().unwrap_or_default();
+    let annotations = seen.resource.metadata.annotations.clone().unwrap_or_default();
     if let Some(to) = annotations.get(MOVES_TO_ANNOTATION) {
-        let to = shown(to, &owner);
+        let to = display_move_target(to, &owner);
         streams.say(&format!(
             "note: {owner} moves to {to}: what is pruned here is handed over where that one wants it"
         ));
     }
     let approved = annotations.get(APPROVE_ANNOTATION).cloned();
-    let live = live(&cluster, &owner, &inspected.desired, &[]).await?;
-    let status = seen.whole.data.get("status").cloned().map(serde_json::from_value);
+    let live = read_live_objects(&cluster, &owner, &inspected.desired, &[]).await?;
+    let status = seen.resource.data.get("status").cloned().map(serde_json::from_value);
     let status: SyncStatus = status.and_then(Result::ok).unwrap_or_default();
     let unproven = status.problems.iter().filter(|problem| problem.reason == UNPROVEN);
     let unproven: Vec<String> = unproven.filter_map(|problem| problem.object.clone()).collect();
@@ -197,17 +198,17 @@ async fn of_sync(
 }
 
 /// Reads the objects of a Sync, those that it would adopt, and `others`.
-pub(super) async fn live(
+pub(super) async fn read_live_objects(
     cluster: &Cluster,
     owner: &SyncName,
     desired: &DesiredSet,
     others: &[ObjectId],
 ) -> anyhow::Result<Vec<Object>> {
-    let (mut kinds, _) = cluster.sweep(owner).await?;
+    let (mut kinds, _) = cluster.discover_labelled_kinds(owner).await?;
     kinds.extend(desired.objects().iter().map(|object| object.id.group_kind()));
     let others = others.iter().filter(|id| desired.get(id).is_none());
     let wanted = desired.objects().iter().map(|object| &object.id).chain(others);
-    Ok(cluster.live_set(owner, &kinds, wanted).await?)
+    Ok(cluster.live_objects(owner, &kinds, wanted).await?)
 }
 
 /// The reason of problems about missing proofs in a status: only the daemon can check proofs.
@@ -218,7 +219,7 @@ fn finish(
     (live, unproven): (&[Object], &[String]),
     owner: &SyncName,
     policy: Policy,
-    arguments: &Arguments,
+    arguments: &PlanArgs,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
     let (plan, preview) = decide(desired, live, owner, policy, unproven);
@@ -227,7 +228,7 @@ fn finish(
     }
     let mut differences = preview.differences;
     if arguments.show_all {
-        differences.extend(creations(&plan, desired));
+        differences.extend(created_bodies(&plan, desired));
     }
     print(&plan, &differences, arguments, streams)?;
     Ok(exit(&plan))
@@ -242,17 +243,18 @@ pub(super) fn decide(
     unproven: &[String],
 ) -> (Plan, Preview) {
     let mut preview = preview(desired, live, owner);
-    preview.doubt(unproven);
+    preview.mark_unproven(unproven);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    let takes = |object: &&Object| takes_more(&object.id.group_kind(), &object.body);
-    let guarded = live.iter().filter(takes).map(|object| (object.id.clone(), Guard::TakesMore)).collect();
-    (plan(desired, &preview.observed, &Policy { now, guarded, ..policy }), preview)
+    let takes = |object: &&Object| deletes_others(&object.id.group_kind(), &object.body);
+    let guarded =
+        live.iter().filter(takes).map(|object| (object.id.clone(), PruneGuard::CascadingDelete)).collect();
+    (plan(desired, &preview.observed, &Policy { now, guards: guarded, ..policy }), preview)
 }
 
 /// The exit code of a command that prints this plan.
 pub(super) fn exit(plan: &Plan) -> Exit {
-    match (plan.is_quiet(), plan.held.is_empty()) {
+    match (plan.writes_nothing(), plan.held.is_empty()) {
         (false, _) => Exit::Changes,
         (true, false) => Exit::Held,
         (true, true) => Exit::Done,
@@ -262,15 +264,17 @@ pub(super) fn exit(plan: &Plan) -> Exit {
 fn print(
     plan: &Plan,
     differences: &BTreeMap<ObjectId, Vec<Difference>>,
-    arguments: &Arguments,
+    arguments: &PlanArgs,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
-    let extent = if arguments.show_all { Extent::All } else { Extent::Brief };
+    let extent = if arguments.show_all { DetailLevel::All } else { DetailLevel::Brief };
     let style = Style { paint: arguments.color.paint(), extent };
     match arguments.output {
-        Format::Text => streams.data.write_all(explain(plan, differences, style).as_bytes())?,
-        Format::Json => writeln!(streams.data, "{:#}", document(plan, differences))?,
-        Format::Yaml => streams.data.write_all(yaml::write(&document(plan, differences)).as_bytes())?,
+        PlanFormat::Text => streams.data.write_all(format_plan(plan, differences, style).as_bytes())?,
+        PlanFormat::Json => writeln!(streams.data, "{:#}", plan_document(plan, differences))?,
+        PlanFormat::Yaml => {
+            streams.data.write_all(yaml::write(&plan_document(plan, differences)).as_bytes())?
+        }
     }
     Ok(())
 }
@@ -279,9 +283,9 @@ fn print(
 /// have live objects.
 fn scopes(live: &[Object]) -> Scopes {
     let mut scopes = Scopes::builtin();
-    live.iter().for_each(|object| scopes.learn(object));
+    live.iter().for_each(|object| scopes.record_definition(object));
     for object in live {
-        if scopes.of(object.id.group(), object.id.kind()).is_none() {
+        if scopes.get(object.id.group(), object.id.kind()).is_none() {
             let scope = object.id.namespace().map_or(Scope::Cluster, |_| Scope::Namespaced);
             scopes.insert(object.id.group_kind(), scope);
         }
@@ -294,12 +298,12 @@ fn name(text: &str) -> Result<String, &'static str> {
 }
 
 impl Colour {
-    pub(super) fn paint(self) -> Paint {
+    pub(super) fn paint(self) -> ColourMode {
         let wanted = match self {
             Self::Always => true,
             Self::Never => false,
             Self::Auto => std::env::var_os("NO_COLOR").is_none() && std::io::stdout().is_terminal(),
         };
-        if wanted { Paint::Colours } else { Paint::Plain }
+        if wanted { ColourMode::Colours } else { ColourMode::Plain }
     }
 }

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::exit::Exit;
 use super::manifests::{self, Selection};
-use super::operate::{look, namespace, on_cluster, reading};
-use super::{Streams, harmless};
+use super::operate::{inspect_existing, namespace, on_cluster, reading};
+use super::{Streams, sanitize};
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, Connection};
 use crate::desired::Scopes;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
-use crate::rights::{Plurals, Rights, Subject, for_daemon, manifests as roles};
+use crate::rbac::{Permissions, PluralNames, RoleSubject, daemon_manifests, manifests as roles};
 use crate::yaml;
 
 /// Print the rights that a Sync needs
@@ -28,7 +28,7 @@ use crate::yaml;
 #[command(after_help = "Examples:
   moorline rbac --sync shop -n team | kubectl apply -f -
   moorline rbac clusters/prod --service-account deployer -n shop --daemon moorline/moorline")]
-pub(super) struct Arguments {
+pub(super) struct RbacArgs {
     /// A folder of manifests, or one file
     #[arg(required_unless_present = "sync", conflicts_with = "sync")]
     path: Option<PathBuf>,
@@ -65,7 +65,7 @@ fn account(text: &str) -> Result<SyncName, &'static str> {
     Ok(SyncName::new(namespace, name))
 }
 
-pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &RbacArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     match (&arguments.sync, &arguments.path) {
         (Some(sync), _) => on_cluster(async |connection| of_sync(sync, arguments, connection, streams).await),
         (None, Some(path)) => of_path(path, arguments, streams),
@@ -73,8 +73,8 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
     }
 }
 
-fn of_path(path: &Path, arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    let Some(complete) = manifests::read(path, &arguments.selection, streams)? else {
+fn of_path(path: &Path, arguments: &RbacArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let Some(complete) = manifests::render_path(path, &arguments.selection, streams)? else {
         return Ok(Exit::Failure);
     };
     let daemon = arguments.daemon.clone().unwrap_or_else(|| SyncName::new(DAEMON, DAEMON));
@@ -89,10 +89,10 @@ fn of_path(path: &Path, arguments: &Arguments, streams: &mut Streams<'_>) -> any
     let parts = [namespace, account.unwrap_or(&daemon.name), &slug(path)];
     let role =
         ["moorline"].into_iter().chain(parts).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
-    let who = Who { namespace, account, secrets: Vec::new(), daemon: &daemon, role };
-    let mut rights = Rights::of(&desired, Plurals::default());
+    let who = SyncAccess { namespace, account, secrets: Vec::new(), daemon: &daemon, role };
+    let mut rights = Permissions::for_sync(&desired, PluralNames::default());
     if account.is_some() {
-        rights = rights.and_to_own(namespace, None);
+        rights = rights.with_field_manager(namespace, None);
     }
     let documents = documents(&rights, &who, streams);
     print(&documents, streams)
@@ -106,7 +106,7 @@ fn slug(path: &Path) -> String {
 }
 
 /// The accounts and Secrets of a Sync for which permissions are printed.
-struct Who<'a> {
+struct SyncAccess<'a> {
     /// The namespace of the Sync.
     namespace: &'a str,
     /// The ServiceAccount that acts for the Sync; the daemon's own if absent.
@@ -120,7 +120,7 @@ struct Who<'a> {
 
 async fn of_sync(
     sync: &str,
-    arguments: &Arguments,
+    arguments: &RbacArgs,
     connection: Connection,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
@@ -128,9 +128,11 @@ async fn of_sync(
     let seen = connection.sync(&name).await?;
     let metrics = Metrics::new()?;
     let cluster = reading(connection, &metrics);
-    let inspected = look(&cluster, &metrics, &seen, None, &arguments.selection.allowed()?).await?;
+    let inspected =
+        inspect_existing(&cluster, &metrics, &seen, None, &arguments.selection.allowed_remotes()?).await?;
     let kinds = cluster.kinds();
-    let plurals = Plurals::of(kinds.iter().map(|(kind, served)| (kind.clone(), served.plural.clone())));
+    let plurals =
+        PluralNames::from_discovery(kinds.iter().map(|(kind, served)| (kind.clone(), served.plural.clone())));
     // The Lease is in the namespace of the daemon.
     let lease = seen.status.held_by.as_deref().and_then(|lease| lease.split_once('/'));
     let there = || SyncName::new(lease.map_or(DAEMON, |(namespace, _)| namespace), DAEMON);
@@ -141,18 +143,18 @@ async fn of_sync(
     let secrets = named.into_iter().flatten().filter(|_| name.namespace != daemon.namespace).collect();
     let (account, role) =
         (wish.service_account.as_deref(), format!("moorline-sync-{}-{}", name.namespace, name.name));
-    let who = Who { namespace: &name.namespace, account, secrets, daemon: &daemon, role };
-    let mut rights = Rights::of(&inspected.desired, plurals);
+    let who = SyncAccess { namespace: &name.namespace, account, secrets, daemon: &daemon, role };
+    let mut rights = Permissions::for_sync(&inspected.desired, plurals);
     if account.is_some() {
-        rights = rights.and_to_own(&name.namespace, Some(&name.name));
+        rights = rights.with_field_manager(&name.namespace, Some(&name.name));
     }
     if let (Some(secret), true) = (&wish.secret, account.is_some() && name.namespace != daemon.namespace) {
         // The daemon sends a login only for an account that may read its Secret.
-        rights = rights.and_to_get(&name.namespace, "secrets", secret);
+        rights = rights.with_get(&name.namespace, "secrets", secret);
     }
     for kind in [ValuesKind::ConfigMap, ValuesKind::Secret] {
         let named = wish.values.iter().filter(|values| values.kind == kind).map(|values| &*values.name);
-        rights = rights.and_to_read(&name.namespace, kind.plural(), named);
+        rights = rights.with_read(&name.namespace, kind.plural(), named);
     }
     let roles = documents(&rights, &who, streams);
     let namespaces = missing_namespaces(&cluster, &roles).await;
@@ -170,7 +172,7 @@ async fn missing_namespaces(cluster: &Cluster, documents: &[Document]) -> Vec<St
     let mut missing = Vec::new();
     for name in named.collect::<BTreeSet<_>>() {
         let Ok(id) = ObjectId::new("", "Namespace", "", name) else { continue };
-        if matches!(cluster.whole(&id, None).await, Ok(None)) {
+        if matches!(cluster.read_whole_object(&id, None).await, Ok(None)) {
             missing.push(name.to_owned());
         }
     }
@@ -182,24 +184,26 @@ fn namespace_of_roles(name: &str) -> Document {
     (vec!["The cluster does not have this namespace, and the roles below need it.".to_owned()], manifest)
 }
 
-fn documents(rights: &Rights, who: &Who<'_>, streams: &mut Streams<'_>) -> Vec<Document> {
+fn documents(rights: &Permissions, who: &SyncAccess<'_>, streams: &mut Streams<'_>) -> Vec<Document> {
     for kind in &rights.guessed {
         streams.say(&format!(
             "note: no definition of {kind} is at hand, so that the name of its resource is guessed"
         ));
     }
-    let daemon = Subject {
+    let daemon = RoleSubject {
         name: who.daemon.name.clone(),
         namespace: who.daemon.namespace.clone(),
         role: format!("{}-daemon", who.role).into(),
     };
     let subject = match who.account {
-        Some(account) => {
-            Subject { name: account.into(), namespace: who.namespace.into(), role: who.role.as_str().into() }
-        }
-        None => Subject { role: who.role.as_str().into(), ..daemon.clone() },
+        Some(account) => RoleSubject {
+            name: account.into(),
+            namespace: who.namespace.into(),
+            role: who.role.as_str().into(),
+        },
+        None => RoleSubject { role: who.role.as_str().into(), ..daemon.clone() },
     };
-    let of_daemon = for_daemon(who.account, &who.secrets, who.namespace, &daemon);
+    let of_daemon = daemon_manifests(who.account, &who.secrets, who.namespace, &daemon);
     roles(rights, &subject).into_iter().chain(of_daemon).collect()
 }
 
@@ -207,7 +211,7 @@ fn print(documents: &[Document], streams: &mut Streams<'_>) -> anyhow::Result<Ex
     for (lines, document) in documents {
         streams.data.write_all(b"---\n")?;
         for line in lines {
-            writeln!(streams.data, "# {}", harmless(line))?;
+            writeln!(streams.data, "# {}", sanitize(line))?;
         }
         streams.data.write_all(yaml::write(document).as_bytes())?;
     }

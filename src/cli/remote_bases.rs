@@ -10,65 +10,72 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 
-use super::scratch::Scratch;
+use super::temporary_folder::TemporaryFolder;
+use crate::controller::reconcile::remote_bases::{
+    LatestRevisions, RemoteBaseContext, ResolvedBases, TrackedBases,
+};
 use crate::metrics::Metrics;
-use crate::render::Missing;
-use crate::report::Trouble;
-use crate::source::{AllowList, Hosts, Repositories};
-use crate::sync::bases::{Bases, Followed, Ground, Heads};
+use crate::render::MissingInputs;
+use crate::report::ReconcileError;
+use crate::source::{AllowList, HostPolicy, Repositories};
 use crate::tree::FileTree;
 
 /// The longest that all fetches together may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The allowed prefixes, and the bases that were fetched so far.
 #[derive(Debug)]
 pub(super) struct RemoteBases {
     allowed: AllowList,
-    found: Bases,
-    open: Option<Open>,
-    by: Instant,
+    found: ResolvedBases,
+    fetcher: Option<BaseFetcher>,
+    deadline: Instant,
 }
 
 #[derive(Debug)]
-struct Open {
+struct BaseFetcher {
     repositories: Repositories,
     metrics: Metrics,
-    heads: Heads,
+    heads: LatestRevisions,
     #[cfg_attr(not(test), expect(dead_code, reason = "it is held, and goes with this"))]
-    folder: Scratch,
+    folder: TemporaryFolder,
 }
 
 impl RemoteBases {
     pub(super) fn new(allowed: AllowList) -> Self {
-        Self { allowed, found: Bases::default(), open: None, by: Instant::now() + PATIENCE }
+        Self {
+            allowed,
+            found: ResolvedBases::default(),
+            fetcher: None,
+            deadline: Instant::now() + FETCH_TIMEOUT,
+        }
     }
 
     /// Returns the tree with the files of all bases that were fetched so far.
     pub(super) fn mount(&mut self, files: FileTree) -> anyhow::Result<FileTree> {
-        let Some(open) = &self.open else { return Ok(files) };
-        let (found, by) = (&mut self.found, self.by);
+        let Some(open) = &self.fetcher else { return Ok(files) };
+        let (found, by) = (&mut self.found, self.deadline);
         open.wait(async || found.mount(files, by).await)
     }
 
     /// Fetches missing bases. Returns the folders that are missing in the tree itself, and true if
     /// there is something to mount again.
-    pub(super) fn take(
+    pub(super) fn fetch_missing(
         &mut self,
-        missing: Missing,
+        missing: MissingInputs,
         files: &FileTree,
     ) -> anyhow::Result<(BTreeSet<Box<str>>, bool)> {
-        if missing.remotes.is_empty() && self.open.is_none() || self.allowed.is_empty() {
+        if missing.remotes.is_empty() && self.fetcher.is_none() || self.allowed.is_empty() {
             // The render reports bases that are not allowed.
             return Ok((missing.folders.into_iter().map(Into::into).collect(), false));
         }
-        if self.open.is_none() {
-            self.open = Some(Open::new()?);
+        if self.fetcher.is_none() {
+            self.fetcher = Some(BaseFetcher::new()?);
         }
-        let Some(open) = &self.open else { return Ok((BTreeSet::new(), false)) };
-        let (found, allowed, by) = (&mut self.found, &self.allowed, self.by);
-        let followed = Followed::default();
-        let ground = Ground {
+        let Some(open) = &self.fetcher else { return Ok((BTreeSet::new(), false)) };
+        let (found, allowed, by) = (&mut self.found, &self.allowed, self.deadline);
+        let followed = TrackedBases::default();
+        let ground = RemoteBaseContext {
             repositories: &open.repositories,
             heads: &open.heads,
             allowed,
@@ -77,30 +84,33 @@ impl RemoteBases {
             sync: Box::default(),
             metrics: &open.metrics,
             pinned: false,
-            fresh: PATIENCE,
+            fresh: FETCH_TIMEOUT,
         };
         open.wait(async || found.take(missing, files, &ground, by).await)
     }
 
     /// Each repository that was fetched, with its commit.
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(super) fn fetched(&self) -> Vec<String> {
         self.found.told()
     }
 }
 
-impl Open {
+impl BaseFetcher {
     fn new() -> anyhow::Result<Self> {
-        let folder = Scratch::new()?;
+        let folder = TemporaryFolder::new()?;
         Ok(Self {
-            repositories: Repositories::new(folder.path(), None, Hosts::anywhere())?,
+            repositories: Repositories::new(folder.path(), None, HostPolicy::allow_all())?,
             metrics: Metrics::new()?,
-            heads: Heads::default(),
+            heads: LatestRevisions::default(),
             folder,
         })
     }
 
     /// Waits on a thread of its own, because the caller may be on a runtime that must not block.
-    fn wait<T: Send>(&self, work: impl AsyncFnOnce() -> Result<T, Trouble> + Send) -> anyhow::Result<T> {
+    fn wait<T: Send>(
+        &self,
+        work: impl AsyncFnOnce() -> Result<T, ReconcileError> + Send,
+    ) -> anyhow::Result<T> {
         let wait = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.context("cannot start the runtime")?;
@@ -118,20 +128,20 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::{self, Options};
+    use crate::render::{self, RenderOptions};
 
     #[tokio::test]
     async fn it_may_be_asked_by_who_must_not_wait() {
         let (text, prefix) = ("resources: [\"http://127.0.0.1:9/a/b\"]\n", "http://127.0.0.1:9");
         let tree = FileTree::from_texts([("kustomization.yaml", text)]);
         let mut bases = RemoteBases::new(AllowList::new("--allow-remote", [prefix]).unwrap());
-        let missing = render::missing(&tree, &Options::default());
-        let error = bases.take(missing, &tree).unwrap_err().to_string();
+        let missing = render::missing_inputs(&tree, &RenderOptions::default());
+        let error = bases.fetch_missing(missing, &tree).unwrap_err().to_string();
         assert!(
             error.starts_with("kustomization.yaml:1:13: the remote base http://127.0.0.1:9/a/b: "),
             "{error}"
         );
-        let folder = bases.open.as_ref().map(|open| open.folder.path().to_owned()).unwrap();
+        let folder = bases.fetcher.as_ref().map(|open| open.folder.path().to_owned()).unwrap();
         assert!(folder.is_dir());
         drop(bases);
         assert!(!folder.exists());

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::chart_comparison::{compare_chart, is_helm};
 use super::exit::Exit;
 use super::manifests::{self, Selection};
-use super::{Streams, comparison, explanation, followed};
+use super::{Streams, explanation};
+use super::{kustomize_comparison, nested_syncs};
 use crate::render::Complete;
 use crate::yaml;
 
@@ -27,7 +28,7 @@ use crate::yaml;
   moorline render apps/shop --var CLUSTER_NAME=shop-1 --var REPLICAS=3
   moorline render charts/shop --values values/prod.yaml
   moorline render clusters/prod --exclude 'tests/**' | kubectl apply --server-side -f -")]
-pub(super) struct Arguments {
+pub(super) struct RenderArgs {
     /// A folder of manifests, or one file
     path: PathBuf,
 
@@ -36,12 +37,12 @@ pub(super) struct Arguments {
 
     /// Print nothing but how this object came to be: where it is written, what has changed it, and which fields; as Kind/name,
     /// Kind.group/name or Kind/namespace/name
-    #[arg(long, value_name = "OBJECT", value_parser = explanation::Name::parse, conflicts_with = "check_against")]
-    explain: Option<explanation::Name>,
+    #[arg(long, value_name = "OBJECT", value_parser = explanation::ObjectQuery::parse, conflicts_with = "check_against")]
+    explain: Option<explanation::ObjectQuery>,
 
     /// How the objects are printed: as YAML documents, or as one JSON array
-    #[arg(long, short, value_enum, default_value_t = Format::Yaml)]
-    output: Format,
+    #[arg(long, short, value_enum, default_value_t = RenderFormat::Yaml)]
+    output: RenderFormat,
 
     /// Print nothing but how the kustomizations below PATH compare with what kubectl or kustomize makes of them, or the chart in PATH
     /// with what helm makes of it
@@ -50,36 +51,44 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
+enum RenderFormat {
     Yaml,
     Json,
 }
 
-pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &RenderArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     if let Some(program) = &arguments.check_against {
         if is_helm(program) {
             return compare_chart(&arguments.path, &arguments.selection, program, streams);
         }
-        return comparison::compare_all(
+        return kustomize_comparison::compare_all(
             &arguments.path,
             arguments.selection.root.as_deref(),
             program,
             streams,
         );
     }
-    let (tree, options) = manifests::files(&arguments.path, &arguments.selection, streams)?;
+    let (tree, options) = manifests::read_files(&arguments.path, &arguments.selection, streams)?;
     if let Some(name) = &arguments.explain {
         return explanation::explain((&tree, &options), name, streams);
     }
-    let rendered = manifests::outcome(&tree, &options)?;
+    let rendered = manifests::render_quietly(&tree, &options)?;
     if let Some(path) = rendered.empty_kustomization() {
         streams.say(&format!(
             "note: the kustomization in {path} comes to no object; a Sync of it keeps what it has applied (NoManifests)"
         ));
         return print(&[], arguments.output, streams);
     }
-    let Some(complete) = manifests::told(rendered, streams) else { return Ok(Exit::Failure) };
-    if !followed::are_sound(&arguments.path, &arguments.selection, complete.objects(), None, streams)? {
+    let Some(complete) = manifests::print_render_problems(rendered, streams) else {
+        return Ok(Exit::Failure);
+    };
+    if !nested_syncs::check_nested_syncs(
+        &arguments.path,
+        &arguments.selection,
+        complete.objects(),
+        None,
+        streams,
+    )? {
         return Ok(Exit::Failure);
     }
     let (_, objects) = Complete::into_parts(complete);
@@ -87,13 +96,13 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
     print(&bodies, arguments.output, streams)
 }
 
-fn print(bodies: &[Value], format: Format, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+fn print(bodies: &[Value], format: RenderFormat, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     match format {
-        Format::Yaml => bodies.iter().try_for_each(|body| {
+        RenderFormat::Yaml => bodies.iter().try_for_each(|body| {
             streams.data.write_all(b"---\n")?;
             streams.data.write_all(yaml::write(body).as_bytes())
         })?,
-        Format::Json => {
+        RenderFormat::Json => {
             serde_json::to_writer_pretty(&mut *streams.data, bodies).map_err(std::io::Error::from)?;
             writeln!(streams.data)?;
         }

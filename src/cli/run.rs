@@ -9,31 +9,33 @@ use anyhow::{Context as _, bail};
 use clap::{ArgAction, Args};
 use tokio::sync::{mpsc, watch};
 
-use super::election::{self, Election, pass_on};
+use super::crd_update::define;
+use super::election::{self, Election, forward_webhooks};
 use super::exit::Exit;
-use super::keys::Keys;
-use super::listening::{listen, listen_to_probes, show};
-use super::one_repository::{address, must_be_there};
-use super::own_definition::define;
-use super::sandbox::reach;
+use super::listeners::{listen_to_probes, start_page, start_server};
+use super::proof_keys::ProofKeys;
+use super::repository_url::{address, require_repository};
+use super::sandbox::connect_or_sandbox;
 use super::setting_flags::SettingFlags;
-pub(super) use super::signals::interrupted;
+pub(super) use super::signals::shutdown_signal;
 use super::sources::sources;
 use super::{Streams, logs, settings_file};
 use crate::api::{PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
-use crate::cluster::lease::{Claim, Leadership, Permit, Terms};
+use crate::cluster::lease::{Leadership, LeaseClaim, Terms, WritePermit};
 use crate::cluster::{Cluster, Connection};
-use crate::helm::{Helm, Strength};
+use crate::controller::lease_terms::{End, through_terms};
+use crate::controller::spec::ValidatedSpec;
+use crate::controller::{
+    Board, Context, ContextOptions, LeaseRecord, manager, serve_live_objects, standalone,
+};
+use crate::helm::{Helm, IsolationLevel};
 use crate::metrics::Metrics;
 use crate::render;
-use crate::report::board::Stance;
-use crate::serve::hooks::{Called, Hooks};
-use crate::serve::{Health, Wanted};
+use crate::report::board::DaemonRole;
+use crate::serve::webhooks::{RepositoryNames, WebhookEndpoint};
+use crate::serve::{DaemonHealth, LiveObjectRequest};
 use crate::settings::{HelmFence, Settings};
 use crate::source::{AllowList, Credentials, Reference, Repositories};
-use crate::sync::through_terms::{End, through_terms};
-use crate::sync::wish::Wish;
-use crate::sync::{Board, Context, Notebook, Parts, all, look, single};
 
 /// Follow Git repositories and hold the cluster to them
 ///
@@ -45,7 +47,7 @@ use crate::sync::{Board, Context, Notebook, Parts, all, look, single};
   moorline run --url . --path examples/quickstart                 follow the folder you are in
 
 KUBECONFIG says which cluster; in a pod it is the one around it.")]
-pub(super) struct Arguments {
+pub(super) struct RunArgs {
     /// One repository instead of Syncs: https://..., or a folder of this machine
     #[arg(long)]
     url: Option<String>,
@@ -86,11 +88,11 @@ pub(super) struct Arguments {
     settings: SettingFlags,
 }
 
-pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &RunArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     let settings = match settings_file::read(arguments.config.as_deref(), &arguments.settings)? {
         Ok(settings) => settings,
         Err(errors) => {
-            super::manifests::tell(&errors, streams);
+            super::manifests::print_problems(&errors, streams);
             return Ok(Exit::Failure);
         }
     };
@@ -99,35 +101,35 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let exit = runtime.block_on(daemon(arguments, settings, level, streams));
+    let exit = runtime.block_on(run_daemon(arguments, settings, level, streams));
     // A poll of a silent server may still hold a thread; waiting for it would hang the exit.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
 
-async fn daemon(
-    arguments: &Arguments,
+async fn run_daemon(
+    arguments: &RunArgs,
     settings: Settings,
-    level: logs::Level,
+    level: logs::LogLevelHandle,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
-    arguments.url.as_deref().map_or(Ok(()), must_be_there)?;
-    let (connection, own_server) = reach(arguments.sandbox, streams).await?;
+    arguments.url.as_deref().map_or(Ok(()), require_repository)?;
+    let (connection, own_server) = connect_or_sandbox(arguments.sandbox, streams).await?;
     let namespace: Box<str> = arguments.namespace.as_deref().map_or(connection.namespace.clone(), Box::from);
     if let Some(rule) = render::namespace_rule(&namespace) {
         bail!("--namespace: the name of a namespace {rule}");
     }
-    let (metrics, health) = (Metrics::new()?, Health::new());
+    let (metrics, health) = (Metrics::new()?, DaemonHealth::new());
     let (end, ending) = watch::channel(false);
     let (call, called) = mpsc::channel(MAX_CALLS);
-    let hooks = settings.webhook_secret_file.clone().map(|secret| Hooks::new(secret, call));
-    let server = listen(&settings, &health, &metrics, hooks, ending.clone()).await?;
+    let hooks = settings.webhook_secret_file.clone().map(|secret| WebhookEndpoint::new(secret, call));
+    let server = start_server(&settings, &health, &metrics, hooks, ending.clone()).await?;
     listen_to_probes(&settings, &health, ending.clone()).await?;
-    let (board, looks) = show(&settings, ending.clone()).await;
+    let (board, looks) = start_page(&settings, ending.clone()).await;
     let means_own = arguments.url.is_some() || own_server.is_some();
     let sources = sources(&settings, means_own, &connection).await?;
     let signal = tokio::spawn(async move {
-        interrupted().await;
+        shutdown_signal().await;
         end.send_replace(true);
     });
     let election = match arguments.leader_election {
@@ -152,7 +154,7 @@ async fn daemon(
         health,
         board,
         election,
-        disk: own_server.as_ref().map(|_| "/".into()),
+        local_repository_root: own_server.as_ref().map(|_| "/".into()),
         ending,
     };
     let leadership = daemon.serve(settings, called, looks).await?;
@@ -164,16 +166,16 @@ async fn daemon(
 
 /// Everything that outlives a term of the Lease.
 struct Daemon<'a> {
-    arguments: &'a Arguments,
-    level: logs::Level,
+    arguments: &'a RunArgs,
+    level: logs::LogLevelHandle,
     connection: Connection,
     namespace: Box<str>,
     sources: (Repositories, AllowList),
     metrics: Metrics,
-    health: Health,
+    health: DaemonHealth,
     board: Board,
     election: Option<Election>,
-    disk: Option<PathBuf>,
+    local_repository_root: Option<PathBuf>,
     ending: watch::Receiver<bool>,
 }
 
@@ -183,12 +185,12 @@ impl Daemon<'_> {
     async fn serve(
         &self,
         mut settings: Settings,
-        mut called: mpsc::Receiver<Called>,
-        mut looks: mpsc::Receiver<Wanted>,
+        mut called: mpsc::Receiver<RepositoryNames>,
+        mut looks: mpsc::Receiver<LiveObjectRequest>,
     ) -> anyhow::Result<Option<Leadership>> {
         let Some(election) = &self.election else {
-            let (context, _) = self.begin(settings, None)?;
-            self.work(context, &mut called, &mut looks).await?;
+            let (context, _) = self.start_term(settings, None)?;
+            self.serve_term(context, &mut called, &mut looks).await?;
             return Ok(None);
         };
         let mut held = None;
@@ -197,13 +199,13 @@ impl Daemon<'_> {
                 Some(held) => Some(held),
                 None => tokio::select! {
                     won = election.wait() => won?,
-                    () = pass_on(&self.connection, &mut called) => None,
+                    () = forward_webhooks(&self.connection, &mut called) => None,
                 },
             };
             let Some(mut leadership) = won else { return Ok(None) };
-            let (context, terms) = self.begin(settings, Some(&leadership))?;
-            let tell = |leadership: Option<&Leadership>| self.tell(&context, leadership);
-            let work = self.work(context.clone(), &mut called, &mut looks);
+            let (context, terms) = self.start_term(settings, Some(&leadership))?;
+            let tell = |leadership: Option<&Leadership>| self.on_term_change(&context, leadership);
+            let work = self.serve_term(context.clone(), &mut called, &mut looks);
             let campaign = async |waits_for: &(dyn Fn(&str) + Sync)| election.campaign(waits_for).await;
             match through_terms(work, &mut leadership, &terms, &tell, campaign).await? {
                 End::Done(done) => return done.map(|()| Some(leadership)),
@@ -217,26 +219,27 @@ impl Daemon<'_> {
     }
 
     /// Starts to serve, with empty memory of the cluster.
-    fn begin(
+    fn start_term(
         &self,
         settings: Settings,
         leadership: Option<&Leadership>,
     ) -> anyhow::Result<(Arc<Context>, Terms)> {
-        let terms = Terms::from(leadership.map_or_else(Permit::always, Leadership::permit));
+        let terms = Terms::from(leadership.map_or_else(WritePermit::unlimited, Leadership::permit));
         self.metrics.leader(true);
         let cluster = Cluster::new(self.connection.clone(), self.metrics.clone(), terms.clone(), &settings);
         let name =
             || election::lease_name(self.arguments.url.as_ref().map(|_| &*self.arguments.name), &settings);
         let held_by = leadership.map(|_| format!("{}/{}", self.namespace, name()));
-        let notebook = leadership.filter(|_| self.arguments.url.is_some()).map(Notebook::new);
+        let notebook = leadership.filter(|_| self.arguments.url.is_some()).map(LeaseRecord::new);
         let program = std::env::current_exe().context("cannot find this program")?;
         let strength = match settings.helm_fence {
-            HelmFence::Required => Strength::Required,
-            HelmFence::BestEffort => Strength::BestEffort,
+            HelmFence::Required => IsolationLevel::Required,
+            HelmFence::BestEffort => IsolationLevel::BestEffort,
         };
-        let helm = Helm::keeping(&settings.helm, program, settings.data_dir.join(Repositories::RENDERED))
-            .behind(strength);
-        let parts = Parts {
+        let helm =
+            Helm::with_disk_cache(&settings.helm, program, settings.data_dir.join(Repositories::RENDERED))
+                .with_isolation(strength);
+        let parts = ContextOptions {
             sources: self.sources.clone(),
             helm,
             metrics: self.metrics.clone(),
@@ -245,7 +248,7 @@ impl Daemon<'_> {
             namespace: self.namespace.clone(),
             held_by,
             notebook: notebook.map(Arc::new),
-            disk: self.disk.clone(),
+            disk: self.local_repository_root.clone(),
             ending: self.ending.clone(),
         };
         Ok((Arc::new(Context::new(cluster, self.board.clone(), parts)), terms))
@@ -253,43 +256,43 @@ impl Daemon<'_> {
 
     /// Records that a term has ended (`None`), or that the next one has begun and no other daemon
     /// held the Lease in between.
-    fn tell(&self, context: &Context, leadership: Option<&Leadership>) {
+    fn on_term_change(&self, context: &Context, leadership: Option<&Leadership>) {
         self.metrics.leader(leadership.is_some());
         match leadership {
             Some(leadership) => {
                 context.goes_on(leadership);
-                self.board.stand(Stance::Serves);
+                self.board.stand(DaemonRole::Serving);
             }
-            None => self.board.stand(Stance::StandsBy(None)),
+            None => self.board.stand(DaemonRole::Standby(None)),
         }
     }
 
     /// Serves all Syncs, or the one repository, until the daemon is stopped.
-    async fn work(
+    async fn serve_term(
         &self,
         context: Arc<Context>,
-        called: &mut mpsc::Receiver<Called>,
-        looks: &mut mpsc::Receiver<Wanted>,
+        called: &mut mpsc::Receiver<RepositoryNames>,
+        looks: &mut mpsc::Receiver<LiveObjectRequest>,
     ) -> anyhow::Result<()> {
         let ((call, calls), (want, wanted)) = (mpsc::channel(MAX_CALLS), mpsc::channel(1));
         let arguments = self.arguments;
-        let reset = settings_file::follow(
+        let reset = settings_file::watch(
             arguments.config.as_deref(),
             &arguments.settings,
             context.clone(),
             self.level.clone(),
         );
         let run = arguments.url.as_ref().map(|_| SyncName::new(&self.namespace, &arguments.name));
-        let mut keys = Keys::of(&context, &self.namespace, run, self.disk.is_some());
+        let mut keys = ProofKeys::new(&context, &self.namespace, run, self.local_repository_root.is_some());
         let mut ending = self.ending.clone();
         tokio::select! {
             () = keys.begin(&context) => {}
             _ = ending.wait_for(|ends| *ends) => return Ok(()),
         }
         tokio::select! {
-            done = follow(arguments, context.clone(), calls) => done,
+            done = run_controller(arguments, context.clone(), calls) => done,
             () = keys.keep() => Ok(()),
-            () = look(context, wanted) => Ok(()),
+            () = serve_live_objects(context, wanted) => Ok(()),
             () = reset => Ok(()),
             () = relay(called, call) => Ok(()),
             () = relay(looks, want) => Ok(()),
@@ -315,15 +318,15 @@ async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
 }
 
 /// Runs the controller of the cluster's Syncs, or of one repository.
-async fn follow(
-    arguments: &Arguments,
+async fn run_controller(
+    arguments: &RunArgs,
     context: Arc<Context>,
-    called: mpsc::Receiver<Called>,
+    called: mpsc::Receiver<RepositoryNames>,
 ) -> anyhow::Result<()> {
     match &arguments.url {
         None => {
             let cluster = context.cluster.clone();
-            tokio::join!(define(&cluster), all::run(context, called));
+            tokio::join!(define(&cluster), manager::run(context, called));
             Ok(())
         }
         Some(url) => follow_one(arguments, url, context, called).await,
@@ -338,7 +341,7 @@ const MAX_CALLS: usize = 64;
 const RELEASE: Duration = Duration::from_secs(2);
 
 /// The claim on the Lease, with the source that is recorded on it.
-fn claim(arguments: &Arguments, settings: &Settings, namespace: &str) -> anyhow::Result<Claim> {
+fn claim(arguments: &RunArgs, settings: &Settings, namespace: &str) -> anyhow::Result<LeaseClaim> {
     let record = match &arguments.url {
         // An address prints without credentials, so none get into the Lease.
         Some(url) => {
@@ -350,7 +353,7 @@ fn claim(arguments: &Arguments, settings: &Settings, namespace: &str) -> anyhow:
         }
         None => BTreeMap::new(),
     };
-    Ok(Claim {
+    Ok(LeaseClaim {
         namespace: namespace.to_owned(),
         name: election::lease_name(arguments.url.as_ref().map(|_| &*arguments.name), settings),
         identity: election::identity(),
@@ -359,26 +362,26 @@ fn claim(arguments: &Arguments, settings: &Settings, namespace: &str) -> anyhow:
     })
 }
 
-fn wish(arguments: &Arguments, url: &str, namespace: &str) -> anyhow::Result<Wish> {
+fn wish(arguments: &RunArgs, url: &str, namespace: &str) -> anyhow::Result<ValidatedSpec> {
     let interval = Duration::from_secs(arguments.interval);
-    let mut wish = Wish::plain(address(url)?, Reference::Head, &arguments.path, namespace, interval);
+    let mut wish = ValidatedSpec::plain(address(url)?, Reference::Head, &arguments.path, namespace, interval);
     wish.options.helm.release = arguments.name.as_str().into();
     Ok(wish)
 }
 
 async fn follow_one(
-    arguments: &Arguments,
+    arguments: &RunArgs,
     url: &str,
     context: Arc<Context>,
-    called: mpsc::Receiver<Called>,
+    called: mpsc::Receiver<RepositoryNames>,
 ) -> anyhow::Result<()> {
     if let Some(rule) = render::sync_name_rule(&arguments.name) {
         bail!("--name: the name of a Sync {rule}");
     }
     let wish = wish(arguments, url, &context.namespace)?;
     let repository = context.repositories.repository(&wish.address, "", &Credentials::default())?;
-    let repository = repository.asked_by(&context.namespace);
+    let repository = repository.on_behalf_of(&context.namespace);
     let owner = SyncName::new(&context.namespace, &arguments.name);
-    single::run(context, owner, wish, repository, called).await;
+    standalone::run(context, owner, wish, repository, called).await;
     Ok(())
 }

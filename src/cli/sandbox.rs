@@ -16,8 +16,8 @@ use tokio::task::JoinHandle;
 
 use super::Streams;
 use super::exit::Exit;
-use super::run::interrupted;
-use super::scratch::Scratch;
+use super::run::shutdown_signal;
+use super::temporary_folder::TemporaryFolder;
 use crate::api;
 use crate::cluster::{Connection, connect};
 use crate::sandbox::{Options, Sandbox};
@@ -32,7 +32,7 @@ use crate::settings::duration;
 #[command(after_help = "Examples:
   moorline sandbox                        prints the line that makes kubectl use it
   moorline sandbox --ready-after 2s       Deployments and the like are ready after two seconds")]
-pub(super) struct Arguments {
+pub(super) struct SandboxArgs {
     /// Where it listens; port 0 is any that is free
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     listen: SocketAddr,
@@ -47,34 +47,34 @@ pub(super) struct Arguments {
 }
 
 /// Connects to the cluster, or starts an API server in this process that knows Syncs.
-pub(super) async fn reach(
+pub(super) async fn connect_or_sandbox(
     sandbox: bool,
     streams: &mut Streams<'_>,
-) -> anyhow::Result<(Connection, Option<ThrowAway>)> {
+) -> anyhow::Result<(Connection, Option<SandboxServer>)> {
     if !sandbox {
         return Ok((connect(None).await?, None));
     }
-    let options = Options { seed: chance(), readiness: Some(Duration::ZERO), ..Options::default() };
-    let server = ThrowAway::start(&options, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+    let options = Options { seed: random_seed(), readiness: Some(Duration::ZERO), ..Options::default() };
+    let server = SandboxServer::start(&options, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     server.sandbox.define(&api::definition()?)?;
-    server.tell(streams)?;
-    Ok((Connection::of(server.sandbox.client(), "default"), Some(server)))
+    server.print_kubeconfig(streams)?;
+    Ok((Connection::from_client(server.sandbox.client(), "default"), Some(server)))
 }
 
-pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &SandboxArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
     runtime.block_on(async {
         let options = Options {
-            seed: arguments.seed.unwrap_or_else(chance),
+            seed: arguments.seed.unwrap_or_else(random_seed),
             readiness: arguments.ready_after,
             ..Options::default()
         };
-        let interrupted = interrupted();
-        let mut served = ThrowAway::start(&options, arguments.listen).await?;
-        served.tell(streams)?;
+        let interrupted = shutdown_signal();
+        let mut served = SandboxServer::start(&options, arguments.listen).await?;
+        served.print_kubeconfig(streams)?;
         streams.say("the sandbox runs until Ctrl-C");
         tokio::select! {
             ended = served.ended() => ended,
@@ -89,19 +89,19 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// A running sandbox and its kubeconfig; both are removed on drop.
-pub(super) struct ThrowAway {
+pub(super) struct SandboxServer {
     pub(super) sandbox: Sandbox,
-    pub(super) scratch: Scratch,
+    pub(super) scratch: TemporaryFolder,
     kubeconfig: PathBuf,
     serves: JoinHandle<io::Result<()>>,
 }
 
-impl ThrowAway {
+impl SandboxServer {
     pub(super) async fn start(options: &Options, address: SocketAddr) -> anyhow::Result<Self> {
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
         let address = listener.local_addr()?;
-        let scratch = Scratch::new()?;
+        let scratch = TemporaryFolder::new()?;
         let kubeconfig = scratch.path().join("kubeconfig");
         fs::write(&kubeconfig, crate::sandbox::kubeconfig(address))
             .with_context(|| format!("{}: cannot be written", kubeconfig.display()))?;
@@ -111,7 +111,7 @@ impl ThrowAway {
     }
 
     /// Prints the line that makes kubectl use the sandbox.
-    pub(super) fn tell(&self, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    pub(super) fn print_kubeconfig(&self, streams: &mut Streams<'_>) -> anyhow::Result<()> {
         writeln!(streams.data, "export KUBECONFIG={}", self.kubeconfig.display())?;
         Ok(streams.data.flush()?)
     }
@@ -123,13 +123,13 @@ impl ThrowAway {
     }
 }
 
-impl Drop for ThrowAway {
+impl Drop for SandboxServer {
     fn drop(&mut self) {
         self.serves.abort();
     }
 }
 
 /// A random seed.
-pub(super) fn chance() -> u64 {
+pub(super) fn random_seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

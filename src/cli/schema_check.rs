@@ -10,25 +10,25 @@ use std::path::Path;
 use super::{Streams, manifests};
 use crate::desired::Scopes;
 use crate::render::{self, Complete};
-use crate::sandbox::soundness::{Place, Schemas, Verdict, places};
+use crate::sandbox::manifest_check::{PathStep, Schemas, Verdict, path_steps};
 use crate::source::directory;
 use crate::yaml::Step;
 
 /// The available schemas.
-pub(super) struct Checker {
+pub(super) struct SchemaChecker {
     schemas: Schemas,
     scopes: Scopes,
 }
 
 /// Result of a check of a rendered set.
-pub(super) struct Checked {
+pub(super) struct CheckResult {
     /// True if no problem was found.
     pub(super) is_sound: bool,
     /// The number of objects whose kind has no schema.
     pub(super) unchecked: usize,
 }
 
-impl Checker {
+impl SchemaChecker {
     /// A checker with the schemas of the built-in kinds.
     pub(super) fn new() -> Self {
         Self { schemas: Schemas::default(), scopes: Scopes::builtin() }
@@ -41,24 +41,24 @@ impl Checker {
         match render::dump(&tree, &inside) {
             Ok(dump) => {
                 for object in &dump.objects {
-                    self.schemas.learn(&object.body);
-                    self.scopes.learn(object);
+                    self.schemas.add_definition(&object.body);
+                    self.scopes.record_definition(object);
                 }
                 Ok(true)
             }
             Err(problems) => {
-                manifests::tell(&problems, streams);
+                manifests::print_problems(&problems, streams);
                 Ok(false)
             }
         }
     }
 
     /// Learns the definitions in a rendered set.
-    pub(super) fn learn(&mut self, complete: &Complete) {
+    pub(super) fn learn_definitions(&mut self, complete: &Complete) {
         for object in
             complete.objects().iter().filter(|object| object.id.kind() == "CustomResourceDefinition")
         {
-            self.schemas.learn(&object.object().body);
+            self.schemas.add_definition(&object.object().body);
         }
     }
 
@@ -68,42 +68,42 @@ impl Checker {
     }
 
     /// Checks a rendered set; prints the problems and the kinds that are not checked.
-    pub(super) fn check(&self, complete: &Complete, streams: &mut Streams<'_>) -> Checked {
+    pub(super) fn check(&self, complete: &Complete, streams: &mut Streams<'_>) -> CheckResult {
         let (mut problems, mut unchecked) = (Vec::new(), BTreeMap::<String, usize>::new());
         // Syncs are checked by the daemon's own validation: see `nested_syncs.rs`.
-        for packed in complete.objects().iter().filter(|packed| !packed.id.is("moorline.dev", "Sync")) {
+        for packed in complete.objects().iter().filter(|packed| !packed.id.is_kind("moorline.dev", "Sync")) {
             let object = packed.object();
-            let hides = packed.secret || object.id.is("", "Secret");
-            match self.schemas.judge(&object.body, hides) {
-                Verdict::Sound => {}
+            let hides = packed.contains_secret || object.id.is_kind("", "Secret");
+            match self.schemas.check(&object.body, hides) {
+                Verdict::Valid => {}
                 Verdict::Unchecked(kind) => *unchecked.entry(kind).or_default() += 1,
-                Verdict::Unsound(found) => {
+                Verdict::Invalid(found) => {
                     let body = serde_json::Value::Object(object.body);
                     for finding in found {
-                        let places = places(&body, &finding.field);
+                        let places = path_steps(&body, &finding.field);
                         let steps: Vec<Step<'_>> = places.iter().map(step).collect();
                         let place = complete.place(&object.origin, &steps);
                         let field = match finding.field.as_str() {
                             "" => String::new(),
                             field => format!("{field}: "),
                         };
-                        problems.push(format!("{place}: {}: {field}{}", object.id, finding.words));
+                        problems.push(format!("{place}: {}: {field}{}", object.id, finding.message));
                     }
                 }
             }
         }
-        manifests::tell(&problems, streams);
+        manifests::print_problems(&problems, streams);
         for (kind, count) in &unchecked {
             let objects = if *count == 1 { "object" } else { "objects" };
             streams.say(&format!("note: not checked: no schema for {kind} ({count} {objects})"));
         }
-        Checked { is_sound: problems.is_empty(), unchecked: unchecked.values().sum() }
+        CheckResult { is_sound: problems.is_empty(), unchecked: unchecked.values().sum() }
     }
 }
 
-fn step(place: &Place) -> Step<'_> {
+fn step(place: &PathStep) -> Step<'_> {
     match place {
-        Place::Key(key) => Step::Key(key),
-        Place::Item(at) => Step::Item(*at),
+        PathStep::Key(key) => Step::Key(key),
+        PathStep::Item(at) => Step::Item(*at),
     }
 }

@@ -13,7 +13,7 @@ use super::exit::Exit;
 use super::operate::{on_cluster, reading};
 use super::{Streams, manifests};
 use crate::api::SyncName;
-use crate::cluster::{Cluster, Connection, Failure, answer};
+use crate::cluster::{ApiError, Cluster, Connection, classify_error};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::metrics::Metrics;
 use crate::object::{GroupKind, ObjectId};
@@ -23,10 +23,10 @@ use crate::render::Complete;
 const NAME: &str = "check";
 
 /// The most dry runs at one time.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 
 /// The server's answer for one object.
-enum Verdict {
+enum DryRunResult {
     Accepted,
     Refused(String),
     Unchecked(String),
@@ -49,7 +49,7 @@ async fn ask_all(
 ) -> anyhow::Result<Exit> {
     let own = namespace.map_or_else(|| connection.namespace.to_string(), str::to_owned);
     let cluster = reading(connection, &Metrics::new()?);
-    cluster.know().await?;
+    cluster.ensure_discovery().await?;
     let owner = SyncName::new(&own, NAME);
     let mut exit = Exit::Done;
     for (path, complete) in sets {
@@ -57,21 +57,24 @@ async fn ask_all(
             exit = Exit::Failure;
             continue;
         };
-        let made = Made::of(&desired, &cluster).await?;
+        let made = SetCreations::collect(&desired, &cluster).await?;
         let answers = desired.objects().iter().map(|wanted| ask(&cluster, wanted, &owner, &made));
-        let verdicts: Vec<Verdict> = futures::stream::iter(answers).buffered(AT_ONCE).collect().await;
+        let verdicts: Vec<DryRunResult> =
+            futures::stream::iter(answers).buffered(MAX_CONCURRENT).collect().await;
         let (mut refused, mut unchecked) = (Vec::new(), 0);
         for (wanted, verdict) in desired.objects().iter().zip(&verdicts) {
             match verdict {
-                Verdict::Accepted => {}
-                Verdict::Refused(why) => refused.push(format!("{}: {}: {why}", wanted.origin, wanted.id)),
-                Verdict::Unchecked(why) => {
+                DryRunResult::Accepted => {}
+                DryRunResult::Refused(why) => {
+                    refused.push(format!("{}: {}: {why}", wanted.origin, wanted.id))
+                }
+                DryRunResult::Unchecked(why) => {
                     unchecked += 1;
                     streams.say(&format!("note: not checked by the server: {}: {why}", wanted.id));
                 }
             }
         }
-        manifests::tell(&refused, streams);
+        manifests::print_problems(&refused, streams);
         if !refused.is_empty() {
             exit = Exit::Failure;
             continue;
@@ -85,7 +88,7 @@ async fn ask_all(
 }
 
 /// Namespaces and kinds that a set creates and that other objects of it need.
-struct Made {
+struct SetCreations {
     namespaces: BTreeSet<String>,
     /// Namespaces of the set that the caller may not read: they may or may not exist.
     unreadable: BTreeSet<String>,
@@ -93,12 +96,12 @@ struct Made {
     kinds: BTreeSet<GroupKind>,
 }
 
-impl Made {
-    async fn of(desired: &DesiredSet, cluster: &Cluster) -> Result<Self, Failure> {
+impl SetCreations {
+    async fn collect(desired: &DesiredSet, cluster: &Cluster) -> Result<Self, ApiError> {
         let (mut namespaces, mut unreadable, mut kinds) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for wanted in desired.objects() {
-            if wanted.id.is("", "Namespace") {
-                match cluster.whole(&wanted.id, None).await {
+            if wanted.id.is_kind("", "Namespace") {
+                match cluster.read_whole_object(&wanted.id, None).await {
                     Ok(Some(_)) => {}
                     Ok(None) => {
                         namespaces.insert(wanted.id.name().to_owned());
@@ -109,7 +112,7 @@ impl Made {
                     Err(failure) => return Err(failure),
                 }
             }
-            if wanted.id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+            if wanted.id.is_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
                 let body = wanted.body();
                 let text = |pointer: &str| {
                     body.get("spec").and_then(|spec| spec.pointer(pointer)?.as_str()).unwrap_or_default()
@@ -129,39 +132,44 @@ impl Made {
     }
 }
 
-async fn ask(cluster: &Cluster, wanted: &DesiredObject, owner: &SyncName, made: &Made) -> Verdict {
+async fn ask(
+    cluster: &Cluster,
+    wanted: &DesiredObject,
+    owner: &SyncName,
+    made: &SetCreations,
+) -> DryRunResult {
     let (id, kind) = (&wanted.id, wanted.id.group_kind());
     let defines = made.kinds.contains(&kind);
     if made.has_namespace_of(id) {
-        return Verdict::Unchecked("this set creates its namespace".to_owned());
+        return DryRunResult::Unchecked("this set creates its namespace".to_owned());
     }
     if defines && cluster.kinds().get(&kind).is_none() {
-        return Verdict::Unchecked("this set creates its kind".to_owned());
+        return DryRunResult::Unchecked("this set creates its kind".to_owned());
     }
-    match cluster.would_be(wanted, owner, &[]).await {
-        Ok(_) => Verdict::Accepted,
+    match cluster.dry_run_apply(wanted, owner, &[]).await {
+        Ok(_) => DryRunResult::Accepted,
         Err(failure) => {
-            let told = answer(&failure, wanted.secret);
+            let told = classify_error(&failure, wanted.contains_secret);
             match told.reason {
                 "Unreachable" | "Timeout" => {}
                 "NamespaceMissing" if made.may_have_namespace_of(id) => {
-                    return Verdict::Unchecked("this set creates its namespace".to_owned());
+                    return DryRunResult::Unchecked("this set creates its namespace".to_owned());
                 }
                 _ if defines => {
                     let why = format!(
                         "this set changes its definition; by the one that is served: {}",
                         told.message
                     );
-                    return Verdict::Unchecked(why);
+                    return DryRunResult::Unchecked(why);
                 }
                 _ if told.message.contains("does not support dry run") => {
-                    return Verdict::Unchecked(
+                    return DryRunResult::Unchecked(
                         "a webhook that must be asked does not support dry runs".to_owned(),
                     );
                 }
                 _ => {}
             }
-            Verdict::Refused(told.message)
+            DryRunResult::Refused(told.message)
         }
     }
 }

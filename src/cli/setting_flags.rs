@@ -11,7 +11,7 @@ pub(super) struct SettingFlags(pub(super) Vec<(String, String)>);
 impl FromArgMatches for SettingFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let given = |flag: String| matches.get_one::<String>(&flag).map(|text| (flag.clone(), text.clone()));
-        Ok(Self(TABLE.iter().filter_map(|row| given(row.flag())).collect()))
+        Ok(Self(TABLE.iter().filter_map(|row| given(row.flag_name())).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -23,8 +23,8 @@ impl FromArgMatches for SettingFlags {
 impl Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
         TABLE.iter().fold(command, |command, row| {
-            let flag = row.flag();
-            let arg = Arg::new(flag.clone()).long(flag).value_name("VALUE").help(row.explained());
+            let flag = row.flag_name();
+            let arg = Arg::new(flag.clone()).long(flag).value_name("VALUE").help(row.description());
             command.arg(arg.help_heading("Settings"))
         })
     }

@@ -10,11 +10,11 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, anyhow, bail};
 
-use super::logs::Level;
+use super::logs::LogLevelHandle;
 use super::setting_flags::SettingFlags;
-use crate::settings::{Row, Settings, SettingsError, TABLE};
+use crate::controller::Context;
+use crate::settings::{Setting, Settings, SettingsError, TABLE};
 use crate::settings_watch::SettingsWatch;
-use crate::sync::Context;
 use crate::yaml;
 
 /// Merges the settings of the file, the environment and the flags; returns all errors together.
@@ -26,12 +26,12 @@ pub(super) fn read(
     // Names and values that are not UTF-8 cannot be settings.
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    Ok(Settings::from(file.as_ref(), environment, flags.0.clone()))
+    Ok(Settings::from_sources(file.as_ref(), environment, flags.0.clone()))
 }
 
 fn document(path: &Path) -> anyhow::Result<serde_json::Value> {
     let shown = path.display();
-    let bytes = whole(path, |path| std::fs::read(path))?;
+    let bytes = read_consistently(path, |path| std::fs::read(path))?;
     let name = shown.to_string();
     let documents = yaml::read(&name, &bytes, yaml::Dialect::Kubectl).map_err(|error| anyhow!("{error}"))?;
     let mut values = documents.into_iter().map(|document| document.value);
@@ -47,7 +47,10 @@ const ATTEMPTS: usize = 3;
 
 /// Reads a file at one point in time: a half-written file may be valid settings, but not the
 /// intended ones.
-fn whole(path: &Path, mut read: impl FnMut(&Path) -> std::io::Result<Vec<u8>>) -> anyhow::Result<Vec<u8>> {
+fn read_consistently(
+    path: &Path,
+    mut read: impl FnMut(&Path) -> std::io::Result<Vec<u8>>,
+) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
     let unreadable = || format!("cannot read {shown}");
     for _ in 0..ATTEMPTS {
@@ -67,7 +70,12 @@ fn stamp(path: &Path) -> std::io::Result<(u64, u64, SystemTime)> {
 }
 
 /// Applies changes of the file; never returns.
-pub(super) async fn follow(file: Option<&Path>, flags: &SettingFlags, context: Arc<Context>, level: Level) {
+pub(super) async fn watch(
+    file: Option<&Path>,
+    flags: &SettingFlags,
+    context: Arc<Context>,
+    level: LogLevelHandle,
+) {
     let Some(file) = file else { return std::future::pending().await };
     let watch = SettingsWatch::new(file);
     // An error is logged once, not at every check of an unchanged file.
@@ -76,7 +84,7 @@ pub(super) async fn follow(file: Option<&Path>, flags: &SettingFlags, context: A
         watch.changed().await;
         let wrong = match read(Some(file), flags) {
             Ok(Ok(settings)) => {
-                change(&context, &settings, &level);
+                apply_settings(&context, &settings, &level);
                 String::new()
             }
             Ok(Err(errors)) => errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
@@ -90,10 +98,10 @@ pub(super) async fn follow(file: Option<&Path>, flags: &SettingFlags, context: A
 }
 
 /// Applies new settings, as far as the daemon can do that while it runs.
-fn change(context: &Context, settings: &Settings, level: &Level) {
+fn apply_settings(context: &Context, settings: &Settings, level: &LogLevelHandle) {
     let before = context.settings();
     let changed = TABLE.iter().filter(|row| row.value(settings) != row.value(&before));
-    let (now, later): (Vec<&Row>, Vec<&Row>) = changed.partition(|row| row.is_live());
+    let (now, later): (Vec<&Setting>, Vec<&Setting>) = changed.partition(|row| row.is_live());
     for row in &now {
         tracing::info!("{} is {} now", row.name, row.value(settings));
     }
@@ -121,7 +129,7 @@ mod tests {
         };
         exchange("qps: 1\n");
         let mut reads = 0;
-        let once = whole(&file, |path| {
+        let once = read_consistently(&file, |path| {
             reads += 1;
             let bytes = std::fs::read(path);
             if reads == 1 {
@@ -132,7 +140,7 @@ mod tests {
         assert_eq!((once.unwrap().as_slice(), reads), (&b"qps: 20\n"[..], 2));
         // A writer that does not replace the file may be half done at any time.
         let mut length = 0;
-        let always = whole(&file, |path| {
+        let always = read_consistently(&file, |path| {
             length += 1;
             std::fs::write(path, "#".repeat(length)).unwrap();
             std::fs::read(path)
@@ -141,7 +149,7 @@ mod tests {
         let expect = "daemon.yaml changes while it is read; write it elsewhere, and rename it into its place";
         assert!(said.ends_with(expect), "{said}");
         std::fs::remove_file(&file).unwrap();
-        let said = format!("{:#}", whole(&file, |path| std::fs::read(path)).unwrap_err());
+        let said = format!("{:#}", read_consistently(&file, |path| std::fs::read(path)).unwrap_err());
         assert!(said.starts_with("cannot read ") && said.contains("No such file"), "{said}");
     }
 }

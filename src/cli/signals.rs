@@ -4,7 +4,7 @@
 
 /// Waits for SIGTERM, SIGINT, or the end of the terminal. From the call on, these signals no longer
 /// kill the process, so call it before creating anything that needs a cleanup.
-pub(super) fn interrupted() -> impl Future<Output = ()> {
+pub(super) fn shutdown_signal() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
     let hangup = if outlives_its_terminal() { None } else { signal(SignalKind::hangup()).ok() };

@@ -4,8 +4,8 @@
 //! repositories that may be read besides those that Syncs name.
 
 use crate::cluster::Connection;
-use crate::settings::{Settings, bytes};
-use crate::source::{AllowList, Hosts, Memory, Proxy, Repositories};
+use crate::settings::{Settings, parse_bytes};
+use crate::source::{AllowList, HostPolicy, Memory, Proxy, Repositories};
 
 /// `means_own`: a user who names one repository, or runs an own API server, may refer to a server
 /// of this machine; else the loopback interface is refused.
@@ -14,14 +14,14 @@ pub(super) async fn sources(
     means_own: bool,
     connection: &Connection,
 ) -> anyhow::Result<(Repositories, AllowList)> {
-    let hosts = Hosts::new("allowedHosts", settings.allowed_hosts.iter().map(|entry| &**entry))?;
-    let hosts = hosts.without(connection.addresses().await);
+    let hosts = HostPolicy::new("allowedHosts", settings.allowed_hosts.iter().map(|entry| &**entry))?;
+    let hosts = hosts.without_api_server(connection.addresses().await);
     let hosts = if means_own { hosts.with_loopback() } else { hosts };
     let direct: Vec<&str> = settings.proxy_direct.iter().map(|host| &**host).collect();
     let proxy = settings.proxy.as_ref().map(|url| Proxy::new(url.reveal(), &direct)).transpose()?;
     let allowed = AllowList::new("remoteBases", settings.remote_bases.iter().map(|prefix| &**prefix))?;
-    let memory = Memory::new(settings.memory.as_deref().and_then(bytes));
-    let quota = bytes(&settings.data_quota).unwrap_or(u64::MAX);
-    let repositories = Repositories::bounded(&settings.data_dir, proxy, hosts, (memory, quota))?;
+    let memory = Memory::new(settings.memory.as_deref().and_then(parse_bytes));
+    let quota = parse_bytes(&settings.data_quota).unwrap_or(u64::MAX);
+    let repositories = Repositories::with_limits(&settings.data_dir, proxy, hosts, (memory, quota))?;
     Ok((repositories, allowed))
 }

@@ -13,9 +13,9 @@ use futures::future::{BoxFuture, Shared};
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use super::child::MAX_OUTPUT_BYTES;
-use super::failure::HelmFailure;
-use super::shelf::{Key, Shelf};
+use super::disk_cache::{CacheKey, DiskCache};
+use super::error::HelmError;
+use super::process::MAX_OUTPUT_BYTES;
 
 /// The most compressed bytes that are kept.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
@@ -24,108 +24,110 @@ const MAX_ENTRIES: usize = 10_000;
 /// Compression level: the text of manifests becomes a tenth at any level.
 const LEVEL: u8 = 1;
 
-type Answer = Result<Arc<[u8]>, HelmFailure>;
-type Coming = Shared<BoxFuture<'static, Answer>>;
+type CachedOutput = Result<Arc<[u8]>, HelmError>;
+type PendingOutput = Shared<BoxFuture<'static, CachedOutput>>;
 
 /// Result of a lookup.
-enum Found {
-    Packed(Arc<[u8]>),
-    Coming(Coming),
+enum CacheLookup {
+    Cached(Arc<[u8]>),
+    Pending(PendingOutput),
     Nothing,
 }
 
 /// Finished and pending renders; cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Cache(Arc<Mutex<Kept>>);
+pub(super) struct RenderCache(Arc<Mutex<CacheState>>);
 
 #[derive(Default)]
-struct Kept {
-    packed: HashMap<Key, Packed>,
-    coming: HashMap<Key, Coming>,
+struct CacheState {
+    entries: HashMap<CacheKey, CacheEntry>,
+    pending: HashMap<CacheKey, PendingOutput>,
     bytes: usize,
     uses: u64,
-    shelf: Option<Shelf>,
+    disk: Option<DiskCache>,
 }
 
-struct Packed {
+struct CacheEntry {
     bytes: Arc<[u8]>,
     used: u64,
 }
 
-impl Cache {
+impl RenderCache {
     /// A cache with the entries on this disk, which new entries are written to.
-    pub(super) fn on(shelf: Shelf) -> Self {
-        let mut kept = Kept::default();
-        for (key, bytes) in shelf.all(MAX_BYTES) {
+    pub(super) fn with_disk(shelf: DiskCache) -> Self {
+        let mut kept = CacheState::default();
+        for (key, bytes) in shelf.load_all(MAX_BYTES) {
             kept.keep(key, bytes).iter().for_each(|gone| shelf.remove(gone));
         }
-        kept.shelf = Some(shelf);
+        kept.disk = Some(shelf);
         Self(Arc::new(Mutex::new(kept)))
     }
 
     /// Returns the output for a key, and renders it if there is none.
-    pub(super) async fn get<F: Future<Output = Answer> + Send + 'static>(
+    pub(super) async fn get<F: Future<Output = CachedOutput> + Send + 'static>(
         &self,
-        key: Key,
+        key: CacheKey,
         make: impl FnOnce() -> F,
-    ) -> Answer {
+    ) -> CachedOutput {
         let (mut make, mut is_damaged) = (Some(make), false);
         let coming = loop {
             match self.find(key, is_damaged, &mut make) {
-                Found::Packed(packed) => {
+                CacheLookup::Cached(packed) => {
                     let unpack = move || decompress_to_vec_with_limit(&packed, MAX_OUTPUT_BYTES);
-                    match crate::chance::aside(unpack).await {
+                    match crate::chance::spawn_blocking_deterministic(unpack).await {
                         Ok(Ok(bytes)) => return Ok(bytes.into()),
                         // A damaged entry counts as missing.
                         Ok(Err(_)) | Err(_) => is_damaged = true,
                     }
                 }
-                Found::Coming(coming) => break coming,
-                Found::Nothing => return Err(HelmFailure::Stopped),
+                CacheLookup::Pending(coming) => break coming,
+                CacheLookup::Nothing => return Err(HelmError::Stopped),
             }
         };
         let answer = coming.await;
-        if answer == Err(HelmFailure::Stopped) {
-            self.lock().coming.remove(&key);
+        if answer == Err(HelmError::Stopped) {
+            self.lock().pending.remove(&key);
         }
         answer
     }
 
     /// Looks an output up and starts to render it if there is none, both under one lock.
-    fn find<F: Future<Output = Answer> + Send + 'static>(
+    fn find<F: Future<Output = CachedOutput> + Send + 'static>(
         &self,
-        key: Key,
+        key: CacheKey,
         is_damaged: bool,
         make: &mut Option<impl FnOnce() -> F>,
-    ) -> Found {
+    ) -> CacheLookup {
         let mut kept = self.lock();
-        if let Some(packed) = kept.use_of(&key).filter(|_| !is_damaged) {
-            return Found::Packed(packed);
+        if let Some(packed) = kept.touch(&key).filter(|_| !is_damaged) {
+            return CacheLookup::Cached(packed);
         }
-        if let Some(coming) = kept.coming.get(&key) {
-            return Found::Coming(coming.clone());
+        if let Some(coming) = kept.pending.get(&key) {
+            return CacheLookup::Pending(coming.clone());
         }
-        let Some(make) = make.take() else { return Found::Nothing };
+        let Some(make) = make.take() else { return CacheLookup::Nothing };
         let (this, making) = (self.clone(), make());
         // A task of its own: the first caller may be cancelled while others wait.
         let task = tokio::spawn(async move {
             let answer = making.await;
             let (cache, made) = (this.clone(), answer.clone());
-            let kept = crate::chance::aside(move || made.map(|bytes| cache.keep(key, &bytes)));
+            let kept = crate::chance::spawn_blocking_deterministic(move || {
+                made.map(|bytes| cache.keep(key, &bytes))
+            });
             // An output that could not be cached is valid all the same.
             let _ = kept.await;
-            this.lock().coming.remove(&key);
+            this.lock().pending.remove(&key);
             answer
         });
-        let coming = task.map(|ended| ended.unwrap_or(Err(HelmFailure::Stopped))).boxed().shared();
-        kept.coming.insert(key, coming.clone());
-        Found::Coming(coming)
+        let coming = task.map(|ended| ended.unwrap_or(Err(HelmError::Stopped))).boxed().shared();
+        kept.pending.insert(key, coming.clone());
+        CacheLookup::Pending(coming)
     }
 
-    fn keep(&self, key: Key, bytes: &[u8]) {
+    fn keep(&self, key: CacheKey, bytes: &[u8]) {
         let packed: Arc<[u8]> = compress_to_vec(bytes, LEVEL).into();
         let mut kept = self.lock();
-        let (gone, shelf) = (kept.keep(key, packed.clone()), kept.shelf.clone());
+        let (gone, shelf) = (kept.keep(key, packed.clone()), kept.disk.clone());
         // Unlock before the slow write to the disk.
         drop(kept);
         if let Some(shelf) = shelf {
@@ -134,31 +136,31 @@ impl Cache {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn use_of(&mut self, key: &Key) -> Option<Arc<[u8]>> {
+impl CacheState {
+    fn touch(&mut self, key: &CacheKey) -> Option<Arc<[u8]>> {
         self.uses += 1;
-        let packed = self.packed.get_mut(key)?;
+        let packed = self.entries.get_mut(key)?;
         packed.used = self.uses;
         Some(packed.bytes.clone())
     }
 
     /// Inserts an entry, and returns the keys that it evicts.
-    fn keep(&mut self, key: Key, bytes: Arc<[u8]>) -> Vec<Key> {
+    fn keep(&mut self, key: CacheKey, bytes: Arc<[u8]>) -> Vec<CacheKey> {
         let mut all = Vec::new();
         self.uses += 1;
         self.bytes += bytes.len();
-        let before = self.packed.insert(key, Packed { bytes, used: self.uses });
+        let before = self.entries.insert(key, CacheEntry { bytes, used: self.uses });
         self.bytes -= before.map_or(0, |before| before.bytes.len());
         // An entry that is larger than the limit stays: without it, each reconcile would render
         // again.
-        while self.packed.len() > 1 && (self.bytes > MAX_BYTES || self.packed.len() > MAX_ENTRIES) {
-            let oldest = self.packed.iter().min_by_key(|(_, packed)| packed.used).map(|(key, _)| *key);
-            let gone = oldest.and_then(|key| self.packed.remove(&key));
+        while self.entries.len() > 1 && (self.bytes > MAX_BYTES || self.entries.len() > MAX_ENTRIES) {
+            let oldest = self.entries.iter().min_by_key(|(_, packed)| packed.used).map(|(key, _)| *key);
+            let gone = oldest.and_then(|key| self.entries.remove(&key));
             self.bytes -= gone.map_or(0, |gone| gone.bytes.len());
             all.extend(oldest);
         }
@@ -174,7 +176,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_asked_at_one_time_is_made_once() {
-        let (cache, made) = (Cache::default(), Arc::new(AtomicUsize::new(0)));
+        let (cache, made) = (RenderCache::default(), Arc::new(AtomicUsize::new(0)));
         let ask = |key: u8| {
             let (cache, made) = (cache.clone(), made.clone());
             async move {
@@ -196,14 +198,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_is_shared_and_not_kept() {
-        let (cache, made) = (Cache::default(), Arc::new(AtomicUsize::new(0)));
+        let (cache, made) = (RenderCache::default(), Arc::new(AtomicUsize::new(0)));
         let ask = || {
             let (cache, made) = (cache.clone(), made.clone());
             async move {
                 let make = || async move {
                     made.fetch_add(1, Ordering::SeqCst);
                     tokio::task::yield_now().await;
-                    Err(HelmFailure::Failed { text: "no".into() })
+                    Err(HelmError::Failed { text: "no".into() })
                 };
                 cache.get([1; 32], make).await
             }
@@ -217,7 +219,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_on_the_shelf_outlives_the_process() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = || Cache::on(Shelf::at(folder.path().join("kept")));
+        let shelf = || RenderCache::with_disk(DiskCache::open(folder.path().join("kept")));
         let make = |text: &'static [u8]| move || async move { Ok(Arc::from(text)) };
         assert_eq!(shelf().get([1; 32], make(b"one")).await.as_deref(), Ok(&b"one"[..]));
         assert_eq!(shelf().get([1; 32], make(b"two")).await.as_deref(), Ok(&b"one"[..]));
@@ -230,12 +232,12 @@ mod tests {
 
     #[test]
     fn what_was_not_used_for_longest_goes_first() {
-        let mut kept = Kept::default();
+        let mut kept = CacheState::default();
         let third: Arc<[u8]> = vec![0; MAX_BYTES / 3].into();
         (0..3).for_each(|key| assert!(kept.keep([key; 32], third.clone()).is_empty()));
-        assert!(kept.use_of(&[0; 32]).is_some());
+        assert!(kept.touch(&[0; 32]).is_some());
         assert_eq!(kept.keep([3; 32], third), [[1; 32]]);
-        assert_eq!([0, 1, 2, 3].map(|key| kept.packed.contains_key(&[key; 32])), [true, false, true, true]);
+        assert_eq!([0, 1, 2, 3].map(|key| kept.entries.contains_key(&[key; 32])), [true, false, true, true]);
         assert!(kept.bytes <= MAX_BYTES);
     }
 }

@@ -14,11 +14,11 @@
 //! are a setting ([`IsolationLevel`]); the available ones are probed once.
 
 mod cache;
-mod child;
-mod failure;
-pub mod fence;
+mod disk_cache;
+mod error;
+pub mod isolation;
+mod process;
 mod program;
-mod shelf;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -26,17 +26,17 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::fair::Line;
-use crate::render::helm::{Capabilities, Invocation, invocation, printing, told};
-use crate::render::{Incomplete, Kind, Options, Rendered, charted, render};
-use crate::tree::{FileTree, NoRoom};
-use cache::Cache;
-use child::{Ended, Place, WorkFolder};
-pub use failure::HelmFailure;
-pub use fence::Strength;
-use fence::{Verdict, Walls};
+use crate::fair_queue::FairQueue;
+use crate::render::helm::{Capabilities, Invocation, error_message, invocation, with_helm_output};
+use crate::render::{Incomplete, RenderOptions, Rendered, SourceType, render, render_helm_output};
+use crate::tree::{FileTree, MemoryLimitError};
+use cache::RenderCache;
+use disk_cache::DiskCache;
+pub use error::HelmError;
+pub use isolation::IsolationLevel;
+use isolation::{IsolationVerdict, Protections};
+use process::{RunResult, RunSettings, WorkFolder};
 use program::Program;
-use shelf::Shelf;
 
 /// The most runs of helm at a time: each may use all the memory that its limit permits.
 const MAX_RUNS: usize = 2;
@@ -50,21 +50,21 @@ const MAX_ROUNDS: usize = 64;
 
 /// Runs helm and caches its output; cheap to clone.
 #[derive(Clone)]
-pub struct Helm(Arc<Inner>);
+pub struct Helm(Arc<HelmInner>);
 
-struct Inner {
+struct HelmInner {
     /// The configured program.
     program: PathBuf,
     /// This program, whose hidden verb isolates helm.
-    fence: PathBuf,
+    isolation_program: PathBuf,
     /// Parent of the runs' folders.
     work: PathBuf,
     deadline: Duration,
-    cache: Cache,
-    runs: Line,
-    strength: Strength,
+    cache: RenderCache,
+    runs: FairQueue,
+    level: IsolationLevel,
     /// The available protections, once they were probed.
-    walls: OnceLock<Option<Walls>>,
+    protections: OnceLock<Option<Protections>>,
 }
 
 impl Helm {
@@ -73,67 +73,89 @@ impl Helm {
     pub fn new(program: impl Into<PathBuf>, fence: impl Into<PathBuf>, work: impl Into<PathBuf>) -> Self {
         let work = work.into();
         WorkFolder::remove_all(&work);
-        Self::with(program.into(), fence.into(), work, DEADLINE, Cache::default())
+        Self::build(program.into(), fence.into(), work, DEADLINE, RenderCache::default())
     }
 
     /// Like [`Helm::new`], but also keeps the output on disk, in a folder of its own in `work`.
-    pub fn keeping(program: impl Into<PathBuf>, fence: impl Into<PathBuf>, work: impl Into<PathBuf>) -> Self {
+    pub fn with_disk_cache(
+        program: impl Into<PathBuf>,
+        fence: impl Into<PathBuf>,
+        work: impl Into<PathBuf>,
+    ) -> Self {
         let work = work.into();
         WorkFolder::remove_all(&work);
-        let cache = Cache::on(Shelf::at(work.join("kept")));
-        Self::with(program.into(), fence.into(), work, DEADLINE, cache)
+        let cache = RenderCache::with_disk(DiskCache::open(work.join("kept")));
+        Self::build(program.into(), fence.into(), work, DEADLINE, cache)
     }
 
     /// Sets the time limit of a run.
     #[must_use]
-    pub fn within(self, deadline: Duration) -> Self {
-        Self(Arc::new(Inner { deadline, ..self.0.anew() }))
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self(Arc::new(HelmInner { deadline, ..self.0.clone_unprobed() }))
     }
 
     /// Sets the isolation that is required.
     #[must_use]
-    pub fn behind(self, strength: Strength) -> Self {
-        Self(Arc::new(Inner { strength, ..self.0.anew() }))
+    pub fn with_isolation(self, strength: IsolationLevel) -> Self {
+        Self(Arc::new(HelmInner { level: strength, ..self.0.clone_unprobed() }))
     }
 
-    fn with(program: PathBuf, fence: PathBuf, work: PathBuf, deadline: Duration, cache: Cache) -> Self {
-        let (runs, walls, strength) = (Line::new(MAX_RUNS), OnceLock::new(), Strength::default());
-        Self(Arc::new(Inner { program, fence, work, deadline, cache, runs, strength, walls }))
+    fn build(
+        program: PathBuf,
+        fence: PathBuf,
+        work: PathBuf,
+        deadline: Duration,
+        cache: RenderCache,
+    ) -> Self {
+        let (runs, walls, strength) = (FairQueue::new(MAX_RUNS), OnceLock::new(), IsolationLevel::default());
+        Self(Arc::new(HelmInner {
+            program,
+            isolation_program: fence,
+            work,
+            deadline,
+            cache,
+            runs,
+            level: strength,
+            protections: walls,
+        }))
     }
 
     /// A warning about a missing protection, if one is missing.
-    pub async fn caution(&self) -> Option<String> {
+    pub async fn isolation_warning(&self) -> Option<String> {
         let this = self.0.clone();
-        match apart(move || this.walls().map(|walls| walls.verdict(this.strength))).await.ok()?? {
-            Verdict::Weaker(said) => Some(said),
-            Verdict::Stands | Verdict::Refused(_) => None,
+        match run_blocking(move || this.probed_protections().map(|walls| walls.judge(this.level)))
+            .await
+            .ok()??
+        {
+            IsolationVerdict::Degraded(said) => Some(said),
+            IsolationVerdict::Sufficient | IsolationVerdict::Refused(_) => None,
         }
     }
 
     /// Renders a folder of any kind.
-    pub async fn rendered(
+    pub async fn render(
         &self,
         tree: FileTree,
-        options: Options,
+        options: RenderOptions,
         server: Capabilities,
-    ) -> Result<Rendered, HelmFailure> {
-        self.rendered_for("", tree, options, server).await
+    ) -> Result<Rendered, HelmError> {
+        self.render_for("", tree, options, server).await
     }
 
     /// Like [`Helm::render`], for a Sync of this namespace: if many wait for helm, the namespaces
     /// take turns.
-    pub async fn rendered_for(
+    pub async fn render_for(
         &self,
         who: &str,
         tree: FileTree,
-        options: Options,
+        options: RenderOptions,
         server: Capabilities,
-    ) -> Result<Rendered, HelmFailure> {
-        if options.kind.chosen(&tree, &options.path) != Kind::Helm {
-            return Ok(self.charts_printed(who, tree, options).await?.1);
+    ) -> Result<Rendered, HelmError> {
+        if options.kind.detect(&tree, &options.path) != SourceType::Helm {
+            return Ok(self.render_kustomization(who, tree, options).await?.1);
         }
         let variables = options.variables.clone();
-        let run = match apart(move || invocation(&tree, &options, &server)).await? {
+        let run = match run_blocking(move || invocation(&tree, &options, &server)).await? {
             Ok(run) => Arc::new(run),
             Err(problem) => {
                 let (objects, skipped) = (Vec::new(), Vec::new());
@@ -141,37 +163,37 @@ impl Helm {
                     objects,
                     skipped,
                     problems: vec![problem],
-                    wanted: Vec::new(),
-                    unfetched: Vec::new(),
+                    wanted_runs: Vec::new(),
+                    missing_charts: Vec::new(),
                 }));
             }
         };
         let output = self.output(who, run.clone()).await?;
-        apart(move || {
-            let _turn = run.room.turn();
-            charted(&run, output, variables.as_deref())
+        run_blocking(move || {
+            let _turn = run.room.wait_for_processor();
+            render_helm_output(&run, output, variables.as_deref())
         })
         .await
     }
 
     /// Renders a folder that is no chart; also returns its files with the output of the charts that
     /// it names.
-    pub async fn charts_printed(
+    pub async fn render_kustomization(
         &self,
         who: &str,
         mut tree: FileTree,
-        options: Options,
-    ) -> Result<(FileTree, Rendered), HelmFailure> {
+        options: RenderOptions,
+    ) -> Result<(FileTree, Rendered), HelmError> {
         let options = Arc::new(options);
         for _ in 0..MAX_ROUNDS {
             let (files, asked) = (tree.clone(), options.clone());
-            let rendered = apart(move || {
-                let _turn = files.room().turn();
+            let rendered = run_blocking(move || {
+                let _turn = files.memory_limit().wait_for_processor();
                 render(&files, &asked)
             })
             .await?;
             let wanted = match &rendered {
-                Rendered::Incomplete(incomplete) => incomplete.wanted.clone(),
+                Rendered::Incomplete(incomplete) => incomplete.wanted_runs.clone(),
                 Rendered::Complete(_) => Vec::new(),
             };
             if wanted.is_empty() {
@@ -179,78 +201,80 @@ impl Helm {
             }
             for run in wanted {
                 let output = self.output(who, run.clone()).await?;
-                tree = printing(tree, &run, &output);
+                tree = with_helm_output(tree, &run, &output);
             }
         }
         let what = format!(
             "the charts of one kustomization were asked for {MAX_ROUNDS} times over; make several of it"
         );
-        Err(HelmFailure::Exceeded { what: what.into() })
+        Err(HelmError::Exceeded { what: what.into() })
     }
 
     /// Returns helm's output for a run, from the cache if possible.
-    async fn output(&self, who: &str, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmFailure> {
+    async fn output(&self, who: &str, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmError> {
         let program = Program::find(&self.0.program)?;
         let key = Sha256::new().chain_update(program.identity()).chain_update(run.digest());
         let (this, who) = (self.clone(), who.to_owned());
         self.0.cache.get(key.finalize().into(), || async move { this.run(&who, program, run).await }).await
     }
 
-    async fn run(&self, who: &str, program: Program, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmFailure> {
-        let no_room = |no_room: NoRoom| HelmFailure::Exceeded { what: no_room.to_string().into() };
-        run.room.take(fence::MEMORY).map_err(no_room)?;
-        let _turn = self.0.runs.take(who).await;
+    async fn run(&self, who: &str, program: Program, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmError> {
+        let no_room = |no_room: MemoryLimitError| HelmError::Exceeded { what: no_room.to_string().into() };
+        run.room.reserve(crate::helm::isolation::MAX_MEMORY_BYTES).map_err(no_room)?;
+        let _turn = self.0.runs.acquire(who).await;
         let room = run.room.clone();
         let this = self.0.clone();
-        apart(move || {
-            this.walls();
-            tracing::debug!(chart = run.shown(), "helm is started");
-            let place = Place {
+        run_blocking(move || {
+            this.probed_protections();
+            tracing::debug!(chart = run.display_folder(), "helm is started");
+            let place = RunSettings {
                 program: program.path(),
-                fence: &this.fence,
+                fence: &this.isolation_program,
                 work: &this.work,
-                strength: this.strength,
+                strength: this.level,
                 deadline: this.deadline,
             };
-            match child::run(&run, &place)? {
-                Ended::Well(output) => Ok(output.into()),
-                Ended::Refused(words) => Err(HelmFailure::Failed { text: told(&run, &words).into() }),
+            match crate::helm::process::run(&run, &place)? {
+                RunResult::Succeeded(output) => Ok(output.into()),
+                RunResult::Failed(words) => {
+                    Err(HelmError::Failed { text: error_message(&run, &words).into() })
+                }
             }
         })
         .await
-        .inspect(|_| room.give(fence::MEMORY))?
+        .inspect(|_| room.give_back(crate::helm::isolation::MAX_MEMORY_BYTES))?
     }
 }
 
-impl Inner {
+impl HelmInner {
     /// A copy with no probed protections, whose settings can be changed.
-    fn anew(&self) -> Self {
+    fn clone_unprobed(&self) -> Self {
         Self {
             program: self.program.clone(),
-            fence: self.fence.clone(),
+            isolation_program: self.isolation_program.clone(),
             work: self.work.clone(),
             deadline: self.deadline,
             cache: self.cache.clone(),
-            runs: Line::new(MAX_RUNS),
-            strength: self.strength,
-            walls: OnceLock::new(),
+            runs: FairQueue::new(MAX_RUNS),
+            level: self.level,
+            protections: OnceLock::new(),
         }
     }
 
     /// The available protections, probed once; `None` if the probe fails.
-    fn walls(&self) -> Option<&Walls> {
+    fn probed_protections(&self) -> Option<&Protections> {
         let ask = || {
-            let walls = child::walls(&self.fence);
-            let said = walls.as_ref().map_or_else(|| "unknown".to_owned(), Walls::to_string);
+            let walls = crate::helm::process::probe_protections(&self.isolation_program);
+            let said = walls.as_ref().map_or_else(|| "unknown".to_owned(), Protections::to_string);
             tracing::debug!(walls = said, "helm runs behind a fence");
             walls
         };
-        self.walls.get_or_init(ask).as_ref()
+        self.protections.get_or_init(ask).as_ref()
     }
 }
 
 /// Runs work that needs the processor or waits for a process on a thread where it blocks no other
 /// task.
-async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, HelmFailure> {
-    crate::chance::aside(work).await.map_err(|_| HelmFailure::Stopped)
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, HelmError> {
+    crate::chance::spawn_blocking_deterministic(work).await.map_err(|_| HelmError::Stopped)
 }

@@ -6,7 +6,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::failure::HelmFailure;
+use super::error::HelmError;
 
 /// An executable program.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub(super) struct Program {
 
 impl Program {
     /// Finds the program of this name on PATH, or at this path.
-    pub(super) fn find(named: &Path) -> Result<Self, HelmFailure> {
+    pub(super) fn find(named: &Path) -> Result<Self, HelmError> {
         let is_path = named.components().count() > 1;
         let on_path = std::env::var_os("PATH").filter(|_| !is_path).unwrap_or_default();
         let places = std::env::split_paths(&on_path).map(|folder| folder.join(named));
@@ -28,7 +28,7 @@ impl Program {
             // Helm runs in another folder, so a relative path would point to another file.
             Some((std::path::absolute(place).ok()?, metadata))
         });
-        let Some((path, of)) = found else { return Err(HelmFailure::Missing { program: named.to_owned() }) };
+        let Some((path, of)) = found else { return Err(HelmError::Missing { program: named.to_owned() }) };
         let identity = format!("{}\0{}\0{}\0{}\0", path.display(), of.len(), of.mtime(), of.mtime_nsec());
         Ok(Self { path, identity })
     }

@@ -5,15 +5,15 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::health::Wellness;
-use super::{Facts, MAX_MESSAGE, Verdict, bounded};
+use super::health_condition::HealthCondition;
+use super::{MAX_MESSAGE, ReadyVerdict, StatusInputs, bounded};
 use crate::api::{ConditionType, Reason};
 
 pub(super) fn conditions(
     before: &[Condition],
-    verdict: &Verdict,
-    wellness: Option<&Wellness>,
-    facts: &Facts<'_>,
+    verdict: &ReadyVerdict,
+    wellness: Option<&HealthCondition>,
+    facts: &StatusInputs<'_>,
 ) -> Vec<Condition> {
     let truth = |is: bool| if is { "True" } else { "False" };
     let condition = |type_: ConditionType, status: &str, reason: &str, message: &str| {
@@ -30,7 +30,7 @@ pub(super) fn conditions(
     };
     let message = with_next_try(verdict);
     let (reason, message) = (verdict.reason.as_str(), message.as_str());
-    let is_pending = facts.pass.as_ref().is_some_and(|pass| pass.pending);
+    let is_pending = facts.reconcile.as_ref().is_some_and(|pass| pass.pending);
     let known = |type_: ConditionType| before.iter().find(|known| known.type_ == type_.to_string());
     // Until the comparison is complete, earlier drift is kept: without it the condition would flap.
     let differs = known(ConditionType::Ready)
@@ -46,7 +46,7 @@ pub(super) fn conditions(
     if verdict.stalled {
         conditions.push(condition(ConditionType::Stalled, "True", reason, message));
     }
-    if let Some(Wellness { status, reason, message }) = wellness {
+    if let Some(HealthCondition { status, reason, message }) = wellness {
         conditions.push(condition(ConditionType::Healthy, status, reason, message));
     }
     if verdict.drifted.is_none() && is_pending {
@@ -60,7 +60,7 @@ pub(super) fn conditions(
 }
 
 /// The message with the time of the next attempt for a refused object. A long message is cut first.
-fn with_next_try(verdict: &Verdict) -> String {
+fn with_next_try(verdict: &ReadyVerdict) -> String {
     let refused = verdict.reason == Reason::ApplyFailed.to_string();
     let Some(at) = verdict.next_try.filter(|_| refused) else { return verdict.message.clone() };
     let next = format!("; next try at {}", at.strftime("%H:%M:%S UTC"));

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{Facts, PassFacts, Rejected, Verdict};
+use super::{ReadyVerdict, ReconcileInputs, RolledBackRevision, StatusInputs};
 use crate::api::{ChangeCounts, HistoryEntry, MAX_HISTORY, Reason, SyncStatus, short_revision};
 
 /// Results of a revision that is applied. They replace each other in one entry.
@@ -18,11 +18,11 @@ const APPLIED: [Reason; 5] =
 const MAX_IN_A_ROW: usize = 2;
 
 /// Records the outcome of a revision; `is_new` if it was not applied before.
-pub(super) fn note_history(
+pub(super) fn record_history(
     status: &mut SyncStatus,
-    pass: &PassFacts<'_>,
-    verdict: &Verdict,
-    facts: &Facts<'_>,
+    pass: &ReconcileInputs<'_>,
+    verdict: &ReadyVerdict,
+    facts: &StatusInputs<'_>,
     is_new: bool,
 ) {
     if let Some(rejected) = facts.rejected {
@@ -35,7 +35,7 @@ pub(super) fn note_history(
         note_applied(status, pass, verdict, facts, is_new);
     }
     // An error of the repository or the spec says nothing about the commit.
-    let is_refused = facts.trouble.map_or(!verdict.applied, |_| facts.of_revision);
+    let is_refused = facts.error.map_or(!verdict.applied, |_| facts.about_revision);
     if is_refused && !verdict.reconciling {
         note_refused(status, pass, verdict, facts);
     }
@@ -44,13 +44,13 @@ pub(super) fn note_history(
 /// Records a revision whose objects are all applied.
 fn note_applied(
     status: &mut SyncStatus,
-    pass: &PassFacts<'_>,
-    verdict: &Verdict,
-    facts: &Facts<'_>,
+    pass: &ReconcileInputs<'_>,
+    verdict: &ReadyVerdict,
+    facts: &StatusInputs<'_>,
     is_new: bool,
 ) {
     let is_told = |entry: &&mut HistoryEntry| entry.revision == pass.revision && is_applied(&entry.result);
-    let is_at_rest = facts.trouble.is_none() && !verdict.reconciling;
+    let is_at_rest = facts.error.is_none() && !verdict.reconciling;
     // Drift and pending deletions say nothing about the commit.
     let result = match is_at_rest && is_applied(&verdict.reason) {
         true => verdict.reason.clone(),
@@ -60,34 +60,39 @@ fn note_applied(
         Some(entry) if is_at_rest => entry.result = result,
         Some(_) => {}
         // While a newer commit is refused, the older one that is held has its entry further down.
-        None if facts.trouble.is_some() && !is_new => {}
+        None if facts.error.is_some() && !is_new => {}
         None => {
-            let entry = described(status, &pass.revision, facts);
-            push(status, HistoryEntry { result, duration: pass.took.map(duration), ..entry });
+            let entry = new_entry(status, &pass.revision, facts);
+            push(status, HistoryEntry { result, duration: pass.duration.map(duration), ..entry });
         }
     }
 }
 
 /// Records a revision that is refused, or some of whose objects are.
-fn note_refused(status: &mut SyncStatus, pass: &PassFacts<'_>, verdict: &Verdict, facts: &Facts<'_>) {
+fn note_refused(
+    status: &mut SyncStatus,
+    pass: &ReconcileInputs<'_>,
+    verdict: &ReadyVerdict,
+    facts: &StatusInputs<'_>,
+) {
     let revision = facts.refused.as_ref().unwrap_or(&pass.revision);
     // A retry with the same result would fill the history.
     let is_told = |last: &HistoryEntry| last.revision == *revision && last.result == verdict.reason;
     if !status.history.first().is_some_and(is_told) {
-        let entry = described(status, revision, facts);
+        let entry = new_entry(status, revision, facts);
         let (result, message) = (verdict.reason.clone(), verdict.message.clone());
         push(status, HistoryEntry { result, message, ..entry });
     }
 }
 
 /// Records that a revision was rolled back; this replaces its earlier outcomes.
-fn note_rejection(status: &mut SyncStatus, rejected: &Rejected, facts: &Facts<'_>) {
+fn note_rejection(status: &mut SyncStatus, rejected: &RolledBackRevision, facts: &StatusInputs<'_>) {
     let result = Reason::RolledBack.to_string();
     let is_told = |entry: &HistoryEntry| entry.revision == rejected.revision && entry.result == result;
     if status.history.iter().any(is_told) {
         return;
     }
-    let entry = described(status, &rejected.revision, facts);
+    let entry = new_entry(status, &rejected.revision, facts);
     let known = status.history.iter().find(|entry| entry.revision == rejected.revision);
     let (duration, changes) = known.map(|it| (it.duration.clone(), it.changes)).unwrap_or_default();
     status.history.retain(|entry| entry.revision != rejected.revision);
@@ -105,7 +110,7 @@ fn is_applied(result: &str) -> bool {
 }
 
 /// A new entry for a revision, without an outcome.
-fn described(status: &SyncStatus, revision: &str, facts: &Facts<'_>) -> HistoryEntry {
+fn new_entry(status: &SyncStatus, revision: &str, facts: &StatusInputs<'_>) -> HistoryEntry {
     let commit = facts.commits.iter().find(|commit| commit.revision == revision);
     let known = status.history.iter().find(|entry| entry.revision == revision);
     let (subject, author) = commit

@@ -6,13 +6,13 @@
 mod approval;
 pub mod board;
 mod conditions;
-mod facts;
-mod health;
+mod health_condition;
 mod history;
+mod inputs;
+mod missing_object;
 mod problems;
 #[cfg(test)]
 mod tests;
-mod waiting;
 
 use std::collections::BTreeMap;
 
@@ -20,19 +20,22 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{Approval, ObjectCounts, Reason, Revisions, SpecHash, SyncStatus, short_revision};
-use crate::desired::{Match, SetDigest};
-use crate::health::Summary;
+use crate::desired::{HashMatch, SetDigest};
+use crate::health::HealthSummary;
 use crate::object::ObjectId;
-use crate::plan::{Failed, Hold, Outcome};
-use approval::{approvable, protected};
+use crate::plan::{Failure, Hold, Outcome};
+use approval::{over_budget_message, protected_message};
 use conditions::conditions;
-pub use facts::{Commit, Facts, PassFacts, Rejected, Remark, Sighting, Tries, Trouble};
-use health::Wellness;
+use health_condition::HealthCondition;
 pub use history::add_changes;
-use history::note_history;
-pub use problems::unlisted;
+use history::record_history;
+pub use inputs::{
+    CommitDescription, ObjectRemark, PendingRetries, ReconcileError, ReconcileInputs, RolledBackRevision,
+    SeenRevision, StatusInputs,
+};
+use missing_object::find_missing;
+pub use problems::count_unlisted;
 use problems::{bounded, contested, object_problems, problems};
-use waiting::missing;
 
 /// The most problems that a status lists.
 const MAX_PROBLEMS: usize = 10;
@@ -40,9 +43,9 @@ const MAX_PROBLEMS: usize = 10;
 const MAX_MESSAGE: usize = 1000;
 
 /// Builds the new status. Equal inputs give an equal status.
-pub fn status(before: &SyncStatus, facts: &Facts<'_>) -> SyncStatus {
-    let wellness = Wellness::of(before, facts);
-    let verdict = Verdict::of(facts, wellness.as_ref()).powerless(before, facts);
+pub fn status(before: &SyncStatus, facts: &StatusInputs<'_>) -> SyncStatus {
+    let wellness = HealthCondition::build(before, facts);
+    let verdict = ReadyVerdict::build(facts, wellness.as_ref()).with_lost_permissions(before, facts);
     let mut status = SyncStatus {
         observed_generation: facts.generation,
         held_by: facts.held_by.clone(),
@@ -56,27 +59,27 @@ pub fn status(before: &SyncStatus, facts: &Facts<'_>) -> SyncStatus {
         revision.source = Some(seen.source.to_string());
     }
     revision.rejected = facts.rejected.map(|rejected| rejected.revision.clone());
-    if let Some(pass) = &facts.pass {
-        told_by_pass(&mut status, &mut revision, pass, &verdict, facts);
-        if verdict.applied && wellness.as_ref().is_some_and(Wellness::is_well) {
+    if let Some(pass) = &facts.reconcile {
+        merge_reconcile(&mut status, &mut revision, pass, &verdict, facts);
+        if verdict.applied && wellness.as_ref().is_some_and(HealthCondition::is_healthy) {
             (revision.healthy, revision.healthy_tag) = (Some(pass.revision.clone()), pass.tag.clone());
         }
-    } else if let Some(trouble) = facts.trouble {
+    } else if let Some(trouble) = facts.error {
         status.problems = problems(trouble);
     }
     revision.short = revision.applied.as_deref().map(short_revision);
     status.revision = Some(revision).filter(|revision| *revision != Revisions::default());
-    let wellness = wellness.or_else(|| Wellness::before(before));
+    let wellness = wellness.or_else(|| HealthCondition::previous(before));
     status.conditions = conditions(&before.conditions, &verdict, wellness.as_ref(), facts);
     status
 }
 
-fn told_by_pass(
+fn merge_reconcile(
     status: &mut SyncStatus,
     revision: &mut Revisions,
-    pass: &PassFacts<'_>,
-    verdict: &Verdict,
-    facts: &Facts<'_>,
+    pass: &ReconcileInputs<'_>,
+    verdict: &ReadyVerdict,
+    facts: &StatusInputs<'_>,
 ) {
     revision.attempted = facts.refused.clone().or_else(|| Some(pass.revision.clone()));
     let count = |fits: fn(&Outcome) -> bool| {
@@ -85,10 +88,14 @@ fn told_by_pass(
     let desired = i64::try_from(pass.desired).unwrap_or(i64::MAX);
     let pruned = count(|outcome| matches!(outcome, Outcome::Pruned { .. }));
     let failed = count(|it| matches!(it, Outcome::Failed(_)));
-    let wanting = pass.outcomes.iter().filter(|(id, outcome)| pass.wants(id) && is_wanting(outcome)).count();
+    let wanting = pass
+        .outcomes
+        .iter()
+        .filter(|(id, outcome)| pass.is_desired(id) && is_missing_or_wrong(outcome))
+        .count();
     let wanting = i64::try_from(wanting).unwrap_or(i64::MAX);
     let last = status.objects.unwrap_or_default();
-    if facts.trouble.is_none() || facts.keeps {
+    if facts.error.is_none() || facts.keeps_objects {
         let (objects, known) = (status.objects.take(), std::mem::take(&mut status.problems));
         status.objects = Some(ObjectCounts {
             desired,
@@ -104,7 +111,7 @@ fn told_by_pass(
         status.tree_id.clone_from(&pass.tree);
         status.render_digest = recorded(pass);
         status.scope = pass.scope.clone().or(status.scope.take());
-        status.problems = facts.trouble.map(problems).unwrap_or_default();
+        status.problems = facts.error.map(problems).unwrap_or_default();
         status.problems.extend(object_problems(pass, facts.health));
         status.problems.truncate(MAX_PROBLEMS);
         if pass.pending && objects.is_some() && count(|it| matches!(it, Outcome::Failed(_))) == 0 {
@@ -119,10 +126,10 @@ fn told_by_pass(
         status.approval = pass.approval.map(|hash| Approval { hash: hash.to_owned(), objects: waits });
         // An earlier daemon may have made a later change.
         let is_later = |at: &Time| status.last_applied_time.as_ref().is_none_or(|last| last.0 < at.0);
-        if let Some(at) = pass.changed.clone().filter(is_later) {
+        if let Some(at) = pass.changed_at.clone().filter(is_later) {
             status.last_applied_time = Some(at);
         }
-    } else if let Some(trouble) = facts.trouble {
+    } else if let Some(trouble) = facts.error {
         status.problems = problems(trouble);
     }
     let is_new = verdict.applied && revision.applied.as_ref() != Some(&pass.revision);
@@ -130,68 +137,73 @@ fn told_by_pass(
         revision.applied = Some(pass.revision.clone());
     }
     note_digest(revision, pass, verdict, facts);
-    note_history(status, pass, verdict, facts, is_new);
+    record_history(status, pass, verdict, facts, is_new);
 }
 
 /// Records the digest of the completely applied set, and removes it once another set is being
 /// applied.
-fn note_digest(revision: &mut Revisions, pass: &PassFacts<'_>, verdict: &Verdict, facts: &Facts<'_>) {
+fn note_digest(
+    revision: &mut Revisions,
+    pass: &ReconcileInputs<'_>,
+    verdict: &ReadyVerdict,
+    facts: &StatusInputs<'_>,
+) {
     let known = revision.applied_digest.as_deref().and_then(SpecHash::parse);
     let is_of_set =
-        known.zip(pass.digest).is_some_and(|(known, digest)| digest.matches(&known) != Match::Other);
+        known.zip(pass.digest).is_some_and(|(known, digest)| digest.matches(&known) != HashMatch::Other);
     if verdict.applied {
         revision.applied_digest = recorded(pass);
-    } else if facts.trouble.is_none() && !(revision.applied.as_ref() == Some(&pass.revision) && is_of_set) {
+    } else if facts.error.is_none() && !(revision.applied.as_ref() == Some(&pass.revision) && is_of_set) {
         revision.applied_digest = None;
     }
 }
 
 /// The digest of the desired set in its recorded form.
-fn recorded(pass: &PassFacts<'_>) -> Option<String> {
-    pass.digest.and_then(SetDigest::recorded).map(|digest| digest.to_string())
+fn recorded(pass: &ReconcileInputs<'_>) -> Option<String> {
+    pass.digest.and_then(SetDigest::recorded_hash).map(|digest| digest.to_string())
 }
 
 /// Records the delete hooks. Those of the applied set stay until another set is applied.
-fn note_last_hooks(known: &mut Vec<String>, pass: &PassFacts<'_>, applied: bool) {
+fn note_last_hooks(known: &mut Vec<String>, pass: &ReconcileInputs<'_>, applied: bool) {
     if applied {
         known.clear();
     }
-    let new: Vec<String> = pass.last_hooks.iter().filter(|hook| !known.contains(hook)).cloned().collect();
+    let new: Vec<String> = pass.delete_hooks.iter().filter(|hook| !known.contains(hook)).cloned().collect();
     known.extend(new);
 }
 
 /// The conclusion from all inputs.
-struct Verdict {
+struct ReadyVerdict {
     ready: bool,
     applied: bool,
     reconciling: bool,
     stalled: bool,
     drifted: Option<String>,
     /// Message about deletions that wait for approval.
-    left: Option<String>,
+    pending_deletions: Option<String>,
     reason: String,
     message: String,
     /// Next attempt for the object that the message names.
     next_try: Option<Timestamp>,
 }
 
-impl Verdict {
-    fn of(facts: &Facts<'_>, wellness: Option<&Wellness>) -> Self {
+impl ReadyVerdict {
+    fn build(facts: &StatusInputs<'_>, wellness: Option<&HealthCondition>) -> Self {
         let not_ready = |reason: &str, message: String, stalled: bool| Self {
             ready: false,
             applied: false,
             reconciling: !stalled,
             stalled,
             drifted: None,
-            left: None,
+            pending_deletions: None,
             reason: reason.to_owned(),
             message,
             next_try: None,
         };
-        if let Some(trouble) = facts.trouble {
-            let verdict = not_ready(trouble.reason, trouble.message.clone(), trouble.lasting);
-            return match facts.pass.as_ref().filter(|_| facts.keeps) {
-                Some(pass) => verdict.beside(pass, facts),
+        if let Some(trouble) = facts.error {
+            let verdict = not_ready(trouble.reason, trouble.message.clone(), trouble.permanent);
+            return match facts.reconcile.as_ref().filter(|_| facts.keeps_objects) {
+                Some(pass) => verdict.with_held_revision(pass, facts),
                 None => verdict,
             };
         }
@@ -199,16 +211,16 @@ impl Verdict {
             let message = "the Sync is suspended: nothing is looked at and nothing is written".to_owned();
             return Self { reconciling: false, ..not_ready(&Reason::Suspended.to_string(), message, false) };
         }
-        match &facts.pass {
+        match &facts.reconcile {
             None => not_ready(&Reason::Progressing.to_string(), "the repository is being read".into(), false),
             Some(pass) => {
                 let verdict = match wellness.filter(|_| facts.waits_for_health) {
-                    Some(wellness) => Self::of_pass(pass, facts.health).with(wellness),
-                    None => Self::of_pass(pass, facts.health),
+                    Some(wellness) => Self::from_reconcile(pass, facts.health).with_health(wellness),
+                    None => Self::from_reconcile(pass, facts.health),
                 };
                 match facts.rejected {
-                    Some(rejected) => verdict.instead_of(rejected),
-                    None if facts.behind && verdict.ready => verdict.behind(),
+                    Some(rejected) => verdict.with_rollback(rejected),
+                    None if facts.outdated && verdict.ready => verdict.as_outdated(),
                     None => verdict.with_drift(pass),
                 }
             }
@@ -216,23 +228,24 @@ impl Verdict {
     }
 
     /// Adds to the message that the revision is not kept, if every write is forbidden.
-    fn powerless(self, before: &SyncStatus, facts: &Facts<'_>) -> Self {
+    fn with_lost_permissions(self, before: &SyncStatus, facts: &StatusInputs<'_>) -> Self {
         let was_applied = before.revision.as_ref().is_some_and(|revision| revision.applied.is_some());
-        let pass = facts.pass.as_ref().filter(|pass| was_applied && pass.writes_nothing());
+        let pass = facts.reconcile.as_ref().filter(|pass| was_applied && pass.is_all_forbidden());
         let is_powerless = self.reason == Reason::RightsMissing.to_string();
-        let Some(pass) = pass.filter(|_| is_powerless && facts.trouble.is_none()) else { return self };
+        let Some(pass) = pass.filter(|_| is_powerless && facts.error.is_none()) else { return self };
         let kept = format!("{} is not kept: ", pass.revision);
         Self { message: format!("{kept}{}", self.message), ..self }
     }
 
     /// The verdict about the held revision after the newest one was rolled back.
-    fn instead_of(self, rejected: &Rejected) -> Self {
-        let Rejected { revision, instead, why } = rejected;
+    fn with_rollback(self, rejected: &RolledBackRevision) -> Self {
+        let RolledBackRevision { revision, held: instead, why } = rejected;
         let message = format!(
             "{revision} was given up, and {instead} is applied again until a newer commit comes: {why}"
         );
         // Objects of the rolled-back revision may wait for approval to be deleted.
-        let message = self.left.iter().fold(message, |message, left| format!("{message}; {left}"));
+        let message =
+            self.pending_deletions.iter().fold(message, |message, left| format!("{message}; {left}"));
         // An error of the held revision is more urgent than the rollback.
         let (reason, message) = match self.applied {
             true => (Reason::RolledBack.to_string(), message),
@@ -243,22 +256,22 @@ impl Verdict {
 
     /// The verdict about an error while an older revision is held: one message names the refused
     /// and the held revision.
-    fn beside(self, pass: &PassFacts<'_>, facts: &Facts<'_>) -> Self {
+    fn with_held_revision(self, pass: &ReconcileInputs<'_>, facts: &StatusInputs<'_>) -> Self {
         let about =
             facts.refused.iter().map(|refused| format!("{refused} cannot be applied: ")).collect::<String>();
         let kept = if facts.suspended { String::new() } else { format!("; {} is kept", pass.revision) };
-        let of_pass = Self::of_pass(pass, facts.health);
+        let of_pass = Self::from_reconcile(pass, facts.health);
         Self {
             message: format!("{about}{}{kept}", self.message),
             applied: of_pass.applied,
             drifted: of_pass.drifted,
-            left: of_pass.left,
+            pending_deletions: of_pass.pending_deletions,
             ..self
         }
     }
 
     /// The verdict if the reconcile was for an older request than the current one.
-    fn behind(self) -> Self {
+    fn as_outdated(self) -> Self {
         let message = "what is asked for now is being applied".to_owned();
         let reason = Reason::Progressing.to_string();
         Self { ready: false, reconciling: true, reason, message, ..self }
@@ -266,12 +279,12 @@ impl Verdict {
 
     /// The verdict if everything was applied, and another manager has changed or deleted objects
     /// since.
-    fn with_drift(self, pass: &PassFacts<'_>) -> Self {
+    fn with_drift(self, pass: &ReconcileInputs<'_>) -> Self {
         let differ = pass.outcomes.values().filter(|it| is_reported(it)).count();
         let Some(first) = self.drifted.as_ref().filter(|_| self.ready && differ > 0) else { return self };
         let are = if differ == 1 { "is" } else { "are" };
         let objects = if pass.desired == 1 { "object" } else { "objects" };
-        let waits = self.left.iter().map(|left| format!("; {left}")).collect::<String>();
+        let waits = self.pending_deletions.iter().map(|left| format!("; {left}")).collect::<String>();
         let message = format!(
             "{differ} of {} {objects} {are} not as in {}: {first}{waits}",
             pass.desired, pass.revision
@@ -280,21 +293,21 @@ impl Verdict {
     }
 
     /// The verdict if the objects have to be healthy, too.
-    fn with(self, wellness: &Wellness) -> Self {
-        if !self.ready || wellness.is_well() {
+    fn with_health(self, wellness: &HealthCondition) -> Self {
+        if !self.ready || wellness.is_healthy() {
             return self;
         }
         Self {
             ready: false,
-            reconciling: wellness.is_on_its_way(),
+            reconciling: wellness.is_progressing(),
             reason: wellness.reason.clone(),
             message: wellness.message.clone(),
             ..self
         }
     }
 
-    fn of_pass(pass: &PassFacts<'_>, health: Option<&Summary>) -> Self {
-        let failed: Vec<(&ObjectId, &Failed)> = pass
+    fn from_reconcile(pass: &ReconcileInputs<'_>, health: Option<&HealthSummary>) -> Self {
+        let failed: Vec<(&ObjectId, &Failure)> = pass
             .outcomes
             .iter()
             .filter_map(|(id, outcome)| match outcome {
@@ -308,22 +321,22 @@ impl Verdict {
                 _ => None,
             })
         };
-        let missing = missing(pass.outcomes, health, &pass.tries.lags);
+        let missing = find_missing(pass.outcomes, health, &pass.retries.unserved_kinds);
         let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
         let is_protected = |it: &&Outcome| {
-            matches!(it, Outcome::Held(Hold::Protected | Hold::Guarded(_) | Hold::GoesAfter(_)))
+            matches!(it, Outcome::Held(Hold::Protected | Hold::Guarded(_) | Hold::BlocksPendingPrune(_)))
         };
         let left = match (over_budget, pass.outcomes.values().filter(is_protected).count()) {
-            (Some((_, hold)), _) => Some(approvable(pass, hold)),
+            (Some((_, hold)), _) => Some(over_budget_message(pass, hold)),
             (None, 0) => None,
-            (None, count) => Some(protected(pass, count)),
+            (None, count) => Some(protected_message(pass, count)),
         };
         let drifted = held(is_drifted_hold).map(|(id, hold)| format!("{id}: {}", sentence(hold)));
         let contested = held(|hold| matches!(hold, Hold::Contested(_)));
         let (ready, reason, message) = match (failed.as_slice(), missing, contested.or(over_budget)) {
-            _ if !pass.rights.is_empty() => {
-                let missing = pass.rights.join("; ");
-                let message = format!("rights are missing, which `{}` gives: {missing}", pass.grant);
+            _ if !pass.missing_permissions.is_empty() => {
+                let missing = pass.missing_permissions.join("; ");
+                let message = format!("rights are missing, which `{}` gives: {missing}", pass.grant_command);
                 (false, Reason::RightsMissing, message)
             }
             ([(id, why), rest @ ..], _, _) => {
@@ -332,15 +345,15 @@ impl Verdict {
                 (false, Reason::ApplyFailed, format!("{id}: {}{more}", why.message))
             }
             ([], Some(missing), _) => {
-                let reason = if missing.progresses { Reason::Progressing } else { Reason::ObjectsHeld };
+                let reason = if missing.is_progressing { Reason::Progressing } else { Reason::ObjectsHeld };
                 (false, reason, format!("{}: {}", missing.id, missing.hold))
             }
             ([], None, Some((id, hold @ Hold::Contested(_)))) => {
                 (false, Reason::Contested, format!("{id}: {hold}"))
             }
-            ([], None, Some((_, hold))) => (false, Reason::PruneHeld, approvable(pass, hold)),
+            ([], None, Some((_, hold))) => (false, Reason::PruneHeld, over_budget_message(pass, hold)),
             ([], None, None) => {
-                let waits = left.as_deref().into_iter().chain(pass.caution);
+                let waits = left.as_deref().into_iter().chain(pass.isolation_warning);
                 let waits = waits.map(|said| format!("; {said}")).collect::<String>();
                 let are = if pass.desired == 1 { "object is" } else { "objects are" };
                 (true, Reason::Applied, format!("{} {are} as in {}{waits}", pass.desired, pass.revision))
@@ -350,14 +363,14 @@ impl Verdict {
         let waits = matches!(reason, Reason::PruneHeld | Reason::Contested);
         Self {
             ready,
-            applied: is_applied(pass.outcomes, |id| pass.wants(id)),
+            applied: is_applied(pass.outcomes, |id| pass.is_desired(id)),
             reconciling: !ready && !stalled && !waits,
             stalled,
             drifted,
-            left,
+            pending_deletions: left,
             reason: reason.to_string(),
             message,
-            next_try: failed.first().and_then(|(id, _)| pass.tries.next.get(*id)).copied(),
+            next_try: failed.first().and_then(|(id, _)| pass.retries.next_attempts.get(*id)).copied(),
         }
     }
 }
@@ -365,15 +378,15 @@ impl Verdict {
 /// True if every desired object is applied, except those that are held on request. Objects that are
 /// being deleted do not count.
 pub fn is_applied(outcomes: &BTreeMap<ObjectId, Outcome>, wants: impl Fn(&ObjectId) -> bool) -> bool {
-    !outcomes.iter().any(|(id, outcome)| is_wanting(outcome) && wants(id))
+    !outcomes.iter().any(|(id, outcome)| is_missing_or_wrong(outcome) && wants(id))
 }
 
 /// True if an object is missing or wrong, and no person asked for that.
-fn is_wanting(outcome: &Outcome) -> bool {
+fn is_missing_or_wrong(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Failed(_) => true,
         // A suspended Sync may hold an older revision; its condition then has another reason.
-        Outcome::Held(hold) => hold.is_missing() || *hold == Hold::Suspended,
+        Outcome::Held(hold) => hold.blocks_later_waves() || *hold == Hold::Suspended,
         _ => false,
     }
 }

@@ -16,7 +16,7 @@ fn id(name: &str) -> ObjectId {
 }
 
 fn failed(manifest: bool) -> Outcome {
-    Outcome::Failed(Failed { reason: "Invalid", message: "it is wrong".to_owned(), manifest })
+    Outcome::Failed(Failure { reason: "Invalid", message: "it is wrong".to_owned(), manifest })
 }
 
 fn missing() -> Outcome {
@@ -41,10 +41,11 @@ fn written(id: &ObjectId) -> Option<String> {
     (!id.name().starts_with("old")).then(|| format!("{}.yaml:1", id.name()))
 }
 
-static NO_TRIES: Tries = Tries { next: BTreeMap::new(), lags: BTreeSet::new() };
+static NO_TRIES: PendingRetries =
+    PendingRetries { next_attempts: BTreeMap::new(), unserved_kinds: BTreeSet::new() };
 
-fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFacts<'a> {
-    PassFacts {
+fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> ReconcileInputs<'a> {
+    ReconcileInputs {
         revision: revision.to_owned(),
         tag: None,
         tree: Some("tree".to_owned()),
@@ -56,36 +57,36 @@ fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFa
         approval: None,
         approved: None,
         pending: false,
-        added: &[],
+        extra_fields: &[],
         finished: &[],
-        last_hooks: &[],
+        delete_hooks: &[],
         remarks: &[],
-        caution: None,
-        tries: &NO_TRIES,
-        rights: &[],
-        grant: "moorline rbac",
-        took: Some(std::time::Duration::from_millis(840)),
-        changed: outcomes.values().any(Outcome::is_change).then(|| at(100)),
+        isolation_warning: None,
+        retries: &NO_TRIES,
+        missing_permissions: &[],
+        grant_command: "moorline rbac",
+        duration: Some(std::time::Duration::from_millis(840)),
+        changed_at: outcomes.values().any(Outcome::changes_cluster).then(|| at(100)),
     }
 }
 
-fn facts(pass: Option<PassFacts<'_>>) -> Facts<'_> {
-    let seen = pass.as_ref().map(|pass| Sighting {
+fn facts(pass: Option<ReconcileInputs<'_>>) -> StatusInputs<'_> {
+    let seen = pass.as_ref().map(|pass| SeenRevision {
         revision: pass.revision.clone(),
         tag: None,
         source: "0a".into(),
     });
-    Facts {
+    StatusInputs {
         rejected: None,
         generation: Some(3),
         suspended: false,
-        trouble: None,
-        of_revision: false,
+        error: None,
+        about_revision: false,
         refused: None,
-        keeps: false,
+        keeps_objects: false,
         seen,
-        pass,
-        behind: false,
+        reconcile: pass,
+        outdated: false,
         health: None,
         waits_for_health: false,
         commits: &[],
@@ -95,9 +96,9 @@ fn facts(pass: Option<PassFacts<'_>>) -> Facts<'_> {
     }
 }
 
-fn trouble(lasting: bool) -> Trouble {
+fn trouble(lasting: bool) -> ReconcileError {
     let message = "a.yaml:1: no YAML".to_owned();
-    Trouble { reason: "RenderIncomplete", message, problems: Vec::new(), lasting }
+    ReconcileError { reason: "RenderIncomplete", message, problems: Vec::new(), permanent: lasting }
 }
 
 /// The conditions as a line: `Ready=False Stalled=True: ApplyFailed`.
@@ -112,7 +113,7 @@ fn applied(status: &SyncStatus) -> Option<&str> {
 
 /// Checks the conditions and the applied revision, with `main@1` before. The same inputs at a later
 /// time must give the same status.
-fn check(facts: &Facts<'_>, expect: &str, expect_applied: &str) -> SyncStatus {
+fn check(facts: &StatusInputs<'_>, expect: &str, expect_applied: &str) -> SyncStatus {
     let nothing = BTreeMap::new();
     let before = status(&SyncStatus::default(), &self::facts(Some(pass("main@1", &nothing))));
     let now = status(&before, facts);
@@ -120,7 +121,7 @@ fn check(facts: &Facts<'_>, expect: &str, expect_applied: &str) -> SyncStatus {
     assert_eq!(applied(&now), Some(expect_applied), "{expect}");
     assert_eq!(now.observed_generation, Some(3));
     assert!(now.conditions.iter().all(|it| it.observed_generation == Some(3)));
-    let later = status(&now, &Facts { now: at(500), ..facts.clone() });
+    let later = status(&now, &StatusInputs { now: at(500), ..facts.clone() });
     assert_eq!(later, now, "{expect}: nothing else is known");
     now
 }
@@ -134,11 +135,11 @@ fn check_pass<const N: usize>(of: [(&str, Outcome); N], expect: &str, expect_app
 fn one_line_says_which_revision_is_refused_and_which_is_kept() {
     let held = outcomes([("a", reported()), ("b", Outcome::Kept)]);
     let broken = trouble(true);
-    let facts = Facts {
-        trouble: Some(&broken),
-        of_revision: true,
+    let facts = StatusInputs {
+        error: Some(&broken),
+        about_revision: true,
         refused: Some("main@3".to_owned()),
-        keeps: true,
+        keeps_objects: true,
         ..facts(Some(pass("main@2", &held)))
     };
     let now = check(&facts, "Ready=False Stalled=True Drifted=True: RenderIncomplete", "main@2");
@@ -158,7 +159,7 @@ fn one_line_says_which_revision_is_refused_and_which_is_kept() {
     );
     assert_eq!(now.history[0].message, expect);
     // Unless the reconcile kept its objects, nothing is known of them.
-    let stale = Facts { keeps: false, ..facts };
+    let stale = StatusInputs { keeps_objects: false, ..facts };
     assert_eq!(status(&SyncStatus::default(), &stale).objects, None);
 }
 
@@ -176,12 +177,13 @@ fn at_rest_there_is_neither_reconciling_nor_stalled() {
     // A reconcile without a change reports the unwritten change of the one before it, not a known
     // one.
     let nothing = BTreeMap::new();
-    let quiet = |time| PassFacts { changed: Some(at(time)), ..pass("main@2", &nothing) };
+    let quiet = |time| ReconcileInputs { changed_at: Some(at(time)), ..pass("main@2", &nothing) };
     let told = status(&kept, &facts(Some(quiet(90))));
     assert_eq!(told.last_applied_time, Some(at(90)));
     assert_eq!(status(&now, &facts(Some(quiet(90)))).last_applied_time, Some(at(100)));
     // A missing protection around helm is reported in every status while it is missing.
-    let open = PassFacts { caution: Some("helm runs without a wall"), ..pass("main@2", &nothing) };
+    let open =
+        ReconcileInputs { isolation_warning: Some("helm runs without a wall"), ..pass("main@2", &nothing) };
     let told = status(&kept, &facts(Some(open)));
     assert_eq!(told.conditions[0].message, "20 objects are as in main@2; helm runs without a wall");
 }
@@ -210,7 +212,7 @@ fn what_is_on_its_way_out_keeps_no_commit_from_being_applied() {
 #[test]
 fn an_approval_of_something_else_is_named() {
     let held = outcomes([("old-1", over_budget())]);
-    let pass = |approved| PassFacts { approval: Some("abc"), approved, ..pass("main@2", &held) };
+    let pass = |approved| ReconcileInputs { approval: Some("abc"), approved, ..pass("main@2", &held) };
     let message =
         |approved| status(&SyncStatus::default(), &facts(Some(pass(approved)))).conditions[0].message.clone();
     let other = "(moorline.dev/approve is \"abd\", which does not approve what waits now: abc does)";
@@ -235,10 +237,13 @@ fn what_waits_for_approval_is_counted() {
 #[test]
 fn statuses_that_are_read_are_counted() {
     let (nothing, unread) =
-        (BTreeMap::new(), |unread, objects| Summary { objects, unread, ..Summary::default() });
-    let message = |summary: &Summary| {
-        let facts =
-            Facts { health: Some(summary), waits_for_health: true, ..facts(Some(pass("main@2", &nothing))) };
+        (BTreeMap::new(), |unread, objects| HealthSummary { objects, unread, ..HealthSummary::default() });
+    let message = |summary: &HealthSummary| {
+        let facts = StatusInputs {
+            health: Some(summary),
+            waits_for_health: true,
+            ..facts(Some(pass("main@2", &nothing)))
+        };
         status(&SyncStatus::default(), &facts).conditions[0].message.clone()
     };
     assert_eq!(message(&unread(1, 1)), "the status of 1 of 1 object is being read");
@@ -247,19 +252,23 @@ fn statuses_that_are_read_are_counted() {
 
 #[test]
 fn a_hook_that_runs_is_progress_and_one_that_failed_is_not() {
-    let waits = outcomes([("a", Outcome::Held(Hold::Waits(id("hook"))))]);
+    let waits = outcomes([("a", Outcome::Held(Hold::WaitsFor(id("hook"))))]);
     check(&facts(Some(pass("main@2", &waits))), "Ready=False Reconciling=True: Progressing", "main@1");
     let degraded = crate::health::Health::Degraded { why: "it failed".to_owned() };
-    let summary =
-        Summary { objects: 1, degraded: 1, worst: vec![(id("hook"), degraded)], ..Summary::default() };
-    let facts = Facts { health: Some(&summary), ..facts(Some(pass("main@2", &waits))) };
+    let summary = HealthSummary {
+        objects: 1,
+        degraded: 1,
+        worst: vec![(id("hook"), degraded)],
+        ..HealthSummary::default()
+    };
+    let facts = StatusInputs { health: Some(&summary), ..facts(Some(pass("main@2", &waits))) };
     check(&facts, "Ready=False Reconciling=True Healthy=False: ObjectsHeld", "main@1");
 }
 
 #[test]
 fn a_prune_that_waits_for_a_person_is_at_rest_and_says_how_to_approve_it() {
     let held = outcomes([("old-1", over_budget()), ("old-2", over_budget())]);
-    let pass = PassFacts { approval: Some("abc"), ..pass("main@2", &held) };
+    let pass = ReconcileInputs { approval: Some("abc"), ..pass("main@2", &held) };
     let now = check(&facts(Some(pass)), "Ready=False: PruneHeld", "main@2");
     assert_eq!(now.approval, Some(Approval { hash: "abc".to_owned(), objects: 2 }));
     assert!(now.conditions[0].message.ends_with("annotate the Sync with moorline.dev/approve=abc"));
@@ -282,7 +291,7 @@ fn drift_that_is_only_reported_is_a_condition_of_its_own_and_outlives_a_comparis
         "ConfigMap shop/a: data.a was changed by kubectl, and only reported"
     );
     let unknown = outcomes([("a", Outcome::Held(Hold::Unverified))]);
-    let compared = PassFacts { pending: true, ..pass("main@2", &unknown) };
+    let compared = ReconcileInputs { pending: true, ..pass("main@2", &unknown) };
     let later = status(&now, &facts(Some(compared)));
     assert_eq!(later.conditions, now.conditions, "what was known is told on");
     assert_eq!((later.objects, &later.problems), (now.objects, &now.problems));
@@ -311,7 +320,8 @@ fn the_digest_of_what_is_applied_stands_until_something_else_is_begun() {
     let digest = |byte| crate::api::SpecHash { form: crate::api::CanonicalForm::V1, digest: [byte; 32] };
     let digests = [0, 1, 2, 3, 4].map(|byte| SetDigest::from(digest(byte)));
     let (fine, wrong) = (BTreeMap::new(), outcomes([("a", failed(false))]));
-    let with = |revision, outcomes, byte| PassFacts { digest: digests.get(byte), ..pass(revision, outcomes) };
+    let with =
+        |revision, outcomes, byte| ReconcileInputs { digest: digests.get(byte), ..pass(revision, outcomes) };
     let after = |before: &SyncStatus, pass| status(before, &facts(Some(pass)));
     let is_applied = |status: &SyncStatus, revision: &str, byte| {
         status.revision.as_ref().is_some_and(|it| it.is_applied(revision, |known| *known == digest(byte)))
@@ -336,12 +346,12 @@ fn the_digest_of_what_is_applied_stands_until_something_else_is_begun() {
 #[test]
 fn a_suspended_sync_is_at_rest_and_applies_nothing() {
     let none = BTreeMap::new();
-    let facts = Facts { suspended: true, ..facts(Some(pass("main@2", &none))) };
+    let facts = StatusInputs { suspended: true, ..facts(Some(pass("main@2", &none))) };
     let now = check(&facts, "Ready=False: Suspended", "main@1");
     assert_eq!(now.history.len(), 1, "the commit has become nothing yet");
     let broken = trouble(true);
     let now = check(
-        &Facts { trouble: Some(&broken), ..facts },
+        &StatusInputs { error: Some(&broken), ..facts },
         "Ready=False Stalled=True: RenderIncomplete",
         "main@1",
     );
@@ -351,13 +361,13 @@ fn a_suspended_sync_is_at_rest_and_applies_nothing() {
 #[test]
 fn trouble_is_told_and_what_was_applied_before_stays() {
     let passing = trouble(false);
-    let facts = Facts { trouble: Some(&passing), ..facts(None) };
+    let facts = StatusInputs { error: Some(&passing), ..facts(None) };
     let now = check(&facts, "Ready=False Reconciling=True: RenderIncomplete", "main@1");
     assert_eq!(now.objects.map(|objects| objects.applied), Some(20));
     assert_eq!((now.problems.len(), &*now.problems[0].message), (1, "a.yaml:1: no YAML"));
-    let many = Trouble { problems: (0..15).map(|nth| format!("{nth}")).collect(), ..trouble(true) };
+    let many = ReconcileError { problems: (0..15).map(|nth| format!("{nth}")).collect(), ..trouble(true) };
     let now = check(
-        &Facts { trouble: Some(&many), ..facts },
+        &StatusInputs { error: Some(&many), ..facts },
         "Ready=False Stalled=True: RenderIncomplete",
         "main@1",
     );
@@ -370,7 +380,7 @@ fn trouble_is_told_and_what_was_applied_before_stays() {
 #[test]
 fn missing_rights_come_before_all_that_follows_from_them() {
     let (denied, rights) = (outcomes([("a", failed(true))]), ["create configmaps".to_owned()]);
-    let pass = PassFacts { rights: &rights, ..pass("main@2", &denied) };
+    let pass = ReconcileInputs { missing_permissions: &rights, ..pass("main@2", &denied) };
     let now = status(&SyncStatus::default(), &facts(Some(pass)));
     assert_eq!(now.conditions[0].reason, "RightsMissing");
     let message = "rights are missing, which `moorline rbac` gives: create configmaps";
@@ -380,10 +390,10 @@ fn missing_rights_come_before_all_that_follows_from_them() {
 #[test]
 fn a_sync_that_may_write_nothing_says_that_its_revision_is_not_kept() {
     let forbidden =
-        || Outcome::Failed(Failed { reason: "Forbidden", message: String::new(), manifest: false });
+        || Outcome::Failed(Failure { reason: "Forbidden", message: String::new(), manifest: false });
     let rights = ["create configmaps".to_owned()];
     let message = |before: &SyncStatus, outcomes: &BTreeMap<ObjectId, Outcome>| {
-        let pass = PassFacts { rights: &rights, desired: 2, ..pass("main@2", outcomes) };
+        let pass = ReconcileInputs { missing_permissions: &rights, desired: 2, ..pass("main@2", outcomes) };
         status(before, &facts(Some(pass))).conditions[0].message.clone()
     };
     let told = "rights are missing, which `moorline rbac` gives: create configmaps";
@@ -400,15 +410,15 @@ fn ten_problems_are_told_the_failures_first() {
     let held = (0..12).map(|nth| (id(&format!("a{nth:02}")), missing()));
     let failures = (0..3).map(|nth| (id(&format!("z{nth}")), failed(nth > 0)));
     let all = held.chain(failures).collect();
-    let remarks = [Remark { id: id("b"), reason: "Deprecated", message: "soon gone".to_owned() }];
-    let pass = PassFacts { remarks: &remarks, ..pass("main@2", &all) };
+    let remarks = [ObjectRemark { id: id("b"), reason: "Deprecated", message: "soon gone".to_owned() }];
+    let pass = ReconcileInputs { remarks: &remarks, ..pass("main@2", &all) };
     let now = status(&SyncStatus::default(), &facts(Some(pass)));
     let told: Vec<&str> = now.problems.iter().filter_map(|it| it.file.as_deref()).collect();
     assert_eq!(told[..4], ["z0.yaml:1", "z1.yaml:1", "z2.yaml:1", "a00.yaml:1"]);
     assert_eq!((told.len(), &*now.problems[0].reason), (10, "Invalid"));
     assert_eq!(now.problems[3].reason, "NamespaceMissing");
     let few = outcomes([("a", missing())]);
-    let pass = PassFacts { remarks: &remarks, ..self::pass("main@2", &few) };
+    let pass = ReconcileInputs { remarks: &remarks, ..self::pass("main@2", &few) };
     let now = status(&SyncStatus::default(), &facts(Some(pass)));
     assert_eq!(
         now.problems.iter().map(|it| &*it.reason).collect::<Vec<_>>(),
@@ -418,8 +428,8 @@ fn ten_problems_are_told_the_failures_first() {
 
 #[test]
 fn a_message_is_cut_at_a_thousand_characters() {
-    let long = Trouble { message: "ä".repeat(1001), ..trouble(true) };
-    let now = status(&SyncStatus::default(), &Facts { trouble: Some(&long), ..facts(None) });
+    let long = ReconcileError { message: "ä".repeat(1001), ..trouble(true) };
+    let now = status(&SyncStatus::default(), &StatusInputs { error: Some(&long), ..facts(None) });
     for message in [&now.conditions[0].message, &now.problems[0].message] {
         assert_eq!(message.chars().count(), 1001);
         assert!(message.ends_with("ä…"));
@@ -430,7 +440,7 @@ fn a_message_is_cut_at_a_thousand_characters() {
 fn a_transition_is_a_change_of_the_status_alone() {
     let tell = |before: &SyncStatus, second, outcome| {
         let outcomes = outcomes([("a", outcome)]);
-        status(before, &Facts { now: at(second), ..facts(Some(pass("main@2", &outcomes))) })
+        status(before, &StatusInputs { now: at(second), ..facts(Some(pass("main@2", &outcomes))) })
     };
     let times = |status: &SyncStatus| {
         status.conditions.iter().map(|it| it.last_transition_time.0.as_second()).collect::<Vec<_>>()
@@ -439,7 +449,7 @@ fn a_transition_is_a_change_of_the_status_alone() {
     assert_eq!(times(&failing), [100, 100]);
     let held = tell(&failing, 200, missing());
     assert_eq!(times(&held), [100, 200], "it was not ready before either; it reconciles since now");
-    let ready = tell(&held, 300, Outcome::Updated(crate::plan::Change::Moved));
+    let ready = tell(&held, 300, Outcome::Updated(crate::plan::Change::MaybeDrifted));
     assert_eq!(times(&ready), [300]);
     assert_eq!(times(&tell(&ready, 400, failed(true))), [400, 400]);
 }
@@ -451,9 +461,9 @@ fn history_keeps_the_last_ten_and_marks_what_was_rejected() {
     for nth in 1..=12 {
         let became = if nth == 11 { &bad } else { &good };
         let facts = facts(Some(pass(&format!("main@{nth}"), became)));
-        now = status(&now, &Facts { now: at(nth), ..facts.clone() });
+        now = status(&now, &StatusInputs { now: at(nth), ..facts.clone() });
         // A retry is no new event.
-        now = status(&now, &Facts { now: at(nth + 50), ..facts });
+        now = status(&now, &StatusInputs { now: at(nth + 50), ..facts });
     }
     let told: Vec<_> = now.history.iter().map(|it| format!("{} {}", it.revision, it.result)).collect();
     assert_eq!(told.len(), 10);
@@ -468,9 +478,9 @@ fn history_keeps_the_last_ten_and_marks_what_was_rejected() {
     assert_eq!(applied(&under_way), Some("main@12"));
     // A commit that cannot be rendered is recorded as well, if the error is about that commit.
     let broken = trouble(true);
-    let facts = Facts { trouble: Some(&broken), ..facts(Some(pass("main@13", &good))) };
+    let facts = StatusInputs { error: Some(&broken), ..facts(Some(pass("main@13", &good))) };
     assert_eq!(status(&now, &facts).history, now.history, "the repository could not be read");
-    let rejected = status(&now, &Facts { of_revision: true, ..facts });
+    let rejected = status(&now, &StatusInputs { about_revision: true, ..facts });
     assert_eq!(
         (&*rejected.history[0].revision, &*rejected.history[0].result),
         ("main@13", "RenderIncomplete")
@@ -481,7 +491,7 @@ fn history_keeps_the_last_ten_and_marks_what_was_rejected() {
 #[test]
 fn what_is_behind_is_not_ready_although_it_was() {
     let none = BTreeMap::new();
-    let facts = |behind| Facts { behind, ..facts(Some(pass("main@2", &none))) };
+    let facts = |behind| StatusInputs { outdated: behind, ..facts(Some(pass("main@2", &none))) };
     let ready = |status: &SyncStatus| {
         let ready = &status.conditions[0];
         (ready.status.clone(), ready.reason.clone())
@@ -498,8 +508,8 @@ fn what_is_behind_is_not_ready_although_it_was() {
 fn a_refusal_names_the_time_of_the_next_try() {
     let refused = outcomes([("a", failed(true)), ("b", failed(true))]);
     let next = BTreeMap::from([(id("a"), Timestamp::from_second(1_800_000_200).unwrap())]);
-    let message = |tries: &Tries| {
-        let facts = facts(Some(PassFacts { tries, ..pass("main@2", &refused) }));
+    let message = |tries: &PendingRetries| {
+        let facts = facts(Some(ReconcileInputs { retries: tries, ..pass("main@2", &refused) }));
         let told = status(&SyncStatus::default(), &facts);
         // The history is about commits: a retry time would change its entries.
         assert!(!told.history[0].message.contains("next try"), "{told:?}");
@@ -507,7 +517,10 @@ fn a_refusal_names_the_time_of_the_next_try() {
     };
     let expect = "ConfigMap shop/a: it is wrong (and 1 more)";
     assert_eq!(message(&NO_TRIES), expect);
-    assert_eq!(message(&Tries { next, ..Tries::default() }), format!("{expect}; next try at 08:03:20 UTC"));
+    assert_eq!(
+        message(&PendingRetries { next_attempts: next, ..PendingRetries::default() }),
+        format!("{expect}; next try at 08:03:20 UTC")
+    );
 }
 
 #[test]
@@ -515,8 +528,8 @@ fn a_kind_that_is_about_to_be_served_is_progress() {
     let unknown = outcomes([("a", Outcome::Held(Hold::UnknownKind))]);
     let told = |lags: &[&str]| {
         let lags = lags.iter().map(|kind| GroupKind::new("", kind)).collect();
-        let tries = Tries { lags, ..Tries::default() };
-        let facts = facts(Some(PassFacts { tries: &tries, ..pass("main@2", &unknown) }));
+        let tries = PendingRetries { unserved_kinds: lags, ..PendingRetries::default() };
+        let facts = facts(Some(ReconcileInputs { retries: &tries, ..pass("main@2", &unknown) }));
         status(&SyncStatus::default(), &facts).conditions[0].reason.clone()
     };
     assert_eq!((told(&["ConfigMap"]), told(&[])), ("Progressing".to_owned(), "ObjectsHeld".to_owned()));
@@ -526,23 +539,26 @@ fn a_kind_that_is_about_to_be_served_is_progress() {
 #[test]
 fn every_applied_revision_is_in_the_history_although_its_objects_never_get_well() {
     let nothing = BTreeMap::new();
-    let summary = Summary { objects: 1, progressing: 1, ..Summary::default() };
-    let commits = [1, 2, 3].map(|nth| Commit {
+    let summary = HealthSummary { objects: 1, progressing: 1, ..HealthSummary::default() };
+    let commits = [1, 2, 3].map(|nth| CommitDescription {
         revision: format!("main@{nth}"),
         subject: format!("Change {nth}"),
         author: "Ada".to_owned(),
     });
     let unwell = |revision: &str, second| {
-        let facts =
-            Facts { health: Some(&summary), waits_for_health: true, ..facts(Some(pass(revision, &nothing))) };
+        let facts = StatusInputs {
+            health: Some(&summary),
+            waits_for_health: true,
+            ..facts(Some(pass(revision, &nothing)))
+        };
         (revision.to_owned(), at(second), facts.clone())
     };
     let mut now = SyncStatus::default();
     for (nth, revision) in ["main@1", "main@2", "main@3"].iter().enumerate() {
         let (_, time, facts) = unwell(revision, i64::try_from(nth).unwrap());
-        now = status(&now, &Facts { now: time, commits: &commits, ..facts.clone() });
+        now = status(&now, &StatusInputs { now: time, commits: &commits, ..facts.clone() });
         assert!(now.conditions[0].status != "True" && now.conditions[0].reason == "Progressing");
-        let later = status(&now, &Facts { now: at(50), ..facts });
+        let later = status(&now, &StatusInputs { now: at(50), ..facts });
         assert_eq!(later.history, now.history);
     }
     let told: Vec<_> =
@@ -551,9 +567,13 @@ fn every_applied_revision_is_in_the_history_although_its_objects_never_get_well(
     assert_eq!((now.history[0].duration.as_deref(), &*now.history[0].author), (Some("840ms"), "Ada"));
     // The health replaces the outcome, and nothing else.
     let why = crate::health::Health::Degraded { why: "no disk".to_owned() };
-    let degraded = Summary { objects: 1, degraded: 1, worst: vec![(id("a"), why)], ..Summary::default() };
-    let told =
-        Facts { health: Some(&degraded), waits_for_health: true, ..facts(Some(pass("main@3", &nothing))) };
+    let degraded =
+        HealthSummary { objects: 1, degraded: 1, worst: vec![(id("a"), why)], ..HealthSummary::default() };
+    let told = StatusInputs {
+        health: Some(&degraded),
+        waits_for_health: true,
+        ..facts(Some(pass("main@3", &nothing)))
+    };
     let worse = status(&now, &told);
     assert_eq!((worse.history.len(), &*worse.history[0].result), (3, "Degraded"));
     assert_eq!(
@@ -568,12 +588,12 @@ fn every_applied_revision_is_in_the_history_although_its_objects_never_get_well(
 fn what_a_suspended_sync_keeps_is_not_applied_while_objects_wait_for_its_resume() {
     let waits = outcomes([("new", Outcome::Held(Hold::Suspended))]);
     let broken = trouble(true);
-    let refused = Facts {
+    let refused = StatusInputs {
         suspended: true,
-        trouble: Some(&broken),
-        of_revision: true,
+        error: Some(&broken),
+        about_revision: true,
         refused: Some("main@3".to_owned()),
-        keeps: true,
+        keeps_objects: true,
         ..facts(Some(pass("main@2", &waits)))
     };
     let now = status(&SyncStatus::default(), &refused);
@@ -584,11 +604,11 @@ fn what_a_suspended_sync_keeps_is_not_applied_while_objects_wait_for_its_resume(
 fn the_revision_that_is_kept_and_the_one_that_is_refused_are_both_in_the_history() {
     let nothing = BTreeMap::new();
     let broken = trouble(true);
-    let refused = Facts {
-        trouble: Some(&broken),
-        of_revision: true,
+    let refused = StatusInputs {
+        error: Some(&broken),
+        about_revision: true,
         refused: Some("main@3".to_owned()),
-        keeps: true,
+        keeps_objects: true,
         ..facts(Some(pass("main@2", &nothing)))
     };
     let now = check(&refused, "Ready=False Stalled=True: RenderIncomplete", "main@2");
@@ -603,9 +623,11 @@ fn the_revision_that_is_kept_and_the_one_that_is_refused_are_both_in_the_history
     assert_eq!(counted.history[1].changes, repaired);
     // A revision that was rolled back keeps its subject and its counts.
     let rejected =
-        Rejected { revision: "main@2".into(), instead: "main@1".into(), why: "it is unwell".into() };
-    let back =
-        status(&counted, &Facts { rejected: Some(&rejected), ..facts(Some(pass("main@1", &nothing))) });
+        RolledBackRevision { revision: "main@2".into(), held: "main@1".into(), why: "it is unwell".into() };
+    let back = status(
+        &counted,
+        &StatusInputs { rejected: Some(&rejected), ..facts(Some(pass("main@1", &nothing))) },
+    );
     assert_eq!(told(&back), ["main@2 RolledBack", "main@3 RenderIncomplete", "main@1 Applied"]);
     assert_eq!(back.history[0].changes, repaired);
 }

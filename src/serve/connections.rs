@@ -19,7 +19,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::{CONNECTION_TIMEOUT, LAST_WORDS, REQUEST_TIMEOUT};
+use super::{CONNECTION_TIMEOUT, REQUEST_TIMEOUT, SHUTDOWN_TIMEOUT};
 
 /// The most bytes of a request before its body.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
@@ -28,7 +28,7 @@ const MAX_FAILURES: u32 = 60;
 
 /// Limits of a listener.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct ConnectionLimits {
     /// The most open connections. As many more may be closing.
     pub(super) most: usize,
     /// True if a connection may send more than one request.
@@ -37,33 +37,33 @@ pub(super) struct Bounds {
 
 /// The open connections, oldest first.
 #[derive(Default)]
-struct Places {
+struct OpenConnections {
     next: u64,
-    taken: BTreeMap<u64, Place>,
+    by_age: BTreeMap<u64, OpenConnection>,
 }
 
-struct Place {
+struct OpenConnection {
     peer: IpAddr,
     close: oneshot::Sender<()>,
 }
 
-impl Places {
+impl OpenConnections {
     /// Adds a connection; the receiver fires when it has to close.
-    fn take(&mut self, peer: IpAddr) -> (u64, oneshot::Receiver<()>) {
+    fn add(&mut self, peer: IpAddr) -> (u64, oneshot::Receiver<()>) {
         let (close, closing) = oneshot::channel();
         self.next += 1;
-        self.taken.insert(self.next, Place { peer, close });
+        self.by_age.insert(self.next, OpenConnection { peer, close });
         (self.next, closing)
     }
 
     /// Closes the oldest connection of the address that has the most.
-    fn close_one(&mut self) {
+    fn close_oldest(&mut self) {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
-        self.taken.values().for_each(|place| *counts.entry(place.peer).or_default() += 1);
+        self.by_age.values().for_each(|place| *counts.entry(place.peer).or_default() += 1);
         let most = counts.values().max().copied().unwrap_or_default();
-        let oldest = self.taken.iter().find(|(_, place)| counts.get(&place.peer) == Some(&most));
+        let oldest = self.by_age.iter().find(|(_, place)| counts.get(&place.peer) == Some(&most));
         let oldest = oldest.map(|(number, _)| *number);
-        if let Some(place) = oldest.and_then(|number| self.taken.remove(&number)) {
+        if let Some(place) = oldest.and_then(|number| self.by_age.remove(&number)) {
             // The connection may have ended meanwhile.
             let _ = place.close.send(());
         }
@@ -71,10 +71,10 @@ impl Places {
 }
 
 /// Serves until `stop` completes, then lets running responses finish.
-pub(super) async fn accept(
+pub(super) async fn serve_connections(
     listener: TcpListener,
     router: Router,
-    bounds: Bounds,
+    bounds: ConnectionLimits,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let service = TowerToHyperService::new(router);
@@ -84,7 +84,7 @@ pub(super) async fn accept(
     let (closing, _) = watch::channel(());
     // Dropping this future drops the connections, too.
     let mut open = JoinSet::new();
-    let mut places = Places::default();
+    let mut places = OpenConnections::default();
     let mut failures = 0;
     let mut stop = pin!(stop);
     loop {
@@ -93,17 +93,17 @@ pub(super) async fn accept(
             () = &mut stop => break,
             Some(ended) = open.join_next() => {
                 if let Ok(number) = ended {
-                    places.taken.remove(&number);
+                    places.by_age.remove(&number);
                 }
             }
             accepted = listener.accept(), if open.len() < 2 * bounds.most => match accepted {
                 Ok((stream, peer)) => {
                     failures = 0;
-                    if places.taken.len() >= bounds.most {
-                        places.close_one();
+                    if places.by_age.len() >= bounds.most {
+                        places.close_oldest();
                     }
-                    let (number, close) = places.take(peer.ip().to_canonical());
-                    let connection = answer(stream, http.clone(), service.clone(), closing.subscribe(), close);
+                    let (number, close) = places.add(peer.ip().to_canonical());
+                    let connection = serve_connection(stream, http.clone(), service.clone(), closing.subscribe(), close);
                     open.spawn(async move {
                         connection.await;
                         number
@@ -126,7 +126,7 @@ pub(super) async fn accept(
 
 /// Serves one connection until it ends, times out, is closed for a newer one, or `closing` is
 /// closed.
-async fn answer(
+async fn serve_connection(
     stream: TcpStream,
     http: http1::Builder,
     service: TowerToHyperService<Router>,
@@ -144,7 +144,7 @@ async fn answer(
         () = sleep(CONNECTION_TIMEOUT) => {}
     }
     connection.as_mut().graceful_shutdown();
-    let _ = timeout(LAST_WORDS, connection).await;
+    let _ = timeout(SHUTDOWN_TIMEOUT, connection).await;
 }
 
 #[cfg(test)]
@@ -154,19 +154,19 @@ mod tests {
     #[test]
     fn the_oldest_of_the_address_with_the_most_connections_is_closed() {
         let (stranger, kubelet) = (IpAddr::from([10, 0, 0, 9]), IpAddr::from([10, 0, 0, 1]));
-        let mut places = Places::default();
-        let (_, mut first) = places.take(kubelet);
-        let mut strange: Vec<_> = (0..3).map(|_| places.take(stranger).1).collect();
-        places.close_one();
+        let mut places = OpenConnections::default();
+        let (_, mut first) = places.add(kubelet);
+        let mut strange: Vec<_> = (0..3).map(|_| places.add(stranger).1).collect();
+        places.close_oldest();
         assert!(strange[0].try_recv().is_ok());
-        places.close_one();
+        places.close_oldest();
         assert!(strange[1].try_recv().is_ok());
         assert!(strange[2].try_recv().is_err() && first.try_recv().is_err());
         // With one connection per address, the oldest is closed.
-        places.close_one();
+        places.close_oldest();
         assert!(first.try_recv().is_ok());
-        places.close_one();
-        places.close_one();
-        assert!(places.taken.is_empty());
+        places.close_oldest();
+        places.close_oldest();
+        assert!(places.by_age.is_empty());
     }
 }

@@ -7,10 +7,10 @@
 //! connections, for a limited time (`connections.rs`).
 
 mod connections;
-pub mod hooks;
 pub mod page;
 mod probes;
-mod viewing;
+mod status_page;
+pub mod webhooks;
 
 use std::io;
 use std::time::Duration;
@@ -23,10 +23,10 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 
 use crate::metrics::{self, Metrics};
-use connections::{Bounds, accept};
-use hooks::Hooks;
-pub use probes::{Health, MAX_SILENCE};
-pub use viewing::{MAX_LISTENERS, Viewing, Wanted};
+use connections::{ConnectionLimits, serve_connections};
+pub use probes::{DaemonHealth, MAX_SILENCE};
+pub use status_page::{LiveObjectRequest, MAX_LISTENERS, StatusPage};
+use webhooks::WebhookEndpoint;
 
 /// The most open connections. For one more, an older one is closed.
 pub const MAX_CONNECTIONS: usize = 128;
@@ -39,81 +39,84 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest life of a connection, so that a slow reader cannot hold it for ever.
 pub const CONNECTION_TIMEOUT: Duration = Duration::from_secs(300);
 /// The longest that a response may take once the daemon stops.
-pub const LAST_WORDS: Duration = Duration::from_secs(3);
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 const PLAIN: &str = "text/plain; charset=utf-8";
 const UNKNOWN: &str =
     "There is nothing here; there are /healthz, /readyz, /metrics and, with a secret for them, /hooks/.\n";
 
-type Answer = (StatusCode, [(HeaderName, &'static str); 1], String);
+type TextResponse = (StatusCode, [(HeaderName, &'static str); 1], String);
 
 /// Serves until `stop` completes, then lets running responses finish. Fails if connections cannot
 /// be accepted any more.
 pub async fn serve(
     listener: TcpListener,
-    health: Health,
+    health: DaemonHealth,
     metrics: Metrics,
-    hooks: Option<Hooks>,
+    hooks: Option<WebhookEndpoint>,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let bounds = Bounds { most: MAX_CONNECTIONS, keep_alive: true };
-    accept(listener, router(health, metrics, hooks), bounds, stop).await
+    let bounds = ConnectionLimits { most: MAX_CONNECTIONS, keep_alive: true };
+    serve_connections(listener, router(health, metrics, hooks), bounds, stop).await
 }
 
 /// Serves probes only, on a listener of their own, with one response per connection: metrics,
 /// webhooks and strangers on the other listener cannot delay a probe.
 pub async fn serve_probes(
     listener: TcpListener,
-    health: Health,
+    health: DaemonHealth,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let router = probes(health).fallback(|| async {
         text(StatusCode::NOT_FOUND, PLAIN, "There are /healthz and /readyz here.\n".to_owned())
     });
-    accept(listener, router, Bounds { most: MAX_PROBES, keep_alive: false }, stop).await
+    serve_connections(listener, router, ConnectionLimits { most: MAX_PROBES, keep_alive: false }, stop).await
 }
 
 /// Serves the status page on a listener of its own, so that its viewers cannot delay a probe.
 pub async fn serve_page(
     listener: TcpListener,
-    viewing: Viewing,
+    viewing: StatusPage,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let bounds = Bounds { most: MAX_PAGE_CONNECTIONS, keep_alive: true };
-    accept(listener, viewing.router(), bounds, stop).await
+    let bounds = ConnectionLimits { most: MAX_PAGE_CONNECTIONS, keep_alive: true };
+    serve_connections(listener, viewing.router(), bounds, stop).await
 }
 
-fn probes(health: Health) -> Router {
+fn probes(health: DaemonHealth) -> Router {
     Router::new()
-        .route("/healthz", get(|State(health): State<Health>| async move { probe("alive", health.lives()) }))
+        .route(
+            "/healthz",
+            get(|State(health): State<DaemonHealth>| async move { probe("alive", health.liveness()) }),
+        )
         .route(
             "/readyz",
-            get(|State(health): State<Health>| async move { probe("ready", health.is_ready()) }),
+            get(|State(health): State<DaemonHealth>| async move { probe("ready", health.readiness()) }),
         )
         .with_state(health)
 }
 
-fn router(health: Health, metrics: Metrics, hooks: Option<Hooks>) -> Router {
+fn router(health: DaemonHealth, metrics: Metrics, hooks: Option<WebhookEndpoint>) -> Router {
     let figures = Router::new()
         .route("/metrics", get(|State(metrics): State<Metrics>| async move { figures(&metrics) }))
         .with_state(metrics);
-    let told = hooks.map(Hooks::router).unwrap_or_default();
+    let told = hooks.map(WebhookEndpoint::router).unwrap_or_default();
     probes(health)
         .merge(figures)
         .merge(told)
         .fallback(|| async { text(StatusCode::NOT_FOUND, PLAIN, UNKNOWN.to_owned()) })
 }
 
-fn probe(good: &str, told: Result<(), String>) -> Answer {
+fn probe(good: &str, told: Result<(), String>) -> TextResponse {
     match told {
         Ok(()) => text(StatusCode::OK, PLAIN, format!("{good}\n")),
         Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("{why}\n")),
     }
 }
 
-fn figures(metrics: &Metrics) -> Answer {
+fn figures(metrics: &Metrics) -> TextResponse {
     text(StatusCode::OK, metrics::CONTENT_TYPE, metrics.render())
 }
 
-fn text(status: StatusCode, content_type: &'static str, body: String) -> Answer {
+fn text(status: StatusCode, content_type: &'static str, body: String) -> TextResponse {
     (status, [(CONTENT_TYPE, content_type)], body)
 }

@@ -16,43 +16,44 @@ pub const MAX_SILENCE: Duration = Duration::from_secs(60);
 
 /// Handle to the health of one daemon; clones share it.
 #[derive(Debug, Clone)]
-pub struct Health(Arc<Told>);
+pub struct DaemonHealth(Arc<ProbeState>);
 
 #[derive(Debug)]
-struct Told {
-    begun: Instant,
+struct ProbeState {
+    started_at: Instant,
     /// The last heartbeat, in milliseconds since the start.
-    beat: AtomicU64,
+    last_beat: AtomicU64,
     ready: watch::Sender<Result<(), String>>,
 }
 
-impl Default for Health {
+impl Default for DaemonHealth {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Health {
+impl DaemonHealth {
     /// A daemon that is alive and not ready yet.
     pub fn new() -> Self {
         let (ready, _) = watch::channel(Err("the daemon is starting".to_owned()));
-        Self(Arc::new(Told { begun: Instant::now(), beat: AtomicU64::new(0), ready }))
+        Self(Arc::new(ProbeState { started_at: Instant::now(), last_beat: AtomicU64::new(0), ready }))
     }
 
     /// Records a heartbeat of the daemon's loop.
     pub fn beat(&self) {
-        self.0.beat.store(self.age(), Ordering::Relaxed);
+        self.0.last_beat.store(self.age(), Ordering::Relaxed);
     }
 
     /// Sets the readiness, or the reason why the daemon is not ready.
-    pub fn ready(&self, ready: Result<(), String>) {
+    pub fn set_readiness(&self, ready: Result<(), String>) {
         // The previous value is not needed.
         let _ = self.0.ready.send_replace(ready);
     }
 
     /// The response of `/healthz`.
-    pub(super) fn lives(&self) -> Result<(), String> {
-        let silence = Duration::from_millis(self.age().saturating_sub(self.0.beat.load(Ordering::Relaxed)));
+    pub(super) fn liveness(&self) -> Result<(), String> {
+        let silence =
+            Duration::from_millis(self.age().saturating_sub(self.0.last_beat.load(Ordering::Relaxed)));
         if silence <= MAX_SILENCE {
             return Ok(());
         }
@@ -60,12 +61,12 @@ impl Health {
     }
 
     /// The response of `/readyz`.
-    pub(super) fn is_ready(&self) -> Result<(), String> {
+    pub(super) fn readiness(&self) -> Result<(), String> {
         self.0.ready.borrow().clone()
     }
 
     fn age(&self) -> u64 {
-        u64::try_from(self.0.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.0.started_at.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
@@ -75,13 +76,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_loop_that_is_silent_too_long_is_not_alive() {
-        let health = Health::new();
-        assert_eq!(health.lives(), Ok(()), "a daemon that just began lives");
+        let health = DaemonHealth::new();
+        assert_eq!(health.liveness(), Ok(()), "a daemon that just began lives");
         tokio::time::advance(MAX_SILENCE).await;
-        assert_eq!(health.lives(), Ok(()));
+        assert_eq!(health.liveness(), Ok(()));
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(health.clone().lives(), Err("the daemon's loop has been silent for 61 s".to_owned()));
+        assert_eq!(health.clone().liveness(), Err("the daemon's loop has been silent for 61 s".to_owned()));
         health.clone().beat();
-        assert_eq!(health.lives(), Ok(()));
+        assert_eq!(health.liveness(), Ok(()));
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::fault_proxy::FaultProxy;
-use crate::support::rest::ask;
+use crate::support::rest::send_request;
 use crate::support::scene::Scene;
 use crate::tools::{Part, application, install, path};
 use crate::{adopt, push};
@@ -39,7 +39,7 @@ async fn applied(scene: &Scene, collection: &str, object: &Value) -> String {
     let sent = object.to_string();
     object["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = sent.into();
     let uri = format!("{collection}?fieldManager=argocd-controller");
-    ask(&scene.admin, "POST", &uri, &object).await.unwrap();
+    send_request(&scene.admin, "POST", &uri, &object).await.unwrap();
     format!("{collection}/{name}")
 }
 
@@ -56,13 +56,13 @@ async fn defaults_of_the_server_are_not_said_to_be_argo_cds() {
     let web = applied(&scene, &format!("/apis/apps/v1/namespaces/{namespace}/deployments"), &before).await;
     let entry = |group: &str, kind: &str, name: &str| json!({"group": group, "version": "v1", "kind": kind, "namespace": namespace, "name": name});
     let resources = json!([entry("", "Service", "front"), entry("apps", "Deployment", "web")]);
-    ask(&scene.admin, "PATCH", &path(part, namespace), json!({"status": {"resources": resources}}))
+    send_request(&scene.admin, "PATCH", &path(part, namespace), json!({"status": {"resources": resources}}))
         .await
         .unwrap();
     push(&scene, &[service(), deployment()]);
     let _daemon = scene.daemon();
 
-    let live = ask(&scene.admin, "GET", &front, Value::Null).await.unwrap();
+    let live = send_request(&scene.admin, "GET", &front, Value::Null).await.unwrap();
     let entries = live["metadata"]["managedFields"].to_string();
     assert!(entries.contains("f:sessionAffinity"), "the entry has a default: {entries}");
     let shown = adopt(&scene, &proxy, part, &[]);
@@ -83,7 +83,7 @@ async fn defaults_of_the_server_are_not_said_to_be_argo_cds() {
         done.data,
         done.words
     );
-    let live = ask(&scene.admin, "GET", &web, Value::Null).await.unwrap();
+    let live = send_request(&scene.admin, "GET", &web, Value::Null).await.unwrap();
     assert_eq!(live["spec"]["minReadySeconds"], 5);
     scene.delete_sync("shop").await;
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::daemon::until;
 use crate::support::fault_proxy::FaultProxy;
-use crate::support::rest::ask;
+use crate::support::rest::send_request;
 use crate::support::scene::Scene;
 use crate::tools::{Part, Robot, application, install, kustomization, path};
 use crate::{adopt, config_map, push, resource, three, until_held};
@@ -56,7 +56,7 @@ async fn what_flux_leaves_alone_is_not_overwritten() {
     let mut made = in_git[0].clone();
     made["data"] = json!({"key": "changed since", "own": "kept"});
     let maps = format!("/api/v1/namespaces/{}/configmaps", scene.namespace);
-    ask(&scene.admin, "POST", &maps, made.clone()).await.unwrap();
+    send_request(&scene.admin, "POST", &maps, made.clone()).await.unwrap();
     let _robot = Robot::start(&scene, part, in_git[1..].to_vec());
     kustomization(&scene).await;
     until_held(&scene, part, 2).await;
@@ -104,8 +104,8 @@ async fn what_is_being_deleted_is_neither_taken_over_nor_set_going_again() {
     // As Argo CD's own command deletes it: with the finalizer, which nobody obeys while it is skipped.
     let path = path(part, &scene.namespace);
     let finalizers = json!({"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}});
-    ask(&scene.admin, "PATCH", &path, finalizers).await.unwrap();
-    ask(&scene.admin, "DELETE", &path, Value::Null).await.unwrap();
+    send_request(&scene.admin, "PATCH", &path, finalizers).await.unwrap();
+    send_request(&scene.admin, "DELETE", &path, Value::Null).await.unwrap();
     for command in ["--undo", "--apply"] {
         let refused = adopt(&scene, &proxy, part, &[command]);
         let told = format!("{}{}", refused.data, refused.words);
@@ -116,7 +116,7 @@ async fn what_is_being_deleted_is_neither_taken_over_nor_set_going_again() {
     assert_eq!(whole["metadata"]["annotations"]["argocd.argoproj.io/skip-reconcile"], "true");
     assert_eq!(scene.values().await.len(), 3);
     drop(robot);
-    ask(&scene.admin, "PATCH", &path, json!({"metadata": {"finalizers": null}})).await.unwrap();
+    send_request(&scene.admin, "PATCH", &path, json!({"metadata": {"finalizers": null}})).await.unwrap();
     scene.delete_sync("shop").await;
 }
 
@@ -133,9 +133,9 @@ async fn who_has_set_the_old_tool_going_again_is_noticed() {
     let parent = tokio::spawn(async move {
         let finalizers = json!({"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}});
         loop {
-            let whole = ask(&admin, "GET", &at, Value::Null).await.unwrap_or_default();
+            let whole = send_request(&admin, "GET", &at, Value::Null).await.unwrap_or_default();
             if whole["metadata"]["annotations"]["moorline.dev/before-adoption"].is_string() {
-                let _ = ask(&admin, "PATCH", &at, finalizers.clone()).await;
+                let _ = send_request(&admin, "PATCH", &at, finalizers.clone()).await;
             }
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
@@ -155,17 +155,17 @@ async fn versions_that_are_not_read_are_named() {
     let (part, proxy) = (Part::Flux, FaultProxy::start(&scene.plane));
     let definition =
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kustomizations.kustomize.toolkit.fluxcd.io";
-    let whole = ask(&scene.admin, "GET", definition, Value::Null).await.unwrap();
+    let whole = send_request(&scene.admin, "GET", definition, Value::Null).await.unwrap();
     let current = whole["spec"]["versions"].clone();
     let (mut old, mut unserved) = (current[0].clone(), current[0].clone());
     (old["name"], old["storage"], unserved["served"]) = ("v1beta2".into(), false.into(), false.into());
     let serve = async |versions: Value| {
         let patch = json!({"spec": {"versions": versions}});
-        ask(&scene.admin, "PATCH", definition, patch).await.unwrap();
+        send_request(&scene.admin, "PATCH", definition, patch).await.unwrap();
     };
     serve(json!([unserved, old])).await;
     let served = async || {
-        let all = ask(&scene.admin, "GET", "/apis", Value::Null).await.unwrap();
+        let all = send_request(&scene.admin, "GET", "/apis", Value::Null).await.unwrap();
         let mut groups = all["groups"].as_array().unwrap().iter();
         // Between two lists of versions the group may not be served at all.
         let versions = groups

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::support::daemon::until;
-use super::support::person::Going;
+use super::support::person::RunningCommand;
 use super::support::scene::Scene;
 use super::support::status::{condition, define, ended, ready, report};
 use super::tools::{Part, Robot, application, install};
@@ -60,7 +60,7 @@ async fn an_adoption_waits_for_a_running_hook_and_a_running_wave() {
     let _daemon = scene.daemon();
 
     let words = ["adopt", "application/shop", "--sync-namespace", &scene.namespace];
-    let mut adopts = Going::start(&scene, &[&words[..], &["--apply", "--timeout", "60"]].concat());
+    let mut adopts = RunningCommand::start(&scene, &[&words[..], &["--apply", "--timeout", "60"]].concat());
     until("the hook runs", async || jobs.get_opt("migrate").await.unwrap()).await;
     let namespace = &scene.namespace;
     until_waits(&scene, "/first", &format!("Job.batch {namespace}/migrate")).await;

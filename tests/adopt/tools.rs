@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::support::daemon::until;
-use crate::support::rest::ask;
+use crate::support::rest::send_request;
 use crate::support::scene::Scene;
 
 /// Between two looks of a robot.
@@ -74,7 +74,7 @@ pub(crate) fn path(part: Part, namespace: &str) -> String {
 
 async fn turn(part: Part, client: &Client, namespace: &str, objects: &[Value]) -> Result<(), kube::Error> {
     let path = path(part, namespace);
-    let whole = ask(client, "GET", &path, Value::Null).await?;
+    let whole = send_request(client, "GET", &path, Value::Null).await?;
     let stopped = match part {
         Part::ArgoCd => {
             whole.pointer("/metadata/annotations/argocd.argoproj.io~1skip-reconcile") == Some(&json!("true"))
@@ -105,7 +105,7 @@ async fn turn(part: Part, client: &Client, namespace: &str, objects: &[Value]) -
     };
     if whole["status"] != status {
         let place = if part == Part::Flux { format!("{path}/status") } else { path };
-        ask(client, "PATCH", &place, json!({"status": status})).await?;
+        send_request(client, "PATCH", &place, json!({"status": status})).await?;
     }
     Ok(())
 }
@@ -151,11 +151,17 @@ async fn end(
     for entry in entries.into_iter().flatten().filter(|_| deletes) {
         let of_flux = entry["id"].as_str().and_then(|id| id.split('_').nth(1));
         let name = entry["name"].as_str().or(of_flux).unwrap();
-        let _ =
-            ask(client, "DELETE", &format!("/api/v1/namespaces/{namespace}/configmaps/{name}"), Value::Null)
-                .await;
+        let _ = send_request(
+            client,
+            "DELETE",
+            &format!("/api/v1/namespaces/{namespace}/configmaps/{name}"),
+            Value::Null,
+        )
+        .await;
     }
-    ask(client, "PATCH", &path(part, namespace), json!({"metadata": {"finalizers": null}})).await.map(drop)
+    send_request(client, "PATCH", &path(part, namespace), json!({"metadata": {"finalizers": null}}))
+        .await
+        .map(drop)
 }
 
 /// The API server knows the resources of both tools from now on.
@@ -184,12 +190,14 @@ pub(crate) async fn install(scene: &Scene) {
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let known = format!("{definitions}/{plural}.{group}");
         let versions = json!({"spec": {"versions": definition["spec"]["versions"]}});
-        if ask(&scene.admin, "POST", definitions, definition).await.is_err() {
-            ask(&scene.admin, "PATCH", &known, versions).await.unwrap();
+        if send_request(&scene.admin, "POST", definitions, definition).await.is_err() {
+            send_request(&scene.admin, "PATCH", &known, versions).await.unwrap();
         }
         let served = format!("/apis/{group}/{version}/{plural}");
-        until("the definition is served", async || ask(&scene.admin, "GET", &served, Value::Null).await.ok())
-            .await;
+        until("the definition is served", async || {
+            send_request(&scene.admin, "GET", &served, Value::Null).await.ok()
+        })
+        .await;
     }
 }
 
@@ -215,7 +223,7 @@ pub(crate) async fn kustomization(scene: &Scene) -> Value {
         "spec": {"url": scene.git.url("repository.git"), "ref": {"branch": "main"}, "interval": "10s"},
     });
     let uri = format!("/apis/source.toolkit.fluxcd.io/v1/namespaces/{}/gitrepositories", scene.namespace);
-    ask(&scene.admin, "POST", &uri, repository).await.unwrap();
+    send_request(&scene.admin, "POST", &uri, repository).await.unwrap();
     let whole = json!({
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
         "metadata": {"name": "shop", "finalizers": [FLUX_FINALIZER]},
@@ -230,5 +238,5 @@ pub(crate) async fn kustomization(scene: &Scene) -> Value {
 async fn create(scene: &Scene, part: Part, whole: Value) -> Value {
     let path = path(part, &scene.namespace);
     let collection = path.strip_suffix("/shop").unwrap();
-    ask(&scene.admin, "POST", collection, whole).await.unwrap()
+    send_request(&scene.admin, "POST", collection, whole).await.unwrap()
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::support::audit::AuditMark;
-use crate::support::fault_proxy::{Asked, Fate, FaultProxy};
-use crate::support::rest::ask;
+use crate::support::fault_proxy::{Fate, FaultProxy, RecordedRequest};
+use crate::support::rest::send_request;
 use crate::support::scene::Scene;
 use crate::tools::{Part, Robot, application, install, kustomization, path};
 use crate::{adopt, assert_nothing_deleted, push, resource, three, uids, until_held};
@@ -24,7 +24,7 @@ async fn broken_off(
 ) -> usize {
     let before = uids(scene).await;
     for number in 0..MAX_WRITES {
-        proxy.nth(number, Asked::writes, fate);
+        proxy.nth(number, RecordedRequest::writes, fate);
         let broken = adopt(scene, proxy, part, &[command]);
         proxy.heal();
         assert_eq!(uids(scene).await, before, "after {number}");
@@ -77,8 +77,8 @@ async fn what_was_broken_off_anywhere_goes_on() {
         }
         assert_nothing_deleted(&scene, &mark).await;
         let finalizers = json!({"metadata": {"finalizers": null}});
-        ask(&scene.admin, "PATCH", &path(part, &scene.namespace), finalizers).await.unwrap();
-        ask(&scene.admin, "DELETE", &path(part, &scene.namespace), Value::Null).await.unwrap();
+        send_request(&scene.admin, "PATCH", &path(part, &scene.namespace), finalizers).await.unwrap();
+        send_request(&scene.admin, "DELETE", &path(part, &scene.namespace), Value::Null).await.unwrap();
     }
 }
 
@@ -90,15 +90,15 @@ async fn what_is_refused_changes_nothing_and_says_what_to_do() {
     let (part, proxy) = (Part::ArgoCd, FaultProxy::start(&scene.plane));
     application(&scene, json!({})).await;
     let path = path(part, &scene.namespace);
-    let change = async |patch: Value| ask(&scene.admin, "PATCH", &path, patch).await.unwrap();
+    let change = async |patch: Value| send_request(&scene.admin, "PATCH", &path, patch).await.unwrap();
     let check = |arguments: &[&str], expect: &str| {
-        proxy.asked();
+        proxy.take_requests();
         let said = adopt(&scene, &proxy, part, arguments);
         let told = format!("{}{}", said.data, said.words);
         assert!(said.code == 1 && told.contains(expect), "{expect}: {told}");
         assert!(!told.contains("planted"), "{told}");
         let written =
-            proxy.asked().into_iter().filter(|one| one.writes() && !one.query.contains("dryRun=All"));
+            proxy.take_requests().into_iter().filter(|one| one.writes() && !one.query.contains("dryRun=All"));
         assert_eq!(written.map(|one| one.path).collect::<Vec<_>>(), Vec::<String>::new());
     };
     let url = scene.git.url("repository.git");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::audit::AuditMark;
 use crate::support::fault_proxy::FaultProxy;
-use crate::support::rest::ask;
+use crate::support::rest::send_request;
 use crate::support::scene::Scene;
 use crate::tools::{Part, Robot, install, kustomization, path};
 use crate::{adopt, assert_nothing_deleted, map, push, until_held};
@@ -21,7 +21,7 @@ async fn the_variables_of_a_kustomization_go_with_it() {
     let build =
         json!({"substitute": {"APP": "shop"}, "substituteFrom": [{"kind": "ConfigMap", "name": "settings"}]});
     let change = json!({"spec": {"postBuild": build}});
-    ask(&scene.admin, "PATCH", &path(part, &scene.namespace), change).await.unwrap();
+    send_request(&scene.admin, "PATCH", &path(part, &scene.namespace), change).await.unwrap();
     let before = until_held(&scene, part, 1).await;
     let commit = push(&scene, &[map("a-0", json!({"key": "${APP} in ${PLACE}", "mode": "${MODE:=none}"}))]);
     let _daemon = scene.daemon();
@@ -31,7 +31,7 @@ async fn the_variables_of_a_kustomization_go_with_it() {
     let told = missing.data + &missing.words;
     assert!(told.contains("there is no ConfigMap settings"), "{told}");
     let maps = format!("/api/v1/namespaces/{}/configmaps", scene.namespace);
-    ask(&scene.admin, "POST", &maps, settings).await.unwrap();
+    send_request(&scene.admin, "POST", &maps, settings).await.unwrap();
 
     let mark = AuditMark::set(&scene.plane).await;
     let applied = adopt(&scene, &proxy, part, &["--apply"]);
@@ -45,7 +45,7 @@ async fn the_variables_of_a_kustomization_go_with_it() {
     assert_eq!(sync.data["spec"]["render"]["substitute"], expect);
     let uid = async || -> Value {
         let uri = format!("{maps}/a-0");
-        let found = ask(&scene.admin, "GET", &uri, Value::Null).await.unwrap();
+        let found = send_request(&scene.admin, "GET", &uri, Value::Null).await.unwrap();
         assert_eq!(found["data"], json!({"key": "shop in north", "mode": "none"}));
         found["metadata"]["uid"].clone()
     };

@@ -10,8 +10,8 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Discovery, Scope};
 use kube::{Client, ResourceExt as _};
-use moorline::desired::{DesiredObject, Scopes, desired};
-use moorline::render::{self, Options, Rendered};
+use moorline::desired::{DesiredObject, Scopes, build_desired_set};
+use moorline::render::{self, RenderOptions, Rendered};
 use moorline::source::directory;
 use serde_json::Value;
 
@@ -24,10 +24,12 @@ const QUIET: Duration = Duration::from_millis(500);
 pub(crate) fn fifty(namespace: &str) -> Vec<Value> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api_server/fifty");
     let (tree, path) = directory::read(&directory, render::is_read).expect("the fixture can be read");
-    let Rendered::Complete(complete) = render::render(&tree, &Options { path, ..Options::default() }) else {
+    let Rendered::Complete(complete) =
+        render::render(&tree, &RenderOptions { path, ..RenderOptions::default() })
+    else {
         panic!("the fixture is sound");
     };
-    let desired = desired(complete, namespace, &Scopes::builtin()).expect("the fixture is sound");
+    let desired = build_desired_set(complete, namespace, &Scopes::builtin()).expect("the fixture is sound");
     let body = |object: &DesiredObject| serde_json::from_slice(&object.canonical).expect("JSON");
     desired.objects().iter().map(body).collect()
 }

@@ -12,7 +12,7 @@ use moorline::sandbox::{Options, Sandbox};
 use serde_json::json;
 
 use crate::support::audit::{AuditMark, Request, Requests};
-use crate::support::control_plane::{Shared, running_test, shared};
+use crate::support::control_plane::{PlaneGuard, running_test, shared};
 use crate::support::sandbox_plane::request;
 
 /// After how long the sandbox's workloads are ready.
@@ -42,7 +42,7 @@ pub(crate) use on_both_servers;
 
 /// What a scenario is played on.
 pub(crate) enum Server {
-    Real(Shared),
+    Real(PlaneGuard),
     Sandbox(Sandbox, Arc<Mutex<Vec<Request>>>),
 }
 
@@ -75,7 +75,7 @@ impl Server {
     pub(crate) async fn client(&self, user: &str) -> Client {
         match self {
             Self::Real(plane) => plane.client(user).await,
-            Self::Sandbox(sandbox, _) => sandbox.client_of(user).0,
+            Self::Sandbox(sandbox, _) => sandbox.named_client(user).0,
         }
     }
 

@@ -47,7 +47,7 @@ fn unknown(expression: &str) -> Option<String> {
     let wrong = |(name, labels): (String, Vec<String>)| {
         let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
         let row = TABLE.iter().find(|row| match row.kind {
-            moorline::metrics::Kind::Histogram => Some(row.name) == of_histogram,
+            moorline::metrics::MetricKind::Histogram => Some(row.name) == of_histogram,
             _ => row.name == name,
         });
         match row {

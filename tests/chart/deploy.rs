@@ -9,7 +9,7 @@ use super::release::Release;
 use super::rendered::EVERYTHING;
 use crate::support::credentials::ADMIN;
 use crate::support::daemon::install;
-use crate::support::rest::ask;
+use crate::support::rest::send_request;
 use crate::{BY_HAND, definition};
 
 /// The command in a file that applies `config/default`.
@@ -124,6 +124,6 @@ async fn what_is_deployed_without_helm_goes_and_leaves_syncs() {
     }
     let sync = release.get(&format!("{syncs}/shop")).await.expect("the Sync stays");
     assert_eq!(sync["metadata"]["deletionTimestamp"], json!(null));
-    ask(&release.admin, "DELETE", &format!("{syncs}/shop"), Value::Null).await.expect("it goes");
+    send_request(&release.admin, "DELETE", &format!("{syncs}/shop"), Value::Null).await.expect("it goes");
     release.end().await;
 }

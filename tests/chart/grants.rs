@@ -9,7 +9,7 @@ use super::programs::{command, find, run};
 use super::release::Release;
 use crate::support::credentials::ADMIN;
 use crate::support::daemon::until;
-use crate::support::rest::ask;
+use crate::support::rest::send_request;
 use crate::support::scene::config_map;
 use crate::until_ready;
 
@@ -133,7 +133,9 @@ async fn the_daemon_may_act_for_a_team_once_what_is_printed_is_granted() {
     drop(daemon);
     // No later daemon is to serve them.
     for name in ["one", "two"] {
-        ask(&release.admin, "DELETE", &format!("{syncs}/{name}"), json!(null)).await.expect("it is deleted");
+        send_request(&release.admin, "DELETE", &format!("{syncs}/{name}"), json!(null))
+            .await
+            .expect("it is deleted");
     }
     release.end().await;
 }

@@ -6,7 +6,7 @@ use super::programs::{command, find, run};
 use super::release::Release;
 use crate::support::credentials::ADMIN;
 use crate::support::daemon::until;
-use crate::support::rest::{ask, grant, rule, tenant, user};
+use crate::support::rest::{grant, rule, send_request, tenant, user};
 use crate::support::scene::config_map;
 use crate::until_ready;
 
@@ -104,9 +104,14 @@ async fn nobody_writes_in_the_name_of_a_sync_that_he_may_not_own() {
     // What writes nothing is let, and so is a change of what the Sync wrote: the daemon repairs that.
     let dry = format!("{maps}/b?{as_sync}&dryRun=All");
     bob(&release, "PATCH", &dry, APPLY, &map("b", "forged")).await.expect("a dry run");
-    ask(&release.admin, "POST", &format!("{maps}?fieldManager={manager}"), map("d", "by the administrator"))
-        .await
-        .expect("whoever may do everything may own");
+    send_request(
+        &release.admin,
+        "POST",
+        &format!("{maps}?fieldManager={manager}"),
+        map("d", "by the administrator"),
+    )
+    .await
+    .expect("whoever may do everything may own");
     let edit = json!({"data": {"key": "by hand"}});
     bob(&release, "PATCH", &format!("{maps}/d"), merge, &edit).await.expect("an edit");
     release.end().await;

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::programs::{CHART, Helm, documents, run, text};
-use crate::support::control_plane::{Shared, shared};
+use crate::support::control_plane::{PlaneGuard, shared};
 use crate::support::credentials::ADMIN;
 use crate::support::daemon::{Daemon, until};
 use crate::support::git_server::{GitServer, Work};
-use crate::support::rest::ask;
+use crate::support::rest::send_request;
 
 static ALONE: Mutex<()> = Mutex::const_new(());
 
@@ -22,7 +22,7 @@ const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 pub(crate) struct Release {
     pub(crate) namespace: String,
     pub(crate) admin: Client,
-    pub(crate) plane: Shared,
+    pub(crate) plane: PlaneGuard,
     helm: Helm,
     work: Work,
     git: GitServer,
@@ -38,7 +38,9 @@ impl Release {
         let namespace = plane.namespace(purpose).await;
         let admin = plane.client(ADMIN).await;
         let strict = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
-        ask(&admin, "PATCH", &format!("/api/v1/namespaces/{namespace}"), strict).await.expect("a label");
+        send_request(&admin, "PATCH", &format!("/api/v1/namespaces/{namespace}"), strict)
+            .await
+            .expect("a label");
         let root = tempfile::tempdir().expect("a folder");
         let (work, git) = (Work::new(root.path()), GitServer::start(root.path()));
         Some(Self { namespace, admin, plane, helm, work, git, root, _alone: alone })
@@ -83,7 +85,7 @@ impl Release {
     /// Takes away the definition of Syncs that another test has left.
     pub(crate) async fn without_definition(&self) {
         let path = format!("{CRDS}/syncs.moorline.dev");
-        let _ = ask(&self.admin, "DELETE", &path, Value::Null).await;
+        let _ = send_request(&self.admin, "DELETE", &path, Value::Null).await;
         until("there is no definition of Syncs", async || self.get(&path).await.is_none().then_some(()))
             .await;
     }
@@ -96,11 +98,11 @@ impl Release {
 
     /// What is there, as the administrator sees it.
     pub(crate) async fn get(&self, path: &str) -> Option<Value> {
-        ask(&self.admin, "GET", path, Value::Null).await.ok()
+        send_request(&self.admin, "GET", path, Value::Null).await.ok()
     }
 
     pub(crate) async fn create(&self, path: &str, body: Value) -> Result<Value, kube::Error> {
-        ask(&self.admin, "POST", path, body).await
+        send_request(&self.admin, "POST", path, body).await
     }
 
     pub(crate) fn url(&self) -> String {
@@ -169,8 +171,8 @@ impl Release {
         for sync in left["items"].as_array().into_iter().flatten() {
             let path = format!("{syncs}/{}", sync["metadata"]["name"].as_str().unwrap_or_default());
             let free = json!({"metadata": {"finalizers": null}});
-            let _ = ask(&self.admin, "PATCH", &path, free).await;
-            let _ = ask(&self.admin, "DELETE", &path, Value::Null).await;
+            let _ = send_request(&self.admin, "PATCH", &path, free).await;
+            let _ = send_request(&self.admin, "DELETE", &path, Value::Null).await;
         }
     }
 }

@@ -287,7 +287,7 @@ fn kustomize_builds_what_is_in_config() {
     assert_eq!(pod["volumes"][0]["configMap"]["name"], find("ConfigMap")["metadata"]["name"]);
     let settings = find("ConfigMap")["data"]["daemon.yaml"].as_str().expect("a file").to_owned();
     let settings = documents("config/manager/daemon.yaml", &settings).remove(0);
-    let read = moorline::settings::Settings::from(Some(&settings), [], []);
+    let read = moorline::settings::Settings::from_sources(Some(&settings), [], []);
     assert_eq!(read, Ok(moorline::settings::Settings::default()));
 }
 

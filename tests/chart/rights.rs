@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::release::Release;
 use crate::support::audit::{AuditMark, Request};
 use crate::support::daemon::until;
-use crate::support::rest::{ask, grant, rule};
+use crate::support::rest::{grant, rule, send_request};
 use crate::support::scene::config_map;
 use crate::until_ready;
 
@@ -238,9 +238,9 @@ async fn every_right_of_the_chart_is_used_and_enough() {
         for _ in 0..10 {
             count += 1;
             let asks = json!({"metadata": {"annotations": {"moorline.dev/requested-at": count.to_string()}}});
-            ask(&release.admin, "PATCH", &own, asks).await.ok()?;
+            send_request(&release.admin, "PATCH", &own, asks).await.ok()?;
         }
-        let asked = mark.all_requests().await.of(&release.user()).only(is_allowed);
+        let asked = mark.all_requests().await.by_user(&release.user()).filter(is_allowed);
         let used = |right: &Right| asked.as_slice().iter().any(|request| right.is_used_by(request));
         let roles = roles(&release, &tenant).await;
         let idle: BTreeSet<Right> =
@@ -250,9 +250,9 @@ async fn every_right_of_the_chart_is_used_and_enough() {
     })
     .await;
     // The end of a Sync asks for its namespace, and takes the finalizer away.
-    ask(&release.admin, "DELETE", &own, Value::Null).await.expect("it is deleted");
+    send_request(&release.admin, "DELETE", &own, Value::Null).await.expect("it is deleted");
     until("the Sync is gone", async || release.get(&own).await.is_none().then_some(())).await;
-    let asked = mark.all_requests().await.of(&release.user());
+    let asked = mark.all_requests().await.by_user(&release.user());
     let roles = roles(&release, &tenant).await;
     let used = |right: &Right| asked.as_slice().iter().any(|it| is_allowed(it) && right.is_used_by(it));
     let idle: Vec<Right> = roles.iter().flat_map(Right::all).filter(|right| !used(right)).collect();

@@ -25,10 +25,10 @@ fn the_settings_are_the_daemon_s() {
     assert_eq!(schema["additionalProperties"], false);
     assert_eq!(schema["properties"].as_object().expect("properties").len(), TABLE.len());
     for row in TABLE {
-        let above = format!("  # {}\n  {}:", row.explained(), row.name);
+        let above = format!("  # {}\n  {}:", row.description(), row.name);
         assert!(shown.contains(&above), "values.yaml does not explain {} with\n{above}", row.name);
         let property = &schema["properties"][row.name];
-        assert_eq!(property["description"], row.explained(), "{}", row.name);
+        assert_eq!(property["description"], row.description(), "{}", row.name);
         let expect = match row.value(&Settings::default()) {
             Value::Number(_) => json!("integer"),
             Value::Array(_) => json!("array"),
@@ -72,13 +72,13 @@ fn the_daemon_begins_anew_with_what_it_reads_at_the_start_only() {
 fn the_bounds_of_the_schema_are_the_daemon_s() {
     let schema = schema();
     for (name, property) in schema["properties"]["settings"]["properties"].as_object().expect("properties") {
-        let reads = |value: i64| Settings::from(Some(&json!({name: value})), [], []).is_ok();
+        let reads = |value: i64| Settings::from_sources(Some(&json!({name: value})), [], []).is_ok();
         if let (Some(least), Some(most)) = (property["minimum"].as_i64(), property["maximum"].as_i64()) {
             let read = [least - 1, least, most, most + 1].map(reads);
             assert_eq!(read, [false, true, true, false], "{name}");
         }
         for word in property["enum"].as_array().into_iter().flatten() {
-            assert!(Settings::from(Some(&json!({name: word})), [], []).is_ok(), "{name}: {word}");
+            assert!(Settings::from_sources(Some(&json!({name: word})), [], []).is_ok(), "{name}: {word}");
         }
     }
 }
@@ -106,7 +106,7 @@ fn the_daemon_reads_the_rendered_settings() {
         let objects = helm.objects(values);
         let file = objects.iter().find(|object| object["kind"] == "ConfigMap").expect("a ConfigMap");
         let file = file["data"]["daemon.yaml"].as_str().expect("a file").to_owned();
-        Settings::from(Some(&documents("daemon.yaml", &file).remove(0)), [], [])
+        Settings::from_sources(Some(&documents("daemon.yaml", &file).remove(0)), [], [])
     };
     assert_eq!(read(&[]), Ok(Settings::default()));
     let values = "settings.qps=10000,settings.instance=blue,settings.proxyDirect={a,b},webhookSecret=hooks";

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
 use crate::support::audit::AuditMark;
-use crate::support::control_plane::{Shared, shared};
+use crate::support::control_plane::{PlaneGuard, shared};
 use crate::support::credentials::{ADMIN, MOORLINE};
 use crate::support::daemon::{Daemon, install, until};
 use crate::support::git_server::{GitServer, Work};
@@ -30,7 +30,7 @@ static HOST: OnceCell<Host> = OnceCell::const_new();
 
 /// What one test works with.
 pub(crate) struct Ground {
-    pub(crate) plane: Shared,
+    pub(crate) plane: PlaneGuard,
     pub(crate) admin: Client,
     /// Where the objects go; the Sync has the same name.
     pub(crate) target: String,
@@ -52,15 +52,15 @@ impl Ground {
         Some(Self::into(shared()?, target.to_owned()).await)
     }
 
-    async fn into(plane: Shared, target: String) -> Self {
+    async fn into(plane: PlaneGuard, target: String) -> Self {
         let host = HOST
             .get_or_init(async || {
                 install(&plane).await;
-                let namespace = plane.namespace("syncs").await;
+                let who = plane.namespace("syncs").await;
                 let folder = tempfile::tempdir().expect("a folder");
-                let arguments = ["--namespace", &namespace, "--leader-election=false"];
+                let arguments = ["--namespace", &who, "--leader-election=false"];
                 let daemon = Daemon::start(&plane, folder.path(), &arguments);
-                Host { namespace, _daemon: daemon, _folder: folder }
+                Host { namespace: who, _daemon: daemon, _folder: folder }
             })
             .await;
         let admin = plane.client(ADMIN).await;
@@ -178,7 +178,7 @@ impl Ground {
 
     /// What the daemon asked since the mark, of objects in the target.
     pub(crate) async fn tally(&self, mark: &AuditMark) -> BTreeMap<String, usize> {
-        mark.requests().await.of(MOORLINE).within(&self.target).tally()
+        mark.requests().await.by_user(MOORLINE).in_namespace(&self.target).tally()
     }
 }
 

@@ -36,10 +36,10 @@ async fn a_namespace_is_created_where_that_is_asked_for_and_again_when_it_was_de
     let path = format!("/api/v1/namespaces/{}", ground.target);
     let namespace = ground.get(&path).await.expect("the namespace");
     assert!(!namespace["metadata"].to_string().contains("moorline.dev"), "nobody owns it");
-    let requests = mark.requests().await.of(MOORLINE);
-    let made = requests.clone().only(|it| it.resource == "namespaces" && it.verb == "create");
+    let requests = mark.requests().await.by_user(MOORLINE);
+    let made = requests.clone().filter(|it| it.resource == "namespaces" && it.verb == "create");
     assert_eq!(made.as_slice().len(), 1);
-    assert_eq!(requests.within(&ground.target).tally().get("patch configmaps"), Some(&3));
+    assert_eq!(requests.in_namespace(&ground.target).tally().get("patch configmaps"), Some(&3));
 
     let mark = ground.mark().await;
     ground.delete(&path).await;

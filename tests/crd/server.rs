@@ -7,7 +7,8 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::client::Body;
 use moorline::api::{self, Sync, SyncName};
-use moorline::sync::wish::{self, Refusal, Wish};
+use moorline::controller::spec;
+use moorline::controller::spec::{SpecError, ValidatedSpec};
 use serde_json::{Value, json};
 
 use crate::servers::Server;
@@ -41,12 +42,12 @@ pub(crate) fn merge(under: &mut Value, over: &Value) {
 }
 
 /// What the daemon makes of a Sync that the API server let through.
-pub(crate) fn wished(namespace: &str, mut sync: Value) -> Result<Wish, Refusal> {
+pub(crate) fn wished(namespace: &str, mut sync: Value) -> Result<ValidatedSpec, SpecError> {
     // The server leaves out what is null.
     sync["spec"].as_object_mut().expect("a spec").retain(|_, value| !value.is_null());
-    let read: Sync = wish::read(sync)?;
+    let read: Sync = spec::read(sync)?;
     let name = SyncName::new(namespace, read.metadata.name.as_deref().unwrap_or_default());
-    wish::wish(&name, &read.spec)
+    spec::validate(&name, &read.spec)
 }
 
 /// The Syncs of a namespace.

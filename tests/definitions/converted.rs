@@ -12,7 +12,7 @@ use crate::support::conversion::answer;
 use crate::support::daemon::until;
 use crate::support::git_server::{GitServer, Reply};
 use crate::support::scene::{Scene, config_map};
-use crate::{DEFINITIONS, applies, ask};
+use crate::{DEFINITIONS, applies, send_request};
 
 /// What the webhook answers when it is broken.
 const BROKEN: i64 = i64::MIN;
@@ -53,7 +53,7 @@ async fn what_a_conversion_makes_of_an_object_is_looked_at_with_its_definition()
             "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
                 "clientConfig": {"url": url, "caBundle": bundle}}}},
     });
-    ask(&scene.admin, "POST", DEFINITIONS, &definition).await.unwrap();
+    send_request(&scene.admin, "POST", DEFINITIONS, &definition).await.unwrap();
     let boat = json!({"apiVersion": format!("{group}/v2"), "kind": "Boat", "metadata": {"name": "a"}, "spec": {"sails": 2}});
     let commit =
         scene.push(&[("a.json".to_owned(), boat.to_string()), ("b.json".to_owned(), config_map("b", "one"))]);
@@ -61,7 +61,8 @@ async fn what_a_conversion_makes_of_an_object_is_looked_at_with_its_definition()
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
     let place = format!("/apis/{group}/v2/namespaces/{}/boats/a", scene.namespace);
-    let sails = async || ask(&scene.admin, "GET", &place, Value::Null).await.ok()?["spec"]["sails"].as_i64();
+    let sails =
+        async || send_request(&scene.admin, "GET", &place, Value::Null).await.ok()?["spec"]["sails"].as_i64();
     assert_eq!(sails().await, Some(2));
     scene.assert_calm("as it was applied").await;
 
@@ -71,7 +72,9 @@ async fn what_a_conversion_makes_of_an_object_is_looked_at_with_its_definition()
     scene.assert_calm("nobody was told").await;
     let mark = AuditMark::set(&scene.plane).await;
     let uri = format!("{DEFINITIONS}/boats.{group}");
-    ask(&scene.admin, "PATCH", &uri, json!({"spec": {"names": {"shortNames": ["bt"]}}})).await.unwrap();
+    send_request(&scene.admin, "PATCH", &uri, json!({"spec": {"names": {"shortNames": ["bt"]}}}))
+        .await
+        .unwrap();
     until("it is as in Git again", async || sails().await.filter(|sails| *sails == 2)).await;
     scene.settle().await;
     scene.assert_calm("after that").await;
@@ -89,5 +92,5 @@ async fn what_a_conversion_makes_of_an_object_is_looked_at_with_its_definition()
     scene.until_ready("shop", &commit).await;
     assert_eq!(sails().await, Some(4));
     scene.delete_sync("shop").await;
-    ask(&scene.admin, "DELETE", &uri, json!({})).await.unwrap();
+    send_request(&scene.admin, "DELETE", &uri, json!({})).await.unwrap();
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::audit::AuditMark;
 use crate::support::daemon::{Daemon, until};
 use crate::support::scene::Scene;
-use crate::{DEFINITIONS, applies, ask};
+use crate::{DEFINITIONS, applies, send_request};
 
 /// A kind of a test, and an object of it that Git sets.
 struct Harbour {
@@ -39,7 +39,7 @@ impl Harbour {
                 "names": {"plural": "boats", "singular": "boat", "kind": "Boat"},
                 "versions": [version("v1", true, properties)]},
         });
-        ask(&scene.admin, "POST", DEFINITIONS, &definition).await.unwrap();
+        send_request(&scene.admin, "POST", DEFINITIONS, &definition).await.unwrap();
         let commit = scene.push(&[boat(&format!("{group}/v1"), spec)]);
         let _daemon = scene.daemon();
         scene.sync("shop", json!({})).await;
@@ -54,7 +54,7 @@ impl Harbour {
     /// Defines the kind anew.
     async fn versions(&self, versions: &[Value]) {
         let change = json!({"spec": {"versions": versions}});
-        ask(&self.scene.admin, "PATCH", &self.definition(), &change).await.unwrap();
+        send_request(&self.scene.admin, "PATCH", &self.definition(), &change).await.unwrap();
     }
 
     fn place(&self, version: &str) -> String {
@@ -63,13 +63,16 @@ impl Harbour {
 
     /// The object; a kind that is just being redefined may not answer.
     async fn live(&self, version: &str) -> Option<Value> {
-        ask(&self.scene.admin, "GET", &self.place(version), &json!({})).await.ok()
+        send_request(&self.scene.admin, "GET", &self.place(version), &json!({})).await.ok()
     }
 
     async fn edit(&self, version: &str, spec: &Value) {
         let uri = format!("{}?fieldManager=kubectl-edit", self.place(version));
         let patch = json!({"spec": spec});
-        until("the edit is taken", async || ask(&self.scene.admin, "PATCH", &uri, &patch).await.ok()).await;
+        until("the edit is taken", async || {
+            send_request(&self.scene.admin, "PATCH", &uri, &patch).await.ok()
+        })
+        .await;
     }
 
     async fn until_spec(&self, version: &str, spec: &Value, what: &str) {
@@ -78,7 +81,7 @@ impl Harbour {
 
     async fn end(self) {
         self.scene.delete_sync("shop").await;
-        ask(&self.scene.admin, "DELETE", &self.definition(), &json!({})).await.unwrap();
+        send_request(&self.scene.admin, "DELETE", &self.definition(), &json!({})).await.unwrap();
     }
 }
 
@@ -163,9 +166,9 @@ async fn a_version_that_is_deleted_takes_all_entries_with_it_and_the_next_is_hel
     until("the other version is served", async || harbour.live("v2").await).await;
     // Written anew in the version that is stored from now on.
     let stored = json!({"metadata": {"labels": {"stored": "v2"}}});
-    ask(&scene.admin, "PATCH", &harbour.place("v2"), &stored).await.unwrap();
+    send_request(&scene.admin, "PATCH", &harbour.place("v2"), &stored).await.unwrap();
     let status = json!({"status": {"storedVersions": ["v2"]}});
-    ask(&scene.admin, "PATCH", &format!("{}/status", harbour.definition()), &status).await.unwrap();
+    send_request(&scene.admin, "PATCH", &format!("{}/status", harbour.definition()), &status).await.unwrap();
     harbour.versions(&[version("v2", true, &properties)]).await;
     until("the entries of all are gone", async || {
         harbour.edit("v2", &json!({"masts": 9})).await;

@@ -3,14 +3,14 @@
 //! In: the rows that the program judges by. Out: two tables between two markers, by project: how its kinds are read, and
 //! which of them have no health.
 
-use moorline::health::{Known, known};
+use moorline::health::{DocumentedRule, documented_rules};
 
 pub(crate) const OPEN: &str = "<!-- kinds -->\n";
 pub(crate) const CLOSE: &str = "<!-- end of the kinds -->\n";
 
 /// Both tables, with their markers.
 pub(crate) fn tables() -> String {
-    let mut rows = known();
+    let mut rows = documented_rules();
     rows.sort_by_key(|row| row.project.to_lowercase());
     let mut text =
         format!("{OPEN}\n| project | kinds | healthy when | degraded after |\n|---|---|---|---|\n");
@@ -34,7 +34,7 @@ pub(crate) fn tables() -> String {
     format!("{text}\n{CLOSE}")
 }
 
-fn kinds(row: &Known) -> String {
+fn kinds(row: &DocumentedRule) -> String {
     let kinds: Vec<String> = row.kinds.iter().map(|kind| format!("`{kind}`")).collect();
     match row.kinds {
         ["*"] => format!("every other kind of `{}`", row.group),

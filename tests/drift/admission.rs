@@ -82,7 +82,7 @@ async fn what_admission_makes_of_the_writes_of_others_is_looked_into() {
             assert_ne!(it.get().await.pointer(field), it.body.pointer(field), "it has changed on the way");
         };
         let (seen, healed) = ground.healed(what(), write, "moved").await;
-        assert!(seen.extras.is_empty(), "{:?}", seen.extras);
+        assert!(seen.extra_fields.is_empty(), "{:?}", seen.extra_fields);
         assert_eq!(healed.get().await.pointer(field), healed.body.pointer(field), "an apply heals it");
     }
 }
@@ -115,8 +115,8 @@ async fn what_admission_makes_of_our_own_writes_is_no_drift() {
         };
         let edit = json!([{"op": "replace", "path": field, "value": "by hand"}]);
         place.patch("kubectl-edit", STEPS, edit).await;
-        assert_eq!(shown(&place.again(&applied).await.standing), lost);
+        assert_eq!(shown(&place.again(&applied).await.verification), lost);
         let healed = place.apply().await;
-        assert_eq!(shown(&place.again(&healed).await.standing), "verified");
+        assert_eq!(shown(&place.again(&healed).await.verification), "verified");
     }
 }

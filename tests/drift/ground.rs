@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use http::Method;
-use moorline::observed::{Mark, Observed};
+use moorline::observed::{Observed, Ownership};
 use serde_json::Value;
 
 use super::place::{Place, shown};
@@ -67,13 +67,16 @@ impl Ground {
     ) -> (Observed, Place) {
         let place = self.place(what);
         let applied = place.apply().await;
-        assert_eq!((shown(&applied.standing), applied.mark.clone()), ("verified".to_owned(), Mark::Ours));
-        assert_eq!(shown(&place.again(&applied).await.standing), "verified", "before anything happened");
+        assert_eq!(
+            (shown(&applied.verification), applied.ownership.clone()),
+            ("verified".to_owned(), Ownership::Ours)
+        );
+        assert_eq!(shown(&place.again(&applied).await.verification), "verified", "before anything happened");
         act(&place).await;
         let seen = place.again(&applied).await;
         let healed = place.apply().await;
-        assert_eq!(shown(&place.again(&healed).await.standing), "verified", "after one more apply");
-        assert_eq!(shown(&seen.standing), expect);
+        assert_eq!(shown(&place.again(&healed).await.verification), "verified", "after one more apply");
+        assert_eq!(shown(&seen.verification), expect);
         (seen, place)
     }
 

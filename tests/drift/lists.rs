@@ -9,7 +9,7 @@ use super::place::{MERGE, Place, STEPS};
 const SPEC: &str = "/spec/template/spec";
 
 fn extras(seen: &moorline::observed::Observed) -> Vec<String> {
-    seen.extras.iter().map(|extra| format!("{}: {}", extra.manager, extra.path)).collect()
+    seen.extra_fields.iter().map(|extra| format!("{}: {}", extra.manager, extra.path)).collect()
 }
 
 /// Paused and without replicas, with one list of each sort that pods have.
@@ -114,7 +114,7 @@ async fn the_order_of_items_is_looked_into() {
         .map(|(name, image)| json!({"name": name, "image": image}));
     let turn = async |it: &Place| steps(it, "replace", pointer, json!([second, first])).await;
     let (seen, healed) = ground.healed(deployment(), turn, "moved").await;
-    assert!(seen.extras.is_empty(), "{:?}", seen.extras);
+    assert!(seen.extra_fields.is_empty(), "{:?}", seen.extra_fields);
     assert_eq!(names(&healed, pointer).await, ["first", "second"], "an apply brings our order");
     // What others put in front of ours stays there.
     let front = async |it: &Place| steps(it, "add", &format!("{pointer}/0"), other.clone()).await;
@@ -179,7 +179,7 @@ async fn what_is_set_beside_ours_is_an_addition() {
     let kind =
         async |it: &Place| it.patch("kubectl-edit", MERGE, json!({"spec": {"type": "NodePort"}})).await;
     let seen = ground.check(service(), kind, "moved").await;
-    assert!(extras(&seen).contains(&"kubectl-edit: spec.type".to_owned()), "{:?}", seen.extras);
+    assert!(extras(&seen).contains(&"kubectl-edit: spec.type".to_owned()), "{:?}", seen.extra_fields);
     // Where Git names the type, it is ours.
     let (resource, mut body) = service();
     body["spec"]["type"] = "ClusterIP".into();

@@ -4,7 +4,7 @@ use http::Method;
 use kube::Client;
 use moorline::api::SyncName;
 use moorline::object::{Object, ObjectId, Origin};
-use moorline::observed::{Observed, Standing};
+use moorline::observed::{Observed, Verification};
 use serde_json::{Value, json};
 
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -85,7 +85,7 @@ impl Place {
             format!("{}?force=true&fieldManager={}", self.path(), owner().manager().replace('/', "%2F"));
         let body = self.body.to_string().into_bytes();
         let reply = self.request(Method::PATCH, uri, APPLY, METADATA, body).await.expect("our apply");
-        Observed::applied(&self.object(reply), &owner())
+        Observed::from_apply(&self.object(reply), &owner())
     }
 
     /// The metadata as a watch would bring it.
@@ -95,7 +95,7 @@ impl Place {
     }
 
     pub(crate) async fn again(&self, known: &Observed) -> Observed {
-        known.again(&self.seen().await, &owner())
+        known.update_from_event(&self.seen().await, &owner())
     }
 
     /// The whole object.
@@ -155,12 +155,12 @@ impl Place {
 }
 
 /// A standing in few words: `verified`, `moved`, `kubectl-edit: data.a`.
-pub(crate) fn shown(standing: &Standing) -> String {
+pub(crate) fn shown(standing: &Verification) -> String {
     match standing {
-        Standing::Verified => "verified".to_owned(),
-        Standing::Unverified => "unverified".to_owned(),
-        Standing::Moved => "moved".to_owned(),
-        Standing::Drifted(drift) => {
+        Verification::Verified => "verified".to_owned(),
+        Verification::Unverified => "unverified".to_owned(),
+        Verification::MaybeDrifted => "moved".to_owned(),
+        Verification::Drifted(drift) => {
             format!("{}: {}", drift.manager.as_deref().unwrap_or("?"), drift.fields.join(", "))
         }
     }

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::support::audit::AuditMark;
 use super::support::daemon::until;
-use super::support::fault_proxy::{Asked, Fate};
-use super::support::scene::{CALM, Scene, many};
+use super::support::fault_proxy::{Fate, RecordedRequest};
+use super::support::scene::{QUIET_TIME, Scene, many};
 use super::{deleted, until_asked, until_told};
 
 #[tokio::test]
@@ -59,15 +59,15 @@ async fn what_cannot_be_listed_is_not_deleted_and_keeps_nothing_else_waiting() {
     scene.push(&many(2, "two"));
 
     let mark = AuditMark::set(&scene.plane).await;
-    let lists = |asked: &Asked| asked.method == "GET" && asked.path.ends_with("/secrets");
-    scene.proxy.asked();
+    let lists = |asked: &RecordedRequest| asked.method == "GET" && asked.path.ends_with("/secrets");
+    scene.proxy.take_requests();
     scene.proxy.rule(move |asked| if lists(asked) { Fate::Answer(500, None) } else { Fate::Pass });
     let _daemon = scene.daemon_at(&scene.proxy, "second", &["--leader-election=false"]);
     scene.until_values(&many(2, "two"), "all others go on").await;
     let secrets: Api<Secret> = Api::namespaced(scene.admin.clone(), &scene.namespace);
     until("it is tried again and again", async || {
-        tokio::time::sleep(CALM).await;
-        (scene.proxy.asked().iter().filter(|one| lists(one)).count() > 1).then_some(())
+        tokio::time::sleep(QUIET_TIME).await;
+        (scene.proxy.take_requests().iter().filter(|one| lists(one)).count() > 1).then_some(())
     })
     .await;
     assert!(secrets.get_opt("old").await.unwrap().is_some(), "what nobody can see stays");
@@ -86,9 +86,9 @@ async fn what_cannot_be_listed_is_not_deleted_and_keeps_nothing_else_waiting() {
         true => Fate::Answer(500, None),
         false => Fate::Pass,
     });
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     scene.proxy.cut_watches();
-    let anew = |asked: &Asked| lists(asked) && asked.query.contains("resourceVersionMatch");
+    let anew = |asked: &RecordedRequest| lists(asked) && asked.query.contains("resourceVersionMatch");
     until_asked(&scene, "it is to be listed anew", anew).await;
     scene.remove(&["kept.json"]);
     scene.nudge("shop", "none").await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::support::audit::AuditMark;
 use super::support::daemon::until;
-use super::support::rest::ask;
+use super::support::rest::send_request;
 use super::support::scene::{Scene, config_map};
 use super::{deleted, until_told};
 
@@ -47,7 +47,7 @@ async fn a_definition_of_whose_kind_others_have_objects_is_not_pruned() {
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
     let boats = format!("/apis/{}/v1/namespaces/{}/boats", group(&scene), scene.namespace);
-    ask(&scene.admin, "POST", &boats, boat(&scene, "foreign")).await.unwrap();
+    send_request(&scene.admin, "POST", &boats, boat(&scene, "foreign")).await.unwrap();
     let mark = AuditMark::set(&scene.plane).await;
 
     // The definition waits for a person, who approves, and does not know of the other object.
@@ -64,15 +64,18 @@ async fn a_definition_of_whose_kind_others_have_objects_is_not_pruned() {
     assert!(message.contains(&format!("{}/foreign", scene.namespace)), "{message}");
     scene.assert_calm("while others have objects of the kind").await;
     let uri = format!("{DEFINITIONS}/{name}");
-    let live = ask(&scene.admin, "GET", &uri, Value::Null).await.unwrap();
+    let live = send_request(&scene.admin, "GET", &uri, Value::Null).await.unwrap();
     assert!(live["metadata"].get("deletionTimestamp").is_none(), "{live}");
-    ask(&scene.admin, "GET", &format!("{boats}/foreign"), Value::Null).await.expect("it stays");
+    send_request(&scene.admin, "GET", &format!("{boats}/foreign"), Value::Null).await.expect("it stays");
     assert_eq!(deleted(&mark).await, ["mine"], "what is this Sync's alone is gone");
 
-    ask(&scene.admin, "DELETE", &format!("{boats}/foreign"), Value::Null).await.unwrap();
+    send_request(&scene.admin, "DELETE", &format!("{boats}/foreign"), Value::Null).await.unwrap();
     scene.push(&[("stays.json".to_owned(), config_map("stays", "y"))]);
     scene.nudge("shop", "empty").await;
-    until("the definition is gone", async || ask(&scene.admin, "GET", &uri, Value::Null).await.err()).await;
+    until("the definition is gone", async || {
+        send_request(&scene.admin, "GET", &uri, Value::Null).await.err()
+    })
+    .await;
     assert_eq!(deleted(&mark).await, ["mine".to_owned(), name]);
     scene.delete_sync("shop").await;
 }
@@ -94,7 +97,7 @@ async fn a_definition_and_a_volume_are_never_recreated_whoever_asks() {
     let uids = async || {
         let mut uids = Vec::new();
         for uri in [&volumes, &definitions] {
-            let live = ask(&scene.admin, "GET", uri, Value::Null).await.unwrap();
+            let live = send_request(&scene.admin, "GET", uri, Value::Null).await.unwrap();
             assert!(live["metadata"].get("deletionTimestamp").is_none(), "{live}");
             uids.push(live["metadata"]["uid"].clone());
         }
@@ -128,6 +131,6 @@ async fn a_definition_and_a_volume_are_never_recreated_whoever_asks() {
 
     scene.delete_sync("shop").await;
     for uri in [&volumes, &definitions] {
-        ask(&scene.admin, "DELETE", uri, Value::Null).await.unwrap();
+        send_request(&scene.admin, "DELETE", uri, Value::Null).await.unwrap();
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::support::audit::AuditMark;
-use super::support::fault_proxy::{Asked, Fate};
+use super::support::fault_proxy::{Fate, RecordedRequest};
 use super::support::scene::{Scene, many};
 use super::{deleted, until_asked, until_told};
 
@@ -16,14 +16,14 @@ async fn who_has_said_that_nothing_is_pruned_loses_nothing_by_a_watch_that_is_la
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
     let mark = AuditMark::set(&scene.plane).await;
-    let tells = |one: &Asked| one.method == "GET" && one.path.ends_with("/syncs");
+    let tells = |one: &RecordedRequest| one.method == "GET" && one.path.ends_with("/syncs");
     scene.proxy.rule(move |one| if tells(one) { Fate::Answer(500, None) } else { Fate::Pass });
     scene.proxy.cut_watches();
     let prunes = |enabled: bool| json!({"spec": {"prune": {"enabled": enabled}}});
     scene.patch_sync("shop", prunes(false)).await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let commit = scene.remove(&["a-5.json"]);
-    let asks = |one: &Asked| one.method == "GET" && one.path.ends_with("/syncs/shop");
+    let asks = |one: &RecordedRequest| one.method == "GET" && one.path.ends_with("/syncs/shop");
     until_asked(&scene, "the Sync is looked at", asks).await;
     until_told(&scene, "/a-5", "SyncChanged").await;
     assert_eq!(deleted(&mark).await, Vec::<String>::new());
@@ -31,7 +31,7 @@ async fn who_has_said_that_nothing_is_pruned_loses_nothing_by_a_watch_that_is_la
     scene.proxy.heal();
     until_told(&scene, "/a-5", "PruneDisabled").await;
     scene.until_ready("shop", &commit).await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     scene.assert_calm("while it is kept").await;
     assert_eq!(deleted(&mark).await, Vec::<String>::new());
     scene.patch_sync("shop", prunes(true)).await;
@@ -54,11 +54,11 @@ async fn a_sync_that_asks_for_the_same_in_other_words_prunes_on() {
     let said = scene.until_ready("shop", &commit).await;
     assert!(said.metadata.generation > synced.metadata.generation);
     let mark = AuditMark::set(&scene.plane).await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let commit = scene.remove(&["a-4.json", "a-5.json"]);
     scene.until_ready("shop", &commit).await;
     assert_eq!(deleted(&mark).await.len(), 2);
-    let asks = |one: &&Asked| one.method == "GET" && one.path.ends_with("/syncs/shop");
-    assert_eq!(scene.proxy.asked().iter().filter(asks).count(), 1, "it is asked once for both");
+    let asks = |one: &&RecordedRequest| one.method == "GET" && one.path.ends_with("/syncs/shop");
+    assert_eq!(scene.proxy.take_requests().iter().filter(asks).count(), 1, "it is asked once for both");
     scene.delete_sync("shop").await;
 }

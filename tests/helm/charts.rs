@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use moorline::helm::{Helm, Strength};
+use moorline::helm::{Helm, IsolationLevel};
 use moorline::object::Object;
 use moorline::render::helm::Capabilities;
-use moorline::render::{HelmOptions, Kind, Options, Rendered, render};
-use moorline::tree::{Entry, FileTree};
+use moorline::render::{HelmOptions, RenderOptions, Rendered, SourceType, render};
+use moorline::tree::{FileTree, TreeEntry};
 use moorline::yaml::{self, Dialect};
 use serde_json::{Map, Value, json};
 
@@ -30,8 +30,8 @@ fn map(value: Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-pub(super) fn options(helm: HelmOptions) -> Options {
-    Options { path: "chart".into(), helm, ..Options::default() }
+pub(super) fn options(helm: HelmOptions) -> RenderOptions {
+    RenderOptions { path: "chart".into(), helm, ..RenderOptions::default() }
 }
 
 /// Helm itself, in a folder with the same files.
@@ -66,7 +66,7 @@ async fn check_bytes(
 ) -> Vec<Object> {
     let Some(program) = find("helm") else { return Vec::new() };
     let tree: FileTree =
-        files.iter().map(|(path, bytes)| (*path, Entry::File(bytes.as_slice().into()))).collect();
+        files.iter().map(|(path, bytes)| (*path, TreeEntry::File(bytes.as_slice().into()))).collect();
     let theirs = asked(&program, files, arguments).unwrap();
     let (runner, _folder) = helm_of(&program);
     let ours = objects(&runner, &tree, options(helm), server)
@@ -209,7 +209,7 @@ async fn charts_see_what_the_server_can_do_and_are_asked_anew_only_if_they_look(
     );
     let server = |version: &str, served: &[&str]| Capabilities {
         version: Some(version.into()),
-        served: served.iter().map(|it| (*it).to_owned()).collect(),
+        api_versions: served.iter().map(|it| (*it).to_owned()).collect(),
     };
     let owned = |files: &[File]| -> Vec<(&str, Vec<u8>)> {
         files.iter().map(|(path, text)| (*path, text.as_bytes().to_vec())).collect()
@@ -251,11 +251,11 @@ async fn charts_see_what_the_server_can_do_and_are_asked_anew_only_if_they_look(
 #[tokio::test]
 async fn links_are_followed_inside_the_repository() {
     let Some(program) = find("helm") else { return };
-    let file = |text: &str| Entry::File(Arc::from(text.as_bytes()));
+    let file = |text: &str| TreeEntry::File(Arc::from(text.as_bytes()));
     let tree: FileTree = [
         (CHART.0, file(CHART.1)),
-        ("chart/values.yaml", Entry::Link("../shared/values.yaml".into())),
-        ("chart/templates", Entry::Link("../shared/templates".into())),
+        ("chart/values.yaml", TreeEntry::Link("../shared/values.yaml".into())),
+        ("chart/templates", TreeEntry::Link("../shared/templates".into())),
         ("shared/values.yaml", file(VALUES.1)),
         ("shared/templates/web.yaml", file(WEB.1)),
     ]
@@ -264,9 +264,10 @@ async fn links_are_followed_inside_the_repository() {
     let (helm, _folder) = helm_of(&program);
     let ours = objects(&helm, &tree, options(HelmOptions::default()), Capabilities::default()).await.unwrap();
     assert_eq!(ours[0].body["data"]["color"], "red");
-    let out: FileTree = [(CHART.0, file(CHART.1)), ("chart/values.yaml", Entry::Link("../../secret".into()))]
-        .into_iter()
-        .collect();
+    let out: FileTree =
+        [(CHART.0, file(CHART.1)), ("chart/values.yaml", TreeEntry::Link("../../secret".into()))]
+            .into_iter()
+            .collect();
     let wrong =
         objects(&helm, &out, options(HelmOptions::default()), Capabilities::default()).await.unwrap_err();
     assert!(wrong.contains("leads out of the tree"), "{wrong}");
@@ -286,7 +287,7 @@ async fn the_same_input_is_rendered_once_by_however_many() {
     );
     let started = || std::fs::read_dir(&starts).unwrap().count();
     let helm = Helm::new(program, script(folder.path(), &count), folder.path().join("work"))
-        .behind(Strength::BestEffort);
+        .with_isolation(IsolationLevel::BestEffort);
     let drawn = (
         "chart/templates/drawn.yaml",
         "apiVersion: v1\nkind: Secret\nmetadata: {name: drawn}\nstringData: {password: \"{{ randAlphaNum 20 }}\", of: \"{{ .Values.color }}\"}\n",
@@ -313,10 +314,11 @@ async fn the_same_input_is_rendered_once_by_however_many() {
 #[test]
 fn a_folder_that_is_both_is_a_chart() {
     let kustomization = ("chart/kustomization.yaml", "resources: [web.yaml]\n");
-    let kind = |files: &[File]| Kind::Auto.chosen(&FileTree::from_texts(files.iter().copied()), "chart");
-    assert_eq!(kind(&[CHART, kustomization]), Kind::Helm);
-    assert_eq!(kind(&[kustomization]), Kind::Kustomize);
-    assert_eq!(kind(&[WEB]), Kind::Plain);
+    let kind =
+        |files: &[File]| SourceType::Auto.detect(&FileTree::from_texts(files.iter().copied()), "chart");
+    assert_eq!(kind(&[CHART, kustomization]), SourceType::Helm);
+    assert_eq!(kind(&[kustomization]), SourceType::Kustomize);
+    assert_eq!(kind(&[WEB]), SourceType::Plain);
     // Where helm is not run, it is not taken for plain manifests either.
     let rendered = render(&FileTree::from_texts([CHART, WEB]), &options(HelmOptions::default()));
     let Rendered::Incomplete(incomplete) = rendered else { panic!("it is no plain folder") };

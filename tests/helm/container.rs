@@ -6,10 +6,10 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use landlock::{ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _};
-use moorline::helm::fence::Walls;
-use moorline::helm::{Helm, Strength};
+use moorline::helm::isolation::Protections;
+use moorline::helm::{Helm, IsolationLevel};
 use moorline::object::Object;
-use moorline::render::Options;
+use moorline::render::RenderOptions;
 use moorline::render::helm::Capabilities;
 use moorline::tree::FileTree;
 use seccompiler::{
@@ -49,10 +49,10 @@ fn contained<T: Send>(refused: &[i64], error: i32, work: impl FnOnce() -> T + Se
 }
 
 /// What a program in the place of helm comes to there.
-fn run(program: &Path, strength: Strength) -> (Result<Vec<Object>, String>, Option<String>) {
+fn run(program: &Path, strength: IsolationLevel) -> (Result<Vec<Object>, String>, Option<String>) {
     let folder = tempfile::tempdir().unwrap();
     let fence = env!("CARGO_BIN_EXE_moorline");
-    let helm = Helm::new(program, fence, folder.path().join("work")).behind(strength);
+    let helm = Helm::new(program, fence, folder.path().join("work")).with_isolation(strength);
     let chart = FileTree::from_texts([
         ("Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"),
         ("templates/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
@@ -60,14 +60,14 @@ fn run(program: &Path, strength: Strength) -> (Result<Vec<Object>, String>, Opti
     // Its threads are children of this one.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let found = objects(&helm, &chart, Options::default(), Capabilities::default()).await;
-        (found, helm.caution().await)
+        let found = objects(&helm, &chart, RenderOptions::default(), Capabilities::default()).await;
+        (found, helm.isolation_warning().await)
     })
 }
 
-fn walls() -> Walls {
+fn walls() -> Protections {
     let said = std::process::Command::new(env!("CARGO_BIN_EXE_moorline")).args(["fence", "--walls"]).output();
-    Walls::read(&String::from_utf8(said.unwrap().stdout).unwrap()).expect("the fence says what stands")
+    Protections::read(&String::from_utf8(said.unwrap().stdout).unwrap()).expect("the fence says what stands")
 }
 
 /// True if this machine has what the proof needs; a kernel without Landlock is said so, and proves the filter of calls alone.
@@ -113,7 +113,7 @@ fn what_namespaces_would_keep_away_is_out_of_reach_without_them() {
     ]
     .join("\n");
     let program = script(folder.path(), &lines);
-    let (told, _) = contained(&[], 0, || run(&program, Strength::BestEffort));
+    let (told, _) = contained(&[], 0, || run(&program, IsolationLevel::BestEffort));
     let told = told.unwrap_err();
     assert!(listener.accept().is_err(), "somebody has come through");
     let reached = |told: &str| -> Vec<String> {
@@ -144,7 +144,7 @@ fn what_namespaces_would_keep_away_is_out_of_reach_without_them() {
 #[test]
 fn helm_renders_there_what_it_renders_elsewhere() {
     let (Some(program), true) = (find("helm"), has_landlock()) else { return };
-    let (found, said) = contained(&[], 0, || run(&program, Strength::Required));
+    let (found, said) = contained(&[], 0, || run(&program, IsolationLevel::Required));
     assert_eq!((found.unwrap().len(), said), (1, None));
 }
 
@@ -153,7 +153,7 @@ fn a_kernel_without_the_wall_around_files_is_refused_or_told() {
     let Some(program) = find("helm") else { return };
     let without =
         |strength| contained(&[libc::SYS_landlock_create_ruleset], libc::ENOSYS, || run(&program, strength));
-    let (refused, said) = without(Strength::Required);
+    let (refused, said) = without(IsolationLevel::Required);
     let refused = refused.unwrap_err();
     assert!(
         refused.starts_with(
@@ -162,7 +162,7 @@ fn a_kernel_without_the_wall_around_files_is_refused_or_told() {
         "{refused}"
     );
     assert_eq!(said, None);
-    let (found, said) = without(Strength::BestEffort);
+    let (found, said) = without(IsolationLevel::BestEffort);
     assert_eq!(found.unwrap().len(), 1);
     let said = said.expect("the status says so");
     assert!(said.starts_with("helm runs without the wall around files (Landlock)"), "{said}");

@@ -83,11 +83,11 @@ async fn a_chart_is_followed_like_any_folder() {
     scene.assert_calm("once it is rendered").await;
 
     // A commit beside it is no render and no request.
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let commit = scene.push(&[file("notes/words.txt", "other words")]);
     scene.nudge("shop", "beside").await;
     scene.until_ready("shop", &commit).await;
-    let asked = scene.proxy.asked();
+    let asked = scene.proxy.take_requests();
     let on_objects: Vec<_> = asked.iter().filter(|one| one.is_on_object()).map(|one| &one.path).collect();
     assert!(on_objects.is_empty(), "{on_objects:?}");
     assert_eq!(started(&scene), 1);
@@ -168,11 +168,11 @@ async fn a_kustomization_with_a_chart_is_followed_like_any_folder() {
     scene.assert_calm("once it is rendered").await;
 
     // A commit beside it is no render and no request; one in the chart is both.
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let commit = scene.push(&[file("notes/words.txt", "other words")]);
     scene.nudge("shop", "beside").await;
     scene.until_ready("shop", &commit).await;
-    let asked = scene.proxy.asked();
+    let asked = scene.proxy.take_requests();
     assert!(!asked.iter().any(|one| one.is_on_object()), "{asked:?}");
     assert_eq!(started(&scene), 1);
     let commit = scene.push(&[file("charts/web/templates/b.yaml", &MAP.replace("NAME", "b"))]);

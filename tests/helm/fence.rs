@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use moorline::helm::fence::Walls;
-use moorline::helm::{Helm, Strength};
+use moorline::helm::isolation::Protections;
+use moorline::helm::{Helm, IsolationLevel};
 use moorline::object::Object;
-use moorline::render::Options;
+use moorline::render::RenderOptions;
 use moorline::render::helm::Capabilities;
 use moorline::tree::FileTree;
 
@@ -20,7 +20,7 @@ use super::super::{helm_of, objects, script};
 async fn run(lines: &str, deadline: Duration) -> Result<Vec<Object>, String> {
     let folder = tempfile::tempdir().unwrap();
     let (helm, work) = helm_of(&script(folder.path(), lines));
-    let answer = render(&helm.within(deadline)).await;
+    let answer = render(&helm.with_deadline(deadline)).await;
     let left = std::fs::read_dir(work.path().join("work")).unwrap().count();
     assert_eq!(left, 0, "the folder of the run is gone");
     answer
@@ -28,7 +28,7 @@ async fn run(lines: &str, deadline: Duration) -> Result<Vec<Object>, String> {
 
 async fn render(helm: &Helm) -> Result<Vec<Object>, String> {
     let tree = FileTree::from_texts([("Chart.yaml", "name: shop\n"), ("templates/a.yaml", "a: b\n")]);
-    objects(helm, &tree, Options::default(), Capabilities::default()).await
+    objects(helm, &tree, RenderOptions::default(), Capabilities::default()).await
 }
 
 const LONG: Duration = Duration::from_secs(60);
@@ -108,10 +108,10 @@ async fn it_reaches_no_network() {
 }
 
 /// Which walls stand on this machine.
-fn walls() -> Walls {
+fn walls() -> Protections {
     let said = Command::new(env!("CARGO_BIN_EXE_moorline")).args(["fence", "--walls"]).output().unwrap();
     let said = String::from_utf8(said.stdout).unwrap();
-    Walls::read(&said).expect("the fence says what stands")
+    Protections::read(&said).expect("the fence says what stands")
 }
 
 #[tokio::test]
@@ -179,7 +179,8 @@ async fn a_chart_that_takes_all_memory_takes_its_own() {
             ("Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"),
             ("templates/a.yaml", template),
         ]);
-        let told = objects(&helm, &tree, Options::default(), Capabilities::default()).await.unwrap_err();
+        let told =
+            objects(&helm, &tree, RenderOptions::default(), Capabilities::default()).await.unwrap_err();
         assert!(told.starts_with(expect) && !told.contains("goroutine") && told.len() < 5000, "{told}");
     };
     check("a: {{ repeat 1000000000 \"a\" }}", "HelmExceeded: helm was stopped: it gave up: ").await;
@@ -214,8 +215,8 @@ async fn where_namespaces_are_refused_the_other_walls_stand() {
         ("templates/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
     ]);
     let helm = Helm::new(&program, &fence, folder.path().join("work"));
-    let helm = helm.behind(Strength::BestEffort);
-    let found = objects(&helm, &chart, Options::default(), Capabilities::default()).await;
+    let helm = helm.with_isolation(IsolationLevel::BestEffort);
+    let found = objects(&helm, &chart, RenderOptions::default(), Capabilities::default()).await;
     assert_eq!(found.unwrap().len(), 1);
     let other = tempfile::tempdir().unwrap();
     let file = other.path().join("file");
@@ -223,7 +224,8 @@ async fn where_namespaces_are_refused_the_other_walls_stand() {
         "trap '' XFSZ\nwhile echo 0123456789; do :; done > {} 2> /dev/null\n/bin/sleep 7654326 &\n/bin/sleep 7654327",
         file.display()
     );
-    let helm = Helm::new(script(other.path(), &wants_out), &fence, folder.path().join("work")).within(SHORT);
+    let helm =
+        Helm::new(script(other.path(), &wants_out), &fence, folder.path().join("work")).with_deadline(SHORT);
     let told = render(&helm).await.unwrap_err();
     assert!(told.contains("took longer than 2 s"), "{told}");
     assert!(!runs("7654326") && !runs("7654327"));

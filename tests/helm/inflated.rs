@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use moorline::helm::Helm;
-use moorline::render::{Kind, Options, kustomization};
+use moorline::render::{RenderOptions, SourceType, build_kustomization};
 use moorline::tree::FileTree;
 use moorline::yaml::{Dialect, read};
 use serde_json::{Value, json};
@@ -33,10 +33,11 @@ fn recorded() -> BTreeMap<String, Value> {
 
 /// The objects of a case, or why there are none.
 async fn built(helm: &Helm, case: &Case) -> Result<Value, String> {
-    let options = Options { path: "overlay".into(), kind: Kind::Kustomize, ..Options::default() };
-    let printed = helm.charts_printed("", case.tree(), options).await;
+    let options =
+        RenderOptions { path: "overlay".into(), kind: SourceType::Kustomize, ..RenderOptions::default() };
+    let printed = helm.render_kustomization("", case.tree(), options).await;
     let (tree, _) = printed.map_err(|failure| failure.to_string())?;
-    let objects = kustomization(&tree, "overlay").map_err(|fault| fault.to_string())?;
+    let objects = build_kustomization(&tree, "overlay").map_err(|fault| fault.to_string())?;
     Ok(objects.into_iter().map(Value::Object).collect())
 }
 
@@ -70,7 +71,7 @@ fn the_answers_are_recorded() {
     for case in cases() {
         let place = tempfile::tempdir().unwrap();
         for (path, entry) in case.tree().entries() {
-            let moorline::tree::Entry::File(bytes) = entry else { continue };
+            let moorline::tree::TreeEntry::File(bytes) = entry else { continue };
             let path = place.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, bytes).unwrap();

@@ -58,11 +58,11 @@ async fn a_published_chart_is_fetched_once_and_held_to_its_digest() {
 
     // A commit beside the values is no render and no request.
     scene.settle().await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let commit = scene.push(&[file("shop/words.txt", "other words")]);
     scene.nudge("shop", "beside").await;
     scene.until_ready("shop", &commit).await;
-    let asked = scene.proxy.asked();
+    let asked = scene.proxy.take_requests();
     assert!(!asked.iter().any(|one| one.is_on_object()), "{asked:?}");
     assert_eq!(started(&scene), 1);
 

@@ -1,8 +1,8 @@
 //! Charts that come to nothing: what is said of them, and where.
 
 use moorline::render::helm::Capabilities;
-use moorline::render::{HelmOptions, Kind, Options};
-use moorline::tree::{Entry, FileTree};
+use moorline::render::{HelmOptions, RenderOptions, SourceType};
+use moorline::tree::{FileTree, TreeEntry};
 
 use super::super::support::programs::find;
 use super::super::{helm_of, objects, script};
@@ -13,8 +13,10 @@ async fn what_is_missing_is_said_before_helm_is_asked() {
     let (helm, _folder) = helm_of(&script(tempfile::tempdir().unwrap().path(), "exit 1"));
     let check = async |files: &[File], values: &[&str], expect: &str| {
         let values_files = values.iter().map(|file| (*file).to_owned()).collect();
-        let options =
-            Options { kind: Kind::Helm, ..options(HelmOptions { values_files, ..HelmOptions::default() }) };
+        let options = RenderOptions {
+            kind: SourceType::Helm,
+            ..options(HelmOptions { values_files, ..HelmOptions::default() })
+        };
         let wrong =
             objects(&helm, &FileTree::from_texts(files.iter().copied()), options, Capabilities::default())
                 .await;
@@ -55,7 +57,7 @@ async fn what_helm_refuses_is_told_with_its_template_and_without_values() {
     let Some(program) = find("helm") else { return };
     let (helm, _folder) = helm_of(&program);
     let check = async |files: &[File], expect: &str| {
-        let options = Options { path: "apps/front".into(), ..Options::default() };
+        let options = RenderOptions { path: "apps/front".into(), ..RenderOptions::default() };
         let files = [&[("apps/front/Chart.yaml", CHART.1)], files].concat();
         let wrong =
             objects(&helm, &FileTree::from_texts(files), options, Capabilities::default()).await.unwrap_err();
@@ -99,9 +101,9 @@ async fn what_helm_refuses_is_told_with_its_template_and_without_values() {
 async fn a_folder_that_leads_into_itself_ends() {
     let (helm, _folder) = helm_of(&script(tempfile::tempdir().unwrap().path(), "exit 1"));
     let tree: FileTree = [
-        (CHART.0, Entry::File(CHART.1.as_bytes().into())),
-        ("chart/d/a", Entry::Link(".".into())),
-        ("chart/d/b", Entry::Link("..".into())),
+        (CHART.0, TreeEntry::File(CHART.1.as_bytes().into())),
+        ("chart/d/a", TreeEntry::Link(".".into())),
+        ("chart/d/b", TreeEntry::Link("..".into())),
     ]
     .into_iter()
     .collect();

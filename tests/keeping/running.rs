@@ -6,9 +6,9 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 
 use super::support::daemon::until;
-use super::support::fault_proxy::{Asked, FaultProxy};
+use super::support::fault_proxy::{FaultProxy, RecordedRequest};
 use super::support::git_server::Work;
-use super::support::scene::{CALM, Scene, many};
+use super::support::scene::{QUIET_TIME, Scene, many};
 use super::writes;
 
 const TERMS: [&str; 6] =
@@ -40,8 +40,9 @@ async fn a_lease_keeps_another_repository_out_until_it_is_taken_over() {
     let standby = run(&urls[0], &[], &proxy, "standby");
     let ready = async || standby.get("/readyz").filter(|answer| answer.starts_with("HTTP/1.1 200 "));
     until("the standby is ready", ready).await;
-    tokio::time::sleep(CALM).await;
-    let wrote: Vec<Asked> = proxy.asked().into_iter().filter(Asked::writes).collect();
+    tokio::time::sleep(QUIET_TIME).await;
+    let wrote: Vec<RecordedRequest> =
+        proxy.take_requests().into_iter().filter(RecordedRequest::writes).collect();
     assert!(wrote.is_empty(), "{wrote:?}");
     drop(standby);
     first.terminate();

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::support::audit::AuditMark;
 use super::support::credentials::MOORLINE;
 use super::support::daemon::until;
-use super::support::fault_proxy::{Asked, Fate};
+use super::support::fault_proxy::{Fate, RecordedRequest};
 use super::support::git_server::{Reply, Work};
 use super::support::scene::{Scene, config_map, many};
 
@@ -15,7 +15,9 @@ use super::support::scene::{Scene, config_map, many};
 async fn a_newer_commit_supersedes_one_that_is_being_applied() {
     let Some(scene) = Scene::new("supersedes").await else { return };
     let of = |value: &'static str| {
-        move |asked: &Asked| asked.writes_object() && asked.text().contains(&format!("\"key\":\"{value}\""))
+        move |asked: &RecordedRequest| {
+            asked.writes_object() && asked.text().contains(&format!("\"key\":\"{value}\""))
+        }
     };
     let delay = Duration::from_millis(500);
     scene.proxy.rule(move |asked| if of("old")(asked) { Fate::Delay(delay) } else { Fate::Pass });
@@ -24,7 +26,7 @@ async fn a_newer_commit_supersedes_one_that_is_being_applied() {
     scene.sync("shop", json!({})).await;
     let mut asked = Vec::new();
     until("some are being applied", async || {
-        asked.extend(scene.proxy.asked());
+        asked.extend(scene.proxy.take_requests());
         (asked.iter().filter(|one| of("old")(one)).count() >= 3).then_some(())
     })
     .await;
@@ -32,7 +34,7 @@ async fn a_newer_commit_supersedes_one_that_is_being_applied() {
     scene.nudge("shop", "newer").await;
     scene.until_ready("shop", &commit).await;
     scene.until_values(&many(30, "new"), "the newer commit is applied").await;
-    asked.extend(scene.proxy.asked());
+    asked.extend(scene.proxy.take_requests());
     let count = |value| asked.iter().filter(|one| of(value)(one)).count();
     assert_eq!(count("new"), 30);
     assert!(count("old") < 15, "{} of 30 objects were still given the old value", count("old"));
@@ -112,8 +114,8 @@ async fn a_repository_that_cannot_be_read_changes_nothing_and_says_why() {
         assert_eq!(scene.values().await["a-0"], format!("after {trouble:?}"));
     }
     assert_eq!(reasons, ["RepositoryNotFound", "RepositoryBadAnswer", "ReferenceNotFound", "PathNotFound"]);
-    let writes = mark.requests().await.of(MOORLINE).only(|it| it.resource == "configmaps");
-    let writes = writes.only(|it| !["get", "list", "watch"].contains(&&*it.verb)).tally();
+    let writes = mark.requests().await.by_user(MOORLINE).filter(|it| it.resource == "configmaps");
+    let writes = writes.filter(|it| !["get", "list", "watch"].contains(&&*it.verb)).tally();
     let expect = [("patch configmaps".to_owned(), reasons.len())];
     assert_eq!(
         writes.into_iter().collect::<Vec<_>>(),

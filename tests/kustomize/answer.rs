@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use moorline::render::kustomization;
+use moorline::render::build_kustomization;
 use moorline::tree::FileTree;
 use serde_json::Value;
 
@@ -33,11 +33,11 @@ pub(crate) enum Verdict {
 
 /// The renderer's answer for a folder of a tree.
 pub(crate) fn rendered(tree: &FileTree, path: &str) -> Answer {
-    match kustomization(tree, path) {
+    match build_kustomization(tree, path) {
         Ok(objects) => Answer::Objects(objects.into_iter().map(Value::Object).collect()),
         Err(fault) => Answer::Refused {
             class: refusals::of_fault(&fault),
-            text: format!("{}: {fault}", fault.class.word()),
+            text: format!("{}: {fault}", fault.class.name()),
         },
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use moorline::tree::{Entry, FileTree};
+use moorline::tree::{FileTree, TreeEntry};
 
 /// What stands beside the input of a case.
 pub(crate) const OBJECTS: &str = "expected.json";
@@ -44,27 +44,29 @@ pub(crate) fn write(tree: &FileTree, folder: &Path) {
         let path = folder.join(path);
         fs::create_dir_all(path.parent().expect("a file lies in a folder")).expect("a folder is made");
         match entry {
-            Entry::File(bytes) => fs::write(&path, bytes).expect("a file is written"),
-            Entry::Link(target) => symlink(&**target, &path).expect("a link is made"),
-            Entry::TooLarge(_) | Entry::Left(_) | Entry::Unreadable { .. } => panic!("{path:?} was not read"),
+            TreeEntry::File(bytes) => fs::write(&path, bytes).expect("a file is written"),
+            TreeEntry::Link(target) => symlink(&**target, &path).expect("a link is made"),
+            TreeEntry::TooLarge(_) | TreeEntry::NotFetched(_) | TreeEntry::Unreadable { .. } => {
+                panic!("{path:?} was not read")
+            }
         }
     }
 }
 
-fn walk(folder: &Path, prefix: &str, entries: &mut Vec<(String, Entry)>) {
+fn walk(folder: &Path, prefix: &str, entries: &mut Vec<(String, TreeEntry)>) {
     for name in names(folder) {
         let (place, path) = (folder.join(&name), format!("{prefix}{name}"));
         let kind = fs::symlink_metadata(&place).expect("an entry can be looked at").file_type();
         if kind.is_symlink() {
             let target = fs::read_link(&place).expect("a link can be read");
-            entries.push((path, Entry::Link(target.to_string_lossy().into())));
+            entries.push((path, TreeEntry::Link(target.to_string_lossy().into())));
         } else if kind.is_dir() {
             if name != ".git" {
                 walk(&place, &format!("{path}/"), entries);
             }
         } else {
             let bytes = fs::read(&place).unwrap_or_else(|error| panic!("{place:?}: {error}"));
-            entries.push((path, Entry::File(bytes.into())));
+            entries.push((path, TreeEntry::File(bytes.into())));
         }
     }
 }

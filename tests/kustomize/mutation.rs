@@ -3,7 +3,7 @@
 //! In: a case and a seed. Out: a mutant, which is the case below one more layer, with features in both. The same
 //! seed makes the same mutant.
 
-use moorline::tree::{Entry, FileTree};
+use moorline::tree::{FileTree, TreeEntry};
 use serde_json::Value;
 
 use super::answer::Verdict;
@@ -87,7 +87,7 @@ pub(crate) fn mutate(base: &FileTree, objects: &[Value], chance: &mut Chance) ->
 impl Mutant {
     /// The files of the mutant.
     pub(crate) fn tree(&self) -> FileTree {
-        let mut entries: Vec<(String, Entry)> =
+        let mut entries: Vec<(String, TreeEntry)> =
             self.base.entries().map(|(path, entry)| (path.to_owned(), entry.clone())).collect();
         let below = if self.has_middle { MIDDLE } else { "overlay" };
         entries.push((format!("{ENTRY}/kustomization.yaml"), file(&format!("resources: [../{below}]\n"))));
@@ -146,21 +146,24 @@ impl Mutant {
     pub(crate) fn shown(&self) -> String {
         let tree = self.tree();
         let files = tree.entries().map(|(path, entry)| match entry {
-            Entry::Link(target) => format!("--- {path} -> {target}\n"),
+            TreeEntry::Link(target) => format!("--- {path} -> {target}\n"),
             entry => format!("--- {path}\n{}\n", text(entry)),
         });
         files.collect()
     }
 }
 
-fn file(text: &str) -> Entry {
-    Entry::File(text.as_bytes().into())
+fn file(text: &str) -> TreeEntry {
+    TreeEntry::File(text.as_bytes().into())
 }
 
-fn text(entry: &Entry) -> String {
+fn text(entry: &TreeEntry) -> String {
     match entry {
-        Entry::File(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Entry::Link(_) | Entry::TooLarge(_) | Entry::Left(_) | Entry::Unreadable { .. } => String::new(),
+        TreeEntry::File(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        TreeEntry::Link(_)
+        | TreeEntry::TooLarge(_)
+        | TreeEntry::NotFetched(_)
+        | TreeEntry::Unreadable { .. } => String::new(),
     }
 }
 

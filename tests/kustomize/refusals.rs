@@ -1,6 +1,6 @@
 //! The classes of refusals: a closed list of words, for what the tool says and for what Moorline says.
 
-use moorline::render::{Class, Fault};
+use moorline::render::{ErrorClass, KustomizeError};
 
 /// Every class, with parts of the tool's sentences by which it is known; the first row that fits holds, so what
 /// stands at the end of a long sentence comes before what stands in all of them.
@@ -108,11 +108,11 @@ pub(crate) fn named(word: &str) -> Option<&'static str> {
 }
 
 /// The class of a refusal of ours; none where the two are not divided alike.
-pub(crate) fn of_fault(fault: &Fault) -> Option<&'static str> {
+pub(crate) fn of_fault(fault: &KustomizeError) -> Option<&'static str> {
     match fault.class {
-        Class::Cycle => Some("cycle"),
-        Class::UnknownField => Some("unknown-field"),
-        Class::Duplicate => Some("duplicate-id"),
+        ErrorClass::Cycle => Some("cycle"),
+        ErrorClass::UnknownField => Some("unknown-field"),
+        ErrorClass::Duplicate => Some("duplicate-id"),
         _ => None,
     }
 }

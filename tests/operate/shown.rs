@@ -4,11 +4,11 @@
 use serde_json::json;
 
 use crate::support::daemon::until;
-use crate::support::person::{Going, Said, by_kubectl, moorline};
-use crate::support::scene::{CALM, Scene, config_map, many};
+use crate::support::person::{CommandOutput, RunningCommand, by_kubectl, moorline};
+use crate::support::scene::{QUIET_TIME, Scene, config_map, many};
 
 /// The second line of what `moorline sync` says: what it found changed.
-fn changed(said: &Said) -> &str {
+fn changed(said: &CommandOutput) -> &str {
     said.data.lines().nth(1).unwrap_or_default()
 }
 
@@ -39,7 +39,7 @@ async fn a_look_ends_with_what_has_changed() {
 async fn a_watched_status_goes_on_until_it_is_ended() {
     let Some(scene) = Scene::new("watch").await else { return };
     let (_daemon, first) = scene.applied(&many(2, "one"), json!({"interval": "1h"})).await;
-    let watch = Going::start(&scene, &["status", "--watch"]);
+    let watch = RunningCommand::start(&scene, &["status", "--watch"]);
     let is_of = |line: &String, commit: &str| {
         let front = format!("{} shop True Applied main@{} 2/2 0 ", scene.namespace, &commit[..8]);
         line.starts_with(&front)
@@ -54,7 +54,7 @@ async fn a_watched_status_goes_on_until_it_is_ended() {
 
     // What shows in no column changes no line.
     scene.patch_sync("shop", json!({"metadata": {"annotations": {"example.com/note": "one"}}})).await;
-    tokio::time::sleep(CALM * 2).await;
+    tokio::time::sleep(QUIET_TIME * 2).await;
     assert_eq!(watch.lines(), begun, "nothing changes");
     let second = scene.push(&many(2, "two"));
     scene.nudge("shop", "two").await;
@@ -89,7 +89,7 @@ async fn kubectl_shows_the_same() {
 async fn a_status_is_shown_in_every_form() {
     let Some(scene) = Scene::new("forms").await else { return };
     let (_daemon, commit) = scene.applied(&many(2, "one"), json!({"interval": "1h"})).await;
-    let read = |said: &Said| serde_json::from_str::<serde_json::Value>(&said.data).unwrap();
+    let read = |said: &CommandOutput| serde_json::from_str::<serde_json::Value>(&said.data).unwrap();
     let whole = read(&moorline(&scene, &["status", "shop", "-o", "json"]));
     let short = format!("main@{}", &commit[..8]);
     assert_eq!(whole["items"][0]["status"]["revision"]["short"], short.as_str());

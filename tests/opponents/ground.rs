@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::support::daemon::until;
-use crate::support::fault_proxy::Asked;
+use crate::support::fault_proxy::RecordedRequest;
 use crate::support::scene::Scene;
 
 /// So long after the last move of an opponent the daemon may ask about objects and write statuses.
@@ -205,21 +205,21 @@ pub(crate) async fn define(
     objects
 }
 
-fn is_noise(asked: &Asked) -> bool {
-    !asked.is_watch() && !asked.looks_back() && !asked.looks_beneath()
+fn is_noise(asked: &RecordedRequest) -> bool {
+    !asked.is_watch() && !asked.checks_server_identity() && !asked.reads_health()
 }
 
-fn shown(asked: &[Asked]) -> Vec<String> {
-    let one = |one: &Asked| format!("{} {}?{} {}", one.method, one.path, one.query, one.text());
+fn shown(asked: &[RecordedRequest]) -> Vec<String> {
+    let one = |one: &RecordedRequest| format!("{} {}?{} {}", one.method, one.path, one.query, one.text());
     asked.iter().map(one).collect()
 }
 
 /// Waits until nothing is asked about objects and no status written any more; that has to be so at the latest
 /// [`PATIENCE`] after `moved`. Gives what was asked since the last call.
-pub(crate) async fn quiet_after(scene: &Scene, moved: Instant, what: &str) -> Vec<Asked> {
-    let mut noise: Vec<Asked> = Vec::new();
+pub(crate) async fn quiet_after(scene: &Scene, moved: Instant, what: &str) -> Vec<RecordedRequest> {
+    let mut noise: Vec<RecordedRequest> = Vec::new();
     loop {
-        noise.extend(scene.proxy.asked().into_iter().filter(is_noise));
+        noise.extend(scene.proxy.take_requests().into_iter().filter(is_noise));
         let last = noise.last().map_or(moved, |asked| asked.at.max(moved));
         assert!(last.duration_since(moved) < PATIENCE, "{what}: {:?}", shown(&noise));
         if last.elapsed() > SILENCE {
@@ -230,14 +230,14 @@ pub(crate) async fn quiet_after(scene: &Scene, moved: Instant, what: &str) -> Ve
 }
 
 /// What is asked within a time.
-pub(crate) async fn asked_within(scene: &Scene, time: Duration) -> Vec<Asked> {
-    scene.proxy.asked();
+pub(crate) async fn asked_within(scene: &Scene, time: Duration) -> Vec<RecordedRequest> {
+    scene.proxy.take_requests();
     tokio::time::sleep(time).await;
-    scene.proxy.asked().into_iter().filter(is_noise).collect()
+    scene.proxy.take_requests().into_iter().filter(is_noise).collect()
 }
 
 /// How many of them are writes of an object with this name.
-pub(crate) fn writes(asked: &[Asked], name: &str) -> usize {
+pub(crate) fn writes(asked: &[RecordedRequest], name: &str) -> usize {
     let end = format!("/{name}");
     asked.iter().filter(|one| one.writes_object() && one.path.ends_with(&end)).count()
 }

@@ -113,7 +113,7 @@ async fn bundles_that_an_object_asks_for_stay() {
     let git = |bundle: Option<&Value>| all.iter().map(|one| one.asking(bundle)).collect::<Vec<_>>();
     let (_daemon, _) = scene.applied(&git(Some(&json!("Cg=="))), json!({})).await;
     let [first, second, third] = [0, 1, 2].map(|_| STANDARD.encode(Authority::new().pem));
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let mut moved = Instant::now();
     for bundle in [&first, &second] {
         for one in &all {
@@ -164,7 +164,7 @@ async fn a_bundle_that_nobody_asks_for_is_contested() {
     let mut object = plain.object.clone();
     object["webhooks"][0]["clientConfig"]["caBundle"] = "".into();
     let (_daemon, _) = scene.applied(&[file(&object)], json!({})).await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let bundle = STANDARD.encode(Authority::new().pem);
     let is_undone = |live: &Value| live.pointer(plain.place).unwrap()["caBundle"].is_null();
     for _ in 0..5 {

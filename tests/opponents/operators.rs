@@ -45,7 +45,7 @@ async fn an_operator_that_rewrites_a_field_is_contested_for_that_field() {
     let Some(scene) = Scene::new("rewrites").await else { return };
     let databases = define(&scene, "data.example.com", "v1", "Database", anything()).await;
     let (_daemon, _) = scene.applied(&[file(&database("main"))], json!({})).await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let operator = Opponent::new(&databases, "database-operator");
     let theirs = json!({"spec": {"size": 5}});
     for _ in 0..5 {

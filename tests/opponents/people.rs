@@ -87,7 +87,7 @@ async fn what_kubectl_applied_is_adopted_and_held() {
     scene.until_ready("shop", &commit).await;
     assert_eq!(data().await, json!({"a": "2", "theirs": "1"}), "what left Git is gone");
 
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     // From the file that the person still has.
     for _ in 0..2 {
         applies_by_kubectl(&person, "shop", json!({"a": "1", "b": "1", "theirs": "1"})).await;

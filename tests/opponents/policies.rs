@@ -10,7 +10,7 @@ use super::ground::{
 };
 use super::webhook::{Decision, Webhook};
 use crate::support::daemon::until;
-use crate::support::fault_proxy::Asked;
+use crate::support::fault_proxy::RecordedRequest;
 use crate::support::scene::Scene;
 use crate::support::status::{until_healthy, waiting};
 
@@ -132,7 +132,7 @@ async fn a_webhook_that_is_down_holds_what_it_intercepts_and_is_named() {
     let tried = writes(&asked, "held");
     assert!((1..=10).contains(&tried), "{tried} attempts with pauses of a second at most");
     assert_eq!(writes(&asked, "web"), 0);
-    let is_status = |one: &&Asked| one.path.ends_with("/status");
+    let is_status = |one: &&RecordedRequest| one.path.ends_with("/status");
     assert!(asked.iter().filter(is_status).count() <= 1, "no status for each attempt");
 
     webhook.comes_back();

@@ -116,7 +116,7 @@ async fn requests_that_are_written_into_a_template_are_left_or_contested() {
     let (_daemon, _) =
         scene.applied(&[sized("left"), sized("fought")], json!({"ignoreFields": ignored})).await;
     let sizer = Opponent::new(&deployments(&scene), "rightsizer");
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     for cpu in ["150m", "200m", "250m"] {
         sizer.applies("left", &requests(cpu)).await;
     }

@@ -24,7 +24,7 @@ const FIELD: &str = "spec.template.spec.containers[name=web].image";
 async fn a_tool_that_heals_by_itself_is_contested_by_its_name() {
     let Some(scene) = Scene::new("argo").await else { return };
     let (_daemon, _) = scene.applied(&[file(&web("web", json!({"minReadySeconds": 3})))], json!({})).await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let other = Opponent::new(&deployments(&scene), "argocd-controller");
     let mut body = theirs("example.com/web:argo");
     body["metadata"]["annotations"] =
@@ -63,12 +63,12 @@ impl AsyncRepeat for Applies {
 async fn a_tool_that_applies_every_so_often_is_contested_by_its_name() {
     let Some(scene) = Scene::new("flux").await else { return };
     let (_daemon, _) = scene.applied(&[file(&web("web", json!({})))], json!({})).await;
-    scene.proxy.asked();
+    scene.proxy.take_requests();
     let other = Opponent::new(&deployments(&scene), "kustomize-controller");
     let going = other.repeats(Duration::from_millis(700), Applies(theirs("example.com/web:flux")));
     let (contested, _) = until_contested(&scene, "shop").await;
     assert_eq!(contested, [(FIELD.to_owned(), "kustomize-controller".to_owned())]);
-    let before: Vec<_> = scene.proxy.asked();
+    let before: Vec<_> = scene.proxy.take_requests();
     assert_eq!(writes(&before, "web"), 5);
     let asked = asked_within(&scene, Duration::from_secs(5)).await;
     assert_eq!(writes(&asked, "web"), 0, "it is left alone while the other goes on");

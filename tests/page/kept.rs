@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::support::daemon::until;
-use super::super::support::kept::until_kept;
+use super::super::support::kept::until_revision_held;
 use super::super::support::person::moorline;
 use super::super::support::scene::{Scene, file, text};
 use super::http::get;
@@ -17,7 +17,7 @@ async fn one_line_says_everywhere_what_is_refused_and_what_is_kept() {
     scene.until_ready("shop", &kept).await;
     let refused = scene.push(&[text("app/bad.yaml", "a: [")]);
     scene.nudge("shop", "broken").await;
-    until_kept(&scene, "YamlInvalid", &refused, &kept).await;
+    until_revision_held(&scene, "YamlInvalid", &refused, &kept).await;
     let line = scene.status("shop", "/conditions/0/message").await.as_str().unwrap().to_owned();
     assert!(line.starts_with(&format!("main@{refused} cannot be applied: ")), "{line}");
     assert!(line.ends_with(&format!("; main@{kept} is kept")) && !line.contains('\n'), "{line}");

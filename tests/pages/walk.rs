@@ -16,7 +16,7 @@ use super::page::Block;
 use crate::support::credentials::ADMIN;
 use crate::support::daemon::Daemon;
 use crate::support::programs::{command, find};
-use crate::support::rest::ask;
+use crate::support::rest::send_request;
 use crate::support::scene::Scene;
 
 /// The repository of the pages.
@@ -218,7 +218,7 @@ impl Walk {
     async fn kubelet(admin: kube::Client) {
         loop {
             tokio::time::sleep(Duration::from_millis(100)).await;
-            let Ok(pods) = ask(&admin, "GET", "/api/v1/pods", Value::Null).await else { continue };
+            let Ok(pods) = send_request(&admin, "GET", "/api/v1/pods", Value::Null).await else { continue };
             for pod in pods["items"].as_array().into_iter().flatten() {
                 if pod["status"]["phase"] != "Pending" {
                     continue;
@@ -229,8 +229,13 @@ impl Walk {
                 let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
                 let mut path = String::new();
                 let _ = write!(path, "/api/v1/namespaces/{}/pods/{}/status", text("namespace"), text("name"));
-                let _ = ask(&admin, "PATCH", &path, json!({"status": {"phase": phase, "conditions": ready}}))
-                    .await;
+                let _ = send_request(
+                    &admin,
+                    "PATCH",
+                    &path,
+                    json!({"status": {"phase": phase, "conditions": ready}}),
+                )
+                .await;
             }
         }
     }

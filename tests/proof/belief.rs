@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::annotation;
 use crate::support::daemon::until;
-use crate::support::rest::{ask, tenant};
+use crate::support::rest::{send_request, tenant};
 use crate::support::scene::{Scene, config_map, many};
 
 /// Writes the mark of another Sync on an object, with another hash and value: then it is not as this Sync applied it.
@@ -103,9 +103,9 @@ async fn the_field_manager_of_a_sync_that_never_had_the_object_stops_no_repair()
             "serviceAccountName": "tenant"},
     });
     let path = format!("/apis/moorline.dev/v1alpha1/namespaces/{elsewhere}/syncs");
-    ask(&scene.admin, "POST", &path, sync).await.unwrap();
+    send_request(&scene.admin, "POST", &path, sync).await.unwrap();
     until("his Sync is ready", async || {
-        let sync = ask(&scene.admin, "GET", &format!("{path}/his"), Value::Null).await.unwrap();
+        let sync = send_request(&scene.admin, "GET", &format!("{path}/his"), Value::Null).await.unwrap();
         sync["status"]["revision"]["applied"].as_str()?.ends_with(&commit).then_some(())
     })
     .await;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::core::DynamicObject;
-use moorline::desired::{DesiredSet, Scopes, desired};
-use moorline::render::{Options, Rendered, render};
+use moorline::desired::{DesiredSet, Scopes, build_desired_set};
+use moorline::render::{RenderOptions, Rendered, render};
 use moorline::tree::FileTree;
 use serde_json::{Value, json};
 
@@ -100,10 +100,10 @@ async fn complete(scene: &Scene, name: &str) {
 /// What the files come to, without keys.
 fn plain(files: &[(String, String)], namespace: &str) -> DesiredSet {
     let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
-    let Rendered::Complete(complete) = render(&tree, &Options::default()) else {
+    let Rendered::Complete(complete) = render(&tree, &RenderOptions::default()) else {
         panic!("the files are sound")
     };
-    desired(complete, namespace, &Scopes::builtin()).expect("a set")
+    build_desired_set(complete, namespace, &Scopes::builtin()).expect("a set")
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use moorline::object::ObjectId;
-use moorline::observed::{Drift, Mark, Observed, Standing};
-use moorline::plan::{Budget, Claim, ClaimStanding, DriftMode, Policy};
+use moorline::observed::{Drift, Observed, Ownership, Verification};
+use moorline::plan::{Claim, ClaimState, DriftMode, Policy, PruneBudget};
 use proptest::prelude::*;
 
 use crate::world::{Approval, Desired, Live, Want, World, desired_of, id, ids, plain};
@@ -30,22 +30,22 @@ prop_compose! {
     }
 }
 
-fn mark() -> impl Strategy<Value = Mark> {
+fn mark() -> impl Strategy<Value = Ownership> {
     prop_oneof![
-        12 => Just(Mark::Ours),
-        1 => Just(Mark::Sync("ops/other".into())),
-        1 => Just(Mark::Copied),
-        1 => Just(Mark::None),
+        12 => Just(Ownership::Ours),
+        1 => Just(Ownership::OtherSync("ops/other".into())),
+        1 => Just(Ownership::Copy),
+        1 => Just(Ownership::Unowned),
     ]
 }
 
-fn standing() -> impl Strategy<Value = Standing> {
+fn standing() -> impl Strategy<Value = Verification> {
     let drift = Drift { fields: vec!["content".to_owned()], manager: Some("kubectl".to_owned()), time: None };
     prop_oneof![
-        3 => Just(Standing::Verified),
-        1 => Just(Standing::Unverified),
-        1 => Just(Standing::Moved),
-        1 => Just(Standing::Drifted(Box::new(drift))),
+        3 => Just(Verification::Verified),
+        1 => Just(Verification::Unverified),
+        1 => Just(Verification::MaybeDrifted),
+        1 => Just(Verification::Drifted(Box::new(drift))),
     ]
 }
 
@@ -61,12 +61,12 @@ prop_compose! {
     ) -> Live {
         let (controlled, deleting, reconcile_disabled, prune_disabled, forged) = flags;
         // What names another Sync has no proof for this one.
-        let proven = !forged && !matches!(mark, Mark::Sync(_));
+        let proven = !forged && !matches!(mark, Ownership::OtherSync(_));
         // The two Ingresses are one object.
         let uid = if known { format!("{} {}", id.kind(), id.name()) + id.namespace().unwrap_or("") } else { String::new() };
         let managers = vec!["kubectl".into()];
         let observed = Observed {
-            mark, managers, applied_by_us, proven, standing, controlled, deleting, wave, reconcile_disabled, prune_disabled,
+            ownership: mark, managers, applied_by_us, proven, verification: standing, controlled, deleting, wave, reconcile_disabled, prune_disabled,
             ..plain(&uid)
         };
         Live { observed, recorded }
@@ -87,7 +87,7 @@ prop_compose! {
         protected in prop_oneof![4 => Just(true), 1 => Just(false)],
     ) -> Policy {
         let mut policy = Policy {
-            suspended, drift, prune, budget: Budget { count, percent }, ..Policy::default()
+            suspended, drift, prune, budget: PruneBudget { count, percent }, ..Policy::default()
         };
         if !protected {
             policy.protected.clear();
@@ -103,12 +103,12 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
         let wants = prop::option::weighted(if crowd { 0.2 } else { 0.45 }, want());
         let live = prop::option::weighted(if crowd { 0.5 } else { 0.6 }, live(id.clone()));
         let standing = prop::sample::select(vec![
-            ClaimStanding::Takes,
-            ClaimStanding::CannotTake,
-            ClaimStanding::MayWant,
-            ClaimStanding::Named,
-            ClaimStanding::WithoutRights,
-            ClaimStanding::Overdue,
+            ClaimState::WillAdopt,
+            ClaimState::CannotAdopt,
+            ClaimState::Possible,
+            ClaimState::MoveTarget,
+            ClaimState::WithoutRights,
+            ClaimState::Overdue,
         ]);
         let claim = prop::option::weighted(0.07, standing);
         let finalizer = prop::bool::weighted(0.15);
@@ -123,7 +123,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
             wants.extend(want.map(|want| (id.clone(), want)));
             lives.extend(live.map(|live| (id.clone(), live)));
             if let Some(standing) = claim {
-                let claim = Claim { sync: "ops/claims".into(), standing };
+                let claim = Claim { sync: "ops/claims".into(), state: standing };
                 policy.claims.insert(id.clone(), claim);
             }
             if finalizer {
@@ -137,9 +137,15 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
         if let Some(old) = lives.get(&id("extensions/Ingress|a/x")).cloned()
             && let Some(new) = lives.get_mut(&id("networking.k8s.io/Ingress|a/x"))
         {
-            let mark = if old.observed.mark == Mark::Ours { Mark::Copied } else { old.observed.mark.clone() };
-            *new =
-                Live { observed: Observed { mark, ..old.observed }, recorded: old.recorded.map(|_| false) };
+            let mark = if old.observed.ownership == Ownership::Ours {
+                Ownership::Copy
+            } else {
+                old.observed.ownership.clone()
+            };
+            *new = Live {
+                observed: Observed { ownership: mark, ..old.observed },
+                recorded: old.recorded.map(|_| false),
+            };
         }
         if wants.contains_key(&id("networking.k8s.io/Ingress|a/x")) {
             wants.remove(&id("extensions/Ingress|a/x"));

@@ -7,9 +7,9 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use moorline::api::{CanonicalForm, SpecHash};
-use moorline::desired::{DesiredSet, Scope, Scopes, desired};
+use moorline::desired::{DesiredSet, Scope, Scopes, build_desired_set};
 use moorline::object::{GroupKind, ObjectId};
-use moorline::observed::{Mark, Observed, ObservedSet, Standing};
+use moorline::observed::{Observed, ObservedSet, Ownership, Verification};
 use moorline::plan::{Action, Plan, Policy, Stage, Step, plan};
 use moorline::render::{self, Rendered};
 use moorline::tree::FileTree;
@@ -129,14 +129,14 @@ pub(crate) fn desired_of<'a>(wants: impl Iterator<Item = (&'a ObjectId, &'a Want
         .map(|(at, (id, want))| (format!("{at:03}.json"), body(id, versions[id], want).to_string()))
         .collect();
     let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
-    let complete = match render::render(&tree, &render::Options::default()) {
+    let complete = match render::render(&tree, &render::RenderOptions::default()) {
         Rendered::Complete(complete) => complete,
         Rendered::Incomplete(incomplete) => panic!("{:?}", incomplete.problems),
     };
     let mut scopes = Scopes::builtin();
     scopes.insert(GroupKind::new("example.com", "Widget"), Scope::Namespaced);
     scopes.insert(GroupKind::new("extensions", "Ingress"), Scope::Namespaced);
-    desired(complete, "default", &scopes).unwrap_or_else(|problems| panic!("{problems:?}"))
+    build_desired_set(complete, "default", &scopes).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
 fn body(id: &ObjectId, version: &str, want: &Want) -> Value {
@@ -173,9 +173,9 @@ pub(crate) fn observed_of<'a>(
         let other = SpecHash { form: CanonicalForm::V1, digest: [7; 32] };
         let recorded =
             live.recorded.map(|same| desired.get(id).filter(|_| same).map_or(other, |want| want.hash));
-        observed.insert(id.clone(), Observed { recorded, ..live.observed.clone() });
+        observed.insert(id.clone(), Observed { recorded_hash: recorded, ..live.observed.clone() });
     }
-    unlisted.iter().for_each(|kind| observed.unlisted(kind.clone()));
+    unlisted.iter().for_each(|kind| observed.mark_unlisted(kind.clone()));
     observed
 }
 
@@ -206,11 +206,11 @@ fn take(world: &mut World, Step { id, action }: &Step) -> bool {
             world.live.insert(id.clone(), live);
             applied(world, id);
         }
-        Action::Follow { .. } => unreachable!("no hook is named by its content here"),
+        Action::ReplaceHookRuns { .. } => unreachable!("no hook is named by its content here"),
         Action::Adopt { .. } | Action::Update(_) => applied(world, id),
         Action::HandOver { to } => {
             let observed = &mut world.live.get_mut(id).expect("it is there").observed;
-            (observed.mark, observed.proven) = (Mark::Sync(to.clone()), false);
+            (observed.ownership, observed.proven) = (Ownership::OtherSync(to.clone()), false);
         }
         Action::Prune { uid, resource_version } => {
             // It may have gone with its namespace, or be another that was deleted under its other group.
@@ -223,7 +223,7 @@ fn take(world: &mut World, Step { id, action }: &Step) -> bool {
             // One object may be served under two groups.
             let uid = uid.clone();
             world.live.retain(|_, live| live.observed.uid != uid);
-            if id.is("", "Namespace") {
+            if id.is_kind("", "Namespace") {
                 world.live.retain(|other, _| other.namespace() != Some(id.name()));
             }
             if id.kind() == "CustomResourceDefinition" {
@@ -239,14 +239,14 @@ fn applied(world: &mut World, id: &ObjectId) {
     // An object has one identity, also where it is served under two groups.
     let uid = world.live[id].observed.uid.clone();
     for live in world.live.values_mut().filter(|live| live.observed.uid == uid && !uid.is_empty()) {
-        (live.observed.mark, live.observed.proven) = (Mark::Copied, false);
+        (live.observed.ownership, live.observed.proven) = (Ownership::Copy, false);
     }
     let live = world.live.get_mut(id).expect("it is there");
     live.recorded = Some(true);
     let seen = &mut live.observed;
-    (seen.mark, seen.proven) = (Mark::Ours, true);
+    (seen.ownership, seen.proven) = (Ownership::Ours, true);
     seen.applied_by_us = true;
-    seen.standing = Standing::Verified;
+    seen.verification = Verification::Verified;
     seen.wave = want.wave;
     seen.prune_disabled = want.prune_disabled;
     seen.resource_version = format!("{}'", seen.resource_version).into();
@@ -257,8 +257,8 @@ pub(crate) fn plain(uid: &str) -> Observed {
     Observed {
         applied_by_us: true,
         proven: true,
-        mark: Mark::Ours,
-        standing: Standing::Verified,
+        ownership: Ownership::Ours,
+        verification: Verification::Verified,
         ..Observed::new(uid, "1")
     }
 }

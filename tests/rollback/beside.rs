@@ -4,7 +4,7 @@ use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use super::support::daemon::until;
-use super::support::scene::{CALM, Scene, config_map};
+use super::support::scene::{QUIET_TIME, Scene, config_map};
 use super::support::status::{condition, define, ready, report, waiting};
 use super::{fail_and_return, failed, until_rolled_back, until_size, widget};
 
@@ -80,7 +80,7 @@ async fn whoever_waits_for_it_takes_up_the_next_commit_and_keeps_nobody_waiting(
     scene.until_values(&[map("b", "1")], "all is as it was").await;
     scene.until_reason("dependent", "DependencyNotReady").await;
     scene.nudge("dependent", "again").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     scene.until_values(&[map("b", "1")], "what was given up is not taken up by others").await;
     drop(daemon);
     let _daemon = scene.daemon();
@@ -196,7 +196,7 @@ async fn what_was_taken_over_from_another_is_not_deleted_on_the_way_back() {
     scene.until_values(&left, "only what came with it goes").await;
     drop(daemon);
     let _daemon = scene.daemon();
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     scene.settle().await;
     assert_eq!(uid().await, before);
     let approval = until("it is asked", async || {

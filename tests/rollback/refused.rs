@@ -8,7 +8,7 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
 use super::support::daemon::until;
-use super::support::scene::{CALM, Scene, config_map};
+use super::support::scene::{QUIET_TIME, Scene, config_map};
 use super::support::status::{condition, waiting};
 use super::until_rolled_back;
 
@@ -122,7 +122,7 @@ async fn what_the_server_refuses_by_itself_is_given_up_at_once() {
     drop(daemon);
     let _daemon = scene.daemon();
     scene.nudge("shop", "again").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     until_rolled_back(&scene, &bad, &good).await;
     assert_eq!(scene.values().await["a"], "1");
     let better = scene.remove(&["bad.json"]);
@@ -166,7 +166,7 @@ async fn what_somebody_denies_has_until_the_deadline() {
     };
     scene.nudge("shop", "fourth").await;
     until("it is taken up", async || (scene.values().await["a"] == "4").then_some(())).await;
-    tokio::time::sleep(PATIENCE + CALM).await;
+    tokio::time::sleep(PATIENCE + QUIET_TIME).await;
     assert_eq!(scene.values().await["a"], "4");
     assert_eq!(scene.status("shop", "/revision/rejected").await, Value::Null);
     binding.goes().await;
@@ -204,7 +204,7 @@ async fn an_outage_is_no_failure_of_a_commit() {
     ]);
     scene.nudge("shop", "second").await;
     until_failed(&scene, &second).await;
-    tokio::time::sleep(PATIENCE + CALM).await;
+    tokio::time::sleep(PATIENCE + QUIET_TIME).await;
     assert_eq!(scene.status("shop", "/revision/rejected").await, Value::Null);
     gate.goes().await;
     until("the commit is applied", async || (scene.values().await["a"] == "2").then_some(())).await;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::support::daemon::until;
-use super::support::scene::{CALM, Scene};
+use super::support::scene::{QUIET_TIME, Scene};
 use super::support::signers::{key, sign, spec, trust};
 use super::support::status::{define, ready, report, waiting};
 use super::{fail_and_return, until_rolled_back, until_size, widget};
@@ -40,7 +40,7 @@ async fn goes_back_to_a_signed_tag(purpose: &str, mode: &str) {
     // Whoever begins anew has only the status to tell which tag it was.
     let _daemon = scene.daemon();
     scene.nudge("shop", "again").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     until_rolled_back(&scene, &bad, &good).await;
     let by_hand = kube::api::Patch::Merge(json!({"spec": {"size": 9}}));
     widgets.patch("one", &kube::api::PatchParams::default(), &by_hand).await.unwrap();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::http::get;
 use super::support::daemon::{Daemon, until};
-use super::support::person::{Going, moorline};
+use super::support::person::{RunningCommand, moorline};
 use super::support::scene::Scene;
 use super::support::status::{condition, define, ready, report, until_healthy, waiting};
 use super::{config_map, end, hook, in_wave, map, uid, until_waits, value};
@@ -51,7 +51,7 @@ async fn a_sync_that_is_asked_for_waits_for_a_running_hook() {
     until_waits(&scene, "/app", &format!("Job.batch {}/migrate", scene.namespace)).await;
     is_progress_everywhere(&scene, &daemon).await;
 
-    let mut sync = Going::start(&scene, &["sync", "shop", "--timeout", "60"]);
+    let mut sync = RunningCommand::start(&scene, &["sync", "shop", "--timeout", "60"]);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(sync.code(), None, "a running hook is no end");
     end(&jobs, "migrate", true).await;
@@ -60,7 +60,7 @@ async fn a_sync_that_is_asked_for_waits_for_a_running_hook() {
 
     // A hook that fails is an end.
     scene.push(&[hook("migrate", "break", "before"), map("app", "2")]);
-    let mut sync = Going::start(&scene, &["sync", "shop", "--timeout", "60"]);
+    let mut sync = RunningCommand::start(&scene, &["sync", "shop", "--timeout", "60"]);
     uid(&jobs, "migrate", &first).await;
     end(&jobs, "migrate", false).await;
     assert_eq!(sync.ended().await, Some(1), "{:?}", sync.lines());
@@ -81,7 +81,7 @@ async fn a_sync_that_is_asked_for_waits_for_a_running_wave() {
     until_waits(&scene, "/later", &format!("Widget.ready.example {}/first", scene.namespace)).await;
     is_progress_everywhere(&scene, &daemon).await;
 
-    let mut sync = Going::start(&scene, &["sync", "shop", "--timeout", "60"]);
+    let mut sync = RunningCommand::start(&scene, &["sync", "shop", "--timeout", "60"]);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(sync.code(), None, "a running wave is no end");
     report(&widgets, "first", ready("True", "")).await;

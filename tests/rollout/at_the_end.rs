@@ -4,7 +4,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::support::daemon::until;
-use super::support::scene::{CALM, Scene};
+use super::support::scene::{QUIET_TIME, Scene};
 use super::support::status::{clear, report, waiting};
 use super::{end, hook, job, map, uid, value};
 
@@ -32,7 +32,7 @@ async fn hooks_run_before_the_objects_are_deleted_and_after() {
     // Whoever goes on with it after a restart finds the run that there is.
     drop(daemon);
     let _daemon = scene.daemon();
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(value(&scene, "app").await.as_deref(), Some("1"), "not before the backup is made");
     end(&jobs, "backup", true).await;
     until("the object is gone", async || value(&scene, "app").await.is_none().then_some(())).await;
@@ -83,7 +83,7 @@ async fn each_runs_once_however_often_the_deletion_is_taken_up_again() {
 
     drop(daemon);
     let daemon = scene.daemon();
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(uid(&jobs, "backup", "").await, saved, "what it would save now is half gone");
     assert!(jobs.get_opt("farewell").await.unwrap().is_none(), "not before all is gone");
     scene.maps().patch("app", &params, &held(json!(null))).await.unwrap();
@@ -91,7 +91,7 @@ async fn each_runs_once_however_often_the_deletion_is_taken_up_again() {
 
     drop(daemon);
     let _daemon = scene.daemon();
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(uid(&jobs, "farewell", "").await, told, "it is still on its way");
     assert_eq!(uid(&jobs, "backup", "").await, saved, "there is nothing left to be saved");
     end(&jobs, "farewell", true).await;
@@ -120,7 +120,7 @@ async fn a_backup_that_was_cleared_away_is_not_made_again_of_what_is_half_gone()
     clear(&jobs, "backup").await;
     drop(daemon);
     let _daemon = scene.daemon();
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert!(jobs.get_opt("backup").await.unwrap().is_none(), "it has saved all of it");
     scene.maps().patch("held", &params, &held(json!(null))).await.unwrap();
     let gone = async || scene.syncs().get_opt("shop").await.unwrap().is_none().then_some(());
@@ -142,7 +142,7 @@ async fn a_hook_of_another_time_is_no_backup_and_one_that_rests_has_not_run() {
     uid(&jobs, "backup", &first).await;
     let rests = json!({"conditions": [{"type": "Suspended", "status": "True", "reason": "Told"}]});
     report(&jobs, "backup", rests).await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(value(&scene, "app").await.as_deref(), Some("1"), "nothing is saved yet");
     end(&jobs, "backup", true).await;
     until("the object is gone", async || value(&scene, "app").await.is_none().then_some(())).await;

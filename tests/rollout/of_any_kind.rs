@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::until;
 use super::support::person::moorline;
-use super::support::scene::{CALM, Scene, config_map};
+use super::support::scene::{QUIET_TIME, Scene, config_map};
 use super::support::status::{clear, condition, define, ready, report, until_healthy, waiting};
 use super::{end, in_wave, job, map, pass_a_commit_beside, uid, value};
 
@@ -32,12 +32,12 @@ async fn what_it_came_to_is_remembered_when_it_is_cleared_away() {
     let daemon = scene.daemon();
     waiting(&scene, "shop", json!({})).await;
     let first = uid(&widgets, "run", "").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert!(jobs.get_opt("next").await.unwrap().is_none(), "it has not ended");
     report(&widgets, "run", ready("True", "")).await;
     uid(&jobs, "next", "").await;
     clear(&widgets, "run").await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
     assert!(widgets.get_opt("run").await.unwrap().is_none(), "it has run for this commit");
     drop(daemon);
     let daemon = scene.daemon();
@@ -104,7 +104,7 @@ async fn what_hooks_need_is_deleted_once_they_have_run() {
     waiting(&scene, "shop", json!({})).await;
     let first = uid(&jobs, "migrate", "").await;
     assert!(is_there().await, "it is there before the Job is");
-    tokio::time::sleep(CALM * 2).await;
+    tokio::time::sleep(QUIET_TIME * 2).await;
     assert!(is_there().await && value(&scene, "settings").await.is_some(), "the Job still needs them");
     // Whoever clears it away while it is needed brings it about again.
     clear(&accounts, "migrate").await;

@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use crate::ground::{deployment, expect, moment};
 use crate::numbers::{Numbers, api, scalers};
 use crate::support::audit::AuditMark;
-use crate::support::control_plane::{Shared, shared};
+use crate::support::control_plane::{PlaneGuard, shared};
 use crate::support::credentials::{ADMIN, MOORLINE, TENANT};
 use crate::support::daemon::{Daemon, until};
-use crate::support::fault_proxy::{Asked, Fate};
+use crate::support::fault_proxy::{Fate, RecordedRequest};
 use crate::support::git_server::{GitServer, Work};
-use crate::support::rest::{ask, grant, rule, user};
+use crate::support::rest::{grant, rule, send_request, user};
 use crate::support::scene::{Scene, config_map};
 use crate::{GET_SCALER, WATCH_SCALERS, hash, on_web};
 
 /// A daemon of its own without a Sync.
 struct Alone {
-    plane: Shared,
+    plane: PlaneGuard,
     admin: Client,
     namespace: String,
     root: tempfile::TempDir,
@@ -49,7 +49,7 @@ impl Alone {
     }
 
     async fn ask(&self, verb: &str, uri: &str, body: &Value) -> Option<Value> {
-        ask(&self.admin, verb, uri, body).await.ok()
+        send_request(&self.admin, verb, uri, body).await.ok()
     }
 
     fn web(&self) -> String {
@@ -61,7 +61,7 @@ impl Alone {
     }
 
     async fn tally(&self, mark: &AuditMark, user: &str) -> BTreeMap<String, usize> {
-        mark.requests().await.of(user).within(&self.namespace).tally()
+        mark.requests().await.by_user(user).in_namespace(&self.namespace).tally()
     }
 }
 
@@ -125,7 +125,7 @@ fn web_of(scene: &Scene) -> String {
     format!("/apis/apps/v1/namespaces/{}/deployments/web", scene.namespace)
 }
 
-fn asks_for_scalers(asked: &Asked) -> bool {
+fn asks_for_scalers(asked: &RecordedRequest) -> bool {
     asked.path.ends_with("/horizontalpodautoscalers")
 }
 
@@ -133,7 +133,7 @@ fn asks_for_scalers(asked: &Asked) -> bool {
 async fn replicas_do_not_fall_while_the_watch_on_scalers_is_broken() {
     let Some(scene) = Scene::new("behind").await else { return };
     let path = web_of(&scene);
-    let live = async || ask(&scene.admin, "GET", &path, Value::Null).await.ok();
+    let live = async || send_request(&scene.admin, "GET", &path, Value::Null).await.ok();
     let eight = json!({"spec": {"replicas": 8}});
     let scaled = format!("{path}/scale?fieldManager=kube-controller-manager");
     scene.push(&[("web.json".into(), deployment(json!({"replicas": 3})).to_string())]);
@@ -150,8 +150,8 @@ async fn replicas_do_not_fall_while_the_watch_on_scalers_is_broken() {
         .rule(|asked| if asks_for_scalers(asked) && asked.is_watch() { Fate::Drop } else { Fate::Pass });
     scene.proxy.cut_watches();
     moment(1500).await;
-    ask(&scene.admin, "POST", &scalers(&scene.namespace), &on_web()).await.expect("a scaler");
-    ask(&scene.admin, "PATCH", &scaled, &eight).await.expect("it is scaled");
+    send_request(&scene.admin, "POST", &scalers(&scene.namespace), &on_web()).await.expect("a scaler");
+    send_request(&scene.admin, "PATCH", &scaled, &eight).await.expect("it is scaled");
     until("it is left to it", async || live().await.filter(|live| hash(live) != before)).await;
     assert_eq!(numbers.all().await, [3, 8]);
 

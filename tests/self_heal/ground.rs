@@ -43,7 +43,7 @@ pub(crate) fn tally<const N: usize>(expect: [(&str, usize); N]) -> BTreeMap<Stri
 /// What the daemon asked of the objects of a namespace whose names begin with this.
 pub(crate) async fn asked(mark: &AuditMark, namespace: &str, name: &str) -> BTreeMap<String, usize> {
     let about = |request: &Request| request.resource != "syncs" && request.name.starts_with(name);
-    mark.requests().await.of(MOORLINE).within(namespace).only(about).tally()
+    mark.requests().await.by_user(MOORLINE).in_namespace(namespace).filter(about).tally()
 }
 
 pub(crate) struct Maps(pub(crate) Api<ConfigMap>);

@@ -112,7 +112,7 @@ async fn a_sync_may_report_ignore_or_take_away_what_others_do() {
     assert_eq!(maps.value("report").await.as_deref(), Some("by hand"));
     assert_eq!(asked(&mark, &namespace, "ignore").await, tally([]));
     let about_status = |it: &Request| it.subresource == "status" && it.name != "fought";
-    let statuses = mark.requests().await.of(MOORLINE).within(&namespace).only(about_status);
+    let statuses = mark.requests().await.by_user(MOORLINE).in_namespace(&namespace).filter(about_status);
     assert_eq!(statuses.tally(), tally([]), "a restart finds nothing new to say");
     for (name, _) in &modes {
         api.delete(name, &DeleteParams::default()).await.unwrap();

@@ -143,12 +143,12 @@ impl World {
     }
 
     fn is_there(&self, id: Id) -> bool {
-        self.sandbox.version(&id.path()).is_some()
+        self.sandbox.revision(&id.path()).is_some()
     }
 
     /// The versions of all objects of a Sync; none of one that is not there.
     fn versions(&self, sync: usize) -> Vec<(Id, Option<u64>)> {
-        let version = |id: &Id| (*id, self.sandbox.version(&id.path()));
+        let version = |id: &Id| (*id, self.sandbox.revision(&id.path()));
         self.charges[sync].objects.keys().map(version).collect()
     }
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use moorline::api::{DELETION_ANNOTATION, deletion_answer};
+use moorline::api::{DELETION_ANNOTATION, format_deletion_answer};
 use serde_json::{Value, json};
 
 use super::super::observer::HEARD;
@@ -52,7 +52,7 @@ impl World {
         let conditions = live["status"]["conditions"].as_array();
         let is_held = conditions.into_iter().flatten().any(|it| it["reason"] == "DeletionHeld");
         let Some(generation) = live["metadata"]["generation"].as_i64().filter(|_| is_held) else { return };
-        let answer = deletion_answer(self.charges[sync].answers(), generation);
+        let answer = format_deletion_answer(self.charges[sync].answers(), generation);
         self.tell(sync);
         let patch = json!({"metadata": {"annotations": {DELETION_ANNOTATION: answer}}});
         let _ = self.sandbox.merge(&place, &patch, "person");

@@ -31,7 +31,7 @@ impl Foreign {
     /// What became of it, if it is not as it was.
     pub(crate) fn touched(&self, sandbox: &Sandbox) -> Option<String> {
         // To read it costs more than all else that is looked at after a step.
-        let version = sandbox.version(&self.path);
+        let version = sandbox.revision(&self.path);
         if version.is_some() && version == self.looked.get() {
             return None;
         }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::Method;
-use moorline::sandbox::Heard;
+use moorline::sandbox::ObservedRequest;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -99,10 +99,10 @@ impl Held {
     }
 
     /// Takes in a request.
-    pub(crate) fn hear(&self, heard: &Heard<'_>) {
-        let (path, query) = heard.place.split_once('?').unwrap_or((heard.place, ""));
+    pub(crate) fn hear(&self, heard: &ObservedRequest<'_>) {
+        let (path, query) = heard.uri.split_once('?').unwrap_or((heard.uri, ""));
         let done = (200..300).contains(&heard.code) && !query.contains("dryRun");
-        if !done || heard.who.is_empty() || heard.method == Method::GET {
+        if !done || heard.client.is_empty() || heard.method == Method::GET {
             return;
         }
         match path.strip_suffix("/status").and_then(|path| path.rsplit_once("/syncs/")) {
@@ -116,7 +116,7 @@ impl Held {
 
 impl Rules {
     /// Takes in a status.
-    fn told(&mut self, sync: &str, heard: &Heard<'_>) {
+    fn told(&mut self, sync: &str, heard: &ObservedRequest<'_>) {
         let body: Value = serde_json::from_slice(heard.body).unwrap_or_default();
         let status = status_in(&body);
         let commit = |pointer: &str| {
@@ -142,7 +142,7 @@ impl Rules {
     }
 
     /// An object is written as the held revision has it.
-    fn applied(&mut self, path: &str, heard: &Heard<'_>) {
+    fn applied(&mut self, path: &str, heard: &ObservedRequest<'_>) {
         let body: Value = serde_json::from_slice(heard.body).unwrap_or_default();
         let metadata = &body["metadata"];
         let stamp = metadata["annotations"][STAMP].as_str().and_then(|stamp| stamp.parse::<u64>().ok());
@@ -160,13 +160,13 @@ impl Rules {
             let held = known.held.last().map_or("nothing", |(_, commit)| commit);
             self.wrong.push(format!(
                 "{name} is written as of commit {stamp}, and the status of {sync} holds {held}: by {}",
-                heard.who
+                heard.client
             ));
         }
     }
 
     /// Nothing is deleted while the newest commit is refused.
-    fn deleted(&mut self, path: &str, heard: &Heard<'_>) {
+    fn deleted(&mut self, path: &str, heard: &ObservedRequest<'_>) {
         let before = heard.before.clone().unwrap_or_default();
         let identity = before["metadata"]["annotations"]["moorline.dev/id"].as_str().unwrap_or_default();
         let owner = identity.split('|').next().unwrap_or_default();
@@ -178,7 +178,7 @@ impl Rules {
         if *since < heard.sent && known.approved.is_none_or(|approved| approved < *since) {
             self.wrong.push(format!(
                 "a prune of {path} while {sync} refuses {commit} and nobody has approved: by {}",
-                heard.who
+                heard.client
             ));
         }
     }

@@ -29,10 +29,10 @@ impl World {
     pub(super) fn sever(&self, dice: &mut Dice) {
         let Some(line) = self.replicas[dice.below(2) as usize].line() else { return };
         let time = Duration::from_millis(2000 + dice.below(30_000));
-        line.hold(true);
+        line.set_held(true);
         tokio::spawn(async move {
             tokio::time::sleep(time).await;
-            line.hold(false);
+            line.set_held(false);
         });
     }
 

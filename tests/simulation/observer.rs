@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::Method;
-use moorline::sandbox::Heard;
+use moorline::sandbox::ObservedRequest;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -165,16 +165,16 @@ impl Observer {
     }
 
     /// Takes in a request.
-    pub(crate) fn hear(&self, heard: &Heard<'_>) {
+    pub(crate) fn hear(&self, heard: &ObservedRequest<'_>) {
         self.seen().hear(heard);
     }
 }
 
 impl Seen {
-    fn hear(&mut self, heard: &Heard<'_>) {
+    fn hear(&mut self, heard: &ObservedRequest<'_>) {
         let now = Instant::now();
         let began = *self.began.get_or_insert(now);
-        (heard.who, heard.place, heard.code, now - began).hash(&mut self.trace);
+        (heard.client, heard.uri, heard.code, now - began).hash(&mut self.trace);
         if let Some(log) = &mut self.log {
             let (at, method) = ((now - began).as_secs_f64(), heard.method);
             let sent = heard.sent.saturating_duration_since(began).as_secs_f64();
@@ -183,17 +183,17 @@ impl Seen {
             let _ = writeln!(
                 log,
                 "{sent:9.3} {at:9.3} {:6} {method} {} -> {} {body}",
-                heard.who, heard.place, heard.code
+                heard.client, heard.uri, heard.code
             );
         }
-        if heard.who.is_empty() {
+        if heard.client.is_empty() {
             return;
         }
-        let (path, query) = heard.place.split_once('?').unwrap_or((heard.place, ""));
+        let (path, query) = heard.uri.split_once('?').unwrap_or((heard.uri, ""));
         // The same objects under the name of another version.
         let path = &*path.replace("/apis/example.com/v2/", "/apis/example.com/v1/");
-        let place = (heard.who.to_owned(), path.to_owned());
-        if heard.listed {
+        let place = (heard.client.to_owned(), path.to_owned());
+        if heard.initial_events_sent {
             self.relisted.remove(&place);
             self.listed.insert(place);
             return;
@@ -242,8 +242,8 @@ impl Seen {
     }
 
     /// Nobody asks about one object again and again.
-    fn hammered(&mut self, heard: &Heard<'_>, path: &str, now: Instant) {
-        let place = (heard.who.to_owned(), path.to_owned());
+    fn hammered(&mut self, heard: &ObservedRequest<'_>, path: &str, now: Instant) {
+        let place = (heard.client.to_owned(), path.to_owned());
         let (since, times) = self.asked.entry(place).or_insert((now, 0));
         if *since + MINUTE < now {
             (*since, *times) = (now, 0);
@@ -254,11 +254,11 @@ impl Seen {
         }
     }
 
-    fn say(&mut self, what: &str, heard: &Heard<'_>) {
-        self.wrong.push(format!("{what}: {} {} by {}", heard.method, heard.place, heard.who));
+    fn say(&mut self, what: &str, heard: &ObservedRequest<'_>) {
+        self.wrong.push(format!("{what}: {} {} by {}", heard.method, heard.uri, heard.client));
     }
 
-    fn renewed(&mut self, heard: &Heard<'_>, now: Instant) {
+    fn renewed(&mut self, heard: &ObservedRequest<'_>, now: Instant) {
         let lease: Value = serde_json::from_slice(heard.body).unwrap_or_default();
         let holder = lease.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default();
         if self.holder.as_ref().is_none_or(|(last, _)| *last != holder) && self.last_holder != holder {
@@ -274,9 +274,9 @@ impl Seen {
 
     /// A write is sent by the holder of the Lease alone, and before its deadline, which is counted from a moment that is
     /// no later than the one at which its last renewal was carried out.
-    fn under_lease(&mut self, heard: &Heard<'_>, now: Instant) {
+    fn under_lease(&mut self, heard: &ObservedRequest<'_>, now: Instant) {
         match &self.holder {
-            Some((holder, renewed)) if holder == heard.who => {
+            Some((holder, renewed)) if holder == heard.client => {
                 if heard.sent > *renewed + LEASE.1 {
                     let late = heard.sent - (*renewed + LEASE.1);
                     self.say(
@@ -294,7 +294,7 @@ impl Seen {
         }
     }
 
-    fn is_ours(&mut self, path: &str, heard: &Heard<'_>) {
+    fn is_ours(&mut self, path: &str, heard: &ObservedRequest<'_>) {
         let name = path.rsplit('/').next().unwrap_or_default();
         if !(name.starts_with('s') && name.contains('-')) {
             self.say("a foreign object was touched", heard);
@@ -302,14 +302,14 @@ impl Seen {
     }
 
     /// No older revision is written after a newer one.
-    fn applied(&mut self, path: &str, heard: &Heard<'_>) {
+    fn applied(&mut self, path: &str, heard: &ObservedRequest<'_>) {
         if let Some(wrong) = self.revisions.applied(path, heard.body) {
             self.say(&wrong, heard);
         }
     }
 
     /// Nobody is said to have changed what nobody has changed.
-    fn reported(&mut self, heard: &Heard<'_>) {
+    fn reported(&mut self, heard: &ObservedRequest<'_>) {
         let event: Value = serde_json::from_slice(heard.body).unwrap_or_default();
         let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
         let (reason, note) = (text("reason"), text("note"));
@@ -333,7 +333,7 @@ impl Seen {
     }
 
     /// Nothing is pruned without proof.
-    fn pruned(&mut self, path: &str, heard: &Heard<'_>, now: Instant) {
+    fn pruned(&mut self, path: &str, heard: &ObservedRequest<'_>, now: Instant) {
         let options: Value = serde_json::from_slice(heard.body).unwrap_or_default();
         let before = heard.before.clone().unwrap_or_default();
         let uid = before["metadata"]["uid"].as_str();
@@ -347,7 +347,7 @@ impl Seen {
         }
         let (collection, _) = path.rsplit_once('/').unwrap_or_default();
         let everywhere = collection.replace("/namespaces/apps", "");
-        let listed = [collection, &everywhere].map(|place| (heard.who.to_owned(), place.to_owned()));
+        let listed = [collection, &everywhere].map(|place| (heard.client.to_owned(), place.to_owned()));
         let is_told = |place: &(String, String)| {
             let begun = self.relisted.get(place).filter(|begun| **begun + UNDER_WAY < heard.sent);
             self.listed.contains(place) && begun.is_none()

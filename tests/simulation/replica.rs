@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use moorline::cluster::lease::{Claim, Clock, Leadership, Terms, Timings, campaign_by};
+use moorline::cluster::lease::{Clock, Leadership, LeaseClaim, LeaseTimings, Terms, acquire_with_clock};
 use moorline::cluster::{Cluster, Connection};
+use moorline::controller::lease_terms::{End, through_terms};
+use moorline::controller::{Board, CacheKind, Context, ContextOptions, manager};
 use moorline::helm::Helm;
 use moorline::metrics::Metrics;
 use moorline::proof::KeyRing;
-use moorline::sandbox::{Line, Sandbox};
-use moorline::serve::Health;
+use moorline::sandbox::{ClientLink, Sandbox};
+use moorline::serve::DaemonHealth;
 use moorline::settings::Settings;
 use moorline::source::{AllowList, Repositories};
-use moorline::sync::through_terms::{End, through_terms};
-use moorline::sync::{Board, Context, Parts, Remembered, all};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -43,7 +43,7 @@ pub(crate) struct Replica {
 /// A process.
 struct Running {
     task: JoinHandle<()>,
-    line: Line,
+    line: ClientLink,
     context: Shared,
     folder: PathBuf,
 }
@@ -60,7 +60,7 @@ impl Replica {
         }
         self.lives += 1;
         let name = format!("{}{}", self.name, self.lives);
-        let (client, line) = self.sandbox.client_of(&name);
+        let (client, line) = self.sandbox.named_client(&name);
         let folder = self.folder.join(&name);
         let context = Shared::default();
         let process = Process::new(client, folder.clone(), name, self.began, context.clone());
@@ -72,15 +72,15 @@ impl Replica {
     pub(crate) fn crash(&mut self) {
         if let Some(running) = self.running.take() {
             running.task.abort();
-            running.line.hold(true);
+            running.line.set_held(true);
         }
     }
 
     /// Loses something that it remembers.
-    pub(crate) fn lose(&self, what: Remembered) {
+    pub(crate) fn lose(&self, what: CacheKind) {
         let Some(running) = &self.running else { return };
         if let Some(context) = &*running.context.lock().unwrap_or_else(PoisonError::into_inner) {
-            context.lose(what);
+            context.drop_cache(what);
         }
     }
 
@@ -97,7 +97,7 @@ impl Replica {
     }
 
     /// Its way to the server.
-    pub(crate) fn line(&self) -> Option<Line> {
+    pub(crate) fn line(&self) -> Option<ClientLink> {
         self.running.as_ref().map(|running| running.line.clone())
     }
 }
@@ -120,7 +120,8 @@ impl Process {
     fn new(client: kube::Client, folder: PathBuf, name: String, began: Instant, shared: Shared) -> Self {
         let (end, ending) = watch::channel(false);
         let (clock, metrics) = (Clock::Timers(began), Metrics::new().unwrap());
-        let repositories = Repositories::new(&folder, None, moorline::source::Hosts::anywhere()).unwrap();
+        let repositories =
+            Repositories::new(&folder, None, moorline::source::HostPolicy::allow_all()).unwrap();
         let sources = (repositories, AllowList::new("remoteBases", []).unwrap());
         Self { client, folder, name, clock, shared, metrics, sources, ending, _end: end }
     }
@@ -136,7 +137,7 @@ impl Process {
             let mut leadership = won;
             let (context, terms) = self.begin(&leadership);
             let (_call, calls) = mpsc::channel(1);
-            let work = all::run(context.clone(), calls);
+            let work = manager::run(context.clone(), calls);
             let tell = |next: Option<&Leadership>| next.into_iter().for_each(|next| context.goes_on(next));
             let campaign = async |waits_for: &(dyn Fn(&str) + Sync)| {
                 Ok::<_, std::convert::Infallible>(self.campaign(waits_for).await)
@@ -153,13 +154,13 @@ impl Process {
 
     /// Gets the Lease, however long that takes.
     async fn campaign(&self, waits_for: &(dyn Fn(&str) + Sync)) -> Leadership {
-        let timings = Timings {
+        let timings = LeaseTimings {
             duration: LEASE.0,
             renew_deadline: LEASE.1,
             retry: Duration::from_secs(3),
             request: Duration::from_secs(4),
         };
-        let claim = Claim {
+        let claim = LeaseClaim {
             namespace: NAMESPACE.into(),
             name: "moorline".into(),
             identity: self.name.clone(),
@@ -167,7 +168,7 @@ impl Process {
             take_over: false,
         };
         let (client, metrics) = (self.client.clone(), self.metrics.clone());
-        match campaign_by(self.clock, client, metrics, claim, timings, waits_for).await {
+        match acquire_with_clock(self.clock, client, metrics, claim, timings, waits_for).await {
             Ok(won) => won,
             // What no waiting changes does not happen here.
             Err(_) => std::future::pending().await,
@@ -178,14 +179,14 @@ impl Process {
     fn begin(&self, leadership: &Leadership) -> (Arc<Context>, Terms) {
         let terms = Terms::from(leadership.permit());
         let settings = Settings { data_dir: self.folder.clone(), ..Settings::default() };
-        let connection = Connection::of(self.client.clone(), NAMESPACE);
+        let connection = Connection::from_client(self.client.clone(), NAMESPACE);
         let cluster = Cluster::new(connection, self.metrics.clone(), terms.clone(), &settings);
-        cluster.notary().keep(Some(KeyRing::new([7; 32], [])));
-        let parts = Parts {
+        cluster.notary().set_keys(Some(KeyRing::new([7; 32], [])));
+        let parts = ContextOptions {
             sources: self.sources.clone(),
-            helm: Helm::keeping("helm", "moorline", self.folder.join(Repositories::RENDERED)),
+            helm: Helm::with_disk_cache("helm", "moorline", self.folder.join(Repositories::RENDERED)),
             metrics: self.metrics.clone(),
-            health: Health::new(),
+            health: DaemonHealth::new(),
             settings,
             namespace: NAMESPACE.into(),
             held_by: Some(format!("{NAMESPACE}/moorline")),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use git2::Oid;
 use http::Method;
-use moorline::sandbox::{Heard, Sandbox};
+use moorline::sandbox::{ObservedRequest, Sandbox};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -44,13 +44,13 @@ impl Writers {
     }
 
     /// Takes in a request.
-    pub(crate) fn hear(&self, heard: &Heard<'_>) {
-        let (path, query) = heard.place.split_once('?').unwrap_or((heard.place, ""));
+    pub(crate) fn hear(&self, heard: &ObservedRequest<'_>) {
+        let (path, query) = heard.uri.split_once('?').unwrap_or((heard.uri, ""));
         if heard.method == Method::GET || !(200..300).contains(&heard.code) || query.contains("dryRun") {
             return;
         }
         let (path, who) =
-            (path.replace("/apis/example.com/v2/", "/apis/example.com/v1/"), heard.who.to_owned());
+            (path.replace("/apis/example.com/v2/", "/apis/example.com/v1/"), heard.client.to_owned());
         let mut written = self.written();
         match path.strip_suffix("/status") {
             Some(sync) => drop(written.statuses.insert(sync.to_owned(), (who, heard.sent))),

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use moorline::sandbox::Rates;
+use moorline::sandbox::FaultRates;
 
 use super::dice::Dice;
 
@@ -174,9 +174,9 @@ impl Act {
 }
 
 /// Faults, some of each class.
-pub(crate) fn storm(dice: &mut Dice) -> Rates {
+pub(crate) fn storm(dice: &mut Dice) -> FaultRates {
     let mut rate = |most| dice.below(most) as u16;
-    Rates {
+    FaultRates {
         latency: rate(500),
         longest: Duration::from_millis(u64::from(rate(6000)) + 1),
         conflict: rate(100),
@@ -191,11 +191,11 @@ pub(crate) fn storm(dice: &mut Dice) -> Rates {
 }
 
 /// The same, but every other reply is lost, and every other event.
-pub(crate) fn silence(rates: Rates) -> Rates {
-    Rates { lost: 500, dropped: 500, ..rates }
+pub(crate) fn silence(rates: FaultRates) -> FaultRates {
+    FaultRates { lost: 500, dropped: 500, ..rates }
 }
 
 /// No request of a daemon arrives.
-pub(crate) fn nothing_arrives() -> Rates {
-    Rates { unreached: 1000, ..Rates::default() }
+pub(crate) fn nothing_arrives() -> FaultRates {
+    FaultRates { unreached: 1000, ..FaultRates::default() }
 }

@@ -67,7 +67,7 @@ pub(crate) fn tell(seed: u64, taken: Option<&[usize]>, write_down: bool) -> Told
     let (mut happened, wrong) = tokio::task::LocalSet::new().block_on(&runtime, async {
         let mut world = World::new(seed, Path::new(HERE), observer.clone());
         let wrong = go(&mut world, seed, &taken).await.err();
-        for (word, times) in world.sandbox.faults().happened() {
+        for (word, times) in world.sandbox.faults().counts() {
             *world.happened.entry(word).or_default() += times;
         }
         (std::mem::take(&mut world.happened), wrong)

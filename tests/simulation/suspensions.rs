@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use moorline::sandbox::Heard;
+use moorline::sandbox::ObservedRequest;
 use tokio::time::Instant;
 
 use super::{Observer, Seen};
@@ -25,7 +25,7 @@ impl Observer {
 
 impl Seen {
     /// Nothing is deleted for a Sync whose deletion is suspended.
-    pub(super) fn not_suspended(&mut self, owner: Option<usize>, heard: &Heard<'_>) {
+    pub(super) fn not_suspended(&mut self, owner: Option<usize>, heard: &ObservedRequest<'_>) {
         let rests = owner.and_then(|owner| self.rests.get(&owner));
         if rests.is_some_and(|since| *since + HEARD < heard.sent) {
             self.say("a deletion for a Sync that is suspended while it is deleted", heard);

@@ -14,8 +14,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use moorline::api;
-use moorline::sandbox::{Options, Rates, Sandbox};
-use moorline::sync::Remembered;
+use moorline::controller::CacheKind;
+use moorline::sandbox::{FaultRates, Options, Sandbox};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -51,7 +51,7 @@ pub(crate) struct World {
     charges: Vec<Charge>,
     replicas: Vec<Replica>,
     /// The faults that there are now.
-    rates: Rates,
+    rates: FaultRates,
     stamp: u64,
     hands: u64,
     foreign: Vec<Foreign>,
@@ -88,7 +88,7 @@ impl World {
             folders: Folders::new(),
             charges: (0..SYNCS).map(Charge::new).collect(),
             replicas: replicas.into(),
-            rates: Rates::default(),
+            rates: FaultRates::default(),
             stamp: 1,
             hands: 0,
             foreign: Vec::new(),
@@ -164,7 +164,7 @@ impl World {
     }
 
     /// From now on there are these faults.
-    fn blows(&mut self, rates: Rates) {
+    fn blows(&mut self, rates: FaultRates) {
         self.rates = rates;
         self.sandbox.faults().set(rates);
     }
@@ -208,7 +208,7 @@ impl World {
                 self.answer(sync);
             }
             let charge = &self.charges[sync];
-            if !charge.gone && self.sandbox.version(&format!("{PLACE}/{}", charge.name())).is_none() {
+            if !charge.gone && self.sandbox.revision(&format!("{PLACE}/{}", charge.name())).is_none() {
                 self.order(sync);
             }
         }
@@ -276,12 +276,12 @@ impl World {
                 self.sandbox.apply(DEFINITIONS, &objects::widgets(self.two_versions), "person").unwrap();
             }
             Act::Lose => {
-                let what = Remembered::ALL[dice.below(Remembered::ALL.len() as u64) as usize];
+                let what = CacheKind::ALL[dice.below(CacheKind::ALL.len() as u64) as usize];
                 self.replicas.iter().for_each(|replica| replica.lose(what));
             }
             Act::LoseMirrors => self.replicas.iter().for_each(Replica::lose_mirrors),
             Act::Storm => self.blows(storm(&mut dice)),
-            Act::Calm => self.blows(Rates::default()),
+            Act::Calm => self.blows(FaultRates::default()),
             Act::CutWatches => self.sandbox.faults().cut_watches(),
             Act::Forget => self.forget(),
             Act::Away => self.goes_away(Duration::from_secs(20 + dice.below(100))).await,
@@ -317,11 +317,11 @@ impl World {
 
     /// All faults end, every Sync is as it was at the beginning, and every folder whole.
     pub(crate) fn settle(&mut self) {
-        self.blows(Rates::default());
+        self.blows(FaultRates::default());
         self.sandbox.skew(0);
         self.forget();
         for line in self.replicas.iter().filter_map(Replica::line) {
-            line.hold(false);
+            line.set_held(false);
         }
         for sync in 0..SYNCS {
             self.charges[sync].settle();

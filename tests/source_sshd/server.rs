@@ -15,7 +15,7 @@ use russh::keys::PrivateKey;
 
 use crate::ssh_server::{known, pem};
 use crate::support::daemon::until;
-use crate::support::programs::{command, find, leave_out, tools};
+use crate::support::programs::{command, find, report_skipped, tools};
 use crate::support::reaper::Reaper;
 use crate::support::running::Running;
 
@@ -44,7 +44,9 @@ impl Ground {
     pub(crate) fn new(root: &Path, user_key: &PrivateKey, reaper: &Arc<Reaper>) -> Option<Self> {
         let (program, beside) = (find("sshd")?, tools().join("openssh"));
         if !beside.join(WRAPPER).is_file() {
-            leave_out(&format!("there is no openssh/{WRAPPER} in target/tools; `make tools` fetches it"));
+            report_skipped(&format!(
+                "there is no openssh/{WRAPPER} in target/tools; `make tools` fetches it"
+            ));
             return None;
         }
         let folder = root.join("sshd");

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// A request of the daemon.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: String,
@@ -17,7 +17,7 @@ pub(crate) struct Asked {
     pub(crate) head: String,
 }
 
-impl Asked {
+impl RecordedRequest {
     /// The body, for messages.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
@@ -29,13 +29,13 @@ impl Asked {
 
     /// True for a request that checks, after an interruption of the watch on Syncs, if the server
     /// is still the same: its version, or one item of a list.
-    pub(crate) fn looks_back(&self) -> bool {
+    pub(crate) fn checks_server_identity(&self) -> bool {
         self.path == "/version" || self.lists() && self.query.contains("limit=1&fieldSelector=")
     }
 
     /// True for a read of the status of an object that is unhealthy or not done yet, or a list of
     /// its Pods.
-    pub(crate) fn looks_beneath(&self) -> bool {
+    pub(crate) fn reads_health(&self) -> bool {
         let status = self.query.starts_with("resourceVersion=");
         self.method == "GET" && !self.is_watch() && (status || self.lists() && self.path.ends_with("/pods"))
     }
@@ -82,7 +82,7 @@ pub(crate) fn line(from: &mut impl BufRead) -> io::Result<String> {
 }
 
 /// Reads the next request.
-pub(crate) fn receive(from: &mut impl BufRead) -> io::Result<Asked> {
+pub(crate) fn receive(from: &mut impl BufRead) -> io::Result<RecordedRequest> {
     let mut head = line(from)?;
     let mut words = head.split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -103,22 +103,22 @@ pub(crate) fn receive(from: &mut impl BufRead) -> io::Result<Asked> {
     }
     let mut body = vec![0; length];
     from.read_exact(&mut body)?;
-    Ok(Asked { method, path, query, at: Instant::now(), body, head })
+    Ok(RecordedRequest { method, path, query, at: Instant::now(), body, head })
 }
 
 /// Formats an error response of an API server.
-pub(crate) fn answer(status: u16, retry: Option<u64>) -> String {
+pub(crate) fn error_response(status: u16, retry: Option<u64>) -> String {
     let retry = retry.map(|seconds| format!("Retry-After: {seconds}\r\n")).unwrap_or_default();
     let body = serde_json::json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": status,
         "reason": "Planted", "message": "planted by the test",
     })
     .to_string();
-    said(&format!("{status} Planted"), &retry, &body)
+    http_response(&format!("{status} Planted"), &retry, &body)
 }
 
 /// Formats a response with its head, ready to send.
-pub(crate) fn said(status: &str, headers: &str, body: &str) -> String {
+pub(crate) fn http_response(status: &str, headers: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{headers}Content-Length: {length}\r\n\r\n{body}"

@@ -59,7 +59,7 @@ impl AuditMark {
 
     /// All requests, including those for key Secrets.
     pub(crate) async fn all_requests(&self) -> Requests {
-        Requests(self.until_marker().await.lines().filter_map(request).collect())
+        Requests(self.until_marker().await.lines().filter_map(parse_request).collect())
     }
 
     /// The log from the mark up to and including a new marker request.
@@ -96,7 +96,7 @@ impl AuditMark {
 }
 
 /// Parses the request of a log line, if this line is the one by which the request is counted.
-pub(crate) fn request(line: &str) -> Option<Request> {
+pub(crate) fn parse_request(line: &str) -> Option<Request> {
     let event =
         serde_json::from_str::<Event>(line).unwrap_or_else(|error| panic!("audit log: {error}: {line}"));
     event.counts().then(|| event.into())
@@ -118,23 +118,23 @@ impl From<Vec<Request>> for Requests {
 
 impl Requests {
     /// Keeps the requests of a user.
-    pub(crate) fn of(self, user: &str) -> Self {
-        self.only(|request| request.user == user)
+    pub(crate) fn by_user(self, user: &str) -> Self {
+        self.filter(|request| request.user == user)
     }
 
     /// Keeps the requests for this namespace.
-    pub(crate) fn within(self, namespace: &str) -> Self {
-        self.only(|request| request.namespace == namespace)
+    pub(crate) fn in_namespace(self, namespace: &str) -> Self {
+        self.filter(|request| request.namespace == namespace)
     }
 
     /// Keeps the requests of clients that the running test created.
     pub(crate) fn of_this_test(self) -> Self {
         let test = running_test();
-        self.only(|request| request.user_agent == test)
+        self.filter(|request| request.user_agent == test)
     }
 
     /// Keeps the requests for which `keep` returns true.
-    pub(crate) fn only(mut self, keep: impl FnMut(&Request) -> bool) -> Self {
+    pub(crate) fn filter(mut self, keep: impl FnMut(&Request) -> bool) -> Self {
         self.0.retain(keep);
         self
     }
@@ -148,7 +148,7 @@ impl Requests {
     pub(crate) fn tally(&self) -> BTreeMap<String, usize> {
         let mut tally = BTreeMap::new();
         for request in self.0.iter().filter(|request| !request.reads_status()) {
-            *tally.entry(request.what()).or_default() += 1;
+            *tally.entry(request.verb_and_resource()).or_default() += 1;
         }
         tally
     }
@@ -196,7 +196,7 @@ impl Request {
     }
 
     /// Verb and resource, as in a tally.
-    pub(crate) fn what(&self) -> String {
+    pub(crate) fn verb_and_resource(&self) -> String {
         let mut what = match self.resource.as_str() {
             "" => format!("{} {}", self.verb, self.uri.split('?').next().unwrap_or_default()),
             resource => format!("{} {resource}", self.verb),

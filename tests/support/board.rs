@@ -7,18 +7,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use moorline::api::{SyncName, SyncStatus};
-use moorline::desired::{DesiredSet, Scopes, desired};
+use moorline::desired::{DesiredSet, Scopes, build_desired_set};
 use moorline::health::Health;
 use moorline::object::ObjectId;
 use moorline::observed::Drift;
-use moorline::plan::{Change, Failed, Hold, Outcome};
-use moorline::render::{Options, Rendered, render};
-use moorline::report::board::{Card, Happening, Healths, Objects, Repair, Stance, StatusBoard, Subject};
+use moorline::plan::{Change, Failure, Hold, Outcome};
+use moorline::render::{RenderOptions, Rendered, render};
+use moorline::report::board::{
+    Activity, DaemonRole, HealthTable, ObjectList, Repair, SourceSummary, StatusBoard, SyncCard,
+};
 use moorline::tree::FileTree;
 use serde_json::{Value, json};
 
 /// A string that would run a script if it were not escaped.
-pub(crate) const EVIL: &str = "\"><script>alert(1)</script>";
+pub(crate) const SCRIPT_INJECTION: &str = "\"><script>alert(1)</script>";
 
 /// Commit of every card.
 pub(crate) const COMMIT: &str = "1f0c9a7be2d1f0c9a7be2d1f0c9a7be2d1f0c9a7";
@@ -34,8 +36,10 @@ pub(crate) fn set(manifests: &[Value]) -> Arc<DesiredSet> {
         })
         .collect();
     let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
-    let Rendered::Complete(complete) = render(&tree, &Options::default()) else { panic!("they are sound") };
-    Arc::new(desired(complete, "shop", &Scopes::builtin()).unwrap())
+    let Rendered::Complete(complete) = render(&tree, &RenderOptions::default()) else {
+        panic!("they are sound")
+    };
+    Arc::new(build_desired_set(complete, "shop", &Scopes::builtin()).unwrap())
 }
 
 /// A ConfigMap.
@@ -82,12 +86,12 @@ pub(crate) fn status(conditions: &[(&str, &str, &str, &str)], more: Value) -> Sy
 }
 
 /// A card; its dependencies are in its own namespace.
-pub(crate) fn card(name: &str, depends_on: &[&str], status: SyncStatus, objects: Objects) -> Card {
+pub(crate) fn card(name: &str, depends_on: &[&str], status: SyncStatus, objects: ObjectList) -> SyncCard {
     let (namespace, name) = name.split_once('/').unwrap();
-    Card {
+    SyncCard {
         name: SyncName::new(namespace, name),
         version: 0,
-        subject: Arc::new(Subject {
+        source: Arc::new(SourceSummary {
             url: "https://github.com/example/fleet".into(),
             path: format!("clusters/prod/{name}").into(),
             reference: "branch main".into(),
@@ -99,15 +103,15 @@ pub(crate) fn card(name: &str, depends_on: &[&str], status: SyncStatus, objects:
         status: Arc::new(status),
         objects: Arc::new(objects),
         repairs: Arc::new([]),
-        happened: Arc::new([]),
+        activities: Arc::new([]),
     }
 }
 
 /// Objects that are all as in Git.
-pub(crate) fn committed(set: &Arc<DesiredSet>) -> Objects {
+pub(crate) fn committed(set: &Arc<DesiredSet>) -> ObjectList {
     let known: Vec<_> = set.objects().iter().filter(|it| it.id.kind() == "Deployment").collect();
     let known = known.iter().map(|object| (&object.id, Some(Health::Healthy)));
-    Objects::new(Some(set), &BTreeMap::new(), &Arc::new(Healths::new(set, known)))
+    ObjectList::new(Some(set), &BTreeMap::new(), &Arc::new(HealthTable::new(set, known)))
 }
 
 /// A board with one Sync of so many objects, of about ten kinds; some of them need attention.
@@ -126,7 +130,7 @@ pub(crate) fn many(count: usize) -> StatusBoard {
     let mut outcomes: BTreeMap<ObjectId, Outcome> =
         set.objects().iter().map(|object| (object.id.clone(), Outcome::Created)).collect();
     for object in set.objects().iter().step_by(50) {
-        let failed = Failed { reason: "Denied", message: "the quota is used up".into(), manifest: false };
+        let failed = Failure { reason: "Denied", message: "the quota is used up".into(), manifest: false };
         outcomes.insert(object.id.clone(), Outcome::Failed(failed));
     }
     let known: Vec<_> = set.objects().iter().filter(|it| it.id.kind() == "Deployment").collect();
@@ -134,12 +138,12 @@ pub(crate) fn many(count: usize) -> StatusBoard {
         let why = "Pod application-x: the container web waits: CrashLoopBackOff".to_owned();
         (&object.id, Some(if at % 30 == 0 { Health::Degraded { why } } else { Health::Healthy }))
     });
-    let objects = Objects::new(Some(&set), &outcomes, &Arc::new(Healths::new(&set, known)));
+    let objects = ObjectList::new(Some(&set), &outcomes, &Arc::new(HealthTable::new(&set, known)));
     let ready =
         [("Ready", "False", "ApplyFailed", "Deployment.apps shop/application-00000: the quota is used up")];
     let mut board = StatusBoard::default();
-    board.stand(Stance::Serves);
-    board.put(card(
+    board.set_role(DaemonRole::Serving);
+    board.update_card(card(
         "ops/many",
         &[],
         status(&ready, json!({"objects": {"desired": count, "applied": count}})),
@@ -149,17 +153,22 @@ pub(crate) fn many(count: usize) -> StatusBoard {
 }
 
 /// A board with a Sync in every state.
-pub(crate) fn everything() -> StatusBoard {
+pub(crate) fn board_with_every_state() -> StatusBoard {
     let mut board = StatusBoard::default();
-    board.stand(Stance::Serves);
+    board.set_role(DaemonRole::Serving);
     let applied = ("Ready", "True", "Applied", "4 objects are as in main@1f0c");
     let healthy = ("Healthy", "True", "Healthy", "every object that reports how it is, is healthy");
     let set = set(&[deployment("web"), map("settings"), map("banner"), secret()]);
-    board.put(card("ops/base", &[], status(&[applied, healthy], json!({})), committed(&set)));
-    board.put(card("ops/database", &["base"], status(&[applied, healthy], json!({})), committed(&set)));
-    board.put(shop(&set));
-    let told = format!("apps/web.yaml:12: mapping values are not allowed here {EVIL}");
-    board.put(card(
+    board.update_card(card("ops/base", &[], status(&[applied, healthy], json!({})), committed(&set)));
+    board.update_card(card(
+        "ops/database",
+        &["base"],
+        status(&[applied, healthy], json!({})),
+        committed(&set),
+    ));
+    board.update_card(shop(&set));
+    let told = format!("apps/web.yaml:12: mapping values are not allowed here {SCRIPT_INJECTION}");
+    board.update_card(card(
         "ops/broken",
         &["shop", "database"],
         status(
@@ -169,13 +178,13 @@ pub(crate) fn everything() -> StatusBoard {
         committed(&set),
     ));
     let why = "Deployment.apps shop/web: 0 of 2 replicas are ready; Pod web-7f9c: the container web waits: ImagePullBackOff";
-    board.put(card(
+    board.update_card(card(
         "ops/unwell",
         &["base"],
         status(&[applied, ("Healthy", "False", "Degraded", why)], json!({})),
         unwell(&set),
     ));
-    board.put(card(
+    board.update_card(card(
         "ops/resting",
         &[],
         status(
@@ -189,11 +198,11 @@ pub(crate) fn everything() -> StatusBoard {
         ),
         committed(&set),
     ));
-    board.put(card(
+    board.update_card(card(
         "ops/working",
         &[],
         status(&[("Ready", "False", "Progressing", "the repository is being read")], json!({})),
-        Objects::default(),
+        ObjectList::default(),
     ));
     board
 }
@@ -202,16 +211,16 @@ fn secret() -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"password": "hunter2"}})
 }
 
-fn unwell(set: &Arc<DesiredSet>) -> Objects {
+fn unwell(set: &Arc<DesiredSet>) -> ObjectList {
     let web = id("apps/Deployment|shop/web");
     let why = "0 of 2 replicas are ready; Pod web-7f9c: the container web waits: ImagePullBackOff (and 1 more like it)";
     let known = [(&web, Some(Health::Degraded { why: why.to_owned() }))];
-    Objects::new(Some(set), &BTreeMap::new(), &Arc::new(Healths::new(set, known.into_iter())))
+    ObjectList::new(Some(set), &BTreeMap::new(), &Arc::new(HealthTable::new(set, known.into_iter())))
 }
 
 /// A Sync that waits for the approval of deletions, with drift that was repaired and drift that was
 /// not.
-fn shop(set: &Arc<DesiredSet>) -> Card {
+fn shop(set: &Arc<DesiredSet>) -> SyncCard {
     let drift = || Drift {
         fields: vec!["spec.replicas".into(), "spec.template.spec.containers[name=web].image".into()],
         manager: Some("kubectl-edit".into()),
@@ -228,7 +237,7 @@ fn shop(set: &Arc<DesiredSet>) -> Card {
     outcomes.insert(id("/ConfigMap|shop/banner"), Outcome::Updated(Change::Committed));
     outcomes.insert(id("apps/Deployment|shop/web"), Outcome::Held(Hold::DriftReported(Box::new(drift()))));
     let known = [(&id("apps/Deployment|shop/web"), Some(Health::Healthy))];
-    let objects = Objects::new(Some(set), &outcomes, &Arc::new(Healths::new(set, known.into_iter())));
+    let objects = ObjectList::new(Some(set), &outcomes, &Arc::new(HealthTable::new(set, known.into_iter())));
     let message = "no longer in Git, but 12 of 16 objects would be pruned; to delete them, annotate the Sync with moorline.dev/approve=6c1c8f7d2a90b3e4";
     let held = status(
         &[("Ready", "False", "PruneHeld", message)],
@@ -242,22 +251,26 @@ fn shop(set: &Arc<DesiredSet>) -> Card {
         }),
     );
     let deleted = Repair {
-        at: serde_json::from_value(json!("2026-11-22T11:30:00Z")).unwrap(),
+        repaired_at: serde_json::from_value(json!("2026-11-22T11:30:00Z")).unwrap(),
         id: id("/ConfigMap|shop/banner"),
         was_deleted: true,
         fields: Vec::new(),
         manager: None,
-        changed: None,
+        changed_at: None,
     };
-    let happened = |at: &str, reason: &str, text: &str| Happening {
-        at: serde_json::from_value(json!(at)).unwrap(),
+    let happened = |at: &str, reason: &str, text: &str| Activity {
+        time: serde_json::from_value(json!(at)).unwrap(),
         reason: reason.to_owned(),
         text: text.to_owned(),
     };
     let happened = [
         happened("2026-11-22T11:59:00Z", "Approved", "the deletion of 2 objects is approved by 6c1c8f7d"),
         happened("2026-11-22T11:50:00Z", "Pruned", "no longer in Git, and deleted: ConfigMap shop/older"),
-        happened("2026-11-22T11:45:00Z", "SignatureMissing", &format!("main@2222 is not signed {EVIL}")),
+        happened(
+            "2026-11-22T11:45:00Z",
+            "SignatureMissing",
+            &format!("main@2222 is not signed {SCRIPT_INJECTION}"),
+        ),
         happened(
             "2026-11-22T11:20:00Z",
             "DriftRepaired",
@@ -265,16 +278,16 @@ fn shop(set: &Arc<DesiredSet>) -> Card {
         ),
     ];
     let repair = Repair {
-        at: serde_json::from_value(json!("2026-11-22T11:20:00Z")).unwrap(),
+        repaired_at: serde_json::from_value(json!("2026-11-22T11:20:00Z")).unwrap(),
         id: id("/ConfigMap|shop/settings"),
         was_deleted: false,
         fields: vec!["data.key".into()],
         manager: Some("kubectl-patch".into()),
-        changed: Some("2026-11-22T11:20:00Z".into()),
+        changed_at: Some("2026-11-22T11:20:00Z".into()),
     };
-    Card {
+    SyncCard {
         repairs: Arc::new([deleted, repair]),
-        happened: Arc::new(happened),
+        activities: Arc::new(happened),
         ..card("ops/shop", &["base"], held, objects)
     }
 }

@@ -122,7 +122,7 @@ impl ControlPlane {
     }
 
     /// The end of the API server's log, and of the log of each server that has ended unexpectedly.
-    fn last_words(&self) -> String {
+    fn log_tails(&self) -> String {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut words = servers.get(API_SERVER).map(|server| server.log.tail()).unwrap_or_default();
         words.extend(servers.iter_mut().filter_map(Server::ended));
@@ -132,9 +132,9 @@ impl ControlPlane {
 
 /// The control plane; if the test panics while it holds this, the end of the API server's log is
 /// printed.
-pub(crate) struct Shared(&'static ControlPlane);
+pub(crate) struct PlaneGuard(&'static ControlPlane);
 
-impl Deref for Shared {
+impl Deref for PlaneGuard {
     type Target = ControlPlane;
 
     fn deref(&self) -> &ControlPlane {
@@ -142,11 +142,11 @@ impl Deref for Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for PlaneGuard {
     #[expect(clippy::print_stderr, reason = "libtest shows it with the failed test to which it belongs")]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}", self.last_words());
+            eprintln!("{}", self.log_tails());
         }
     }
 }
@@ -155,19 +155,21 @@ impl Drop for Shared {
 /// about the reason, if none is available; in CI this is a failure, because skipped tests would not
 /// be noticed there. With `MOORLINE_TEST_PLANE=sandbox` it is the sandbox, and `None` for tests
 /// that the sandbox cannot run.
-pub(crate) fn shared() -> Option<Shared> {
-    static STANDING: OnceLock<Standing> = OnceLock::new();
-    if let Some(why) = sandbox_plane::skips(&running_test()) {
+pub(crate) fn shared() -> Option<PlaneGuard> {
+    static SHARED_PLANE: OnceLock<SharedPlane> = OnceLock::new();
+    if let Some(why) = sandbox_plane::skip_reason(&running_test()) {
         let _ = writeln!(std::io::stderr(), "skipped {} on the sandbox: {why}", running_test());
         return None;
     }
-    match STANDING.get_or_init(Standing::reach) {
-        Standing::Running(plane) => Some(Shared(plane)),
-        Standing::Failed(why) => panic!("{why}"),
-        Standing::Absent(why) if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false") => {
+    match SHARED_PLANE.get_or_init(SharedPlane::reach) {
+        SharedPlane::Running(plane) => Some(PlaneGuard(plane)),
+        SharedPlane::Failed(why) => panic!("{why}"),
+        SharedPlane::Absent(why)
+            if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false") =>
+        {
             panic!("CI is set, so that this test must run: {why}")
         }
-        Standing::Absent(why) => {
+        SharedPlane::Absent(why) => {
             // Written to stderr directly: libtest hides the output of passing tests.
             let _ = writeln!(std::io::stderr(), "skipped {}: {why}", running_test());
             None
@@ -175,13 +177,13 @@ pub(crate) fn shared() -> Option<Shared> {
     }
 }
 
-enum Standing {
+enum SharedPlane {
     Running(Box<ControlPlane>),
     Absent(String),
     Failed(String),
 }
 
-impl Standing {
+impl SharedPlane {
     fn reach() -> Self {
         if sandbox_plane::is_asked_for() {
             return match sandbox_plane::start() {

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-pub(crate) use super::asked::Asked;
-use super::asked::{answer, line, receive, said};
+pub(crate) use super::asked::RecordedRequest;
+use super::asked::{error_response, http_response, line, receive};
 use super::control_plane::ControlPlane;
 use super::stream::{Connector, Stream};
 
@@ -43,11 +43,11 @@ pub(crate) enum Fate {
     StopBefore,
 }
 
-type Rule = Box<dyn FnMut(&Asked) -> Fate + Send>;
+type Rule = Box<dyn FnMut(&RecordedRequest) -> Fate + Send>;
 
 struct Inner {
     rule: Mutex<Rule>,
-    log: Mutex<Vec<Asked>>,
+    log: Mutex<Vec<RecordedRequest>>,
     /// Process id of the daemon.
     victim: Mutex<Option<u32>>,
     /// True once a fatal request was received.
@@ -111,7 +111,7 @@ impl FaultProxy {
     }
 
     /// Sets the rule for further requests.
-    pub(crate) fn rule(&self, rule: impl FnMut(&Asked) -> Fate + Send + 'static) {
+    pub(crate) fn rule(&self, rule: impl FnMut(&RecordedRequest) -> Fate + Send + 'static) {
         *lock(&self.inner.rule) = Box::new(rule);
     }
 
@@ -121,7 +121,12 @@ impl FaultProxy {
     }
 
     /// Sets the fate of the first `count` matching requests.
-    pub(crate) fn first(&self, count: usize, fits: impl Fn(&Asked) -> bool + Send + 'static, fate: Fate) {
+    pub(crate) fn first(
+        &self,
+        count: usize,
+        fits: impl Fn(&RecordedRequest) -> bool + Send + 'static,
+        fate: Fate,
+    ) {
         let mut left = count;
         self.rule(move |asked| match left > 0 && fits(asked) {
             true => {
@@ -133,7 +138,12 @@ impl FaultProxy {
     }
 
     /// Sets the fate of the matching request with this number, from 0; all others are passed on.
-    pub(crate) fn nth(&self, number: usize, fits: impl Fn(&Asked) -> bool + Send + 'static, fate: Fate) {
+    pub(crate) fn nth(
+        &self,
+        number: usize,
+        fits: impl Fn(&RecordedRequest) -> bool + Send + 'static,
+        fate: Fate,
+    ) {
         let mut at = 0;
         self.rule(move |asked| {
             at += usize::from(fits(asked));
@@ -178,7 +188,7 @@ impl FaultProxy {
     }
 
     /// Returns the requests since the last call.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn take_requests(&self) -> Vec<RecordedRequest> {
         std::mem::take(&mut *lock(&self.inner.log))
     }
 
@@ -214,11 +224,11 @@ impl Inner {
                 Fate::KillBefore => return self.strike("KILL"),
                 Fate::StopBefore => return self.strike("STOP"),
                 Fate::Say(text) => {
-                    (&mut &*client).write_all(said("200 OK", "", text).as_bytes())?;
+                    (&mut &*client).write_all(http_response("200 OK", "", text).as_bytes())?;
                     continue;
                 }
                 Fate::Answer(status, retry) => {
-                    (&mut &*client).write_all(answer(status, retry).as_bytes())?;
+                    (&mut &*client).write_all(error_response(status, retry).as_bytes())?;
                     continue;
                 }
             }
@@ -240,7 +250,7 @@ impl Inner {
         }
     }
 
-    fn address(&self, asked: &Asked) -> String {
+    fn address(&self, asked: &RecordedRequest) -> String {
         let reads = lock(&self.reads);
         let reads = reads.as_ref().filter(|_| asked.is_watch() || asked.lists());
         reads.unwrap_or(&self.server).clone()

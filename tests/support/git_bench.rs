@@ -26,8 +26,9 @@ impl Bench {
     pub(crate) fn all(&self) -> Repositories {
         // Another test may be starting git just now: until its exec the child holds our lock as
         // well.
-        let open =
-            || Repositories::new(&self.root.path().join("data"), None, moorline::source::Hosts::anywhere());
+        let open = || {
+            Repositories::new(&self.root.path().join("data"), None, moorline::source::HostPolicy::allow_all())
+        };
         (0..100)
             .find_map(|_| open().map_err(|_| std::thread::sleep(Duration::from_millis(20))).ok())
             .unwrap_or_else(|| open().unwrap())
@@ -70,7 +71,7 @@ pub(crate) fn soon() -> Instant {
 }
 
 pub(crate) async fn look(repository: &Repository) -> Revision {
-    repository.look(&Reference::Head, soon()).await.unwrap()
+    repository.resolve(&Reference::Head, soon()).await.unwrap()
 }
 
 pub(crate) async fn read_all(repository: &Repository) -> Result<usize, Error> {

@@ -14,7 +14,7 @@ use super::scene::Scene;
 pub(crate) const QUIET: Duration = Duration::from_secs(2);
 
 /// Waits for Ready=False with this reason and a message with the refused and the held commit.
-pub(crate) async fn until_kept(scene: &Scene, reason: &str, refused: &str, kept: &str) {
+pub(crate) async fn until_revision_held(scene: &Scene, reason: &str, refused: &str, kept: &str) {
     until(&format!("{reason}: {refused} is refused and {kept} is kept"), async || {
         let ready = scene.status("shop", "/conditions/0").await;
         let message = ready["message"].as_str().unwrap_or_default().to_owned();
@@ -28,7 +28,7 @@ pub(crate) async fn until_kept(scene: &Scene, reason: &str, refused: &str, kept:
 }
 
 /// Waits for Ready=False with this reason and the message that this commit is not kept.
-pub(crate) async fn until_not_kept(scene: &Scene, reason: &str, commit: &str) {
+pub(crate) async fn until_revision_not_held(scene: &Scene, reason: &str, commit: &str) {
     until(&format!("{reason}: {commit} is not kept"), async || {
         let ready = scene.status("shop", "/conditions/0").await;
         let is_told = ready["status"] == "False" && ready["reason"] == reason;
@@ -46,7 +46,7 @@ pub(crate) async fn until_value(scene: &Scene, name: &str, expect: &str) {
 }
 
 /// Checks that a manual edit and a deletion are repaired; returns the time that the first took.
-pub(crate) async fn is_repaired(scene: &Scene, name: &str) -> Duration {
+pub(crate) async fn assert_repaired(scene: &Scene, name: &str) -> Duration {
     scene.edit(name, "edited").await;
     let begun = Instant::now();
     until_value(scene, name, "one").await;
@@ -57,7 +57,7 @@ pub(crate) async fn is_repaired(scene: &Scene, name: &str) -> Duration {
 }
 
 /// Checks that a manual edit is not repaired: nothing is written.
-pub(crate) async fn is_left(scene: &Scene, name: &str, edit: &str) {
+pub(crate) async fn assert_not_repaired(scene: &Scene, name: &str, edit: &str) {
     scene.edit(name, edit).await;
     let before = scene.versions().await;
     tokio::time::sleep(QUIET).await;

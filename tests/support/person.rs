@@ -12,19 +12,19 @@ use super::running::Running;
 use super::scene::Scene;
 
 /// Output and exit code of a command.
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) data: String,
     pub(crate) words: String,
 }
 
 /// Runs `moorline` in the namespace of the scene.
-pub(crate) fn moorline(scene: &Scene, arguments: &[&str]) -> Said {
+pub(crate) fn moorline(scene: &Scene, arguments: &[&str]) -> CommandOutput {
     said(scene, Command::new(env!("CARGO_BIN_EXE_moorline")).args(arguments).args(["-n", &scene.namespace]))
 }
 
 /// Same, on a terminal, where all output is data; `None` without a program that creates a terminal.
-pub(crate) fn on_terminal(scene: &Scene, arguments: &[&str]) -> Option<Said> {
+pub(crate) fn on_terminal(scene: &Scene, arguments: &[&str]) -> Option<CommandOutput> {
     let program = find("script")?;
     let words = [&[env!("CARGO_BIN_EXE_moorline")], arguments, &["-n", &scene.namespace]].concat();
     let line: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
@@ -32,7 +32,7 @@ pub(crate) fn on_terminal(scene: &Scene, arguments: &[&str]) -> Option<Said> {
 }
 
 /// Same, as a plugin of the real kubectl; `None` without kubectl.
-pub(crate) fn by_kubectl(scene: &Scene, arguments: &[&str]) -> Option<Said> {
+pub(crate) fn by_kubectl(scene: &Scene, arguments: &[&str]) -> Option<CommandOutput> {
     let program = find("kubectl")?;
     let folder = scene.root.path().join("plugins");
     std::fs::create_dir_all(&folder).unwrap();
@@ -48,12 +48,12 @@ pub(crate) fn by_kubectl(scene: &Scene, arguments: &[&str]) -> Option<Said> {
 }
 
 /// A command that runs until it is ended.
-pub(crate) struct Going {
+pub(crate) struct RunningCommand {
     running: Running,
     printed: PathBuf,
 }
 
-impl Going {
+impl RunningCommand {
     /// Starts `moorline` in the namespace of the scene.
     pub(crate) fn start(scene: &Scene, arguments: &[&str]) -> Self {
         let printed = scene.root.path().join("printed");
@@ -97,8 +97,12 @@ fn kubeconfig(scene: &Scene) -> PathBuf {
     place
 }
 
-fn said(scene: &Scene, program: &mut Command) -> Said {
+fn said(scene: &Scene, program: &mut Command) -> CommandOutput {
     let output = program.env("KUBECONFIG", kubeconfig(scene)).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Said { code: output.status.code().unwrap(), data: text(output.stdout), words: text(output.stderr) }
+    CommandOutput {
+        code: output.status.code().unwrap(),
+        data: text(output.stdout),
+        words: text(output.stderr),
+    }
 }

@@ -22,7 +22,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let on_path: Vec<PathBuf> = std::env::split_paths(&path).map(|folder| folder.join(name)).collect();
     let found = given.into_iter().chain([tools().join(name)]).chain(on_path).find(|place| place.is_file());
     if found.is_none() {
-        leave_out(&format!(
+        report_skipped(&format!(
             "there is no {name} on PATH, in {variable} or in target/tools; `make tools` fetches it"
         ));
     }
@@ -30,7 +30,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 }
 
 /// Reports that the running test is skipped.
-pub(crate) fn leave_out(why: &str) {
+pub(crate) fn report_skipped(why: &str) {
     if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false") {
         panic!("CI is set, so that this test must run: {why}");
     }

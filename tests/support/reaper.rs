@@ -44,7 +44,7 @@ pub(crate) struct Reaper {
 
 impl Reaper {
     /// Starts a reaper for `directory`.
-    pub(crate) fn of(directory: &Path) -> io::Result<Self> {
+    pub(crate) fn for_directory(directory: &Path) -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh")
             .args(["-c", SCRIPT, "reaper"])
             .arg(directory)
@@ -61,12 +61,12 @@ impl Reaper {
     }
 
     /// Registers a process: it is killed at our end.
-    pub(crate) fn started(&self, process: u32) -> io::Result<()> {
+    pub(crate) fn register(&self, process: u32) -> io::Result<()> {
         self.order("started", process)
     }
 
     /// Unregisters a process that has ended: its id may soon belong to another one.
-    pub(crate) fn ended(&self, process: u32) -> io::Result<()> {
+    pub(crate) fn unregister(&self, process: u32) -> io::Result<()> {
         self.order("ended", process)
     }
 

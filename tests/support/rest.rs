@@ -10,7 +10,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 /// Sends a request; a PATCH is a merge patch, and null means no body.
-pub(crate) async fn ask(
+pub(crate) async fn send_request(
     client: &Client,
     method: &str,
     uri: &str,
@@ -33,8 +33,8 @@ pub(crate) async fn grant(admin: &Client, namespace: &str, subject: &Value, rule
         "metadata": {"name": "tenant"}, "subjects": [subject],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
     });
-    ask(admin, "POST", &format!("{root}/roles"), role).await.unwrap();
-    ask(admin, "POST", &format!("{root}/rolebindings"), binding).await.unwrap();
+    send_request(admin, "POST", &format!("{root}/roles"), role).await.unwrap();
+    send_request(admin, "POST", &format!("{root}/rolebindings"), binding).await.unwrap();
 }
 
 /// Subject of a RoleBinding for a user.
@@ -50,7 +50,9 @@ pub(crate) fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
 /// The ServiceAccount `tenant` with rights on the ConfigMaps of its namespace.
 pub(crate) async fn tenant(admin: &Client, namespace: &str, verbs: &[&str]) {
     let account = json!({"metadata": {"name": "tenant"}});
-    ask(admin, "POST", &format!("/api/v1/namespaces/{namespace}/serviceaccounts"), account).await.unwrap();
+    send_request(admin, "POST", &format!("/api/v1/namespaces/{namespace}/serviceaccounts"), account)
+        .await
+        .unwrap();
     let subject = json!({"kind": "ServiceAccount", "name": "tenant", "namespace": namespace});
     grant(admin, namespace, &subject, &json!([rule("", &["configmaps"], verbs)])).await;
 }

@@ -33,7 +33,7 @@ impl Running {
         let output = std::fs::OpenOptions::new().create(true).append(true).open(log).expect("a log");
         let child =
             command.stdin(Stdio::null()).stdout(printed).stderr(output).spawn().expect("the program starts");
-        reaper.started(child.id()).expect("the reaper listens");
+        reaper.register(child.id()).expect("the reaper listens");
         Self { child, log: log.to_owned(), reaper: reaper.clone() }
     }
 
@@ -47,7 +47,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = self.reaper.ended(self.child.id());
+        let _ = self.reaper.unregister(self.child.id());
         if std::thread::panicking() {
             eprintln!("{}", self.log());
         }

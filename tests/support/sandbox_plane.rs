@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use http::Method;
-use moorline::sandbox::{Heard, Options, Sandbox};
+use moorline::sandbox::{ObservedRequest, Options, Sandbox};
 use serde_json::json;
 
 use super::audit::Request;
@@ -54,7 +54,7 @@ pub(super) fn is_asked_for() -> bool {
 }
 
 /// Returns the reason for which a test is skipped, if the tests run on the sandbox.
-pub(super) fn skips(test: &str) -> Option<&'static str> {
+pub(super) fn skip_reason(test: &str) -> Option<&'static str> {
     let name = test.rsplit("::").next().unwrap_or(test);
     let listed = ONLY_ON_A_REAL_SERVER.iter().find(|(known, _)| *known == name);
     listed.map(|(_, why)| *why).filter(|_| is_asked_for())
@@ -94,7 +94,7 @@ fn serve(listener: TcpListener, log: File, users: &Arc<Credentials>) {
         let sandbox = Sandbox::new(&Options::default());
         let (log, users) = (Mutex::new(log), Arc::clone(users));
         sandbox.tap(move |heard| {
-            let user = users.user_of(heard.who).unwrap_or_default();
+            let user = users.user_of(heard.client).unwrap_or_default();
             let line = audit_line(&Request { user: user.to_owned(), ..request(heard) });
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             log.write_all(line.as_bytes()).expect("the audit log can be written to");
@@ -122,8 +122,8 @@ fn audit_line(request: &Request) -> String {
 }
 
 /// Converts a request to the sandbox to the form of a real server's audit log.
-pub(crate) fn request(heard: &Heard<'_>) -> Request {
-    let (path, query) = heard.place.split_once('?').unwrap_or((heard.place, ""));
+pub(crate) fn request(heard: &ObservedRequest<'_>) -> Request {
+    let (path, query) = heard.uri.split_once('?').unwrap_or((heard.uri, ""));
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let (group, rest) = match *parts.as_slice() {
         ["api", _, ref rest @ ..] => ("", rest),
@@ -147,14 +147,14 @@ pub(crate) fn request(heard: &Heard<'_>) -> Request {
         _ => &method,
     };
     Request {
-        user: heard.who.to_owned(),
+        user: heard.client.to_owned(),
         verb: verb.to_owned(),
         group: group.to_owned(),
         resource,
         subresource,
         namespace: namespace.to_owned(),
         name,
-        uri: heard.place.to_owned(),
+        uri: heard.uri.to_owned(),
         code: heard.code,
         ..Request::default()
     }

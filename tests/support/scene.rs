@@ -16,16 +16,16 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::control_plane::{Shared, shared};
+use super::control_plane::{PlaneGuard, shared};
 use super::credentials::{ADMIN, MOORLINE};
 use super::daemon::{Daemon, install, until};
-use super::fault_proxy::{Asked, FaultProxy};
+use super::fault_proxy::{FaultProxy, RecordedRequest};
 use super::git_server::{GitServer, Work};
 
 static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// Time without activity after which a test assumes that nothing more will happen.
-pub(crate) const CALM: Duration = Duration::from_millis(1500);
+pub(crate) const QUIET_TIME: Duration = Duration::from_millis(1500);
 
 pub(crate) struct Scene {
     pub(crate) proxy: FaultProxy,
@@ -34,7 +34,7 @@ pub(crate) struct Scene {
     pub(crate) work: Work,
     pub(crate) git: GitServer,
     pub(crate) root: tempfile::TempDir,
-    pub(crate) plane: Shared,
+    pub(crate) plane: PlaneGuard,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -246,10 +246,14 @@ impl Scene {
 
     /// Waits for a period without requests, for a server that has to start or to catch up.
     pub(crate) async fn settle(&self) {
-        self.proxy.asked();
+        self.proxy.take_requests();
         until("there are no requests for a while", async || {
-            tokio::time::sleep(CALM).await;
-            self.proxy.asked().iter().all(|one| one.is_watch() || one.looks_back()).then_some(())
+            tokio::time::sleep(QUIET_TIME).await;
+            self.proxy
+                .take_requests()
+                .iter()
+                .all(|one| one.is_watch() || one.checks_server_identity())
+                .then_some(())
         })
         .await;
     }
@@ -262,20 +266,21 @@ impl Scene {
     /// Same, while an object is unhealthy or not done yet: its status may be read from time to
     /// time.
     pub(crate) async fn assert_calm_but_for_looks(&self, what: &str) {
-        self.assert_nothing_but(what, Asked::looks_beneath).await;
+        self.assert_nothing_but(what, RecordedRequest::reads_health).await;
     }
 
-    async fn assert_nothing_but(&self, what: &str, allowed: impl Fn(&Asked) -> bool) {
-        tokio::time::sleep(CALM).await;
-        self.proxy.asked();
-        tokio::time::sleep(CALM).await;
-        let shown = |one: &Asked| format!("{} {}?{} {}", one.method, one.path, one.query, one.text());
+    async fn assert_nothing_but(&self, what: &str, allowed: impl Fn(&RecordedRequest) -> bool) {
+        tokio::time::sleep(QUIET_TIME).await;
+        self.proxy.take_requests();
+        tokio::time::sleep(QUIET_TIME).await;
+        let shown =
+            |one: &RecordedRequest| format!("{} {}?{} {}", one.method, one.path, one.query, one.text());
         // A watch that is reopened after its pause requests nothing that was already delivered,
         // except to check if the server is still the same.
-        let asked = self.proxy.asked();
+        let asked = self.proxy.take_requests();
         let asked: Vec<String> = asked
             .iter()
-            .filter(|one| !one.is_watch() && !one.looks_back() && !allowed(one))
+            .filter(|one| !one.is_watch() && !one.checks_server_identity() && !allowed(one))
             .map(shown)
             .collect();
         assert!(asked.is_empty(), "{what}: {asked:?}");

@@ -43,7 +43,7 @@ impl Server {
             .stdout(log.try_clone()?)
             .stderr(log);
         let child = again.spawn()?;
-        reaper.started(child.id())?;
+        reaper.register(child.id())?;
         Ok(Self {
             log: Log(path),
             name: name.to_string_lossy().into_owned(),
@@ -57,20 +57,20 @@ impl Server {
     pub(crate) fn kill(&mut self) -> io::Result<()> {
         self.child.kill()?;
         self.child.wait()?;
-        self.reaper.ended(self.child.id())
+        self.reaper.unregister(self.child.id())
     }
 
     /// Starts it again after it was killed.
     pub(crate) fn start_again(&mut self) -> io::Result<()> {
         self.child = self.again.spawn()?;
-        self.reaper.started(self.child.id())
+        self.reaper.register(self.child.id())
     }
 
     /// Returns the exit status and the end of the log, if the server has ended.
     pub(crate) fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
         // The reaper is only gone if a person killed it; then there is nothing to unregister.
-        let _ = self.reaper.ended(self.child.id());
+        let _ = self.reaper.unregister(self.child.id());
         Some(format!("{} ended with {status}\n{}", self.name, self.log.tail()))
     }
 }

@@ -88,8 +88,8 @@ pub(super) fn place() -> Result<(PathBuf, Arc<Reaper>), String> {
         .tempdir()
         .map_err(|error| format!("no temporary directory: {error}"))?
         .keep();
-    let reaper =
-        Reaper::of(&directory).map_err(|error| format!("cannot start the reaper's /bin/sh: {error}"))?;
+    let reaper = Reaper::for_directory(&directory)
+        .map_err(|error| format!("cannot start the reaper's /bin/sh: {error}"))?;
     Ok((directory, Arc::new(reaper)))
 }
 

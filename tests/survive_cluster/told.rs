@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::support::authority::Authority;
 use super::support::daemon::{Daemon, until};
 use super::support::git_server::{GitServer, Reply};
-use super::support::rest::ask;
-use super::support::scene::{CALM, Scene, config_map};
+use super::support::rest::send_request;
+use super::support::scene::{QUIET_TIME, Scene, config_map};
 use ssh_server::{SshServer, ed25519, pem};
 
 const PLANTED: [&str; 5] = [
@@ -30,7 +30,7 @@ fn secrets(scene: &Scene) -> String {
 /// A Sync whose repository is read with what a Secret of the same name holds.
 async fn sync_with(scene: &Scene, name: &str, url: &str, secret: Value) {
     let body = json!({"metadata": {"name": name}, "stringData": secret});
-    ask(&scene.admin, "POST", &secrets(scene), body).await.unwrap();
+    send_request(&scene.admin, "POST", &secrets(scene), body).await.unwrap();
     let source = json!({"git": {"url": url, "secretRef": {"name": name}}});
     scene.sync(name, json!({"source": source, "path": name})).await;
 }
@@ -87,7 +87,7 @@ fn plant(scene: &Scene) -> String {
 async fn told(scene: &Scene, daemon: &Daemon) -> [(&'static str, String); 5] {
     let all = async |group: &str, plural: &str| {
         let uri = format!("/apis/{group}/namespaces/{}/{plural}", scene.namespace);
-        ask(&scene.admin, "GET", &uri, Value::Null).await.unwrap().to_string()
+        send_request(&scene.admin, "GET", &uri, Value::Null).await.unwrap().to_string()
     };
     let syncs = serde_json::to_string(&scene.syncs().list(&ListParams::default()).await.unwrap()).unwrap();
     [
@@ -109,7 +109,7 @@ async fn nothing_secret_is_told() {
     // An edit by hand, whose repair is told of.
     let edit = json!({"stringData": {"password": PLANTED[4]}});
     until("the good one is there", async || {
-        ask(&scene.admin, "PATCH", &format!("{uri}/good"), &edit).await.ok()
+        send_request(&scene.admin, "PATCH", &format!("{uri}/good"), &edit).await.ok()
     })
     .await;
     let key = with_logins(&scene, &commit).await;
@@ -118,10 +118,10 @@ async fn nothing_secret_is_told() {
     let alone = ["--url", &url, "--path", "alone", "--name", "alone", "--log-level", "trace"];
     let alone = scene.daemon_at(&scene.proxy, "alone", &alone);
     until("its Secret is there", async || {
-        ask(&scene.admin, "GET", &format!("{uri}/alone"), Value::Null).await.ok()
+        send_request(&scene.admin, "GET", &format!("{uri}/alone"), Value::Null).await.ok()
     })
     .await;
-    tokio::time::sleep(CALM).await;
+    tokio::time::sleep(QUIET_TIME).await;
 
     let (of_one, of_other) = (told(&scene, &daemon).await, told(&scene, &alone).await);
     let of = |place| &of_one.iter().find(|it| it.0 == place).unwrap().1;

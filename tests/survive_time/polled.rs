@@ -48,14 +48,14 @@ async fn a_kind_that_cannot_be_watched_is_listed_from_time_to_time() {
         let name = name.trim_end_matches(".json");
         until(&format!("{name} is there"), async || value(name).await).await;
     }
-    proxy.asked();
+    proxy.take_requests();
     let by = PatchParams { field_manager: Some("kubectl-edit".to_owned()), ..PatchParams::default() };
     maps.patch("a-1", &by, &Patch::Merge(&json!({"data": {"key": "by hand"}}))).await.unwrap();
     maps.delete("a-2", &DeleteParams::default()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(20)).await;
     until("the edit is repaired", async || value("a-1").await.filter(|value| value == "one")).await;
     until("what was deleted is there", async || value("a-2").await.filter(|value| value == "one")).await;
-    let asked = proxy.asked();
+    let asked = proxy.take_requests();
     let lists = asked.iter().filter(|one| one.lists() && one.path.ends_with("/configmaps")).count();
     let watches = asked.iter().filter(|one| one.is_watch() && one.path.ends_with("/configmaps")).count();
     let writes = asked.iter().filter(|one| one.writes_object()).count();

@@ -10,7 +10,7 @@ use super::life::{DEFINITIONS, clear, files};
 use crate::support::audit::AuditMark;
 use crate::support::credentials::MOORLINE;
 use crate::support::daemon::until;
-use crate::support::rest::ask;
+use crate::support::rest::send_request;
 use crate::support::scene::{Scene, config_map};
 
 /// The pause between two attempts is a second in these tests; more than some of them is none of ours.
@@ -39,7 +39,7 @@ fn map(value: &str) -> (String, String) {
 
 /// How often the daemon wrote to Databases since the mark, and what it deleted.
 async fn writes(mark: &AuditMark) -> (usize, Vec<String>) {
-    let requests = mark.requests().await.of(MOORLINE);
+    let requests = mark.requests().await.by_user(MOORLINE);
     let is_write = |verb: &str| matches!(verb, "patch" | "create" | "update");
     let databases = requests.as_slice().iter().filter(|it| it.resource == "databases" && is_write(&it.verb));
     let deleted = requests.as_slice().iter().filter(|it| it.verb == "delete").map(|it| it.name.clone());
@@ -113,7 +113,7 @@ async fn a_conversion_webhook_comes_and_goes() {
     conversion.comes();
     let uri = format!("/apis/example.com/v1/namespaces/{}/databases/legacy", scene.namespace);
     until("it is applied", async || {
-        let live = ask(&scene.admin, "GET", &uri, Value::Null).await.ok()?;
+        let live = send_request(&scene.admin, "GET", &uri, Value::Null).await.ok()?;
         (live["spec"]["replicas"] == 4).then_some(())
     })
     .await;
@@ -161,17 +161,17 @@ async fn a_version_that_is_still_stored_is_not_taken_away() {
     scene.until_values(&[map("two")], "everything else goes on").await;
     scene.assert_calm("with what cannot be written").await;
     let uri = format!("{DEFINITIONS}/ledgers.stored.example.com");
-    let live = ask(&scene.admin, "GET", &uri, Value::Null).await.unwrap();
+    let live = send_request(&scene.admin, "GET", &uri, Value::Null).await.unwrap();
     assert_eq!(live["spec"]["versions"].as_array().unwrap().len(), 2);
 
     // A person has written every object anew, and says so.
     let migrated = json!({"status": {"storedVersions": ["v1"]}});
-    ask(&scene.admin, "PATCH", &format!("{uri}/status"), migrated).await.unwrap();
+    send_request(&scene.admin, "PATCH", &format!("{uri}/status"), migrated).await.unwrap();
     let commit = scene.push(&[map("three")]);
     scene.nudge("shop", "migrated").await;
     scene.until_ready("shop", &commit).await;
-    let live = ask(&scene.admin, "GET", &uri, Value::Null).await.unwrap();
+    let live = send_request(&scene.admin, "GET", &uri, Value::Null).await.unwrap();
     assert_eq!(live["spec"]["versions"].as_array().unwrap().len(), 1);
     scene.delete_sync("shop").await;
-    ask(&scene.admin, "DELETE", &uri, Value::Null).await.unwrap();
+    send_request(&scene.admin, "DELETE", &uri, Value::Null).await.unwrap();
 }

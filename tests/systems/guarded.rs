@@ -7,18 +7,19 @@ use super::life::{DEFINITIONS, clear, files, remove};
 use crate::support::audit::AuditMark;
 use crate::support::credentials::MOORLINE;
 use crate::support::daemon::until;
-use crate::support::rest::ask;
+use crate::support::rest::send_request;
 use crate::support::scene::{Scene, config_map};
 
 /// The names of all that the daemon asked to be deleted since the mark.
 async fn deleted(mark: &AuditMark) -> Vec<String> {
-    let requests = mark.requests().await.of(MOORLINE).only(|it| it.verb == "delete");
+    let requests = mark.requests().await.by_user(MOORLINE).filter(|it| it.verb == "delete");
     requests.as_slice().iter().map(|it| it.name.clone()).collect()
 }
 
 async fn is_there(scene: &Scene, uri: &str) {
-    let live =
-        ask(&scene.admin, "GET", uri, Value::Null).await.unwrap_or_else(|error| panic!("{uri}: {error}"));
+    let live = send_request(&scene.admin, "GET", uri, Value::Null)
+        .await
+        .unwrap_or_else(|error| panic!("{uri}: {error}"));
     assert!(live["metadata"].get("deletionTimestamp").is_none(), "{uri}");
 }
 
@@ -47,7 +48,7 @@ async fn a_sync_that_is_deleted_with_its_objects_leaves_a_database() {
     assert!(!deleted.contains(&"orders".to_owned()), "{deleted:?}");
     let uri = format!("/apis/events.k8s.io/v1/namespaces/{}/events", scene.namespace);
     let note = until("it is told what stays", async || {
-        let events = ask(&scene.admin, "GET", &uri, Value::Null).await.ok()?;
+        let events = send_request(&scene.admin, "GET", &uri, Value::Null).await.ok()?;
         let orphaned = events["items"].as_array()?.iter().find(|it| it["reason"] == "ObjectsOrphaned")?;
         orphaned["note"].as_str().map(str::to_owned)
     })
@@ -71,7 +72,7 @@ async fn a_definition_stays_while_others_have_resources_of_its_kind() {
         format!("/apis/redis.redis.opstreelabs.in/v1beta2/namespaces/{}/redisclusters", scene.namespace);
     let theirs = json!({"apiVersion": "redis.redis.opstreelabs.in/v1beta2", "kind": "RedisCluster",
         "metadata": {"name": "theirs"}, "spec": {"clusterSize": 3, "kubernetesConfig": {"image": "example.com/redis:7.0"}}});
-    ask(&scene.admin, "POST", &collection, theirs).await.unwrap();
+    send_request(&scene.admin, "POST", &collection, theirs).await.unwrap();
 
     let mark = AuditMark::set(&scene.plane).await;
     remove(&scene, ["redis"].into_iter());

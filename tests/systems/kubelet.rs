@@ -8,7 +8,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::support::rest::ask;
+use crate::support::rest::send_request;
 
 /// Between two looks for new Pods.
 const LOOK: Duration = Duration::from_millis(200);
@@ -21,7 +21,7 @@ impl Kubelet {
         let admin = admin.clone();
         Self(tokio::spawn(async move {
             loop {
-                let pods = ask(&admin, "GET", "/api/v1/pods", Value::Null).await.unwrap_or_default();
+                let pods = send_request(&admin, "GET", "/api/v1/pods", Value::Null).await.unwrap_or_default();
                 for pod in pods["items"].as_array().into_iter().flatten() {
                     if pod["status"]["phase"] != "Running" {
                         run(&admin, pod).await;
@@ -51,5 +51,5 @@ async fn run(admin: &Client, pod: &Value) {
     let status =
         json!({"phase": "Running", "conditions": up, "containerStatuses": running.collect::<Vec<_>>()});
     let uri = format!("/api/v1/namespaces/{}/pods/{}/status", text("namespace"), text("name"));
-    let _ = ask(admin, "PATCH", &uri, json!({"status": status})).await;
+    let _ = send_request(admin, "PATCH", &uri, json!({"status": status})).await;
 }

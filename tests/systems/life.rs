@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::audit::{Request, Requests};
 use crate::support::credentials::MOORLINE;
 use crate::support::daemon::until;
-use crate::support::rest::ask;
+use crate::support::rest::send_request;
 use crate::support::scene::{Scene, config_map};
 use crate::support::status::{condition, waiting};
 use crate::systems::conversion::Conversion;
@@ -63,12 +63,12 @@ pub(crate) async fn tell(scene: &Scene, resource: &Resource, status: &str) {
     let status: Value = serde_json::from_str(status).unwrap();
     let part = if told.is_subresource { "/status" } else { "" };
     let uri = format!("{}{part}", resource.uri());
-    ask(&scene.admin, "PATCH", &uri, json!({"status": status})).await.unwrap();
+    send_request(&scene.admin, "PATCH", &uri, json!({"status": status})).await.unwrap();
 }
 
 async fn until_there(scene: &Scene, resource: &Resource) -> Value {
     until(&format!("{} is there", resource.shown()), async || {
-        ask(&scene.admin, "GET", &resource.uri(), Value::Null).await.ok()
+        send_request(&scene.admin, "GET", &resource.uri(), Value::Null).await.ok()
     })
     .await
 }
@@ -96,7 +96,7 @@ pub(crate) async fn begins(scene: &Scene, system: &System) {
         until_there(scene, resource).await;
         if let Some(finalizer) = resource.finalizer {
             let patch = json!({"metadata": {"finalizers": [finalizer]}});
-            ask(&scene.admin, "PATCH", &resource.uri(), patch).await.unwrap();
+            send_request(&scene.admin, "PATCH", &resource.uri(), patch).await.unwrap();
         }
         if let Some(told) = &resource.told {
             tell(scene, resource, told.on_its_way).await;
@@ -156,22 +156,24 @@ pub(crate) async fn goes_once_approved(scene: &Scene, system: &System) {
     for resource in system.resources {
         let Some(_) = resource.finalizer else { continue };
         until(&format!("{} is being deleted", resource.shown()), async || {
-            let live = ask(&scene.admin, "GET", &resource.uri(), Value::Null).await.unwrap();
+            let live = send_request(&scene.admin, "GET", &resource.uri(), Value::Null).await.unwrap();
             live["metadata"].get("deletionTimestamp").map(|_| ())
         })
         .await;
         let (namespace, name) = system.operator;
         let operator = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
-        ask(&scene.admin, "GET", &operator, Value::Null).await.expect("the operator is needed until then");
+        send_request(&scene.admin, "GET", &operator, Value::Null)
+            .await
+            .expect("the operator is needed until then");
     }
     for resource in system.resources.iter().filter(|resource| resource.finalizer.is_some()) {
         let patch = json!({"metadata": {"finalizers": null}});
-        ask(&scene.admin, "PATCH", &resource.uri(), patch).await.unwrap();
+        send_request(&scene.admin, "PATCH", &resource.uri(), patch).await.unwrap();
     }
     // What is in a namespace goes at the pace of its controller.
     let namespace = format!("/api/v1/namespaces/{}", system.operator.0);
     until(&format!("{namespace} is being deleted"), async || {
-        let live = ask(&scene.admin, "GET", &namespace, Value::Null).await;
+        let live = send_request(&scene.admin, "GET", &namespace, Value::Null).await;
         live.map_or(Some(()), |live| live["metadata"].get("deletionTimestamp").map(|_| ()))
     })
     .await;
@@ -179,13 +181,16 @@ pub(crate) async fn goes_once_approved(scene: &Scene, system: &System) {
 
 /// Waits until something is gone.
 pub(crate) async fn until_gone(scene: &Scene, uri: &str) {
-    until(&format!("{uri} is gone"), async || ask(&scene.admin, "GET", uri, Value::Null).await.err()).await;
+    until(&format!("{uri} is gone"), async || {
+        send_request(&scene.admin, "GET", uri, Value::Null).await.err()
+    })
+    .await;
 }
 
 /// Takes away what a test leaves.
 pub(crate) async fn clear(scene: &Scene, uris: &[&str]) {
     for uri in uris {
-        ask(&scene.admin, "DELETE", uri, Value::Null).await.unwrap();
+        send_request(&scene.admin, "DELETE", uri, Value::Null).await.unwrap();
     }
     for uri in uris {
         until_gone(scene, uri).await;

@@ -11,7 +11,7 @@ use super::table::{Resource, SYSTEMS, System};
 use crate::support::audit::{AuditMark, Request, Requests};
 use crate::support::credentials::MOORLINE;
 use crate::support::daemon::until;
-use crate::support::rest::ask;
+use crate::support::rest::send_request;
 use crate::support::scene::Scene;
 
 /// All files below a folder of `examples/`, by their paths in it.
@@ -45,8 +45,9 @@ async fn apply_syncs(scene: &Scene, folder: &str) -> Vec<(String, Vec<String>)> 
         sync["spec"]["source"]["git"]["url"] = scene.git.url("repository.git").into();
         sync["spec"]["interval"] = "1h".into();
         let uri = format!("/apis/moorline.dev/v1alpha1/namespaces/{}/syncs", scene.namespace);
-        let made =
-            ask(&scene.admin, "POST", &uri, &sync).await.unwrap_or_else(|error| panic!("{path}: {error}"));
+        let made = send_request(&scene.admin, "POST", &uri, &sync)
+            .await
+            .unwrap_or_else(|error| panic!("{path}: {error}"));
         let name = made["metadata"]["name"].as_str().unwrap().to_owned();
         let needs = made["spec"]["dependsOn"].as_array().cloned().unwrap_or_default();
         let needs = needs.iter().map(|it| it["name"].as_str().unwrap().to_owned());
@@ -62,7 +63,7 @@ fn system(folder: &str) -> &'static System {
 /// Operators say that a resource is well, once it is there.
 async fn become_well(scene: &Scene, resource: &Resource) {
     until(&format!("{} is there", resource.shown()), async || {
-        ask(&scene.admin, "GET", &resource.uri(), Value::Null).await.ok()
+        send_request(&scene.admin, "GET", &resource.uri(), Value::Null).await.ok()
     })
     .await;
     if let Some(told) = &resource.told {
@@ -151,11 +152,13 @@ async fn tenants_get_their_databases_once_the_operator_is_there() {
         assert_eq!(needs, &["databases"]);
         let uri = format!("/apis/example.com/v1/namespaces/{tenant}/databases/{tenant}");
         until(&format!("{tenant} has a Database"), async || {
-            ask(&scene.admin, "GET", &uri, Value::Null).await.ok()
+            send_request(&scene.admin, "GET", &uri, Value::Null).await.ok()
         })
         .await;
         let status: Value = serde_json::from_str(database.told.unwrap().well).unwrap();
-        ask(&scene.admin, "PATCH", &format!("{uri}/status"), json!({"status": status})).await.unwrap();
+        send_request(&scene.admin, "PATCH", &format!("{uri}/status"), json!({"status": status}))
+            .await
+            .unwrap();
         scene.until_ready(tenant, &commit).await;
         let requests = mark.requests().await;
         assert!(

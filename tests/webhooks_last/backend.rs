@@ -14,7 +14,7 @@ use super::support::conversion;
 use super::support::credentials::MOORLINE;
 use super::support::daemon::{DEADLINE, until};
 use super::support::git_server::{GitServer, Reply};
-use super::support::rest::ask;
+use super::support::rest::send_request;
 use super::support::scene::Scene;
 
 pub(crate) const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
@@ -44,8 +44,8 @@ pub(crate) async fn reasons(scene: &Scene, name: &str, commit: &str) -> BTreeSet
 
 /// Requests of the daemon that the API server answered with 500.
 pub(crate) async fn refused(mark: &AuditMark) -> Vec<String> {
-    let requests = mark.requests().await.of(MOORLINE).only(|it| it.code == 500);
-    requests.as_slice().iter().map(|it| format!("{} {}", it.what(), it.name)).collect()
+    let requests = mark.requests().await.by_user(MOORLINE).filter(|it| it.code == 500);
+    requests.as_slice().iter().map(|it| format!("{} {}", it.verb_and_resource(), it.name)).collect()
 }
 
 /// Waits until so many objects of a Sync wait, and gives its problems.
@@ -111,7 +111,7 @@ impl Backend {
         }
         let all = if configuration["kind"] == "MutatingWebhookConfiguration" { MUTATING } else { WEBHOOKS };
         let uri = format!("{all}/{}", configuration["metadata"]["name"].as_str().unwrap());
-        ask(&scene.admin, "PATCH", &uri, json!({"webhooks": webhooks})).await.unwrap();
+        send_request(&scene.admin, "PATCH", &uri, json!({"webhooks": webhooks})).await.unwrap();
     }
 }
 
@@ -120,10 +120,10 @@ pub(crate) async fn pods_are_ready(scene: &Scene, namespace: &str, labels: &str)
     let pods = format!("/api/v1/namespaces/{namespace}/pods");
     let name = until("there is a Pod", async || {
         let uri = format!("{pods}?labelSelector={labels}");
-        let list = ask(&scene.admin, "GET", &uri, Value::Null).await.unwrap();
+        let list = send_request(&scene.admin, "GET", &uri, Value::Null).await.unwrap();
         list.pointer("/items/0/metadata/name").and_then(Value::as_str).map(str::to_owned)
     })
     .await;
     let ready = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
-    ask(&scene.admin, "PATCH", &format!("{pods}/{name}/status"), ready).await.unwrap();
+    send_request(&scene.admin, "PATCH", &format!("{pods}/{name}/status"), ready).await.unwrap();
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::backend::{Backend, WEBHOOKS, files, pods_are_ready, reasons, until_waits};
 use super::support::daemon::until;
-use super::support::rest::ask;
+use super::support::rest::send_request;
 use super::support::scene::Scene;
 use super::{KINDS, Operator};
 
@@ -76,12 +76,12 @@ async fn a_webhook_of_nobody_is_waited_for_for_a_minute() {
             "clientConfig": {"service": {"name": "webhook", "namespace": scene.namespace}},
         }],
     });
-    ask(&scene.admin, "POST", WEBHOOKS, configuration).await.unwrap();
+    send_request(&scene.admin, "POST", WEBHOOKS, configuration).await.unwrap();
     let maps = format!("/api/v1/namespaces/{}/configmaps", scene.namespace);
     // A webhook that was just configured is asked a moment later.
     until("the webhook is asked", async || {
         let probe = json!({"metadata": metadata("probe")});
-        let asked = ask(&scene.admin, "POST", &format!("{maps}?dryRun=All"), probe).await;
+        let asked = send_request(&scene.admin, "POST", &format!("{maps}?dryRun=All"), probe).await;
         asked.is_err().then_some(())
     })
     .await;
@@ -109,6 +109,8 @@ async fn a_webhook_of_nobody_is_waited_for_for_a_minute() {
     })
     .await;
     assert!(problems[0]["message"].as_str().unwrap().contains(&webhook), "{problems}");
-    ask(&scene.admin, "DELETE", &format!("{WEBHOOKS}/{}", scene.namespace), Value::Null).await.unwrap();
+    send_request(&scene.admin, "DELETE", &format!("{WEBHOOKS}/{}", scene.namespace), Value::Null)
+        .await
+        .unwrap();
     scene.delete_sync("shop").await;
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::backend::{Backend, MUTATING, WEBHOOKS, files, pods_are_ready, reasons, refused, until_waits};
 use super::support::audit::AuditMark;
-use super::support::rest::ask;
+use super::support::rest::send_request;
 use super::support::scene::Scene;
 
 /// An operator with its resources, as one commit has it.
@@ -142,7 +142,7 @@ impl Shape {
     async fn live(&self, scene: &Scene, (kind, plural, name): (&str, &str, &str)) -> Value {
         let namespace = if is_wide(kind) { String::new() } else { format!("namespaces/{}/", self.namespace) };
         let uri = format!("/apis/{}/{}/{namespace}{plural}/{name}", self.group, self.version);
-        ask(&scene.admin, "GET", &uri, Value::Null).await.unwrap()
+        send_request(&scene.admin, "GET", &uri, Value::Null).await.unwrap()
     }
 
     /// Takes away everything that is in no namespace, and the namespace.
@@ -155,7 +155,7 @@ impl Shape {
             .map(|plural| format!("/apis/rbac.authorization.k8s.io/v1/{plural}/{}", self.namespace));
         let rest = ["/api/v1/namespaces", WEBHOOKS, MUTATING].map(|all| format!("{all}/{}", self.namespace));
         for uri in rest.into_iter().chain(roles).chain(definitions) {
-            let _ = ask(&scene.admin, "DELETE", &uri, json!({})).await;
+            let _ = send_request(&scene.admin, "DELETE", &uri, json!({})).await;
         }
     }
 }

@@ -13,7 +13,7 @@ pub const DELETION_ANNOTATION: &str = "moorline.dev/deletion";
 pub const FINALIZER: &str = "moorline.dev/delete";
 
 /// Formats the annotation value that chooses `policy` for a Sync of this generation.
-pub fn deletion_answer(policy: DeletionPolicy, generation: i64) -> String {
+pub fn format_deletion_answer(policy: DeletionPolicy, generation: i64) -> String {
     let word = match policy {
         DeletionPolicy::Orphan => "Orphan",
         DeletionPolicy::Delete => "Delete",
@@ -22,9 +22,9 @@ pub fn deletion_answer(policy: DeletionPolicy, generation: i64) -> String {
 }
 
 /// Reads an annotation value; none unless it is an answer for this generation.
-pub fn answered(text: &str, generation: i64) -> Option<DeletionPolicy> {
+pub fn parse_deletion_answer(text: &str, generation: i64) -> Option<DeletionPolicy> {
     let policies = [DeletionPolicy::Orphan, DeletionPolicy::Delete];
-    policies.into_iter().find(|policy| deletion_answer(*policy, generation) == text)
+    policies.into_iter().find(|policy| format_deletion_answer(*policy, generation) == text)
 }
 
 #[cfg(test)]
@@ -34,12 +34,12 @@ mod tests {
     #[test]
     fn an_answer_counts_for_one_generation() {
         for policy in [DeletionPolicy::Orphan, DeletionPolicy::Delete] {
-            let text = deletion_answer(policy, 7);
-            assert_eq!(answered(&text, 7), Some(policy));
-            assert_eq!(answered(&text, 8), None);
+            let text = format_deletion_answer(policy, 7);
+            assert_eq!(parse_deletion_answer(&text, 7), Some(policy));
+            assert_eq!(parse_deletion_answer(&text, 8), None);
         }
         for text in ["", "Delete", "delete@7", "Delete@", "Delete@07", "Delete@7 "] {
-            assert_eq!(answered(text, 7), None, "{text}");
+            assert_eq!(parse_deletion_answer(text, 7), None, "{text}");
         }
     }
 }

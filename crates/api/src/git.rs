@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 pub struct Source {
     /// A Git repository.
-    pub git: Git,
+    pub git: GitSource,
 }
 
 /// A Git repository.
@@ -34,7 +34,7 @@ pub struct Source {
     validation = Rule::new("!has(self.verify) || self.verify.mode != 'HEAD' || !has(self.ref) || !has(self.ref.semver)")
     .message("write the mode Tag or TagAndHEAD with ref.semver: whoever may push could put any version on an old commit that is signed")
     .field_path(".verify"))]
-pub struct Git {
+pub struct GitSource {
     /// `https://host/path`, `ssh://user@host/path` or `user@host:path`, without user and password for https, which
     /// belong into a Secret.
     #[schemars(length(min = 1, max = 2048))]
@@ -71,7 +71,7 @@ pub struct Git {
     /// Only what somebody has signed who is trusted is applied, and of a branch only what follows from what is applied. What
     /// is refused is said, and the last revision that was good is held meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verify: Option<Verify>,
+    pub verify: Option<SignatureVerification>,
 
     /// Submodules are read as well, where they are on the same server; they are asked for with the same Secret.
     #[serde(default)]
@@ -81,7 +81,7 @@ pub struct Git {
 /// Whose signatures are asked for, and on what.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 #[serde(rename_all = "camelCase")]
-pub struct Verify {
+pub struct SignatureVerification {
     /// What has to be signed.
     #[serde(default)]
     pub mode: VerifyMode,

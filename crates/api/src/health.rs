@@ -11,7 +11,7 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Span, yes};
+use super::{DurationText, yes};
 
 /// What is made of how the objects are, once they are applied.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ pub struct HealthSpec {
     /// How long an object may be on its way without coming further until it counts as degraded; if it is absent, as long
     /// as is usual for its kind, such as 10 minutes for a Deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<Span>,
+    pub timeout: Option<DurationText>,
 
     /// How the objects of a kind are judged, in the Common Expression Language over the variable `object`; this goes before
     /// what Moorline knows of the kind. An expression that misses a field is not true.

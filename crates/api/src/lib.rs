@@ -12,40 +12,40 @@
 
 mod definition;
 mod deletion;
+mod deletion_protection;
+mod duration_text;
 mod event;
 mod git;
 mod health;
 mod helm;
 mod history;
-mod kept;
 mod moves;
 mod render;
-mod span;
 mod spec_hash;
 mod status;
 mod substitute;
 mod sync;
 
+pub use crate::deletion_protection::deletion_protection_key;
+pub use crate::duration_text::{DurationText, MAX_DURATION, MIN_DURATION};
 pub use definition::definition;
-pub use deletion::{DELETION_ANNOTATION, FINALIZER, answered, deletion_answer};
+pub use deletion::{DELETION_ANNOTATION, FINALIZER, format_deletion_answer, parse_deletion_answer};
 pub use event::EventReason;
-pub use git::{Git, GitRef, SecretRef, Source, Verify, VerifyMode};
+pub use git::{GitRef, GitSource, SecretRef, SignatureVerification, Source, VerifyMode};
 pub use health::{HealthRule, HealthSpec};
 pub use helm::{ChartSource, HelmSpec};
 pub use history::{ChangeCounts, HistoryEntry, MAX_HISTORY};
-pub use kept::kept_by;
-pub use moves::{MOVES_TO_ANNOTATION, moves_to};
-pub use render::{Plain, Render, RenderType};
-pub use span::{MAX_SPAN, MIN_SPAN, Span};
+pub use moves::{MOVES_TO_ANNOTATION, parse_moves_to};
+pub use render::{PlainSpec, RenderSpec, RenderType};
 pub use spec_hash::{CanonicalForm, SpecHash};
 pub use status::{
-    Approval, ConditionType, Contested, Finished, HeldRevision, ObjectCounts, Reason, Revisions, Scope,
-    StatusProblem, SyncStatus, short_revision,
+    Approval, ConditionType, ContestedField, FinishedObject, HeldRevision, ObjectCounts, Reason, Revisions,
+    Scope, StatusProblem, SyncStatus, short_revision,
 };
-pub use substitute::{Substitute, ValuesFrom, ValuesKind, VariableText};
+pub use substitute::{SubstituteSpec, ValuesFrom, ValuesKind, VariableText};
 pub use sync::{
-    Conflicts, DeletionPolicy, Dependency, Drift, DriftMode, ExtraFields, IgnoreFields, IgnoreTarget, Prune,
-    PruneBudget, Sync, SyncSpec,
+    ConflictPolicy, DeletionPolicy, Dependency, DriftMode, DriftPolicy, ExtraFieldPolicy, IgnoreFields,
+    IgnoreTarget, PruneBudget, PrunePolicy, Sync, SyncSpec,
 };
 
 /// Label on every object of a Sync; the watches of the daemon select by it.

@@ -11,7 +11,7 @@ use super::SyncName;
 pub const MOVES_TO_ANNOTATION: &str = "moorline.dev/moves-to";
 
 /// Reads the annotation of `own`; none if the value is invalid or names `own` itself.
-pub fn moves_to(text: &str, own: &SyncName) -> Option<SyncName> {
+pub fn parse_moves_to(text: &str, own: &SyncName) -> Option<SyncName> {
     let (namespace, name) = text.split_once('/').unwrap_or((&own.namespace, text));
     let is_word = |text: &str| {
         !text.is_empty()
@@ -52,8 +52,8 @@ mod tests {
             ("new\n", None),
             ("\u{202e}new", None),
         ] {
-            assert_eq!(moves_to(text, &own), expect.map(|(a, b)| SyncName::new(a, b)), "{text:?}");
+            assert_eq!(parse_moves_to(text, &own), expect.map(|(a, b)| SyncName::new(a, b)), "{text:?}");
         }
-        assert_eq!(moves_to(&"a".repeat(MAX_NAME + 1), &own), None);
+        assert_eq!(parse_moves_to(&"a".repeat(MAX_NAME + 1), &own), None);
     }
 }

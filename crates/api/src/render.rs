@@ -12,20 +12,20 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{HelmSpec, Substitute, yes};
+use super::{HelmSpec, SubstituteSpec, yes};
 
 /// How the files become objects.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[x_kube(validation = Rule::new("!has(self.helm) || self.type == 'Auto' || self.type == 'Helm'")
     .message("helm is for type Helm: take it out, or change the type"))]
-pub struct Render {
+pub struct RenderSpec {
     /// What the folder is: Auto takes it as a Helm chart if it is one, else as a kustomization if it holds one, else as plain manifests.
     #[serde(default, rename = "type")]
     pub kind: RenderType,
 
     /// How a folder of plain manifests is read.
     #[serde(default)]
-    pub plain: Plain,
+    pub plain: PlainSpec,
 
     /// How a Helm chart is rendered. With this, a folder that is none is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub struct Render {
 
     /// Variables in manifests, such as `${CLUSTER_NAME}`, and their values. If it is absent, what looks like one is left as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub substitute: Option<Substitute>,
+    pub substitute: Option<SubstituteSpec>,
 }
 
 /// What a folder is.
@@ -53,7 +53,7 @@ pub enum RenderType {
 
 /// How a folder of plain manifests is read.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
-pub struct Plain {
+pub struct PlainSpec {
     /// Folders below the path are read, too.
     #[serde(default = "yes")]
     pub recurse: bool,
@@ -74,7 +74,7 @@ pub struct Plain {
     pub exclude: Vec<String>,
 }
 
-impl Default for Plain {
+impl Default for PlainSpec {
     fn default() -> Self {
         Self { recurse: yes(), include: Vec::new(), exclude: Vec::new() }
     }

@@ -68,11 +68,11 @@ pub struct SyncStatus {
 
     /// Fields that somebody else keeps changing back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub contested: Vec<Contested>,
+    pub contested: Vec<ContestedField>,
 
     /// Jobs, Pods and hooks that ended and are not created again until they change in Git.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub finished: Vec<Finished>,
+    pub finished: Vec<FinishedObject>,
     /// The first of the hooks that run when the Sync is deleted with its objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks_at_deletion: Vec<String>,
@@ -218,7 +218,7 @@ pub struct StatusProblem {
 /// A field that somebody else keeps changing back.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct Contested {
+pub struct ContestedField {
     /// The object, as Deployment.apps shop/web.
     pub object: String,
     /// The field; absent where it is about the whole object.
@@ -232,7 +232,7 @@ pub struct Contested {
 /// A Job, a Pod or a hook that ended, or one that clears itself away when it ends.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct Finished {
+pub struct FinishedObject {
     /// Its id, as batch/Job|shop/migrate.
     pub object: String,
     /// Its hash as it is annotated.

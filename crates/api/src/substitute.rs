@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// The variables that are replaced in manifests once they are built, and where their values are.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
-pub struct Substitute {
+pub struct SubstituteSpec {
     /// Variables and their values. They win over those of `from`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 256))]
@@ -63,7 +63,7 @@ pub enum ValuesKind {
 
 impl ValuesKind {
     /// Returns the kind, such as `ConfigMap`.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::ConfigMap => "ConfigMap",
             Self::Secret => "Secret",

@@ -16,7 +16,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{HealthSpec, Render, Source, Span, SyncStatus, yes};
+use super::{DurationText, HealthSpec, RenderSpec, Source, SyncStatus, yes};
 
 /// A folder of a Git repository that a cluster is held to.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
@@ -105,7 +105,7 @@ pub struct SyncSpec {
 
     /// How the files become objects.
     #[serde(default)]
-    pub render: Render,
+    pub render: RenderSpec,
 
     /// The namespace of objects that name none; if it is absent, the Sync's own. A namespace that is written in a
     /// manifest is never overridden.
@@ -121,7 +121,7 @@ pub struct SyncSpec {
 
     /// What happens to objects that are no longer in Git.
     #[serde(default)]
-    pub prune: Prune,
+    pub prune: PrunePolicy,
 
     /// What happens to the objects when the Sync is deleted: Orphan leaves them, Delete deletes them. A deletion stops while the
     /// Sync is suspended, or when this becomes Orphan, and waits for a person.
@@ -130,20 +130,20 @@ pub struct SyncSpec {
 
     /// What happens when somebody else changes an object.
     #[serde(default)]
-    pub drift: Drift,
+    pub drift: DriftPolicy,
 
     /// What happens when an object is there already and another manager owns fields that Git sets: Force takes
     /// them over, Yield leaves them, Fail holds the object.
     #[serde(default)]
-    pub conflicts: Conflicts,
+    pub conflicts: ConflictPolicy,
 
     /// How often the repository is asked. The cluster is watched, not polled.
     #[serde(default = "interval")]
-    pub interval: Span,
+    pub interval: DurationText,
 
     /// How long one pass may wait for fetches, for what objects depend on, and for deletions.
     #[serde(default = "timeout")]
-    pub timeout: Span,
+    pub timeout: DurationText,
 
     /// The ServiceAccount in the Sync's namespace as which every object is read and written; if it is absent, the
     /// daemon's own, which only Syncs in the daemon's namespace may use.
@@ -165,7 +165,7 @@ pub struct SyncSpec {
 
     /// What follows when the objects of a new commit do not become well.
     #[serde(default)]
-    pub rollback: Rollback,
+    pub rollback: RollbackPolicy,
 
     /// Fields that are left to others, on objects in Git that set them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -180,7 +180,7 @@ pub struct SyncSpec {
 /// What follows when the objects of a new commit do not become well.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct Rollback {
+pub struct RollbackPolicy {
     /// A commit of which an object or a hook fails, or an object is refused, before all were once well is given up: the last
     /// commit of which all were is applied again, and held until a newer one comes.
     #[serde(default)]
@@ -206,7 +206,7 @@ pub struct Dependency {
 
 /// What happens to objects that are no longer in Git.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
-pub struct Prune {
+pub struct PrunePolicy {
     /// They are deleted.
     #[serde(default = "yes")]
     pub enabled: bool,
@@ -253,7 +253,7 @@ pub enum DeletionPolicy {
 /// What happens when somebody else changes an object.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
-pub struct Drift {
+pub struct DriftPolicy {
     /// A field that Git sets: Repair sets it again at once, Report says who changed it, Ignore does not look. An object that
     /// somebody deletes after the revision was applied: Repair creates it again at once, Report and Ignore only report it, and
     /// the next commit creates it. With drift to report the Sync is not Ready.
@@ -262,7 +262,7 @@ pub struct Drift {
 
     /// A field that Git does not set: Keep leaves it, Report says who added it, Remove takes it away.
     #[serde(default)]
-    pub extra_fields: ExtraFields,
+    pub extra_fields: ExtraFieldPolicy,
 }
 
 /// What follows when somebody changes a field that Git sets.
@@ -279,7 +279,7 @@ pub enum DriftMode {
 
 /// What follows when somebody adds a field that Git does not set.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ExtraFields {
+pub enum ExtraFieldPolicy {
     /// It stays.
     Keep,
     /// It is said, and stays.
@@ -291,7 +291,7 @@ pub enum ExtraFields {
 
 /// What follows when an object is there already and another manager owns fields that Git sets.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Conflicts {
+pub enum ConflictPolicy {
     /// They are taken over.
     #[default]
     Force,
@@ -343,7 +343,7 @@ pub struct IgnoreTarget {
     pub name: Option<String>,
 }
 
-impl Default for Prune {
+impl Default for PrunePolicy {
     fn default() -> Self {
         Self { enabled: yes(), budget: None, protect: Vec::new() }
     }
@@ -353,10 +353,10 @@ fn root() -> String {
     "./".to_owned()
 }
 
-fn interval() -> Span {
-    Span::from_text("30s")
+fn interval() -> DurationText {
+    DurationText::from_text("30s")
 }
 
-fn timeout() -> Span {
-    Span::from_text("5m")
+fn timeout() -> DurationText {
+    DurationText::from_text("5m")
 }

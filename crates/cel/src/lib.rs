@@ -17,36 +17,36 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
-mod call;
-mod calls;
+mod arithmetic;
 mod compare;
-mod each;
+mod conversions;
 mod evaluate;
-mod kind;
+mod functions;
 mod lists;
 mod lower;
+mod lower_calls;
+mod macros;
 mod networks;
-mod numbers;
 mod overloads;
 mod pattern;
-mod places;
 pub mod quantity;
 mod read;
-mod scan;
+mod size_limit;
+mod spans;
+mod static_types;
+mod strings;
 #[cfg(test)]
 mod tests;
-mod texts;
-mod things;
 mod times;
 mod tree;
 mod urls;
 mod value;
 
-pub use evaluate::{Fault, Meter, Sum, evaluate};
-pub use kind::{Kind, Known, Many, Merge};
-pub use numbers::number;
+pub use crate::arithmetic::format_number;
+pub use crate::static_types::{FieldKind, Kind, ListKind, ListType};
+pub use evaluate::{EvaluationError, NumberError, StepBudget, evaluate};
 pub use pattern::Pattern;
-pub use read::{Language, Problem, Refused, Variable, read};
+pub use read::{ExpressionError, ExpressionProblem, Language, Variable, read};
 pub use tree::Expression;
 pub use urls::Url;
-pub use value::Val;
+pub use value::CelValue;

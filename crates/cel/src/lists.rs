@@ -6,14 +6,14 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::compare::{compare, equal, within};
-use super::each::sorted;
-use super::evaluate::{Fault, Meter, Sum};
-use super::value::Val;
+use super::compare::{compare, contains, equal};
+use super::evaluate::{EvaluationError, NumberError, StepBudget};
+use super::value::CelValue;
+use crate::macros::sorted;
 
 /// Function of two sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Set {
+pub(crate) enum SetFunction {
     Contains,
     Equivalent,
     Intersects,
@@ -21,7 +21,7 @@ pub(crate) enum Set {
 
 /// Function of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum ListFunction {
     First,
     Last,
     IsSorted,
@@ -42,97 +42,112 @@ pub(crate) enum Look {
 const MAX_RANGE: i64 = 100_000;
 
 /// Evaluates a function of two sets.
-pub(super) fn sets<'a>(set: Set, operands: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Fault> {
-    let [left, right] = operands else { return Err(Fault::Kinds("sets")) };
-    let mut each = |of: &Val<'a>, all: &Val<'a>| -> Result<(bool, bool), Fault> {
+pub(super) fn sets<'a>(
+    set: SetFunction,
+    operands: &[CelValue<'a>],
+    meter: &mut StepBudget,
+) -> Result<CelValue<'a>, EvaluationError> {
+    let [left, right] = operands else { return Err(EvaluationError::WrongType("sets")) };
+    let mut each = |of: &CelValue<'a>, all: &CelValue<'a>| -> Result<(bool, bool), EvaluationError> {
         let (mut some, mut every) = (false, true);
         for item in of.clone().into_items(meter)? {
-            let is_in = within(&item, all, meter)?;
+            let is_in = contains(&item, all, meter)?;
             (some, every) = (some || is_in, every && is_in);
         }
         Ok((some, every))
     };
-    Ok(Val::Bool(match set {
-        Set::Contains => each(right, left)?.1,
-        Set::Equivalent => each(right, left)?.1 && each(left, right)?.1,
-        Set::Intersects => each(left, right)?.0,
+    Ok(CelValue::Bool(match set {
+        SetFunction::Contains => each(right, left)?.1,
+        SetFunction::Equivalent => each(right, left)?.1 && each(left, right)?.1,
+        SetFunction::Intersects => each(left, right)?.0,
     }))
 }
 
 /// Evaluates a function of a list.
-pub(super) fn look<'a>(look: Look, operands: Vec<Val<'a>>, meter: &mut Meter) -> Result<Val<'a>, Fault> {
+pub(super) fn look<'a>(
+    look: ListFunction,
+    operands: Vec<CelValue<'a>>,
+    meter: &mut StepBudget,
+) -> Result<CelValue<'a>, EvaluationError> {
     let number = |at: usize| match operands.get(at) {
-        Some(Val::Int(number)) => Ok(Some(*number)),
+        Some(CelValue::Int(number)) => Ok(Some(*number)),
         None => Ok(None),
-        Some(_) => Err(Fault::Kinds("a number")),
+        Some(_) => Err(EvaluationError::WrongType("a number")),
     };
-    let first = operands.first().cloned().ok_or(Fault::Kinds("a list"))?;
+    let first = operands.first().cloned().ok_or(EvaluationError::WrongType("a list"))?;
     match (&first, look) {
-        (Val::Text(text), Look::Reverse) => {
-            meter.pay_text(text.len())?;
-            return Ok(Val::Text(text.chars().rev().collect::<String>().into()));
+        (CelValue::Text(text), ListFunction::Reverse) => {
+            meter.spend_for_text(text.len())?;
+            return Ok(CelValue::Text(text.chars().rev().collect::<String>().into()));
         }
-        (Val::Text(text), Look::First | Look::Last) => {
-            meter.pay_text(text.len())?;
+        (CelValue::Text(text), ListFunction::First | ListFunction::Last) => {
+            meter.spend_for_text(text.len())?;
             return place_in_text(text, look, operands.get(1), number(2)?);
         }
-        (Val::Int(count), Look::Range) if (0..=MAX_RANGE).contains(count) => {
-            meter.pay(usize::try_from(*count).unwrap_or_default())?;
-            return Ok(made((0..*count).map(Val::Int).collect()));
+        (CelValue::Int(count), ListFunction::Range) if (0..=MAX_RANGE).contains(count) => {
+            meter.spend(usize::try_from(*count).unwrap_or_default())?;
+            return Ok(made((0..*count).map(CelValue::Int).collect()));
         }
         _ => {}
     }
     let mut items = first.into_items(meter)?;
     Ok(match look {
-        Look::First | Look::Last => {
-            let wanted = operands.get(1).ok_or(Fault::Kinds("indexOf"))?;
+        ListFunction::First | ListFunction::Last => {
+            let wanted = operands.get(1).ok_or(EvaluationError::WrongType("indexOf"))?;
             let mut place = None;
             for (at, item) in items.iter().enumerate() {
-                if (look == Look::Last || place.is_none()) && equal(item, wanted, meter)? {
+                if (look == ListFunction::Last || place.is_none()) && equal(item, wanted, meter)? {
                     place = Some(at);
                 }
             }
-            Val::Int(place.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1))
+            CelValue::Int(place.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1))
         }
-        Look::IsSorted => {
+        ListFunction::IsSorted => {
             let mut sorted = true;
             for pair in items.windows(2) {
                 sorted = sorted && compare(&pair[0], &pair[1], meter)?.is_some_and(Ordering::is_le);
             }
-            Val::Bool(sorted)
+            CelValue::Bool(sorted)
         }
-        Look::Sum => {
+        ListFunction::Sum => {
             let mut items = items.into_iter();
-            let start = items.next().unwrap_or(Val::Int(0));
+            let start = items.next().unwrap_or(CelValue::Int(0));
             items.try_fold(start, |sum, item| sum.add(item, meter))?
         }
-        Look::Min | Look::Max => {
-            let wanted = if look == Look::Min { Ordering::Less } else { Ordering::Greater };
+        ListFunction::Min | ListFunction::Max => {
+            let wanted = if look == ListFunction::Min { Ordering::Less } else { Ordering::Greater };
             extreme(items, wanted, meter)?
         }
-        Look::Reverse => made(items.into_iter().rev().collect()),
-        Look::Head => Val::Optional(items.into_iter().next().map(Rc::new)),
-        Look::Tail => Val::Optional(items.pop().map(Rc::new)),
-        Look::Distinct => made(distinct(items, meter)?),
-        Look::Flatten => made(flat(items, number(1)?.unwrap_or(1), meter)?),
-        Look::Slice => {
+        ListFunction::Reverse => made(items.into_iter().rev().collect()),
+        ListFunction::Head => CelValue::Optional(items.into_iter().next().map(Rc::new)),
+        ListFunction::Tail => CelValue::Optional(items.pop().map(Rc::new)),
+        ListFunction::Distinct => made(distinct(items, meter)?),
+        ListFunction::Flatten => made(flat(items, number(1)?.unwrap_or(1), meter)?),
+        ListFunction::Slice => {
             let (start, end) = (number(1)?.unwrap_or_default(), number(2)?.unwrap_or_default());
-            let place = |at: i64| usize::try_from(at).map_err(|_| Fault::Number(Sum::NoIndex(at)));
-            let part = items.get(place(start)?..place(end)?).ok_or(Fault::Number(Sum::NoIndex(end)))?;
+            let place =
+                |at: i64| usize::try_from(at).map_err(|_| EvaluationError::Number(NumberError::NoIndex(at)));
+            let part = items
+                .get(place(start)?..place(end)?)
+                .ok_or(EvaluationError::Number(NumberError::NoIndex(end)))?;
             made(part.to_vec())
         }
-        Look::Sort => sorted(items.clone(), items, meter)?,
-        Look::Range => return Err(Fault::Kinds("a range")),
+        ListFunction::Sort => sorted(items.clone(), items, meter)?,
+        ListFunction::Range => return Err(EvaluationError::WrongType("a range")),
     })
 }
 
-fn made(items: Vec<Val<'_>>) -> Val<'_> {
-    Val::Made(Rc::new(items))
+fn made(items: Vec<CelValue<'_>>) -> CelValue<'_> {
+    CelValue::List(Rc::new(items))
 }
 
-fn extreme<'a>(items: Vec<Val<'a>>, wanted: Ordering, meter: &mut Meter) -> Result<Val<'a>, Fault> {
+fn extreme<'a>(
+    items: Vec<CelValue<'a>>,
+    wanted: Ordering,
+    meter: &mut StepBudget,
+) -> Result<CelValue<'a>, EvaluationError> {
     let mut items = items.into_iter();
-    let mut best = items.next().ok_or(Fault::Number(Sum::NoNumber))?;
+    let mut best = items.next().ok_or(EvaluationError::Number(NumberError::NoNumber))?;
     for item in items {
         if compare(&item, &best, meter)? == Some(wanted) {
             best = item;
@@ -141,8 +156,11 @@ fn extreme<'a>(items: Vec<Val<'a>>, wanted: Ordering, meter: &mut Meter) -> Resu
     Ok(best)
 }
 
-fn distinct<'a>(items: Vec<Val<'a>>, meter: &mut Meter) -> Result<Vec<Val<'a>>, Fault> {
-    let mut once: Vec<Val<'a>> = Vec::new();
+fn distinct<'a>(
+    items: Vec<CelValue<'a>>,
+    meter: &mut StepBudget,
+) -> Result<Vec<CelValue<'a>>, EvaluationError> {
+    let mut once: Vec<CelValue<'a>> = Vec::new();
     for item in items {
         let mut known = false;
         for other in &once {
@@ -155,46 +173,50 @@ fn distinct<'a>(items: Vec<Val<'a>>, meter: &mut Meter) -> Result<Vec<Val<'a>>, 
     Ok(once)
 }
 
-fn flat<'a>(items: Vec<Val<'a>>, depth: i64, meter: &mut Meter) -> Result<Vec<Val<'a>>, Fault> {
+fn flat<'a>(
+    items: Vec<CelValue<'a>>,
+    depth: i64,
+    meter: &mut StepBudget,
+) -> Result<Vec<CelValue<'a>>, EvaluationError> {
     let mut all = Vec::new();
     for item in items {
         match item {
-            Val::Items(..) | Val::Made(_) if depth > 0 => {
+            CelValue::JsonList(..) | CelValue::List(_) if depth > 0 => {
                 let inner = item.into_items(meter)?;
                 all.extend(flat(inner, depth - 1, meter)?);
             }
             item => all.push(item),
         }
     }
-    meter.pay(all.len())?;
+    meter.spend(all.len())?;
     Ok(all)
 }
 
 /// Finds a text in another; the index counts characters.
 fn place_in_text<'a>(
     text: &str,
-    look: Look,
-    wanted: Option<&Val<'a>>,
+    look: ListFunction,
+    wanted: Option<&CelValue<'a>>,
     from: Option<i64>,
-) -> Result<Val<'a>, Fault> {
-    let Some(Val::Text(wanted)) = wanted else { return Err(Fault::Kinds("indexOf")) };
+) -> Result<CelValue<'a>, EvaluationError> {
+    let Some(CelValue::Text(wanted)) = wanted else { return Err(EvaluationError::WrongType("indexOf")) };
     let byte = |place: i64| {
-        let wrong = Fault::Number(Sum::NoIndex(place));
+        let wrong = EvaluationError::Number(NumberError::NoIndex(place));
         let at = usize::try_from(place).map_err(|_| wrong.clone())?;
         let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
         ends.into_iter().nth(at).ok_or(wrong)
     };
     let found = match (look, from) {
-        (Look::Last, Some(from)) => {
+        (ListFunction::Last, Some(from)) => {
             let end = (byte(from)? + wanted.len()).min(text.len());
             text.get(..end).unwrap_or(text).rfind(&**wanted)
         }
-        (Look::Last, None) => text.rfind(&**wanted),
+        (ListFunction::Last, None) => text.rfind(&**wanted),
         (_, from) => {
             let start = byte(from.unwrap_or_default())?;
             text.get(start..).and_then(|rest| rest.find(&**wanted)).map(|at| at + start)
         }
     };
     let place = found.and_then(|at| text.get(..at)).map(|before| before.chars().count());
-    Ok(Val::Int(place.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1)))
+    Ok(CelValue::Int(place.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1)))
 }

@@ -9,12 +9,13 @@ use cel::common::ast::{
     ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr, SelectExpr,
 };
 
-use super::each::{self, Each};
-use super::kind::Kind;
 use super::overloads;
-use super::places::Places;
-use super::read::{Language, MAX_NODES, Problem, Refused, Variable};
+use super::read::{ExpressionError, ExpressionProblem, Language, MAX_NODES, Variable};
 use super::tree::{Fold, Node};
+use crate::macros;
+use crate::macros::MacroCall;
+use crate::spans::SpanFinder;
+use crate::static_types::Kind;
 
 /// Maximal depth of the tree. One macro such as `exists` takes a few levels.
 const MAX_DEPTH: usize = 128;
@@ -32,7 +33,7 @@ pub(super) struct Lowered {
 
 /// State of the traversal.
 pub(super) struct Lowering<'a> {
-    pub(super) places: Places<'a>,
+    pub(super) places: SpanFinder<'a>,
     pub(super) language: Language,
     variables: &'a [Variable],
     /// Variables of the enclosing macros, and their kinds.
@@ -40,12 +41,12 @@ pub(super) struct Lowering<'a> {
     nodes: usize,
     /// True inside of arguments of `format`: their list may mix kinds.
     pub(super) mixed: bool,
-    pub(super) problems: Vec<Refused>,
+    pub(super) problems: Vec<ExpressionError>,
 }
 
 impl<'a> Lowering<'a> {
     pub(super) fn new(text: &'a str, language: Language, variables: &'a [Variable]) -> Self {
-        let places = Places::new(text);
+        let places = SpanFinder::new(text);
         Self { places, language, variables, scope: Vec::new(), nodes: 0, mixed: false, problems: Vec::new() }
     }
 
@@ -65,7 +66,7 @@ impl<'a> Lowering<'a> {
             Expr::List(list) => self.list(list, depth),
             Expr::Map(map) if self.language == Language::Kubernetes => self.map(map, depth),
             Expr::Map(_) | Expr::Struct(_) => {
-                let at = self.places.find("{");
+                let at = self.places.advance_past("{");
                 self.refuse(at, "mappings cannot be made")
             }
             Expr::Unspecified => self.refuse(0, "it is no expression"),
@@ -77,7 +78,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Resolves the name of a variable.
-    pub(super) fn resolved(&self, name: &str) -> Option<(Node, Kind)> {
+    pub(super) fn resolve_variable(&self, name: &str) -> Option<(Node, Kind)> {
         if let Some(place) = self.scope.iter().rposition(Self::found(name)) {
             return Some((Node::Local(place), self.scope[place].1.clone()));
         }
@@ -90,12 +91,12 @@ impl<'a> Lowering<'a> {
 
     fn variable(&mut self, name: &str) -> Lowered {
         let at = self.places.word(name);
-        match self.resolved(name) {
+        match self.resolve_variable(name) {
             Some((expression, kind)) => Lowered { expression, kind, at },
             None => {
                 let others: Vec<_> = self.variables.iter().map(|it| format!("{:?}", it.name)).collect();
                 let others = others.join(", ");
-                self.refuse_as(at, Problem::Variable { name: name.to_owned(), others })
+                self.refuse_as(at, ExpressionProblem::Variable { name: name.to_owned(), others })
             }
         }
     }
@@ -119,7 +120,7 @@ impl<'a> Lowering<'a> {
 
     fn list(&mut self, list: &'a ListExpr, depth: usize) -> Lowered {
         // A macro creates lists that are not in the text.
-        let at = self.places.next("[");
+        let at = self.places.peek("[");
         if !list.optional_indices.is_empty() {
             return self.refuse(at, "lists have no items that may be missing here");
         }
@@ -127,27 +128,30 @@ impl<'a> Lowering<'a> {
         for item in &list.elements {
             let item = self.lower(item, depth);
             items.push(item.expression);
-            kind = Some(self.one_kind(kind, item.kind, item.at));
+            kind = Some(self.require_one_kind(kind, item.kind, item.at));
         }
         Lowered { expression: Node::List(items), kind: Kind::list(kind.unwrap_or(Kind::Any)), at }
     }
 
     /// Requires that the items of a list, or the values of a map, have one kind.
-    fn one_kind(&mut self, known: Option<Kind>, kind: Kind, at: usize) -> Kind {
+    fn require_one_kind(&mut self, known: Option<Kind>, kind: Kind, at: usize) -> Kind {
         match known {
             None => kind,
-            Some(known) if self.mixed || self.language == Language::Small => known.or(kind),
+            Some(known) if self.mixed || self.language == Language::Small => known.unify(kind),
             Some(known) => {
-                if !overloads::is_alike(&known, &kind) {
-                    self.refuse_as(at, Problem::Kind { wanted: known.told(), found: kind.told() });
+                if !overloads::may_be_equal(&known, &kind) {
+                    self.refuse_as(
+                        at,
+                        ExpressionProblem::Kind { wanted: known.display_name(), found: kind.display_name() },
+                    );
                 }
-                known.or(kind)
+                known.unify(kind)
             }
         }
     }
 
     fn map(&mut self, map: &'a MapExpr, depth: usize) -> Lowered {
-        let at = self.places.find("{");
+        let at = self.places.advance_past("{");
         let (mut entries, mut kind) = (Vec::with_capacity(map.entries.len()), None);
         for entry in &map.entries {
             let EntryExpr::MapEntry(entry) = &entry.expr else { return self.refuse(at, "it is no mapping") };
@@ -156,16 +160,20 @@ impl<'a> Lowering<'a> {
             }
             let (key, value) = (self.lower(&entry.key, depth), self.lower(&entry.value, depth));
             entries.push([key.expression, value.expression]);
-            kind = Some(self.one_kind(kind, value.kind, value.at));
+            kind = Some(self.require_one_kind(kind, value.kind, value.at));
         }
         Lowered { expression: Node::Map(entries), kind: Kind::Map(kind.unwrap_or(Kind::Any).into()), at }
     }
 
     fn select(&mut self, select: &'a SelectExpr, depth: usize) -> Lowered {
         if let Some(name) = well_known(select) {
-            return Lowered { expression: Node::Type(name), kind: Kind::Any, at: self.places.find(name) };
+            return Lowered {
+                expression: Node::Type(name),
+                kind: Kind::Any,
+                at: self.places.advance_past(name),
+            };
         }
-        let has = select.test.then(|| self.places.find("has") + "has".len());
+        let has = select.test.then(|| self.places.advance_past("has") + "has".len());
         let of = self.lower(&select.operand, depth);
         let at = self.places.member(".", &select.field);
         let kind = self.field(&of.kind, &select.field, has.unwrap_or(at));
@@ -183,7 +191,7 @@ impl<'a> Lowering<'a> {
             Kind::Map(values) => return (**values).clone(),
             Kind::Fields(fields) => match fields.get(name) {
                 Some(known) => return known.kind.clone(),
-                None => Problem::Field(name.to_owned()),
+                None => ExpressionProblem::Field(name.to_owned()),
             },
             Kind::Optional(inner) => return Kind::Optional(self.field(inner, name, at).into()),
             Kind::List(_)
@@ -194,9 +202,10 @@ impl<'a> Lowering<'a> {
             | Kind::Bytes
             | Kind::Time
             | Kind::Span
-            | Kind::Other(_) => {
-                Problem::Other(format!("type '{}' does not support field selection", of.told()))
-            }
+            | Kind::Other(_) => ExpressionProblem::Other(format!(
+                "type '{}' does not support field selection",
+                of.display_name()
+            )),
         };
         self.refuse_as(at, problem).kind
     }
@@ -217,7 +226,7 @@ impl<'a> Lowering<'a> {
 
     pub(super) fn each(
         &mut self,
-        how: each::How,
+        how: macros::Macro,
         variables: usize,
         name: &str,
         of: &'a IdedExpr,
@@ -244,7 +253,7 @@ impl<'a> Lowering<'a> {
         }
         self.scope.truncate(before);
         let kind = how.gives(&range.kind, kind);
-        let each = Each { how, variables, range: range.expression, parts };
+        let each = MacroCall { how, variables, range: range.expression, parts };
         Lowered { expression: Node::Each(Box::new(each)), kind, at }
     }
 
@@ -254,21 +263,21 @@ impl<'a> Lowering<'a> {
         if self.language == Language::Small && self.variables.iter().any(|it| it.name == fold.iter_var) {
             return self.refuse(at, format!("the variable of a macro cannot be named {:?}", fold.iter_var));
         }
-        let here = self.places.hold();
+        let here = self.places.position();
         let start = self.lower(&fold.accu_init, depth);
         self.scope.extend([
             (fold.accu_var.as_str(), start.kind.clone()),
-            (fold.iter_var.as_str(), range.kind.item()),
+            (fold.iter_var.as_str(), range.kind.loop_variable_kind()),
         ]);
         let go_on = self.lower(&fold.loop_cond, depth);
-        self.places.resume(here);
+        self.places.reset(here);
         let step = self.lower(&fold.loop_step, depth);
-        let end = self.places.hold();
+        let end = self.places.position();
         self.scope.truncate(self.scope.len().saturating_sub(2));
-        self.scope.push((fold.accu_var.as_str(), start.kind.or(step.kind)));
+        self.scope.push((fold.accu_var.as_str(), start.kind.unify(step.kind)));
         let result = self.lower(&fold.result, depth);
         self.scope.pop();
-        self.places.resume(end);
+        self.places.reset(end);
         let fold = Fold {
             range: range.expression,
             start: start.expression,
@@ -280,12 +289,12 @@ impl<'a> Lowering<'a> {
     }
 
     pub(super) fn refuse(&mut self, at: usize, problem: impl Into<String>) -> Lowered {
-        self.refuse_as(at, Problem::Other(problem.into()))
+        self.refuse_as(at, ExpressionProblem::Other(problem.into()))
     }
 
     /// Records an error and returns a placeholder, so that the rest is checked as well.
-    pub(super) fn refuse_as(&mut self, at: usize, problem: Problem) -> Lowered {
-        self.problems.push(Refused { at, problem });
+    pub(super) fn refuse_as(&mut self, at: usize, problem: ExpressionProblem) -> Lowered {
+        self.problems.push(ExpressionError { offset: at, problem });
         Lowered { expression: Node::Null, kind: Kind::Any, at }
     }
 }

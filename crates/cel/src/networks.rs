@@ -5,12 +5,12 @@
 
 use core::net::IpAddr;
 
-use super::evaluate::{Fault, Sum};
-use super::value::Val;
+use super::evaluate::{EvaluationError, NumberError};
+use super::value::CelValue;
 
 /// Function of addresses and ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Net {
+pub(crate) enum NetworkFunction {
     Ip,
     IsCanonical,
     Family,
@@ -40,32 +40,36 @@ pub(super) fn cidr(text: &str) -> Option<(IpAddr, u8)> {
 }
 
 /// Evaluates a function of an address or a range.
-pub(super) fn net<'a>(net: Net, of: &Val<'a>, other: Option<&Val<'a>>) -> Result<Val<'a>, Fault> {
-    let wrong = || Fault::Kinds("an address");
-    let unreadable = || Fault::Number(Sum::NoNumber);
+pub(super) fn net<'a>(
+    net: NetworkFunction,
+    of: &CelValue<'a>,
+    other: Option<&CelValue<'a>>,
+) -> Result<CelValue<'a>, EvaluationError> {
+    let wrong = || EvaluationError::WrongType("an address");
+    let unreadable = || EvaluationError::Number(NumberError::NoNumber);
     let other_ip = || match other {
-        Some(Val::Ip(address)) => Ok(*address),
-        Some(Val::Text(text)) => ip(text).ok_or_else(unreadable),
+        Some(CelValue::Ip(address)) => Ok(*address),
+        Some(CelValue::Text(text)) => ip(text).ok_or_else(unreadable),
         Some(_) | None => Err(wrong()),
     };
     let other_cidr = || match other {
-        Some(Val::Cidr(address, bits)) => Ok((*address, *bits)),
-        Some(Val::Text(text)) => cidr(text).ok_or_else(unreadable),
+        Some(CelValue::Cidr(address, bits)) => Ok((*address, *bits)),
+        Some(CelValue::Text(text)) => cidr(text).ok_or_else(unreadable),
         Some(_) | None => Err(wrong()),
     };
     match of {
-        Val::Text(text) if net == Net::IsCanonical => {
-            Ok(Val::Bool(ip(text).ok_or_else(unreadable)?.to_string() == **text))
+        CelValue::Text(text) if net == NetworkFunction::IsCanonical => {
+            Ok(CelValue::Bool(ip(text).ok_or_else(unreadable)?.to_string() == **text))
         }
-        Val::Ip(address) => of_address(net, *address).ok_or_else(wrong),
-        Val::Cidr(address, bits) => Ok(match net {
-            Net::Ip => Val::Ip(*address),
-            Net::PrefixLength => Val::Int(i64::from(*bits)),
-            Net::Masked => Val::Cidr(masked(*address, *bits), *bits),
-            Net::ContainsIp => Val::Bool(is_within(other_ip()?, *address, *bits)),
-            Net::ContainsCidr => {
+        CelValue::Ip(address) => of_address(net, *address).ok_or_else(wrong),
+        CelValue::Cidr(address, bits) => Ok(match net {
+            NetworkFunction::Ip => CelValue::Ip(*address),
+            NetworkFunction::PrefixLength => CelValue::Int(i64::from(*bits)),
+            NetworkFunction::Masked => CelValue::Cidr(masked(*address, *bits), *bits),
+            NetworkFunction::ContainsIp => CelValue::Bool(is_within(other_ip()?, *address, *bits)),
+            NetworkFunction::ContainsCidr => {
                 let (inner, inner_bits) = other_cidr()?;
-                Val::Bool(*bits <= inner_bits && is_within(inner, *address, *bits))
+                CelValue::Bool(*bits <= inner_bits && is_within(inner, *address, *bits))
             }
             _ => return Err(wrong()),
         }),
@@ -73,21 +77,21 @@ pub(super) fn net<'a>(net: Net, of: &Val<'a>, other: Option<&Val<'a>>) -> Result
     }
 }
 
-fn of_address<'a>(net: Net, address: IpAddr) -> Option<Val<'a>> {
+fn of_address<'a>(net: NetworkFunction, address: IpAddr) -> Option<CelValue<'a>> {
     let is_link_local = match address {
         IpAddr::V4(it) => it.is_link_local(),
         IpAddr::V6(it) => it.is_unicast_link_local(),
     };
-    Some(Val::Bool(match net {
-        Net::Family => return Some(Val::Int(if address.is_ipv4() { 4 } else { 6 })),
-        Net::IsUnspecified => address.is_unspecified(),
-        Net::IsLoopback => address.is_loopback(),
-        Net::IsLinkLocalMulticast => match address {
+    Some(CelValue::Bool(match net {
+        NetworkFunction::Family => return Some(CelValue::Int(if address.is_ipv4() { 4 } else { 6 })),
+        NetworkFunction::IsUnspecified => address.is_unspecified(),
+        NetworkFunction::IsLoopback => address.is_loopback(),
+        NetworkFunction::IsLinkLocalMulticast => match address {
             IpAddr::V4(it) => it.octets()[..3] == [224, 0, 0],
             IpAddr::V6(it) => it.segments()[0] & 0xff0f == 0xff02,
         },
-        Net::IsLinkLocalUnicast => is_link_local,
-        Net::IsGlobalUnicast => {
+        NetworkFunction::IsLinkLocalUnicast => is_link_local,
+        NetworkFunction::IsGlobalUnicast => {
             let is_broadcast = matches!(address, IpAddr::V4(it) if it.is_broadcast());
             !(address.is_unspecified()
                 || address.is_loopback()

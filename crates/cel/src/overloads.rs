@@ -3,7 +3,7 @@
 //! In: letters for the accepted kinds, and the kinds of the operands.
 //! Out: if they fit. An operand of unknown kind fits everywhere: the evaluation checks its value.
 
-use super::kind::Kind;
+use crate::static_types::Kind;
 
 /// Overloads of the operators that do not accept all kinds; functions have their own.
 #[rustfmt::skip]
@@ -34,11 +34,11 @@ const OPERATORS: [(&str, &str); 22] = [
 const ORDERED: &str = "ii iu id ui uu ud di du dd ss yy bb tt pp";
 
 /// True if an operator accepts these operands.
-pub(super) fn operate(name: &str, operands: &[Kind]) -> bool {
+pub(super) fn operator_accepts(name: &str, operands: &[Kind]) -> bool {
     match (name, operands) {
-        ("_==_" | "_!=_", [left, right]) => is_alike(left, right),
-        ("@in", [item, Kind::List(all)]) => is_alike(item, &all.items),
-        ("_?_:_", [Kind::Bool | Kind::Any, yes, no]) => is_alike(yes, no),
+        ("_==_" | "_!=_", [left, right]) => may_be_equal(left, right),
+        ("@in", [item, Kind::List(all)]) => may_be_equal(item, &all.items),
+        ("_?_:_", [Kind::Bool | Kind::Any, yes, no]) => may_be_equal(yes, no),
         _ => match OPERATORS.iter().find(|(known, _)| *known == name) {
             Some((_, takes)) => fit(takes, operands),
             None => true,
@@ -55,7 +55,7 @@ pub(super) fn fit(takes: &str, operands: &[Kind]) -> bool {
 }
 
 /// Kind for a letter.
-pub(super) fn kind(letter: char) -> Kind {
+pub(super) fn kind_for_letter(letter: char) -> Kind {
     match letter {
         'b' => Kind::Bool,
         'i' => Kind::Int,
@@ -82,12 +82,12 @@ fn is(letter: char, given: &Kind) -> bool {
         ('l', given) => matches!(given, Kind::List(_)),
         ('m', given) => matches!(given, Kind::Map(_)),
         ('o', given) => matches!(given, Kind::Optional(_)),
-        (letter, given) => is_alike(&kind(letter), given),
+        (letter, given) => may_be_equal(&kind_for_letter(letter), given),
     }
 }
 
 /// True if values of these kinds may be equal.
-pub(super) fn is_alike(one: &Kind, other: &Kind) -> bool {
+pub(super) fn may_be_equal(one: &Kind, other: &Kind) -> bool {
     let is_single = |kind: &Kind| {
         matches!(
             kind,
@@ -96,9 +96,9 @@ pub(super) fn is_alike(one: &Kind, other: &Kind) -> bool {
     };
     match (one, other) {
         (Kind::Any, _) | (_, Kind::Any) => true,
-        (Kind::List(one), Kind::List(other)) => is_alike(&one.items, &other.items),
+        (Kind::List(one), Kind::List(other)) => may_be_equal(&one.items, &other.items),
         (Kind::Map(one), Kind::Map(other)) | (Kind::Optional(one), Kind::Optional(other)) => {
-            is_alike(one, other)
+            may_be_equal(one, other)
         }
         (Kind::Fields(one), Kind::Fields(other)) => one == other,
         (Kind::Other("null"), kind) | (kind, Kind::Other("null")) => !is_single(kind),

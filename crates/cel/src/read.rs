@@ -7,10 +7,10 @@
 
 use cel::parser::PrattParser;
 
-use super::kind::Kind;
 use super::lower::Lowering;
-use super::scan::{Limits, TooMuch, scan};
 use super::tree::Expression;
+use crate::size_limit::{Limits, SizeLimitError, check_size};
+use crate::static_types::Kind;
 
 /// Recursion limit of the parser. The text was measured before; this limit catches a case that the
 /// measure misses.
@@ -39,16 +39,16 @@ pub struct Variable {
 
 /// An error in the text of an expression.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct ExpressionError {
     /// Byte offset of the error.
-    pub at: usize,
+    pub offset: usize,
     /// Description of the error.
-    pub problem: Problem,
+    pub problem: ExpressionProblem,
 }
 
 /// Description of an error in an expression.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum ExpressionProblem {
     /// Syntax error, with the parser's message.
     Syntax(String),
     /// Unknown variable.
@@ -63,7 +63,7 @@ pub enum Problem {
     /// Unknown field.
     Field(String),
     /// A function of the Kubernetes library that is not implemented here.
-    Elsewhere(String),
+    Unsupported(String),
     /// No overload of an operator or function for these operands.
     Overload {
         /// Operator or function.
@@ -87,9 +87,11 @@ pub fn read(
     text: &str,
     language: Language,
     variables: &[Variable],
-) -> Result<(Expression, Kind), Vec<Refused>> {
-    let refuse = |at: usize, problem: String| vec![Refused { at, problem: Problem::Other(problem) }];
-    scan(text, language.limits()).map_err(|TooMuch { at, problem }| refuse(at, problem))?;
+) -> Result<(Expression, Kind), Vec<ExpressionError>> {
+    let refuse = |at: usize, problem: String| {
+        vec![ExpressionError { offset: at, problem: ExpressionProblem::Other(problem) }]
+    };
+    check_size(text, language.limits()).map_err(|SizeLimitError { at, problem }| refuse(at, problem))?;
     if text.trim().is_empty() {
         return Err(refuse(0, "the expression is empty".to_owned()));
     }
@@ -104,7 +106,7 @@ pub fn read(
     if problems.is_empty() {
         return Ok((Expression(lowered.expression), lowered.kind));
     }
-    problems.sort_by_key(|refused| refused.at);
+    problems.sort_by_key(|refused| refused.offset);
     Err(problems)
 }
 
@@ -118,7 +120,7 @@ impl Language {
     }
 }
 
-impl std::fmt::Display for Problem {
+impl std::fmt::Display for ExpressionProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Syntax(words) | Self::Other(words) => f.write_str(words),
@@ -127,15 +129,18 @@ impl std::fmt::Display for Problem {
             Self::Field(name) => write!(f, "there is no field {name:?}"),
             Self::Overload { name, given } => write!(f, "{name} is not made for {given}"),
             Self::Kind { wanted, found } => write!(f, "it is {found}, not {wanted}"),
-            Self::Elsewhere(name) => write!(f, "the function {name:?} is not known here"),
+            Self::Unsupported(name) => write!(f, "the function {name:?} is not known here"),
         }
     }
 }
 
 /// Converts the first error of the parser, with its position.
-fn syntax(text: &str, errors: &cel::ParseErrors) -> Refused {
+fn syntax(text: &str, errors: &cel::ParseErrors) -> ExpressionError {
     let Some(first) = errors.errors.first() else {
-        return Refused { at: 0, problem: Problem::Syntax("it is no expression".to_owned()) };
+        return ExpressionError {
+            offset: 0,
+            problem: ExpressionProblem::Syntax("it is no expression".to_owned()),
+        };
     };
     let (line, column) = first.pos;
     let before = text
@@ -147,5 +152,5 @@ fn syntax(text: &str, errors: &cel::ParseErrors) -> Refused {
     // The parser's columns count bytes, from 1.
     let column = usize::try_from(column).unwrap_or_default().saturating_sub(1);
     let within = rest.floor_char_boundary(column);
-    Refused { at: before + within, problem: Problem::Syntax(first.msg.clone()) }
+    ExpressionError { offset: before + within, problem: ExpressionProblem::Syntax(first.msg.clone()) }
 }

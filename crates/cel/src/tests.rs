@@ -12,16 +12,18 @@ fn read_it(text: &str) -> Result<Expression, String> {
     let variables = [Variable { name: "self", kind: Kind::Any }];
     match read(text, Language::Kubernetes, &variables) {
         Ok((expression, _)) => Ok(expression),
-        Err(refused) => {
-            Err(refused.iter().map(|it| format!("{}: {}", it.at, it.problem)).collect::<Vec<_>>().join("; "))
-        }
+        Err(refused) => Err(refused
+            .iter()
+            .map(|it| format!("{}: {}", it.offset, it.problem))
+            .collect::<Vec<_>>()
+            .join("; ")),
     }
 }
 
-fn value_of(text: &str, object: &Value, steps: usize) -> Result<bool, Fault> {
+fn value_of(text: &str, object: &Value, steps: usize) -> Result<bool, EvaluationError> {
     let expression = read_it(text).unwrap_or_else(|refused| panic!("{text}: {refused}"));
-    let variables = [Val::of(object, &Kind::Any)];
-    evaluate(&expression, &variables, false, &mut Meter::new(steps))?.truth("all of it")
+    let variables = [CelValue::from_json(object, &Kind::Any)];
+    evaluate(&expression, &variables, false, &mut StepBudget::new(steps))?.into_bool("all of it")
 }
 
 #[test]
@@ -46,13 +48,13 @@ fn all_that_means_nothing_is_told_with_its_place() {
 #[test]
 fn what_has_no_mapping_has_no_field_only_in_the_small_language() {
     let object = json!({"a": {}, "n": null});
-    let missing = |name: &str| Err(Fault::Missing(name.into()));
+    let missing = |name: &str| Err(EvaluationError::MissingField(name.into()));
     assert_eq!(value_of("has(self.a.b)", &object, 100), Ok(false));
     assert_eq!(value_of("has(self.b.c)", &object, 100), missing("b"));
-    assert_eq!(value_of("has(self.n.c)", &object, 100), Err(Fault::Kinds("has")));
+    assert_eq!(value_of("has(self.n.c)", &object, 100), Err(EvaluationError::WrongType("has")));
     assert_eq!(value_of("self[?'b'].hasValue() || self.?b.?c.hasValue()", &object, 100), Ok(false));
     assert_eq!(value_of("self.?b.value() == 1", &object, 100), missing("optional.none() dereference"));
-    assert_eq!(value_of("'%e'.format([1.5]) == ''", &object, 100), Err(Fault::Unknown));
+    assert_eq!(value_of("'%e'.format([1.5]) == ''", &object, 100), Err(EvaluationError::Unsupported));
 }
 
 /// Longest texts of each deeply nested shape, on the stack of a runtime thread.
@@ -110,7 +112,7 @@ fn nothing_takes_long() {
     for bomb in bombs {
         let start = Instant::now();
         let found = value_of(&bomb, &object, 1_000_000);
-        assert!(matches!(found, Err(Fault::TooMuch)) || found == Ok(false), "{bomb}: {found:?}");
+        assert!(matches!(found, Err(EvaluationError::OutOfSteps)) || found == Ok(false), "{bomb}: {found:?}");
         assert!(start.elapsed() < Duration::from_secs(5), "{bomb}: {:?}", start.elapsed());
     }
 }

@@ -8,9 +8,9 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
-use super::evaluate::{Fault, Sum};
+use super::evaluate::{EvaluationError, NumberError};
 use super::tree::Arithmetic;
-use super::value::Val;
+use super::value::CelValue;
 
 /// Nanoseconds of each unit of a duration.
 const UNITS: [(&str, i128); 8] = [
@@ -31,7 +31,7 @@ const MAX_DIGITS: usize = 18;
 
 /// Function that returns a part of a timestamp or a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum TimePart {
     Year,
     Month,
     DayOfMonth,
@@ -54,7 +54,7 @@ pub(super) fn time(text: &str) -> Option<Timestamp> {
 }
 
 /// Timestamp so many seconds after the epoch.
-pub(super) fn at(seconds: i64) -> Option<Timestamp> {
+pub(super) fn from_unix_seconds(seconds: i64) -> Option<Timestamp> {
     Timestamp::from_second(seconds).ok()
 }
 
@@ -94,7 +94,7 @@ pub(super) fn span(text: &str) -> Option<i128> {
 }
 
 /// Formats a duration in seconds.
-pub(super) fn written(span: i128) -> String {
+pub(super) fn format_duration(span: i128) -> String {
     let (whole, rest) = ((span / SECOND).abs(), (span % SECOND).abs());
     let fraction = format!("{rest:09}");
     let fraction = fraction.trim_end_matches('0');
@@ -105,40 +105,40 @@ pub(super) fn written(span: i128) -> String {
 /// Adds and subtracts timestamps and durations.
 pub(super) fn arithmetic<'a>(
     operator: Arithmetic,
-    left: &Val<'a>,
-    right: &Val<'a>,
-) -> Result<Val<'a>, Fault> {
-    let too_large = Fault::Number(Sum::TooLarge);
+    left: &CelValue<'a>,
+    right: &CelValue<'a>,
+) -> Result<CelValue<'a>, EvaluationError> {
+    let too_large = EvaluationError::Number(NumberError::TooLarge);
     let sign = match operator {
         Arithmetic::Add => 1,
         Arithmetic::Subtract => -1,
         Arithmetic::Multiply | Arithmetic::Divide | Arithmetic::Remainder => {
-            return Err(Fault::Kinds("arithmetic"));
+            return Err(EvaluationError::WrongType("arithmetic"));
         }
     };
     let moved = |time: &Timestamp, span: i128| {
         let span = SignedDuration::from_nanos(i64::try_from(span).ok()?);
-        time.checked_add(span).ok().map(Val::Time)
+        time.checked_add(span).ok().map(CelValue::Time)
     };
     match (left, right) {
-        (Val::Span(left), Val::Span(right)) => {
-            Some(left + sign * right).filter(|sum| sum.abs() <= MAX_SPAN).map(Val::Span).ok_or(too_large)
+        (CelValue::Span(left), CelValue::Span(right)) => {
+            Some(left + sign * right).filter(|sum| sum.abs() <= MAX_SPAN).map(CelValue::Span).ok_or(too_large)
         }
-        (Val::Time(time), Val::Span(span)) => moved(time, sign * span).ok_or(too_large),
-        (Val::Span(span), Val::Time(time)) if sign == 1 => moved(time, *span).ok_or(too_large),
-        (Val::Time(left), Val::Time(right)) if sign == -1 => {
-            Ok(Val::Span(left.as_nanosecond() - right.as_nanosecond()))
+        (CelValue::Time(time), CelValue::Span(span)) => moved(time, sign * span).ok_or(too_large),
+        (CelValue::Span(span), CelValue::Time(time)) if sign == 1 => moved(time, *span).ok_or(too_large),
+        (CelValue::Time(left), CelValue::Time(right)) if sign == -1 => {
+            Ok(CelValue::Span(left.as_nanosecond() - right.as_nanosecond()))
         }
-        (_, _) => Err(Fault::Kinds("arithmetic")),
+        (_, _) => Err(EvaluationError::WrongType("arithmetic")),
     }
 }
 
 /// Time zone of a name; only offsets from UTC are supported.
-fn zone(name: Option<&Val<'_>>) -> Result<TimeZone, Fault> {
+fn zone(name: Option<&CelValue<'_>>) -> Result<TimeZone, EvaluationError> {
     let name = match name {
         None => return Ok(TimeZone::UTC),
-        Some(Val::Text(name)) => &**name,
-        Some(_) => return Err(Fault::Kinds("a zone")),
+        Some(CelValue::Text(name)) => &**name,
+        Some(_) => return Err(EvaluationError::WrongType("a zone")),
     };
     if name.is_empty() || name == "UTC" {
         return Ok(TimeZone::UTC);
@@ -147,48 +147,54 @@ fn zone(name: Option<&Val<'_>>) -> Result<TimeZone, Fault> {
         Some(rest) => (-1, rest),
         None => (1, name.strip_prefix('+').unwrap_or(name)),
     };
-    let (hours, minutes) = rest.split_once(':').ok_or(Fault::Unknown)?;
-    let number = |text: &str| text.parse::<i32>().map_err(|_| Fault::Unknown);
+    let (hours, minutes) = rest.split_once(':').ok_or(EvaluationError::Unsupported)?;
+    let number = |text: &str| text.parse::<i32>().map_err(|_| EvaluationError::Unsupported);
     let seconds = sign * (number(hours)? * 3600 + number(minutes)? * 60);
-    Offset::from_seconds(seconds).map(Offset::to_time_zone).map_err(|_| Fault::Number(Sum::NoNumber))
+    Offset::from_seconds(seconds)
+        .map(Offset::to_time_zone)
+        .map_err(|_| EvaluationError::Number(NumberError::NoNumber))
 }
 
 /// Returns a part of a timestamp in a time zone, or a duration in a unit.
-pub(super) fn part<'a>(part: Part, of: &Val<'a>, zone_of_it: Option<&Val<'a>>) -> Result<Val<'a>, Fault> {
+pub(super) fn part<'a>(
+    part: TimePart,
+    of: &CelValue<'a>,
+    zone_of_it: Option<&CelValue<'a>>,
+) -> Result<CelValue<'a>, EvaluationError> {
     let number = match of {
-        Val::Time(time) => {
+        CelValue::Time(time) => {
             let at = time.to_zoned(zone(zone_of_it)?);
             match part {
-                Part::Year => i64::from(at.year()),
-                Part::Month => i64::from(at.month()) - 1,
-                Part::DayOfMonth => i64::from(at.day()) - 1,
-                Part::Date => i64::from(at.day()),
-                Part::DayOfWeek => i64::from(at.weekday().to_sunday_zero_offset()),
-                Part::DayOfYear => i64::from(at.day_of_year()) - 1,
-                Part::Hours => i64::from(at.hour()),
-                Part::Minutes => i64::from(at.minute()),
-                Part::Seconds => i64::from(at.second()),
-                Part::Milliseconds => i64::from(at.millisecond()),
+                TimePart::Year => i64::from(at.year()),
+                TimePart::Month => i64::from(at.month()) - 1,
+                TimePart::DayOfMonth => i64::from(at.day()) - 1,
+                TimePart::Date => i64::from(at.day()),
+                TimePart::DayOfWeek => i64::from(at.weekday().to_sunday_zero_offset()),
+                TimePart::DayOfYear => i64::from(at.day_of_year()) - 1,
+                TimePart::Hours => i64::from(at.hour()),
+                TimePart::Minutes => i64::from(at.minute()),
+                TimePart::Seconds => i64::from(at.second()),
+                TimePart::Milliseconds => i64::from(at.millisecond()),
             }
         }
-        Val::Span(span) => {
+        CelValue::Span(span) => {
             let unit = match part {
-                Part::Hours => 3600 * SECOND,
-                Part::Minutes => 60 * SECOND,
-                Part::Seconds => SECOND,
-                Part::Milliseconds => SECOND / 1000,
-                Part::Year
-                | Part::Month
-                | Part::DayOfMonth
-                | Part::Date
-                | Part::DayOfWeek
-                | Part::DayOfYear => return Err(Fault::Kinds("a part of a span")),
+                TimePart::Hours => 3600 * SECOND,
+                TimePart::Minutes => 60 * SECOND,
+                TimePart::Seconds => SECOND,
+                TimePart::Milliseconds => SECOND / 1000,
+                TimePart::Year
+                | TimePart::Month
+                | TimePart::DayOfMonth
+                | TimePart::Date
+                | TimePart::DayOfWeek
+                | TimePart::DayOfYear => return Err(EvaluationError::WrongType("a part of a span")),
             };
-            i64::try_from(span / unit).map_err(|_| Fault::Number(Sum::TooLarge))?
+            i64::try_from(span / unit).map_err(|_| EvaluationError::Number(NumberError::TooLarge))?
         }
-        _ => return Err(Fault::Kinds("a part of a time")),
+        _ => return Err(EvaluationError::WrongType("a part of a time")),
     };
-    Ok(Val::Int(number))
+    Ok(CelValue::Int(number))
 }
 
 #[cfg(test)]
@@ -205,7 +211,7 @@ mod tests {
         for wrong in ["", "1", "h", "1x", "1.2.3s", "-", "9999999h", "99999999999999999999s", "1s2"] {
             check(wrong, None);
         }
-        assert_eq!(written(5400 * SECOND), "5400s");
-        assert_eq!(written(-3 * SECOND / 2), "-1.5s");
+        assert_eq!(format_duration(5400 * SECOND), "5400s");
+        assert_eq!(format_duration(-3 * SECOND / 2), "-1.5s");
     }
 }

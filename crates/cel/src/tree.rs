@@ -3,10 +3,10 @@
 //! In: the nodes that `lower.rs` creates.
 //! Out: [`Expression`], which `evaluate.rs` evaluates.
 
-use super::call::Function;
-use super::each::Each;
-use super::kind::Kind;
 use super::pattern::Pattern;
+use crate::functions::Function;
+use crate::macros::MacroCall;
+use crate::static_types::Kind;
 
 /// An expression that was read and checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +68,7 @@ pub(super) enum Node {
     /// two newest variables.
     Fold(Box<Fold>),
     /// Macro that the parser does not expand.
-    Each(Box<Each>),
+    Each(Box<MacroCall>),
 }
 
 /// Loop over a list, or over the keys of a map.
@@ -176,8 +176,8 @@ impl Binary {
             | Self::Contains
             | Self::StartsWith
             | Self::EndsWith => Kind::Bool,
-            Self::Index => left.entry(),
-            Self::OptionalIndex => match left.entry() {
+            Self::Index => left.element_kind(),
+            Self::OptionalIndex => match left.element_kind() {
                 kind @ Kind::Optional(_) => kind,
                 kind => Kind::Optional(kind.into()),
             },
@@ -186,7 +186,7 @@ impl Binary {
             }
             Self::Arithmetic(_) => match (left, right) {
                 (Kind::Time, _) | (_, Kind::Time) => Kind::Time,
-                (left, right) => left.clone().or(right.clone()),
+                (left, right) => left.clone().unify(right.clone()),
             },
         }
     }

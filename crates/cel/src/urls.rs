@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use super::evaluate::Fault;
-use super::value::Val;
+use super::evaluate::EvaluationError;
+use super::value::CelValue;
 
 /// A parsed URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Url {
 
 /// Part of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum UrlPart {
     Scheme,
     Host,
     Hostname,
@@ -59,18 +59,18 @@ impl Url {
 }
 
 /// Returns a part of a URL as a value.
-pub(super) fn piece<'a>(piece: Piece, of: &Val<'a>) -> Result<Val<'a>, Fault> {
-    let Val::Url(url) = of else { return Err(Fault::Kinds("a URL")) };
+pub(super) fn piece<'a>(piece: UrlPart, of: &CelValue<'a>) -> Result<CelValue<'a>, EvaluationError> {
+    let CelValue::Url(url) = of else { return Err(EvaluationError::WrongType("a URL")) };
     let (name, port) = host_and_port(&url.host);
     let text = match piece {
-        Piece::Scheme => &url.scheme,
-        Piece::Host => &url.host,
-        Piece::Hostname => name.trim_start_matches('[').trim_end_matches(']'),
-        Piece::Port => port,
-        Piece::Path => return Ok(Val::Text(escaped(&url.path).into())),
-        Piece::Query => return Ok(query(&url.query)),
+        UrlPart::Scheme => &url.scheme,
+        UrlPart::Host => &url.host,
+        UrlPart::Hostname => name.trim_start_matches('[').trim_end_matches(']'),
+        UrlPart::Port => port,
+        UrlPart::Path => return Ok(CelValue::Text(escaped(&url.path).into())),
+        UrlPart::Query => return Ok(query(&url.query)),
     };
-    Ok(Val::Text(text.to_owned().into()))
+    Ok(CelValue::Text(text.to_owned().into()))
 }
 
 /// Splits off the scheme before the first colon, if there is one; `None` if the scheme is invalid.
@@ -140,15 +140,16 @@ fn escaped(path: &str) -> String {
     made
 }
 
-fn query<'a>(query: &str) -> Val<'a> {
-    let mut found: BTreeMap<String, Vec<Val<'a>>> = BTreeMap::new();
+fn query<'a>(query: &str) -> CelValue<'a> {
+    let mut found: BTreeMap<String, Vec<CelValue<'a>>> = BTreeMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         if let (Some(name), Some(value)) = (unescaped(name, true), unescaped(value, true)) {
-            found.entry(name).or_default().push(Val::Text(value.into()));
+            found.entry(name).or_default().push(CelValue::Text(value.into()));
         }
     }
-    let entries =
-        found.into_iter().map(|(name, values)| (Val::Text(name.into()), Val::Made(Rc::new(values))));
-    Val::Entries(Rc::new(entries.collect()))
+    let entries = found
+        .into_iter()
+        .map(|(name, values)| (CelValue::Text(name.into()), CelValue::List(Rc::new(values))));
+    CelValue::Entries(Rc::new(entries.collect()))
 }

@@ -15,14 +15,14 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::compare::equal;
-use super::evaluate::{Fault, Meter, Sum};
-use super::kind::{ANY, ANY_LIST, Kind, Many};
+use super::evaluate::{EvaluationError, NumberError, StepBudget};
 use super::times;
 use super::urls::Url;
+use crate::static_types::{ANY, ANY_LIST, Kind, ListKind};
 
 /// A value. Only this type distinguishes lists and maps of the object from computed ones.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Val<'a> {
+pub enum CelValue<'a> {
     /// Null.
     Null,
     /// Boolean.
@@ -42,15 +42,15 @@ pub enum Val<'a> {
     /// Duration, in nanoseconds.
     Span(i128),
     /// List of the object.
-    Items(&'a [Value], &'a Many),
+    JsonList(&'a [Value], &'a ListKind),
     /// Computed list.
-    Made(Rc<Vec<Val<'a>>>),
+    List(Rc<Vec<CelValue<'a>>>),
     /// Map of the object.
-    Map(&'a Map<String, Value>, &'a Kind),
+    JsonMap(&'a Map<String, Value>, &'a Kind),
     /// Computed map.
-    Entries(Rc<Vec<(Val<'a>, Val<'a>)>>),
+    Entries(Rc<Vec<(CelValue<'a>, CelValue<'a>)>>),
     /// Optional value.
-    Optional(Option<Rc<Val<'a>>>),
+    Optional(Option<Rc<CelValue<'a>>>),
     /// Type, by its name.
     Type(&'static str),
     /// Quantity, in billionths.
@@ -63,9 +63,9 @@ pub enum Val<'a> {
     Url(Rc<Url>),
 }
 
-impl<'a> Val<'a> {
+impl<'a> CelValue<'a> {
     /// Creates a value from JSON and its static type.
-    pub fn of(value: &'a Value, kind: &'a Kind) -> Self {
+    pub fn from_json(value: &'a Value, kind: &'a Kind) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Bool(value) => Self::Bool(*value),
@@ -87,10 +87,10 @@ impl<'a> Val<'a> {
                 read.unwrap_or(Self::Text(Cow::Borrowed(text)))
             }
             Value::Array(items) => match kind {
-                Kind::List(many) => Self::Items(items, many),
-                _ => Self::Items(items, &ANY_LIST),
+                Kind::List(many) => Self::JsonList(items, many),
+                _ => Self::JsonList(items, &ANY_LIST),
             },
-            Value::Object(map) => Self::Map(map, kind),
+            Value::Object(map) => Self::JsonMap(map, kind),
         }
     }
 
@@ -100,14 +100,14 @@ impl<'a> Val<'a> {
     }
 
     /// Returns the field of a map, by its name in expressions; an error for a value without fields.
-    pub(super) fn field(&self, name: &str) -> Result<Option<Self>, Fault> {
+    pub(super) fn field(&self, name: &str) -> Result<Option<Self>, EvaluationError> {
         match self {
-            Self::Map(map, kind) => Ok(entry(map, kind, name)),
+            Self::JsonMap(map, kind) => Ok(entry(map, kind, name)),
             Self::Entries(entries) => {
                 let is_it = |key: &Self| matches!(key, Self::Text(text) if text == name);
                 Ok(entries.iter().find(|(key, _)| is_it(key)).map(|(_, value)| value.clone()))
             }
-            _ => Err(Fault::Kinds("a field")),
+            _ => Err(EvaluationError::WrongType("a field")),
         }
     }
 
@@ -123,8 +123,8 @@ impl<'a> Val<'a> {
             Self::Bytes(_) => "bytes",
             Self::Time(_) => "google.protobuf.Timestamp",
             Self::Span(_) => "google.protobuf.Duration",
-            Self::Items(..) | Self::Made(_) => "list",
-            Self::Map(..) | Self::Entries(_) => "map",
+            Self::JsonList(..) | Self::List(_) => "list",
+            Self::JsonMap(..) | Self::Entries(_) => "map",
             Self::Optional(_) => "optional_type",
             Self::Type(_) => "type",
             Self::Amount(_) => "kubernetes.Quantity",
@@ -145,9 +145,9 @@ impl<'a> Val<'a> {
             Self::Text(text) => text.is_empty(),
             Self::Bytes(bytes) => bytes.is_empty(),
             Self::Span(span) => *span == 0,
-            Self::Items(items, _) => items.is_empty(),
-            Self::Made(items) => items.is_empty(),
-            Self::Map(map, _) => map.is_empty(),
+            Self::JsonList(items, _) => items.is_empty(),
+            Self::List(items) => items.is_empty(),
+            Self::JsonMap(map, _) => map.is_empty(),
             Self::Entries(entries) => entries.is_empty(),
             Self::Optional(value) => value.is_none(),
             Self::Amount(nanos) => *nanos == 0,
@@ -156,38 +156,38 @@ impl<'a> Val<'a> {
     }
 
     /// Returns the boolean; for any other value an error that names `what`.
-    pub fn truth(self, what: &'static str) -> Result<bool, Fault> {
+    pub fn into_bool(self, what: &'static str) -> Result<bool, EvaluationError> {
         match self {
             Self::Bool(value) => Ok(value),
-            _ => Err(Fault::Kinds(what)),
+            _ => Err(EvaluationError::WrongType(what)),
         }
     }
 
     /// Returns the range of a macro: the items of a list, or the keys of a map.
-    pub(super) fn into_items(self, meter: &mut Meter) -> Result<Vec<Self>, Fault> {
+    pub(super) fn into_items(self, meter: &mut StepBudget) -> Result<Vec<Self>, EvaluationError> {
         match self {
-            Self::Items(items, many) => {
-                meter.pay(items.len())?;
-                Ok(items.iter().map(|item| Self::of(item, &many.items)).collect())
+            Self::JsonList(items, many) => {
+                meter.spend(items.len())?;
+                Ok(items.iter().map(|item| Self::from_json(item, &many.items)).collect())
             }
-            Self::Map(map, _) => {
-                meter.pay(map.len())?;
+            Self::JsonMap(map, _) => {
+                meter.spend(map.len())?;
                 Ok(map.keys().map(|key| Self::Text(Cow::Borrowed(key))).collect())
             }
             Self::Entries(entries) => {
-                meter.pay(entries.len())?;
+                meter.spend(entries.len())?;
                 Ok(entries.iter().map(|(key, _)| key.clone()).collect())
             }
-            Self::Made(items) => {
+            Self::List(items) => {
                 pay_for(&items, meter)?;
                 Ok(items.to_vec())
             }
-            _ => Err(Fault::Kinds("a macro")),
+            _ => Err(EvaluationError::WrongType("a macro")),
         }
     }
 
     /// `self[key]`; `None` if there is no such item.
-    pub(super) fn index(&self, key: &Self, meter: &mut Meter) -> Result<Option<Self>, Fault> {
+    pub(super) fn index(&self, key: &Self, meter: &mut StepBudget) -> Result<Option<Self>, EvaluationError> {
         let place = match key {
             Self::Int(at) => usize::try_from(*at).ok(),
             Self::Uint(at) => usize::try_from(*at).ok(),
@@ -196,8 +196,8 @@ impl<'a> Val<'a> {
             _ => None,
         };
         match (self, key) {
-            (Self::Map(map, kind), Self::Text(key)) => {
-                Ok(map.get(&**key).map(|value| Self::of(value, below(kind))))
+            (Self::JsonMap(map, kind), Self::Text(key)) => {
+                Ok(map.get(&**key).map(|value| Self::from_json(value, map_value_kind(kind))))
             }
             (Self::Entries(entries), key) => {
                 for (known, value) in entries.iter() {
@@ -207,42 +207,44 @@ impl<'a> Val<'a> {
                 }
                 Ok(None)
             }
-            (Self::Items(items, many), Self::Int(_) | Self::Uint(_) | Self::Double(_)) => {
-                Ok(place.and_then(|at| items.get(at)).map(|item| Self::of(item, &many.items)))
+            (Self::JsonList(items, many), Self::Int(_) | Self::Uint(_) | Self::Double(_)) => {
+                Ok(place.and_then(|at| items.get(at)).map(|item| Self::from_json(item, &many.items)))
             }
-            (Self::Made(items), Self::Int(_) | Self::Uint(_) | Self::Double(_)) => {
+            (Self::List(items), Self::Int(_) | Self::Uint(_) | Self::Double(_)) => {
                 let Some(item) = place.and_then(|at| items.get(at)) else { return Ok(None) };
                 pay_for(std::slice::from_ref(item), meter)?;
                 Ok(Some(item.clone()))
             }
-            (_, _) => Err(Fault::Kinds("[ ]")),
+            (_, _) => Err(EvaluationError::WrongType("[ ]")),
         }
     }
 
     /// Error for a missing item.
-    pub(super) fn no_item(key: &Self) -> Fault {
+    pub(super) fn no_item(key: &Self) -> EvaluationError {
         match key {
-            Self::Int(at) => Fault::Number(Sum::NoIndex(*at)),
-            Self::Uint(at) => Fault::Number(Sum::NoIndex(i64::try_from(*at).unwrap_or(i64::MAX))),
-            Self::Text(key) => Fault::Missing((&**key).into()),
-            _ => Fault::Missing("".into()),
+            Self::Int(at) => EvaluationError::Number(NumberError::NoIndex(*at)),
+            Self::Uint(at) => {
+                EvaluationError::Number(NumberError::NoIndex(i64::try_from(*at).unwrap_or(i64::MAX)))
+            }
+            Self::Text(key) => EvaluationError::MissingField((&**key).into()),
+            _ => EvaluationError::MissingField("".into()),
         }
     }
 }
 
 /// Field of the object, by its name in expressions.
-fn entry<'a>(map: &'a Map<String, Value>, kind: &'a Kind, name: &str) -> Option<Val<'a>> {
+fn entry<'a>(map: &'a Map<String, Value>, kind: &'a Kind, name: &str) -> Option<CelValue<'a>> {
     match kind {
         Kind::Fields(fields) => {
             let known = fields.get(name)?;
-            map.get(&*known.name).map(|value| Val::of(value, &known.kind))
+            map.get(&*known.name).map(|value| CelValue::from_json(value, &known.kind))
         }
-        kind => map.get(name).map(|value| Val::of(value, below(kind))),
+        kind => map.get(name).map(|value| CelValue::from_json(value, map_value_kind(kind))),
     }
 }
 
 /// Static type of the values of a map.
-pub(super) fn below(kind: &Kind) -> &Kind {
+pub(super) fn map_value_kind(kind: &Kind) -> &Kind {
     match kind {
         Kind::Map(values) => values,
         _ => &ANY,
@@ -250,10 +252,10 @@ pub(super) fn below(kind: &Kind) -> &Kind {
 }
 
 /// Pays for a copy of items.
-pub(super) fn pay_for(items: &[Val<'_>], meter: &mut Meter) -> Result<(), Fault> {
-    meter.pay(items.len())?;
+pub(super) fn pay_for(items: &[CelValue<'_>], meter: &mut StepBudget) -> Result<(), EvaluationError> {
+    meter.spend(items.len())?;
     items.iter().try_for_each(|item| match item {
-        Val::Text(Cow::Owned(text)) => meter.pay_text(text.len()),
+        CelValue::Text(Cow::Owned(text)) => meter.spend_for_text(text.len()),
         _ => Ok(()),
     })
 }

@@ -9,17 +9,17 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
-use super::kinds::Served;
-use super::store::{Writing, object};
+use super::kinds::ServedKind;
+use super::store::{WriteGuard, object};
 use super::watch::number;
-use super::wire::{Call, Failure, METADATA, Reply, unreadable};
 use super::{Cluster, query};
+use crate::api_client::{ApiError, ApiRequest, ApiResponse, METADATA, unreadable};
 use moorline_api::{self as api, SyncName};
 use moorline_core::object::{Object, ObjectId};
 use moorline_engine::desired::DesiredObject;
-use moorline_engine::observed::{Observed, was_there};
-use moorline_managed_fields::remove_all;
-use moorline_metrics::Class;
+use moorline_engine::observed::{Observed, existed_before_apply};
+use moorline_managed_fields::remove_values;
+use moorline_metrics::RequestClass;
 
 /// Conflict policy of an apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Force {
 
 /// Result of an apply.
 #[derive(Debug, Clone)]
-pub struct Applied {
+pub struct ApplyResult {
     /// True if the object did not exist before.
     pub created: bool,
     /// resourceVersion after the apply; unchanged if nothing changed.
@@ -63,18 +63,18 @@ impl Cluster {
         wanted: &DesiredObject,
         owner: &SyncName,
         force: Force,
-    ) -> Result<Applied, Failure> {
-        self.apply_less(wanted, owner, force, &[]).await
+    ) -> Result<ApplyResult, ApiError> {
+        self.apply_without_paths(wanted, owner, force, &[]).await
     }
 
     /// Applies an object without the values at some paths (JSON pointers). See [`Cluster::apply`].
-    pub async fn apply_less(
+    pub async fn apply_without_paths(
         &self,
         wanted: &DesiredObject,
         owner: &SyncName,
         force: Force,
         less: &[Box<str>],
-    ) -> Result<Applied, Failure> {
+    ) -> Result<ApplyResult, ApiError> {
         self.apply_body(wanted, owner, force, self.body(wanted, owner, less)?).await
     }
 
@@ -91,7 +91,7 @@ impl Cluster {
     /// # Errors
     ///
     /// As [`Cluster::apply`]; 409 if the object exists.
-    pub async fn create(&self, wanted: &DesiredObject, owner: &SyncName) -> Result<Applied, Failure> {
+    pub async fn create(&self, wanted: &DesiredObject, owner: &SyncName) -> Result<ApplyResult, ApiError> {
         let body = self.body(wanted, owner, &[])?;
         let mut body: Value = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
         // No existing object has this resourceVersion, so the apply conflicts if there is one.
@@ -105,16 +105,19 @@ impl Cluster {
         owner: &SyncName,
         force: Force,
         body: Vec<u8>,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<ApplyResult, ApiError> {
         let kinds = self.kinds();
         let path = kinds.path(&wanted.id, &wanted.version).ok_or_else(|| unknown(&wanted.id))?;
         let forced = if force == Force::Yes { "&force=true" } else { "" };
         let uri = format!("{path}?fieldManager={}&fieldValidation=Strict{forced}", query(&owner.manager()));
         let writing = self.0.store.writing(owner, &wanted.id);
-        let call = Call::new(Class::Object, "patch", uri).applies().accept(METADATA).content(APPLY, body);
+        let call = ApiRequest::new(RequestClass::Object, "patch", uri)
+            .applies()
+            .accept(METADATA)
+            .content(APPLY, body);
         let reply = self.write(call, writing, |reply, writing| {
             let object = read(&wanted.id, &reply.body)?;
-            writing.applied(&object);
+            writing.finish_applied(&object);
             Ok(object)
         });
         let reply = reply.await.map_err(|failure| kinds.explain(&wanted.id, &wanted.version, failure));
@@ -125,8 +128,8 @@ impl Cluster {
             );
         }
         let version = version(&object);
-        self.0.wire.written.note(&self.0.wire.client, &path, wanted.id.name(), number(Some(&version)));
-        Ok(Applied { created: reply.created, version, warnings: reply.warnings, object })
+        self.0.wire.write_history.note(&self.0.wire.client, &path, wanted.id.name(), number(Some(&version)));
+        Ok(ApplyResult { created: reply.created, version, warnings: reply.warnings, object })
     }
 
     /// Deletes an object in the background. Returns true if it is gone at once.
@@ -148,21 +151,21 @@ impl Cluster {
         owner: &SyncName,
         uid: &str,
         version: &str,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, ApiError> {
         let path = self.live_path(id)?;
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
             "preconditions": {"uid": uid, "resourceVersion": version},
         });
         let writing = self.0.store.writing(owner, id);
-        let call = Call::new(Class::Object, "delete", path)
+        let call = ApiRequest::new(RequestClass::Object, "delete", path)
             .accept(METADATA)
             .content("application/json", options.to_string().into_bytes());
         let reply = self.write(call, writing, |reply, writing| {
             // The server answers with the object if finalizers keep it, and with a success status
             // if it is gone.
             let gone = read(id, &reply.body).is_ok_and(|left| left.metadata("deletionTimestamp").is_none());
-            writing.deleted(gone);
+            writing.finish_deleted(gone);
             Ok(gone)
         });
         reply.await.map(|(_, gone)| gone)
@@ -182,7 +185,7 @@ impl Cluster {
     /// # Errors
     ///
     /// Any [`ApiError`].
-    pub async fn release(&self, id: &ObjectId, version: &str, sync: &str) -> Result<(), Failure> {
+    pub async fn release_object(&self, id: &ObjectId, version: &str, sync: &str) -> Result<(), ApiError> {
         let path = self.kinds().path(id, version).ok_or_else(|| unknown(id))?;
         let manager = format!("{}{sync}", api::MANAGER_PREFIX);
         let uri = format!("{path}?fieldManager={}", query(&manager));
@@ -196,7 +199,7 @@ impl Cluster {
         if let Some(namespace) = id.namespace() {
             body["metadata"]["namespace"] = namespace.into();
         }
-        let call = Call::new(Class::Object, "patch", uri)
+        let call = ApiRequest::new(RequestClass::Object, "patch", uri)
             .accept(METADATA)
             .content(APPLY, body.to_string().into_bytes());
         self.send(call).await.map(drop)
@@ -204,17 +207,21 @@ impl Cluster {
 
     /// Forgets an object of this Sync that was handed over to another one. Later events count
     /// again.
-    pub fn let_go(&self, owner: &SyncName, id: &ObjectId) {
-        self.0.store.writing(owner, id).deleted(true);
+    pub fn forget_object(&self, owner: &SyncName, id: &ObjectId) {
+        self.0.store.writing(owner, id).finish_deleted(true);
     }
 
     /// Reads the metadata of an object from the server; none if it does not exist.
-    pub async fn look(&self, id: &ObjectId, owner: &SyncName) -> Result<Option<Observed>, Failure> {
-        let call = Call::new(Class::Object, "get", self.live_path(id)?).accept(METADATA);
+    pub async fn observe_object(
+        &self,
+        id: &ObjectId,
+        owner: &SyncName,
+    ) -> Result<Option<Observed>, ApiError> {
+        let call = ApiRequest::new(RequestClass::Object, "get", self.live_path(id)?).accept(METADATA);
         match self.0.wire.send(call).await {
             Ok(reply) => {
-                let mut seen = Observed::of(&read(id, &reply.body)?, owner);
-                self.0.notary.check(owner, id, &mut seen);
+                let mut seen = Observed::from_object(&read(id, &reply.body)?, owner);
+                self.0.notary.check_proof(owner, id, &mut seen);
                 Ok(Some(seen))
             }
             Err(failure) if failure.code() == Some(404) => Ok(None),
@@ -223,10 +230,10 @@ impl Cluster {
     }
 
     /// True if the object may have existed before the Sync applied it; none if it is gone.
-    pub async fn was_there(&self, id: &ObjectId, owner: &SyncName) -> Result<Option<bool>, Failure> {
-        let call = Call::new(Class::Verify, "get", self.live_path(id)?).accept(METADATA);
+    pub async fn may_predate_apply(&self, id: &ObjectId, owner: &SyncName) -> Result<Option<bool>, ApiError> {
+        let call = ApiRequest::new(RequestClass::Verify, "get", self.live_path(id)?).accept(METADATA);
         match self.0.wire.send(call).await {
-            Ok(reply) => Ok(Some(was_there(&read(id, &reply.body)?, owner))),
+            Ok(reply) => Ok(Some(existed_before_apply(&read(id, &reply.body)?, owner))),
             Err(failure) if failure.code() == Some(404) => Ok(None),
             Err(failure) => Err(failure),
         }
@@ -238,15 +245,15 @@ impl Cluster {
         wanted: &DesiredObject,
         owner: &SyncName,
         less: &[Box<str>],
-    ) -> Result<Vec<u8>, Failure> {
+    ) -> Result<Vec<u8>, ApiError> {
         let mut body = Value::Object(wanted.body());
-        remove_all(&mut body, less);
+        remove_values(&mut body, less);
         // Rendering guarantees that these are mappings or absent; absent ones become mappings here.
         let metadata = &mut body["metadata"];
         metadata["labels"][api::SYNC_LABEL] = owner.label().into();
         let annotations = &mut metadata["annotations"];
         annotations[api::ID_ANNOTATION] = owner.identity(wanted.id.as_str()).into();
-        if let Some(hash) = wanted.recorded() {
+        if let Some(hash) = wanted.recorded_hash() {
             annotations[api::SPEC_HASH_ANNOTATION] = hash.to_string().into();
         }
         if let Some(proof) = self.0.notary.prove(owner, &wanted.id) {
@@ -255,25 +262,25 @@ impl Cluster {
         serde_json::to_vec(&body).map_err(|error| unreadable(&error))
     }
 
-    fn live_path(&self, id: &ObjectId) -> Result<String, Failure> {
+    fn live_path(&self, id: &ObjectId) -> Result<String, ApiError> {
         let kinds = self.kinds();
-        let version = kinds.get(&id.group_kind()).map_or("v1", Served::preferred);
+        let version = kinds.get(&id.group_kind()).map_or("v1", ServedKind::preferred);
         kinds.path(id, version).ok_or_else(|| unknown(id))
     }
 
     /// Sends a write when the limiter admits it.
-    pub(super) async fn send(&self, call: Call) -> Result<Reply, Failure> {
-        let call = Call { permit: self.2.clone(), ..call };
+    pub(super) async fn send(&self, call: ApiRequest) -> Result<ApiResponse, ApiError> {
+        let call = ApiRequest { permit: self.2.clone(), ..call };
         self.0.gate.send(&self.0.wire, call, self.1.as_deref()).await
     }
 
     /// Sends a write and records the result in the store.
     pub(super) async fn write<T>(
         &self,
-        call: Call,
-        writing: Writing,
-        take: impl FnOnce(&Reply, Writing) -> Result<T, Failure>,
-    ) -> Result<(Reply, T), Failure> {
+        call: ApiRequest,
+        writing: WriteGuard,
+        take: impl FnOnce(&ApiResponse, WriteGuard) -> Result<T, ApiError>,
+    ) -> Result<(ApiResponse, T), ApiError> {
         match self.send(call).await {
             Ok(reply) => {
                 let taken = take(&reply, writing)?;
@@ -282,13 +289,13 @@ impl Cluster {
             Err(failure) => {
                 match &failure {
                     // The server did not carry it out. From status 500 on that is unknown.
-                    Failure::Refused(refusal) if refusal.code < 500 => writing.refused(),
-                    Failure::NotLeading | Failure::Superseded => writing.refused(),
-                    Failure::Refused(_)
-                    | Failure::Unreachable(_)
-                    | Failure::BadAnswer(_)
-                    | Failure::UnknownKind(_)
-                    | Failure::Timeout(_) => drop(writing),
+                    ApiError::Refused(refusal) if refusal.code < 500 => writing.finish_refused(),
+                    ApiError::NotLeading | ApiError::Superseded => writing.finish_refused(),
+                    ApiError::Refused(_)
+                    | ApiError::Unreachable(_)
+                    | ApiError::BadAnswer(_)
+                    | ApiError::UnknownKind(_)
+                    | ApiError::Timeout(_) => drop(writing),
                 }
                 Err(failure)
             }
@@ -299,8 +306,8 @@ impl Cluster {
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
 /// Parses the metadata of a response.
-pub(super) fn read(id: &ObjectId, body: &[u8]) -> Result<Object, Failure> {
-    let bad = |what: &str| Failure::BadAnswer(what.into());
+pub(super) fn read(id: &ObjectId, body: &[u8]) -> Result<Object, ApiError> {
+    let bad = |what: &str| ApiError::BadAnswer(what.into());
     let Ok(Value::Object(mut body)) = serde_json::from_slice(body) else { return Err(bad("no object")) };
     // A completed deletion is answered with a success status without the object's metadata.
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -314,6 +321,6 @@ fn version(object: &Object) -> Box<str> {
     object.metadata("resourceVersion").and_then(Value::as_str).unwrap_or_default().into()
 }
 
-pub(super) fn unknown(id: &ObjectId) -> Failure {
-    Failure::UnknownKind(id.group_kind().to_string().into())
+pub(super) fn unknown(id: &ObjectId) -> ApiError {
+    ApiError::UnknownKind(id.group_kind().to_string().into())
 }

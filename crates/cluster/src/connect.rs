@@ -11,7 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
 
-use super::lease::{Claim, Leadership, LeaseError, Timings, campaign_telling};
+use super::lease::{Leadership, LeaseClaim, LeaseError, LeaseTimings, acquire_reporting};
 use moorline_metrics::Metrics;
 
 /// Error while creating the client.
@@ -45,7 +45,7 @@ pub struct Connection {
 
 impl Connection {
     /// Wraps an existing client.
-    pub fn of(client: Client, namespace: &str) -> Self {
+    pub fn from_client(client: Client, namespace: &str) -> Self {
         Self { client, namespace: namespace.into(), is_local: true, place: None }
     }
 
@@ -74,14 +74,14 @@ impl Connection {
     }
 
     /// Waits until the Lease is acquired; reports each current holder to `waits_for`.
-    pub async fn campaign(
+    pub async fn acquire_lease(
         &self,
         metrics: Metrics,
-        claim: Claim,
-        timings: Timings,
+        claim: LeaseClaim,
+        timings: LeaseTimings,
         waits_for: &(dyn Fn(&str) + Sync),
     ) -> Result<Leadership, LeaseError> {
-        campaign_telling(self.client.clone(), metrics, claim, timings, waits_for).await
+        acquire_reporting(self.client.clone(), metrics, claim, timings, waits_for).await
     }
 }
 

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heartbeat {
     /// The Lease is held and renewed.
-    Lives,
+    Alive,
     /// The Lease was not renewed for this long, and its term has ended.
     Silent(Duration),
     /// The Lease does not exist.
@@ -71,7 +71,7 @@ fn judge(lease: &Lease, now: Timestamp) -> Option<Heartbeat> {
     // A released Lease is taken within this time by the next daemon, as during an upgrade.
     let lasts = Duration::from_secs(lasts).max(HANDED_OVER);
     Some(match age <= lasts {
-        true => Heartbeat::Lives,
+        true => Heartbeat::Alive,
         false => Heartbeat::Silent(age),
     })
 }
@@ -96,12 +96,12 @@ mod tests {
             ..Lease::default()
         };
         let silent = |seconds| Some(Heartbeat::Silent(Duration::from_secs(seconds)));
-        assert_eq!(judge(&lease("a"), second(1015)), Some(Heartbeat::Lives));
-        assert_eq!(judge(&lease("a"), second(990)), Some(Heartbeat::Lives), "the server's clock is behind");
+        assert_eq!(judge(&lease("a"), second(1015)), Some(Heartbeat::Alive));
+        assert_eq!(judge(&lease("a"), second(990)), Some(Heartbeat::Alive), "the server's clock is behind");
         assert_eq!(judge(&lease("a"), second(1240)), silent(240));
         assert_eq!(
             judge(&lease(""), second(1005)),
-            Some(Heartbeat::Lives),
+            Some(Heartbeat::Alive),
             "an upgrade takes it in a moment"
         );
         assert_eq!(judge(&lease(""), second(1020)), silent(20), "it was given back, and nobody took it");

@@ -8,11 +8,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use super::wire::Call;
-use super::{Cluster, Failure, kinds};
+use super::{ApiError, Cluster, kinds};
+use crate::api_client::ApiRequest;
 use moorline_api::KEYS_LABEL;
 use moorline_engine::proof::KEY_BYTES;
-use moorline_metrics::Class;
+use moorline_metrics::RequestClass;
 
 /// Data field with the current key.
 pub const CURRENT: &str = "current";
@@ -33,7 +33,7 @@ pub struct KeyData {
     /// Identity of a run without a Sync.
     pub id: Option<Box<str>>,
     /// True if the Secret has the label by which other daemons recognise it.
-    pub is_marked: bool,
+    pub is_labelled: bool,
 }
 
 /// Data fields to fill in.
@@ -41,8 +41,13 @@ pub type Fill<'a> = [(&'a str, &'a [u8])];
 
 impl Cluster {
     /// Reads the keys; none if the Secret does not exist.
-    pub async fn key_data(&self, namespace: &str, name: &str) -> Result<Option<KeyData>, Failure> {
-        match self.0.wire.send(Call::new(Class::Verify, "get", place(namespace, Some(name)))).await {
+    pub async fn key_data(&self, namespace: &str, name: &str) -> Result<Option<KeyData>, ApiError> {
+        match self
+            .0
+            .wire
+            .send(ApiRequest::new(RequestClass::Verify, "get", place(namespace, Some(name))))
+            .await
+        {
             Ok(reply) => read(&reply.body).map(Some),
             Err(failure) if failure.code() == Some(404) => Ok(None),
             Err(failure) => Err(failure),
@@ -68,10 +73,10 @@ impl Cluster {
         name: &str,
         version: &str,
         fill: &Fill<'_>,
-    ) -> Result<KeyData, Failure> {
+    ) -> Result<KeyData, ApiError> {
         let patch =
             json!({"metadata": {"resourceVersion": version, "labels": mark()}, "data": encoded(fill)});
-        let call = Call::new(Class::Verify, "patch", place(namespace, Some(name)))
+        let call = ApiRequest::new(RequestClass::Verify, "patch", place(namespace, Some(name)))
             .content("application/merge-patch+json", patch.to_string().into_bytes());
         read(&self.send(call).await?.body)
     }
@@ -89,13 +94,18 @@ impl Cluster {
     /// # Errors
     ///
     /// 409 if it exists; otherwise any [`ApiError`].
-    pub async fn make_keys(&self, namespace: &str, name: &str, fill: &Fill<'_>) -> Result<KeyData, Failure> {
+    pub async fn create_key_secret(
+        &self,
+        namespace: &str,
+        name: &str,
+        fill: &Fill<'_>,
+    ) -> Result<KeyData, ApiError> {
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
             "metadata": {"name": name, "namespace": namespace, "labels": mark()},
             "data": encoded(fill),
         });
-        let call = Call::new(Class::Verify, "create", place(namespace, None))
+        let call = ApiRequest::new(RequestClass::Verify, "create", place(namespace, None))
             .content("application/json", secret.to_string().into_bytes());
         read(&self.send(call).await?.body)
     }
@@ -116,20 +126,20 @@ fn encoded(fill: &Fill<'_>) -> Value {
     )
 }
 
-fn read(body: &[u8]) -> Result<KeyData, Failure> {
-    let bad = |what: &str| Failure::BadAnswer(what.into());
+fn read(body: &[u8]) -> Result<KeyData, ApiError> {
+    let bad = |what: &str| ApiError::BadAnswer(what.into());
     let secret: Map<String, Value> =
         serde_json::from_slice(body).map_err(|_| bad("the Secret with the keys is no object"))?;
     let version = secret.get("metadata").and_then(|metadata| metadata["resourceVersion"].as_str());
     let labels = secret.get("metadata").and_then(|metadata| metadata.get("labels"));
     let data = secret.get("data").and_then(Value::as_object);
-    let bytes = |key: &str| -> Result<Vec<u8>, Failure> {
+    let bytes = |key: &str| -> Result<Vec<u8>, ApiError> {
         let Some(Value::String(text)) = data.and_then(|data| data.get(key)) else { return Ok(Vec::new()) };
         STANDARD
             .decode(text)
             .map_err(|_| bad(&format!("the field {key} of the Secret with the keys is no base64")))
     };
-    let keys = |key: &str| -> Result<Vec<[u8; KEY_BYTES]>, Failure> {
+    let keys = |key: &str| -> Result<Vec<[u8; KEY_BYTES]>, ApiError> {
         let bytes = bytes(key)?;
         let (keys, rest) = bytes.as_chunks::<KEY_BYTES>();
         match rest.is_empty() {
@@ -150,7 +160,7 @@ fn read(body: &[u8]) -> Result<KeyData, Failure> {
         current: current.first().copied(),
         previous: keys(PREVIOUS)?,
         id: id.map(Into::into),
-        is_marked: labels.is_some_and(|labels| labels.get(KEYS_LABEL).is_some()),
+        is_labelled: labels.is_some_and(|labels| labels.get(KEYS_LABEL).is_some()),
     })
 }
 
@@ -158,7 +168,7 @@ fn read(body: &[u8]) -> Result<KeyData, Failure> {
 mod tests {
     use super::*;
 
-    fn secret(data: Value) -> Result<KeyData, Failure> {
+    fn secret(data: Value) -> Result<KeyData, ApiError> {
         read(json!({"metadata": {"resourceVersion": "7"}, "data": data}).to_string().as_bytes())
     }
 

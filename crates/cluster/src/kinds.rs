@@ -8,11 +8,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
 
-use super::answer::Refusal;
-use super::wire::{Call, Failure, Wire};
+use crate::api_client::{ApiClient, ApiError, ApiRequest};
+use crate::error_table::ApiStatus;
 use moorline_core::object::{GroupKind, ObjectId};
 use moorline_engine::desired::{Scope, Scopes};
-use moorline_metrics::Class;
+use moorline_metrics::RequestClass;
 
 /// The server's message for a path that it does not serve.
 const NO_RESOURCE: &str = "could not find the requested resource";
@@ -22,13 +22,13 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 /// All kinds that can be applied and listed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Kinds {
-    kinds: HashMap<GroupKind, Served>,
+    kinds: HashMap<GroupKind, ServedKind>,
     stale: BTreeSet<Box<str>>,
 }
 
 /// One served kind.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Served {
+pub struct ServedKind {
     /// Plural name in URLs, such as `deployments`.
     pub plural: Box<str>,
     /// Namespaced or cluster-scoped.
@@ -38,18 +38,19 @@ pub struct Served {
     /// True if it can be watched.
     pub watchable: bool,
     /// Versions with a scale subresource.
-    pub scales: Vec<Box<str>>,
+    pub scale_versions: Vec<Box<str>>,
     /// True if the kind has a status subresource.
-    pub reports: bool,
+    pub has_status: bool,
 }
 
 impl Kinds {
     /// Runs discovery.
-    pub(super) async fn discover(wire: &Wire) -> Result<Self, Failure> {
+    pub(super) async fn discover(wire: &ApiClient) -> Result<Self, ApiError> {
         let mut kinds = Self::default();
         for uri in ["/api", "/apis"] {
-            let reply =
-                wire.send(Call::new(Class::Verify, "discover", uri.into()).accept(AGGREGATED)).await?;
+            let reply = wire
+                .send(ApiRequest::new(RequestClass::Verify, "discover", uri.into()).accept(AGGREGATED))
+                .await?;
             let list: GroupList = reply.json()?;
             list.items.into_iter().for_each(|group| kinds.add(group));
         }
@@ -57,12 +58,12 @@ impl Kinds {
     }
 
     /// Returns a kind, if it is served.
-    pub fn get(&self, kind: &GroupKind) -> Option<&Served> {
+    pub fn get(&self, kind: &GroupKind) -> Option<&ServedKind> {
         self.kinds.get(kind)
     }
 
     /// Iterates over all kinds that can be listed.
-    pub fn iter(&self) -> impl Iterator<Item = (&GroupKind, &Served)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&GroupKind, &ServedKind)> {
         self.kinds.iter()
     }
 
@@ -72,7 +73,7 @@ impl Kinds {
     }
 
     /// Returns every served group version, and every kind of it, as Helm's capabilities list them.
-    pub fn served(&self) -> BTreeSet<String> {
+    pub fn api_versions(&self) -> BTreeSet<String> {
         let mut all = BTreeSet::new();
         for (kind, served) in &self.kinds {
             for version in &served.versions {
@@ -102,8 +103,8 @@ impl Kinds {
     }
 
     /// Replaces a 404 by a clear message if the kind is served, but not in the requested version.
-    pub(super) fn explain(&self, id: &ObjectId, version: &str, failure: Failure) -> Failure {
-        let (kind, Failure::Refused(refusal)) = (id.group_kind(), &failure) else { return failure };
+    pub(super) fn explain(&self, id: &ObjectId, version: &str, failure: ApiError) -> ApiError {
+        let (kind, ApiError::Refused(refusal)) = (id.group_kind(), &failure) else { return failure };
         let Some(served) = self.get(&kind).filter(|it| !it.versions.iter().any(|known| &**known == version))
         else {
             return failure;
@@ -122,7 +123,7 @@ impl Kinds {
             kind.kind,
             serves.join(" and ")
         );
-        Failure::Refused(Box::new(Refusal { message: message.into(), ..Refusal::clone(refusal) }))
+        ApiError::Refused(Box::new(ApiStatus { message: message.into(), ..ApiStatus::clone(refusal) }))
     }
 
     fn add(&mut self, group: Group) {
@@ -144,22 +145,22 @@ impl Kinds {
                 let has = |name: &str| resource.subresources.iter().any(|it| &*it.subresource == name);
                 let (scales, reports) = (has("scale"), has("status"));
                 let known = self.kinds.entry(GroupKind::new(&group.metadata.name, &kind.kind));
-                let known = known.or_insert(Served {
+                let known = known.or_insert(ServedKind {
                     plural: resource.resource,
                     scope,
                     versions: Vec::new(),
                     watchable,
-                    scales: Vec::new(),
-                    reports,
+                    scale_versions: Vec::new(),
+                    has_status: reports,
                 });
                 known.versions.push(version.version.clone());
-                known.scales.extend(scales.then(|| version.version.clone()));
+                known.scale_versions.extend(scales.then(|| version.version.clone()));
             }
         }
     }
 }
 
-impl Served {
+impl ServedKind {
     /// Path of all objects of the kind, or of those in a namespace.
     pub(super) fn collection(&self, group: &str, version: &str, namespace: Option<&str>) -> String {
         let root = match group {
@@ -255,15 +256,15 @@ mod tests {
         list.items.into_iter().for_each(|group| kinds.add(group));
         let id = ObjectId::new("policy", "PodDisruptionBudget", "shop", "web").unwrap();
         let check = |version: &str, code: u16, message: &str, expect: &str| {
-            let refusal = Refusal {
+            let refusal = ApiStatus {
                 code,
                 reason: "NotFound".into(),
                 message: message.into(),
                 causes: Vec::new(),
                 retry_after: None,
             };
-            let told = kinds.explain(&id, version, Failure::Refused(Box::new(refusal)));
-            let Failure::Refused(told) = told else { panic!("{told:?}") };
+            let told = kinds.explain(&id, version, ApiError::Refused(Box::new(refusal)));
+            let ApiError::Refused(told) = told else { panic!("{told:?}") };
             assert_eq!((told.code, &*told.message), (code, expect));
         };
         let missing = "the server could not find the requested resource";
@@ -289,7 +290,7 @@ mod tests {
         let web = ObjectId::new("apps", "Deployment", "shop", "web").unwrap();
         assert_eq!(kinds.path(&web, "v1").unwrap(), "/apis/apps/v1/namespaces/shop/deployments/web");
         assert!(kinds.is_stale("down.example.com") && !kinds.is_stale("apps"));
-        assert_eq!(kinds.get(&web.group_kind()).unwrap().scales, [Box::from("v1")]);
+        assert_eq!(kinds.get(&web.group_kind()).unwrap().scale_versions, [Box::from("v1")]);
     }
 
     #[test]

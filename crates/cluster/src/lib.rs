@@ -9,119 +9,119 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
-mod answer;
+mod access_review;
+mod api_client;
 mod apply;
-mod complaints;
+mod autoscalers;
+mod cancellation;
 mod connect;
-mod definitions;
-mod foreign;
-mod gate;
+mod contained_objects;
+mod crd_install;
+mod crd_watch;
+mod error_table;
 mod heartbeat;
 mod jitter;
 pub mod key_secret;
 mod kinds;
+mod label_discovery;
 pub mod lease;
-mod live;
-mod live_set;
-mod newest;
+mod live_objects;
 mod notary;
-mod operator;
-mod own_definition;
-mod page;
-mod rate;
+mod object_requests;
+mod outage_log;
+mod pagination;
+mod rate_limit;
 mod replicas;
-mod residents;
-mod reviews;
-mod scalers;
-mod server;
+mod rewind_detection;
+mod server_version;
+mod server_watch;
 mod statuses;
-mod stop;
 mod store;
-mod sweep;
+mod substitution_sources;
+mod sync_client;
 mod syncs;
-mod values;
-mod version;
+mod third_party;
 mod watch;
 mod watches;
-mod whole;
-mod wire;
+mod whole_objects;
+mod write_limiter;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use answer::{
-    Answer, Cause, Refusal, Remedy, Uncalled, WEBHOOK_FAILED, answer, is_denial, lacks_own, table as answers,
-    uncalled,
+pub use crate::crd_watch::{CrdChange, CrdChanges};
+pub use crate::error_table::{
+    ApiStatus, ErrorClass, RetryWhen, StatusCause, UnreachableWebhook, WEBHOOK_FAILED, classify_error,
+    is_admission_denial, is_missing_own_permission, table as answers, unreachable_webhook,
 };
-pub use apply::{Applied, Force};
+pub use apply::{ApplyResult, Force};
 pub use connect::{ConnectError, Connection, connect};
-pub use definitions::{AllNews, News};
 
-pub use foreign::Foreign;
+pub use crate::api_client::ApiError;
+pub use crate::autoscalers::AutoscaledObjects;
+pub use crate::cancellation::CancelFlag;
+pub use crate::contained_objects::ContainerContent;
+pub use crate::crd_install::CrdInstallResult;
+pub use crate::object_requests::NamespaceState;
+pub use crate::substitution_sources::{SubstitutionValues, ValuesWatchEvent};
+pub use crate::sync_client::{OperatorError, SyncResource};
+pub use crate::third_party::ThirdPartyKind;
 pub use heartbeat::Heartbeat;
 pub use jitter::jitter;
-pub use kinds::{Kinds, Served};
-pub use live::NamespaceState;
+pub use kinds::{Kinds, ServedKind};
 pub use notary::Notary;
-pub use operator::{OperatorError, Seen};
-pub use own_definition::Definition;
-pub use residents::Inside;
-pub use scalers::Scaled;
-pub use statuses::Beneath;
-pub use stop::Stop;
-pub use syncs::{Following, SecretData, Standing, Told, version};
-pub use values::{Texts, ValuesTold};
+pub use statuses::WorkloadChildren;
+pub use syncs::{LiveSync, SecretData, SyncWatchEvent, WatchGuard, version};
 pub use watch::POLL;
-pub use watches::Need;
-pub use wire::Failure;
+pub use watches::WatchRequirements;
 
-use complaints::Complaints;
-use definitions::Definitions;
-use gate::Gate;
-use lease::{Permit, Terms};
+use crate::api_client::ApiClient;
+use crate::autoscalers::Autoscalers;
+use crate::cancellation::WriteGroup;
+use crate::crd_watch::CrdWatch;
+use crate::label_discovery::LabelDiscovery;
+use crate::outage_log::OutageLog;
+use crate::rate_limit::RateLimit;
+use crate::rewind_detection::WriteHistory;
+use crate::write_limiter::WriteLimiter;
+use lease::{Terms, WritePermit};
 use moorline_api::SyncName;
 use moorline_core::object::{GroupKind, ObjectId};
-use moorline_engine::desired::SCALERS;
+use moorline_engine::desired::AUTOSCALERS;
 use moorline_engine::observed::ObservedSet;
 use moorline_metrics::Metrics;
 use moorline_runtime::clock;
 use moorline_settings::Settings;
-use newest::Written;
-use rate::Rate;
 use replicas::Defined;
-use scalers::Scalers;
-use stop::Together;
 use store::Store;
-use sweep::Sweep;
 use watches::Watches;
-use wire::Wire;
 
 /// Maximum number of concurrent status writes.
 const STATUSES: usize = 8;
 
 /// One API server, as seen by one identity; cheap to clone.
 #[derive(Clone)]
-pub struct Cluster(Arc<Inner>, Option<Arc<Together>>, Option<Permit>);
+pub struct Cluster(Arc<Inner>, Option<Arc<WriteGroup>>, Option<WritePermit>);
 
 struct Inner {
-    wire: Wire,
+    wire: ApiClient,
     limits: Limits,
     notary: Notary,
-    gate: Gate,
+    gate: WriteLimiter,
     /// Limits status writes separately, so that they never wait for object writes.
-    desk: Gate,
+    status_limiter: WriteLimiter,
     kinds: Mutex<Arc<Kinds>>,
     /// Time of the last discovery.
     discovery: tokio::sync::Mutex<Option<Instant>>,
     store: Store,
     watches: Watches,
-    scalers: Scalers,
-    definitions: Definitions,
+    scalers: Autoscalers,
+    definitions: CrdWatch,
     /// Replicas paths by kind, valid while discovery is unchanged.
     defined: tokio::sync::Mutex<Defined>,
-    sweep: Sweep,
+    label_discovery: LabelDiscovery,
     /// The server's version, once it was requested.
     version: Mutex<Option<Box<str>>>,
     /// Set once responses without managedFields were logged.
@@ -132,7 +132,7 @@ struct Inner {
 #[derive(Clone)]
 struct Limits {
     concurrency: usize,
-    rate: Arc<Rate>,
+    rate: Arc<RateLimit>,
 }
 
 impl Cluster {
@@ -144,43 +144,43 @@ impl Cluster {
         settings: &Settings,
     ) -> Self {
         let open = settings.watch_timeout_min..=settings.watch_timeout_max;
-        let wire = Wire {
+        let wire = ApiClient {
             client: connection.client,
             metrics,
             terms: terms.into(),
             timeout: settings.request_timeout,
             open,
-            written: Written::default(),
-            complaints: Complaints::default(),
+            write_history: WriteHistory::default(),
+            complaints: OutageLog::default(),
             is_local: connection.is_local,
         };
-        let rate = Arc::new(Rate::new(settings.qps, settings.burst));
+        let rate = Arc::new(RateLimit::new(settings.qps, settings.burst));
         Self::with(wire, Limits { concurrency: settings.concurrency, rate }, Notary::default())
     }
 
     /// Returns the same cluster as another identity. Each identity has its own limit of concurrent
     /// writes, so that none waits for slow responses of another.
-    pub fn behind(&self, connection: Connection) -> Self {
-        let wire = Wire { client: connection.client, ..self.0.wire.clone() };
+    pub fn with_connection(&self, connection: Connection) -> Self {
+        let wire = ApiClient { client: connection.client, ..self.0.wire.clone() };
         Self::with(wire, self.0.limits.clone(), self.0.notary.clone())
     }
 
-    fn with(wire: Wire, limits: Limits, notary: Notary) -> Self {
+    fn with(wire: ApiClient, limits: Limits, notary: Notary) -> Self {
         let store = Store::new(notary.clone());
-        let gate = |most| Gate::new(most, limits.rate.clone(), wire.metrics.clone());
+        let gate = |most| WriteLimiter::new(most, limits.rate.clone(), wire.metrics.clone());
         let inner = Arc::new(Inner {
             gate: gate(limits.concurrency),
-            desk: gate(STATUSES),
+            status_limiter: gate(STATUSES),
             limits,
             notary,
             watches: Watches::new(wire.clone(), store.clone()),
-            scalers: Scalers::new(wire.clone(), store.clone()),
-            definitions: Definitions::new(wire.clone(), store.clone()),
+            scalers: Autoscalers::new(wire.clone(), store.clone()),
+            definitions: CrdWatch::new(wire.clone(), store.clone()),
             defined: tokio::sync::Mutex::default(),
             wire,
             kinds: Mutex::default(),
             discovery: tokio::sync::Mutex::default(),
-            sweep: Sweep::default(),
+            label_discovery: LabelDiscovery::default(),
             version: Mutex::default(),
             is_hidden: AtomicBool::new(false),
             store,
@@ -190,18 +190,18 @@ impl Cluster {
 
     /// Returns the same cluster for a group of writes. Once `stop` is set, the group is not started
     /// any more.
-    pub fn until(&self, stop: &Stop) -> Self {
-        Self(self.0.clone(), Some(Arc::new(Together::new(stop))), self.2.clone())
+    pub fn cancelled_by(&self, stop: &CancelFlag) -> Self {
+        Self(self.0.clone(), Some(Arc::new(WriteGroup::new(stop))), self.2.clone())
     }
 
     /// Returns the same cluster for writes decided in the current term: none is sent in a later
     /// one.
-    pub fn of_this_term(&self) -> Self {
+    pub fn in_current_term(&self) -> Self {
         Self(self.0.clone(), self.1.clone(), Some(self.terms().current()))
     }
 
     /// Returns the same cluster for writes that are valid in any term.
-    pub fn of_any_term(&self) -> Self {
+    pub fn in_any_term(&self) -> Self {
         Self(self.0.clone(), self.1.clone(), None)
     }
 
@@ -226,36 +226,36 @@ impl Cluster {
     }
 
     /// Runs discovery unless it was run before.
-    pub async fn know(&self) -> Result<(), Failure> {
+    pub async fn ensure_discovery(&self) -> Result<(), ApiError> {
         let mut last = self.0.discovery.lock().await;
         if last.is_none() {
             let begun = clock::now();
-            self.ask().await?;
+            self.fetch_discovery().await?;
             *last = Some(begun);
         }
         Ok(())
     }
 
     /// Runs discovery; true if the kinds have changed. Concurrent callers share the next response.
-    pub async fn discover(&self) -> Result<bool, Failure> {
+    pub async fn refresh_discovery(&self) -> Result<bool, ApiError> {
         let (asked, before) = (clock::now(), self.kinds());
         let mut last = self.0.discovery.lock().await;
         if last.is_none_or(|last| last < asked) {
             let begun = clock::now();
-            self.ask().await?;
+            self.fetch_discovery().await?;
             *last = Some(begun);
         }
         Ok(before != self.kinds())
     }
 
     /// Drops the cached discovery results, so that they are fetched again when needed.
-    pub async fn lose_kinds(&self) {
+    pub async fn drop_discovery(&self) {
         *self.0.discovery.lock().await = None;
         self.0.defined.lock().await.clear();
-        self.0.sweep.lose().await;
+        self.0.label_discovery.lose().await;
     }
 
-    async fn ask(&self) -> Result<bool, Failure> {
+    async fn fetch_discovery(&self) -> Result<bool, ApiError> {
         let found = Kinds::discover(&self.0.wire).await?;
         let mut defined = self.0.defined.lock().await;
         let mut known = self.0.kinds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -268,29 +268,29 @@ impl Cluster {
     }
 
     /// Notified when something changed that concerns a Sync.
-    pub fn wake(&self, owner: &SyncName) -> Arc<tokio::sync::Notify> {
-        self.0.store.wake(owner)
+    pub fn changed_notify(&self, owner: &SyncName) -> Arc<tokio::sync::Notify> {
+        self.0.store.changed_notify(owner)
     }
 
     /// Notified when objects of a Sync were written, by any manager.
-    pub fn stir(&self, owner: &SyncName) -> Arc<tokio::sync::Notify> {
-        self.0.store.stir(owner)
+    pub fn written_notify(&self, owner: &SyncName) -> Arc<tokio::sync::Notify> {
+        self.0.store.written_notify(owner)
     }
 
     /// Takes the objects of a Sync that were written since the last call.
-    pub fn stirred(&self, owner: &SyncName) -> BTreeSet<ObjectId> {
-        self.0.store.stirred(owner)
+    pub fn take_written(&self, owner: &SyncName) -> BTreeSet<ObjectId> {
+        self.0.store.take_written(owner)
     }
 
     /// Watches everything that a Sync needs, and waits until it is listed. Returns the kinds that
     /// could not be listed.
-    pub async fn require(
+    pub async fn ensure_watches(
         &self,
         owner: &SyncName,
-        need: &Need,
+        need: &WatchRequirements,
         within: Duration,
-    ) -> Vec<(GroupKind, Failure)> {
-        self.0.sweep.note(owner, &need.kinds).await;
+    ) -> Vec<(GroupKind, ApiError)> {
+        self.0.label_discovery.note(owner, &need.kinds).await;
         let (watches, kinds) = (&self.0.watches, self.kinds());
         watches.require(owner, need, &kinds);
         let blind = watches.listed(owner, need, within).await;
@@ -305,24 +305,27 @@ impl Cluster {
     /// Finds the kinds with objects that carry the label of a Sync, by listing every kind that is
     /// not watched. The flag is true if all kinds may be listed. Concurrent callers share the next
     /// run.
-    pub async fn sweep(&self, owner: &SyncName) -> Result<(BTreeSet<GroupKind>, bool), Failure> {
+    pub async fn discover_labelled_kinds(
+        &self,
+        owner: &SyncName,
+    ) -> Result<(BTreeSet<GroupKind>, bool), ApiError> {
         let watched = self.0.watches.kinds();
-        self.0.sweep.kinds(&self.0.wire, &self.kinds(), watched, owner).await
+        self.0.label_discovery.kinds(&self.0.wire, &self.kinds(), watched, owner).await
     }
 
     /// Has these objects verified again, although no change was seen.
-    pub fn distrust(&self, owner: &SyncName, ids: &[ObjectId]) {
-        self.0.store.distrust(owner, ids);
+    pub fn mark_unverified(&self, owner: &SyncName, ids: &[ObjectId]) {
+        self.0.store.mark_unverified(owner, ids);
     }
 
     /// Has all objects verified again.
-    pub fn distrust_all(&self) {
+    pub fn mark_all_unverified(&self) {
         self.forget_version();
-        self.0.store.distrust_all();
+        self.0.store.mark_all_unverified();
     }
 
     /// Sets the limit of writes per second, for all identities.
-    pub fn bound(&self, per_second: u32, burst: u32) {
+    pub fn set_rate(&self, per_second: u32, burst: u32) {
         self.0.limits.rate.set(per_second, burst);
     }
 
@@ -333,7 +336,7 @@ impl Cluster {
 
     /// Lists everything again after the server was set back to an earlier state, where known
     /// objects may not exist any more.
-    pub fn begin_anew(&self) {
+    pub fn relist_all(&self) {
         self.0.watches.begin_anew(&self.kinds());
         self.0.scalers.begin_anew();
         self.0.definitions.begin_anew();
@@ -342,59 +345,63 @@ impl Cluster {
     /// Returns the autoscaled objects in these namespaces, once all autoscalers were read. The Sync
     /// is notified when that may have changed; without namespaces there is no notification and no
     /// cost.
-    pub async fn scaled(&self, owner: &SyncName, namespaces: &BTreeSet<Box<str>>) -> Scaled {
+    pub async fn autoscaled_objects(
+        &self,
+        owner: &SyncName,
+        namespaces: &BTreeSet<Box<str>>,
+    ) -> AutoscaledObjects {
         self.0.scalers.require(owner, namespaces, &self.kinds());
         self.0.scalers.targets(namespaces).await
     }
 
     /// Returns an autoscaler of this object, or one whose target is not known yet.
-    pub fn scaler_of(&self, id: &ObjectId) -> Option<ObjectId> {
+    pub fn autoscaler_of(&self, id: &ObjectId) -> Option<ObjectId> {
         self.0.scalers.of(id)
     }
 
     /// True if the last discovery has every kind of autoscaler.
-    pub fn knows_all_scalers(&self) -> bool {
+    pub fn serves_all_autoscalers(&self) -> bool {
         let kinds = self.kinds();
-        SCALERS.iter().all(|(group, kind)| kinds.get(&GroupKind::new(group, kind)).is_some())
+        AUTOSCALERS.iter().all(|(group, kind)| kinds.get(&GroupKind::new(group, kind)).is_some())
     }
 
     /// Reads the autoscalers of a namespace, in case that the watches are behind.
-    pub async fn look_for_scalers(&self, namespace: &str) -> Result<(), Failure> {
+    pub async fn refresh_autoscalers(&self, namespace: &str) -> Result<(), ApiError> {
         self.0.scalers.look(namespace).await
     }
 
     /// Subscribes a Sync to changes of CustomResourceDefinitions, or unsubscribes it.
-    pub fn follow_definitions(&self, owner: &SyncName, wanted: bool) {
+    pub fn set_crd_subscription(&self, owner: &SyncName, wanted: bool) {
         self.0.definitions.require(owner, wanted);
     }
 
     /// Takes the changes of CustomResourceDefinitions since the last call.
-    pub fn definition_news(&self, owner: &SyncName) -> AllNews {
+    pub fn take_crd_changes(&self, owner: &SyncName) -> CrdChanges {
         self.0.definitions.news(owner)
     }
 
     /// Runs discovery if a watched kind of a Sync is not found at its path any more. Returns the
     /// kinds that have moved, as changed definitions.
-    pub async fn find_misplaced(&self, owner: &SyncName) -> Result<AllNews, Failure> {
+    pub async fn find_moved_kinds(&self, owner: &SyncName) -> Result<CrdChanges, ApiError> {
         if !self.0.watches.is_misplaced(owner, &self.kinds()) {
-            return Ok(AllNews::new());
+            return Ok(CrdChanges::new());
         }
-        self.discover().await?;
+        self.refresh_discovery().await?;
         let kinds = self.kinds();
         let moved = self.0.watches.moved(owner, &kinds).into_iter();
         let names = moved.filter_map(|kind| Some(format!("{}.{}", kinds.get(&kind)?.plural, kind.group)));
-        Ok(names.map(|name| (name.into(), News::Changed)).collect())
+        Ok(names.map(|name| (name.into(), CrdChange::Changed)).collect())
     }
 
     /// Stops the watches that serve only this Sync.
-    pub fn forget(&self, owner: &SyncName) {
+    pub fn release_watches(&self, owner: &SyncName) {
         self.0.watches.release(owner);
         self.0.scalers.release(owner);
         self.0.definitions.require(owner, false);
     }
 
     /// Reads the observed objects of a Sync. Blocks all events while it runs, so be quick.
-    pub fn observed<T>(&self, owner: &SyncName, read: impl FnOnce(&ObservedSet) -> T) -> T {
+    pub fn read_observed<T>(&self, owner: &SyncName, read: impl FnOnce(&ObservedSet) -> T) -> T {
         let unlisted = self.0.watches.unlisted(owner, &self.kinds());
         self.0.store.read(owner, unlisted, read)
     }

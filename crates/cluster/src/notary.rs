@@ -12,7 +12,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use moorline_api::SyncName;
 use moorline_core::object::ObjectId;
-use moorline_engine::observed::{Mark, Observed};
+use moorline_engine::observed::{Observed, Ownership};
 use moorline_engine::proof::{KEY_BYTES, KeyRing, Proof};
 
 /// Keys of a daemon and uids of its Syncs; cheap to clone.
@@ -41,7 +41,7 @@ enum Keys {
 
 /// The keys and the uid that proofs were checked with; a result is valid while they are unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Checked {
+pub(super) struct ProofBasis {
     turn: u64,
     uid: Option<Arc<str>>,
 }
@@ -56,24 +56,24 @@ impl Notary {
     }
 
     /// Sets the keys that proofs are written and checked with; without keys, no object is proven.
-    pub fn keep(&self, keys: Option<KeyRing>) {
+    pub fn set_keys(&self, keys: Option<KeyRing>) {
         let mut state = self.write();
         state.turn += 1;
         state.keys = keys.map_or_else(|| Keys::Missing(passing()), |keys| Keys::Held(Arc::new(keys)));
     }
 
     /// Sets the Secret with the keys.
-    pub fn keeps_at(&self, namespace: &str, name: &str) {
+    pub fn set_key_secret(&self, namespace: &str, name: &str) {
         self.write().place = ObjectId::new("", "Secret", namespace, name).ok();
     }
 
     /// Returns the Secret with the keys, which no Sync may change, delete or read.
-    pub fn place(&self) -> Option<ObjectId> {
+    pub fn key_secret(&self) -> Option<ObjectId> {
         self.read().place.clone()
     }
 
     /// True for the Secret with the keys.
-    pub fn is_place(&self, namespace: &str, name: &str) -> bool {
+    pub fn is_key_secret(&self, namespace: &str, name: &str) -> bool {
         let is_it = |place: &ObjectId| place.namespace() == Some(namespace) && place.name() == name;
         self.read().place.as_ref().is_some_and(is_it)
     }
@@ -96,7 +96,7 @@ impl Notary {
     }
 
     /// Records the uid of a Sync.
-    pub fn knows(&self, sync: &SyncName, uid: &str) {
+    pub fn set_uid(&self, sync: &SyncName, uid: &str) {
         let mut state = self.write();
         if state.uids.get(sync).is_none_or(|known| **known != *uid) {
             state.uids.insert(sync.clone(), uid.into());
@@ -104,7 +104,7 @@ impl Notary {
     }
 
     /// Removes a deleted Sync.
-    pub fn forgets(&self, sync: &SyncName) {
+    pub fn remove_uid(&self, sync: &SyncName) {
         self.write().uids.remove(sync);
     }
 
@@ -131,16 +131,17 @@ impl Notary {
     }
 
     /// Records in `seen` if the proof of an object is valid for a Sync.
-    pub fn check(&self, owner: &SyncName, id: &ObjectId, seen: &mut Observed) {
+    pub fn check_proof(&self, owner: &SyncName, id: &ObjectId, seen: &mut Observed) {
         // Without checks, the other ownership marks are all that is known.
-        let is_of_another = matches!(seen.mark, Mark::Sync(_)) && matches!(self.read().keys, Keys::Unchecked);
+        let is_of_another =
+            matches!(seen.ownership, Ownership::OtherSync(_)) && matches!(self.read().keys, Keys::Unchecked);
         seen.proven = !is_of_another && self.is_valid(owner, id, seen.proof.as_deref());
     }
 
     /// Returns the basis of checks for a Sync: the keys and its uid.
-    pub(super) fn checked(&self, owner: &SyncName) -> Checked {
+    pub(super) fn checked(&self, owner: &SyncName) -> ProofBasis {
         let state = self.read();
-        Checked { turn: state.turn, uid: state.uids.get(owner).cloned() }
+        ProofBasis { turn: state.turn, uid: state.uids.get(owner).cloned() }
     }
 }
 
@@ -160,15 +161,15 @@ mod tests {
         let (web, id) = (SyncName::new("ops", "web"), ObjectId::parse("/ConfigMap|shop/a").unwrap());
         let notary = Notary::default();
         assert!(notary.prove(&web, &id).is_none() && notary.is_valid(&web, &id, None), "nothing is checked");
-        notary.keep(None);
+        notary.set_keys(None);
         assert!(!notary.is_valid(&web, &id, None), "a daemon without a key believes nothing");
-        notary.keep(Some(KeyRing::new([7; 32], [])));
+        notary.set_keys(Some(KeyRing::new([7; 32], [])));
         assert!(notary.prove(&web, &id).is_none(), "nobody knows the Sync");
-        notary.knows(&web, "1");
+        notary.set_uid(&web, "1");
         let before = notary.checked(&web);
         let proof = notary.prove(&web, &id);
         assert!(notary.is_valid(&web, &id, proof.as_ref()));
-        notary.knows(&web, "2");
+        notary.set_uid(&web, "2");
         assert!(!notary.is_valid(&web, &id, proof.as_ref()), "another Sync of that name");
         assert_ne!(notary.checked(&web), before);
     }

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 
 use super::Cluster;
-use super::kinds::{Served, escape};
-use super::wire::{Call, Failure};
+use super::kinds::{ServedKind, escape};
+use crate::api_client::{ApiError, ApiRequest};
 use moorline_core::object::GroupKind;
-use moorline_engine::desired::{ReplicasPaths, replicas_paths};
-use moorline_metrics::Class;
+use moorline_engine::desired::{ReplicaPaths, parse_replica_paths};
+use moorline_metrics::RequestClass;
 
 /// The path, unless a definition says otherwise.
 const USUAL: &str = "/spec/replicas";
@@ -28,11 +28,13 @@ impl Cluster {
     pub async fn replicas_paths(
         &self,
         wanted: BTreeSet<(GroupKind, Box<str>)>,
-    ) -> Result<ReplicasPaths, Failure> {
+    ) -> Result<ReplicaPaths, ApiError> {
         let kinds = self.kinds();
-        let mut paths = ReplicasPaths::new();
+        let mut paths = ReplicaPaths::new();
         for (kind, version) in wanted {
-            let Some(served) = kinds.get(&kind).filter(|served| !served.scales.is_empty()) else { continue };
+            let Some(served) = kinds.get(&kind).filter(|served| !served.scale_versions.is_empty()) else {
+                continue;
+            };
             let path = match BUILT_IN.contains(&&*kind.group) {
                 true => Some(USUAL.into()),
                 false => self.defined(&kind, served, &version).await?,
@@ -54,9 +56,9 @@ impl Cluster {
     async fn defined(
         &self,
         kind: &GroupKind,
-        served: &Served,
+        served: &ServedKind,
         version: &str,
-    ) -> Result<Option<Box<str>>, Failure> {
+    ) -> Result<Option<Box<str>>, ApiError> {
         let mut known = self.0.defined.lock().await;
         if !known.contains_key(kind) {
             known.insert(kind.clone(), self.definition(kind, served).await?);
@@ -68,16 +70,16 @@ impl Cluster {
     async fn definition(
         &self,
         kind: &GroupKind,
-        served: &Served,
-    ) -> Result<BTreeMap<Box<str>, Box<str>>, Failure> {
+        served: &ServedKind,
+    ) -> Result<BTreeMap<Box<str>, Box<str>>, ApiError> {
         let name = escape(&format!("{}.{}", served.plural, kind.group));
         let uri = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
-        match self.0.wire.send(Call::new(Class::Verify, "get", uri)).await {
-            Ok(reply) => Ok(replicas_paths(&reply.json::<Value>()?)),
+        match self.0.wire.send(ApiRequest::new(RequestClass::Verify, "get", uri)).await {
+            Ok(reply) => Ok(parse_replica_paths(&reply.json::<Value>()?)),
             // A kind of an aggregated API server, or a definition that may not be read.
             Err(failure) if matches!(failure.code(), Some(403 | 404)) => {
                 tracing::debug!(%kind, %failure, "its replicas are taken to be at {USUAL}");
-                Ok(served.scales.iter().map(|version| (version.clone(), USUAL.into())).collect())
+                Ok(served.scale_versions.iter().map(|version| (version.clone(), USUAL.into())).collect())
             }
             Err(failure) => Err(failure),
         }

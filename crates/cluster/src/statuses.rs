@@ -9,21 +9,21 @@ use futures::StreamExt as _;
 use serde_json::{Map, Value};
 
 use super::apply::unknown;
-use super::page::Pages;
 use super::store::object;
-use super::wire::Failure;
 use super::{Cluster, query};
+use crate::api_client::ApiError;
+use crate::pagination::Pages;
 use moorline_api::{SYNC_LABEL, SyncName};
 use moorline_core::object::{GroupKind, Object, ObjectId};
-use moorline_health::Place;
-use moorline_metrics::Class;
+use moorline_health::ObjectList;
+use moorline_metrics::RequestClass;
 
 /// Maximum number of concurrent reads of single objects.
 const SIDE_BY_SIDE: usize = 4;
 
 /// Objects that belong to a workload.
 #[derive(Debug, Default)]
-pub struct Beneath {
+pub struct WorkloadChildren {
     /// ReplicaSets of its namespace.
     pub replica_sets: Vec<Map<String, Value>>,
     /// Pods of its namespace.
@@ -37,7 +37,7 @@ impl Cluster {
         &self,
         owner: &SyncName,
         ids: Vec<ObjectId>,
-        mut take: impl FnMut(&ObjectId, Result<Option<Object>, Failure>),
+        mut take: impl FnMut(&ObjectId, Result<Option<Object>, ApiError>),
     ) {
         let reads = futures::stream::iter(ids).map(|id| async move {
             let read = self.status(owner, &id).await;
@@ -50,8 +50,8 @@ impl Cluster {
     }
 
     /// Reads an object in full: none if it does not exist any more.
-    pub async fn status(&self, owner: &SyncName, id: &ObjectId) -> Result<Option<Object>, Failure> {
-        let version = self.observed(owner, |set| set.get(id).map(|seen| seen.resource_version.clone()));
+    pub async fn status(&self, owner: &SyncName, id: &ObjectId) -> Result<Option<Object>, ApiError> {
+        let version = self.read_observed(owner, |set| set.get(id).map(|seen| seen.resource_version.clone()));
         self.since(id, &version.unwrap_or_default()).await
     }
 
@@ -60,10 +60,10 @@ impl Cluster {
     pub async fn list_statuses(
         &self,
         owner: &SyncName,
-        place: Place,
-        mut take: impl FnMut(&ObjectId, Result<Option<Object>, Failure>),
+        place: ObjectList,
+        mut take: impl FnMut(&ObjectId, Result<Option<Object>, ApiError>),
     ) {
-        let Place { kind, namespace, mut ids } = place;
+        let ObjectList { kind, namespace, mut ids } = place;
         let kinds = self.kinds();
         let Some(served) = kinds.get(&kind) else {
             ids.iter().for_each(|id| take(id, Err(unknown(id))));
@@ -71,7 +71,7 @@ impl Cluster {
         };
         let path = served.collection(&kind.group, served.preferred(), namespace.as_deref());
         let selector = format!("labelSelector={}", query(&format!("{SYNC_LABEL}={}", owner.label())));
-        let mut pages = Pages::new(&self.0.wire, Class::Verify, &path, &selector).of_whole_objects();
+        let mut pages = Pages::new(&self.0.wire, RequestClass::Verify, &path, &selector).of_whole_objects();
         let failure = loop {
             match pages.next().await {
                 Ok(Some(page)) => {
@@ -95,14 +95,14 @@ impl Cluster {
     }
 
     /// Reads the objects that belong to a workload; at most one page of each kind.
-    pub async fn beneath(&self, workload: &Object) -> Result<Beneath, Failure> {
-        let Some(selector) = selector(&workload.body) else { return Ok(Beneath::default()) };
+    pub async fn workload_children(&self, workload: &Object) -> Result<WorkloadChildren, ApiError> {
+        let Some(selector) = selector(&workload.body) else { return Ok(WorkloadChildren::default()) };
         let namespace = workload.id.namespace();
-        let replica_sets = match workload.id.is("apps", "Deployment") {
+        let replica_sets = match workload.id.is_kind("apps", "Deployment") {
             true => self.selected("apps", "ReplicaSet", namespace, &selector).await?,
             false => Vec::new(),
         };
-        Ok(Beneath { replica_sets, pods: self.selected("", "Pod", namespace, &selector).await? })
+        Ok(WorkloadChildren { replica_sets, pods: self.selected("", "Pod", namespace, &selector).await? })
     }
 
     /// Returns the first page of a selector.
@@ -112,12 +112,12 @@ impl Cluster {
         kind: &str,
         namespace: Option<&str>,
         selector: &str,
-    ) -> Result<Vec<Map<String, Value>>, Failure> {
+    ) -> Result<Vec<Map<String, Value>>, ApiError> {
         let kinds = self.kinds();
         let Some(served) = kinds.get(&GroupKind::new(group, kind)) else { return Ok(Vec::new()) };
         let path = served.collection(group, served.preferred(), namespace);
         let selector = format!("labelSelector={}", query(selector));
-        let mut pages = Pages::new(&self.0.wire, Class::Verify, &path, &selector).of_whole_objects();
+        let mut pages = Pages::new(&self.0.wire, RequestClass::Verify, &path, &selector).of_whole_objects();
         Ok(pages.next().await?.map(|page| page.items).unwrap_or_default())
     }
 }

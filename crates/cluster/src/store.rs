@@ -5,20 +5,20 @@
 //! occurs. During a write on an object its events are deferred, only the newest is kept, and it is
 //! applied after the response: every interleaving of events and responses has the same result.
 
-mod view;
-mod writing;
+mod in_flight;
+mod owner_view;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub(super) use in_flight::WriteGuard;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
-pub(super) use writing::Writing;
 
-use super::notary::{Checked, Notary};
+use super::notary::{Notary, ProofBasis};
 use moorline_api::{self as api, SyncName};
 use moorline_core::object::{GroupKind, Object, ObjectId, Origin};
-use moorline_engine::observed::{Mark, Observed, ObservedSet, Standing};
+use moorline_engine::observed::{Observed, ObservedSet, Ownership, Verification};
 
 /// State of all watches of one identity; cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +38,7 @@ struct View {
     owner: SyncName,
     notary: Notary,
     /// The basis of the last check of all proofs.
-    checked: Checked,
+    checked: ProofBasis,
     set: ObservedSet,
     writes: HashMap<ObjectId, InFlight>,
     /// Objects that another manager deleted or removed our label from, since the last call.
@@ -91,7 +91,7 @@ impl Store {
     }
 
     /// Returns the notification of a Sync.
-    pub(super) fn wake(&self, owner: &SyncName) -> Arc<Notify> {
+    pub(super) fn changed_notify(&self, owner: &SyncName) -> Arc<Notify> {
         self.lock().view(&owner.label(), || owner.clone()).wake.clone()
     }
 
@@ -110,7 +110,7 @@ impl Store {
     }
 
     /// Records the current state of an object. Returns it if the store has a newer state.
-    pub(super) fn seen(&self, object: Object) -> Option<Object> {
+    pub(super) fn on_seen(&self, object: Object) -> Option<Object> {
         let label = object.label(api::SYNC_LABEL)?;
         let mut inner = self.lock();
         let label = inner.view_label(label);
@@ -127,12 +127,12 @@ impl Store {
         if let Some(before) = before.filter(|before| *before != label) {
             inner.gone(&before, &object.id, version(&object));
         }
-        inner.views.get_mut(&label)?.seen(object)
+        inner.views.get_mut(&label)?.on_seen(object)
     }
 
     /// Removes an object that is gone, or has lost our label. It stays if the store has a newer
     /// state: one of our writes has created it again since, and was answered first.
-    pub(super) fn gone(&self, object: &Object) {
+    pub(super) fn on_deleted(&self, object: &Object) {
         let (id, version) = (&object.id, version(object));
         let mut inner = self.lock();
         let inner = &mut *inner;
@@ -140,14 +140,14 @@ impl Store {
         if let Some(view) = inner.views.get_mut(label)
             && (view.writes.contains_key(id) || !view.knows_later(id, version))
         {
-            view.gone(id, version);
+            view.on_deleted(id, version);
             inner.labels.remove(id);
         }
     }
 
     /// Completes the list of a kind (in a namespace) at a version: objects that were not listed are
     /// gone.
-    pub(super) fn only(
+    pub(super) fn complete_list(
         &self,
         kind: &GroupKind,
         namespace: Option<&str>,
@@ -156,7 +156,7 @@ impl Store {
     ) {
         let mut inner = self.lock();
         let of_kind = |id: &&ObjectId| {
-            id.is(&kind.group, &kind.kind) && namespace.is_none_or(|one| id.namespace() == Some(one))
+            id.is_kind(&kind.group, &kind.kind) && namespace.is_none_or(|one| id.namespace() == Some(one))
         };
         let lost: Vec<ObjectId> =
             inner.labels.keys().filter(of_kind).filter(|id| !told.contains(*id)).cloned().collect();
@@ -172,17 +172,17 @@ impl Store {
             let known = view.set.iter().filter(|(id, _)| here(id));
             let old = known.filter(|(_, seen)| number(&seen.resource_version) <= version);
             let lost: Vec<ObjectId> = old.map(|(id, _)| id.clone()).collect();
-            lost.iter().for_each(|id| view.gone(id, version));
+            lost.iter().for_each(|id| view.on_deleted(id, version));
         }
     }
 
     /// Returns the notification of written objects.
-    pub(super) fn stir(&self, owner: &SyncName) -> Arc<Notify> {
+    pub(super) fn written_notify(&self, owner: &SyncName) -> Arc<Notify> {
         self.lock().view(&owner.label(), || owner.clone()).stir.clone()
     }
 
     /// Takes the objects of a Sync that were written since the last call.
-    pub(super) fn stirred(&self, owner: &SyncName) -> BTreeSet<ObjectId> {
+    pub(super) fn take_written(&self, owner: &SyncName) -> BTreeSet<ObjectId> {
         std::mem::take(&mut self.lock().view(&owner.label(), || owner.clone()).stirred)
     }
 
@@ -196,7 +196,7 @@ impl Store {
     pub(super) fn compared(&self, owner: &SyncName, live: &Object, fields: Vec<String>) -> Option<Observed> {
         let mut inner = self.lock();
         let view = inner.view(&owner.label(), || owner.clone());
-        let known = view.set.get(&live.id)?.compared(live, owner, fields);
+        let known = view.set.get(&live.id)?.with_comparison(live, owner, fields);
         view.set.insert(live.id.clone(), known.clone());
         Some(known)
     }
@@ -204,12 +204,12 @@ impl Store {
     /// Handles a complete list of a kind at a version. Entries with a later version belong to a
     /// history that is gone, or will be reported again in a moment; the same holds for listed
     /// objects that are older than their entries. All of them are marked unverified.
-    pub(super) fn distrust_after(&self, kind: &GroupKind, version: u64, older: Vec<Object>) {
+    pub(super) fn mark_newer_unverified(&self, kind: &GroupKind, version: u64, older: Vec<Object>) {
         let mut inner = self.lock();
         for object in older {
             let label = object.label(api::SYNC_LABEL).unwrap_or_default();
             if let Some(view) = inner.views.get_mut(label) {
-                view.went_back(object);
+                view.on_rewind(object);
             }
         }
         for view in inner.views.values_mut() {
@@ -217,11 +217,11 @@ impl Store {
                 .set
                 .iter()
                 .filter(|(id, seen)| {
-                    id.is(&kind.group, &kind.kind) && number(&seen.resource_version) > version
+                    id.is_kind(&kind.group, &kind.kind) && number(&seen.resource_version) > version
                 })
                 .map(|(id, _)| id.clone())
                 .collect();
-            later.iter().for_each(|id| view.set.change(id, Observed::distrust));
+            later.iter().for_each(|id| view.set.update(id, Observed::mark_unverified));
             if !later.is_empty() {
                 view.wake.notify_one();
             }
@@ -229,19 +229,19 @@ impl Store {
     }
 
     /// Has these objects verified again, although no change was seen.
-    pub(super) fn distrust(&self, owner: &SyncName, ids: &[ObjectId]) {
+    pub(super) fn mark_unverified(&self, owner: &SyncName, ids: &[ObjectId]) {
         let mut inner = self.lock();
         let view = inner.view(&owner.label(), || owner.clone());
         for id in ids {
-            view.set.change(id, unverify);
+            view.set.update(id, unverify);
         }
     }
 
     /// Has all objects verified again.
-    pub(super) fn distrust_all(&self) {
+    pub(super) fn mark_all_unverified(&self) {
         for view in self.lock().views.values_mut() {
             let ids: Vec<ObjectId> = view.set.iter().map(|(id, _)| id.clone()).collect();
-            ids.iter().for_each(|id| view.set.change(id, unverify));
+            ids.iter().for_each(|id| view.set.update(id, unverify));
             view.wake.notify_one();
         }
     }
@@ -253,10 +253,10 @@ impl Store {
 
     /// Starts a write: events of the object are deferred until the last guard is finished or
     /// dropped.
-    pub(super) fn writing(&self, owner: &SyncName, id: &ObjectId) -> Writing {
+    pub(super) fn writing(&self, owner: &SyncName, id: &ObjectId) -> WriteGuard {
         let label = owner.label();
         self.lock().view(&label, || owner.clone()).writes.entry(id.clone()).or_default().writes += 1;
-        Writing { store: self.clone(), label, id: id.clone(), finished: false }
+        WriteGuard { store: self.clone(), label, id: id.clone(), finished: false }
     }
 }
 
@@ -271,7 +271,7 @@ impl Inner {
         self.views.entry(label).or_insert_with(|| View {
             owner: owner(),
             notary,
-            checked: Checked::default(),
+            checked: ProofBasis::default(),
             set: ObservedSet::default(),
             writes: HashMap::new(),
             lost: Vec::new(),
@@ -283,7 +283,7 @@ impl Inner {
 
     fn gone(&mut self, label: &str, id: &ObjectId, version: u64) {
         if let Some(view) = self.views.get_mut(label) {
-            view.gone(id, version);
+            view.on_deleted(id, version);
         }
     }
 }
@@ -300,13 +300,13 @@ fn version(object: &Object) -> u64 {
 
 /// True for an object that has nothing of ours but the label.
 fn is_foreign(seen: &Observed) -> bool {
-    !seen.applied_by_us && matches!(seen.mark, Mark::None | Mark::Copied)
+    !seen.applied_by_us && matches!(seen.ownership, Ownership::Unowned | Ownership::Copy)
 }
 
 /// Discards the verification by an apply.
 fn unverify(seen: &mut Observed) {
-    if seen.standing == Standing::Verified {
-        seen.standing = Standing::Unverified;
+    if seen.verification == Verification::Verified {
+        seen.verification = Verification::Unverified;
     }
 }
 
@@ -357,7 +357,7 @@ mod tests {
         let id = map(name, 0).id;
         store.read(&owner(), BTreeSet::new(), |set| {
             let seen = set.get(&id)?;
-            Some((seen.resource_version.to_string(), seen.standing == Standing::Verified))
+            Some((seen.resource_version.to_string(), seen.verification == Verification::Verified))
         })
     }
 
@@ -370,11 +370,11 @@ mod tests {
         let (store, kind) = (Store::default(), GroupKind::new("", "ConfigMap"));
         for (name, version) in [("kept", 10), ("lost", 20), ("newer", 40)] {
             let object = map(name, version);
-            store.writing(&owner(), &object.id).applied(&object);
+            store.writing(&owner(), &object.id).finish_applied(&object);
         }
         let told = HashSet::from([map("kept", 10).id]);
-        store.only(&kind, None, &told, 30);
-        store.distrust_after(&kind, 30, Vec::new());
+        store.complete_list(&kind, None, &told, 30);
+        store.mark_newer_unverified(&kind, 30, Vec::new());
         assert_eq!(known(&store, "kept"), some("10", true));
         assert_eq!(known(&store, "lost"), None, "nobody but the reply to our apply ever told of it");
         assert_eq!(known(&store, "newer"), some("", false), "the list is older than this one");
@@ -385,8 +385,8 @@ mod tests {
     fn what_controllers_make_with_our_label_wakes_nobody() {
         let store = Store::default();
         let wakes = |object: Object| {
-            store.seen(object);
-            futures::FutureExt::now_or_never(store.wake(&owner()).notified()).is_some()
+            store.on_seen(object);
+            futures::FutureExt::now_or_never(store.changed_notify(&owner()).notified()).is_some()
         };
         assert!(wakes(map("ours", 10)));
         let mut slice = map("slice", 20);
@@ -402,12 +402,12 @@ mod tests {
     #[test]
     fn an_object_whose_label_stands_for_nobody_is_lost() {
         let store = Store::default();
-        store.seen(map("a", 10));
+        store.on_seen(map("a", 10));
         let mut other = map("a", 20);
         other.body["metadata"]["labels"] = json!({"moorline.dev/sync": "x"});
-        store.seen(other);
+        store.on_seen(other);
         assert_eq!((known(&store, "a"), store.lost(&owner()).len()), (None, 1));
-        store.seen(map("a", 30));
+        store.on_seen(map("a", 30));
         assert_eq!(known(&store, "a"), some("30", false), "and it comes back");
     }
 
@@ -415,11 +415,11 @@ mod tests {
     fn a_list_that_is_older_than_what_is_known_is_of_another_history() {
         let (store, kind) = (Store::default(), GroupKind::new("", "ConfigMap"));
         let object = map("a", 20);
-        store.writing(&owner(), &object.id).applied(&object);
-        let older = store.seen(map("a", 10));
+        store.writing(&owner(), &object.id).finish_applied(&object);
+        let older = store.on_seen(map("a", 10));
         assert!(older.is_some(), "an event by itself may be late");
         assert_eq!(known(&store, "a"), some("20", true));
-        store.distrust_after(&kind, 30, older.into_iter().collect());
+        store.mark_newer_unverified(&kind, 30, older.into_iter().collect());
         assert_eq!(known(&store, "a"), some("10", false));
     }
 }

@@ -7,14 +7,14 @@
 use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 
-use super::watch::{Event, Target, follow};
-use super::wire::{Call, Failure, METADATA, Reply};
+use super::watch::{WatchEvent, WatchTarget, follow};
 use super::{Cluster, kinds, query};
+use crate::api_client::{ApiError, ApiRequest, ApiResponse, METADATA};
 use moorline_api::{
     DELETION_ANNOTATION, HOSTS_ANNOTATION, INSTANCE_LABEL, KEYS_LABEL, MOVES_TO_ANNOTATION, SyncName,
 };
 use moorline_core::object::GroupKind;
-use moorline_metrics::Class;
+use moorline_metrics::RequestClass;
 
 /// Path of all Syncs.
 const SYNCS: &str = "/apis/moorline.dev/v1alpha1/syncs";
@@ -23,7 +23,7 @@ const MANAGER: &str = "moorline-daemon";
 
 /// Event of the watch on Syncs.
 #[derive(Debug)]
-pub enum Told {
+pub enum SyncWatchEvent {
     /// The current state of a Sync.
     Seen(SyncName, Box<Map<String, Value>>),
     /// A Sync was deleted.
@@ -37,14 +37,14 @@ pub enum Told {
     /// The server was upgraded or downgraded.
     Upgraded,
     /// Syncs cannot be watched.
-    Broken(Failure),
+    Broken(ApiError),
 }
 
 /// Guard of a watch, which ends when it is dropped.
 #[derive(Debug)]
-pub struct Following(pub(super) AbortHandle);
+pub struct WatchGuard(pub(super) AbortHandle);
 
-impl Drop for Following {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -52,16 +52,16 @@ impl Drop for Following {
 
 impl Cluster {
     /// Watches all Syncs of an instance, until the guard is dropped.
-    pub fn follow_syncs(
+    pub fn watch_syncs(
         &self,
         instance: Option<&str>,
-        mut tell: impl FnMut(Told) + Send + 'static,
-    ) -> Following {
+        mut tell: impl FnMut(SyncWatchEvent) + Send + 'static,
+    ) -> WatchGuard {
         let selector = match instance {
             Some(instance) => format!("{INSTANCE_LABEL}={instance}"),
             None => format!("!{INSTANCE_LABEL}"),
         };
-        let target = Target {
+        let target = WatchTarget {
             kind: GroupKind::new("moorline.dev", "Sync"),
             namespace: None,
             patient: false,
@@ -71,23 +71,23 @@ impl Cluster {
             watchable: true,
         };
         let sink = move |event| match event {
-            Event::Begins => tell(Told::Begins),
-            Event::Listed(_) => tell(Told::Listed),
-            Event::Rewound => tell(Told::Rewound),
-            Event::Upgraded => tell(Told::Upgraded),
-            Event::Broken(failure) => tell(Told::Broken(failure)),
-            Event::Seen(object) => {
+            WatchEvent::Begins => tell(SyncWatchEvent::Begins),
+            WatchEvent::Listed(_) => tell(SyncWatchEvent::Listed),
+            WatchEvent::Rewound => tell(SyncWatchEvent::Rewound),
+            WatchEvent::Upgraded => tell(SyncWatchEvent::Upgraded),
+            WatchEvent::Broken(failure) => tell(SyncWatchEvent::Broken(failure)),
+            WatchEvent::Seen(object) => {
                 if let Some(name) = name(&object) {
-                    tell(Told::Seen(name, Box::new(object)));
+                    tell(SyncWatchEvent::Seen(name, Box::new(object)));
                 }
             }
-            Event::Gone(object) => {
+            WatchEvent::Gone(object) => {
                 if let Some(name) = name(&object) {
-                    tell(Told::Gone(name));
+                    tell(SyncWatchEvent::Gone(name));
                 }
             }
         };
-        Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
+        WatchGuard(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
     }
 
     /// Writes the status of a Sync and returns the new resourceVersion. `version` is the last known
@@ -110,7 +110,7 @@ impl Cluster {
         uid: &str,
         version: u64,
         status: Value,
-    ) -> Result<u64, Failure> {
+    ) -> Result<u64, ApiError> {
         let replaced = match version {
             0 => None,
             version => self.replace_status(name, uid, version, &status).await?,
@@ -121,7 +121,7 @@ impl Cluster {
         };
         let object: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         let version = self::version(&object);
-        self.0.wire.written.note(&self.0.wire.client, &path(name), &name.name, version);
+        self.0.wire.write_history.note(&self.0.wire.client, &path(name), &name.name, version);
         Ok(version)
     }
 
@@ -133,7 +133,7 @@ impl Cluster {
         uid: &str,
         version: u64,
         status: &Value,
-    ) -> Result<Option<Reply>, Failure> {
+    ) -> Result<Option<ApiResponse>, ApiError> {
         let body = json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "status": status,
             "metadata": {
@@ -141,10 +141,10 @@ impl Cluster {
                 "resourceVersion": version.to_string(),
             },
         });
-        let call = Call::new(Class::Status, "update", status_path(name))
+        let call = ApiRequest::new(RequestClass::Status, "update", status_path(name))
             .accept(METADATA)
             .content("application/json", body.to_string().into_bytes());
-        match self.0.desk.send(&self.0.wire, call, None).await {
+        match self.0.status_limiter.send(&self.0.wire, call, None).await {
             Err(failure) if failure.code() == Some(409) => Ok(None),
             reply => reply.map(Some),
         }
@@ -152,15 +152,20 @@ impl Cluster {
 
     /// Patches the status. It is ours as a whole, so there is nothing to merge with concurrent
     /// writes.
-    async fn patch_status(&self, name: &SyncName, uid: &str, status: &Value) -> Result<Reply, Failure> {
+    async fn patch_status(
+        &self,
+        name: &SyncName,
+        uid: &str,
+        status: &Value,
+    ) -> Result<ApiResponse, ApiError> {
         let steps = json!([
             {"op": "test", "path": "/metadata/uid", "value": uid},
             {"op": "add", "path": "/status", "value": status},
         ]);
-        let call = Call::new(Class::Status, "patch", status_path(name))
+        let call = ApiRequest::new(RequestClass::Status, "patch", status_path(name))
             .accept(METADATA)
             .content("application/json-patch+json", steps.to_string().into_bytes());
-        self.0.desk.send(&self.0.wire, call, None).await
+        self.0.status_limiter.send(&self.0.wire, call, None).await
     }
 
     /// Sets the finalizers of a Sync.
@@ -181,34 +186,38 @@ impl Cluster {
         name: &SyncName,
         version: &str,
         finalizers: &[String],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ApiError> {
         let body = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
         let uri = format!("{}?fieldManager={MANAGER}", path(name));
-        let call = Call::new(Class::Status, "patch", uri)
+        let call = ApiRequest::new(RequestClass::Status, "patch", uri)
             .accept(METADATA)
             .content("application/merge-patch+json", body.to_string().into_bytes());
-        self.0.desk.send(&self.0.wire, call, None).await.map(drop)
+        self.0.status_limiter.send(&self.0.wire, call, None).await.map(drop)
     }
 
     /// Reads the Sync of this name, also one that another daemon serves; none if it does not exist.
-    pub async fn standing(&self, name: &SyncName) -> Result<Option<Standing>, Failure> {
-        let reply = match self.0.wire.send(Call::new(Class::Verify, "get", path(name)).accept(METADATA)).await
+    pub async fn live_sync(&self, name: &SyncName) -> Result<Option<LiveSync>, ApiError> {
+        let reply = match self
+            .0
+            .wire
+            .send(ApiRequest::new(RequestClass::Verify, "get", path(name)).accept(METADATA))
+            .await
         {
             Err(failure) if failure.code() == Some(404) => return Ok(None),
             reply => reply?,
         };
         let sync: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-        Ok(Some(Standing::of(&sync)))
+        Ok(Some(LiveSync::of(&sync)))
     }
 
     /// True if the Lease of this `namespace/name` is held and was renewed within its duration, as
     /// far as the clocks agree. This is for information, not for safety: a daemon that must not
     /// write has no permit.
-    pub async fn is_held(&self, lease: &str) -> Result<bool, Failure> {
+    pub async fn is_held(&self, lease: &str) -> Result<bool, ApiError> {
         let Some((namespace, name)) = lease.split_once('/') else { return Ok(false) };
         let name = kinds::escape(name);
         let uri = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
-        let reply = match self.0.wire.send(Call::new(Class::Lease, "get", uri)).await {
+        let reply = match self.0.wire.send(ApiRequest::new(RequestClass::Lease, "get", uri)).await {
             Err(failure) if failure.code() == Some(404) => return Ok(false),
             reply => reply?,
         };
@@ -222,9 +231,9 @@ impl Cluster {
     }
 
     /// Reads the decoded data of a Secret; none if it does not exist.
-    pub async fn secret(&self, namespace: &str, name: &str) -> Result<Option<SecretData>, Failure> {
+    pub async fn read_secret(&self, namespace: &str, name: &str) -> Result<Option<SecretData>, ApiError> {
         let uri = format!("/api/v1/namespaces/{namespace}/secrets/{}", kinds::escape(name));
-        match self.0.wire.send(Call::new(Class::Verify, "get", uri)).await {
+        match self.0.wire.send(ApiRequest::new(RequestClass::Verify, "get", uri)).await {
             Ok(reply) => Ok(Some(decode(&reply.body)?)),
             Err(failure) if failure.code() == Some(404) => Ok(None),
             Err(failure) => Err(failure),
@@ -244,18 +253,18 @@ impl Cluster {
     /// # Errors
     ///
     /// Any [`ApiError`].
-    pub async fn write_event(&self, event: Value, namespace: &str) -> Result<(), Failure> {
+    pub async fn write_event(&self, event: Value, namespace: &str) -> Result<(), ApiError> {
         let uri = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events?fieldManager={MANAGER}");
-        let call = Call::new(Class::Status, "create", uri)
+        let call = ApiRequest::new(RequestClass::Status, "create", uri)
             .accept(METADATA)
             .content("application/json", event.to_string().into_bytes());
-        self.0.desk.send(&self.0.wire, call, None).await.map(drop)
+        self.0.status_limiter.send(&self.0.wire, call, None).await.map(drop)
     }
 }
 
 /// Metadata of an existing Sync.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct LiveSync {
     /// Its uid.
     pub uid: Box<str>,
     /// Its generation, which counts changes of the spec.
@@ -270,7 +279,7 @@ pub struct Standing {
     pub finalizers: Vec<String>,
 }
 
-impl Standing {
+impl LiveSync {
     /// Reads the metadata of a Sync.
     pub fn of(sync: &Value) -> Self {
         let metadata = sync.get("metadata").unwrap_or(&Value::Null);
@@ -312,11 +321,11 @@ pub struct SecretData {
     pub holds_keys: bool,
 }
 
-fn decode(body: &[u8]) -> Result<SecretData, Failure> {
+fn decode(body: &[u8]) -> Result<SecretData, ApiError> {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     // Unreadable content is not quoted: it may be a secret value.
-    let bad = || Failure::BadAnswer("a Secret that cannot be read".into());
+    let bad = || ApiError::BadAnswer("a Secret that cannot be read".into());
     let body: Value = serde_json::from_slice(body).map_err(|_| bad())?;
     let data = body.get("data").and_then(Value::as_object);
     let entries = data.into_iter().flatten().map(|(key, value)| {
@@ -355,7 +364,7 @@ mod tests {
     #[test]
     fn who_answers_or_names_another_sync_to_move_to_asks_for_something_else() {
         let sync = |generation: i64, annotations: Value| {
-            Standing::of(
+            LiveSync::of(
                 &json!({"metadata": {"uid": "1", "generation": generation, "annotations": annotations}}),
             )
         };

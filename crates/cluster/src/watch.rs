@@ -13,12 +13,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::jitter::{between, jitter};
-use super::newest::Newest;
-use super::page::Pages;
 use super::query;
-use super::wire::{Call, Failure, METADATA, WHOLE, Wire, unreadable};
+use crate::api_client::{ApiClient, ApiError, ApiRequest, METADATA, WHOLE, unreadable};
+use crate::pagination::Pages;
+use crate::rewind_detection::VersionProbe;
 use moorline_core::object::GroupKind;
-use moorline_metrics::Class;
+use moorline_metrics::RequestClass;
 use moorline_runtime::clock;
 
 /// Time after the server's own timeout until an open request counts as broken.
@@ -40,7 +40,7 @@ const SHORT: Duration = Duration::from_secs(1);
 
 /// Collection to watch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Target {
+pub(super) struct WatchTarget {
     pub(super) kind: GroupKind,
     /// Only objects of this namespace; none for all.
     pub(super) namespace: Option<Box<str>>,
@@ -56,7 +56,7 @@ pub(super) struct Target {
     pub(super) watchable: bool,
 }
 
-impl Target {
+impl WatchTarget {
     /// Returns the target for the metadata of one object, by name.
     pub(super) fn one(kind: &str, namespace: Option<&str>, path: String, name: &str) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Target {
 
 /// Event of a watch.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum WatchEvent {
     /// A new list of all objects begins.
     Begins,
     /// The current state of an object; only its metadata, unless whole objects were requested.
@@ -88,11 +88,11 @@ pub(super) enum Event {
     /// The server was upgraded or downgraded; only for whole objects.
     Upgraded,
     /// The watch does not work now; its objects may be outdated.
-    Broken(Failure),
+    Broken(ApiError),
 }
 
 /// End of a watch request.
-enum End {
+enum WatchEnd {
     /// The server closed the request regularly.
     Closed,
     /// The server has compacted our version.
@@ -101,19 +101,19 @@ enum End {
     Rewound,
     /// The server cannot stream the initial list.
     CannotStream,
-    Failed(Failure),
+    Failed(ApiError),
 }
 
 struct Watch<'a, S> {
-    wire: &'a Wire,
-    target: &'a Target,
+    wire: &'a ApiClient,
+    target: &'a WatchTarget,
     sink: S,
     /// Version to continue from; none before the list is complete.
     version: Option<Box<str>>,
     streams: bool,
     /// The newest whole object reported; a server of the same history has it in this version or a
     /// later one.
-    newest: Option<Newest>,
+    newest: Option<VersionProbe>,
     /// The watch was interrupted, so the server may have another history.
     doubtful: bool,
     /// The server's release, as last read.
@@ -121,7 +121,7 @@ struct Watch<'a, S> {
 }
 
 /// Watches without end.
-pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) {
+pub(super) async fn follow(wire: ApiClient, target: WatchTarget, sink: impl FnMut(WatchEvent)) {
     let mut watch = Watch {
         wire: &wire,
         target: &target,
@@ -136,35 +136,35 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
     loop {
         let begun = clock::now();
         let looked = watch.doubtful;
-        let end = watch.round().await;
+        let end = watch.run_once().await;
         match end {
-            End::Closed if clock::since(begun) >= SHORT => {
+            WatchEnd::Closed if clock::since(begun) >= SHORT => {
                 (pause, forbidden) = (PAUSES.0, FORBIDDEN.0);
                 continue;
             }
-            End::Closed => {}
-            End::CannotStream => {
+            WatchEnd::Closed => {}
+            WatchEnd::CannotStream => {
                 watch.streams = false;
                 continue;
             }
-            End::Rewound => {
+            WatchEnd::Rewound => {
                 wire.metrics.watch_restarted(&target.kind.to_string(), "rewound");
                 tracing::warn!(
                     "the API server has gone back to an earlier state: everything is looked at anew"
                 );
                 (watch.version, watch.newest) = (None, None);
-                wire.written.forget();
-                (watch.sink)(Event::Rewound);
+                wire.write_history.forget();
+                (watch.sink)(WatchEvent::Rewound);
             }
-            End::Expired => {
+            WatchEnd::Expired => {
                 watch.doubtful = !looked;
                 wire.metrics.watch_restarted(&target.kind.to_string(), "expired");
                 watch.version = None;
-                (watch.sink)(Event::Begins);
+                (watch.sink)(WatchEvent::Begins);
             }
-            End::Failed(failure) if failure.code() == Some(403) => {
+            WatchEnd::Failed(failure) if failure.code() == Some(403) => {
                 tracing::debug!(kind = %target.kind, %failure, "a watch is forbidden");
-                (watch.sink)(Event::Broken(failure));
+                (watch.sink)(WatchEvent::Broken(failure));
                 // A server that has only just started forbids requests that it will allow in a
                 // moment.
                 let never_seen = target.patient && watch.version.is_none();
@@ -175,14 +175,14 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
                 watch.doubtful = true;
                 continue;
             }
-            End::Failed(failure) => {
+            WatchEnd::Failed(failure) => {
                 tracing::debug!(kind = %target.kind, %failure, "a watch broke");
                 wire.metrics.watch_restarted(&target.kind.to_string(), "broken");
                 watch.doubtful = true;
                 if failure.is_away() {
                     pause = pause.min(AWAY);
                 }
-                (watch.sink)(Event::Broken(failure));
+                (watch.sink)(WatchEvent::Broken(failure));
             }
         }
         if clock::since(begun) >= SHORT {
@@ -193,52 +193,52 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
     }
 }
 
-impl<S: FnMut(Event)> Watch<'_, S> {
-    async fn round(&mut self) -> End {
+impl<S: FnMut(WatchEvent)> Watch<'_, S> {
+    async fn run_once(&mut self) -> WatchEnd {
         if !self.target.watchable {
             return match self.pages().await {
                 Ok(()) => {
                     tokio::time::sleep(jitter(POLL)).await;
-                    End::Closed
+                    WatchEnd::Closed
                 }
-                Err(failure) => End::Failed(failure),
+                Err(failure) => WatchEnd::Failed(failure),
             };
         }
         match self.is_rewound().await {
             Ok(false) => {}
-            Ok(true) => return End::Rewound,
-            Err(failure) => return End::Failed(failure),
+            Ok(true) => return WatchEnd::Rewound,
+            Err(failure) => return WatchEnd::Failed(failure),
         }
         let listed = match (&self.version, self.streams) {
             (Some(_), _) | (None, true) => Ok(()),
             (None, false) => self.pages().await,
         };
         if let Err(failure) = listed {
-            return End::Failed(failure);
+            return WatchEnd::Failed(failure);
         }
         if self.version.is_none() {
-            (self.sink)(Event::Begins);
+            (self.sink)(WatchEvent::Begins);
         }
         let open = between(&self.wire.open);
         let uri = self.uri(open);
         let accept = if self.target.whole { WHOLE } else { METADATA };
-        let call = Call::new(Class::Watch, "watch", uri).accept(accept);
+        let call = ApiRequest::new(RequestClass::Watch, "watch", uri).accept(accept);
         match self.wire.stream(call).await {
             Ok(body) => self.read(body, open + GRACE).await,
             Err(failure) => match failure.code() {
-                Some(410) => End::Expired,
+                Some(410) => WatchEnd::Expired,
                 // A server that is behind our version, as after a restored backup, answers forever
                 // that the version is too large.
-                _ if failure.is_behind() && self.version.is_some() => End::Expired,
-                Some(400 | 422) if self.streams && self.version.is_none() => End::CannotStream,
-                _ => End::Failed(failure),
+                _ if failure.is_behind() && self.version.is_some() => WatchEnd::Expired,
+                Some(400 | 422) if self.streams && self.version.is_none() => WatchEnd::CannotStream,
+                _ => WatchEnd::Failed(failure),
             },
         }
     }
 
     /// True if the server has lost the newest object seen or written.
-    async fn is_rewound(&mut self) -> Result<bool, Failure> {
-        let doubtful = self.doubtful || self.wire.written.is_doubtful();
+    async fn is_rewound(&mut self) -> Result<bool, ApiError> {
+        let doubtful = self.doubtful || self.wire.write_history.is_doubtful();
         if self.target.whole && (doubtful || self.release.is_none()) {
             self.compare_release().await?;
         }
@@ -250,18 +250,18 @@ impl<S: FnMut(Event)> Watch<'_, S> {
             None => false,
         };
         let told = self.newest.as_ref().map_or(0, |newest| newest.version);
-        let rewound = rewound || self.wire.written.is_lost(self.wire, told).await?;
+        let rewound = rewound || self.wire.write_history.is_lost(self.wire, told).await?;
         self.doubtful = false;
         Ok(rewound)
     }
 
     /// Reports a change of the server's release: an apply may have another effect now.
-    async fn compare_release(&mut self) -> Result<(), Failure> {
+    async fn compare_release(&mut self) -> Result<(), ApiError> {
         let Some(release) = self.wire.release().await? else { return Ok(()) };
         let before = self.release.replace(release.clone());
         if let Some(before) = before.filter(|before| *before != release) {
             tracing::info!(%before, now = %release, "the API server is another release: each object is verified once more");
-            (self.sink)(Event::Upgraded);
+            (self.sink)(WatchEvent::Upgraded);
         }
         Ok(())
     }
@@ -273,7 +273,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
             && let Some(place) = place(object)
             && self.newest.as_ref().is_none_or(|newest| newest.version < version)
         {
-            self.newest = Some(Newest { path: self.target.path.as_str().into(), place, version });
+            self.newest = Some(VersionProbe { path: self.target.path.as_str().into(), place, version });
         }
     }
 
@@ -293,32 +293,32 @@ impl<S: FnMut(Event)> Watch<'_, S> {
     }
 
     /// Lists everything in pages.
-    async fn pages(&mut self) -> Result<(), Failure> {
-        (self.sink)(Event::Begins);
-        let pages = Pages::new(self.wire, Class::Watch, &self.target.path, &self.target.selector);
+    async fn pages(&mut self) -> Result<(), ApiError> {
+        (self.sink)(WatchEvent::Begins);
+        let pages = Pages::new(self.wire, RequestClass::Watch, &self.target.path, &self.target.selector);
         let mut pages = if self.target.whole { pages.of_whole_objects() } else { pages };
         let mut version = Box::default();
         while let Some(page) = pages.next().await? {
-            page.items.into_iter().for_each(|item| (self.sink)(Event::Seen(item)));
+            page.items.into_iter().for_each(|item| (self.sink)(WatchEvent::Seen(item)));
             version = page.version;
         }
-        (self.sink)(Event::Listed(number(Some(&version))));
+        (self.sink)(WatchEvent::Listed(number(Some(&version))));
         self.version = Some(version);
         Ok(())
     }
 
-    async fn read(&mut self, mut body: Body, open: Duration) -> End {
+    async fn read(&mut self, mut body: Body, open: Duration) -> WatchEnd {
         let until = tokio::time::Instant::now() + open;
         let mut line = Vec::new();
         loop {
             let frame = match tokio::time::timeout_at(until, body.frame()).await {
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(error))) => {
-                    self.wire.written.interrupted();
-                    return End::Failed(Failure::Unreachable(error.to_string().into()));
+                    self.wire.write_history.interrupted();
+                    return WatchEnd::Failed(ApiError::Unreachable(error.to_string().into()));
                 }
-                Ok(None) => return End::Closed,
-                Err(_) => return End::Failed(Failure::Timeout(open)),
+                Ok(None) => return WatchEnd::Closed,
+                Err(_) => return WatchEnd::Failed(ApiError::Timeout(open)),
             };
             let Ok(data) = frame.into_data() else { continue };
             let mut rest: &[u8] = &data;
@@ -332,40 +332,42 @@ impl<S: FnMut(Event)> Watch<'_, S> {
             }
             line.extend_from_slice(rest);
             if line.len() > MAX_LINE {
-                return End::Failed(Failure::BadAnswer("an event is too large".into()));
+                return WatchEnd::Failed(ApiError::BadAnswer("an event is too large".into()));
             }
         }
     }
 
     /// Reports one event; returns the end if the line is one.
-    fn line(&mut self, line: &[u8]) -> Option<End> {
-        let told: Told = match serde_json::from_slice(line) {
+    fn line(&mut self, line: &[u8]) -> Option<WatchEnd> {
+        let told: RawWatchEvent = match serde_json::from_slice(line) {
             Ok(told) => told,
-            Err(error) => return Some(End::Failed(unreadable(&error))),
+            Err(error) => return Some(WatchEnd::Failed(unreadable(&error))),
         };
         let object = told.object;
         let version = version_of(&object);
         match &*told.what {
             "ADDED" | "MODIFIED" => {
                 self.note(&object);
-                (self.sink)(Event::Seen(object));
+                (self.sink)(WatchEvent::Seen(object));
             }
             "DELETED" => {
                 self.forget(&object);
-                (self.sink)(Event::Gone(object));
+                (self.sink)(WatchEvent::Gone(object));
             }
             "BOOKMARK" => {
                 let metadata = object.get("metadata");
                 let end = metadata.and_then(|it| it.get("annotations")?.get("k8s.io/initial-events-end"));
                 if self.version.is_none() && end.is_some() {
                     self.version.clone_from(&version);
-                    (self.sink)(Event::Listed(number(version.as_deref())));
+                    (self.sink)(WatchEvent::Listed(number(version.as_deref())));
                 }
             }
-            "ERROR" if object.get("code").and_then(Value::as_u64) == Some(410) => return Some(End::Expired),
+            "ERROR" if object.get("code").and_then(Value::as_u64) == Some(410) => {
+                return Some(WatchEnd::Expired);
+            }
             _ => {
                 let message = object.get("message").and_then(Value::as_str).unwrap_or("an unknown event");
-                return Some(End::Failed(Failure::BadAnswer(message.into())));
+                return Some(WatchEnd::Failed(ApiError::BadAnswer(message.into())));
             }
         }
         // Before the list is complete there is no version to continue from.
@@ -397,7 +399,7 @@ pub(super) fn number(version: Option<&str>) -> u64 {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct RawWatchEvent {
     #[serde(rename = "type")]
     what: Box<str>,
     object: Map<String, Value>,

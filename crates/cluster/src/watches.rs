@@ -12,17 +12,17 @@ use tokio::task::AbortHandle;
 
 use super::kinds::Kinds;
 use super::store::{Store, object};
-use super::watch::{self, Event, Target};
-use super::wire::{Failure, Wire};
+use super::watch::{self, WatchEvent, WatchTarget};
+use crate::api_client::{ApiClient, ApiError};
 use moorline_api::{SYNC_LABEL, SyncName};
 use moorline_core::object::{GroupKind, Object};
 use moorline_engine::desired::Scope;
 
 /// The watches of one identity.
 pub(super) struct Watches {
-    wire: Wire,
+    wire: ApiClient,
     store: Store,
-    open: Arc<Mutex<HashMap<Key, Open>>>,
+    open: Arc<Mutex<HashMap<Key, OpenWatch>>>,
     /// Notified whenever a watch has listed everything or has failed to.
     told: Arc<tokio::sync::watch::Sender<()>>,
 }
@@ -30,8 +30,8 @@ pub(super) struct Watches {
 /// A kind, and a namespace if the kind cannot be watched in the whole cluster.
 type Key = (GroupKind, Option<Box<str>>);
 
-struct Open {
-    state: State,
+struct OpenWatch {
+    state: ListState,
     users: HashSet<SyncName>,
     /// Path of the collection, which differs between versions of the kind.
     path: String,
@@ -43,14 +43,14 @@ struct Open {
 
 /// Progress of a watch.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum State {
+pub(super) enum ListState {
     Listing,
     Listed,
     /// Reason for the failure.
-    Blind(Failure),
+    Blind(ApiError),
 }
 
-impl Drop for Open {
+impl Drop for OpenWatch {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -58,7 +58,7 @@ impl Drop for Open {
 
 /// Watch requirements of one Sync.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Need {
+pub struct WatchRequirements {
     /// The kinds of its objects.
     pub kinds: BTreeSet<GroupKind>,
     /// The namespaces of its objects.
@@ -66,16 +66,16 @@ pub struct Need {
 }
 
 impl Watches {
-    pub(super) fn new(wire: Wire, store: Store) -> Self {
+    pub(super) fn new(wire: ApiClient, store: Store) -> Self {
         Self { wire, store, open: Arc::default(), told: Arc::new(tokio::sync::watch::Sender::new(())) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Open>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, OpenWatch>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens the watches that the Sync needs, and closes unused ones; true if any was opened.
-    pub(super) fn require(&self, user: &SyncName, need: &Need, kinds: &Kinds) -> bool {
+    pub(super) fn require(&self, user: &SyncName, need: &WatchRequirements, kinds: &Kinds) -> bool {
         let mut open = self.lock();
         let mut wanted = HashSet::new();
         for kind in &need.kinds {
@@ -117,7 +117,7 @@ impl Watches {
         }
     }
 
-    fn replace(&self, key: &Key, watch: &mut Open, kinds: &Kinds) {
+    fn replace(&self, key: &Key, watch: &mut OpenWatch, kinds: &Kinds) {
         let mut anew = self.begin(key.clone(), kinds);
         anew.users = std::mem::take(&mut watch.users);
         // The first Sync that asks has the path changed; the others must be notified as well.
@@ -148,7 +148,8 @@ impl Watches {
     /// Returns the kinds that are watched in the whole cluster. Forbidden kinds are not among them.
     pub(super) fn kinds(&self) -> BTreeSet<GroupKind> {
         let open = self.lock();
-        let seen = open.iter().filter(|((_, place), watch)| place.is_none() && watch.state == State::Listed);
+        let seen =
+            open.iter().filter(|((_, place), watch)| place.is_none() && watch.state == ListState::Listed);
         seen.map(|((kind, _), _)| kind.clone()).collect()
     }
 
@@ -166,7 +167,7 @@ impl Watches {
     pub(super) fn unlisted(&self, user: &SyncName, kinds: &Kinds) -> BTreeSet<GroupKind> {
         let open = self.lock();
         let watched: HashSet<&GroupKind> = open.keys().map(|(kind, _)| kind).collect();
-        let blind = watched.into_iter().filter(|kind| sight(&open, user, kind) != State::Listed);
+        let blind = watched.into_iter().filter(|kind| sight(&open, user, kind) != ListState::Listed);
         // A kind that is not served any more has no objects; one whose server is down may have
         // some.
         blind.filter(|kind| kinds.get(kind).is_some() || kinds.is_stale(&kind.group)).cloned().collect()
@@ -176,15 +177,15 @@ impl Watches {
     pub(super) async fn listed(
         &self,
         user: &SyncName,
-        need: &Need,
+        need: &WatchRequirements,
         within: Duration,
-    ) -> Vec<(GroupKind, Failure)> {
+    ) -> Vec<(GroupKind, ApiError)> {
         let mut told = self.told.subscribe();
         let wait = async {
             loop {
                 let waiting = {
                     let open = self.lock();
-                    let is_waiting = |kind: &GroupKind| sight(&open, user, kind) == State::Listing;
+                    let is_waiting = |kind: &GroupKind| sight(&open, user, kind) == ListState::Listing;
                     open.keys().any(|(kind, _)| need.kinds.contains(kind) && is_waiting(kind))
                 };
                 if !waiting || told.changed().await.is_err() {
@@ -199,14 +200,14 @@ impl Watches {
         let of_need = watched.into_iter().filter(|kind| need.kinds.contains(*kind));
         of_need
             .filter_map(|kind| match sight(&open, user, kind) {
-                State::Listed => None,
-                State::Listing => Some((kind.clone(), Failure::Timeout(within))),
-                State::Blind(failure) => Some((kind.clone(), failure)),
+                ListState::Listed => None,
+                ListState::Listing => Some((kind.clone(), ApiError::Timeout(within))),
+                ListState::Blind(failure) => Some((kind.clone(), failure)),
             })
             .collect()
     }
 
-    fn begin(&self, key: Key, kinds: &Kinds) -> Open {
+    fn begin(&self, key: Key, kinds: &Kinds) -> OpenWatch {
         let (kind, namespace) = key.clone();
         let served = kinds.get(&kind);
         let (path, version) = place(&key, kinds);
@@ -214,8 +215,8 @@ impl Watches {
         let selector = format!("labelSelector={}", super::query(SYNC_LABEL));
         let patient = namespace.is_none() && served.is_some_and(|served| served.scope == Scope::Namespaced);
         let target =
-            Target { kind, namespace, patient, path: path.clone(), selector, whole: false, watchable };
-        let sink = Sink {
+            WatchTarget { kind, namespace, patient, path: path.clone(), selector, whole: false, watchable };
+        let sink = ObjectSink {
             target: target.clone(),
             version,
             key,
@@ -227,7 +228,7 @@ impl Watches {
         };
         let task = tokio::spawn(watch::follow(self.wire.clone(), target, sink.into_fn()));
         let (users, misplaced) = (HashSet::new(), HashMap::new());
-        Open { state: State::Listing, users, misplaced, path, task: task.abort_handle() }
+        OpenWatch { state: ListState::Listing, users, misplaced, path, task: task.abort_handle() }
     }
 }
 
@@ -239,31 +240,31 @@ fn place((kind, namespace): &Key, kinds: &Kinds) -> (String, Box<str>) {
 }
 
 /// Returns the state of a kind for a Sync: of the cluster-wide watch, or else of its namespaces.
-fn sight(open: &HashMap<Key, Open>, user: &SyncName, kind: &GroupKind) -> State {
+fn sight(open: &HashMap<Key, OpenWatch>, user: &SyncName, kind: &GroupKind) -> ListState {
     let everywhere = open.get(&(kind.clone(), None)).map(|watch| watch.state.clone());
-    if everywhere == Some(State::Listed) {
-        return State::Listed;
+    if everywhere == Some(ListState::Listed) {
+        return ListState::Listed;
     }
     let narrow = open
         .iter()
         .filter(|((of, place), watch)| of == kind && place.is_some() && watch.users.contains(user));
-    let mut states: Vec<&State> = narrow.map(|(_, watch)| &watch.state).collect();
+    let mut states: Vec<&ListState> = narrow.map(|(_, watch)| &watch.state).collect();
     // A failed watch takes precedence over one that is not listed yet.
     states.sort_by_key(|state| match state {
-        State::Blind(_) => 0,
-        State::Listing => 1,
-        State::Listed => 2,
+        ListState::Blind(_) => 0,
+        ListState::Listing => 1,
+        ListState::Listed => 2,
     });
-    states.first().map(|state| (*state).clone()).or(everywhere).unwrap_or(State::Listing)
+    states.first().map(|state| (*state).clone()).or(everywhere).unwrap_or(ListState::Listing)
 }
 
 /// Receives the events of one watch.
-struct Sink {
-    target: Target,
+struct ObjectSink {
+    target: WatchTarget,
     version: Box<str>,
     key: Key,
     store: Store,
-    open: Arc<Mutex<HashMap<Key, Open>>>,
+    open: Arc<Mutex<HashMap<Key, OpenWatch>>>,
     told: Arc<tokio::sync::watch::Sender<()>>,
     /// Objects seen since the list began; none once it is complete.
     listing: Option<HashSet<moorline_core::object::ObjectId>>,
@@ -271,53 +272,53 @@ struct Sink {
     older: Vec<Object>,
 }
 
-impl Sink {
-    fn into_fn(mut self) -> impl FnMut(Event) {
+impl ObjectSink {
+    fn into_fn(mut self) -> impl FnMut(WatchEvent) {
         move |event| self.take(event)
     }
 
-    fn take(&mut self, event: Event) {
+    fn take(&mut self, event: WatchEvent) {
         match event {
-            Event::Begins => {
+            WatchEvent::Begins => {
                 self.listing = Some(HashSet::new());
                 self.older.clear();
-                self.become_(State::Listing);
+                self.set_state(ListState::Listing);
             }
-            Event::Seen(seen) => {
+            WatchEvent::Seen(seen) => {
                 if let Some(object) = object(&self.target.kind, &self.version, seen) {
                     if let Some(listing) = &mut self.listing {
                         listing.insert(object.id.clone());
                     }
-                    let older = self.store.seen(object);
+                    let older = self.store.on_seen(object);
                     self.older.extend(older.filter(|_| self.listing.is_some()));
                 }
             }
-            Event::Gone(seen) => {
+            WatchEvent::Gone(seen) => {
                 if let Some(object) = object(&self.target.kind, &self.version, seen) {
-                    self.store.gone(&object);
+                    self.store.on_deleted(&object);
                 }
             }
-            Event::Listed(version) => {
+            WatchEvent::Listed(version) => {
                 if let Some(told) = self.listing.take() {
                     let place = self.target.namespace.as_deref();
-                    self.store.only(&self.target.kind, place, &told, version);
+                    self.store.complete_list(&self.target.kind, place, &told, version);
                     let older = std::mem::take(&mut self.older);
-                    self.store.distrust_after(&self.target.kind, version, older);
+                    self.store.mark_newer_unverified(&self.target.kind, version, older);
                 }
-                self.become_(State::Listed);
+                self.set_state(ListState::Listed);
             }
-            Event::Rewound | Event::Upgraded => {}
-            Event::Broken(failure) => self.broke(failure),
+            WatchEvent::Rewound | WatchEvent::Upgraded => {}
+            WatchEvent::Broken(failure) => self.broke(failure),
         }
     }
 
-    fn broke(&self, failure: Failure) {
+    fn broke(&self, failure: ApiError) {
         if failure.code() == Some(404) {
             self.lose_its_place();
         }
         // The previous list stays valid; deletions read the object itself again.
-        if self.state() != Some(State::Listed) {
-            self.become_(State::Blind(failure));
+        if self.state() != Some(ListState::Listed) {
+            self.set_state(ListState::Blind(failure));
         }
     }
 
@@ -325,23 +326,24 @@ impl Sink {
     fn lose_its_place(&self) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(watch) = open.get_mut(&self.key) else { return };
-        let Open { users, misplaced, path, .. } = watch;
+        let OpenWatch { users, misplaced, path, .. } = watch;
         let is_news = |user: &&SyncName| misplaced.insert((*user).clone(), path.clone()).is_none();
         let told: Vec<SyncName> = users.iter().filter(is_news).cloned().collect();
         drop(open);
-        told.iter().for_each(|user| self.store.wake(user).notify_one());
+        told.iter().for_each(|user| self.store.changed_notify(user).notify_one());
     }
 
-    fn state(&self) -> Option<State> {
+    fn state(&self) -> Option<ListState> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.get(&self.key).map(|watch| watch.state.clone())
     }
 
-    fn become_(&self, state: State) {
+    fn set_state(&self, state: ListState) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(watch) = open.get_mut(&self.key) else { return };
         // A retry is no change while it fails in the same way.
-        if matches!((&watch.state, &state), (State::Blind(_), State::Listing)) || watch.state == state {
+        if matches!((&watch.state, &state), (ListState::Blind(_), ListState::Listing)) || watch.state == state
+        {
             return;
         }
         watch.state = state;
@@ -351,7 +353,7 @@ impl Sink {
     }
 }
 
-impl State {
+impl ListState {
     fn is_forbidden(&self) -> bool {
         matches!(self, Self::Blind(failure) if failure.code() == Some(403))
     }

@@ -10,9 +10,9 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod did_you_mean;
 pub mod grammar;
-pub mod harmless;
-pub mod nearest;
+pub mod log_repeats;
 pub mod object;
-pub mod repeats;
+pub mod sanitize;
 pub mod tree;

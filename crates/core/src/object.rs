@@ -108,7 +108,7 @@ pub struct ObjectId(Arc<str>);
 /// A group, kind, namespace or name that cannot be part of an [`ObjectId`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{part} {text:?} {problem}")]
-pub struct IdError {
+pub struct ObjectIdError {
     /// The invalid part: `group`, `kind`, `namespace` or `name`.
     pub part: &'static str,
     /// The invalid text.
@@ -119,8 +119,8 @@ pub struct IdError {
 
 impl ObjectId {
     /// Creates an id from its parts; `namespace` is empty for cluster-scoped objects.
-    pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Result<Self, IdError> {
-        let refuse = |part, text: &str, problem| Err(IdError { part, text: text.to_owned(), problem });
+    pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Result<Self, ObjectIdError> {
+        let refuse = |part, text: &str, problem| Err(ObjectIdError { part, text: text.to_owned(), problem });
         if kind.is_empty() {
             return refuse("kind", kind, "is empty");
         }
@@ -179,12 +179,12 @@ impl ObjectId {
     }
 
     /// True if the object is of this kind.
-    pub fn is(&self, group: &str, kind: &str) -> bool {
+    pub fn is_kind(&self, group: &str, kind: &str) -> bool {
         self.group() == group && self.kind() == kind
     }
 
     /// Returns the id of the same object in another namespace; empty for none.
-    pub fn in_namespace(&self, namespace: &str) -> Result<Self, IdError> {
+    pub fn in_namespace(&self, namespace: &str) -> Result<Self, ObjectIdError> {
         Self::new(self.group(), self.kind(), namespace, self.name())
     }
 
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn an_id_that_could_be_read_in_two_ways_is_refused() {
-        let part = |id: Result<ObjectId, IdError>| id.unwrap_err().part;
+        let part = |id: Result<ObjectId, ObjectIdError>| id.unwrap_err().part;
         assert_eq!(part(ObjectId::new("", "", "", "a")), "kind");
         assert_eq!(part(ObjectId::new("", "K", "", "")), "name");
         assert_eq!(part(ObjectId::new("a/b", "K", "", "a")), "group");

@@ -4,19 +4,19 @@
 //! Out: [`FileTree`], which reads files by path. Links are followed inside the tree and never out
 //! of it, so no text in a repository can make a renderer read a file of the host.
 
+mod memory_limit;
 mod mount;
-mod printed;
-mod room;
+mod program_output;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-pub use mount::Named;
-use mount::{Mounts, lies_in, whole};
-use printed::Printed;
-pub use room::{Behind, NoRoom, Room, Stop};
+pub use memory_limit::{MemoryBacking, MemoryLimit, MemoryLimitError, StopGuard};
+pub use mount::MountResult;
+use mount::{Mounts, is_inside, join_mount};
+use program_output::ProgramOutputs;
 
 /// Maximum size of a file that a source reads, in bytes; of a larger one only the size is recorded.
 pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
@@ -36,29 +36,29 @@ pub const MAX_PATH_BYTES: u64 = 32 * 1024 * 1024;
 /// Paths and contents of one revision; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct FileTree {
-    entries: Arc<BTreeMap<Box<str>, Entry>>,
+    entries: Arc<BTreeMap<Box<str>, TreeEntry>>,
     /// The folders and files that were fetched; none means the whole tree.
-    brought: Option<Arc<[Box<str>]>>,
+    fetched: Option<Arc<[Box<str>]>>,
     /// Prefix of every path that is shown to users: the location of the tree from their point of
     /// view.
     prefix: Box<str>,
     /// Files of other repositories.
     mounts: Arc<Mounts>,
     /// Outputs of programs, such as helm, for files of the tree.
-    printed: Arc<Printed>,
+    printed: Arc<ProgramOutputs>,
     /// Limit of the memory that the tree and everything derived from it may take.
-    room: Room,
+    memory_limit: MemoryLimit,
 }
 
 /// Entry of the tree at one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
+pub enum TreeEntry {
     /// A file and its bytes.
     File(Arc<[u8]>),
     /// A file that is too large to be read, with its size in bytes.
     TooLarge(u64),
     /// A file that was not fetched because nothing reads it, with its size in bytes.
-    Left(u64),
+    NotFetched(u64),
     /// A file or folder that could not be read.
     Unreadable {
         /// True for a folder: its content is unknown.
@@ -72,7 +72,7 @@ pub enum Entry {
 
 /// The reason why a path of the tree cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum TreeError {
     /// The path does not exist.
     #[error("there is no file {path}")]
     Missing {
@@ -103,7 +103,7 @@ pub enum Error {
     },
     /// The file was not fetched.
     #[error("{path} was not brought, because it is no manifest")]
-    Left {
+    NotFetched {
         /// The requested path.
         path: String,
     },
@@ -119,13 +119,13 @@ pub enum Error {
 
 impl FileTree {
     /// Returns every path with its entry, sorted by path; links are not followed.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &TreeEntry)> {
         self.entries.iter().map(|(path, entry)| (&**path, entry))
     }
 
     /// Returns the paths below `directory` with their entries, in order. An empty `directory` means
     /// all of the tree's own paths, without those of mounts.
-    pub fn below<'a>(&'a self, directory: &'a str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
+    pub fn entries_below<'a>(&'a self, directory: &'a str) -> impl Iterator<Item = (&'a str, &'a TreeEntry)> {
         let prefix = match directory {
             "" => String::new(),
             directory => format!("{directory}/"),
@@ -138,7 +138,7 @@ impl FileTree {
     }
 
     /// Returns the tree with its paths shown as lying below `folder`.
-    pub fn shown_below(mut self, folder: &str) -> Self {
+    pub fn with_display_prefix(mut self, folder: &str) -> Self {
         self.prefix = match folder.trim_end_matches('/') {
             "" if folder.starts_with('/') => "/".into(),
             "" | "." => Box::default(),
@@ -148,83 +148,83 @@ impl FileTree {
     }
 
     /// Returns the tree with this memory limit.
-    pub fn within(mut self, room: Room) -> Self {
-        self.room = room;
+    pub fn with_memory_limit(mut self, room: MemoryLimit) -> Self {
+        self.memory_limit = room;
         self
     }
 
     /// Returns the limit of the memory that the tree and everything derived from it may take.
-    pub fn room(&self) -> &Room {
-        &self.room
+    pub fn memory_limit(&self) -> &MemoryLimit {
+        &self.memory_limit
     }
 
     /// Returns the tree marked as partial: only these folders and files were fetched, and nothing
     /// is known of others.
-    pub fn holding(mut self, brought: impl IntoIterator<Item = Box<str>>) -> Self {
-        self.brought = Some(brought.into_iter().collect());
+    pub fn with_fetched(mut self, brought: impl IntoIterator<Item = Box<str>>) -> Self {
+        self.fetched = Some(brought.into_iter().collect());
         self
     }
 
     /// Returns the tree with the files of other repositories mounted. Each name maps to the mount
     /// point of its files, which is no path that a repository can have, or to the reason why there
     /// are none.
-    pub fn mounting(
+    pub fn with_mounts(
         self,
-        names: BTreeMap<Box<str>, Named>,
+        names: BTreeMap<Box<str>, MountResult>,
         files: impl IntoIterator<Item = (Box<str>, Self)>,
     ) -> Self {
         let mut entries = Arc::unwrap_or_clone(self.entries);
         let mut held = BTreeSet::new();
         for (place, tree) in files {
-            let there = |path: &str| -> Box<str> { whole(&place, path).into() };
-            held.extend(tree.brought.iter().flat_map(|brought| brought.iter().map(|path| there(path))));
+            let there = |path: &str| -> Box<str> { join_mount(&place, path).into() };
+            held.extend(tree.fetched.iter().flat_map(|brought| brought.iter().map(|path| there(path))));
             entries.extend(tree.entries().map(|(path, entry)| (there(path), entry.clone())));
         }
         let mounts = Arc::new(Mounts::new(names, held));
         Self {
             entries: Arc::new(entries),
-            brought: self.brought,
+            fetched: self.fetched,
             prefix: self.prefix,
             mounts,
             printed: self.printed,
-            room: self.room,
+            memory_limit: self.memory_limit,
         }
     }
 
     /// Returns the mount point of a name, or the reason why it has no files; none if the name is
     /// unknown.
-    pub fn mounted(&self, name: &str) -> Option<&Named> {
+    pub fn mount_of(&self, name: &str) -> Option<&MountResult> {
         self.mounts.names.get(name)
     }
 
     /// Splits a path into its mount point and the path inside it; the tree's own paths have an
     /// empty mount point.
-    pub fn split<'a>(&self, path: &'a str) -> (&'a str, &'a str) {
+    pub fn split_mount<'a>(&self, path: &'a str) -> (&'a str, &'a str) {
         self.mounts.split(path)
     }
 
     /// Resolves `path` relative to `folder`, in normal form; none if it leads out of the repository
     /// that contains the folder.
-    pub fn normal(&self, folder: &str, path: &str) -> Option<String> {
-        let (place, inside) = self.split(folder);
-        Some(whole(place, &normalise(inside, path)?).into_owned())
+    pub fn resolve_relative(&self, folder: &str, path: &str) -> Option<String> {
+        let (place, inside) = self.split_mount(folder);
+        Some(join_mount(place, &normalise(inside, path)?).into_owned())
     }
 
     /// True if the tree knows the content at `path`, even if nothing is there.
-    pub fn holds(&self, path: &str) -> bool {
+    pub fn is_known(&self, path: &str) -> bool {
         if !self.is_own(path) {
-            return self.mounts.brought.iter().any(|folder| lies_in(folder, path));
+            return self.mounts.brought.iter().any(|folder| is_inside(folder, path));
         }
-        let holds = |folder: &str| folder.is_empty() || lies_in(folder, path);
-        self.brought.as_ref().is_none_or(|brought| brought.iter().any(|folder| holds(folder)))
+        let holds = |folder: &str| folder.is_empty() || is_inside(folder, path);
+        self.fetched.as_ref().is_none_or(|brought| brought.iter().any(|folder| holds(folder)))
     }
 
     fn is_own(&self, path: &str) -> bool {
-        self.mounts.is_empty() || self.split(path).0.is_empty()
+        self.mounts.is_empty() || self.split_mount(path).0.is_empty()
     }
 
     /// Returns a path as it is shown to users.
-    pub fn shown(&self, path: &str) -> String {
+    pub fn display_path(&self, path: &str) -> String {
         match path {
             path if !self.is_own(path) => path.to_owned(),
             "" => self.prefix.trim_end_matches('/').to_owned(),
@@ -233,7 +233,7 @@ impl FileTree {
     }
 
     /// Returns the path that [`FileTree::display_path`] turned into `shown`.
-    pub fn hidden<'a>(&self, shown: &'a str) -> &'a str {
+    pub fn parse_display_path<'a>(&self, shown: &'a str) -> &'a str {
         match self.is_own(shown) {
             true => shown.strip_prefix(&*self.prefix).unwrap_or(shown),
             false => shown,
@@ -246,7 +246,7 @@ impl FileTree {
     }
 
     /// Follows every link on the way of `path` and returns the final path.
-    pub fn resolve(&self, path: &str) -> Result<String, Error> {
+    pub fn resolve(&self, path: &str) -> Result<String, TreeError> {
         self.follow(path, |_| {})
     }
 
@@ -257,14 +257,14 @@ impl FileTree {
         links
     }
 
-    fn follow(&self, path: &str, mut note: impl FnMut(&str)) -> Result<String, Error> {
-        let (place, inside) = self.split(path);
+    fn follow(&self, path: &str, mut note: impl FnMut(&str)) -> Result<String, TreeError> {
+        let (place, inside) = self.split_mount(path);
         let mut current = normalise("", inside).ok_or_else(|| self.outside(path, path))?;
         for _ in 0..MAX_LINKS {
             let Some((link, target)) = self.first_link(place, &current) else {
-                return Ok(whole(place, &current).into_owned());
+                return Ok(join_mount(place, &current).into_owned());
             };
-            note(&whole(place, link));
+            note(&join_mount(place, link));
             let rest = current[link.len()..].trim_start_matches('/').to_owned();
             let folder = link.rsplit_once('/').map_or("", |(folder, _)| folder);
             let reached = match target.starts_with('/') {
@@ -274,21 +274,23 @@ impl FileTree {
             .ok_or_else(|| self.outside(path, target))?;
             current = normalise(&reached, &rest).ok_or_else(|| self.outside(path, target))?;
         }
-        Err(Error::Loop { path: self.shown(path) })
+        Err(TreeError::Loop { path: self.display_path(path) })
     }
 
     /// Reads the file at `path`, following links.
-    pub fn read(&self, path: &str) -> Result<Arc<[u8]>, Error> {
+    pub fn read(&self, path: &str) -> Result<Arc<[u8]>, TreeError> {
         let resolved = self.resolve(path)?;
         match self.entries.get(resolved.as_str()) {
-            Some(Entry::File(bytes)) => Ok(bytes.clone()),
-            Some(Entry::TooLarge(size)) => Err(Error::TooLarge { path: self.shown(path), size: *size }),
-            Some(Entry::Left(_)) => Err(Error::Left { path: self.shown(path) }),
-            Some(Entry::Unreadable { reason, .. }) => {
-                Err(Error::Unreadable { path: self.shown(path), reason: reason.clone() })
+            Some(TreeEntry::File(bytes)) => Ok(bytes.clone()),
+            Some(TreeEntry::TooLarge(size)) => {
+                Err(TreeError::TooLarge { path: self.display_path(path), size: *size })
             }
-            Some(Entry::Link(_)) | None => {
-                self.printed.named(path).ok_or_else(|| Error::Missing { path: self.shown(path) })
+            Some(TreeEntry::NotFetched(_)) => Err(TreeError::NotFetched { path: self.display_path(path) }),
+            Some(TreeEntry::Unreadable { reason, .. }) => {
+                Err(TreeError::Unreadable { path: self.display_path(path), reason: reason.clone() })
+            }
+            Some(TreeEntry::Link(_)) | None => {
+                self.printed.by_name(path).ok_or_else(|| TreeError::Missing { path: self.display_path(path) })
             }
         }
     }
@@ -297,39 +299,41 @@ impl FileTree {
     pub fn is_file(&self, path: &str) -> bool {
         let entry = self.resolve(path).ok().and_then(|path| self.entries.get(path.as_str()));
         match entry {
-            Some(Entry::File(_) | Entry::TooLarge(_) | Entry::Left(_)) => true,
-            Some(Entry::Unreadable { folder, .. }) => !folder,
-            Some(Entry::Link(_)) | None => false,
+            Some(TreeEntry::File(_) | TreeEntry::TooLarge(_) | TreeEntry::NotFetched(_)) => true,
+            Some(TreeEntry::Unreadable { folder, .. }) => !folder,
+            Some(TreeEntry::Link(_)) | None => false,
         }
     }
 
     /// True if a file is at `path` or below it, following links.
     pub fn contains(&self, path: &str) -> bool {
         self.resolve(path).is_ok_and(|path| {
-            path.is_empty() || self.entries.contains_key(path.as_str()) || self.below(&path).next().is_some()
+            path.is_empty()
+                || self.entries.contains_key(path.as_str())
+                || self.entries_below(&path).next().is_some()
         })
     }
 
-    fn outside(&self, path: &str, target: &str) -> Error {
-        Error::Outside { path: self.shown(path), target: target.to_owned() }
+    fn outside(&self, path: &str, target: &str) -> TreeError {
+        TreeError::Outside { path: self.display_path(path), target: target.to_owned() }
     }
 
     /// Returns the shortest prefix of `path` that is a link in this mount, with its target.
     fn first_link<'a>(&'a self, place: &str, path: &'a str) -> Option<(&'a str, &'a str)> {
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
-        let entry = |prefix: &'a str| -> Option<&'a Entry> {
-            let inside: Cow<'a, str> = whole(place, prefix);
+        let entry = |prefix: &'a str| -> Option<&'a TreeEntry> {
+            let inside: Cow<'a, str> = join_mount(place, prefix);
             self.entries.get(&*inside)
         };
         ends.map(|end| &path[..end]).find_map(|prefix| match entry(prefix) {
-            Some(Entry::Link(target)) => Some((prefix, &**target)),
+            Some(TreeEntry::Link(target)) => Some((prefix, &**target)),
             _ => None,
         })
     }
 }
 
-impl<P: Into<Box<str>>> FromIterator<(P, Entry)> for FileTree {
-    fn from_iter<I: IntoIterator<Item = (P, Entry)>>(entries: I) -> Self {
+impl<P: Into<Box<str>>> FromIterator<(P, TreeEntry)> for FileTree {
+    fn from_iter<I: IntoIterator<Item = (P, TreeEntry)>>(entries: I) -> Self {
         let entries = entries.into_iter().map(|(path, entry)| (path.into(), entry)).collect();
         Self { entries: Arc::new(entries), ..Self::default() }
     }
@@ -338,7 +342,7 @@ impl<P: Into<Box<str>>> FromIterator<(P, Entry)> for FileTree {
 impl FileTree {
     /// Creates a tree from paths and texts, for tests and examples.
     pub fn from_texts<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        files.into_iter().map(|(path, text)| (path, Entry::File(text.as_bytes().into()))).collect()
+        files.into_iter().map(|(path, text)| (path, TreeEntry::File(text.as_bytes().into()))).collect()
     }
 }
 
@@ -365,8 +369,8 @@ mod tests {
         entries
             .iter()
             .map(|(path, text)| match text.strip_prefix("-> ") {
-                Some(target) => (*path, Entry::Link(target.into())),
-                None => (*path, Entry::File(text.as_bytes().into())),
+                Some(target) => (*path, TreeEntry::Link(target.into())),
+                None => (*path, TreeEntry::File(text.as_bytes().into())),
             })
             .collect()
     }
@@ -391,10 +395,10 @@ mod tests {
         let tree =
             tree(&[("up", "-> ../secret"), ("a/root", "-> /etc/passwd"), ("x", "-> y"), ("y", "-> x")]);
         for path in ["up", "a/root", "../up", "a/../../up"] {
-            assert!(matches!(tree.read(path), Err(Error::Outside { .. })), "{path}");
+            assert!(matches!(tree.read(path), Err(TreeError::Outside { .. })), "{path}");
         }
-        assert!(matches!(tree.read("x"), Err(Error::Loop { .. })));
-        assert!(matches!(tree.read("z"), Err(Error::Missing { .. })));
+        assert!(matches!(tree.read("x"), Err(TreeError::Loop { .. })));
+        assert!(matches!(tree.read("z"), Err(TreeError::Missing { .. })));
     }
 
     #[test]
@@ -402,42 +406,48 @@ mod tests {
         const PLACE: &str = "https://example.com/base at 1f";
         let own = [("a/x", "own"), ("https:", "-> a"), ("a/out", "-> ../https://example.com/base at 1f/x")];
         let base = tree(&[("x", "base"), ("d/up", "-> ../x"), ("d/out", "-> ../../a/x"), ("d/y", "y")])
-            .holding(["d".into(), "x".into()]);
+            .with_fetched(["d".into(), "x".into()]);
         let names = [("base?ref=1".into(), Ok(PLACE.into())), ("no".into(), Err("why".into()))];
-        let tree = tree(&own).mounting(names.into(), [(PLACE.into(), base)]).shown_below("here");
+        let tree = tree(&own).with_mounts(names.into(), [(PLACE.into(), base)]).with_display_prefix("here");
         let at = |path: &str| format!("{PLACE}/{path}");
         let read = |path: &str| tree.read(path).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
-        assert_eq!(tree.mounted("base?ref=1"), Some(&Ok(PLACE.into())));
-        assert_eq!(tree.mounted("no"), Some(&Err("why".into())));
-        assert_eq!(tree.mounted("other"), None);
+        assert_eq!(tree.mount_of("base?ref=1"), Some(&Ok(PLACE.into())));
+        assert_eq!(tree.mount_of("no"), Some(&Err("why".into())));
+        assert_eq!(tree.mount_of("other"), None);
         assert_eq!(read(&at("x")).as_deref(), Ok("base"));
         assert_eq!(read(&at("d/up")).as_deref(), Ok("base"));
         assert_eq!(read("https:/x").as_deref(), Ok("own"));
         for path in [at("d/out"), at("../x"), at("d/../../a/x")] {
-            assert!(matches!(tree.read(&path), Err(Error::Outside { .. })), "{path}");
+            assert!(matches!(tree.read(&path), Err(TreeError::Outside { .. })), "{path}");
         }
-        assert!(matches!(tree.read("a/out"), Err(Error::Missing { .. })), "{:?}", tree.read("a/out"));
-        assert_eq!(tree.normal(&at("d"), "../x"), Some(at("x")));
-        assert_eq!(tree.normal(&at("d"), ".."), Some(PLACE.to_owned()));
-        assert_eq!(tree.normal(&at("d"), "../.."), None);
+        assert!(matches!(tree.read("a/out"), Err(TreeError::Missing { .. })), "{:?}", tree.read("a/out"));
+        assert_eq!(tree.resolve_relative(&at("d"), "../x"), Some(at("x")));
+        assert_eq!(tree.resolve_relative(&at("d"), ".."), Some(PLACE.to_owned()));
+        assert_eq!(tree.resolve_relative(&at("d"), "../.."), None);
         assert_eq!(
-            tree.normal("a", "../https://example.com/base at 1f/x").as_deref(),
+            tree.resolve_relative("a", "../https://example.com/base at 1f/x").as_deref(),
             Some("https:/example.com/base at 1f/x")
         );
-        assert_eq!(tree.below("").count(), 3);
-        assert_eq!(tree.below(PLACE).count(), 4);
-        assert!(tree.contains(PLACE) && tree.holds("anything"));
+        assert_eq!(tree.entries_below("").count(), 3);
+        assert_eq!(tree.entries_below(PLACE).count(), 4);
+        assert!(tree.contains(PLACE) && tree.is_known("anything"));
         assert!(
-            tree.holds(&at("d/z")) && tree.holds(&at("x")) && !tree.holds(&at("e")) && !tree.holds(PLACE)
+            tree.is_known(&at("d/z"))
+                && tree.is_known(&at("x"))
+                && !tree.is_known(&at("e"))
+                && !tree.is_known(PLACE)
         );
-        assert_eq!((tree.shown(&at("x")), tree.shown("a/x")), (at("x"), "here/a/x".to_owned()));
-        assert_eq!((tree.hidden(&at("x")), tree.hidden("here/a/x")), (&*at("x"), "a/x"));
+        assert_eq!((tree.display_path(&at("x")), tree.display_path("a/x")), (at("x"), "here/a/x".to_owned()));
+        assert_eq!(
+            (tree.parse_display_path(&at("x")), tree.parse_display_path("here/a/x")),
+            (&*at("x"), "a/x")
+        );
     }
 
     #[test]
     fn below_lists_a_folder_and_not_its_neighbours() {
         let tree = tree(&[("a/x", ""), ("a/y/z", ""), ("ab", ""), ("b", "")]);
-        let below = |directory| tree.below(directory).map(|(path, _)| path).collect::<Vec<_>>();
+        let below = |directory| tree.entries_below(directory).map(|(path, _)| path).collect::<Vec<_>>();
         assert_eq!(below("a"), ["a/x", "a/y/z"]);
         assert_eq!(below("").len(), 4);
         assert!(below("c").is_empty());

@@ -14,4 +14,4 @@ pub mod diff;
 pub mod observed;
 pub mod plan;
 pub mod proof;
-pub mod rights;
+pub mod rbac;

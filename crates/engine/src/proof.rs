@@ -85,7 +85,7 @@ impl KeyRing {
     }
 
     /// True if the key is a former one.
-    pub fn was(&self, key: &[u8; KEY_BYTES]) -> bool {
+    pub fn is_former(&self, key: &[u8; KEY_BYTES]) -> bool {
         self.former.iter().any(|former| former.bytes == *key)
     }
 
@@ -143,7 +143,7 @@ impl KeyId {
     }
 
     /// Creates an id from its bytes.
-    pub fn of_bytes(bytes: [u8; 4]) -> Self {
+    pub fn from_bytes(bytes: [u8; 4]) -> Self {
         Self(bytes)
     }
 
@@ -227,7 +227,7 @@ mod tests {
         assert!(new.is_valid(&old.prove(IDENTITY, "uid"), IDENTITY, "uid"));
         assert_eq!(new.prove(IDENTITY, "uid").key(), new.id());
         assert_ne!(new.id(), old.id());
-        assert!(new.was(old.current()) && !new.was(new.current()));
+        assert!(new.is_former(old.current()) && !new.is_former(new.current()));
         assert_eq!(new.content_hash(old.id(), &[1; 32]), old.content_hash(old.id(), &[1; 32]));
         assert_eq!(old.content_hash(new.id(), &[1; 32]), None, "the key is lost");
     }

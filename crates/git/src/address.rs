@@ -92,7 +92,7 @@ pub enum AddressError {
 impl Address {
     /// Parses the address of a remote repository; the local disk is refused.
     pub fn remote(text: &str) -> Result<Self, AddressError> {
-        match Self::any(text)? {
+        match Self::local_or_remote(text)? {
             Self(Kind::Local(_)) => Err(AddressError::Local),
             address => Ok(address),
         }
@@ -100,7 +100,7 @@ impl Address {
 
     /// Parses the address of a remote or local repository, for callers that may read the local
     /// disk.
-    pub fn any(text: &str) -> Result<Self, AddressError> {
+    pub fn local_or_remote(text: &str) -> Result<Self, AddressError> {
         let text = text.trim();
         if text.is_empty() {
             return Err(AddressError::Empty);
@@ -128,7 +128,7 @@ impl Address {
     }
 
     /// True if both name the same repository, even if one uses https and the other ssh.
-    pub fn is_same_place(&self, other: &Self) -> bool {
+    pub fn is_same_repository(&self, other: &Self) -> bool {
         let place = |address: &Self| match &address.0 {
             Kind::Http(at) => (at.host.to_lowercase(), at.path.to_string()),
             Kind::Ssh(at) => (at.host.to_lowercase(), at.path.to_string()),
@@ -349,8 +349,8 @@ mod tests {
     #[test]
     fn a_repository_is_the_same_by_whatever_way() {
         let is_same = |a: &str, b: &str| {
-            let address = |text| Address::any(text).expect("an address");
-            address(a).is_same_place(&address(b))
+            let address = |text| Address::local_or_remote(text).expect("an address");
+            address(a).is_same_repository(&address(b))
         };
         assert!(is_same("https://host/a/b.git", "git@host:a/b.git"));
         assert!(is_same("https://host/a/b", "ssh://git@HOST/a/b.git"));
@@ -378,7 +378,7 @@ mod tests {
         ];
         for (text, expect) in table {
             assert_eq!(
-                Address::any(text).map(|address| address.to_string()).as_deref(),
+                Address::local_or_remote(text).map(|address| address.to_string()).as_deref(),
                 Ok(expect),
                 "{text}"
             );

@@ -96,7 +96,7 @@ mod tests {
         ];
         for (prefix, url, expect) in table {
             let list = AllowList::new("remoteBases", [prefix]).unwrap();
-            let allowed = Address::any(url).is_ok_and(|address| list.allows(&address));
+            let allowed = Address::local_or_remote(url).is_ok_and(|address| list.allows(&address));
             assert_eq!(allowed, expect, "{prefix} {url}");
         }
         assert!(!AllowList::default().allows(&Address::remote("https://example.com/a").unwrap()));

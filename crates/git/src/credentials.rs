@@ -16,9 +16,9 @@ const MAX_VALUE_BYTES: usize = 1024 * 1024;
 
 /// A value that is never shown; `Debug` prints `…`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Hidden<T>(T);
+pub struct Sensitive<T>(T);
 
-impl<T> Hidden<T> {
+impl<T> Sensitive<T> {
     /// Wraps a value.
     pub fn new(value: T) -> Self {
         Self(value)
@@ -29,7 +29,7 @@ impl<T> Hidden<T> {
     }
 }
 
-impl<T> fmt::Debug for Hidden<T> {
+impl<T> fmt::Debug for Sensitive<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("…")
     }
@@ -38,29 +38,29 @@ impl<T> fmt::Debug for Hidden<T> {
 /// Login for a server, and the keys by which the server is recognised.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
-    pub(super) login: Option<Login>,
+    pub(super) login: Option<HttpLogin>,
     /// Certificates (PEM) trusted in addition to those of the system.
-    pub(super) authorities: Option<Hidden<Vec<u8>>>,
+    pub(super) authorities: Option<Sensitive<Vec<u8>>>,
     pub(super) client: Option<ClientCertificate>,
     pub(super) ssh: Option<SshKey>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Login {
-    Basic { username: Hidden<String>, password: Hidden<String> },
-    Bearer(Hidden<String>),
+pub(super) enum HttpLogin {
+    Basic { username: Sensitive<String>, password: Sensitive<String> },
+    Bearer(Sensitive<String>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClientCertificate {
-    pub(super) certificates: Hidden<Vec<u8>>,
-    pub(super) key: Hidden<Vec<u8>>,
+    pub(super) certificates: Sensitive<Vec<u8>>,
+    pub(super) key: Sensitive<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SshKey {
-    pub(super) identity: Hidden<String>,
-    pub(super) known_hosts: Hidden<String>,
+    pub(super) identity: Sensitive<String>,
+    pub(super) known_hosts: Sensitive<String>,
 }
 
 /// Error of reading a Secret. Keys are named, values never.
@@ -115,15 +115,15 @@ impl Credentials {
     ) -> Result<Self, CredentialsError> {
         let data: BTreeMap<String, Vec<u8>> =
             data.into_iter().map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_vec())).collect();
-        let keys = Keys(&data);
+        let keys = SecretKeys(&data);
         let ssh = keys.ssh()?;
         let read = Self {
             login: keys.login(ssh.is_some())?,
-            authorities: keys.pem("ca.crt")?.map(Hidden),
+            authorities: keys.pem("ca.crt")?.map(Sensitive),
             client: match (keys.pem("tls.crt")?, keys.pem("tls.key")?) {
                 (None, None) => None,
                 (Some(certificates), Some(key)) => {
-                    Some(ClientCertificate { certificates: Hidden(certificates), key: Hidden(key) })
+                    Some(ClientCertificate { certificates: Sensitive(certificates), key: Sensitive(key) })
                 }
                 (Some(_), None) => {
                     return Err(CredentialsError::Missing { key: "tls.crt", missing: "tls.key" });
@@ -141,7 +141,7 @@ impl Credentials {
     }
 
     /// Checks that these credentials may be used for `address`.
-    pub fn fit(&self, address: &Address) -> Result<(), CredentialsError> {
+    pub fn check_address(&self, address: &Address) -> Result<(), CredentialsError> {
         let refuse = |problem| Err(CredentialsError::Mismatch(problem));
         match address.kind() {
             Kind::Http(address) if !address.tls && *self != Self::default() => {
@@ -161,20 +161,20 @@ impl Credentials {
     }
 
     /// Returns the value of the `Authorization` header.
-    pub(super) fn authorization(&self) -> Option<Hidden<String>> {
-        Some(Hidden(match self.login.as_ref()? {
-            Login::Basic { username, password } => {
+    pub(super) fn authorization(&self) -> Option<Sensitive<String>> {
+        Some(Sensitive(match self.login.as_ref()? {
+            HttpLogin::Basic { username, password } => {
                 let pair = format!("{}:{}", username.reveal(), password.reveal());
                 format!("Basic {}", STANDARD.encode(pair))
             }
-            Login::Bearer(token) => format!("Bearer {}", token.reveal()),
+            HttpLogin::Bearer(token) => format!("Bearer {}", token.reveal()),
         }))
     }
 }
 
-struct Keys<'a>(&'a BTreeMap<String, Vec<u8>>);
+struct SecretKeys<'a>(&'a BTreeMap<String, Vec<u8>>);
 
-impl Keys<'_> {
+impl SecretKeys<'_> {
     /// Returns the value under any spelling of `key`; an empty one counts as missing.
     fn bytes(&self, key: &'static str) -> Result<Option<&[u8]>, CredentialsError> {
         let spellings = SPELLINGS.iter().find(|(name, _)| *name == key).map_or(&[][..], |(_, all)| all);
@@ -195,14 +195,14 @@ impl Keys<'_> {
     }
 
     /// Returns text of one line, without the trailing line break that `echo` adds.
-    fn line(&self, key: &'static str) -> Result<Option<Hidden<String>>, CredentialsError> {
+    fn line(&self, key: &'static str) -> Result<Option<Sensitive<String>>, CredentialsError> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         let text = text.trim_end_matches(['\r', '\n']);
         match text.chars().any(char::is_control) {
             true => {
                 Err(CredentialsError::Value { key, problem: "must be one line without control characters" })
             }
-            false => Ok(Some(Hidden(text.to_owned()))),
+            false => Ok(Some(Sensitive(text.to_owned()))),
         }
     }
 
@@ -216,7 +216,7 @@ impl Keys<'_> {
         }
     }
 
-    fn login(&self, has_ssh_key: bool) -> Result<Option<Login>, CredentialsError> {
+    fn login(&self, has_ssh_key: bool) -> Result<Option<HttpLogin>, CredentialsError> {
         let (username, token) = (self.line("username")?, self.line("bearerToken")?);
         // Next to an ssh key, a password is that of the key; keys that need one are refused when
         // they are parsed.
@@ -224,7 +224,7 @@ impl Keys<'_> {
         match (username, password, token) {
             (_, Some(_), Some(_)) => Err(CredentialsError::Both("password", "bearerToken")),
             (_, None, Some(token)) if token.reveal().bytes().all(|byte| byte.is_ascii_graphic()) => {
-                Ok(Some(Login::Bearer(token)))
+                Ok(Some(HttpLogin::Bearer(token)))
             }
             (_, None, Some(_)) => Err(CredentialsError::Value {
                 key: "bearerToken",
@@ -233,7 +233,7 @@ impl Keys<'_> {
             (Some(username), Some(_), None) if username.reveal().contains(':') => {
                 Err(CredentialsError::Value { key: "username", problem: "has a colon in it" })
             }
-            (Some(username), Some(password), None) => Ok(Some(Login::Basic { username, password })),
+            (Some(username), Some(password), None) => Ok(Some(HttpLogin::Basic { username, password })),
             (Some(_), None, None) if has_ssh_key => Ok(None),
             (Some(_), None, None) => Err(CredentialsError::Missing { key: "username", missing: "password" }),
             (None, Some(_), None) => Err(CredentialsError::Missing { key: "password", missing: "username" }),
@@ -247,8 +247,8 @@ impl Keys<'_> {
             return Err(CredentialsError::Missing { key: "ssh-privatekey", missing: "known_hosts" });
         };
         Ok(Some(SshKey {
-            identity: Hidden(String::from_utf8_lossy(&identity).into_owned()),
-            known_hosts: Hidden(known_hosts.to_owned()),
+            identity: Sensitive(String::from_utf8_lossy(&identity).into_owned()),
+            known_hosts: Sensitive(known_hosts.to_owned()),
         }))
     }
 }
@@ -322,7 +322,11 @@ mod tests {
             (&none, "/a", true),
         ];
         for (credentials, url, expect) in table {
-            assert_eq!(credentials.fit(&Address::any(url).unwrap()).is_ok(), expect, "{url}");
+            assert_eq!(
+                credentials.check_address(&Address::local_or_remote(url).unwrap()).is_ok(),
+                expect,
+                "{url}"
+            );
         }
     }
 }

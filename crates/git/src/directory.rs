@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use moorline_core::tree::{Entry, FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES};
+use moorline_core::tree::{FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, TreeEntry};
 
 /// Error of reading a folder into a tree.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ pub enum Error {
 pub fn read(path: &Path, wanted: fn(&str) -> bool) -> Result<(FileTree, String), Error> {
     let unreadable = |cause| Error::Unreadable { path: path.to_owned(), cause };
     let found = fs::metadata(path).map_err(unreadable)?;
-    let mut walk = Walk { top: path, wanted, entries: Vec::new(), bytes: 0 };
+    let mut walk = DirectoryWalk { top: path, wanted, entries: Vec::new(), bytes: 0 };
     if found.is_dir() {
         // The top folder must be readable; an unreadable folder below becomes an entry that says
         // so.
@@ -58,7 +58,7 @@ pub fn read(path: &Path, wanted: fn(&str) -> bool) -> Result<(FileTree, String),
 /// Reads these folders and files below `wall`, if they exist, regardless of their names. The tree's
 /// paths are relative to the wall and are shown with `shown` as prefix.
 pub fn read_parts(wall: &Path, parts: &BTreeSet<String>, shown: &str) -> Result<FileTree, Error> {
-    let mut walk = Walk { top: wall, wanted: |_| true, entries: Vec::new(), bytes: 0 };
+    let mut walk = DirectoryWalk { top: wall, wanted: |_| true, entries: Vec::new(), bytes: 0 };
     let lies_in = |part: &str, other: &String| {
         other != part
             && (other.is_empty()
@@ -73,19 +73,19 @@ pub fn read_parts(wall: &Path, parts: &BTreeSet<String>, shown: &str) -> Result<
         }
     }
     let brought = parts.iter().map(|part| part.as_str().into());
-    Ok(walk.entries.into_iter().collect::<FileTree>().holding(brought).shown_below(shown))
+    Ok(walk.entries.into_iter().collect::<FileTree>().with_fetched(brought).with_display_prefix(shown))
 }
 
-struct Walk<'a> {
+struct DirectoryWalk<'a> {
     top: &'a Path,
     wanted: fn(&str) -> bool,
-    entries: Vec<(String, Entry)>,
+    entries: Vec<(String, TreeEntry)>,
     bytes: u64,
 }
 
-impl Walk<'_> {
+impl DirectoryWalk<'_> {
     fn tree(self, shown: &str) -> FileTree {
-        self.entries.into_iter().collect::<FileTree>().shown_below(shown)
+        self.entries.into_iter().collect::<FileTree>().with_display_prefix(shown)
     }
 
     fn folder(&mut self, folder: &Path, inside: &str) -> Result<(), Error> {
@@ -119,7 +119,7 @@ impl Walk<'_> {
     fn entry(&mut self, path: &Path, inside: String) -> Result<(), Error> {
         match read_entry(path) {
             Ok(entry) => {
-                if let Entry::File(bytes) = &entry {
+                if let TreeEntry::File(bytes) = &entry {
                     self.bytes += bytes.len() as u64;
                 }
                 self.push(inside, entry)
@@ -129,10 +129,10 @@ impl Walk<'_> {
     }
 
     fn unreadable(&mut self, inside: String, folder: bool, cause: &io::Error) -> Result<(), Error> {
-        self.push(inside, Entry::Unreadable { folder, reason: cause.to_string().into() })
+        self.push(inside, TreeEntry::Unreadable { folder, reason: cause.to_string().into() })
     }
 
-    fn push(&mut self, inside: String, entry: Entry) -> Result<(), Error> {
+    fn push(&mut self, inside: String, entry: TreeEntry) -> Result<(), Error> {
         let too_much = |limit, of| Err(Error::TooMuch { path: self.top.to_owned(), limit, of });
         if self.entries.len() >= MAX_FILES {
             return too_much(MAX_FILES as u64, "files");
@@ -145,23 +145,23 @@ impl Walk<'_> {
     }
 }
 
-fn read_entry(path: &Path) -> io::Result<Entry> {
+fn read_entry(path: &Path) -> io::Result<TreeEntry> {
     let found = fs::symlink_metadata(path)?;
     if found.is_symlink() {
-        return Ok(Entry::Link(fs::read_link(path)?.to_string_lossy().into()));
+        return Ok(TreeEntry::Link(fs::read_link(path)?.to_string_lossy().into()));
     }
     if !found.is_file() {
         // Opening a pipe would block until there is a writer.
         return Err(io::Error::other("it is not a regular file"));
     }
     if found.len() > MAX_FILE_BYTES {
-        return Ok(Entry::TooLarge(found.len()));
+        return Ok(TreeEntry::TooLarge(found.len()));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or_default());
     File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 {
-        size if size > MAX_FILE_BYTES => Ok(Entry::TooLarge(size)),
-        _ => Ok(Entry::File(bytes.into())),
+        size if size > MAX_FILE_BYTES => Ok(TreeEntry::TooLarge(size)),
+        _ => Ok(TreeEntry::File(bytes.into())),
     }
 }
 

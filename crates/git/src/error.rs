@@ -53,7 +53,7 @@ pub enum Error {
     },
     /// There is no memory for files or a pack now.
     #[error("there is no memory for it now: that of other Syncs takes all that the setting memory allows")]
-    Crowded,
+    NoMemory,
     /// Unpacking or reading exceeded the timeout.
     #[error("unpacking what was fetched took longer than spec.timeout")]
     Slow,
@@ -264,7 +264,7 @@ impl Error {
             Self::NoPath { .. } => "PathNotFound",
             Self::Module { cause, .. } => cause.reason(),
             Self::TooMuch { .. } => "PathTooLarge",
-            Self::Crowded => "MemoryBusy",
+            Self::NoMemory => "MemoryBusy",
             Self::Corrupt { .. } => "RepositoryCorrupt",
             Self::Disk { .. } => "DataFolder",
             Self::Local { .. } => "RepositoryUnreadable",

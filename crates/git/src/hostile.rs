@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use super::chart;
 use super::known_hosts::KnownHosts;
 use super::memory::Memory;
-use super::packet::Packets;
-use super::{protocol, store};
-use moorline_core::tree::Room;
+use super::store;
+use crate::pkt_line::PktLineReader;
+use crate::upload_pack;
+use moorline_core::tree::MemoryLimit;
 
 /// Time limit for one input.
 const SPAN: Duration = Duration::from_secs(30);
@@ -33,19 +34,19 @@ pub fn pack(bytes: &[u8], folder: &Path) {
 
 /// Reads the packets of a response, as refs and as objects.
 pub fn frames(bytes: &[u8]) {
-    drop(protocol::refs(&mut Packets::new(bytes, BYTES)));
-    for version in [protocol::Version::One, protocol::Version::Two] {
-        let greeting = protocol::Greeting { version, shallow: true, filter: true };
+    drop(upload_pack::refs(&mut PktLineReader::new(bytes, BYTES)));
+    for version in [upload_pack::ProtocolVersion::One, upload_pack::ProtocolVersion::Two] {
+        let greeting = upload_pack::ServerCapabilities { version, shallow: true, filter: true };
         for deepened in [true, false] {
-            let mut packets = Packets::new(bytes, BYTES);
-            drop(protocol::objects(&mut packets, &greeting, deepened, &mut std::io::sink()));
+            let mut packets = PktLineReader::new(bytes, BYTES);
+            drop(upload_pack::objects(&mut packets, &greeting, deepened, &mut std::io::sink()));
         }
     }
 }
 
 /// Unpacks a chart.
 pub fn archive(bytes: &[u8]) {
-    drop(chart::unpack(bytes, &Room::of(BYTES)));
+    drop(chart::unpack(bytes, &MemoryLimit::with_bytes(BYTES)));
 }
 
 /// Parses a known_hosts file, and looks up some hosts in it.

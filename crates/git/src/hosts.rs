@@ -10,11 +10,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use super::error::Error;
-use super::reach::{is_guarded, number, same};
+use crate::public_address::{is_guarded, number, same};
 
 /// Hosts that may be contacted; cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hosts(Arc<Rules>);
+pub struct HostPolicy(Arc<Rules>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Rules {
@@ -23,7 +23,7 @@ struct Rules {
     /// Allowed names, each including its subdomains; `*` for all.
     names: Vec<Box<str>>,
     /// Allowed addresses, including blocked ranges.
-    networks: Vec<Network>,
+    networks: Vec<IpNetwork>,
     /// Allows the loopback addresses.
     loopback: bool,
     /// Addresses of the API server.
@@ -32,7 +32,7 @@ struct Rules {
 
 /// An IP network in CIDR notation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Network {
+struct IpNetwork {
     address: IpAddr,
     bits: u8,
 }
@@ -40,13 +40,13 @@ struct Network {
 /// Reason for refusing a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Refused(pub(super) &'static str);
+pub(super) struct HostRefused(pub(super) &'static str);
 
-const UNLISTED: Refused = Refused(
+const UNLISTED: HostRefused = HostRefused(
     "the setting allowedHosts of the daemon has no entry for it; write a URL on one of the hosts that are allowed, or ask who runs the daemon",
 );
 
-const GUARDED: Refused = Refused(
+const GUARDED: HostRefused = HostRefused(
     "it is of this machine or link, of a cloud's metadata, or the API server; if it is meant, whoever runs the daemon names its address in the setting allowedHosts",
 );
 
@@ -67,9 +67,9 @@ const GUARDED_NAMES: [&str; 9] = [
 /// Entry for all names.
 const ALL: &str = "*";
 
-impl Hosts {
+impl HostPolicy {
     /// Allows all hosts, for a command on a person's own machine.
-    pub fn anywhere() -> Self {
+    pub fn allow_all() -> Self {
         Self(Arc::new(Rules { all: true, ..Rules::default() }))
     }
 
@@ -78,7 +78,7 @@ impl Hosts {
     pub fn new<'a>(setting: &'static str, entries: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let mut rules = Rules::default();
         for entry in entries {
-            match Network::parse(entry) {
+            match IpNetwork::parse(entry) {
                 Some(network) => rules.networks.push(network),
                 None if is_name(entry) => rules.names.push(plain(entry).into()),
                 None => return Err(Error::Setting { setting, problem: FORM }),
@@ -96,12 +96,12 @@ impl Hosts {
     }
 
     /// Blocks the API server at these addresses.
-    pub fn without(self, api: impl IntoIterator<Item = SocketAddr>) -> Self {
+    pub fn without_api_server(self, api: impl IntoIterator<Item = SocketAddr>) -> Self {
         Self(Arc::new(Rules { api: api.into_iter().collect(), ..Rules::clone(&self.0) }))
     }
 
     /// Checks a host that is contacted through a proxy, which resolves its name.
-    pub(super) fn named(&self, host: &str, port: u16) -> Result<(), Refused> {
+    pub(super) fn named(&self, host: &str, port: u16) -> Result<(), HostRefused> {
         match literal(host) {
             Some(address) => self.address(host, SocketAddr::new(address, port)),
             None if self.0.all => Ok(()),
@@ -110,7 +110,7 @@ impl Hosts {
     }
 
     /// Checks that a name may be resolved.
-    pub(super) fn may_look_up(&self, host: &str) -> Result<(), Refused> {
+    pub(super) fn may_look_up(&self, host: &str) -> Result<(), HostRefused> {
         match self.0.all || literal(host).is_some() || !self.0.networks.is_empty() || self.0.loopback {
             // The resolved address decides.
             true => Ok(()),
@@ -119,7 +119,7 @@ impl Hosts {
     }
 
     /// Checks that the resolved address of a host may be connected to.
-    pub(super) fn address(&self, host: &str, address: SocketAddr) -> Result<(), Refused> {
+    pub(super) fn address(&self, host: &str, address: SocketAddr) -> Result<(), HostRefused> {
         let (rules, ip) = (&*self.0, address.ip());
         let is_own = rules.loopback && ip.to_canonical().is_loopback();
         if rules.all || is_own || rules.networks.iter().any(|network| network.has(ip)) {
@@ -136,7 +136,7 @@ impl Hosts {
         }
     }
 
-    fn name(&self, host: &str) -> Result<(), Refused> {
+    fn name(&self, host: &str) -> Result<(), HostRefused> {
         let host = plain(host);
         let below = |name: &str| {
             host.strip_suffix(name).is_some_and(|front| front.is_empty() || front.ends_with('.'))
@@ -155,7 +155,7 @@ impl Hosts {
 /// Error for an invalid entry of the setting.
 pub(super) const FORM: &str = "has an entry that is no name of a host, no address and no network; write such as git.example.com, 10.0.0.0/8 or *";
 
-impl Network {
+impl IpNetwork {
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let (address, bits) =

@@ -16,12 +16,12 @@ use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConf
 use ureq::unversioned::transport::DefaultConnector;
 
 use super::address::HttpAddress;
-use super::credentials::{ClientCertificate, Credentials, CredentialsError, Hidden};
+use super::credentials::{ClientCertificate, Credentials, CredentialsError, Sensitive};
 use super::error::Error;
-use super::guard::Refusal;
-use super::hosts::{Hosts, Refused};
-use super::packet::Fault;
-use super::resolve::{Reach, SameThread, host_and_port};
+use super::hosts::{HostPolicy, HostRefused};
+use crate::pack_inspection::PackError;
+use crate::pkt_line::ProtocolError;
+use crate::resolver::{AddressScope, SameThreadResolver, host_and_port};
 use moorline_runtime::clock;
 
 /// Timeout for a connection.
@@ -42,7 +42,7 @@ const USER_AGENT: &str = concat!("moorline/", env!("CARGO_PKG_VERSION"));
 /// The proxy between the daemon and the repositories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
-    proxy: Hidden<ureq::Proxy>,
+    proxy: Sensitive<ureq::Proxy>,
     direct: Vec<Box<str>>,
 }
 
@@ -58,7 +58,7 @@ impl Proxy {
         let proxy = ureq::Proxy::new(url).map_err(|_| refuse("is not a URL"))?;
         let direct = direct.iter().map(|host| host.trim().trim_start_matches("*.").trim_start_matches('.'));
         let direct = direct.filter(|host| !host.is_empty()).map(|host| host.to_ascii_lowercase().into());
-        Ok(Self { proxy: Hidden::new(proxy), direct: direct.collect() })
+        Ok(Self { proxy: Sensitive::new(proxy), direct: direct.collect() })
     }
 
     /// Returns the proxy, if it is used for `host`.
@@ -73,21 +73,21 @@ impl Proxy {
 
 /// State shared by all clients of a daemon.
 #[derive(Debug)]
-pub(super) struct Network {
+pub(super) struct SharedNetwork {
     proxy: Option<Proxy>,
     /// The host policy.
-    hosts: Hosts,
+    hosts: HostPolicy,
     /// Certificate authorities of the system and public ones, read for the first client.
     system: OnceLock<RootCerts>,
 }
 
-impl Network {
-    pub(super) fn new(proxy: Option<Proxy>, hosts: Hosts) -> Self {
+impl SharedNetwork {
+    pub(super) fn new(proxy: Option<Proxy>, hosts: HostPolicy) -> Self {
         Self { proxy, hosts, system: OnceLock::new() }
     }
 
     /// Returns the host policy.
-    pub(super) fn hosts(&self) -> &Hosts {
+    pub(super) fn hosts(&self) -> &HostPolicy {
         &self.hosts
     }
 
@@ -124,15 +124,15 @@ const VERSION: &str = "version=2";
 
 /// Client for one server with one set of credentials.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct HttpClient {
     agent: Agent,
     /// With a proxy that resolves names: the policy for names.
-    proxied: Option<(Reach, Hosts)>,
-    authorization: Option<Hidden<String>>,
+    proxied: Option<(AddressScope, HostPolicy)>,
+    authorization: Option<Sensitive<String>>,
 }
 
 /// Head and body of a response.
-pub(super) struct Answer {
+pub(super) struct HttpResponse {
     pub(super) status: u16,
     pub(super) location: Option<String>,
     pub(super) content_type: String,
@@ -141,27 +141,27 @@ pub(super) struct Answer {
     pub(super) body: Box<dyn Read>,
 }
 
-impl Client {
+impl HttpClient {
     /// Creates a client for `host`.
-    pub(super) fn new(host: &str, credentials: &Credentials, network: &Network) -> Result<Self, Error> {
-        Self::reaching(Reach::Anywhere, host, credentials, network)
+    pub(super) fn new(host: &str, credentials: &Credentials, network: &SharedNetwork) -> Result<Self, Error> {
+        Self::reaching(AddressScope::Anywhere, host, credentials, network)
     }
 
     /// Creates a client whose names must resolve to addresses within `reach`. With a proxy that
     /// resolves names, this check is up to the proxy.
     pub(super) fn reaching(
-        reach: Reach,
+        reach: AddressScope,
         host: &str,
         credentials: &Credentials,
-        network: &Network,
+        network: &SharedNetwork,
     ) -> Result<Self, Error> {
         let proxy = network.proxy.as_ref().and_then(|proxy| proxy.before(host));
         let judge = (reach, network.hosts.clone());
         // With a proxy only the proxy itself is resolved here, and its address is the operator's
         // choice.
         let (proxied, resolver) = match proxy.is_some() {
-            true => (Some(judge), SameThread(Reach::Anywhere, Hosts::anywhere())),
-            false => (None, SameThread(judge.0, judge.1)),
+            true => (Some(judge), SameThreadResolver(AddressScope::Anywhere, HostPolicy::allow_all())),
+            false => (None, SameThreadResolver(judge.0, judge.1)),
         };
         let config = Agent::config_builder()
             .tls_config(tls(credentials, network)?)
@@ -182,7 +182,12 @@ impl Client {
     }
 
     /// Sends a GET to `address` at `endpoint` (with the query), for protocol version 2.
-    pub(super) fn get(&self, address: &HttpAddress, endpoint: &str, by: Instant) -> Result<Answer, Error> {
+    pub(super) fn get(
+        &self,
+        address: &HttpAddress,
+        endpoint: &str,
+        by: Instant,
+    ) -> Result<HttpResponse, Error> {
         let request = http::Request::get(format!("{address}{endpoint}")).header(PROTOCOL, VERSION);
         self.send(request.body(()), address.server(), self.authorization.as_ref(), by)
     }
@@ -192,15 +197,20 @@ impl Client {
         &self,
         (url, server): (&str, &str),
         accept: &str,
-        authorization: Option<&Hidden<String>>,
+        authorization: Option<&Sensitive<String>>,
         by: Instant,
-    ) -> Result<Answer, Error> {
+    ) -> Result<HttpResponse, Error> {
         let request = http::Request::get(url).header(http::header::ACCEPT, accept).body(());
         self.send(request, server.to_owned(), authorization, by)
     }
 
     /// Posts `body` to the upload-pack endpoint of `address`, for protocol version 2.
-    pub(super) fn post(&self, address: &HttpAddress, body: &[u8], by: Instant) -> Result<Answer, Error> {
+    pub(super) fn post(
+        &self,
+        address: &HttpAddress,
+        body: &[u8],
+        by: Instant,
+    ) -> Result<HttpResponse, Error> {
         let request = http::Request::post(format!("{address}/git-upload-pack"))
             .header("Content-Type", "application/x-git-upload-pack-request")
             .header("Accept", "application/x-git-upload-pack-result")
@@ -213,15 +223,15 @@ impl Client {
         &self,
         request: Result<http::Request<B>, http::Error>,
         server: String,
-        authorization: Option<&Hidden<String>>,
+        authorization: Option<&Sensitive<String>>,
         by: Instant,
-    ) -> Result<Answer, Error> {
+    ) -> Result<HttpResponse, Error> {
         let bad = |what| Error::BadAnswer { server: server.as_str().into(), what };
         let mut request = request.map_err(|_| bad("its address cannot be asked for"))?;
         if let Some((reach, hosts)) = &self.proxied {
             let (host, port) = host_and_port(request.uri()).ok_or_else(|| bad("its address has no host"))?;
             let judged = hosts.named(host, port).and_then(|()| reach.of_literal(host));
-            judged.map_err(|Refused(why)| Error::NotAllowed { server: server.as_str().into(), why })?;
+            judged.map_err(|HostRefused(why)| Error::NotAllowed { server: server.as_str().into(), why })?;
         }
         let headers = request.headers_mut();
         if let Some(value) = authorization {
@@ -245,7 +255,7 @@ impl Client {
             .build();
         let answer = self.agent.run(request).map_err(|error| failure(&server, &error))?;
         let header = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
-        Ok(Answer {
+        Ok(HttpResponse {
             status: answer.status().as_u16(),
             location: header(http::header::LOCATION).map(str::to_owned),
             content_type: header(http::header::CONTENT_TYPE).unwrap_or_default().to_owned(),
@@ -263,7 +273,7 @@ fn failure(server: &str, error: &ureq::Error) -> Error {
             Error::Timeout { server, what: "accept a connection" }
         }
         ureq::Error::Timeout(_) => Error::Timeout { server, what: "answer" },
-        ureq::Error::Other(cause) if let Some(Refused(why)) = cause.downcast_ref() => {
+        ureq::Error::Other(cause) if let Some(HostRefused(why)) = cause.downcast_ref() => {
             Error::NotAllowed { server, why }
         }
         ureq::Error::HostNotFound => Error::Unreachable { server, cause: "its name is unknown".into() },
@@ -307,31 +317,31 @@ fn input_failure(server: Box<str>, cause: &io::Error) -> Error {
 }
 
 /// Converts a fault in a response of `server`; `what` names the content.
-pub(super) fn fault(server: &str, what: &'static str, fault: Fault) -> Error {
+pub(super) fn fault(server: &str, what: &'static str, fault: ProtocolError) -> Error {
     let server: Box<str> = server.into();
     match fault {
-        Fault::Input(cause) => input_failure(server, &cause),
-        Fault::Output(cause) => match cause.get_ref() {
+        ProtocolError::Input(cause) => input_failure(server, &cause),
+        ProtocolError::Output(cause) => match cause.get_ref() {
             Some(inner) if inner.is::<git2::Error>() => {
                 Error::BadAnswer { server, what: "its pack is damaged" }
             }
-            Some(inner) => match inner.downcast_ref::<Refusal>() {
-                Some(Refusal::Damaged(what)) => Error::BadAnswer { server, what },
-                Some(Refusal::TooLarge { what, limit }) => Error::TooLarge { server, what, limit: *limit },
-                Some(Refusal::Crowded) => Error::Crowded,
+            Some(inner) => match inner.downcast_ref::<PackError>() {
+                Some(PackError::Damaged(what)) => Error::BadAnswer { server, what },
+                Some(PackError::TooLarge { what, limit }) => Error::TooLarge { server, what, limit: *limit },
+                Some(PackError::Crowded) => Error::NoMemory,
                 None => Error::Disk { what: "write a pack", cause: cause.to_string().into() },
             },
             None => Error::Disk { what: "write a pack", cause: cause.to_string().into() },
         },
-        Fault::Bad(what) => Error::BadAnswer { server, what },
-        Fault::TooLarge(limit) => Error::TooLarge { server, what, limit },
-        Fault::Refused => Error::BadAnswer { server, what: "it reports an error of its own" },
-        Fault::NotGiven => Error::NoCommit { commit: "".into() },
+        ProtocolError::Bad(what) => Error::BadAnswer { server, what },
+        ProtocolError::TooLarge(limit) => Error::TooLarge { server, what, limit },
+        ProtocolError::Refused => Error::BadAnswer { server, what: "it reports an error of its own" },
+        ProtocolError::NotGiven => Error::NoCommit { commit: "".into() },
     }
 }
 
 /// TLS with the system's authorities and those of the Secret, and our client certificate.
-fn tls(credentials: &Credentials, network: &Network) -> Result<TlsConfig, Error> {
+fn tls(credentials: &Credentials, network: &SharedNetwork) -> Result<TlsConfig, Error> {
     let own = match &credentials.authorities {
         Some(pem) => certificates("ca.crt", pem.reveal())?,
         None => Vec::new(),

@@ -13,10 +13,10 @@ use super::credentials::CredentialsError;
 
 /// The valid lines of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct KnownHosts(Vec<Line>);
+pub(super) struct KnownHosts(Vec<KnownHostLine>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Line {
+struct KnownHostLine {
     mark: Mark,
     hosts: Box<str>,
     key: Vec<u8>,
@@ -31,7 +31,7 @@ enum Mark {
 
 /// Reason for not trusting a host's key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Doubt {
+pub(super) enum HostKeyError {
     #[error(
         "known_hosts has no key of {name}; make sure that its {kind} key is {print}, then add what \
          `{scan}` prints to the Secret"
@@ -73,7 +73,7 @@ impl KnownHosts {
     }
 
     /// Checks that the host at `port` may present `key`. An IPv6 address may have brackets.
-    pub(super) fn judge(&self, host: &str, port: u16, key: &[u8]) -> Result<(), Doubt> {
+    pub(super) fn judge(&self, host: &str, port: u16, key: &[u8]) -> Result<(), HostKeyError> {
         let kind = || kind(key).into();
         let print = || fingerprint(key);
         let mut other = None;
@@ -81,7 +81,7 @@ impl KnownHosts {
         for line in self.of(host, port) {
             match line.mark {
                 Mark::Revoked if line.key == key => {
-                    return Err(Doubt::Revoked { kind: kind(), print: print() });
+                    return Err(HostKeyError::Revoked { kind: kind(), print: print() });
                 }
                 Mark::Revoked => {}
                 Mark::Trusted if line.key == key => trusted = true,
@@ -93,9 +93,11 @@ impl KnownHosts {
         let (name, scan) = (name(host, port).into(), scan(host, port));
         match other {
             _ if trusted => Ok(()),
-            Some(Mark::Trusted) => Err(Doubt::Other { kind: kind(), print: print(), scan }),
-            Some(Mark::Authority) => Err(Doubt::Authority { name, scan }),
-            Some(Mark::Revoked) | None => Err(Doubt::Unknown { name, kind: kind(), print: print(), scan }),
+            Some(Mark::Trusted) => Err(HostKeyError::Other { kind: kind(), print: print(), scan }),
+            Some(Mark::Authority) => Err(HostKeyError::Authority { name, scan }),
+            Some(Mark::Revoked) | None => {
+                Err(HostKeyError::Unknown { name, kind: kind(), print: print(), scan })
+            }
         }
     }
 
@@ -104,14 +106,14 @@ impl KnownHosts {
         self.of(host, port).filter(|line| line.mark == Mark::Trusted).map(|line| kind(&line.key)).collect()
     }
 
-    fn of(&self, host: &str, port: u16) -> impl Iterator<Item = &Line> {
+    fn of(&self, host: &str, port: u16) -> impl Iterator<Item = &KnownHostLine> {
         let name = name(host, port);
         self.0.iter().filter(move |line| names(&line.hosts, &name))
     }
 }
 
 /// Parses one line: an optional marker, the hosts, the key type, the key.
-fn line(text: &str) -> Option<Line> {
+fn line(text: &str) -> Option<KnownHostLine> {
     let mut words = text.split_ascii_whitespace();
     let mut hosts = words.next()?;
     let mark = match hosts {
@@ -124,7 +126,7 @@ fn line(text: &str) -> Option<Line> {
         hosts = words.next()?;
     }
     let (written, key) = (words.next()?, STANDARD.decode(words.next()?).ok()?);
-    (kind(&key) == written).then(|| Line { mark, hosts: hosts.into(), key })
+    (kind(&key) == written).then(|| KnownHostLine { mark, hosts: hosts.into(), key })
 }
 
 /// Returns the type that a key declares; empty for bytes that are no key.

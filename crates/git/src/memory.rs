@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use moorline_core::tree::{Behind, Room};
+use moorline_core::tree::{MemoryBacking, MemoryLimit};
 
 /// Memory assumed for a process without a limit.
 const WITHOUT_BOUND: u64 = 4 * 1024 * 1024 * 1024;
@@ -53,14 +53,14 @@ struct Parts {
 #[derive(Debug, Default)]
 struct Holder {
     /// Reserved and not used yet.
-    reserved: Option<Share>,
+    reserved: Option<MemoryShare>,
     /// Used for its last kept objects, while they exist.
-    kept: Weak<Share>,
+    kept: Weak<MemoryShare>,
 }
 
 /// A granted amount of memory, returned on drop.
 #[derive(Debug)]
-pub struct Share {
+pub struct MemoryShare {
     ledger: Arc<Ledger>,
     bytes: u64,
 }
@@ -94,55 +94,57 @@ impl Memory {
 
     /// Backs a room with memory if there is no queue; false if there is not enough. For callers
     /// that hold a lock: a Sync that already has memory may be waiting for that lock.
-    pub(super) fn back_now(&self, room: &Room) -> bool {
+    pub(super) fn back_now(&self, room: &MemoryLimit) -> bool {
         room.is_backed() || self.backs(room, Ledger::in_turn(&self.0.work, room.limit()))
     }
 
     /// Backs a room with memory, and waits for it in the queue; false at the deadline.
-    pub(super) async fn back(&self, room: &Room, by: Instant) -> bool {
+    pub(super) async fn back(&self, room: &MemoryLimit, by: Instant) -> bool {
         if room.is_backed() {
             return true;
         }
-        let share = tokio::time::timeout_at(by.into(), Ledger::come(&self.0.work, room.limit())).await;
+        let share = tokio::time::timeout_at(by.into(), Ledger::wait_async(&self.0.work, room.limit())).await;
         self.backs(room, share.ok().flatten())
     }
 
-    fn backs(&self, room: &Room, share: Option<Share>) -> bool {
+    fn backs(&self, room: &MemoryLimit, share: Option<MemoryShare>) -> bool {
         let found = share.is_some();
         let memory = self.clone();
-        share.into_iter().for_each(|share| room.back(Backing { memory: memory.clone(), _share: share }));
+        share
+            .into_iter()
+            .for_each(|share| room.set_backing(Backing { memory: memory.clone(), _share: share }));
         found
     }
 
     /// Waits in a queue for a processor for work on untrusted input.
-    pub(super) fn turn(&self, go_on: impl Fn() -> bool) -> Option<Share> {
+    pub(super) fn turn(&self, go_on: impl Fn() -> bool) -> Option<MemoryShare> {
         Ledger::wait(&self.0.turns, 1, go_on)
     }
 
     /// Takes memory for kept objects, if it is available. The reservation of `who` and its last
     /// kept objects count as free, because the new ones replace them.
-    pub fn keep(&self, who: &str, bytes: u64) -> Option<Arc<Share>> {
+    pub fn take_kept(&self, who: &str, bytes: u64) -> Option<Arc<MemoryShare>> {
         let mut holders = self.holders();
         let holder = holders.entry(who.into()).or_default();
         let reserved = holder.reserved.as_ref().map_or(0, |share| share.bytes);
         let last = holder.kept.upgrade().map_or(0, |share| share.bytes);
-        let share = Arc::new(Ledger::now(&self.0.kept, reserved.saturating_add(last), bytes)?);
+        let share = Arc::new(Ledger::try_take(&self.0.kept, reserved.saturating_add(last), bytes)?);
         (holder.reserved, holder.kept) = (None, Arc::downgrade(&share));
         Some(share)
     }
 
     /// Reserves memory for the objects that `who` will keep, if it is available, and `who` has no
     /// reservation or kept objects yet.
-    pub fn reserve(&self, who: &str, bytes: u64) {
+    pub fn reserve_kept(&self, who: &str, bytes: u64) {
         let mut holders = self.holders();
         let holder = holders.entry(who.into()).or_default();
         if holder.reserved.is_none() && holder.kept.strong_count() == 0 {
-            holder.reserved = Ledger::now(&self.0.kept, 0, bytes);
+            holder.reserved = Ledger::try_take(&self.0.kept, 0, bytes);
         }
     }
 
     /// Removes the reservation of `who`, which was deleted.
-    pub fn release(&self, who: &str) {
+    pub fn release_holder(&self, who: &str) {
         self.holders().remove(who);
     }
 
@@ -151,19 +153,19 @@ impl Memory {
     }
 
     /// Takes memory for a pack, if it is available now.
-    pub(super) fn unpack(&self, bytes: u64) -> Option<Share> {
-        Ledger::now(&self.0.packs, 0, bytes)
+    pub(super) fn unpack(&self, bytes: u64) -> Option<MemoryShare> {
+        Ledger::try_take(&self.0.packs, 0, bytes)
     }
 }
 
 /// The memory behind a room.
 struct Backing {
     memory: Memory,
-    _share: Share,
+    _share: MemoryShare,
 }
 
-impl Behind for Backing {
-    fn turn(&self, go_on: &dyn Fn() -> bool) -> Option<Box<dyn Any + Send>> {
+impl MemoryBacking for Backing {
+    fn wait_for_processor(&self, go_on: &dyn Fn() -> bool) -> Option<Box<dyn Any + Send>> {
         self.memory.turn(go_on).map(|share| Box::new(share) as Box<dyn Any + Send>)
     }
 }
@@ -192,23 +194,23 @@ impl Ledger {
     }
 
     /// Takes a share, if there is enough after `back` bytes, which are about to be returned.
-    fn now(this: &Arc<Self>, back: u64, bytes: u64) -> Option<Share> {
+    fn try_take(this: &Arc<Self>, back: u64, bytes: u64) -> Option<MemoryShare> {
         let mut given = this.given.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = given.bytes.checked_add(bytes).filter(|sum| sum.saturating_sub(back) <= this.all)?;
         given.bytes = sum;
-        Some(Share { ledger: this.clone(), bytes })
+        Some(MemoryShare { ledger: this.clone(), bytes })
     }
 
     /// Takes a share, if there is enough and no queue.
-    fn in_turn(this: &Arc<Self>, bytes: u64) -> Option<Share> {
+    fn in_turn(this: &Arc<Self>, bytes: u64) -> Option<MemoryShare> {
         let mut given = this.given.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = given.bytes.checked_add(bytes).filter(|sum| *sum <= this.all && given.queue.is_empty())?;
         given.bytes = sum;
-        Some(Share { ledger: this.clone(), bytes })
+        Some(MemoryShare { ledger: this.clone(), bytes })
     }
 
     /// Waits in the queue, without blocking a thread; none if the budget is too small.
-    async fn come(this: &Arc<Self>, bytes: u64) -> Option<Share> {
+    async fn wait_async(this: &Arc<Self>, bytes: u64) -> Option<MemoryShare> {
         if bytes > this.all {
             return None;
         }
@@ -233,7 +235,7 @@ impl Ledger {
     }
 
     /// Waits in the queue, while `go_on` is true.
-    fn wait(this: &Arc<Self>, bytes: u64, go_on: impl Fn() -> bool) -> Option<Share> {
+    fn wait(this: &Arc<Self>, bytes: u64, go_on: impl Fn() -> bool) -> Option<MemoryShare> {
         if bytes > this.all {
             return None;
         }
@@ -269,11 +271,11 @@ impl Ticket {
     }
 
     /// Takes the share, if the ticket is first in the queue and there is enough.
-    fn redeem(&self, given: &mut Given, bytes: u64) -> Option<Share> {
+    fn redeem(&self, given: &mut Given, bytes: u64) -> Option<MemoryShare> {
         let is_due = given.queue.front() == Some(&self.turn) && self.ledger.all - given.bytes >= bytes;
         is_due.then(|| {
             given.bytes += bytes;
-            Share { ledger: self.ledger.clone(), bytes }
+            MemoryShare { ledger: self.ledger.clone(), bytes }
         })
     }
 }
@@ -287,7 +289,7 @@ impl Drop for Ticket {
     }
 }
 
-impl Drop for Share {
+impl Drop for MemoryShare {
     fn drop(&mut self) {
         let mut given = self.ledger.given.lock().unwrap_or_else(PoisonError::into_inner);
         given.bytes = given.bytes.saturating_sub(self.bytes);
@@ -338,8 +340,8 @@ mod tests {
     #[test]
     fn memory_is_given_in_turn() {
         let ledger = Ledger::of(10);
-        let first = Ledger::now(&ledger, 0, 8).unwrap();
-        assert!(Ledger::now(&ledger, 0, 3).is_none() && Ledger::wait(&ledger, 11, || true).is_none());
+        let first = Ledger::try_take(&ledger, 0, 8).unwrap();
+        assert!(Ledger::try_take(&ledger, 0, 3).is_none() && Ledger::wait(&ledger, 11, || true).is_none());
         assert!(Ledger::wait(&ledger, 3, || false).is_none());
         std::thread::scope(|scope| {
             let large = scope.spawn(|| Ledger::wait(&ledger, 9, || true));
@@ -364,29 +366,29 @@ mod tests {
         let memory = Memory::new(Some(100 << 20));
         let all = memory.most_kept();
         let given = || memory.0.kept.given.lock().unwrap().bytes;
-        memory.reserve("good", all / 2);
-        memory.reserve("good", all / 4);
+        memory.reserve_kept("good", all / 2);
+        memory.reserve_kept("good", all / 4);
         assert_eq!(given(), all / 2, "once");
-        memory.reserve("greedy", all);
+        memory.reserve_kept("greedy", all);
         assert_eq!(given(), all / 2, "nothing is reserved that is not there");
-        assert!(memory.keep("bomb", all / 2 + 1).is_none());
-        let other = memory.keep("other", all / 2).unwrap();
-        assert!(memory.keep("good", all / 2 + 1).is_none(), "more than was reserved");
-        let own = memory.keep("good", all / 2).unwrap();
+        assert!(memory.take_kept("bomb", all / 2 + 1).is_none());
+        let other = memory.take_kept("other", all / 2).unwrap();
+        assert!(memory.take_kept("good", all / 2 + 1).is_none(), "more than was reserved");
+        let own = memory.take_kept("good", all / 2).unwrap();
         assert_eq!(given(), all / 2 * 2);
         // The next share of the same holder replaces this one.
-        let next = memory.keep("good", all / 2).unwrap();
-        assert!(memory.keep("bomb", 1).is_none());
+        let next = memory.take_kept("good", all / 2).unwrap();
+        assert!(memory.take_kept("bomb", 1).is_none());
         drop(own);
         assert_eq!(given(), all / 2 * 2);
-        assert!(memory.keep("good", all / 2 + 1).is_none());
+        assert!(memory.take_kept("good", all / 2 + 1).is_none());
         drop(other);
-        memory.reserve("good", all / 2);
+        memory.reserve_kept("good", all / 2);
         assert_eq!(given(), all / 2, "a new term reserves nothing for who keeps something");
         drop(next);
         assert_eq!(given(), 0);
-        memory.reserve("gone", all);
-        memory.release("gone");
+        memory.reserve_kept("gone", all);
+        memory.release_holder("gone");
         assert_eq!(given(), 0);
     }
 
@@ -405,10 +407,10 @@ mod tests {
     #[tokio::test]
     async fn a_room_is_backed_once() {
         let memory = Memory::new(Some(100 << 20));
-        let room = Room::of(memory.most_for_work());
+        let room = MemoryLimit::with_bytes(memory.most_for_work());
         assert!(memory.back(&room, clock::now() + Duration::from_secs(5)).await);
         assert!(memory.back(&room, clock::now()).await && memory.back_now(&room));
-        let other = Room::of(1);
+        let other = MemoryLimit::with_bytes(1);
         assert!(!memory.back_now(&other) && !memory.back(&other, clock::now()).await);
         drop(room);
         assert!(memory.back_now(&other));
@@ -417,11 +419,11 @@ mod tests {
     #[tokio::test]
     async fn who_waits_without_a_thread_is_not_overtaken_and_leaves_no_place_behind() {
         let ledger = Ledger::of(10);
-        let first = Ledger::now(&ledger, 0, 8).unwrap();
+        let first = Ledger::try_take(&ledger, 0, 8).unwrap();
         let of = ledger.clone();
-        let large = tokio::spawn(async move { Ledger::come(&of, 9).await });
+        let large = tokio::spawn(async move { Ledger::wait_async(&of, 9).await });
         let of = ledger.clone();
-        let given_up = tokio::spawn(async move { Ledger::come(&of, 10).await });
+        let given_up = tokio::spawn(async move { Ledger::wait_async(&of, 10).await });
         while ledger.given.lock().unwrap().queue.len() < 2 {
             tokio::task::yield_now().await;
         }
@@ -431,6 +433,6 @@ mod tests {
         drop(large.await.unwrap().unwrap());
         assert!(given_up.await.is_err());
         assert!(Ledger::in_turn(&ledger, 10).is_some());
-        assert!(Ledger::come(&ledger, 11).await.is_none());
+        assert!(Ledger::wait_async(&ledger, 11).await.is_none());
     }
 }

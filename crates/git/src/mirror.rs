@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::error::Error;
-use super::history::relate;
 use super::memory::Memory;
-use super::protocol::Wanted;
 use super::remote::Remote;
-use super::revision::{Advertised, History, ObjectHash, Reference, Revision};
-use super::store::{self, Store};
-use super::turns::Heard;
-use moorline_core::nearest::nearest;
+use super::revision::{AdvertisedRef, History, ObjectHash, Reference, Revision};
+use super::store::{self, ObjectStore};
+use crate::ancestry::relate;
+use crate::upload_pack::FetchRequest;
+use crate::worker_pool::ContactResult;
+use moorline_core::did_you_mean::nearest_name;
 use moorline_runtime::clock;
 
 /// Maximum number of bytes of a pack.
@@ -36,15 +36,15 @@ const MAX_HISTORY_BYTES: u64 = 32 * 1024 * 1024;
 pub(super) struct Mirror {
     remote: Remote,
     home: PathBuf,
-    store: Option<Store>,
+    store: Option<ObjectStore>,
     opened: Option<Opened>,
-    bounds: Bounds,
+    bounds: MirrorLimits,
     has_grown: bool,
 }
 
 /// Limits of a mirror.
 #[derive(Debug, Clone)]
-pub(super) struct Bounds {
+pub(super) struct MirrorLimits {
     pub(super) memory: Memory,
     /// Maximum number of bytes on disk, of all mirrors together.
     pub(super) quota: u64,
@@ -64,7 +64,12 @@ impl fmt::Debug for Opened {
 
 impl Mirror {
     /// Creates a mirror in the folder `home`, which it owns, with the store that was found there.
-    pub(super) fn new(remote: Remote, home: PathBuf, store: Option<Store>, bounds: Bounds) -> Self {
+    pub(super) fn new(
+        remote: Remote,
+        home: PathBuf,
+        store: Option<ObjectStore>,
+        bounds: MirrorLimits,
+    ) -> Self {
         Self { remote, home, store, opened: None, bounds, has_grown: false }
     }
 
@@ -80,12 +85,12 @@ impl Mirror {
     }
 
     /// Takes the result of the last contact with the server.
-    pub(super) fn heard(&mut self) -> Heard {
+    pub(super) fn heard(&mut self) -> ContactResult {
         self.remote.heard()
     }
 
     /// Resolves `reference` to its current revision.
-    pub(super) fn look(&mut self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
+    pub(super) fn resolve(&mut self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
         let wanted = reference.wanted();
         let listed = if wanted.is_empty() { Vec::new() } else { self.remote.list(&wanted, by)? };
         match reference.choose(&listed) {
@@ -111,7 +116,7 @@ impl Mirror {
     /// Removes the objects; they are fetched again when needed.
     pub(super) fn forget(&mut self) {
         self.rest();
-        self.store.take().into_iter().for_each(Store::discard);
+        self.store.take().into_iter().for_each(ObjectStore::discard);
     }
 
     /// Fetches the files of `commit`, unless they are here; returns the number of fetched bytes.
@@ -142,7 +147,7 @@ impl Mirror {
 
     /// Clones into a new store, and replaces the old one by it.
     fn clone_afresh(&mut self, commit: ObjectHash, by: Instant) -> Result<u64, Error> {
-        let number = self.store.as_ref().map_or(0, Store::number) + 1;
+        let number = self.store.as_ref().map_or(0, ObjectStore::number) + 1;
         let mut fresh = store::begin(&self.home, number)?;
         match add(&mut self.remote, &mut fresh, commit, &self.bounds, by) {
             Ok(bytes) => {
@@ -208,14 +213,14 @@ impl Mirror {
         depths: &[u32],
         by: Instant,
     ) -> Result<History, Error> {
-        let here = self.store.as_ref().map(Store::repository).transpose()?;
+        let here = self.store.as_ref().map(ObjectStore::repository).transpose()?;
         let known = |commit: ObjectHash| here.as_ref().and_then(|here| parents(here, commit));
         let mut found = relate(old, new, known);
         for &depth in depths {
             if found != History::Unknown || !self.remote.cuts_history() {
                 break;
             }
-            let number = self.store.as_ref().map_or(0, Store::number) + 1;
+            let number = self.store.as_ref().map_or(0, ObjectStore::number) + 1;
             let past = store::begin(&self.home, number)?;
             let within = (&self.bounds.memory, by);
             let fetched =
@@ -243,20 +248,20 @@ impl Mirror {
 
     /// Returns the number of packs on disk and their bytes.
     pub(super) fn size(&self) -> (usize, u64) {
-        self.store.as_ref().map_or((0, 0), Store::size)
+        self.store.as_ref().map_or((0, 0), ObjectStore::size)
     }
 }
 
 /// Returns the error for a `reference` that is not in `listed`, all refs of a repository.
-pub(super) fn no_reference(reference: &Reference, listed: &[Advertised]) -> Error {
+pub(super) fn no_reference(reference: &Reference, listed: &[AdvertisedRef]) -> Error {
     if listed.is_empty() {
         return Error::Empty;
     }
     let names = |front: &'static str| listed.iter().filter_map(move |found| found.name.strip_prefix(front));
     let near = match reference {
-        Reference::Branch(name) => nearest(name, names("refs/heads/")),
-        Reference::Tag(name) => nearest(name, names("refs/tags/")),
-        Reference::Named(name) => nearest(name, names("refs/tags/").chain(names("refs/heads/"))),
+        Reference::Branch(name) => nearest_name(name, names("refs/heads/")),
+        Reference::Tag(name) => nearest_name(name, names("refs/tags/")),
+        Reference::Named(name) => nearest_name(name, names("refs/tags/").chain(names("refs/heads/"))),
         Reference::Head | Reference::Semver(_) | Reference::Commit(_) => None,
     };
     Error::NoReference { reference: reference.to_string().into(), nearest: near.map(Into::into) }
@@ -265,12 +270,12 @@ pub(super) fn no_reference(reference: &Reference, listed: &[Advertised]) -> Erro
 /// Fetches `commit` into `store`, without its history if the server supports that.
 fn add(
     remote: &mut Remote,
-    store: &mut Store,
+    store: &mut ObjectStore,
     commit: ObjectHash,
-    bounds: &Bounds,
+    bounds: &MirrorLimits,
     by: Instant,
 ) -> Result<u64, Error> {
-    let wanted = Wanted {
+    let wanted = FetchRequest {
         commits: &[commit],
         have: store.tips(),
         shallow: store.shallow(),
@@ -289,12 +294,12 @@ fn add(
 
 fn fetch_past(
     remote: &mut Remote,
-    past: &Store,
+    past: &ObjectStore,
     commits: &[ObjectHash],
     depth: u32,
     (memory, by): (&Memory, Instant),
 ) -> Result<(), Error> {
-    let wanted = Wanted { commits, depth: Some(depth), commits_only: true, ..Wanted::default() };
+    let wanted = FetchRequest { commits, depth: Some(depth), commits_only: true, ..FetchRequest::default() };
     past.add((memory, by), |pack| remote.fetch(&wanted, pack, MAX_HISTORY_BYTES, by)).map(drop)
 }
 

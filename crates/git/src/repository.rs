@@ -8,14 +8,14 @@
 //! silent server costs one thread, regardless of the number of calls.
 
 mod charts;
-mod history;
-mod looked;
-mod modules;
+mod jobs;
 mod quota;
-mod reading;
-mod trust;
-mod waiting;
-mod work;
+mod read_files;
+mod recent_polls;
+mod relations;
+mod signature_check;
+mod submodule_files;
+mod waiter_count;
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File};
@@ -25,27 +25,27 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use charts::Charts;
-use history::Related;
-use looked::Looked;
-pub use reading::Reading;
+use charts::ChartStore;
+use jobs::JobNeed;
+pub use read_files::ReadResult;
+use recent_polls::RecentPoll;
+use relations::RelationCache;
 use sha2::{Digest, Sha256};
-use work::Need;
 
 use super::address::{Address, Kind};
 use super::credentials::Credentials;
 use super::error::Error;
-use super::hosts::Hosts;
-use super::http::{Network, Proxy};
-use super::local::Local;
+use super::hosts::HostPolicy;
+use super::http::{Proxy, SharedNetwork};
 use super::memory::Memory;
-use super::mirror::{Bounds, Mirror};
+use super::mirror::{Mirror, MirrorLimits};
 use super::remote::Remote;
 use super::revision::{ObjectHash, Reference, Revision};
-use super::ssh::Ssh;
 use super::store;
-use super::turns::{Counter, Turns};
-use super::web::Web;
+use crate::http_transport::HttpTransport;
+use crate::local_repository::LocalRepository;
+use crate::ssh_transport::SshTransport;
+use crate::worker_pool::{WaitingCounter, WorkerPool};
 use moorline_runtime::clock;
 
 /// Maximum number of threads that contact servers or read objects.
@@ -61,13 +61,13 @@ pub struct Repositories(Arc<House>);
 #[derive(Debug)]
 struct House {
     data: PathBuf,
-    network: Network,
+    network: SharedNetwork,
     memory: Memory,
     /// Maximum number of bytes in the folder.
     quota: u64,
-    turns: Turns,
+    turns: WorkerPool,
     open: Mutex<HashMap<Box<str>, Weak<Shared>>>,
-    charts: Charts,
+    charts: ChartStore,
     /// Held for the lifetime of the daemon, so that no other one uses the folder.
     _lock: File,
 }
@@ -86,14 +86,14 @@ struct Shared {
     address: Address,
     owner: Box<str>,
     server: Arc<str>,
-    bounds: Bounds,
+    bounds: MirrorLimits,
     state: Arc<tokio::sync::Mutex<State>>,
     /// Number of callers waiting for the state.
     waiting: AtomicUsize,
     /// True while the holder of the state waits for a worker.
     queued: AtomicBool,
     /// Cached relations of commits.
-    related: Mutex<Related>,
+    related: Mutex<RelationCache>,
     /// Remote to use from the next call on, after changed credentials.
     next: Mutex<Option<Remote>>,
     credentials: Mutex<Credentials>,
@@ -102,7 +102,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     place: Place,
-    looked: Vec<Looked>,
+    looked: Vec<RecentPoll>,
 }
 
 #[derive(Debug)]
@@ -110,7 +110,7 @@ enum Place {
     /// A remote repository, before its mirror was opened.
     Unopened(PathBuf),
     Mirrored(Box<Mirror>),
-    Local(Local),
+    Local(LocalRepository),
 }
 
 impl Repositories {
@@ -119,15 +119,15 @@ impl Repositories {
 
     /// Opens the folder `data` for mirrors, exclusively; `proxy` is used for all http(s) servers,
     /// and only `hosts` may be contacted.
-    pub fn new(data: &Path, proxy: Option<Proxy>, hosts: Hosts) -> Result<Self, Error> {
-        Self::bounded(data, proxy, hosts, (Memory::new(None), u64::MAX))
+    pub fn new(data: &Path, proxy: Option<Proxy>, hosts: HostPolicy) -> Result<Self, Error> {
+        Self::with_limits(data, proxy, hosts, (Memory::new(None), u64::MAX))
     }
 
     /// Opens the folder with a memory budget and a disk quota.
-    pub fn bounded(
+    pub fn with_limits(
         data: &Path,
         proxy: Option<Proxy>,
-        hosts: Hosts,
+        hosts: HostPolicy,
         (memory, quota): (Memory, u64),
     ) -> Result<Self, Error> {
         let disk = |what, error: std::io::Error| Error::Disk { what, cause: error.to_string().into() };
@@ -143,12 +143,12 @@ impl Repositories {
         })?;
         Ok(Self(Arc::new(House {
             data: data.to_owned(),
-            network: Network::new(proxy, hosts),
+            network: SharedNetwork::new(proxy, hosts),
             memory,
             quota,
-            turns: Turns::new(MAX_WORKERS),
+            turns: WorkerPool::new(MAX_WORKERS),
             open: Mutex::default(),
-            charts: Charts::new(&data.join(charts::FOLDER)),
+            charts: ChartStore::new(&data.join(charts::FOLDER)),
             _lock: lock,
         })))
     }
@@ -171,8 +171,8 @@ impl Repositories {
     }
 
     /// Reports the number of callers waiting for a worker, whenever it may have changed.
-    pub fn count_waiting(&self, tell: impl Fn(usize) + Send + 'static) {
-        self.0.turns.count(Counter(Box::new(tell)));
+    pub fn report_waiting(&self, tell: impl Fn(usize) + Send + 'static) {
+        self.0.turns.count(WaitingCounter(Box::new(tell)));
     }
 
     /// Removes the mirrors of repositories that are not in use any more.
@@ -191,7 +191,7 @@ impl House {
         owner: &str,
         credentials: &Credentials,
     ) -> Result<Repository, Error> {
-        credentials.fit(address)?;
+        credentials.check_address(address)?;
         let key = key(address, owner);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, known| known.strong_count() > 0);
@@ -206,7 +206,7 @@ impl House {
             return Ok(Repository { shared, house: self.clone(), asker: "".into() });
         }
         let (server, place) = match address.kind() {
-            Kind::Local(path) => (path.display().to_string(), Place::Local(Local::new(path))),
+            Kind::Local(path) => (path.display().to_string(), Place::Local(LocalRepository::new(path))),
             Kind::Http(http) => (http.server(), Place::Unopened(self.data.join(&*key))),
             Kind::Ssh(ssh) => (ssh.server(), Place::Unopened(self.data.join(&*key))),
         };
@@ -214,7 +214,7 @@ impl House {
             address: address.clone(),
             owner: owner.into(),
             server: server.into(),
-            bounds: Bounds { memory: self.memory.clone(), quota: self.quota },
+            bounds: MirrorLimits { memory: self.memory.clone(), quota: self.quota },
             state: Arc::new(tokio::sync::Mutex::new(State { place, looked: Vec::new() })),
             waiting: AtomicUsize::new(0),
             queued: AtomicBool::new(false),
@@ -244,9 +244,11 @@ impl House {
 
     fn remote(&self, address: &Address, credentials: &Credentials) -> Result<Option<Remote>, Error> {
         match address.kind() {
-            Kind::Http(http) => Web::new(http, credentials, &self.network).map(|web| Some(Remote::new(web))),
+            Kind::Http(http) => {
+                HttpTransport::new(http, credentials, &self.network).map(|web| Some(Remote::new(web)))
+            }
             Kind::Ssh(ssh) => {
-                Ssh::new(ssh, credentials, self.network.hosts()).map(|ssh| Some(Remote::new(ssh)))
+                SshTransport::new(ssh, credentials, self.network.hosts()).map(|ssh| Some(Remote::new(ssh)))
             }
             Kind::Local(_) => Ok(None),
         }
@@ -261,28 +263,28 @@ fn key(address: &Address, owner: &str) -> Box<str> {
 
 impl Repository {
     /// Uses the worker share of this namespace.
-    pub fn asked_by(self, namespace: &str) -> Self {
+    pub fn on_behalf_of(self, namespace: &str) -> Self {
         Self { asker: namespace.into(), ..self }
     }
 
     /// Resolves `reference` to its current revision. With a server of protocol version 2 it costs
     /// one request, and concurrent callers share the next one.
-    pub async fn look(&self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
+    pub async fn resolve(&self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
         let (asked, reference) = (clock::now(), reference.clone());
-        let need = if reference.wanted().is_empty() { Need::Disk } else { Need::Server };
+        let need = if reference.wanted().is_empty() { JobNeed::Disk } else { JobNeed::Server };
         self.run(need, by, move |state| {
             if let Some(shared) = state.looked.iter().find(|other| other.answers(&reference, asked, by)) {
                 return shared.found.clone();
             }
             let begun = clock::now();
             let found = match &mut state.place {
-                Place::Mirrored(mirror) => mirror.look(&reference, by),
-                Place::Local(local) => local.look(&reference),
+                Place::Mirrored(mirror) => mirror.resolve(&reference, by),
+                Place::Local(local) => local.resolve(&reference),
                 Place::Unopened(_) => Err(Error::Stopped),
             };
             state.looked.retain(|other| other.reference != reference);
             state.looked.truncate(MAX_SHARED - 1);
-            state.looked.insert(0, Looked { reference, begun, by, found: found.clone() });
+            state.looked.insert(0, RecentPoll { reference, begun, by, found: found.clone() });
             found
         })
         .await
@@ -291,7 +293,7 @@ impl Repository {
     /// Fetches the commit and its files, unless they are here; returns the number of fetched bytes.
     pub async fn fetch(&self, revision: &Revision, by: Instant) -> Result<u64, Error> {
         let commit = revision.commit;
-        self.run(Need::commit(commit), by, move |state| match &mut state.place {
+        self.run(JobNeed::commit(commit), by, move |state| match &mut state.place {
             Place::Mirrored(mirror) => mirror.fetch(commit, by),
             Place::Local(_) => Ok(0),
             Place::Unopened(_) => Err(Error::Stopped),
@@ -301,7 +303,7 @@ impl Repository {
 
     /// Returns the number of packs on disk, and the bytes of packs and indexes.
     pub async fn size(&self, by: Instant) -> Result<(usize, u64), Error> {
-        self.run(Need::Disk, by, |state| match &state.place {
+        self.run(JobNeed::Disk, by, |state| match &state.place {
             Place::Mirrored(mirror) => Ok(mirror.size()),
             Place::Local(_) | Place::Unopened(_) => Ok((0, 0)),
         })

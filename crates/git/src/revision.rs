@@ -6,7 +6,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use super::range::{self, Range};
+use crate::semver_range;
+use crate::semver_range::VersionRange;
 
 /// Id of a commit, tree or blob.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,7 +64,7 @@ pub enum Reference {
     /// The tag or branch of this name; a tag takes precedence, as in Git.
     Named(Box<str>),
     /// The tag with the highest version in a range.
-    Semver(Range),
+    Semver(VersionRange),
     /// A fixed commit.
     Commit(ObjectHash),
 }
@@ -117,7 +118,7 @@ impl Reference {
     }
 
     /// Selects the revision among `advertised`.
-    pub(super) fn choose(&self, advertised: &[Advertised]) -> Option<Revision> {
+    pub(super) fn choose(&self, advertised: &[AdvertisedRef]) -> Option<Revision> {
         let named = |wanted: &str| advertised.iter().find(|found| &*found.name == wanted);
         let found = match self {
             Self::Commit(commit) => {
@@ -167,7 +168,7 @@ pub struct Revision {
 impl Revision {
     /// Parses the output of [`Display`](fmt::Display), given the reference. It does not contain the
     /// tag object, which is passed in for an annotated tag.
-    pub fn read(text: &str, tag: Option<&str>, asked: &Reference) -> Option<Self> {
+    pub fn parse(text: &str, tag: Option<&str>, asked: &Reference) -> Option<Self> {
         let (short, commit) = text.rsplit_once('@').unwrap_or((text, text));
         let name = match asked {
             Reference::Commit(_) => commit.into(),
@@ -184,7 +185,7 @@ impl Revision {
     /// Compares the versions of two revisions, if both are tags with one.
     pub fn compare_versions(&self, other: &Self) -> Option<Ordering> {
         let tag = |revision: &Self| revision.name.strip_prefix("refs/tags/").map(str::to_owned);
-        range::compare(&tag(self)?, &tag(other)?)
+        semver_range::compare(&tag(self)?, &tag(other)?)
     }
 }
 
@@ -212,7 +213,7 @@ pub enum History {
 
 /// A ref as listed by a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Advertised {
+pub(super) struct AdvertisedRef {
     pub(super) name: Box<str>,
     pub(super) id: ObjectHash,
     /// For an annotated tag, its commit.
@@ -282,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_reference_chooses_among_what_a_server_lists() {
-        let listed = |name: &str, id, peeled, symbolic: Option<&str>| Advertised {
+        let listed = |name: &str, id, peeled, symbolic: Option<&str>| AdvertisedRef {
             name: name.into(),
             id: hash(id),
             peeled: Option::map(peeled, hash),
@@ -343,12 +344,12 @@ mod tests {
             for tag in [None, Some(hash('b'))] {
                 let revision = Revision { commit: hash('a'), name: name.into(), tag };
                 let tag = tag.map(|tag| tag.to_string());
-                let read = Revision::read(&revision.to_string(), tag.as_deref(), &asked);
+                let read = Revision::parse(&revision.to_string(), tag.as_deref(), &asked);
                 assert_eq!(read, Some(revision));
             }
         }
-        assert_eq!(Revision::read("main@123", None, &Reference::Head), None);
-        assert_eq!(Revision::read("", None, &Reference::Head), None);
+        assert_eq!(Revision::parse("main@123", None, &Reference::Head), None);
+        assert_eq!(Revision::parse("", None, &Reference::Head), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ const MAX_SIGNED_BYTES: usize = 1024 * 1024;
 
 /// Trusted public keys.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Keys {
+pub struct TrustedKeys {
     ssh: Vec<ssh::Key>,
     openpgp: Vec<openpgp::Key>,
 }
@@ -27,7 +27,7 @@ pub struct Keys {
 /// Error of reading keys from a Secret. Public keys are no secret, but the Secret may contain other
 /// data: values are not quoted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeysError {
+pub enum TrustedKeysError {
     /// A value is no public key.
     #[error("the Secret's key {key} {problem}")]
     Value {
@@ -45,7 +45,7 @@ pub enum KeysError {
 
 /// Objects that must be signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signed {
+pub enum SignaturePolicy {
     /// The commit.
     Commit,
     /// The tag.
@@ -61,12 +61,12 @@ pub struct SignatureError {
     /// The commit or tag.
     pub what: Box<str>,
     /// The problem with its signature.
-    pub problem: Problem,
+    pub problem: SignatureProblem,
 }
 
 /// Problem with a signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum SignatureProblem {
     /// There are no keys to check it with.
     #[error("cannot be checked: the Secret with the keys that are trusted cannot be had")]
     NoKeys,
@@ -93,7 +93,7 @@ pub enum Problem {
     Unusable(Box<str>, &'static str),
 }
 
-impl Problem {
+impl SignatureProblem {
     /// Returns the reason for conditions, Events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -107,22 +107,22 @@ impl Problem {
 
 /// Signed content, and its detached signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seal {
+pub(super) struct SignedContent {
     text: Vec<u8>,
     signature: Option<String>,
 }
 
-impl Keys {
+impl TrustedKeys {
     /// Reads the values of a Secret: ssh public keys or lines of an `allowed_signers` file, and
     /// armoured OpenPGP keys.
     pub fn from_secret<K: AsRef<str>, V: AsRef<[u8]>>(
         data: impl IntoIterator<Item = (K, V)>,
-    ) -> Result<Self, KeysError> {
+    ) -> Result<Self, TrustedKeysError> {
         let data: BTreeMap<String, Vec<u8>> =
             data.into_iter().map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_vec())).collect();
         let mut keys = Self::default();
         for (key, value) in data {
-            let refuse = |problem: String| KeysError::Value { key: key.clone(), problem };
+            let refuse = |problem: String| TrustedKeysError::Value { key: key.clone(), problem };
             let text = String::from_utf8(value).map_err(|_| refuse("is no text".to_owned()))?;
             match text.contains(openpgp::BEGIN) {
                 true => keys.openpgp.extend(openpgp::read(&text).map_err(|it| refuse(it.to_owned()))?),
@@ -130,21 +130,21 @@ impl Keys {
             }
         }
         let is_empty = keys.ssh.is_empty() && keys.openpgp.is_empty();
-        if is_empty { Err(KeysError::Nothing) } else { Ok(keys) }
+        if is_empty { Err(TrustedKeysError::Nothing) } else { Ok(keys) }
     }
 
     /// Checks that the content is signed by a trusted key.
-    fn check(&self, seal: &Seal) -> Result<(), Problem> {
+    fn check(&self, seal: &SignedContent) -> Result<(), SignatureProblem> {
         if self.ssh.is_empty() && self.openpgp.is_empty() {
-            return Err(Problem::NoKeys);
+            return Err(SignatureProblem::NoKeys);
         }
-        let signature = seal.signature.as_ref().ok_or(Problem::Missing)?;
+        let signature = seal.signature.as_ref().ok_or(SignatureProblem::Missing)?;
         match signature.trim_start() {
             text if text.starts_with(ssh::SIGNATURE) => ssh::check(&self.ssh, &seal.text, text),
             text if text.starts_with(openpgp::SIGNATURE) => {
                 openpgp::check(&self.openpgp, &seal.text, text, SystemTime::now())
             }
-            _ => Err(Problem::Unreadable("it is neither of ssh nor of OpenPGP")),
+            _ => Err(SignatureProblem::Unreadable("it is neither of ssh nor of OpenPGP")),
         }
     }
 }
@@ -153,42 +153,44 @@ impl Keys {
 pub(super) fn verify(
     repository: &git2::Repository,
     revision: &Revision,
-    signed: Signed,
-    keys: &Keys,
+    signed: SignaturePolicy,
+    keys: &TrustedKeys,
 ) -> Result<(), Error> {
-    if signed != Signed::Tag {
+    if signed != SignaturePolicy::Tag {
         let what = format!("commit {}", revision.commit);
         let seal = of_commit(repository, revision.commit)?;
         keys.check(&seal).map_err(|problem| refused(what, problem))?;
     }
-    if signed == Signed::Commit {
+    if signed == SignaturePolicy::Commit {
         return Ok(());
     }
     let name = revision.name.strip_prefix("refs/tags/").unwrap_or(&revision.name);
     let refuse = |problem| refused(format!("tag {name}"), problem);
-    let tag = revision.tag.ok_or_else(|| refuse(Problem::Lightweight))?;
+    let tag = revision.tag.ok_or_else(|| refuse(SignatureProblem::Lightweight))?;
     let seal = of_tag(repository, tag)?;
     says(&seal.text, revision.commit, name).map_err(refuse)?;
     keys.check(&seal).map_err(refuse)
 }
 
-fn refused(what: String, problem: Problem) -> Error {
+fn refused(what: String, problem: SignatureProblem) -> Error {
     Error::Unsigned(SignatureError { what: what.into(), problem })
 }
 
-fn of_commit(repository: &git2::Repository, commit: ObjectHash) -> Result<Seal, Error> {
+fn of_commit(repository: &git2::Repository, commit: ObjectHash) -> Result<SignedContent, Error> {
     let whole = read(repository, commit)?;
     match repository.extract_signature(&commit.oid(), None) {
-        Ok((signature, text)) => Ok(Seal {
+        Ok((signature, text)) => Ok(SignedContent {
             text: text.to_vec(),
             signature: std::str::from_utf8(&signature).ok().map(str::to_owned),
         }),
-        Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(Seal { text: whole, signature: None }),
+        Err(error) if error.code() == git2::ErrorCode::NotFound => {
+            Ok(SignedContent { text: whole, signature: None })
+        }
         Err(_) => Err(Error::Corrupt { what: "a commit cannot be read" }),
     }
 }
 
-fn of_tag(repository: &git2::Repository, tag: ObjectHash) -> Result<Seal, Error> {
+fn of_tag(repository: &git2::Repository, tag: ObjectHash) -> Result<SignedContent, Error> {
     Ok(split(read(repository, tag)?))
 }
 
@@ -203,7 +205,7 @@ fn read(repository: &git2::Repository, id: ObjectHash) -> Result<Vec<u8>, Error>
 }
 
 /// Splits a tag into the signed content and the signature after it.
-fn split(tag: Vec<u8>) -> Seal {
+fn split(tag: Vec<u8>) -> SignedContent {
     let begins = |mark: &str| {
         let mark = mark.as_bytes();
         let at = tag.windows(mark.len()).rposition(|part| part == mark)?;
@@ -212,16 +214,16 @@ fn split(tag: Vec<u8>) -> Seal {
     let at = [ssh::SIGNATURE, openpgp::SIGNATURE].into_iter().filter_map(begins).max();
     let signature = at.and_then(|at| std::str::from_utf8(&tag[at..]).ok().map(str::to_owned));
     let text = at.map_or(tag.clone(), |at| tag[..at].to_vec());
-    Seal { text, signature }
+    SignedContent { text, signature }
 }
 
 /// Checks that a tag object has this commit and this name.
-fn says(tag: &[u8], commit: ObjectHash, name: &str) -> Result<(), Problem> {
+fn says(tag: &[u8], commit: ObjectHash, name: &str) -> Result<(), SignatureProblem> {
     let head = tag.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
     let mut fields = head.filter_map(|line| std::str::from_utf8(line).ok()?.split_once(' '));
     let mut expect = |field: &str, value: &str, problem: &'static str| match fields.next() {
         Some((known, said)) if known == field && said == value => Ok(()),
-        _ => Err(Problem::Other(problem)),
+        _ => Err(SignatureProblem::Other(problem)),
     };
     expect("object", &commit.to_string(), "it names another commit")?;
     expect("type", "commit", "it names no commit")?;

@@ -14,9 +14,9 @@ use git2::{ObjectType, Oid, Tree};
 use super::error::Error;
 use super::repository::Repository;
 use super::revision::ObjectHash;
-use super::within::{Choose, Chosen, Within};
+use crate::read_limits::{FileFilter, FileSelection, ReadLimits};
 use moorline_core::tree::{
-    self, Entry, FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, Room, normalise,
+    self, FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, MemoryLimit, TreeEntry, normalise,
 };
 
 /// Maximum number of bytes of a path. It also bounds the nesting of folders.
@@ -40,7 +40,7 @@ const MODE_LINK: i32 = 0o120_000;
 const MODE_MODULE: i32 = 0o160_000;
 
 /// Ids of trees and blobs by path; none for a missing path.
-pub type Ids = BTreeMap<Box<str>, Option<ObjectHash>>;
+pub type ObjectIds = BTreeMap<Box<str>, Option<ObjectHash>>;
 
 /// Files of one commit, and the ids of their objects.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ pub struct Snapshot {
     pub files: FileTree,
     /// For each requested folder or file, and each target of a link, the id of its tree or blob;
     /// none for missing targets. Equal ids mean equal files.
-    pub ids: Ids,
+    pub ids: ObjectIds,
     /// Submodules among them, with their commits.
     pub(super) modules: Vec<(Box<str>, ObjectHash)>,
     /// Requested folders that are inside a submodule.
@@ -57,11 +57,15 @@ pub struct Snapshot {
     /// Content of `.gitmodules`, if there are submodules.
     pub(super) said: Box<str>,
     /// Repositories of the submodules whose files are included.
-    pub beside: Vec<Repository>,
+    pub submodule_repositories: Vec<Repository>,
 }
 
 /// Returns the current ids at the paths of `earlier`, without reading files.
-pub(super) fn ids(repository: &git2::Repository, commit: ObjectHash, earlier: &Ids) -> Result<Ids, Error> {
+pub(super) fn ids(
+    repository: &git2::Repository,
+    commit: ObjectHash,
+    earlier: &ObjectIds,
+) -> Result<ObjectIds, Error> {
     let root = root(repository, commit)?;
     let id = |path: &str| -> Result<_, Error> {
         Ok(match path {
@@ -79,10 +83,10 @@ pub(super) fn read(
     commit: ObjectHash,
     folders: &[Box<str>],
     beside: &[Box<str>],
-    within: &Within,
+    within: &ReadLimits,
 ) -> Result<Snapshot, Error> {
     let root = root(repository, commit)?;
-    let mut walk = Walk {
+    let mut walk = TreeWalk {
         repository,
         asked: folders.join(", ").into(),
         entries: BTreeMap::new(),
@@ -139,14 +143,15 @@ pub(super) fn read(
         Some(bytes) => String::from_utf8_lossy(&bytes).into(),
         None => "".into(),
     };
-    let files = walk.read(&within.choose)?.holding(ids.keys().cloned()).within(within.room.clone());
-    Ok(Snapshot { files, ids, modules, inside, said, beside: Vec::new() })
+    let files =
+        walk.read(&within.choose)?.with_fetched(ids.keys().cloned()).with_memory_limit(within.room.clone());
+    Ok(Snapshot { files, ids, modules, inside, said, submodule_repositories: Vec::new() })
 }
 
-struct Walk<'a> {
+struct TreeWalk<'a> {
     repository: &'a git2::Repository,
     asked: Box<str>,
-    entries: BTreeMap<Box<str>, Entry>,
+    entries: BTreeMap<Box<str>, TreeEntry>,
     /// Folders that were read completely.
     folders: BTreeSet<Box<str>>,
     /// Further paths to include: targets of links, from the root, if they are inside the
@@ -159,14 +164,14 @@ struct Walk<'a> {
     modules: Vec<(Box<str>, ObjectHash)>,
     /// Bytes of all paths.
     paths: u64,
-    room: &'a Room,
+    room: &'a MemoryLimit,
 }
 
-impl Walk<'_> {
+impl TreeWalk<'_> {
     fn folder(&mut self, path: &str, id: Oid) -> Result<(), Error> {
         let mut waiting: Vec<(Box<str>, Oid)> = vec![(path.into(), id)];
         while let Some((path, id)) = waiting.pop() {
-            self.room.goes_on()?;
+            self.room.check_running()?;
             self.folders.insert(path.clone());
             let size = self.repository.odb().and_then(|database| database.read_header(id));
             if size.map_err(|_| MISSING_TREE)?.0 > MAX_FOLDER_BYTES {
@@ -212,10 +217,10 @@ impl Walk<'_> {
             }
             MODE_LINK => self.link(&path, id)?,
             _ => match self.size(id)? {
-                size if size > MAX_FILE_BYTES => Entry::TooLarge(size),
+                size if size > MAX_FILE_BYTES => TreeEntry::TooLarge(size),
                 size => {
                     self.files.push((path.clone(), id));
-                    Entry::Left(size)
+                    TreeEntry::NotFetched(size)
                 }
             },
         };
@@ -242,18 +247,18 @@ impl Walk<'_> {
         if size > MAX_FILE_BYTES {
             return Ok([].into());
         }
-        self.room.take(size)?;
+        self.room.reserve(size)?;
         let database = self.repository.odb().map_err(|_| MISSING_BLOB)?;
         Ok(database.read(id).map_err(|_| MISSING_BLOB)?.data().into())
     }
 
     /// Reads the selected files, after checking their total size.
-    fn read(self, choose: &Choose) -> Result<FileTree, Error> {
+    fn read(self, choose: &FileFilter) -> Result<FileTree, Error> {
         let mut entries = self.entries;
         let mut files = self.files;
-        files.retain(|(path, _)| !matches!(entries.get(path), Some(Entry::Unreadable { .. })));
+        files.retain(|(path, _)| !matches!(entries.get(path), Some(TreeEntry::Unreadable { .. })));
         let chosen = choose(&entries.iter().map(|(path, entry)| (path.clone(), entry.clone())).collect());
-        if let Chosen::Only(paths) = chosen {
+        if let FileSelection::Only(paths) = chosen {
             files.retain(|(path, _)| paths.contains(&**path));
         }
         let mut wanted: HashMap<Oid, Option<Arc<[u8]>>> = files.iter().map(|(_, id)| (*id, None)).collect();
@@ -264,24 +269,24 @@ impl Walk<'_> {
         }
         let largest = wanted.keys().filter_map(|id| self.sizes.get(id)).max().copied().unwrap_or_default();
         // libgit2 holds a copy of the largest one while it is copied.
-        self.room.take(bytes.saturating_add(largest))?;
+        self.room.reserve(bytes.saturating_add(largest))?;
         let database = self.repository.odb().map_err(|_| MISSING_BLOB)?;
         for (path, id) in files {
-            self.room.goes_on()?;
+            self.room.check_running()?;
             let known = wanted.entry(id).or_default();
             let bytes = match known {
                 // A file at several paths is stored once.
                 Some(bytes) => bytes.clone(),
                 None => known.insert(database.read(id).map_err(|_| MISSING_BLOB)?.data().into()).clone(),
             };
-            entries.insert(path, Entry::File(bytes));
+            entries.insert(path, TreeEntry::File(bytes));
         }
-        self.room.give(largest);
+        self.room.give_back(largest);
         Ok(entries.into_iter().collect())
     }
 
-    fn link(&mut self, path: &str, id: Oid) -> Result<Entry, Error> {
-        let unreadable = |reason: &str| Ok(Entry::Unreadable { folder: false, reason: reason.into() });
+    fn link(&mut self, path: &str, id: Oid) -> Result<TreeEntry, Error> {
+        let unreadable = |reason: &str| Ok(TreeEntry::Unreadable { folder: false, reason: reason.into() });
         let database = self.repository.odb().map_err(|_| MISSING_BLOB)?;
         let (size, _) = database.read_header(id).map_err(|_| MISSING_BLOB)?;
         if size > MAX_LINK_BYTES {
@@ -293,14 +298,14 @@ impl Walk<'_> {
         };
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         self.links.extend(reached(folder, target));
-        Ok(Entry::Link(target.into()))
+        Ok(TreeEntry::Link(target.into()))
     }
 
     fn unreadable(&mut self, path: Box<str>, folder: bool, reason: &str) -> Result<(), Error> {
-        self.push(path, Entry::Unreadable { folder, reason: reason.into() })
+        self.push(path, TreeEntry::Unreadable { folder, reason: reason.into() })
     }
 
-    fn push(&mut self, path: Box<str>, entry: Entry) -> Result<(), Error> {
+    fn push(&mut self, path: Box<str>, entry: TreeEntry) -> Result<(), Error> {
         if self.entries.len() >= MAX_FILES {
             return Err(self.too_much("files", MAX_FILES as u64));
         }
@@ -315,7 +320,7 @@ impl Walk<'_> {
         if self.paths > tree::MAX_PATH_BYTES {
             return Err(self.too_much("bytes in the names of its files and folders", tree::MAX_PATH_BYTES));
         }
-        Ok(self.room.take(PATH_COST + 4 * path.len() as u64)?)
+        Ok(self.room.reserve(PATH_COST + 4 * path.len() as u64)?)
     }
 
     /// True if `path` was read already.

@@ -19,11 +19,11 @@ use tokio::runtime::Runtime;
 
 use super::address::SshAddress;
 use super::error::Error;
-use super::hosts::{Hosts, Refused};
+use super::hosts::{HostPolicy, HostRefused};
 use super::http::{CONNECT_TIMEOUT, SILENCE_TIMEOUT};
 use super::known_hosts::KnownHosts;
-use super::resolve::{MAX_ADDRESSES, Unresolved, resolved};
-use super::ssh::Login;
+use crate::resolver::{MAX_ADDRESSES, ResolveError, resolved};
+use crate::ssh_transport::SshLogin;
 use moorline_runtime::clock;
 
 /// Maximum time for closing a connection. A failed close costs the server a log line.
@@ -36,11 +36,11 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 const WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 
 /// A program running on a server.
-pub(super) struct Session {
+pub(super) struct SshSession {
     /// None only during drop.
     runtime: Option<Runtime>,
     server: Box<str>,
-    handle: Handle<Guard>,
+    handle: Handle<HostKeyCheck>,
     channel: Channel<Msg>,
     /// Received bytes that were not read yet.
     waiting: Vec<u8>,
@@ -50,12 +50,12 @@ pub(super) struct Session {
     exit: Option<u32>,
 }
 
-impl Session {
+impl SshSession {
     /// Connects, checks the host key, logs in and runs `command`.
     pub(super) fn open(
         address: &SshAddress,
-        login: &Login,
-        hosts: &Hosts,
+        login: &SshLogin,
+        hosts: &HostPolicy,
         command: String,
         by: Instant,
     ) -> Result<Self, Error> {
@@ -99,7 +99,7 @@ impl Session {
 
     /// Returns a reader of the program's output, with a deadline.
     pub(super) fn answer(&mut self, by: Instant) -> impl Read + '_ {
-        Answer { session: self, by }
+        OutputReader { session: self, by }
     }
 
     /// True once the program has written anything.
@@ -149,7 +149,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for SshSession {
     fn drop(&mut self) {
         // The default drop of a runtime waits for its tasks; this one does not, and is allowed in
         // any context.
@@ -159,12 +159,12 @@ impl Drop for Session {
     }
 }
 
-struct Answer<'a> {
-    session: &'a mut Session,
+struct OutputReader<'a> {
+    session: &'a mut SshSession,
     by: Instant,
 }
 
-impl Read for Answer<'_> {
+impl Read for OutputReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let session = &mut *self.session;
         while session.taken == session.waiting.len() && !session.has_ended {
@@ -188,12 +188,12 @@ impl Read for Answer<'_> {
 }
 
 /// Resolves the host on this thread: the runtime would start another one for it.
-fn addresses(address: &SshAddress, hosts: &Hosts) -> Result<Vec<SocketAddr>, Error> {
+fn addresses(address: &SshAddress, hosts: &HostPolicy) -> Result<Vec<SocketAddr>, Error> {
     let host = address.host.trim_start_matches('[').trim_end_matches(']');
     let server = || address.server().into();
     let mut found = resolved(hosts, host, address.port).map_err(|error| match error {
-        Unresolved::Unknown => Error::Unreachable { server: server(), cause: "its name is unknown".into() },
-        Unresolved::Refused(Refused(why)) => Error::NotAllowed { server: server(), why },
+        ResolveError::Unknown => Error::Unreachable { server: server(), cause: "its name is unknown".into() },
+        ResolveError::Refused(HostRefused(why)) => Error::NotAllowed { server: server(), why },
     })?;
     found.truncate(MAX_ADDRESSES);
     Ok(found)
@@ -233,11 +233,11 @@ async fn connect(server: &str, places: &[SocketAddr]) -> Result<TcpStream, Error
 async fn begin(
     server: &str,
     address: &SshAddress,
-    login: &Login,
+    login: &SshLogin,
     stream: TcpStream,
     command: String,
-) -> Result<(Handle<Guard>, Channel<Msg>), Error> {
-    let guard = Guard { host: address.host.clone(), port: address.port, known: login.known.clone() };
+) -> Result<(Handle<HostKeyCheck>, Channel<Msg>), Error> {
+    let guard = HostKeyCheck { host: address.host.clone(), port: address.port, known: login.known.clone() };
     let config = Arc::new(config(&login.known.kinds(&address.host, address.port)));
     let connected = client::connect_stream(config, stream, guard).await;
     let mut handle = connected.map_err(|stop| stopped(server, stop))?;
@@ -292,7 +292,7 @@ fn config(known: &[&str]) -> client::Config {
 }
 
 /// Checks the host key of a connection.
-struct Guard {
+struct HostKeyCheck {
     host: Box<str>,
     port: u16,
     known: Arc<KnownHosts>,
@@ -311,7 +311,7 @@ impl From<russh::Error> for Stop {
     }
 }
 
-impl client::Handler for Guard {
+impl client::Handler for HostKeyCheck {
     type Error = Stop;
 
     async fn check_server_key(&mut self, shown: &PublicKeyOrCertificate) -> Result<bool, Stop> {

@@ -14,9 +14,9 @@ use std::time::{Instant, SystemTime};
 use git2::{Indexer, Odb, Repository};
 
 use super::error::Error;
-use super::guard::Guard;
 use super::memory::Memory;
 use super::revision::ObjectHash;
+use crate::pack_inspection::PackInspector;
 use moorline_runtime::clock;
 
 /// Maximum number of packs of a store before it is replaced by a fresh clone.
@@ -30,7 +30,7 @@ const UNFINISHED: &str = ".unfinished";
 
 /// A complete store.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct ObjectStore {
     folder: PathBuf,
     /// Complete commits, the newest last.
     tips: Vec<ObjectHash>,
@@ -41,7 +41,7 @@ pub(super) struct Store {
 }
 
 /// Opens the newest store in `home` and removes all other folders; none if there is no usable one.
-pub(super) fn open(home: &Path) -> Result<Option<Store>, Error> {
+pub(super) fn open(home: &Path) -> Result<Option<ObjectStore>, Error> {
     let listed = match fs::read_dir(home) {
         Ok(listed) => listed,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -59,7 +59,7 @@ pub(super) fn open(home: &Path) -> Result<Option<Store>, Error> {
     let newest = numbered.pop();
     numbered.iter().for_each(|(_, older)| remove(older));
     let Some((_, folder)) = newest else { return Ok(None) };
-    match Store::load(&folder) {
+    match ObjectStore::load(&folder) {
         Some(store) => Ok(Some(store)),
         None => {
             remove(&folder);
@@ -69,7 +69,7 @@ pub(super) fn open(home: &Path) -> Result<Option<Store>, Error> {
 }
 
 /// Creates a store in `home`; it is not used before [`ObjectStore::publish`].
-pub(super) fn begin(home: &Path, number: u64) -> Result<Store, Error> {
+pub(super) fn begin(home: &Path, number: u64) -> Result<ObjectStore, Error> {
     let folder = home.join(format!("{number}{UNFINISHED}"));
     remove(&folder);
     let build = || -> io::Result<()> {
@@ -79,10 +79,10 @@ pub(super) fn begin(home: &Path, number: u64) -> Result<Store, Error> {
         fs::write(folder.join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
     };
     build().map_err(|error| disk("begin a mirror", &error))?;
-    Ok(Store { folder, tips: Vec::new(), shallow: Vec::new(), first_bytes: 0 })
+    Ok(ObjectStore { folder, tips: Vec::new(), shallow: Vec::new(), first_bytes: 0 })
 }
 
-impl Store {
+impl ObjectStore {
     fn load(folder: &Path) -> Option<Self> {
         let tips = fs::read_to_string(folder.join("packed-refs")).ok()?;
         let tips = tips.lines().filter(|line| !line.starts_with('#'));
@@ -140,12 +140,12 @@ impl Store {
         let mut indexer = Indexer::new(Some(&database), &packs, 0, false).map_err(|error| library(&error))?;
         // Called before each object that is built.
         indexer.progress(move |_| clock::now() < by);
-        let mut guard = Guard::new(&mut indexer, memory);
+        let mut guard = PackInspector::new(&mut indexer, memory);
         let received = receive(&mut guard);
         let unpacking = guard.into_unpacking();
         let added = received.and_then(|received| {
             // From here on libgit2 needs memory and a processor, and waits for nothing else.
-            let _held = unpacking.room(memory).ok_or(Error::Crowded)?;
+            let _held = unpacking.room(memory).ok_or(Error::NoMemory)?;
             let _turn = memory.turn(|| clock::now() < by).ok_or(Error::Slow)?;
             Ok((received, indexer.commit()))
         });

@@ -10,15 +10,15 @@ use std::io::Read;
 use std::time::Instant;
 
 use super::error::Error;
-use super::packet::Packets;
-use super::protocol::Greeting;
-use super::revision::Advertised;
+use super::revision::AdvertisedRef;
+use crate::pkt_line::PktLineReader;
+use crate::upload_pack::ServerCapabilities;
 
 /// Maximum number of bytes of a listing of refs.
 pub(super) const MAX_LISTING_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Pkt-lines of a response that is still arriving.
-pub(super) type Answered<'a> = Packets<Box<dyn Read + 'a>>;
+pub(super) type ResponseLines<'a> = PktLineReader<Box<dyn Read + 'a>>;
 
 /// Transport to one repository on a server.
 pub(super) trait Transport: fmt::Debug + Send {
@@ -29,10 +29,10 @@ pub(super) trait Transport: fmt::Debug + Send {
     fn is_ready(&self) -> bool;
 
     /// Starts an exchange: returns the capabilities, and the refs if the server sends them unasked.
-    fn greet(&mut self, by: Instant) -> Result<(Greeting, Vec<Advertised>), Error>;
+    fn greet(&mut self, by: Instant) -> Result<(ServerCapabilities, Vec<AdvertisedRef>), Error>;
 
     /// Sends a request; the response may have at most `limit` bytes.
-    fn ask(&mut self, request: Vec<u8>, limit: u64, by: Instant) -> Result<Answered<'_>, Error>;
+    fn ask(&mut self, request: Vec<u8>, limit: u64, by: Instant) -> Result<ResponseLines<'_>, Error>;
 
     /// Ends the exchange, after any result. It never takes long.
     fn end(&mut self);

@@ -6,36 +6,36 @@
 //! counts as missing, and all omit counts of 0. Counts are compared in the order of a rollout:
 //! created, updated, available.
 
-use super::live::Live;
-use super::sentence::{are, of_are};
 use super::{Context, Health};
+use crate::message::{count_are, count_of_are};
+use crate::object_view::ObjectView;
 
 /// Replicas of a workload whose spec has no `replicas`.
 const DEFAULT_REPLICAS: u64 = 1;
 
-pub(super) fn deployment(live: Live<'_>, _: &Context) -> Health {
+pub(super) fn deployment(live: ObjectView<'_>, _: &Context) -> Health {
     if live.is_true(&["spec", "paused"]) {
         return Health::Suspended;
     }
-    if let Some(unseen) = live.unseen() {
+    if let Some(unseen) = live.unobserved_status() {
         return unseen;
     }
-    let wanted = wanted(live);
+    let wanted = desired_replicas(live);
     let count = |field| live.count(&["status", field]);
     let (all, updated, available) = (count("replicas"), count("updatedReplicas"), count("availableReplicas"));
     let rollout = if updated < wanted {
-        Some(format!("{} updated", of_are(updated, wanted, "replica")))
+        Some(format!("{} updated", count_of_are(updated, wanted, "replica")))
     } else if all > updated {
-        Some(format!("{} still to be removed", are(all - updated, "old replica")))
+        Some(format!("{} still to be removed", count_are(all - updated, "old replica")))
     } else if available < wanted {
-        Some(format!("{} available", of_are(available, wanted, "replica")))
+        Some(format!("{} available", count_of_are(available, wanted, "replica")))
     } else {
         None
     };
     // If all Pods of the newest template exist, the condition is about an older template that a
     // corrected one has replaced.
-    if let Some(failure) = live.holds("ReplicaFailure").filter(|_| updated < wanted) {
-        return Health::degraded(format!("its Pods cannot be created: {}", failure.says()));
+    if let Some(failure) = live.true_condition("ReplicaFailure").filter(|_| updated < wanted) {
+        return Health::degraded(format!("its Pods cannot be created: {}", failure.reason_and_message()));
     }
     let late =
         live.condition("Progressing").filter(|it| it.is_false() && it.reason == "ProgressDeadlineExceeded");
@@ -49,26 +49,26 @@ pub(super) fn deployment(live: Live<'_>, _: &Context) -> Health {
     }
 }
 
-pub(super) fn replica_set(live: Live<'_>, _: &Context) -> Health {
-    if let Some(unseen) = live.unseen() {
+pub(super) fn replica_set(live: ObjectView<'_>, _: &Context) -> Health {
+    if let Some(unseen) = live.unobserved_status() {
         return unseen;
     }
-    if let Some(failure) = live.holds("ReplicaFailure") {
-        return Health::degraded(format!("its Pods cannot be created: {}", failure.says()));
+    if let Some(failure) = live.true_condition("ReplicaFailure") {
+        return Health::degraded(format!("its Pods cannot be created: {}", failure.reason_and_message()));
     }
-    let (wanted, all) = (wanted(live), live.count(&["status", "replicas"]));
+    let (wanted, all) = (desired_replicas(live), live.count(&["status", "replicas"]));
     let available = live.count(&["status", "availableReplicas"]);
     if available < wanted {
-        return Health::progressing(format!("{} available", of_are(available, wanted, "replica")));
+        return Health::progressing(format!("{} available", count_of_are(available, wanted, "replica")));
     }
     surplus(all, wanted).unwrap_or(Health::Healthy)
 }
 
-pub(super) fn stateful_set(live: Live<'_>, _: &Context) -> Health {
-    if let Some(unseen) = live.unseen() {
+pub(super) fn stateful_set(live: ObjectView<'_>, _: &Context) -> Health {
+    if let Some(unseen) = live.unobserved_status() {
         return unseen;
     }
-    let (wanted, all) = (wanted(live), live.count(&["status", "replicas"]));
+    let (wanted, all) = (desired_replicas(live), live.count(&["status", "replicas"]));
     // Only `availableReplicas` takes `minReadySeconds` into account.
     let (field, word) = match live.count(&["spec", "minReadySeconds"]) {
         0 => ("readyReplicas", "ready"),
@@ -76,7 +76,7 @@ pub(super) fn stateful_set(live: Live<'_>, _: &Context) -> Health {
     };
     let ready = live.count(&["status", field]);
     if ready < wanted {
-        return Health::progressing(format!("{} {word}", of_are(ready, wanted, "replica")));
+        return Health::progressing(format!("{} {word}", count_of_are(ready, wanted, "replica")));
     }
     if let Some(surplus) = surplus(all, wanted) {
         return surplus;
@@ -97,13 +97,13 @@ pub(super) fn stateful_set(live: Live<'_>, _: &Context) -> Health {
         true => Health::Healthy,
         false => {
             let wanted = wanted.saturating_sub(partition);
-            Health::progressing(format!("{} updated", of_are(updated.min(wanted), wanted, "replica")))
+            Health::progressing(format!("{} updated", count_of_are(updated.min(wanted), wanted, "replica")))
         }
     }
 }
 
-pub(super) fn daemon_set(live: Live<'_>, _: &Context) -> Health {
-    if let Some(unseen) = live.unseen() {
+pub(super) fn daemon_set(live: ObjectView<'_>, _: &Context) -> Health {
+    if let Some(unseen) = live.unobserved_status() {
         return unseen;
     }
     let count = |field| live.count(&["status", field]);
@@ -111,34 +111,34 @@ pub(super) fn daemon_set(live: Live<'_>, _: &Context) -> Health {
     let on_delete = live.text(&["spec", "updateStrategy", "type"]) == Some("OnDelete");
     let updated = count("updatedNumberScheduled");
     if updated < wanted && !on_delete {
-        return Health::progressing(format!("{} updated", of_are(updated, wanted, "Pod")));
+        return Health::progressing(format!("{} updated", count_of_are(updated, wanted, "Pod")));
     }
     let available = count("numberAvailable");
     if available < wanted {
-        return Health::progressing(format!("{} available", of_are(available, wanted, "Pod")));
+        return Health::progressing(format!("{} available", count_of_are(available, wanted, "Pod")));
     }
     Health::Healthy
 }
 
-fn wanted(live: Live<'_>) -> u64 {
+fn desired_replicas(live: ObjectView<'_>) -> u64 {
     live.number(&["spec", "replicas"]).unwrap_or(DEFAULT_REPLICAS)
 }
 
 /// Progressing while there are more replicas than wanted.
 fn surplus(all: u64, wanted: u64) -> Option<Health> {
     let surplus = all.checked_sub(wanted).filter(|surplus| *surplus > 0)?;
-    Some(Health::progressing(format!("{} still to be removed", are(surplus, "replica"))))
+    Some(Health::progressing(format!("{} still to be removed", count_are(surplus, "replica"))))
 }
 
 /// The controller's own deadline for a rollout.
-fn limit(live: Live<'_>) -> String {
+fn limit(live: ObjectView<'_>) -> String {
     let seconds = live.number(&["spec", "progressDeadlineSeconds"]).unwrap_or(600);
-    super::sentence::span(i64::try_from(seconds).unwrap_or(i64::MAX / 1000).saturating_mul(1000))
+    crate::message::format_duration(i64::try_from(seconds).unwrap_or(i64::MAX / 1000).saturating_mul(1000))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::check;
+    use crate::test_fixtures::check;
 
     /// Body of generation 2 with this spec, and a status that has observed it.
     fn seen(spec: &str, status: &str) -> String {

@@ -4,27 +4,27 @@
 //! Out: its health. The number of disruptions that a budget allows does not affect health: 0 is a
 //! legitimate result.
 
-use super::live::Live;
 use super::{Context, Health};
+use crate::object_view::ObjectView;
 
 /// Errors that only a change of the autoscaler fixes. Metrics are often unavailable at first for a
 /// new workload, so missing metrics are progressing until the deadline.
 const WRONG_SPEC: [&str; 3] = ["InvalidSelector", "InvalidMetricSourceType", "AmbiguousSelector"];
 
-pub(super) fn autoscaler(live: Live<'_>, _: &Context) -> Health {
-    if let Some(stale) = live.stale() {
+pub(super) fn autoscaler(live: ObjectView<'_>, _: &Context) -> Health {
+    if let Some(stale) = live.stale_status() {
         return stale;
     }
     if let Some(unable) = live.condition("AbleToScale").filter(|it| it.is_false()) {
-        return Health::degraded(format!("it cannot scale: {}", unable.says()));
+        return Health::degraded(format!("it cannot scale: {}", unable.reason_and_message()));
     }
     match live.condition("ScalingActive").filter(|it| it.is_false()) {
         // A person scaled the workload to 0.
         Some(idle) if idle.reason == "ScalingDisabled" => Health::Suspended,
         Some(idle) if WRONG_SPEC.contains(&idle.reason) => {
-            Health::degraded(format!("it does not scale: {}", idle.says()))
+            Health::degraded(format!("it does not scale: {}", idle.reason_and_message()))
         }
-        Some(idle) => Health::progressing(format!("it does not scale: {}", idle.says())),
+        Some(idle) => Health::progressing(format!("it does not scale: {}", idle.reason_and_message())),
         // In autoscaling/v1 the conditions are in an annotation, but the status has at least the
         // replicas.
         None if live.has_no_status() => Health::progressing("the controller has not seen it yet"),
@@ -32,19 +32,19 @@ pub(super) fn autoscaler(live: Live<'_>, _: &Context) -> Health {
     }
 }
 
-pub(super) fn disruption_budget(live: Live<'_>, _: &Context) -> Health {
-    if let Some(unseen) = live.unseen() {
+pub(super) fn disruption_budget(live: ObjectView<'_>, _: &Context) -> Health {
+    if let Some(unseen) = live.unobserved_status() {
         return unseen;
     }
     match live.condition("DisruptionAllowed").filter(|it| it.is_false() && it.reason == "SyncFailed") {
-        Some(failed) => Health::degraded(failed.says()),
+        Some(failed) => Health::degraded(failed.reason_and_message()),
         None => Health::Healthy,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::check;
+    use crate::test_fixtures::check;
 
     #[test]
     fn an_autoscaler() {

@@ -4,16 +4,16 @@
 //! Out: its health. The Job controller writes no `observedGeneration`: the template of a Job is
 //! immutable, and `suspend` is read from the spec.
 
-use super::live::Live;
-use super::sentence::{of_are, told};
 use super::{Context, Health};
+use crate::message::{count_of_are, quote};
+use crate::object_view::ObjectView;
 
-pub(super) fn job(live: Live<'_>, _: &Context) -> Health {
+pub(super) fn job(live: ObjectView<'_>, _: &Context) -> Health {
     // A finished Job stays finished, also if the spec says `suspend` now.
-    if let Some(failed) = live.holds("Failed").or_else(|| live.holds("FailureTarget")) {
-        return Health::degraded(format!("it failed: {}", failed.says()));
+    if let Some(failed) = live.true_condition("Failed").or_else(|| live.true_condition("FailureTarget")) {
+        return Health::degraded(format!("it failed: {}", failed.reason_and_message()));
     }
-    if live.holds("Complete").is_some() {
+    if live.true_condition("Complete").is_some() {
         return Health::Healthy;
     }
     // The condition Suspended with status False only means that the Job was resumed.
@@ -23,7 +23,7 @@ pub(super) fn job(live: Live<'_>, _: &Context) -> Health {
     let count = |field| live.count(&["status", field]);
     let (succeeded, failed) = (count("succeeded"), count("failed"));
     let wanted = live.number(&["spec", "completions"]).unwrap_or(1).max(1);
-    let done = format!("{} complete", of_are(succeeded, wanted, "Pod"));
+    let done = format!("{} complete", count_of_are(succeeded, wanted, "Pod"));
     Health::progressing(match failed {
         0 => done,
         _ => format!("{done}, and {failed} failed"),
@@ -32,7 +32,7 @@ pub(super) fn job(live: Live<'_>, _: &Context) -> Health {
 
 /// A CronJob whose latest run ended without success is Progressing at first: the controller records
 /// the end of a run before its success. After the deadline the missing success is a failure.
-pub(super) fn cron_job(live: Live<'_>, _: &Context) -> Health {
+pub(super) fn cron_job(live: ObjectView<'_>, _: &Context) -> Health {
     if live.is_true(&["spec", "suspend"]) {
         return Health::Suspended;
     }
@@ -46,13 +46,13 @@ pub(super) fn cron_job(live: Live<'_>, _: &Context) -> Health {
     // RFC 3339 times in UTC, as Kubernetes writes them, sort as text.
     match live.text(&["status", "lastSuccessfulTime"]) {
         Some(succeeded) if succeeded >= started => Health::Healthy,
-        _ => Health::progressing(format!("its run of {} has not succeeded", told(started))),
+        _ => Health::progressing(format!("its run of {} has not succeeded", quote(started))),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::check;
+    use crate::test_fixtures::check;
 
     #[test]
     fn a_job() {

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::sentence::told;
+use crate::message::quote;
 
 /// A condition as its controller wrote it. Missing fields are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) struct Condition<'a> {
 
 impl<'a> Condition<'a> {
     /// Reads a condition from JSON; `None` if it has no type.
-    pub(super) fn of(value: &'a Value) -> Option<Self> {
+    pub(super) fn from_value(value: &'a Value) -> Option<Self> {
         let text = |field: &str| value.get(field).and_then(Value::as_str);
         Some(Self {
             kind: text("type")?,
@@ -47,20 +47,25 @@ impl<'a> Condition<'a> {
     }
 
     /// Reason and message, as far as they exist: `reason: message`.
-    pub(super) fn says(&self) -> String {
+    pub(super) fn reason_and_message(&self) -> String {
         match (self.reason, self.message) {
             ("", "") => format!("{} is {}", self.kind, self.status_or_unknown()),
-            ("", message) => told(message),
-            (reason, "") => told(reason),
-            (reason, message) => format!("{}: {}", told(reason), told(message)),
+            ("", message) => quote(message),
+            (reason, "") => quote(reason),
+            (reason, message) => format!("{}: {}", quote(reason), quote(message)),
         }
     }
 
     /// `Ready is False (reason: message)`.
-    pub(super) fn sentence(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match (self.reason, self.message) {
-            ("", "") => self.says(),
-            _ => format!("{} is {} ({})", told(self.kind), self.status_or_unknown(), self.says()),
+            ("", "") => self.reason_and_message(),
+            _ => format!(
+                "{} is {} ({})",
+                quote(self.kind),
+                self.status_or_unknown(),
+                self.reason_and_message()
+            ),
         }
     }
 
@@ -96,22 +101,22 @@ mod tests {
     #[test]
     fn a_condition_becomes_a_sentence() {
         let check = |condition: Value, sentence: &str| {
-            assert_eq!(Condition::of(&condition).unwrap().sentence(), sentence, "{condition}");
+            assert_eq!(Condition::from_value(&condition).unwrap().describe(), sentence, "{condition}");
         };
         check(json!({"type": "Ready", "status": "False"}), "Ready is False");
         check(json!({"type": "Ready"}), "Ready is Unknown");
         check(json!({"type": "Ready", "status": "False", "reason": "Waits"}), "Ready is False (Waits)");
         check(json!({"type": "Ready", "status": "True", "message": "a\nb"}), "Ready is True (a b)");
         check(json!({"type": "A", "status": 1, "reason": "R", "message": "m."}), "A is Unknown (R: m)");
-        assert_eq!(Condition::of(&json!({"status": "True"})), None);
-        assert_eq!(Condition::of(&json!("Ready")), None);
+        assert_eq!(Condition::from_value(&json!({"status": "True"})), None);
+        assert_eq!(Condition::from_value(&json!("Ready")), None);
     }
 
     #[test]
     fn some_reasons_are_failures() {
         let check = |reason: &str, expect: bool| {
             let condition = json!({"type": "Ready", "reason": reason});
-            assert_eq!(Condition::of(&condition).unwrap().reason_is_failure(), expect, "{reason}");
+            assert_eq!(Condition::from_value(&condition).unwrap().reason_is_failure(), expect, "{reason}");
         };
         for reason in
             ["BuildFailed", "ReconcileError", "InvalidSpec", "FailedMount", "ErrorOccurred", "ErrImagePull"]

@@ -5,17 +5,17 @@
 //! Out: its health. None of their controllers writes `observedGeneration`.
 
 use super::condition::Condition;
-use super::live::Live;
 use super::{Context, Health};
+use crate::object_view::ObjectView;
 
-pub(super) fn definition(live: Live<'_>, _: &Context) -> Health {
+pub(super) fn definition(live: ObjectView<'_>, _: &Context) -> Health {
     if let Some(refused) = live.condition("NamesAccepted").filter(Condition::is_false) {
-        return Health::degraded(format!("its names are not accepted: {}", refused.says()));
+        return Health::degraded(format!("its names are not accepted: {}", refused.reason_and_message()));
     }
-    if live.holds("Terminating").is_some() {
+    if live.true_condition("Terminating").is_some() {
         return Health::progressing("it is being deleted, with every object of its kind");
     }
-    match live.holds("Established") {
+    match live.true_condition("Established") {
         Some(_) => Health::Healthy,
         None => Health::progressing("the API server does not serve it yet"),
     }
@@ -23,15 +23,17 @@ pub(super) fn definition(live: Live<'_>, _: &Context) -> Health {
 
 /// Judges an APIService. Its backend may be deployed after it, so an unavailable API is
 /// progressing.
-pub(super) fn api_service(live: Live<'_>, _: &Context) -> Health {
+pub(super) fn api_service(live: ObjectView<'_>, _: &Context) -> Health {
     match live.condition("Available") {
         Some(available) if available.is_true() => Health::Healthy,
-        Some(available) => Health::progressing(format!("it is not available: {}", available.says())),
+        Some(available) => {
+            Health::progressing(format!("it is not available: {}", available.reason_and_message()))
+        }
         None => Health::progressing("the API server has not tried it yet"),
     }
 }
 
-pub(super) fn namespace(live: Live<'_>, _: &Context) -> Health {
+pub(super) fn namespace(live: ObjectView<'_>, _: &Context) -> Health {
     /// Conditions that explain a blocked deletion, the most informative first.
     const REMAINS: [&str; 5] = [
         "NamespaceDeletionDiscoveryFailure",
@@ -43,8 +45,10 @@ pub(super) fn namespace(live: Live<'_>, _: &Context) -> Health {
     let going = live.text(&["metadata", "deletionTimestamp"]).is_some();
     match live.text(&["status", "phase"]) {
         Some("Active") if !going => Health::Healthy,
-        Some("Terminating" | "Active") => match REMAINS.iter().find_map(|kind| live.holds(kind)) {
-            Some(remains) => Health::progressing(format!("it is being deleted: {}", remains.says())),
+        Some("Terminating" | "Active") => match REMAINS.iter().find_map(|kind| live.true_condition(kind)) {
+            Some(remains) => {
+                Health::progressing(format!("it is being deleted: {}", remains.reason_and_message()))
+            }
             None => Health::progressing("it is being deleted"),
         },
         _ => Health::progressing("it is being made"),
@@ -53,7 +57,7 @@ pub(super) fn namespace(live: Live<'_>, _: &Context) -> Health {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::check;
+    use crate::test_fixtures::check;
 
     fn with(conditions: &[(&str, &str)]) -> String {
         let conditions = conditions.iter().map(|(kind, status)| {

@@ -7,24 +7,25 @@
 use serde_json::Value;
 
 use super::condition::Condition;
-use super::live::Live;
-use super::sentence::told;
 use super::{Context, Health};
+use crate::message::quote;
+use crate::object_view::ObjectView;
 
 /// Reasons of a False condition that mean "not yet".
 const NOT_YET: [&str; 6] =
     ["Pending", "Waiting", "NotReconciled", "AddressNotAssigned", "WaitingForController", "Unknown"];
 
-pub(super) fn class(live: Live<'_>, _: &Context) -> Health {
+pub(super) fn class(live: ObjectView<'_>, _: &Context) -> Health {
     let found = live.condition("Accepted");
-    trouble(found, "Accepted", live.generation(), "no controller has taken it").unwrap_or(Health::Healthy)
+    condition_problem(found, "Accepted", live.generation(), "no controller has taken it")
+        .unwrap_or(Health::Healthy)
 }
 
-pub(super) fn gateway(live: Live<'_>, _: &Context) -> Health {
+pub(super) fn gateway(live: ObjectView<'_>, _: &Context) -> Health {
     let generation = live.generation();
     let listeners = || live.items(&["status", "listeners"]).iter().find_map(listener_trouble);
     for kind in ["Accepted", "Programmed"] {
-        match trouble(live.condition(kind), kind, generation, "no controller has taken it") {
+        match condition_problem(live.condition(kind), kind, generation, "no controller has taken it") {
             // The condition of a listener is more precise than that of its Gateway.
             Some(Health::Degraded { why }) => return Health::degraded(listeners().unwrap_or(why)),
             Some(trouble) => return trouble,
@@ -37,14 +38,15 @@ pub(super) fn gateway(live: Live<'_>, _: &Context) -> Health {
 /// Problem of one listener, as a sentence.
 fn listener_trouble(listener: &Value) -> Option<String> {
     let name = listener.get("name").and_then(Value::as_str).unwrap_or_default();
-    let conflict = answer(listener, "Conflicted").filter(Condition::is_true);
-    let refused =
-        ["Accepted", "ResolvedRefs"].into_iter().find_map(|kind| answer(listener, kind).filter(is_refusal));
+    let conflict = item_condition(listener, "Conflicted").filter(Condition::is_true);
+    let refused = ["Accepted", "ResolvedRefs"]
+        .into_iter()
+        .find_map(|kind| item_condition(listener, kind).filter(is_refusal));
     let wrong = conflict.or(refused)?;
-    Some(format!("the listener {}: {}", told(name), wrong.sentence()))
+    Some(format!("the listener {}: {}", quote(name), wrong.describe()))
 }
 
-pub(super) fn route(live: Live<'_>, _: &Context) -> Health {
+pub(super) fn route(live: ObjectView<'_>, _: &Context) -> Health {
     let wanted = live.items(&["spec", "parentRefs"]);
     let answers = live.items(&["status", "parents"]);
     let mut waits = None;
@@ -52,14 +54,14 @@ pub(super) fn route(live: Live<'_>, _: &Context) -> Health {
     let named =
         |answer: &&Value| answer.get("parentRef").is_some_and(|of| wanted.iter().any(|it| same(it, of)));
     for parent in answers.iter().filter(named) {
-        let of = told(name_of(parent.get("parentRef")));
+        let of = quote(name_of(parent.get("parentRef")));
         for kind in ["Accepted", "ResolvedRefs"] {
-            let found = answer(parent, kind);
+            let found = item_condition(parent, kind);
             // Only `Accepted` is always reported.
             if kind == "ResolvedRefs" && found.is_none() {
                 continue;
             }
-            match trouble(found, kind, live.generation(), "it has not answered") {
+            match condition_problem(found, kind, live.generation(), "it has not answered") {
                 Some(Health::Degraded { why }) => return Health::degraded(format!("{of}: {why}")),
                 Some(Health::Progressing { why }) => waits = waits.or(Some(format!("{of}: {why}"))),
                 Some(Health::Healthy | Health::Suspended | Health::Unknown { .. }) | None => {}
@@ -69,23 +71,23 @@ pub(super) fn route(live: Live<'_>, _: &Context) -> Health {
     let answered =
         |parent: &&Value| answers.iter().any(|it| it.get("parentRef").is_some_and(|it| same(it, parent)));
     let silent = wanted.iter().find(|parent| !answered(parent));
-    let silent = silent.map(|parent| format!("{} has not answered", told(name_of(Some(parent)))));
+    let silent = silent.map(|parent| format!("{} has not answered", quote(name_of(Some(parent)))));
     waits.or(silent).map_or(Health::Healthy, Health::progressing)
 }
 
 /// Judges a policy. Only Gateways that route to its backends report on it, and there may be none.
-pub(super) fn policy(live: Live<'_>, _: &Context) -> Health {
+pub(super) fn policy(live: ObjectView<'_>, _: &Context) -> Health {
     for ancestor in live.items(&["status", "ancestors"]) {
-        let of = told(name_of(ancestor.get("ancestorRef")));
-        if let Some(refused) = answer(ancestor, "Accepted").filter(is_refusal) {
-            return Health::degraded(format!("{of}: {}", refused.sentence()));
+        let of = quote(name_of(ancestor.get("ancestorRef")));
+        if let Some(refused) = item_condition(ancestor, "Accepted").filter(is_refusal) {
+            return Health::degraded(format!("{of}: {}", refused.describe()));
         }
     }
     Health::Healthy
 }
 
 /// Reason for which a condition is not true for this generation; `None` if it is true.
-fn trouble(
+fn condition_problem(
     found: Option<Condition<'_>>,
     kind: &str,
     generation: Option<u64>,
@@ -97,8 +99,8 @@ fn trouble(
     }
     match condition {
         _ if condition.is_true() => None,
-        _ if is_refusal(&condition) => Some(Health::degraded(condition.sentence())),
-        _ => Some(Health::progressing(condition.sentence())),
+        _ if is_refusal(&condition) => Some(Health::degraded(condition.describe())),
+        _ => Some(Health::progressing(condition.describe())),
     }
 }
 
@@ -107,9 +109,9 @@ fn is_refusal(condition: &Condition<'_>) -> bool {
 }
 
 /// Condition of a type in an item that has its own conditions.
-fn answer<'a>(item: &'a Value, kind: &str) -> Option<Condition<'a>> {
+fn item_condition<'a>(item: &'a Value, kind: &str) -> Option<Condition<'a>> {
     let conditions = item.get("conditions").and_then(Value::as_array).into_iter().flatten();
-    conditions.filter_map(Condition::of).find(|condition| condition.kind == kind)
+    conditions.filter_map(Condition::from_value).find(|condition| condition.kind == kind)
 }
 
 fn name_of(reference: Option<&Value>) -> &str {
@@ -128,7 +130,7 @@ fn same(left: &Value, right: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::check;
+    use crate::test_fixtures::check;
 
     fn condition(kind: &str, status: &str, reason: &str, observed: u64) -> String {
         format!(

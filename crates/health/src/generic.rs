@@ -8,16 +8,16 @@
 //! resource is often applied long before its controller processes it.
 
 use super::condition::Condition;
-use super::live::Live;
-use super::sentence::told;
 use super::{Context, Health, Reports};
+use crate::message::quote;
+use crate::object_view::ObjectView;
 
 /// Conditions that are true in case of a failure.
-const WRONG: [&str; 6] = ["Stalled", "Failed", "Failure", "Degraded", "Error", "ErrorOccurred"];
+const FAILURE_CONDITIONS: [&str; 6] = ["Stalled", "Failed", "Failure", "Degraded", "Error", "ErrorOccurred"];
 /// Conditions that are all true for a healthy object; those that exist count.
-const WELL: [&str; 4] = ["Ready", "Available", "Healthy", "Synced"];
+const HEALTHY_CONDITIONS: [&str; 4] = ["Ready", "Available", "Healthy", "Synced"];
 /// Conditions of objects that run to completion. They count if none of the above exists.
-const DONE: [&str; 4] = ["Succeeded", "Complete", "Completed", "Finished"];
+const COMPLETION_CONDITIONS: [&str; 4] = ["Succeeded", "Complete", "Completed", "Finished"];
 
 /// Known values of `phase` and `state`, in lower case.
 const WELL_WORDS: [&str; 24] = [
@@ -94,88 +94,96 @@ const SUSPENDED_WORDS: [&str; 5] = ["disabled", "hibernated", "paused", "stopped
 /// Longer than any of the values above.
 const MAX_WORD: usize = 32;
 
-pub(super) fn generic(live: Live<'_>, context: &Context) -> Health {
+pub(super) fn generic(live: ObjectView<'_>, context: &Context) -> Health {
     // The controller of a suspended object does nothing, so its generation may stay old forever.
     if ["suspend", "suspended", "paused"].iter().any(|field| live.is_true(&["spec", field])) {
         return Health::Suspended;
     }
-    if let Some(stale) = live.stale() {
+    if let Some(stale) = live.stale_status() {
         return stale;
     }
-    if is_silent(live) {
+    if has_no_report(live) {
         return match context.reports {
             Reports::No => Health::Healthy,
             Reports::Perhaps | Reports::Yes => Health::progressing("its controller has reported nothing yet"),
         };
     }
-    by_conditions(live).or_else(|| by_word(live)).or_else(|| by_flag(live)).unwrap_or(Health::Healthy)
+    health_from_conditions(live)
+        .or_else(|| health_from_phase(live))
+        .or_else(|| by_flag(live))
+        .unwrap_or(Health::Healthy)
 }
 
 /// True if the controller has not reported anything: no status, or only the defaults that every
 /// object gets.
-pub(super) fn is_silent(live: Live<'_>) -> bool {
+pub(super) fn has_no_report(live: ObjectView<'_>) -> bool {
     let silent = |(field, value): (&String, &serde_json::Value)| match field.as_str() {
         "conditions" => value.as_array().is_none_or(Vec::is_empty),
         _ => value.is_null(),
     };
-    let status = live.at(&["status"]).and_then(serde_json::Value::as_object);
+    let status = live.field(&["status"]).and_then(serde_json::Value::as_object);
     status.is_none_or(|status| status.iter().all(silent))
 }
 
 /// Health by the conditions; `None` if none of them is known.
-fn by_conditions(live: Live<'_>) -> Option<Health> {
+fn health_from_conditions(live: ObjectView<'_>) -> Option<Health> {
     let generation = live.generation();
     // Collected once: they are searched many times, and each field of each is a lookup in a map.
     let all: Vec<Condition<'_>> = live.conditions().collect();
     let condition = |kind: &str| all.iter().find(|condition| condition.kind == kind);
     let fresh = |condition: &Condition<'_>| !condition.is_stale(generation);
-    let wrong = |condition: &Condition<'_>| condition.is_true() && WRONG.contains(&condition.kind);
+    let wrong =
+        |condition: &Condition<'_>| condition.is_true() && FAILURE_CONDITIONS.contains(&condition.kind);
     if let Some(wrong) = all.iter().find(|condition| fresh(condition) && wrong(condition)) {
-        return Some(Health::degraded(wrong.sentence()));
+        return Some(Health::degraded(wrong.describe()));
     }
     if let Some(reconciling) = condition("Reconciling").filter(|it| it.is_true() && fresh(it)) {
-        return Some(Health::progressing(reconciling.sentence()));
+        return Some(Health::progressing(reconciling.describe()));
     }
     let mut any = false;
     let mut waits = None;
-    for condition in WELL.iter().filter_map(|kind| condition(kind)) {
+    for condition in HEALTHY_CONDITIONS.iter().filter_map(|kind| condition(kind)) {
         any = true;
         if condition.is_stale(generation) {
-            waits = waits.or_else(|| Some(format!("{} speaks of an older generation", told(condition.kind))));
+            waits =
+                waits.or_else(|| Some(format!("{} speaks of an older generation", quote(condition.kind))));
         } else if condition.is_false() && condition.reason_is_failure() {
-            return Some(Health::degraded(condition.sentence()));
+            return Some(Health::degraded(condition.describe()));
         } else if !condition.is_true() {
-            waits = waits.or_else(|| Some(condition.sentence()));
+            waits = waits.or_else(|| Some(condition.describe()));
         }
     }
     match (any, waits) {
         (true, None) => Some(Health::Healthy),
         (true, Some(why)) => Some(Health::progressing(why)),
-        (false, _) => DONE.iter().find_map(|kind| condition(kind)).map(|done| by_end(done, generation)),
+        (false, _) => COMPLETION_CONDITIONS
+            .iter()
+            .find_map(|kind| condition(kind))
+            .map(|done| health_from_completion(done, generation)),
     }
 }
 
 /// Health by a condition of completion: `Succeeded` with status False is a failure; `Complete` with
 /// status False is not complete yet.
-fn by_end(condition: &Condition<'_>, generation: Option<u64>) -> Health {
+fn health_from_completion(condition: &Condition<'_>, generation: Option<u64>) -> Health {
     let failed = condition.is_false() && (condition.kind == "Succeeded" || condition.reason_is_failure());
     match condition {
         _ if condition.is_stale(generation) => {
-            Health::progressing(format!("{} speaks of an older generation", told(condition.kind)))
+            Health::progressing(format!("{} speaks of an older generation", quote(condition.kind)))
         }
         _ if condition.is_true() => Health::Healthy,
-        _ if failed => Health::degraded(condition.sentence()),
-        _ => Health::progressing(condition.sentence()),
+        _ if failed => Health::degraded(condition.describe()),
+        _ => Health::progressing(condition.describe()),
     }
 }
 
 /// Health by the value of `phase` or `state`; `None` if neither is set.
-fn by_word(live: Live<'_>) -> Option<Health> {
+fn health_from_phase(live: ObjectView<'_>) -> Option<Health> {
     let (field, text) = ["phase", "state"].into_iter().find_map(|field| {
         let text = live.text(&["status", field])?.trim();
         (!text.is_empty()).then_some((field, text))
     })?;
-    let said = format!("its {field} is {}", told(text));
+    let said = format!("its {field} is {}", quote(text));
     let word = text.to_ascii_lowercase();
     let (word, phrase) = (word.as_str(), word.len() > MAX_WORD);
     Some(match word {
@@ -191,9 +199,9 @@ fn by_word(live: Live<'_>) -> Option<Health> {
 }
 
 /// Health by a plain `ready` or `readyToUse`; `None` if neither is set.
-fn by_flag(live: Live<'_>) -> Option<Health> {
+fn by_flag(live: ObjectView<'_>) -> Option<Health> {
     let mut flags = ["ready", "readyToUse"].into_iter();
-    let (name, is) = flags.find_map(|name| Some((name, live.at(&["status", name])?.as_bool()?)))?;
+    let (name, is) = flags.find_map(|name| Some((name, live.field(&["status", name])?.as_bool()?)))?;
     Some(if is {
         Health::Healthy
     } else {
@@ -202,20 +210,20 @@ fn by_flag(live: Live<'_>) -> Option<Health> {
 }
 
 /// Appends the message or reason that the controller wrote beside the value.
-fn with_message(said: String, live: Live<'_>) -> String {
+fn with_message(said: String, live: ObjectView<'_>) -> String {
     let message = ["message", "reason"]
         .iter()
         .find_map(|field| live.text(&["status", field]).filter(|message| !message.trim().is_empty()));
     match message {
-        Some(message) => format!("{said} ({})", told(message)),
+        Some(message) => format!("{said} ({})", quote(message)),
         None => said,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{check_in, kind};
     use super::super::{Context, Reports, may_report};
+    use crate::test_fixtures::{check_in, kind};
 
     fn check(status: &str, expect: &str) {
         let json = format!(r#"{{"metadata": {{"generation": 3}}, "status": {{{status}}}}}"#);

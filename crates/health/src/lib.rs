@@ -20,28 +20,30 @@
 mod apps;
 mod autoscaling;
 mod batch;
-mod cause;
 mod condition;
 mod definitions;
 mod gateway;
 mod generic;
-mod known;
-mod live;
+mod message;
 mod networking;
+mod object_view;
 mod pod;
+mod progress_deadline;
+mod root_cause;
 pub mod rules;
-mod sentence;
-mod stall;
 mod storage;
+#[cfg(test)]
+mod test_fixtures;
+mod third_party;
 mod watchlist;
 
 use serde_json::{Map, Value};
 
-pub use cause::{Cause, cause, newest_replica_set};
-pub use known::{Answer, Known, KnownStatus, known};
-use live::Live;
-pub use stall::{Progress, deadline, judge};
-pub use watchlist::{Due, Judgement, Place, Summary, Watchlist};
+use crate::object_view::ObjectView;
+pub use crate::progress_deadline::{Progress, apply_deadline, deadline_for};
+pub use crate::root_cause::{Cause, cause, newest_replica_set};
+pub use crate::third_party::{DocumentedRule, DocumentedStatus, Verdict, documented_rules};
+pub use watchlist::{DueReads, HealthSummary, JudgementInputs, ObjectList, Watchlist};
 
 use moorline_core::object::GroupKind;
 
@@ -107,37 +109,39 @@ pub struct Context {
 /// [`apply_deadline`], so that an object that has been progressing for too long becomes degraded.
 #[must_use]
 pub fn health(kind: &GroupKind, body: &Map<String, Value>, context: &Context) -> Health {
-    let live = Live::new(body);
-    if let Some(deletion) = live.deletion() {
+    let live = ObjectView::new(body);
+    if let Some(deletion) = live.deletion_progress() {
         // The status of a namespace names the content that blocks its deletion.
-        return if family(kind).is_some_and(|family| family.kind == "Namespace") {
+        return if builtin_rule(kind).is_some_and(|family| family.kind == "Namespace") {
             definitions::namespace(live, context)
         } else {
             deletion
         };
     }
-    match family(kind) {
+    match builtin_rule(kind) {
         Some(family) => (family.rule)(live, context),
-        None if is_still(kind) => Health::Healthy,
-        None => known::health(kind, live, context).unwrap_or_else(|| generic::generic(live, context)),
+        None if has_no_health(kind) => Health::Healthy,
+        None => {
+            crate::third_party::health(kind, live, context).unwrap_or_else(|| generic::generic(live, context))
+        }
     }
 }
 
 /// True for kinds whose controllers write a status for every object: an object without a status has
 /// not been processed yet.
 pub fn always_reports(kind: &GroupKind) -> bool {
-    family(kind).is_some() || known::always_reports(kind)
+    builtin_rule(kind).is_some() || crate::third_party::always_reports(kind)
 }
 
 /// True for kinds whose status may report health and therefore has to be read. Of all other kinds
 /// only a deletion matters, and their metadata show it.
 pub fn may_report(kind: &GroupKind) -> bool {
-    family(kind).is_some() || !is_still(kind) && !known::is_still(kind)
+    builtin_rule(kind).is_some() || !has_no_health(kind) && !crate::third_party::has_no_health(kind)
 }
 
 impl Health {
     /// Name of the variant, for conditions, metrics and tables.
-    pub fn word(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Healthy => "Healthy",
             Self::Progressing { .. } => "Progressing",
@@ -148,7 +152,7 @@ impl Health {
     }
 
     /// Sentence that explains the health, if there is one.
-    pub fn why(&self) -> Option<&str> {
+    pub fn message(&self) -> Option<&str> {
         match self {
             Self::Progressing { why } | Self::Degraded { why } | Self::Unknown { why } => Some(why),
             Self::Healthy | Self::Suspended => None,
@@ -169,10 +173,10 @@ impl Health {
 }
 
 /// Rule of one built-in kind, and how long its objects may progress without a change.
-struct Family {
+struct BuiltinRule {
     group: &'static str,
     kind: &'static str,
-    rule: fn(Live<'_>, &Context) -> Health,
+    rule: fn(ObjectView<'_>, &Context) -> Health,
     deadline: i64,
 }
 
@@ -180,9 +184,9 @@ const fn row(
     group: &'static str,
     kind: &'static str,
     minutes: i64,
-    rule: fn(Live<'_>, &Context) -> Health,
-) -> Family {
-    Family { group, kind, rule, deadline: minutes * 60_000 }
+    rule: fn(ObjectView<'_>, &Context) -> Health,
+) -> BuiltinRule {
+    BuiltinRule { group, kind, rule, deadline: minutes * 60_000 }
 }
 
 const GATEWAY: &str = "gateway.networking.k8s.io";
@@ -191,7 +195,7 @@ const GATEWAY: &str = "gateway.networking.k8s.io";
 /// hour without a sign of progress; a mere registration finishes within seconds if it finishes at
 /// all.
 #[rustfmt::skip]
-const FAMILIES: [Family; 25] = [
+const BUILTIN_RULES: [BuiltinRule; 25] = [
     row("apps",                   "Deployment",              10, apps::deployment),
     row("apps",                   "StatefulSet",             10, apps::stateful_set),
     row("apps",                   "DaemonSet",               10, apps::daemon_set),
@@ -215,14 +219,14 @@ const FAMILIES: [Family; 25] = [
     row(GATEWAY,                  "TLSRoute",                10, gateway::route),
     row(GATEWAY,                  "TCPRoute",                10, gateway::route),
     row(GATEWAY,                  "UDPRoute",                10, gateway::route),
-    row(GATEWAY,                  "ReferenceGrant",          10, still),
+    row(GATEWAY,                  "ReferenceGrant",          10, always_healthy),
     row(GATEWAY,                  "BackendTLSPolicy",        10, gateway::policy),
 ];
 
 /// Groups with kinds that are static data and have no health of their own; `*` means every kind of
 /// the group.
 #[rustfmt::skip]
-const STILL: [(&str, &[&str]); 12] = [
+const KINDS_WITHOUT_HEALTH: [(&str, &[&str]); 12] = [
     ("", &[
         "ConfigMap", "Secret", "ServiceAccount", "Endpoints", "Event", "LimitRange", "ResourceQuota", "PodTemplate",
     ]),
@@ -244,38 +248,35 @@ const STILL: [(&str, &[&str]); 12] = [
 
 /// True for an object that is healthy as soon as it exists, judged by its manifest alone: a Service
 /// that needs no load balancer.
-pub fn is_told_by_manifest(kind: &GroupKind, manifest: &[u8]) -> bool {
+pub fn is_healthy_by_manifest(kind: &GroupKind, manifest: &[u8]) -> bool {
     let balanced = || manifest.windows(BALANCER.len()).any(|part| part == BALANCER);
     kind.group.is_empty() && &*kind.kind == "Service" && !balanced()
 }
 
 /// True if a controller has written anything into the status of the object.
-pub fn says_something(body: &Map<String, Value>) -> bool {
-    !generic::is_silent(Live::new(body))
+pub fn has_reported(body: &Map<String, Value>) -> bool {
+    !generic::has_no_report(ObjectView::new(body))
 }
 
 const BALANCER: &[u8] = b"LoadBalancer";
 
-fn family(kind: &GroupKind) -> Option<&'static Family> {
-    FAMILIES.iter().find(|family| family.kind == &*kind.kind && family.group == &*kind.group)
+fn builtin_rule(kind: &GroupKind) -> Option<&'static BuiltinRule> {
+    BUILTIN_RULES.iter().find(|family| family.kind == &*kind.kind && family.group == &*kind.group)
 }
 
-fn is_still(kind: &GroupKind) -> bool {
-    let group = STILL.iter().find(|(group, _)| *group == &*kind.group);
+fn has_no_health(kind: &GroupKind) -> bool {
+    let group = KINDS_WITHOUT_HEALTH.iter().find(|(group, _)| *group == &*kind.group);
     group.is_some_and(|(_, kinds)| kinds.iter().any(|still| *still == "*" || *still == &*kind.kind))
 }
 
 /// Rule of a kind without a health of its own.
-fn still(_: Live<'_>, _: &Context) -> Health {
+fn always_healthy(_: ObjectView<'_>, _: &Context) -> Health {
     Health::Healthy
 }
 
 #[cfg(test)]
-mod fixture;
-
-#[cfg(test)]
 mod tests {
-    use super::fixture::check;
+    use super::test_fixtures::check;
     use super::*;
 
     #[test]
@@ -309,8 +310,8 @@ mod tests {
         check("", "PersistentVolume", false, true);
         check("rbac.authorization.k8s.io", "Role", false, false);
         let service = GroupKind::new("", "Service");
-        assert!(is_told_by_manifest(&service, br#"{"spec":{"ports":[]}}"#));
-        assert!(!is_told_by_manifest(&service, br#"{"spec":{"type":"LoadBalancer"}}"#));
-        assert!(!is_told_by_manifest(&GroupKind::new("apps", "Deployment"), b"{}"));
+        assert!(is_healthy_by_manifest(&service, br#"{"spec":{"ports":[]}}"#));
+        assert!(!is_healthy_by_manifest(&service, br#"{"spec":{"type":"LoadBalancer"}}"#));
+        assert!(!is_healthy_by_manifest(&GroupKind::new("apps", "Deployment"), b"{}"));
     }
 }

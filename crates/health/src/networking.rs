@@ -3,11 +3,11 @@
 //! In: a live object.
 //! Out: its health.
 
-use super::live::Live;
 use super::{Context, Health};
+use crate::object_view::ObjectView;
 
 /// Judges a Service: only one of type LoadBalancer has something to wait for.
-pub(super) fn service(live: Live<'_>, _: &Context) -> Health {
+pub(super) fn service(live: ObjectView<'_>, _: &Context) -> Health {
     let balanced = live.text(&["spec", "type"]) == Some("LoadBalancer");
     match balanced && live.items(&["status", "loadBalancer", "ingress"]).is_empty() {
         true => Health::progressing("its load balancer has no address yet"),
@@ -17,13 +17,13 @@ pub(super) fn service(live: Live<'_>, _: &Context) -> Health {
 
 /// Judges an Ingress as healthy. It reports no trouble, and many controllers never write its
 /// address: a Sync that waited for one would wait forever.
-pub(super) fn ingress(_: Live<'_>, _: &Context) -> Health {
+pub(super) fn ingress(_: ObjectView<'_>, _: &Context) -> Health {
     Health::Healthy
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::check;
+    use crate::test_fixtures::check;
 
     #[test]
     fn a_service() {

@@ -8,87 +8,87 @@
 use serde_json::Value;
 
 use super::condition::Condition;
-use super::live::Live;
-use super::sentence::told;
 use super::{Context, Health};
+use crate::message::quote;
+use crate::object_view::ObjectView;
 
 /// Reasons for waiting that are normal during a start.
-const FINE: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+const NORMAL_WAIT_REASONS: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 /// From this many restarts on, a container that is not ready is in a crash loop and not merely
 /// slow. Its back-off is visible only between two runs; without this limit its health would flap.
-const RESTARTS: u64 = 3;
+const CRASH_LOOP_RESTARTS: u64 = 3;
 
-pub(super) fn pod(live: Live<'_>, _: &Context) -> Health {
+pub(super) fn pod(live: ObjectView<'_>, _: &Context) -> Health {
     let forever = live.text(&["spec", "restartPolicy"]).is_none_or(|policy| policy == "Always");
     match live.text(&["status", "phase"]) {
         Some("Succeeded") => Health::Healthy,
-        Some("Failed") => Health::degraded(end(live)),
+        Some("Failed") => Health::degraded(failure_reason(live)),
         Some("Unknown") => Health::unknown("its node does not report"),
-        Some("Running") if forever && live.holds("Ready").is_some() => Health::Healthy,
-        Some("Running" | "Pending") => match trouble(live) {
-            Some(Trouble { hopeless: true, why }) => Health::degraded(why),
-            Some(Trouble { hopeless: false, why }) => Health::progressing(why),
+        Some("Running") if forever && live.true_condition("Ready").is_some() => Health::Healthy,
+        Some("Running" | "Pending") => match find_problem(live) {
+            Some(PodProblem { is_permanent: true, why }) => Health::degraded(why),
+            Some(PodProblem { is_permanent: false, why }) => Health::progressing(why),
             None if forever => Health::progressing("it is not ready"),
             None => Health::progressing("it has not come to its end"),
         },
-        Some(phase) => Health::unknown(format!("its phase {:?} is not known", told(phase))),
+        Some(phase) => Health::unknown(format!("its phase {:?} is not known", quote(phase))),
         None => Health::progressing("it was not scheduled yet"),
     }
 }
 
 /// Problem that keeps a Pod from becoming ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct PodProblem {
     /// True if the Pod will not recover without a change, as far as the status shows.
-    pub(super) hopeless: bool,
+    pub(super) is_permanent: bool,
     /// The problem, as a sentence.
     pub(super) why: String,
 }
 
-impl Trouble {
-    fn hopeless(why: String) -> Option<Self> {
-        Some(Self { hopeless: true, why })
+impl PodProblem {
+    fn permanent(why: String) -> Option<Self> {
+        Some(Self { is_permanent: true, why })
     }
 
-    fn passing(why: impl Into<String>) -> Option<Self> {
-        Some(Self { hopeless: false, why: why.into() })
+    fn transient(why: impl Into<String>) -> Option<Self> {
+        Some(Self { is_permanent: false, why: why.into() })
     }
 }
 
 /// Finds the one problem to report for a Pod that has not ended: first scheduling, then the start
 /// of its containers, then readiness. `None` if the status reports none.
-pub(super) fn trouble(live: Live<'_>) -> Option<Trouble> {
+pub(super) fn find_problem(live: ObjectView<'_>) -> Option<PodProblem> {
     if let Some(scheduled) = live.condition("PodScheduled").filter(Condition::is_false) {
         return match scheduled.reason {
-            "SchedulingGated" => Trouble::passing("its scheduling gates are closed"),
-            _ => Trouble::passing(format!("it cannot be scheduled: {}", scheduled.says())),
+            "SchedulingGated" => PodProblem::transient("its scheduling gates are closed"),
+            _ => PodProblem::transient(format!("it cannot be scheduled: {}", scheduled.reason_and_message())),
         };
     }
     let statuses = |field: &str| live.items(&["status", field]).iter();
     let every = || statuses("initContainerStatuses").chain(statuses("containerStatuses"));
-    if let Some(why) = every().find_map(failure) {
-        return Trouble::hopeless(why);
+    if let Some(why) = every().find_map(container_failure) {
+        return PodProblem::permanent(why);
     }
     if let Some(why) = starting(live) {
-        return Trouble::passing(why);
+        return PodProblem::transient(why);
     }
     // A sidecar that is not ready keeps its Pod from being ready; all other init containers have
     // ended by now.
     let mut sidecars = statuses("initContainerStatuses").filter(|status| is_sidecar(live, name(status)));
     let unready = |status: &&Value| status.get("ready").and_then(Value::as_bool) == Some(false);
     if let Some(container) = statuses("containerStatuses").find(unready).or_else(|| sidecars.find(unready)) {
-        return Trouble::passing(match state(container, "waiting") {
-            Some(_) => format!("the container {} is being created", told(name(container))),
-            None => format!("the container {} is not ready", told(name(container))),
+        return PodProblem::transient(match state(container, "waiting") {
+            Some(_) => format!("the container {} is being created", quote(name(container))),
+            None => format!("the container {} is not ready", quote(name(container))),
         });
     }
     // Readiness gates, and nodes that do not report.
     let ready = live.condition("Ready").filter(Condition::is_false)?;
-    Trouble::passing(format!("it is not ready: {}", ready.says()))
+    PodProblem::transient(format!("it is not ready: {}", ready.reason_and_message()))
 }
 
 /// Describes the init container that runs now.
-fn starting(live: Live<'_>) -> Option<String> {
+fn starting(live: ObjectView<'_>) -> Option<String> {
     let statuses = live.items(&["status", "initContainerStatuses"]);
     let once = || statuses.iter().filter(|status| !is_sidecar(live, name(status)));
     let done = |status: &&Value| {
@@ -97,12 +97,12 @@ fn starting(live: Live<'_>) -> Option<String> {
     };
     let next = once().find(|status| !done(status))?;
     let (finished, all) = (once().filter(done).count() as u64, once().count() as u64);
-    Some(format!("the init container {} has not finished ({finished} of {all} have)", told(name(next))))
+    Some(format!("the init container {} has not finished ({finished} of {all} have)", quote(name(next))))
 }
 
 /// Failure of one container, as a sentence.
-fn failure(status: &Value) -> Option<String> {
-    let container = told(name(status));
+fn container_failure(status: &Value) -> Option<String> {
+    let container = quote(name(status));
     let restarts = status.get("restartCount").and_then(Value::as_u64).unwrap_or_default();
     let last = last_end(status);
     if let Some(waiting) = state(status, "waiting") {
@@ -116,16 +116,16 @@ fn failure(status: &Value) -> Option<String> {
             ["Error", "BackOff", "Never", "Failed", "Unavailable"].iter().any(|end| reason.ends_with(end))
                 || reason.starts_with("Err")
                 || reason.starts_with("Invalid");
-        if failed && !FINE.contains(&reason) {
+        if failed && !NORMAL_WAIT_REASONS.contains(&reason) {
             return Some(match text("message") {
-                "" => format!("the container {container} waits: {}", told(reason)),
-                message => format!("the container {container} waits: {} ({})", told(reason), told(message)),
+                "" => format!("the container {container} waits: {}", quote(reason)),
+                message => format!("the container {container} waits: {} ({})", quote(reason), quote(message)),
             });
         }
     }
     let ready = status.get("ready").and_then(Value::as_bool).unwrap_or_default();
     match last {
-        Some(last) if !ready && restarts >= RESTARTS => {
+        Some(last) if !ready && restarts >= CRASH_LOOP_RESTARTS => {
             Some(format!("the container {container} does not stay up ({last})"))
         }
         _ => None,
@@ -142,8 +142,8 @@ fn last_end(status: &Value) -> Option<String> {
         .and_then(Value::as_str)
         .filter(|reason| !["Error", "Completed", ""].contains(reason));
     Some(match (reason, code) {
-        (Some(reason), Some(code)) => format!("its last run ended with {}, exit code {code}", told(reason)),
-        (Some(reason), None) => format!("its last run ended with {}", told(reason)),
+        (Some(reason), Some(code)) => format!("its last run ended with {}, exit code {code}", quote(reason)),
+        (Some(reason), None) => format!("its last run ended with {}", quote(reason)),
         (None, Some(code)) => format!("its last run ended with exit code {code}"),
         (None, None) => "its last run ended".to_owned(),
     })
@@ -151,12 +151,12 @@ fn last_end(status: &Value) -> Option<String> {
 
 /// Reason for which a Pod failed: its own (an eviction, a deadline), else that of the first failed
 /// container.
-pub(super) fn end(live: Live<'_>) -> String {
+pub(super) fn failure_reason(live: ObjectView<'_>) -> String {
     let reason = live.text(&["status", "reason"]).filter(|reason| !reason.is_empty());
     let message = live.text(&["status", "message"]).filter(|message| !message.is_empty());
     match (reason, message) {
-        (Some(reason), Some(message)) => return format!("it failed: {}: {}", told(reason), told(message)),
-        (Some(text), None) | (None, Some(text)) => return format!("it failed: {}", told(text)),
+        (Some(reason), Some(message)) => return format!("it failed: {}: {}", quote(reason), quote(message)),
+        (Some(text), None) | (None, Some(text)) => return format!("it failed: {}", quote(text)),
         (None, None) => {}
     }
     let statuses = ["initContainerStatuses", "containerStatuses"];
@@ -170,16 +170,16 @@ pub(super) fn end(live: Live<'_>) -> String {
     let code = terminated.get("exitCode").and_then(Value::as_i64).unwrap_or_default();
     match terminated.get("reason").and_then(Value::as_str) {
         None | Some("Error" | "") => {
-            format!("the container {} ended with exit code {code}", told(name(status)))
+            format!("the container {} ended with exit code {code}", quote(name(status)))
         }
         Some(reason) => {
-            format!("the container {} ended with {}, exit code {code}", told(name(status)), told(reason))
+            format!("the container {} ended with {}, exit code {code}", quote(name(status)), quote(reason))
         }
     }
 }
 
 /// True for an init container that keeps running beside the others.
-fn is_sidecar(live: Live<'_>, container: &str) -> bool {
+fn is_sidecar(live: ObjectView<'_>, container: &str) -> bool {
     let named = |spec: &&Value| spec.get("name").and_then(Value::as_str) == Some(container);
     let spec = live.items(&["spec", "initContainers"]).iter().find(named);
     spec.is_some_and(|spec| spec.get("restartPolicy").and_then(Value::as_str) == Some("Always"))

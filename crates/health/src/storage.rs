@@ -4,18 +4,21 @@
 //! Out: its health. A claim that waits for its first Pod by design is healthy: a Sync that waited
 //! for the claim first would never apply that Pod.
 
-use super::live::Live;
 use super::{Binding, Context, Health};
+use crate::object_view::ObjectView;
 
 /// Annotation that the scheduler sets once a Pod uses the claim: from then on a volume is
 /// provisioned.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
-pub(super) fn claim(live: Live<'_>, context: &Context) -> Health {
-    let resize = ["ControllerResizeError", "NodeResizeError"].iter().find_map(|kind| live.holds(kind));
+pub(super) fn claim(live: ObjectView<'_>, context: &Context) -> Health {
+    let resize =
+        ["ControllerResizeError", "NodeResizeError"].iter().find_map(|kind| live.true_condition(kind));
     match live.text(&["status", "phase"]) {
         Some("Bound") => match resize {
-            Some(failed) => Health::degraded(format!("it could not be resized: {}", failed.says())),
+            Some(failed) => {
+                Health::degraded(format!("it could not be resized: {}", failed.reason_and_message()))
+            }
             None => Health::Healthy,
         },
         Some("Lost") => Health::degraded("its volume is gone"),
@@ -30,14 +33,14 @@ pub(super) fn claim(live: Live<'_>, context: &Context) -> Health {
                 None => Health::progressing("it waits for a volume, or for the first Pod that uses it"),
             }
         }
-        Some(phase) => Health::unknown(format!("its phase {:?} is not known", super::sentence::told(phase))),
+        Some(phase) => Health::unknown(format!("its phase {:?} is not known", crate::message::quote(phase))),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::check_in;
     use super::super::{Binding, Context};
+    use crate::test_fixtures::check_in;
 
     #[test]
     fn a_claim() {

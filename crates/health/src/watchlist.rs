@@ -17,17 +17,17 @@ use serde_json::{Map, Value};
 
 use super::rules::Rules;
 use super::{Context, Health};
-use entry::{Entry, Known, PAUSE};
+use entry::{Entry, LastHealth, PAUSE};
 use moorline_core::object::{GroupKind, ObjectId};
 
 /// Delay after a failed read: the first, and the longest.
 const RETRY: (i64, i64) = (5_000, 300_000);
 /// Number of workloads of a Sync whose Pods are read in one period.
-const MAX_BENEATH: usize = 10;
+const MAX_POD_READS: usize = 10;
 /// Up to this many objects of a kind in a namespace are read one by one.
 const ONE_BY_ONE: usize = 8;
 /// A list is used if at least one in this many of its objects has to be read.
-const PART: usize = 5;
+const MIN_LIST_FRACTION: usize = 5;
 /// Maximal number of objects that a summary names.
 const MAX_WORST: usize = 10;
 
@@ -36,23 +36,23 @@ const MAX_WORST: usize = 10;
 pub struct Watchlist {
     objects: BTreeMap<ObjectId, Entry>,
     /// Next action for each object, by time.
-    agenda: BTreeSet<(i64, ObjectId)>,
+    schedule: BTreeSet<(i64, ObjectId)>,
 }
 
 /// Reads to start now.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Due {
+pub struct DueReads {
     /// Objects to read one by one.
-    pub read: Vec<ObjectId>,
+    pub objects: Vec<ObjectId>,
     /// Lists to read instead of many single objects.
-    pub lists: Vec<Place>,
+    pub lists: Vec<ObjectList>,
     /// Workloads to read together with their Pods.
-    pub beneath: Vec<ObjectId>,
+    pub with_pods: Vec<ObjectId>,
 }
 
 /// All objects of one kind in one namespace, or of a cluster-scoped kind.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ObjectList {
     /// Kind of the objects.
     pub kind: GroupKind,
     /// Namespace, if the kind is namespaced.
@@ -63,7 +63,7 @@ pub struct Place {
 
 /// Inputs for judging a body, beside the body.
 #[derive(Debug, Clone, Copy)]
-pub struct Judgement<'a> {
+pub struct JudgementInputs<'a> {
     /// Health rules of the Sync.
     pub rules: &'a Rules,
     /// Progress timeout of the Sync, if it sets one.
@@ -71,15 +71,15 @@ pub struct Judgement<'a> {
     /// Facts that the body does not contain.
     pub context: Context,
     /// Time in milliseconds since 1970.
-    pub wall: i64,
+    pub unix_millis: i64,
     /// True for an object that runs to completion: its failure is final, and remains known after
     /// the object is deleted.
-    pub runs: bool,
+    pub runs_to_completion: bool,
 }
 
 /// Health of the objects of a Sync.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct HealthSummary {
     /// Number of objects that may report health.
     pub objects: usize,
     /// Number of objects that were not read yet, or not since they were last applied.
@@ -96,26 +96,26 @@ pub struct Summary {
 
 impl Watchlist {
     /// Records that an object changed, or starts to watch it.
-    pub fn changed(&mut self, id: &ObjectId, now: i64) {
-        self.enter(id, |entry| {
+    pub fn on_changed(&mut self, id: &ObjectId, now: i64) {
+        self.update_entry(id, |entry| {
             entry.ended = false;
-            entry.is_due(now);
+            entry.schedule_read(now);
         });
     }
 
     /// Records that the Sync wrote an object: its known health no longer counts.
-    pub fn written(&mut self, id: &ObjectId, now: i64) {
-        self.enter(id, |entry| {
-            (entry.known, entry.written, entry.ended) = (None, now, false);
-            entry.is_due(now);
+    pub fn on_written(&mut self, id: &ObjectId, now: i64) {
+        self.update_entry(id, |entry| {
+            (entry.last_health, entry.last_written, entry.ended) = (None, now, false);
+            entry.schedule_read(now);
         });
     }
 
     /// Records a deletion. The failure of a Job, a Pod or a hook is kept: deleting it does not undo
     /// the failure.
-    pub fn gone(&mut self, id: &ObjectId) {
+    pub fn on_deleted(&mut self, id: &ObjectId) {
         if self.has_failed(id) {
-            self.enter(id, Entry::end);
+            self.update_entry(id, Entry::mark_ended);
         } else {
             self.forget(id);
         }
@@ -123,15 +123,15 @@ impl Watchlist {
 
     fn forget(&mut self, id: &ObjectId) {
         if let Some(entry) = self.objects.remove(id) {
-            entry.next().map(|at| self.agenda.remove(&(at, id.clone())));
+            entry.next_due_at().map(|at| self.schedule.remove(&(at, id.clone())));
         }
     }
 
     /// Returns the result of an object that has ended: true for success. `None` while it runs or
     /// its result is unknown.
-    pub fn end(&self, id: &ObjectId) -> Option<bool> {
-        let known = self.objects.get(id)?.known.as_ref()?;
-        match known.shown {
+    pub fn completion(&self, id: &ObjectId) -> Option<bool> {
+        let known = self.objects.get(id)?.last_health.as_ref()?;
+        match known.health {
             _ if known.failed => Some(false),
             Health::Healthy => Some(true),
             Health::Degraded { .. }
@@ -143,17 +143,23 @@ impl Watchlist {
 
     /// True for a Job, a Pod or a hook that has failed.
     pub fn has_failed(&self, id: &ObjectId) -> bool {
-        self.objects.get(id).and_then(|entry| entry.known.as_ref()).is_some_and(|known| known.failed)
+        self.objects.get(id).and_then(|entry| entry.last_health.as_ref()).is_some_and(|known| known.failed)
     }
 
     /// Restores final failures that were recorded earlier. Objects that were deleted since then are
     /// known only by this.
-    pub fn have_failed(&mut self, failed: &BTreeSet<ObjectId>) {
+    pub fn restore_failures(&mut self, failed: &BTreeSet<ObjectId>) {
         for id in failed.iter().filter(|id| !self.objects.contains_key(*id)).cloned().collect::<Vec<_>>() {
-            self.enter(&id, |entry| {
+            self.update_entry(&id, |entry| {
                 let shown = Health::degraded("it failed, and was cleared away since".to_owned());
-                entry.known = Some(Known { shown, progress: None, late: None, cause: None, failed: true });
-                entry.end();
+                entry.last_health = Some(LastHealth {
+                    health: shown,
+                    progress: None,
+                    at_deadline: None,
+                    cause: None,
+                    failed: true,
+                });
+                entry.mark_ended();
             });
         }
     }
@@ -166,53 +172,53 @@ impl Watchlist {
 
     /// Re-reads all objects of a kind after the first of them has reported a status: from now on a
     /// status is expected of the others.
-    pub fn speaks(&mut self, first: &ObjectId, now: i64) {
-        let of_kind = |id: &ObjectId| id.is(first.group(), first.kind()) && id != first;
+    pub fn on_first_report(&mut self, first: &ObjectId, now: i64) {
+        let of_kind = |id: &ObjectId| id.is_kind(first.group(), first.kind()) && id != first;
         let there = self.objects.iter().filter(|(id, entry)| of_kind(id) && !entry.ended);
         let all: Vec<ObjectId> = there.map(|(id, _)| id.clone()).collect();
-        all.iter().for_each(|id| self.changed(id, now));
+        all.iter().for_each(|id| self.on_changed(id, now));
     }
 
     /// True if the object is watched.
-    pub fn has(&self, id: &ObjectId) -> bool {
+    pub fn contains(&self, id: &ObjectId) -> bool {
         self.objects.contains_key(id)
     }
 
     /// Time of the next action, unless an event comes first.
-    pub fn next(&self) -> Option<i64> {
-        self.agenda.first().map(|(at, _)| *at)
+    pub fn next_due_at(&self) -> Option<i64> {
+        self.schedule.first().map(|(at, _)| *at)
     }
 
     /// Takes the reads that are due. The caller has to perform them.
     #[must_use]
-    pub fn due(&mut self, now: i64) -> Due {
-        let mut due = Due::default();
+    pub fn take_due(&mut self, now: i64) -> DueReads {
+        let mut due = DueReads::default();
         let all: Vec<ObjectId> =
-            self.agenda.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| id.clone()).collect();
+            self.schedule.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| id.clone()).collect();
         for id in all {
-            self.enter(&id, |entry| {
-                if entry.looks_beneath().is_some_and(|at| at <= now) {
-                    (entry.beneath, entry.due, entry.read) = (None, None, now);
-                    due.beneath.push(id.clone());
-                } else if entry.due.is_some_and(|at| at <= now) {
-                    (entry.due, entry.read) = (None, now);
-                    due.read.push(id.clone());
+            self.update_entry(&id, |entry| {
+                if entry.pods_due_at().is_some_and(|at| at <= now) {
+                    (entry.pods_read_at, entry.read_at, entry.last_read) = (None, None, now);
+                    due.with_pods.push(id.clone());
+                } else if entry.read_at.is_some_and(|at| at <= now) {
+                    (entry.read_at, entry.last_read) = (None, now);
+                    due.objects.push(id.clone());
                 }
-                if let Some(known) = &mut entry.known
-                    && let Some((_, late)) = known.late.take_if(|(at, _)| *at <= now)
+                if let Some(known) = &mut entry.last_health
+                    && let Some((_, late)) = known.at_deadline.take_if(|(at, _)| *at <= now)
                 {
-                    known.shown = late;
+                    known.health = late;
                 }
             });
         }
-        due.lists = self.lists(&mut due.read, now);
+        due.lists = self.lists(&mut due.objects, now);
         due
     }
 
     /// Moves reads from `read` into lists if a list is cheaper. A list brings all objects of its
     /// namespace, so each of them counts as read now; objects that change shortly afterwards are
     /// read together, a second later.
-    fn lists(&mut self, read: &mut Vec<ObjectId>, now: i64) -> Vec<Place> {
+    fn lists(&mut self, read: &mut Vec<ObjectId>, now: i64) -> Vec<ObjectList> {
         let place = |id: &ObjectId| (id.group_kind(), id.namespace().map(Box::from));
         let mut counts: BTreeMap<(GroupKind, Option<Box<str>>), usize> = BTreeMap::new();
         read.iter()
@@ -221,97 +227,100 @@ impl Watchlist {
         let mut lists = Vec::new();
         for ((kind, namespace), count) in counts.into_iter().filter(|(_, count)| *count > ONE_BY_ONE) {
             let is_here =
-                |id: &ObjectId| id.is(&kind.group, &kind.kind) && id.namespace() == namespace.as_deref();
+                |id: &ObjectId| id.is_kind(&kind.group, &kind.kind) && id.namespace() == namespace.as_deref();
             let here = self.objects.iter().filter(|(id, entry)| !entry.ended && is_here(id));
             let ids: BTreeSet<ObjectId> = here.map(|(id, _)| id.clone()).collect();
-            if count.saturating_mul(PART) < ids.len() {
+            if count.saturating_mul(MIN_LIST_FRACTION) < ids.len() {
                 continue;
             }
-            ids.iter().for_each(|id| self.enter(id, |entry| (entry.due, entry.read) = (None, now)));
+            ids.iter()
+                .for_each(|id| self.update_entry(id, |entry| (entry.read_at, entry.last_read) = (None, now)));
             read.retain(|id| !is_here(id));
-            lists.push(Place { kind, namespace, ids });
+            lists.push(ObjectList { kind, namespace, ids });
         }
         lists
     }
 
     /// Records a read object; `cause` is set if the Pods of the workload were read with it.
-    pub fn read(
+    pub fn on_read(
         &mut self,
         id: &ObjectId,
         body: &Map<String, Value>,
         cause: Option<Option<String>>,
-        of: &Judgement<'_>,
+        of: &JudgementInputs<'_>,
         now: i64,
     ) {
-        let free = self.objects.values().filter(|entry| entry.beneath.is_some()).count() < MAX_BENEATH;
-        if !self.has(id) {
+        let free = self.objects.values().filter(|entry| entry.pods_read_at.is_some()).count() < MAX_POD_READS;
+        if !self.contains(id) {
             return;
         }
         let kind = id.group_kind();
-        self.enter(id, |entry| {
-            if entry.read <= entry.written || entry.ended {
+        self.update_entry(id, |entry| {
+            if entry.last_read <= entry.last_written || entry.ended {
                 return;
             }
             (entry.failures, entry.misses) = (0, 0);
             // An object that is being deleted says nothing about how it ended.
-            if is_deleted(body) && entry.known.as_ref().is_some_and(|known| known.failed) {
+            if is_deleted(body) && entry.last_health.as_ref().is_some_and(|known| known.failed) {
                 return;
             }
-            let (known, is_asked) = (Known::of(&kind, body, entry.known.take(), of, now), cause.is_some());
-            entry.looks += u32::from(is_asked);
-            entry.known = Some(Known { cause: cause.unwrap_or(known.cause), ..known });
-            entry.look_beneath(&kind, free, now);
+            let (known, is_asked) =
+                (LastHealth::from_body(&kind, body, entry.last_health.take(), of, now), cause.is_some());
+            entry.pod_reads += u32::from(is_asked);
+            entry.last_health = Some(LastHealth { cause: cause.unwrap_or(known.cause), ..known });
+            entry.schedule_pods_read(&kind, free, now);
         });
     }
 
     /// Records that an object was not found, although no watch has reported its deletion.
-    pub fn missed(&mut self, id: &ObjectId, now: i64) {
-        if !self.has(id) {
+    pub fn on_not_found(&mut self, id: &ObjectId, now: i64) {
+        if !self.contains(id) {
             return;
         }
-        self.enter(id, |entry| {
+        self.update_entry(id, |entry| {
             if entry.ended {
                 return;
             }
             let pause = PAUSE.saturating_mul(1 << entry.misses.min(10)).min(RETRY.1);
             entry.misses = entry.misses.saturating_add(1);
-            entry.due = Some(entry.due.map_or(now + pause, |due| due.min(now + pause)));
+            entry.read_at = Some(entry.read_at.map_or(now + pause, |due| due.min(now + pause)));
         });
     }
 
     /// Records a failed read.
-    pub fn failed(&mut self, id: &ObjectId, why: &str, now: i64) {
-        if !self.has(id) {
+    pub fn on_read_failed(&mut self, id: &ObjectId, why: &str, now: i64) {
+        if !self.contains(id) {
             return;
         }
-        self.enter(id, |entry| {
+        self.update_entry(id, |entry| {
             if entry.ended {
                 return;
             }
             entry.failures = entry.failures.saturating_add(1);
             // A single failed read does not change the known health.
-            if entry.failures == 1 && entry.known.is_some() {
-                entry.due = Some(now + PAUSE);
+            if entry.failures == 1 && entry.last_health.is_some() {
+                entry.read_at = Some(now + PAUSE);
                 return;
             }
             let shown = Health::unknown(format!("its status cannot be read: {why}"));
-            let progress = entry.known.take().and_then(|known| known.progress);
-            entry.known = Some(Known { shown, progress, late: None, cause: None, failed: false });
+            let progress = entry.last_health.take().and_then(|known| known.progress);
+            entry.last_health =
+                Some(LastHealth { health: shown, progress, at_deadline: None, cause: None, failed: false });
             let doubled = RETRY.0.saturating_mul(1 << entry.failures.saturating_sub(1).min(10));
-            entry.due = Some(now + doubled.min(RETRY.1));
+            entry.read_at = Some(now + doubled.min(RETRY.1));
         });
     }
 
     /// Summarizes the health of all objects.
-    pub fn summary(&self) -> Summary {
-        let mut summary = Summary { objects: self.objects.len(), ..Summary::default() };
+    pub fn summary(&self) -> HealthSummary {
+        let mut summary = HealthSummary { objects: self.objects.len(), ..HealthSummary::default() };
         let mut worst = [Vec::new(), Vec::new(), Vec::new()];
         for (id, entry) in &self.objects {
-            let Some(known) = &entry.known else {
+            let Some(known) = &entry.last_health else {
                 summary.unread += 1;
                 continue;
             };
-            let (count, list) = match known.shown {
+            let (count, list) = match known.health {
                 Health::Healthy | Health::Suspended => continue,
                 Health::Degraded { .. } => (&mut summary.degraded, &mut worst[0]),
                 Health::Unknown { .. } => (&mut summary.unknown, &mut worst[1]),
@@ -319,7 +328,7 @@ impl Watchlist {
             };
             *count += 1;
             if list.len() < MAX_WORST {
-                list.push((id.clone(), known.told()));
+                list.push((id.clone(), known.with_cause()));
             }
         }
         summary.worst = worst.into_iter().flatten().take(MAX_WORST).collect();
@@ -327,19 +336,19 @@ impl Watchlist {
     }
 
     /// All objects in the order of their ids, each with its health; `None` if it was not read yet.
-    pub fn all(&self) -> impl Iterator<Item = (&ObjectId, Option<Health>)> {
-        self.objects.iter().map(|(id, entry)| (id, entry.known.as_ref().map(Known::told)))
+    pub fn objects_with_health(&self) -> impl Iterator<Item = (&ObjectId, Option<Health>)> {
+        self.objects.iter().map(|(id, entry)| (id, entry.last_health.as_ref().map(LastHealth::with_cause)))
     }
 
     /// Returns the objects that are not known to be healthy, and of these the degraded ones.
     /// Suspended objects count as healthy unless `may_not_rest` says otherwise.
-    pub fn unwell(
+    pub fn unhealthy_objects(
         &self,
         may_not_rest: impl Fn(&ObjectId) -> bool,
     ) -> (BTreeSet<ObjectId>, BTreeSet<ObjectId>) {
         let (mut unwell, mut degraded) = (BTreeSet::new(), BTreeSet::new());
         for (id, entry) in &self.objects {
-            match entry.known.as_ref().map(|known| &known.shown) {
+            match entry.last_health.as_ref().map(|known| &known.health) {
                 Some(Health::Healthy) => continue,
                 Some(Health::Suspended) if !may_not_rest(id) => continue,
                 Some(Health::Suspended) => {}
@@ -352,24 +361,24 @@ impl Watchlist {
     }
 
     /// Sentence about an unhealthy object.
-    pub fn why(&self, id: &ObjectId) -> Option<String> {
-        self.objects.get(id)?.known.as_ref()?.told().why().map(str::to_owned)
+    pub fn message_of(&self, id: &ObjectId) -> Option<String> {
+        self.objects.get(id)?.last_health.as_ref()?.with_cause().message().map(str::to_owned)
     }
 
     /// Changes the entry of an object and updates the schedule.
-    fn enter(&mut self, id: &ObjectId, change: impl FnOnce(&mut Entry)) {
+    fn update_entry(&mut self, id: &ObjectId, change: impl FnOnce(&mut Entry)) {
         let entry = self.objects.entry(id.clone()).or_insert(Entry::NEW);
-        if let Some(at) = entry.next() {
-            self.agenda.remove(&(at, id.clone()));
+        if let Some(at) = entry.next_due_at() {
+            self.schedule.remove(&(at, id.clone()));
         }
         change(entry);
-        if let Some(at) = entry.next() {
-            self.agenda.insert((at, id.clone()));
+        if let Some(at) = entry.next_due_at() {
+            self.schedule.insert((at, id.clone()));
         }
     }
 }
 
-impl Summary {
+impl HealthSummary {
     /// True if every object was read and is healthy.
     pub fn is_healthy(&self) -> bool {
         self.unread + self.progressing + self.degraded + self.unknown == 0
@@ -381,7 +390,7 @@ impl Summary {
     }
 
     /// True if both summaries have the same states; numbers and objects may differ.
-    pub fn is_as(&self, other: &Self) -> bool {
+    pub fn has_same_states(&self, other: &Self) -> bool {
         let word = |of: &Self| [of.unread, of.progressing, of.degraded, of.unknown].map(|count| count > 0);
         word(self) == word(other)
     }
@@ -395,5 +404,5 @@ fn is_deleted(body: &Map<String, Value>) -> bool {
 
 /// True for volume claims: their StorageClass is read with them.
 fn is_read_with_others(id: &ObjectId) -> bool {
-    id.is("", "PersistentVolumeClaim")
+    id.is_kind("", "PersistentVolumeClaim")
 }

@@ -15,7 +15,7 @@ pub enum Operation {
 
 /// One entry of `managedFields`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ManagedFieldsEntry {
     /// Field manager: the name of a tool, not of a person.
     pub manager: Box<str>,
     /// Kind of write.
@@ -30,9 +30,9 @@ pub struct Entry {
     pub fields: FieldSet,
 }
 
-impl Entry {
+impl ManagedFieldsEntry {
     /// Reads an entry; missing fields are empty.
-    pub fn read(entry: &Map<String, Value>) -> Self {
+    pub fn parse(entry: &Map<String, Value>) -> Self {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
         Self {
             manager: text("manager").into(),
@@ -60,8 +60,8 @@ impl Entry {
 }
 
 /// Reads all entries of an object's metadata, in their order.
-pub fn entries(metadata: &Map<String, Value>) -> Vec<Entry> {
-    raw(metadata).map(Entry::read).collect()
+pub fn entries(metadata: &Map<String, Value>) -> Vec<ManagedFieldsEntry> {
+    raw(metadata).map(ManagedFieldsEntry::parse).collect()
 }
 
 fn raw(metadata: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
@@ -85,7 +85,7 @@ mod tests {
         assert!(
             found[0].is_applied_by("a") && !found[0].is_applied_by("b") && !found[1].is_applied_by("hpa")
         );
-        assert_eq!((&*found[0].time, found[0].fields.paths().len()), ("2026-01-02T03:04:05Z", 1));
+        assert_eq!((&*found[0].time, found[0].fields.leaf_paths().len()), ("2026-01-02T03:04:05Z", 1));
         assert_eq!((found[0].author(), found[1].author()), ("a".to_owned(), "hpa (scale)".to_owned()));
         assert!(entries(&Map::new()).is_empty());
         let odd = json!({"managedFields": "none"});

@@ -11,24 +11,25 @@
 
 mod bytes;
 mod entry;
+mod fields_v1;
 mod order;
 mod path;
 mod pointer;
-mod survivor;
-mod written;
+mod retained_field;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+pub use crate::retained_field::{RetainedField, retained_fields};
 pub use bytes::Digest;
-pub use entry::{Entry, Operation, entries};
+pub use entry::{ManagedFieldsEntry, Operation, entries};
 pub use path::safe_for_html;
 pub use path::{Element, FieldPath};
 pub use pointer::{
-    excerpt, is_in, meant, pointer_of, pointer_of_fields, removal_order, remove, remove_all, told, touches,
+    excerpt, find_by_display_form, find_by_server_form, is_inside, overlaps, pointer_of, pointer_of_fields,
+    removal_order, remove_value, remove_values,
 };
-pub use survivor::{Survivor, removed};
 
 /// Maximum depth of a path; deeper paths are cut. JSON from the API server is never deeper.
 const MAX_DEPTH: usize = 128;
@@ -79,12 +80,12 @@ impl FieldSet {
     }
 
     /// Removes the fields that the other set owns.
-    pub fn take_off(&mut self, other: &Self) {
+    pub fn subtract(&mut self, other: &Self) {
         self.root.take_off(&other.root);
     }
 
     /// Removes the fields that the other set owns, and everything below them.
-    pub fn take_off_whole(&mut self, other: &Self) {
+    pub fn subtract_with_children(&mut self, other: &Self) {
         self.root.take_off_whole(&other.root);
     }
 
@@ -104,12 +105,12 @@ impl FieldSet {
     }
 
     /// True if the path or anything below it is owned.
-    pub fn reaches(&self, path: &FieldPath) -> bool {
+    pub fn contains_or_below(&self, path: &FieldPath) -> bool {
         self.node(path).is_some()
     }
 
     /// Returns the owned paths without owned fields below them, in order.
-    pub fn paths(&self) -> Vec<FieldPath> {
+    pub fn leaf_paths(&self) -> Vec<FieldPath> {
         self.walk(|node| node.children.is_empty())
     }
 
@@ -126,12 +127,12 @@ impl FieldSet {
     }
 
     /// Returns every owned path, in order: parents before their children.
-    pub fn members(&self) -> Vec<FieldPath> {
+    pub fn owned_paths(&self) -> Vec<FieldPath> {
         self.walk(|node| node.owned)
     }
 
     /// Creates a set of these paths.
-    pub fn of<'a>(paths: impl IntoIterator<Item = &'a FieldPath>) -> Self {
+    pub fn from_paths<'a>(paths: impl IntoIterator<Item = &'a FieldPath>) -> Self {
         let mut set = Self::default();
         for path in paths.into_iter().filter(|path| !path.elements().is_empty()) {
             let place = path
@@ -170,7 +171,7 @@ impl Node {
     }
 
     /// Inserts a child, unless it is empty.
-    pub fn put(&mut self, element: &Element, inner: Self) {
+    pub fn insert_child(&mut self, element: &Element, inner: Self) {
         if !inner.is_empty() {
             self.children.insert(element.clone(), inner);
         }
@@ -273,7 +274,7 @@ mod tests {
             "f:spec": {"f:containers": {"k:{\"name\":\"app\"}": {".": {}, "f:image": {}, "f:name": {}}}, "f:args": {"i:0": {}}},
         }));
         assert_eq!(
-            shown(&set.paths()),
+            shown(&set.leaf_paths()),
             [
                 "metadata.annotations[\"moorline.dev/id\"]",
                 "metadata.finalizers[\"x\"]",
@@ -282,7 +283,7 @@ mod tests {
                 "spec.containers[name=app].name",
             ]
         );
-        assert_eq!(set.members().len(), 7);
+        assert_eq!(set.owned_paths().len(), 7);
         assert_eq!(
             shown(&set.outermost()),
             [
@@ -292,8 +293,8 @@ mod tests {
                 "spec.containers[name=app]"
             ]
         );
-        assert!(set.members().iter().all(|path| set.contains(path) && set.reaches(path)));
-        assert_eq!(FieldSet::of(&set.members()), set);
+        assert!(set.owned_paths().iter().all(|path| set.contains(path) && set.contains_or_below(path)));
+        assert_eq!(FieldSet::from_paths(&set.owned_paths()), set);
     }
 
     #[test]
@@ -302,7 +303,7 @@ mod tests {
         let (one, two) = (r#"k:{"port":80,"protocol":"TCP"}"#, r#"k:{ "protocol":"TCP", "port": 80 }"#);
         assert_eq!(item(one), item(two));
         let both = FieldSet::parse(&json!({"f:ports": {one: {"f:port": {}}, two: {"f:protocol": {}}}}));
-        assert_eq!(both.paths().len(), 2);
+        assert_eq!(both.leaf_paths().len(), 2);
     }
 
     #[test]
@@ -319,7 +320,7 @@ mod tests {
         .collect();
         for (at, set) in sets.iter().enumerate() {
             assert!(sets[..at].iter().all(|other| other != set), "{set:?}");
-            assert!(shown(&set.paths()).contains(&"a".to_owned()));
+            assert!(shown(&set.leaf_paths()).contains(&"a".to_owned()));
         }
         for nothing in [json!({}), json!(null), json!([1]), json!("f:a"), json!({".": {}})] {
             assert!(FieldSet::parse(&nothing).is_empty(), "{nothing}");
@@ -330,7 +331,7 @@ mod tests {
     fn depth_is_bounded() {
         let deep = (0..10 * MAX_DEPTH).fold(json!({}), |inner, _| json!({"f:a": inner}));
         let set = FieldSet::parse(&deep);
-        assert_eq!(set.paths()[0].elements().len(), MAX_DEPTH);
+        assert_eq!(set.leaf_paths()[0].elements().len(), MAX_DEPTH);
         assert_eq!(FieldSet::from_bytes(&set.to_bytes()), Some(set));
     }
 
@@ -341,18 +342,18 @@ mod tests {
         );
         let new = FieldSet::parse(&json!({"f:e": {"f:m": {}}, "f:n": {}}));
         let lost = old.minus(&new);
-        assert_eq!(shown(&lost.paths()), ["a", "c[name=x].i", "e"]);
+        assert_eq!(shown(&lost.leaf_paths()), ["a", "c[name=x].i", "e"]);
         assert_eq!(shown(&lost.outermost()), ["a", "c[name=x]", "e"]);
-        assert_eq!(shown(&old.intersect(&new).paths()), ["e.m"]);
-        assert_eq!(shown(&new.minus(&old).paths()), ["n"]);
+        assert_eq!(shown(&old.intersect(&new).leaf_paths()), ["e.m"]);
+        assert_eq!(shown(&new.minus(&old).leaf_paths()), ["n"]);
         let wholes = FieldSet::parse(&json!({"f:c": {}, "f:e": {"f:m": {}}}));
         let mut left = old.clone();
-        left.take_off_whole(&wholes);
-        assert_eq!(shown(&left.members()), ["a", "e"]);
-        left.take_off(&FieldSet::parse(&json!({"f:e": {}, "f:m": {}})));
-        assert_eq!(shown(&left.members()), ["a"]);
+        left.subtract_with_children(&wholes);
+        assert_eq!(shown(&left.owned_paths()), ["a", "e"]);
+        left.subtract(&FieldSet::parse(&json!({"f:e": {}, "f:m": {}})));
+        assert_eq!(shown(&left.owned_paths()), ["a"]);
         let mut same = old;
-        same.take_off(&new);
+        same.subtract(&new);
         assert_eq!(same, lost);
     }
 }

@@ -16,30 +16,30 @@ const MAX_KEYS: usize = 3;
 const DEFAULT_KEY: (&str, &str) = ("protocol", "TCP");
 
 /// Finds the positions that the API server prints as `field`, such as `.spec.ports[port=80].name`.
-pub fn meant(body: &Value, field: &str) -> Vec<String> {
+pub fn find_by_server_form(body: &Value, field: &str) -> Vec<String> {
     places(body, field, FieldPath::server_form)
 }
 
 /// Finds the positions that messages print as `field`, such as `spec.ports[port=80].name`.
-pub fn told(body: &Value, field: &str) -> Vec<String> {
+pub fn find_by_display_form(body: &Value, field: &str) -> Vec<String> {
     places(body, field, ToString::to_string)
 }
 
 fn places(body: &Value, field: &str, print: fn(&FieldPath) -> String) -> Vec<String> {
-    let mut search = Search { field, print, way: Vec::new(), found: Vec::new() };
+    let mut search = PathSearch { field, print, way: Vec::new(), found: Vec::new() };
     search.enter(body, "");
     search.found
 }
 
 /// Search of an object for all positions that print as one text.
-struct Search<'a> {
+struct PathSearch<'a> {
     field: &'a str,
     print: fn(&FieldPath) -> String,
     way: Vec<Element>,
     found: Vec<String>,
 }
 
-impl Search<'_> {
+impl PathSearch<'_> {
     fn enter(&mut self, value: &Value, pointer: &str) {
         match value {
             Value::Object(fields) => {
@@ -153,7 +153,7 @@ fn enter<'a>(value: &'a Value, element: &Element) -> Option<(String, &'a Value)>
 }
 
 /// Removes a value, and the mappings around it that become empty. None if it is not there.
-pub fn remove(body: &mut Value, pointer: &str) -> Option<Value> {
+pub fn remove_value(body: &mut Value, pointer: &str) -> Option<Value> {
     let (parent, step) = pointer.rsplit_once('/')?;
     let taken = match body.pointer_mut(parent)? {
         Value::Object(fields) => fields.remove(&unescape(step))?,
@@ -165,15 +165,15 @@ pub fn remove(body: &mut Value, pointer: &str) -> Option<Value> {
     };
     let emptied = body.pointer(parent).is_some_and(|it| it.as_object().is_some_and(Map::is_empty));
     if emptied && !parent.is_empty() {
-        remove(body, parent);
+        remove_value(body, parent);
     }
     Some(taken)
 }
 
 /// Removes several values, named in any order.
-pub fn remove_all(body: &mut Value, pointers: &[Box<str>]) {
+pub fn remove_values(body: &mut Value, pointers: &[Box<str>]) {
     for pointer in removal_order(pointers.to_vec()) {
-        remove(body, &pointer);
+        remove_value(body, &pointer);
     }
 }
 
@@ -189,12 +189,12 @@ pub fn removal_order(mut pointers: Vec<Box<str>>) -> Vec<Box<str>> {
 }
 
 /// True if one position is equal to, below or above the other.
-pub fn touches(one: &str, other: &str) -> bool {
-    is_in(one, other) || is_in(other, one)
+pub fn overlaps(one: &str, other: &str) -> bool {
+    is_inside(one, other) || is_inside(other, one)
 }
 
 /// True if the position is `outer` or below it.
-pub fn is_in(place: &str, outer: &str) -> bool {
+pub fn is_inside(place: &str, outer: &str) -> bool {
     place.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -282,7 +282,8 @@ mod tests {
 
     #[test]
     fn the_server_s_words_are_found_by_printing_ours() {
-        let check = |field: &str, expect: &[&str]| assert_eq!(meant(&body(), field), expect, "{field}");
+        let check =
+            |field: &str, expect: &[&str]| assert_eq!(find_by_server_form(&body(), field), expect, "{field}");
         check(".spec.replicas", &["/spec/replicas"]);
         check(".spec.rep", &[]);
         check(".metadata.annotations.a.b/c", &["/metadata/annotations/a.b~1c"]);
@@ -294,7 +295,9 @@ mod tests {
             &["/spec/containers/0/ports/0"],
         );
         check(".spec.absent", &[]);
-        let check = |field: &str, expect: &[&str]| assert_eq!(told(&body(), field), expect, "{field}");
+        let check = |field: &str, expect: &[&str]| {
+            assert_eq!(find_by_display_form(&body(), field), expect, "{field}")
+        };
         check("spec.replicas", &["/spec/replicas"]);
         check("spec.containers[name=side].env[name=X].value", &["/spec/containers/1/env/0/value"]);
         check("metadata.annotations[\"a.b/c\"]", &["/metadata/annotations/a.b~1c"]);
@@ -313,7 +316,7 @@ mod tests {
                 },
             },
         }));
-        let pointers: Vec<_> = set.paths().iter().filter_map(|path| pointer_of(path, &body())).collect();
+        let pointers: Vec<_> = set.leaf_paths().iter().filter_map(|path| pointer_of(path, &body())).collect();
         assert_eq!(
             pointers,
             [
@@ -324,7 +327,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            excerpt(&body(), &set.members()),
+            excerpt(&body(), &set.owned_paths()),
             json!({"metadata": {"finalizers": ["x"]}, "spec": {
                 "replicas": 3,
                 "containers": [
@@ -339,12 +342,17 @@ mod tests {
     fn what_is_taken_out_leaves_nothing_empty() {
         let mut body = body();
         let pointers = ["/metadata/annotations/a.b~1c", "/spec/containers/0", "/spec/containers/1/image"];
-        remove_all(&mut body, &pointers.map(Box::from));
+        remove_values(&mut body, &pointers.map(Box::from));
         let expect = json!({"metadata": {"finalizers": ["x"]}, "spec": {
             "replicas": 3, "containers": [{"name": "side", "env": [{"name": "X", "value": "1"}]}],
         }});
         assert_eq!(body, expect);
-        assert_eq!(remove(&mut body, "/spec/containers/7"), None);
-        assert!(is_in("/a/b", "/a") && is_in("/a", "/a") && !is_in("/ab", "/a") && touches("/a", "/a/b"));
+        assert_eq!(remove_value(&mut body, "/spec/containers/7"), None);
+        assert!(
+            is_inside("/a/b", "/a")
+                && is_inside("/a", "/a")
+                && !is_inside("/ab", "/a")
+                && overlaps("/a", "/a/b")
+        );
     }
 }

@@ -10,7 +10,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
-mod distinct;
+mod label_limit;
 mod process;
 mod table;
 
@@ -24,8 +24,8 @@ use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
-use distinct::Distinct;
-pub use table::{Kind, Row, TABLE};
+use crate::label_limit::LabelLimiter;
+pub use table::{MetricDef, MetricKind, TABLE};
 use table::{REASON_LABEL, SYNC};
 
 /// Media type of [`Metrics::render`].
@@ -38,7 +38,7 @@ const MAX_KINDS: usize = 200;
 
 /// Purpose of a request to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
+pub enum RequestClass {
     /// Reads and writes of managed objects. None while no Sync changes.
     Object,
     /// Writes of a Sync's status. None while no Sync changes.
@@ -51,7 +51,7 @@ pub enum Class {
     Verify,
 }
 
-impl Class {
+impl RequestClass {
     /// Returns its label value.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl Class {
     }
 }
 
-impl fmt::Display for Class {
+impl fmt::Display for RequestClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -73,7 +73,7 @@ impl fmt::Display for Class {
 /// A metric could not be registered: the table contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the metric {metric} cannot be registered: {cause}")]
-pub struct Error {
+pub struct MetricsError {
     metric: &'static str,
     cause: Box<str>,
 }
@@ -107,16 +107,16 @@ struct Counters {
     git_errors: IntCounterVec,
     git_waiting: IntGaugeVec,
     leader: IntGaugeVec,
-    managers: Distinct,
-    kinds: Distinct,
+    managers: LabelLimiter,
+    kinds: LabelLimiter,
 }
 
 impl Metrics {
     /// Creates the metrics with all counters at zero.
-    pub fn new() -> Result<Self, Error> {
-        let new = Registering(Registry::new());
+    pub fn new() -> Result<Self, MetricsError> {
+        let new = RegistryBuilder(Registry::new());
         new.gauge(&table::BUILD)?.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
-        new.register(&table::CPU, process::Process::new())?;
+        new.register(&table::CPU, process::ProcessCollector::new())?;
         let counters = Counters {
             ready: new.gauge(&table::READY)?,
             healthy: new.gauge(&table::HEALTHY)?,
@@ -137,20 +137,20 @@ impl Metrics {
             git_errors: new.counter(&table::GIT_ERRORS)?,
             git_waiting: new.gauge(&table::GIT_WAITING)?,
             leader: new.gauge(&table::LEADER)?,
-            managers: Distinct::new(MAX_MANAGERS),
-            kinds: Distinct::new(MAX_KINDS),
+            managers: LabelLimiter::new(MAX_MANAGERS),
+            kinds: LabelLimiter::new(MAX_KINDS),
             registry: new.0,
         };
         let metrics = Self(Arc::new(counters));
         metrics.leader(false);
         metrics.git_waiting(0);
-        drop(metrics.queued());
+        drop(metrics.queue_write());
         Ok(metrics)
     }
 
     /// Counts a request that was answered with `code`, or without an answer (0). The verb is that
     /// of the API server's audit log.
-    pub fn request(&self, class: Class, verb: &str, code: u16) {
+    pub fn request(&self, class: RequestClass, verb: &str, code: u16) {
         let text = if code == 0 { "none".to_owned() } else { code.to_string() };
         self.0.requests.with_label_values(&[class.as_str(), verb, &text]).inc();
     }
@@ -228,7 +228,7 @@ impl Metrics {
 
     /// Records a request to a repository: `what` is `look`, `fetch` or `read`, `error` the reason
     /// if it failed.
-    pub fn git(&self, what: &str, took: Duration, error: Option<&str>) {
+    pub fn git_request(&self, what: &str, took: Duration, error: Option<&str>) {
         self.0.git_seconds.with_label_values(&[what]).observe(took.as_secs_f64());
         if let Some(reason) = error {
             self.0.git_errors.with_label_values(&[what, reason]).inc();
@@ -241,10 +241,10 @@ impl Metrics {
     }
 
     /// Counts a write as queued until the guard is dropped.
-    pub fn queued(&self) -> Queued {
+    pub fn queue_write(&self) -> QueuedWrite {
         let depth = self.0.queue.with_label_values(NONE);
         depth.inc();
-        Queued(depth)
+        QueuedWrite(depth)
     }
 
     /// Counts a watch that did not continue from its bookmark.
@@ -275,7 +275,7 @@ impl Metrics {
 
     /// Removes every series of a deleted Sync. Later counts would start new series, so this must be
     /// the last call for a Sync.
-    pub fn forget(&self, sync: &str) {
+    pub fn remove_sync(&self, sync: &str) {
         let of_it = |labels: &HashMap<&str, &str>| labels.get(SYNC) == Some(&sync);
         if let Some(revision) = self.shown().remove(sync) {
             let _ = self.0.revision.remove_label_values(&[sync, &revision]);
@@ -306,9 +306,9 @@ impl fmt::Debug for Metrics {
 /// Counts one write as queued until it is dropped.
 #[derive(Debug)]
 #[must_use]
-pub struct Queued(IntGauge);
+pub struct QueuedWrite(IntGauge);
 
-impl Drop for Queued {
+impl Drop for QueuedWrite {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -318,29 +318,29 @@ impl Drop for Queued {
 const NONE: &[&str] = &[];
 
 /// A registry while metrics are added.
-struct Registering(Registry);
+struct RegistryBuilder(Registry);
 
-impl Registering {
-    fn counter(&self, row: &'static Row) -> Result<IntCounterVec, Error> {
+impl RegistryBuilder {
+    fn counter(&self, row: &'static MetricDef) -> Result<IntCounterVec, MetricsError> {
         self.register(row, IntCounterVec::new(Opts::new(row.name, row.help), row.labels))
     }
 
-    fn gauge(&self, row: &'static Row) -> Result<IntGaugeVec, Error> {
+    fn gauge(&self, row: &'static MetricDef) -> Result<IntGaugeVec, MetricsError> {
         self.register(row, IntGaugeVec::new(Opts::new(row.name, row.help), row.labels))
     }
 
-    fn histogram(&self, row: &'static Row) -> Result<HistogramVec, Error> {
+    fn histogram(&self, row: &'static MetricDef) -> Result<HistogramVec, MetricsError> {
         let options = HistogramOpts::new(row.name, row.help).buckets(row.bounds.to_vec());
         self.register(row, HistogramVec::new(options, row.labels))
     }
 
     fn register<C: Collector + Clone + 'static>(
         &self,
-        row: &'static Row,
+        row: &'static MetricDef,
         made: prometheus::Result<C>,
-    ) -> Result<C, Error> {
+    ) -> Result<C, MetricsError> {
         let registered = made.and_then(|made| self.0.register(Box::new(made.clone())).map(|()| made));
-        registered.map_err(|error| Error { metric: row.name, cause: error.to_string().into() })
+        registered.map_err(|error| MetricsError { metric: row.name, cause: error.to_string().into() })
     }
 }
 

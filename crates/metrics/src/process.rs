@@ -11,14 +11,14 @@ use std::fs;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Counter, Gauge, Metric, MetricFamily, MetricType};
 
-use super::table::{self, Kind, Row};
+use super::table::{self, MetricDef, MetricKind};
 
 /// Unit of processor time in `/proc`, the same on every supported architecture.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Figures of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Figures {
+struct ProcessFigures {
     cpu_seconds: Option<f64>,
     memory: Option<f64>,
     peak_memory: Option<f64>,
@@ -27,7 +27,7 @@ struct Figures {
     start: Option<f64>,
 }
 
-impl Figures {
+impl ProcessFigures {
     fn of_this_process() -> Self {
         let text = |path| fs::read_to_string(path).unwrap_or_default();
         let mut figures =
@@ -62,7 +62,7 @@ impl Figures {
         }
     }
 
-    fn rows(&self) -> [(Row, Option<f64>); 6] {
+    fn rows(&self) -> [(MetricDef, Option<f64>); 6] {
         [
             (table::CPU, self.cpu_seconds),
             (table::MEMORY, self.memory),
@@ -76,36 +76,37 @@ impl Figures {
 
 /// Collector that reads the figures at every scrape.
 #[derive(Debug, Clone)]
-pub(super) struct Process {
+pub(super) struct ProcessCollector {
     descriptions: Vec<Desc>,
 }
 
-impl Process {
+impl ProcessCollector {
     pub(super) fn new() -> prometheus::Result<Self> {
-        let describe = |(row, _): (Row, Option<f64>)| {
+        let describe = |(row, _): (MetricDef, Option<f64>)| {
             Desc::new(row.name.to_owned(), row.help.to_owned(), Vec::new(), Default::default())
         };
-        let descriptions = Figures::default().rows().into_iter().map(describe).collect::<Result<_, _>>()?;
+        let descriptions =
+            ProcessFigures::default().rows().into_iter().map(describe).collect::<Result<_, _>>()?;
         Ok(Self { descriptions })
     }
 }
 
-impl Collector for Process {
+impl Collector for ProcessCollector {
     fn desc(&self) -> Vec<&Desc> {
         self.descriptions.iter().collect()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let figures = Figures::of_this_process().rows().into_iter();
+        let figures = ProcessFigures::of_this_process().rows().into_iter();
         figures.filter_map(|(row, value)| Some(family(&row, value?))).collect()
     }
 }
 
-fn family(row: &Row, value: f64) -> MetricFamily {
+fn family(row: &MetricDef, value: f64) -> MetricFamily {
     let (mut family, mut metric) = (MetricFamily::default(), Metric::default());
     family.set_name(row.name.to_owned());
     family.set_help(row.help.to_owned());
-    if row.kind == Kind::Counter {
+    if row.kind == MetricKind::Counter {
         let mut counter = Counter::default();
         counter.set_value(value);
         metric.set_counter(counter);
@@ -129,7 +130,7 @@ mod tests {
         let status = "Name:\tmoorline\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nThreads:\t5\n";
         let stat = "7 (a) b ( c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 5 0 4200 1 2 3";
         let system = "cpu  1 2 3\nbtime 1700000000\nprocesses 9\n";
-        let expect = Figures {
+        let expect = ProcessFigures {
             cpu_seconds: Some(3.0),
             memory: Some(1_048_576.0),
             peak_memory: Some(2_097_152.0),
@@ -137,14 +138,17 @@ mod tests {
             threads: Some(5.0),
             start: Some(1_700_000_042.0),
         };
-        assert_eq!(Figures::parse(status, stat, system), expect);
-        assert_eq!(Figures::parse("", "", ""), Figures::default());
-        assert_eq!(Figures::parse("VmRSS: x kB\nVmRSSes: 1 kB", "7 (a) S 1", "btime\n"), Figures::default());
+        assert_eq!(ProcessFigures::parse(status, stat, system), expect);
+        assert_eq!(ProcessFigures::parse("", "", ""), ProcessFigures::default());
+        assert_eq!(
+            ProcessFigures::parse("VmRSS: x kB\nVmRSSes: 1 kB", "7 (a) S 1", "btime\n"),
+            ProcessFigures::default()
+        );
     }
 
     #[test]
     fn this_process_has_all_figures() {
-        let figures = Figures::of_this_process();
+        let figures = ProcessFigures::of_this_process();
         assert!(figures.rows().iter().all(|(_, value)| value.is_some()), "{figures:?}");
         assert!(figures.memory <= figures.peak_memory && figures.threads >= Some(1.0), "{figures:?}");
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();

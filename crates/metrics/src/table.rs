@@ -4,11 +4,11 @@
 //! Out: [`TABLE`], which the registry is built from; a test compares it with `docs/metrics.md`.
 //! Names and labels are an interface: alerts and dashboards of users depend on them.
 
-use Kind::{Counter, Gauge, Histogram};
+use MetricKind::{Counter, Gauge, Histogram};
 
 /// Type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only rises, from 0 at the start of the process.
     Counter,
     /// Rises and falls.
@@ -17,7 +17,7 @@ pub enum Kind {
     Histogram,
 }
 
-impl Kind {
+impl MetricKind {
     /// Returns the type's name in the text format.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -30,11 +30,11 @@ impl Kind {
 
 /// One metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row {
+pub struct MetricDef {
     /// Its name.
     pub name: &'static str,
     /// Its type.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Its labels, in the order in which values are passed.
     pub labels: &'static [&'static str],
     /// Description for users.
@@ -45,12 +45,12 @@ pub struct Row {
 
 const fn row(
     name: &'static str,
-    kind: Kind,
+    kind: MetricKind,
     labels: &'static [&'static str],
     help: &'static str,
     bounds: &'static [f64],
-) -> Row {
-    Row { name, kind, labels, help, bounds }
+) -> MetricDef {
+    MetricDef { name, kind, labels, help, bounds }
 }
 
 /// Label with the Sync as `namespace/name`. Series with it are removed when the Sync is deleted.
@@ -65,9 +65,9 @@ const ROLL_OUT: &[f64] = &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.
 
 macro_rules! table {
     ($($name:ident: $kind:ident $metric:literal $labels:expr, $bounds:expr, $help:literal;)*) => {
-        $(pub(super) const $name: Row = row($metric, $kind, $labels, $help, $bounds);)*
+        $(pub(super) const $name: MetricDef = row($metric, $kind, $labels, $help, $bounds);)*
         /// Every metric.
-        pub const TABLE: &[Row] = &[$($name),*];
+        pub const TABLE: &[MetricDef] = &[$($name),*];
     };
 }
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::problem::{Place, Problem};
+use super::problem::{Problem, SourcePosition};
 use moorline_core::object::Origin;
-use moorline_core::tree::{FileTree, Room};
+use moorline_core::tree::{FileTree, MemoryLimit};
 use moorline_yaml::{self as yaml, Dialect, Step};
 
 /// Dialect of plain directories, the one that `kubectl apply -f` reads.
@@ -40,35 +40,35 @@ pub(super) enum FileContent {
 }
 
 /// Reads one file.
-pub(super) fn read(file: &str, bytes: &[u8], room: &Room) -> Result<FileContent, Problem> {
+pub(super) fn read(file: &str, bytes: &[u8], room: &MemoryLimit) -> Result<FileContent, Problem> {
     let name: Arc<str> = file.into();
-    named(values(file, bytes, room)?, (bytes, room), |_| name.clone())
+    split_documents(values(file, bytes, room)?, (bytes, room), |_| name.clone())
 }
 
 /// Reads a text whose parts come from several files; `file` returns the file of a line.
 pub(super) fn read_parts(
     bytes: &[u8],
     file: impl Fn(u32) -> Arc<str>,
-    room: &Room,
+    room: &MemoryLimit,
 ) -> Result<FileContent, Problem> {
     let documents = values("", bytes, room).map_err(|problem| match problem {
         // Reads again only to get the file's name into the error.
         Problem::Unreadable(error) => values(&file(error.line()), bytes, room).err().unwrap_or(error.into()),
         problem => problem,
     });
-    named(documents?, (bytes, room), file)
+    split_documents(documents?, (bytes, room), file)
 }
 
 /// Reads the documents of a file; a cancelled render returns its cancellation, not an error of the
 /// file.
-fn values(file: &str, bytes: &[u8], room: &Room) -> Result<Vec<yaml::Document>, Problem> {
-    let read = yaml::read_while(file, bytes, DIALECT, &|| room.is_open());
-    read.map_err(|error| room.goes_on().err().map_or_else(|| error.into(), Problem::from))
+fn values(file: &str, bytes: &[u8], room: &MemoryLimit) -> Result<Vec<yaml::Document>, Problem> {
+    let read = yaml::read_while(file, bytes, DIALECT, &|| room.is_running());
+    read.map_err(|error| room.check_running().err().map_or_else(|| error.into(), Problem::from))
 }
 
-fn named(
+fn split_documents(
     documents: Vec<yaml::Document>,
-    (bytes, room): (&[u8], &Room),
+    (bytes, room): (&[u8], &MemoryLimit),
     file: impl Fn(u32) -> Arc<str>,
 ) -> Result<FileContent, Problem> {
     if !documents.iter().any(|document| claims_to_be_an_object(&document.value)) {
@@ -90,7 +90,7 @@ fn claims_to_be_an_object(value: &Value) -> bool {
 /// State of splitting one file into manifests.
 struct Reading<'a> {
     bytes: &'a [u8],
-    room: &'a Room,
+    room: &'a MemoryLimit,
     found: Vec<Result<Manifest, Problem>>,
     wrong: usize,
 }
@@ -102,7 +102,7 @@ impl Reading<'_> {
             return;
         }
         let Value::Object(mut body) = value else {
-            let (place, found) = (place_in((self.bytes, self.room), &origin, &[]), kind_of(&value));
+            let (place, found) = (position_in((self.bytes, self.room), &origin, &[]), type_name(&value));
             return self.refuse(Problem::NotAMapping { place, found });
         };
         if let (Some((api_version, kind)), false, false) =
@@ -116,7 +116,7 @@ impl Reading<'_> {
         };
         if origin.item.is_some() {
             // No tool writes nested lists, and an origin cannot express them.
-            let place = place_in((self.bytes, self.room), &origin, &[Step::Key("items")]);
+            let place = position_in((self.bytes, self.room), &origin, &[Step::Key("items")]);
             return self.refuse(Problem::NestedList { place });
         }
         let item_type = item_type(&body);
@@ -153,28 +153,32 @@ fn item_type(list: &Map<String, Value>) -> Option<(String, String)> {
 }
 
 /// Returns the position of a field of an object, with the file from the tree.
-pub(super) fn place(tree: &FileTree, origin: &Origin, path: &FieldPath<'_>) -> Place {
-    match tree.read(tree.hidden(&origin.file)) {
-        Ok(bytes) => place_in((&bytes, tree.room()), origin, path),
-        Err(_) => Place { file: origin.file.to_string(), line: origin.line, column: 1 },
+pub(super) fn position_of(tree: &FileTree, origin: &Origin, path: &FieldPath<'_>) -> SourcePosition {
+    match tree.read(tree.parse_display_path(&origin.file)) {
+        Ok(bytes) => position_in((&bytes, tree.memory_limit()), origin, path),
+        Err(_) => SourcePosition { file: origin.file.to_string(), line: origin.line, column: 1 },
     }
 }
 
 /// Returns the position of a field, given the bytes of its file. After a cancellation it is the
 /// start of the object, because nothing will show it.
-pub(super) fn place_in((bytes, room): (&[u8], &Room), origin: &Origin, path: &FieldPath<'_>) -> Place {
+pub(super) fn position_in(
+    (bytes, room): (&[u8], &MemoryLimit),
+    origin: &Origin,
+    path: &FieldPath<'_>,
+) -> SourcePosition {
     let mut steps = Vec::with_capacity(path.len() + 2);
     if let Some(item) = origin.item {
         steps.extend([Step::Key("items"), Step::Item(item as usize)]);
     }
     steps.extend_from_slice(path);
-    let position = room.is_open().then(|| yaml::locate(bytes, DIALECT, origin.document, &steps)).flatten();
+    let position = room.is_running().then(|| yaml::locate(bytes, DIALECT, origin.document, &steps)).flatten();
     let (line, column) = position.map_or((origin.line, 1), |found| (found.line, found.column));
-    Place { file: origin.file.to_string(), line, column }
+    SourcePosition { file: origin.file.to_string(), line, column }
 }
 
 /// Returns the type of a value, in the words of YAML.
-pub(super) fn kind_of(value: &Value) -> &'static str {
+pub(super) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "empty",
         Value::Bool(_) => "a boolean",

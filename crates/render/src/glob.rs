@@ -15,15 +15,15 @@ const MATCHING: MatchOptions = MatchOptions {
 
 /// A glob; `*` does not cross folders, `**` does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Glob(Vec<Part>);
+pub struct Glob(Vec<GlobPart>);
 
 /// One part of a glob, between slashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum GlobPart {
     /// `**`: any number of names.
-    Any,
+    AnyFolders,
     /// A pattern for one name.
-    Name(Pattern),
+    Pattern(Pattern),
 }
 
 impl Glob {
@@ -31,8 +31,8 @@ impl Glob {
     pub fn new(text: &str) -> Result<Self, PatternError> {
         Pattern::new(text)?;
         let part = |part: &str| match part {
-            "**" => Ok(Part::Any),
-            part => Pattern::new(part).map(Part::Name),
+            "**" => Ok(GlobPart::AnyFolders),
+            part => Pattern::new(part).map(GlobPart::Pattern),
         };
         let mut parts = split(text);
         // In the library, the slash after `**` belongs to it.
@@ -43,7 +43,7 @@ impl Glob {
     }
 
     /// True if the glob matches the path.
-    pub(super) fn fits(&self, path: &str) -> bool {
+    pub(super) fn matches(&self, path: &str) -> bool {
         let names: Vec<&str> = path.split('/').collect();
         // Marks after how many names the parts so far may end.
         let mut ends = vec![false; names.len() + 1];
@@ -52,13 +52,13 @@ impl Glob {
             let mut next = vec![false; ends.len()];
             match part {
                 // A final `**` needs at least one name.
-                Part::Any if at + 1 == self.0.len() => return ends[..names.len()].contains(&true),
-                Part::Any => {
+                GlobPart::AnyFolders if at + 1 == self.0.len() => return ends[..names.len()].contains(&true),
+                GlobPart::AnyFolders => {
                     if let Some(first) = ends.iter().position(|end| *end) {
                         next[first..].fill(true);
                     }
                 }
-                Part::Name(pattern) => {
+                GlobPart::Pattern(pattern) => {
                     for (place, name) in names.iter().enumerate() {
                         next[place + 1] = ends[place] && pattern.matches_with(name, MATCHING);
                     }
@@ -112,8 +112,8 @@ mod tests {
     fn a_glob_of_many_stars_comes_to_an_end() {
         let glob = Glob::new(&format!("{}b/x", "*a".repeat(30))).unwrap();
         let begun = std::time::Instant::now();
-        assert!(!glob.fits(&format!("{}/x", "a".repeat(200))));
-        assert!(glob.fits(&format!("{}b/x", "a".repeat(200))));
+        assert!(!glob.matches(&format!("{}/x", "a".repeat(200))));
+        assert!(glob.matches(&format!("{}b/x", "a".repeat(200))));
         assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
     }
 
@@ -124,7 +124,7 @@ mod tests {
             path in "[ab.]{1,3}(/[ab]{1,3}){0,3}",
         ) {
             if let (Ok(ours), Ok(theirs)) = (Glob::new(&glob), Pattern::new(&glob)) {
-                prop_assert_eq!(ours.fits(&path), theirs.matches_with(&path, MATCHING), "{} {}", glob, path);
+                prop_assert_eq!(ours.matches(&path), theirs.matches_with(&path, MATCHING), "{} {}", glob, path);
             }
         }
     }

@@ -9,51 +9,52 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
-mod contents;
-mod cost;
 mod documents;
-mod dump;
-mod fields;
+mod folder_contents;
 mod glob;
 pub mod helm;
-mod identity;
+mod kubectl_dump;
 mod kustomize;
-mod packed;
-mod plain;
+mod manifest_header;
+mod memory_cost;
+mod name_rules;
+mod packed_object;
+mod plain_directory;
 mod problem;
-mod rules;
-mod secret;
+mod secret_data;
 mod substitute;
+mod top_level_fields;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-pub use contents::Contents;
+pub use crate::folder_contents::FolderContents;
+pub use crate::kubectl_dump::{Dump, dump};
+pub use crate::manifest_header::HOOK_NAME_DIGITS;
+pub use crate::name_rules::{dns_label as namespace_rule, sync_name as sync_name_rule};
+pub use crate::packed_object::PackedObject;
+pub use crate::plain_directory::{PlainOptions, is_kustomization, is_read};
 pub use documents::FieldPath;
-pub use dump::{Dump, dump};
 pub use glob::Glob;
 pub use helm::HelmOptions;
-pub use identity::HOOK_NAME_DIGITS;
 pub use kustomize::{
-    Class, Fault, Missing, NAMES as KUSTOMIZATIONS, Published as PublishedChart, Remote, Step,
+    BuildStep, ErrorClass, KustomizeError, MissingInputs, NAMES as KUSTOMIZATIONS,
+    Published as PublishedChart, Remote,
 };
-pub use packed::Packed;
-pub use plain::{PlainOptions, is_kustomization, is_read};
-pub use problem::{Place, Problem};
-pub use rules::{dns_label as namespace_rule, sync_name as sync_name_rule};
+pub use problem::{Problem, SourcePosition};
 use serde_json::{Map, Value};
-pub use substitute::{Fault as VariableFault, Seen, Variables, variable_rule};
+pub use substitute::{VariableError as VariableFault, Variables, Visibility, variable_rule};
 
 use moorline_core::object::{ObjectId, Origin};
-use moorline_core::tree::{FileTree, Room};
+use moorline_core::tree::{FileTree, MemoryLimit};
 
 /// Input options of a render.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct RenderOptions {
     /// Folder (or single file) in the tree; empty for the whole tree.
     pub path: String,
     /// Type of the folder, or detection of the type.
-    pub kind: Kind,
+    pub kind: SourceType,
     /// Choice of the files of a plain directory.
     pub plain: PlainOptions,
     /// Values of the variables in manifests; none turns substitution off.
@@ -64,7 +65,7 @@ pub struct Options {
 
 /// Type of a folder, which decides how it is rendered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum SourceType {
     /// Detected: a chart, else a kustomization, else plain manifests.
     #[default]
     Auto,
@@ -76,9 +77,9 @@ pub enum Kind {
     Helm,
 }
 
-impl Kind {
+impl SourceType {
     /// Returns the type of this folder, detected if it is [`Self::Auto`].
-    pub fn chosen(self, tree: &FileTree, path: &str) -> Self {
+    pub fn detect(self, tree: &FileTree, path: &str) -> Self {
         let holds_one = || {
             let root = tree.resolve(path).unwrap_or_default();
             let inside =
@@ -96,12 +97,12 @@ impl Kind {
 }
 
 /// Largest size of the objects of one render: that much is held for each Sync as long as it exists.
-const MAX_BYTES: usize = 256 * 1024 * 1024;
+const MAX_RENDER_BYTES: usize = 256 * 1024 * 1024;
 
-fn too_much(path: &str, objects: &[Packed], most: usize) -> Option<Problem> {
-    let size: usize = objects.iter().map(Packed::size).sum();
+fn too_much(path: &str, objects: &[PackedObject], most: usize) -> Option<Problem> {
+    let size: usize = objects.iter().map(PackedObject::size).sum();
     let mib = |bytes: usize| bytes.div_ceil(1024 * 1024);
-    (size > most).then(|| Problem::TooMuch { path: path.to_owned(), mib: mib(size), most: mib(most) })
+    (size > most).then(|| Problem::TooLarge { path: path.to_owned(), mib: mib(size), most: mib(most) })
 }
 
 /// Result of a render.
@@ -116,10 +117,10 @@ pub enum Rendered {
 /// All objects of a revision, each of them once and valid.
 #[derive(Debug, Clone)]
 pub struct Complete {
-    objects: Vec<Packed>,
+    objects: Vec<PackedObject>,
     skipped: Vec<Skipped>,
-    read: Option<BTreeSet<String>>,
-    looks: bool,
+    input_paths: Option<BTreeSet<String>>,
+    uses_api_versions: bool,
     by_helm: bool,
     tree: FileTree,
 }
@@ -128,17 +129,17 @@ pub struct Complete {
 #[derive(Debug)]
 pub struct Incomplete {
     /// Objects that are valid.
-    pub objects: Vec<Packed>,
+    pub objects: Vec<PackedObject>,
     /// Files that hold no manifests.
     pub skipped: Vec<Skipped>,
     /// All problems, in the order of the files; never empty.
     pub problems: Vec<Problem>,
     /// Runs of helm whose output a kustomization needs. The caller adds the output to the tree
     /// ([`helm::with_helm_output`]) and renders again.
-    pub wanted: Vec<Arc<helm::Invocation>>,
+    pub wanted_runs: Vec<Arc<helm::Invocation>>,
     /// Published charts that a kustomization needs. The caller adds them to the tree and renders
     /// again.
-    pub unfetched: Vec<PublishedChart>,
+    pub missing_charts: Vec<PublishedChart>,
 }
 
 /// A file that ends in `.yaml`, `.yml` or `.json` and holds no manifest.
@@ -152,76 +153,109 @@ pub struct Skipped {
 
 /// Renders a folder of the tree. A chart is rendered by helm instead, whose output
 /// [`render_helm_output`] reads.
-pub fn render(tree: &FileTree, options: &Options) -> Rendered {
-    let kind = options.kind.chosen(tree, &options.path);
+pub fn render(tree: &FileTree, options: &RenderOptions) -> Rendered {
+    let kind = options.kind.detect(tree, &options.path);
     let mut found = match kind {
-        Kind::Kustomize => kustomized(tree, options),
-        Kind::Helm => {
-            let path = tree.shown(&options.path);
-            Found { problems: vec![Problem::ChartUnrendered { path }], ..Found::default() }
+        SourceType::Kustomize => render_kustomization(tree, options),
+        SourceType::Helm => {
+            let path = tree.display_path(&options.path);
+            Findings { problems: vec![Problem::ChartUnrendered { path }], ..Findings::default() }
         }
-        Kind::Auto | Kind::Plain => {
+        SourceType::Auto | SourceType::Plain => {
             let variables = options.variables.as_deref();
-            let taken = |manifest, bytes: &[u8]| object(manifest, bytes, variables, tree.room());
-            plain::collect(tree, options, &taken)
+            let taken =
+                |manifest, bytes: &[u8]| object_of_manifest(manifest, bytes, variables, tree.memory_limit());
+            crate::plain_directory::collect(tree, options, &taken)
         }
     };
     if found.problems.is_empty() && found.objects.is_empty() {
-        let path = tree.shown(&options.path);
+        let path = tree.display_path(&options.path);
         found.problems.push(match kind {
-            Kind::Kustomize => Problem::NothingBuilt { path },
-            Kind::Auto | Kind::Plain | Kind::Helm => Problem::NothingFound {
+            SourceType::Kustomize => Problem::NothingBuilt { path },
+            SourceType::Auto | SourceType::Plain | SourceType::Helm => Problem::NothingFound {
                 path,
                 skipped: found.skipped.iter().map(|skipped| skipped.file.clone()).collect(),
             },
         });
     }
-    finished(found, tree.clone(), &tree.shown(&options.path))
+    into_rendered(found, tree.clone(), &tree.display_path(&options.path))
 }
 
 /// Reads the objects of a chart from the output of helm.
-pub fn charted(run: &helm::Invocation, output: Arc<[u8]>, variables: Option<&Variables>) -> Rendered {
-    let (mut found, tree) = helm::templated(run, output, variables);
-    (found.read, found.looks, found.by_helm) = (run.read.clone(), run.looks_at_served(), true);
-    finished(found, tree, run.shown())
+pub fn render_helm_output(
+    run: &helm::Invocation,
+    output: Arc<[u8]>,
+    variables: Option<&Variables>,
+) -> Rendered {
+    let (mut found, tree) = helm::parse_output(run, output, variables);
+    (found.input_paths, found.uses_api_versions, found.by_helm) =
+        (run.input_paths.clone(), run.uses_api_versions(), true);
+    into_rendered(found, tree, run.display_folder())
 }
 
 /// Returns the result, with the tree from which positions of fields are looked up.
-fn finished(mut found: Found<Packed>, tree: FileTree, path: &str) -> Rendered {
+fn into_rendered(mut found: Findings<PackedObject>, tree: FileTree, path: &str) -> Rendered {
     refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
-    let Found { objects, skipped, mut problems, read, looks, by_helm, wanted, unfetched } = found;
-    problems.extend(too_much(path, &objects, MAX_BYTES));
+    let Findings {
+        objects,
+        skipped,
+        mut problems,
+        input_paths: read,
+        uses_api_versions: looks,
+        by_helm,
+        wanted_runs: wanted,
+        missing_charts: unfetched,
+    } = found;
+    problems.extend(too_much(path, &objects, MAX_RENDER_BYTES));
     match problems.is_empty() {
-        true => Rendered::Complete(Complete { objects, skipped, read, looks, by_helm, tree }),
-        false => Rendered::Incomplete(Incomplete { objects, skipped, problems, wanted, unfetched }),
+        true => Rendered::Complete(Complete {
+            objects,
+            skipped,
+            input_paths: read,
+            uses_api_versions: looks,
+            by_helm,
+            tree,
+        }),
+        false => Rendered::Incomplete(Incomplete {
+            objects,
+            skipped,
+            problems,
+            wanted_runs: wanted,
+            missing_charts: unfetched,
+        }),
     }
 }
 
 /// Returns the files and repositories that must be added to the tree before it can be rendered.
 /// They may name further ones, so the caller asks again until nothing is missing.
-pub fn missing(tree: &FileTree, options: &Options) -> Missing {
-    match options.kind.chosen(tree, &options.path) {
-        Kind::Kustomize => kustomize::missing(tree, &options.path),
-        Kind::Helm => Missing { folders: helm::missing(tree, options), ..Missing::default() },
-        Kind::Auto | Kind::Plain => Missing::default(),
+pub fn missing_inputs(tree: &FileTree, options: &RenderOptions) -> MissingInputs {
+    match options.kind.detect(tree, &options.path) {
+        SourceType::Kustomize => kustomize::missing_inputs(tree, &options.path),
+        SourceType::Helm => {
+            MissingInputs { folders: helm::missing_files(tree, options), ..MissingInputs::default() }
+        }
+        SourceType::Auto | SourceType::Plain => MissingInputs::default(),
     }
 }
 
 /// Returns the objects of a kustomization before they are checked, as `kustomize build` prints
 /// them.
-pub fn kustomization(tree: &FileTree, path: &str) -> Result<Vec<Map<String, Value>>, Fault> {
+pub fn build_kustomization(tree: &FileTree, path: &str) -> Result<Vec<Map<String, Value>>, KustomizeError> {
     let built = kustomize::build(tree, path).map_err(|unbuilt| unbuilt.fault)?;
     Ok(built.objects.into_iter().map(|object| object.body).collect())
 }
 
 /// Returns the steps of a kustomization that made or changed each object. Only for kustomizations:
 /// the objects of plain files are not changed.
-pub fn steps(tree: &FileTree, options: &Options) -> Result<Vec<(ObjectId, Vec<Step>)>, Fault> {
+pub fn explain_kustomization(
+    tree: &FileTree,
+    options: &RenderOptions,
+) -> Result<Vec<(ObjectId, Vec<BuildStep>)>, KustomizeError> {
     let mut told = Vec::new();
-    for (kustomize::Object { body, origin, .. }, steps) in kustomize::explain(tree, &options.path)? {
-        let bytes = tree.read(tree.hidden(&origin.file)).unwrap_or_else(|_| [].into());
+    for (kustomize::BuiltObject { body, origin, .. }, steps) in kustomize::explain(tree, &options.path)? {
+        let bytes = tree.read(tree.parse_display_path(&origin.file)).unwrap_or_else(|_| [].into());
         let manifest = documents::Manifest { body, origin };
-        let made = object(manifest, &bytes, options.variables.as_deref(), tree.room());
+        let made = object_of_manifest(manifest, &bytes, options.variables.as_deref(), tree.memory_limit());
         if let Ok(object) = made {
             told.push((object.id, steps));
         }
@@ -230,33 +264,33 @@ pub fn steps(tree: &FileTree, options: &Options) -> Result<Vec<(ObjectId, Vec<St
 }
 
 /// Builds a kustomization and checks each object like those of plain files.
-fn kustomized(tree: &FileTree, options: &Options) -> Found<Packed> {
-    let mut found = Found::default();
+fn render_kustomization(tree: &FileTree, options: &RenderOptions) -> Findings<PackedObject> {
+    let mut found = Findings::default();
     let built = match kustomize::build(tree, &options.path) {
         Ok(built) => built,
-        Err(kustomize::Unbuilt { fault, wanted, unfetched }) => {
+        Err(kustomize::BuildFailure { fault, wanted, unfetched }) => {
             found.problems.push(Problem::Kustomize(fault));
-            (found.wanted, found.unfetched) = (wanted, unfetched);
+            (found.wanted_runs, found.missing_charts) = (wanted, unfetched);
             return found;
         }
     };
     let mut read = built.read;
     found.by_helm = built.by_helm;
-    if options.kind == Kind::Auto {
+    if options.kind == SourceType::Auto {
         // If this file appears, the folder becomes a chart, so the render depends on it.
-        read.extend(helm::place_of_chart(tree, &options.path));
+        read.extend(helm::chart_file_path(tree, &options.path));
     }
-    found.read = Some(read);
-    for kustomize::Object { body, origin, .. } in built.objects {
+    found.input_paths = Some(read);
+    for kustomize::BuiltObject { body, origin, .. } in built.objects {
         if found.problems.len() >= documents::MAX_PROBLEMS_PER_FILE {
             // Each problem costs another reading of its file.
             break;
         }
         // Messages need the text of the file; a generated object has the position of its
         // kustomization.
-        let bytes = tree.read(tree.hidden(&origin.file)).unwrap_or_else(|_| [].into());
+        let bytes = tree.read(tree.parse_display_path(&origin.file)).unwrap_or_else(|_| [].into());
         let manifest = documents::Manifest { body, origin };
-        match object(manifest, &bytes, options.variables.as_deref(), tree.room()) {
+        match object_of_manifest(manifest, &bytes, options.variables.as_deref(), tree.memory_limit()) {
             Ok(object) => found.objects.push(object),
             Err(problems) => found.problems.extend(problems),
         }
@@ -268,32 +302,35 @@ fn kustomized(tree: &FileTree, options: &Options) -> Found<Packed> {
 const TEXTS: u64 = 2;
 
 /// Makes the object of a manifest: substitutes its variables, then checks its header.
-fn object(
+fn object_of_manifest(
     manifest: documents::Manifest,
     bytes: &[u8],
     variables: Option<&Variables>,
-    room: &Room,
-) -> Result<Packed, Vec<Problem>> {
-    let object = made(manifest, (bytes, room), variables)?;
+    room: &MemoryLimit,
+) -> Result<PackedObject, Vec<Problem>> {
+    let object = substitute_and_check(manifest, (bytes, room), variables)?;
     let cost = TEXTS * object.size() as u64;
-    room.take(cost).map_err(|no_room| vec![no_room.into()])?;
+    room.reserve(cost).map_err(|no_room| vec![no_room.into()])?;
     Ok(object)
 }
 
-fn made(
+fn substitute_and_check(
     manifest: documents::Manifest,
-    source: (&[u8], &Room),
+    source: (&[u8], &MemoryLimit),
     variables: Option<&Variables>,
-) -> Result<Packed, Vec<Problem>> {
-    let Some(variables) = variables else { return identity::object(manifest, source).map(Packed::of) };
-    let substitute::Substituted { manifest, secret } = substitute::substitute(manifest, source, variables)?;
-    match identity::object(manifest, source) {
+) -> Result<PackedObject, Vec<Problem>> {
+    let Some(variables) = variables else {
+        return crate::manifest_header::check_manifest(manifest, source).map(PackedObject::from_object);
+    };
+    let substitute::Substituted { manifest, contains_secret: secret } =
+        substitute::substitute(manifest, source, variables)?;
+    match crate::manifest_header::check_manifest(manifest, source) {
         Ok(object) => {
-            let mut object = Packed::of(object);
-            object.secret = secret;
+            let mut object = PackedObject::from_object(object);
+            object.contains_secret = secret;
             Ok(object)
         }
-        Err(problems) if secret => Err(problems.into_iter().map(Problem::without_texts).collect()),
+        Err(problems) if secret => Err(problems.into_iter().map(Problem::redacted).collect()),
         Err(problems) => Err(problems),
     }
 }
@@ -314,25 +351,25 @@ impl Rendered {
 
 impl Complete {
     /// Objects in the order of files and documents.
-    pub fn objects(&self) -> &[Packed] {
+    pub fn objects(&self) -> &[PackedObject] {
         &self.objects
     }
 
     /// Splits off the objects; the rest still looks up positions of fields.
-    pub fn into_parts(mut self) -> (Self, Vec<Packed>) {
+    pub fn into_parts(mut self) -> (Self, Vec<PackedObject>) {
         let objects = std::mem::take(&mut self.objects);
         (self, objects)
     }
 
     /// Paths on which the render depends, if that is not its whole folder: as long as these files
     /// stay the same, including those that do not exist, the result stays the same.
-    pub fn read(&self) -> Option<&BTreeSet<String>> {
-        self.read.as_ref()
+    pub fn input_paths(&self) -> Option<&BTreeSet<String>> {
+        self.input_paths.as_ref()
     }
 
     /// True if a template may read the API versions that the server serves.
-    pub fn looks_at_served(&self) -> bool {
-        self.looks
+    pub fn uses_api_versions(&self) -> bool {
+        self.uses_api_versions
     }
 
     /// True if helm rendered a part of it.
@@ -347,51 +384,51 @@ impl Complete {
 
     /// False once the render was cancelled.
     pub fn is_awaited(&self) -> bool {
-        self.tree.room().is_open()
+        self.tree.memory_limit().is_running()
     }
 
     /// Returns the position of a field of an object, for a message about it.
-    pub fn place(&self, origin: &Origin, path: &FieldPath<'_>) -> Place {
-        documents::place(&self.tree, origin, path)
+    pub fn place(&self, origin: &Origin, path: &FieldPath<'_>) -> SourcePosition {
+        documents::position_of(&self.tree, origin, path)
     }
 }
 
-impl<T> Default for Found<T> {
+impl<T> Default for Findings<T> {
     fn default() -> Self {
         let (objects, skipped, problems) = (Vec::new(), Vec::new(), Vec::new());
         Self {
             objects,
             skipped,
             problems,
-            read: None,
-            looks: false,
+            input_paths: None,
+            uses_api_versions: false,
             by_helm: false,
-            wanted: Vec::new(),
-            unfetched: Vec::new(),
+            wanted_runs: Vec::new(),
+            missing_charts: Vec::new(),
         }
     }
 }
 
 /// Objects and problems collected during a render.
 #[derive(Debug)]
-struct Found<T> {
+struct Findings<T> {
     objects: Vec<T>,
     skipped: Vec<Skipped>,
     problems: Vec<Problem>,
     /// Paths on which the result depends, if that is not the whole folder.
-    read: Option<BTreeSet<String>>,
+    input_paths: Option<BTreeSet<String>>,
     /// A template may read the API versions that the server serves.
-    looks: bool,
+    uses_api_versions: bool,
     /// Helm rendered a part of it.
     by_helm: bool,
     /// Runs of helm whose output is missing.
-    wanted: Vec<Arc<helm::Invocation>>,
+    wanted_runs: Vec<Arc<helm::Invocation>>,
     /// Published charts that are missing.
-    unfetched: Vec<PublishedChart>,
+    missing_charts: Vec<PublishedChart>,
 }
 
 /// Refuses the second definition of an object; the message names both positions.
-fn refuse_duplicates<T>(found: &mut Found<T>, name: fn(&T) -> (&ObjectId, &Origin)) {
+fn refuse_duplicates<T>(found: &mut Findings<T>, name: fn(&T) -> (&ObjectId, &Origin)) {
     let mut first: HashMap<ObjectId, Origin> = HashMap::with_capacity(found.objects.len());
     let problems = &mut found.problems;
     found.objects.retain(|object| {
@@ -416,7 +453,7 @@ mod tests {
             "x".repeat(3 << 20)
         );
         let tree = FileTree::from_texts([("a.yaml", text.as_str())]);
-        let Rendered::Complete(complete) = render(&tree, &Options::default()) else {
+        let Rendered::Complete(complete) = render(&tree, &RenderOptions::default()) else {
             unreachable!("the bound is higher")
         };
         let refused = |most: usize| too_much("", complete.objects(), most);

@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use super::helm::ChartFault;
-use super::kustomize::{Class, Fault};
+use super::helm::HelmChartError;
+use super::kustomize::{ErrorClass, KustomizeError};
 use super::substitute;
 use moorline_core::grammar::with_article;
 use moorline_core::object::{ObjectId, Origin};
@@ -15,7 +15,7 @@ use moorline_yaml as yaml;
 
 /// A position in a file: line and column as an editor counts them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourcePosition {
     /// The file's path.
     pub file: String,
     /// The line, from 1.
@@ -24,7 +24,7 @@ pub struct Place {
     pub column: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourcePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }
@@ -38,7 +38,7 @@ pub enum Problem {
     Unreadable(#[from] yaml::Error),
     /// A path that the tree refuses.
     #[error(transparent)]
-    Tree(#[from] tree::Error),
+    Tree(#[from] tree::TreeError),
     /// The path to render is not in the tree.
     #[error("there is no {path}; check the spelling and the revision")]
     NoSuchPath {
@@ -67,7 +67,7 @@ pub enum Problem {
         "the objects of {} come to {mib} MiB, and at most {most} MiB are held; give parts of them to Syncs of their own",
         shown_path(.path)
     )]
-    TooMuch {
+    TooLarge {
         /// The path asked for.
         path: String,
         /// Their size.
@@ -79,7 +79,7 @@ pub enum Problem {
     #[error("{no_room}")]
     NoRoom {
         /// The exceeded limit.
-        no_room: tree::NoRoom,
+        no_room: tree::MemoryLimitError,
     },
     /// A chart that renders to no object.
     #[error("the chart in {path} comes to no object with these values; switch something in it on")]
@@ -97,10 +97,10 @@ pub enum Problem {
     },
     /// A chart that cannot be rendered.
     #[error(transparent)]
-    Chart(#[from] ChartFault),
+    Chart(#[from] HelmChartError),
     /// A kustomization that cannot be built.
     #[error(transparent)]
-    Kustomize(#[from] Fault),
+    Kustomize(#[from] KustomizeError),
     /// A kustomization in a plain directory: applying its files one by one would differ from its
     /// build.
     #[error(
@@ -114,16 +114,16 @@ pub enum Problem {
     #[error("{place}: expected an object with apiVersion and kind, found {found}")]
     NotAMapping {
         /// Position of the document.
-        place: Place,
+        place: SourcePosition,
         /// Type of the document.
         found: &'static str,
     },
     /// A document with only one of `apiVersion` and `kind`, or with neither among manifests.
     #[error("{place}: the document has {}; add {lacks}, or move the document to a file without manifests",
         .has.map_or_else(|| "neither an apiVersion nor a kind".to_owned(), |has| format!("{} but no {lacks}", with_article(has))))]
-    HalfTyped {
+    IncompleteType {
         /// Position of the document.
-        place: Place,
+        place: SourcePosition,
         /// The field that it has.
         has: Option<&'static str>,
         /// The field that it lacks.
@@ -135,7 +135,7 @@ pub enum Problem {
     )]
     NestedList {
         /// Position of the inner list.
-        place: Place,
+        place: SourcePosition,
     },
     /// A file encrypted by SOPS.
     #[error(
@@ -143,13 +143,13 @@ pub enum Problem {
     )]
     Encrypted {
         /// Position of the `sops` field.
-        place: Place,
+        place: SourcePosition,
     },
     /// A field with a value of the wrong type.
     #[error("{place}: {field} must be {expected}, found {found}{}", quote_hint(.expected, .found))]
     WrongType {
         /// Position of the field.
-        place: Place,
+        place: SourcePosition,
         /// The field's path.
         field: String,
         /// The expected type.
@@ -161,7 +161,7 @@ pub enum Problem {
     #[error("{place}: the {kind} has no {field}{}", .nearest.as_ref().map_or_else(|| "; add it".to_owned(), |_| meant(.nearest)))]
     MissingField {
         /// Position of the object.
-        place: Place,
+        place: SourcePosition,
         /// The object's kind.
         kind: String,
         /// The field that is missing.
@@ -173,7 +173,7 @@ pub enum Problem {
     #[error("{place}: {of} has no field {field}{}", meant(.nearest))]
     UnknownField {
         /// Position of the field.
-        place: Place,
+        place: SourcePosition,
         /// The object without this field.
         of: String,
         /// The field as written.
@@ -185,7 +185,7 @@ pub enum Problem {
     #[error("{place}: {field} {text:?} {rule}{}", not_substituted(.text))]
     BadText {
         /// Position of the text.
-        place: Place,
+        place: SourcePosition,
         /// Role of the text.
         field: String,
         /// The text.
@@ -199,7 +199,7 @@ pub enum Problem {
     )]
     GenerateName {
         /// Position of the field.
-        place: Place,
+        place: SourcePosition,
     },
     /// An owner given by its uid.
     #[error(
@@ -207,13 +207,13 @@ pub enum Problem {
     )]
     OwnerReferences {
         /// Position of the field.
-        place: Place,
+        place: SourcePosition,
     },
     /// A Secret whose data the API server would refuse. The value is not repeated.
     #[error("{place}: {field} of the Secret {rule} (the value is not shown)")]
     SecretData {
         /// Position of the value.
-        place: Place,
+        place: SourcePosition,
         /// The field's path.
         field: String,
         /// The rule that the value breaks, as a clause.
@@ -223,13 +223,13 @@ pub enum Problem {
     #[error("{place}: {field} of {object}: {fault}")]
     Substitution {
         /// Position of the field.
-        place: Place,
+        place: SourcePosition,
         /// The field's path.
         field: String,
         /// The object's name as written.
         object: String,
         /// The error.
-        fault: Box<substitute::Fault>,
+        fault: Box<substitute::VariableError>,
     },
     /// An object that is defined twice.
     #[error("{second}: {id} is written a second time; the first is at {first}; remove one")]
@@ -245,7 +245,7 @@ pub enum Problem {
 
 impl Problem {
     /// Returns the problem without its text, which may contain a secret value.
-    pub(super) fn without_texts(mut self) -> Self {
+    pub(super) fn redacted(mut self) -> Self {
         if let Self::BadText { text, .. } = &mut self {
             *text = NOT_SHOWN.to_owned();
         }
@@ -265,12 +265,12 @@ impl Problem {
             Self::Chart(fault) => fault.reason(),
             Self::Kustomization { .. } => "KustomizeUnsupported",
             Self::Kustomize(fault) => match fault.class {
-                Class::Unsupported => "KustomizeUnsupported",
-                Class::Remote => "RemoteBaseRefused",
+                ErrorClass::Unsupported => "KustomizeUnsupported",
+                ErrorClass::Remote => "RemoteBaseRefused",
                 _ => "KustomizeInvalid",
             },
             Self::NotAMapping { .. }
-            | Self::HalfTyped { .. }
+            | Self::IncompleteType { .. }
             | Self::NestedList { .. }
             | Self::WrongType { .. }
             | Self::MissingField { .. }
@@ -279,9 +279,9 @@ impl Problem {
             | Self::GenerateName { .. }
             | Self::OwnerReferences { .. }
             | Self::SecretData { .. } => "ManifestInvalid",
-            Self::TooMuch { .. } => "RenderTooLarge",
-            Self::NoRoom { no_room: tree::NoRoom::Full } => "MemoryExceeded",
-            Self::NoRoom { no_room: tree::NoRoom::Stopped } => "RenderFailed",
+            Self::TooLarge { .. } => "RenderTooLarge",
+            Self::NoRoom { no_room: tree::MemoryLimitError::Full } => "MemoryExceeded",
+            Self::NoRoom { no_room: tree::MemoryLimitError::Stopped } => "RenderFailed",
             Self::Substitution { fault, .. } => fault.reason(),
             Self::Encrypted { .. } => "Encrypted",
             Self::Duplicate { .. } => "DuplicateObject",
@@ -289,8 +289,8 @@ impl Problem {
     }
 }
 
-impl From<tree::NoRoom> for Problem {
-    fn from(no_room: tree::NoRoom) -> Self {
+impl From<tree::MemoryLimitError> for Problem {
+    fn from(no_room: tree::MemoryLimitError) -> Self {
         Self::NoRoom { no_room }
     }
 }

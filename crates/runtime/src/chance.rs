@@ -34,7 +34,9 @@ pub fn next() -> u64 {
 
 /// Runs slow or blocking work on a thread of its own. With a seed it runs on this thread, because
 /// the time at which another thread finishes is not repeatable.
-pub fn aside<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+pub fn spawn_blocking_deterministic<T: Send + 'static>(
+    job: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
     match SEED.get() {
         None => tokio::task::spawn_blocking(job),
         Some(_) => tokio::spawn(async move { job() }),

@@ -11,4 +11,4 @@
 
 pub mod chance;
 pub mod clock;
-pub mod fair;
+pub mod fair_queue;

@@ -21,11 +21,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Sandbox;
-use super::answer::{Answer, Body};
-use super::ask::Ask;
-use super::faults::Fate;
-use super::refusal::Refusal;
-use super::tap::Line;
+use super::faults::RequestFault;
+use crate::observer::ClientLink;
+use crate::request::ApiRequest;
+use crate::response::{ApiResponse, Body};
+use crate::status_error::StatusError;
 
 /// Maximum size of a request body in bytes, the same as in a real API server.
 const MAX_BODY: usize = 3 << 20;
@@ -36,53 +36,53 @@ const MAX_CONNECTIONS: usize = 1024;
 const BEGINNING_ENDS: &str = "k8s.io/initial-events-end";
 
 /// Body of an HTTP response.
-pub type Sent = UnsyncBoxBody<Bytes, io::Error>;
+pub type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
 
 impl Sandbox {
     /// Answers a request, unless an injected fault loses the request or its response.
     pub(super) async fn respond<B>(
         self,
         request: Request<B>,
-        line: Option<Line>,
-    ) -> io::Result<Response<Sent>>
+        line: Option<ClientLink>,
+    ) -> io::Result<Response<ResponseBody>>
     where
         B: HttpBody,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let sent = Instant::now();
         if let Some(line) = &line {
-            line.is_open().await;
+            line.wait_until_open().await;
         }
         if let Some(time) = self.faults().latency() {
             tokio::time::sleep(time).await;
         }
         let writes = request.method() != Method::GET;
-        let fate = self.faults().fate(writes);
+        let fate = self.faults().next_request_fault(writes);
         let (head, body) = request.into_parts();
         let body = pin!(Limited::new(body, MAX_BODY)).collect().await;
         let answer = match (fate, body) {
-            (Some(Fate::Unreached), _) => return Err(lost()),
-            (Some(Fate::TooMany), _) => Answer::from(Refusal::too_many(1)),
-            (Some(Fate::Internal), _) => Answer::from(Refusal::internal("on purpose")),
-            (Some(Fate::Conflict), _) => Answer::from(Refusal::busy()),
-            (Some(Fate::Lost) | None, Err(_)) => Answer::from(Refusal::too_large(MAX_BODY)),
-            (Some(Fate::Lost) | None, Ok(body)) => {
-                let ask = Ask::new(head.method, &head.uri, head.headers, body.to_bytes().into());
+            (Some(RequestFault::Unreached), _) => return Err(lost()),
+            (Some(RequestFault::TooMany), _) => ApiResponse::from(StatusError::too_many(1)),
+            (Some(RequestFault::Internal), _) => ApiResponse::from(StatusError::internal("on purpose")),
+            (Some(RequestFault::Conflict), _) => ApiResponse::from(StatusError::busy()),
+            (Some(RequestFault::Lost) | None, Err(_)) => ApiResponse::from(StatusError::too_large(MAX_BODY)),
+            (Some(RequestFault::Lost) | None, Ok(body)) => {
+                let ask = ApiRequest::new(head.method, &head.uri, head.headers, body.to_bytes().into());
                 self.note(&ask);
                 match self.0.tap.get() {
                     None => self.handle(&ask).await,
                     Some(tap) => {
-                        let who = line.as_ref().map_or(ask.token(), Line::name);
-                        self.handle_heard(&ask, tap, who, sent).await
+                        let who = line.as_ref().map_or(ask.token(), ClientLink::name);
+                        self.handle_observed(&ask, tap, who, sent).await
                     }
                 }
             }
         };
-        if fate == Some(Fate::Lost) {
+        if fate == Some(RequestFault::Lost) {
             return Err(lost());
         }
         let place = head.uri.to_string();
-        let listed = line.map(|line| move || self.hear_listed(line.name(), &place));
+        let listed = line.map(|line| move || self.observe_initial_events_sent(line.name(), &place));
         response(answer, listed)
     }
 
@@ -117,9 +117,9 @@ impl Sandbox {
 pub struct Service(pub(super) Sandbox);
 
 impl tower_service::Service<Request<kube::client::Body>> for Service {
-    type Response = Response<Sent>;
+    type Response = Response<ResponseBody>;
     type Error = io::Error;
-    type Future = BoxFuture<'static, io::Result<Response<Sent>>>;
+    type Future = BoxFuture<'static, io::Result<Response<ResponseBody>>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -135,7 +135,10 @@ fn lost() -> io::Error {
 }
 
 /// Builds the HTTP response; `listed` is called when a watch has sent all initial events.
-fn response(answer: Answer, listed: Option<impl Fn() + Send + 'static>) -> io::Result<Response<Sent>> {
+fn response(
+    answer: ApiResponse,
+    listed: Option<impl Fn() + Send + 'static>,
+) -> io::Result<Response<ResponseBody>> {
     let mut response = Response::builder().status(answer.code).header(header::CONTENT_TYPE, answer.content);
     if let Some(seconds) = answer.retry_after {
         response = response.header(header::RETRY_AFTER, seconds);
@@ -146,8 +149,8 @@ fn response(answer: Answer, listed: Option<impl Fn() + Send + 'static>) -> io::R
         }
     }
     let body = match answer.body {
-        Body::Whole(text) => Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync(),
-        Body::Goes(follow) => {
+        Body::Complete(text) => Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync(),
+        Body::Watch(follow) => {
             let told: BoxStream<'static, io::Result<Frame<Bytes>>> =
                 stream::unfold((follow, listed), async |(mut follow, listed)| {
                     let told = follow.next().await?;

@@ -6,13 +6,13 @@
 
 use serde_json::{Value, json};
 
-use super::controllers::target_of;
-use super::convert::Hook;
-use super::rules::Rules;
+use super::controllers::stored_target;
+use super::convert::ConversionWebhook;
 use super::schema::Schema;
-use super::served::{Origin, Resource, Scale, Version, stored_as};
 use super::state::State;
 use super::store::Key;
+use crate::cel_rules::CelRules;
+use crate::resource_registry::{Origin, Resource, Scale, Version, storage_key};
 
 impl State {
     /// Updates the registry and the status after a write or deletion of a definition.
@@ -26,21 +26,23 @@ impl State {
             return;
         };
         if gone {
-            self.served.remove(&group, &plural);
-            self.store.drop_resource(&stored_as(&group, &plural));
+            self.registry.remove(&group, &plural);
+            self.store.drop_resource(&storage_key(&group, &plural));
             return;
         }
-        let Some(body) = self.store.get(&resource.home, key).map(|stored| stored.body()) else { return };
+        let Some(body) = self.store.get(&resource.storage_key, key).map(|stored| stored.body()) else {
+            return;
+        };
         if !body["metadata"]["deletionTimestamp"].is_null() {
             return;
         }
         let defined = of_definition(&body, self.store.revision());
-        if self.served.iter().all(|known| known.home != defined.home) {
-            self.store.begin(&defined.home);
+        if self.registry.iter().all(|known| known.storage_key != defined.storage_key) {
+            self.store.register_resource(&defined.storage_key);
         }
-        self.served.insert(defined);
+        self.registry.insert(defined);
         let (spec, now) = (body["spec"].clone(), self.clock.text());
-        let Some(target) = target_of(self, &resource.home, key.clone()) else { return };
+        let Some(target) = stored_target(self, &resource.storage_key, key.clone()) else { return };
         self.write_status(&target, "kube-apiserver", |status| establish(&spec, status, &now));
     }
 }
@@ -61,7 +63,7 @@ fn of_definition(body: &Value, revision: u64) -> Resource {
     let singular = text(&names["singular"]);
     let kind = text(&names["kind"]);
     Resource {
-        home: stored_as(&group, &plural),
+        storage_key: storage_key(&group, &plural),
         singular: if singular.is_empty() { kind.to_lowercase() } else { singular }.into(),
         group: group.into(),
         kind: kind.into(),
@@ -70,7 +72,7 @@ fn of_definition(body: &Value, revision: u64) -> Resource {
         categories: texts(&names["categories"]),
         namespaced: spec["scope"] == "Namespaced",
         versions,
-        origin: Origin::Definition { stored, since: revision, hook: Hook::of_definition(spec) },
+        origin: Origin::Definition { stored, since: revision, hook: ConversionWebhook::of_definition(spec) },
     }
 }
 
@@ -87,7 +89,7 @@ fn version(version: &Value) -> Version {
         name: version["name"].as_str().unwrap_or_default().into(),
         is_served: version["served"] == true,
         schema: Schema::of_definition(&version["schema"]["openAPIV3Schema"]),
-        rules: Some(Rules::new(&version["schema"]["openAPIV3Schema"])),
+        rules: Some(CelRules::new(&version["schema"]["openAPIV3Schema"])),
         has_status: parts["status"].is_object(),
         scale: scale.map(|(spec, status)| Scale {
             spec,

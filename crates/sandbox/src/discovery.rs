@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::served::{Resource, Served};
+use crate::resource_registry::{Resource, ResourceRegistry};
 
 /// Release of Kubernetes that the sandbox imitates.
 pub(crate) const RELEASE: &str = "v1.36.3";
@@ -28,12 +28,13 @@ pub(crate) fn version() -> Value {
 }
 
 /// Returns all groups with all their resources; the core group has a document of its own.
-pub(crate) fn aggregated(served: &Served, core: bool) -> Value {
+pub(crate) fn aggregated(served: &ResourceRegistry, core: bool) -> Value {
     let groups = groups(served).into_iter().filter(|(group, _)| group.is_empty() == core);
     let items = groups.map(|(group, versions)| {
         let versions = versions.iter().map(|version| {
             let resources = in_version(served, group, version);
-            let resources: Vec<Value> = resources.map(|resource| told(resource, group, version)).collect();
+            let resources: Vec<Value> =
+                resources.map(|resource| resource_entry(resource, group, version)).collect();
             json!({"version": version, "freshness": "Current", "resources": resources})
         });
         let mut metadata = json!({"creationTimestamp": null});
@@ -47,7 +48,7 @@ pub(crate) fn aggregated(served: &Served, core: bool) -> Value {
 }
 
 /// Returns all groups except the core group.
-pub(crate) fn group_list(served: &Served) -> Value {
+pub(crate) fn group_list(served: &ResourceRegistry) -> Value {
     let groups: Vec<Value> = groups(served)
         .into_iter()
         .filter(|(group, _)| !group.is_empty())
@@ -62,7 +63,7 @@ pub(crate) fn core_versions() -> Value {
 }
 
 /// Returns one group.
-pub(crate) fn group(served: &Served, name: &str) -> Option<Value> {
+pub(crate) fn group(served: &ResourceRegistry, name: &str) -> Option<Value> {
     let groups = groups(served);
     let (name, versions) = groups.get_key_value(name)?;
     let mut group = named_group(name, versions);
@@ -72,7 +73,7 @@ pub(crate) fn group(served: &Served, name: &str) -> Option<Value> {
 }
 
 /// Returns the resources of one version of a group.
-pub(crate) fn resource_list(served: &Served, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn resource_list(served: &ResourceRegistry, group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
     for resource in in_version(served, group, version) {
         let mut whole = json!({
@@ -103,7 +104,7 @@ pub(crate) fn resource_list(served: &Served, group: &str, version: &str) -> Opti
 }
 
 /// Returns the groups with their versions, the preferred version first.
-fn groups(served: &Served) -> BTreeMap<&str, Vec<&str>> {
+fn groups(served: &ResourceRegistry) -> BTreeMap<&str, Vec<&str>> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for resource in served.iter() {
         let versions = groups.entry(&resource.group).or_default();
@@ -117,7 +118,7 @@ fn groups(served: &Served) -> BTreeMap<&str, Vec<&str>> {
 }
 
 fn in_version<'a>(
-    served: &'a Served,
+    served: &'a ResourceRegistry,
     group: &'a str,
     version: &'a str,
 ) -> impl Iterator<Item = &'a Resource> {
@@ -127,7 +128,7 @@ fn in_version<'a>(
     served.iter().map(|resource| &**resource).filter(fits)
 }
 
-fn told(resource: &Resource, group: &str, version: &str) -> Value {
+fn resource_entry(resource: &Resource, group: &str, version: &str) -> Value {
     let kind =
         |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
     let mut told = json!({
@@ -157,9 +158,9 @@ fn add_words(to: &mut Value, resource: &Resource) {
 }
 
 /// A subresource: its name, the group, version and kind of its body, and its verbs.
-type Part<'a> = (&'a str, (&'a str, &'a str, &'a str), Vec<&'static str>);
+type SubresourceEntry<'a> = (&'a str, (&'a str, &'a str, &'a str), Vec<&'static str>);
 
-fn parts<'a>(resource: &'a Resource, version: &'a str) -> Vec<Part<'a>> {
+fn parts<'a>(resource: &'a Resource, version: &'a str) -> Vec<SubresourceEntry<'a>> {
     if let Some(kind) = resource.builtin() {
         let parts = kind.subresources.iter().map(|part| {
             let (group, version) = part.foreign.unwrap_or((&resource.group, version));
@@ -169,7 +170,7 @@ fn parts<'a>(resource: &'a Resource, version: &'a str) -> Vec<Part<'a>> {
     }
     let verbs = || vec!["get", "patch", "update"];
     let known = resource.served().find(|known| *known.name == *version);
-    let mut parts: Vec<Part<'a>> = Vec::new();
+    let mut parts: Vec<SubresourceEntry<'a>> = Vec::new();
     if known.is_some_and(|known| known.has_status) {
         parts.push(("status", (&resource.group, version, &resource.kind), verbs()));
     }

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::chance::Chance;
+use crate::seeded_random::SeededRandom;
 
 /// Rate of each fault, in a thousand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Rates {
+pub struct FaultRates {
     /// A request is answered with a delay.
     pub latency: u16,
     /// Maximum delay of a delayed request.
@@ -42,7 +42,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// Fault of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum RequestFault {
     Conflict,
     TooMany,
     Internal,
@@ -54,7 +54,7 @@ pub(crate) enum Fate {
 
 /// Fault of a watch event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mishap {
+pub(crate) enum EventFault {
     Dropped,
     Doubled,
     /// The event is sent, and the following ones only after this delay.
@@ -66,33 +66,37 @@ pub(crate) enum Mishap {
 pub struct Faults(Arc<Inner>);
 
 struct Inner {
-    dice: Mutex<Dice>,
+    dice: Mutex<FaultGenerator>,
     cut: watch::Sender<u64>,
 }
 
-struct Dice {
-    rates: Rates,
-    chance: Chance,
+struct FaultGenerator {
+    rates: FaultRates,
+    chance: SeededRandom,
     happened: BTreeMap<&'static str, u64>,
 }
 
 impl Faults {
     pub(crate) fn new(seed: u64) -> Self {
-        let dice = Dice { rates: Rates::default(), chance: Chance::new(seed), happened: BTreeMap::new() };
+        let dice = FaultGenerator {
+            rates: FaultRates::default(),
+            chance: SeededRandom::new(seed),
+            happened: BTreeMap::new(),
+        };
         Self(Arc::new(Inner { dice: Mutex::new(dice), cut: watch::channel(0).0 }))
     }
 
-    fn dice(&self) -> MutexGuard<'_, Dice> {
+    fn dice(&self) -> MutexGuard<'_, FaultGenerator> {
         self.0.dice.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets the rates from now on.
-    pub fn set(&self, rates: Rates) {
+    pub fn set(&self, rates: FaultRates) {
         self.dice().rates = rates;
     }
 
     /// Returns how often each fault has happened.
-    pub fn happened(&self) -> BTreeMap<&'static str, u64> {
+    pub fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.dice().happened.clone()
     }
 
@@ -110,7 +114,7 @@ impl Faults {
     /// Returns the delay of the next request, if it gets one.
     pub(crate) fn latency(&self) -> Option<Duration> {
         let mut dice = self.dice();
-        let Rates { latency, longest, .. } = dice.rates;
+        let FaultRates { latency, longest, .. } = dice.rates;
         if !dice.chance.in_thousand(latency) {
             return None;
         }
@@ -120,15 +124,15 @@ impl Faults {
     }
 
     /// Returns the fault of the next request, if it gets one.
-    pub(crate) fn fate(&self, writes: bool) -> Option<Fate> {
+    pub(crate) fn next_request_fault(&self, writes: bool) -> Option<RequestFault> {
         let mut dice = self.dice();
         let rates = dice.rates;
         let chances = [
-            (Fate::Unreached, rates.unreached, "unreached"),
-            (Fate::TooMany, rates.too_many, "429"),
-            (Fate::Internal, rates.internal, "500"),
-            (Fate::Conflict, if writes { rates.conflict } else { 0 }, "409"),
-            (Fate::Lost, if writes { rates.lost } else { 0 }, "lost reply"),
+            (RequestFault::Unreached, rates.unreached, "unreached"),
+            (RequestFault::TooMany, rates.too_many, "429"),
+            (RequestFault::Internal, rates.internal, "500"),
+            (RequestFault::Conflict, if writes { rates.conflict } else { 0 }, "409"),
+            (RequestFault::Lost, if writes { rates.lost } else { 0 }, "lost reply"),
         ];
         let (fate, _, word) = chances.into_iter().find(|(_, rate, _)| dice.chance.in_thousand(*rate))?;
         dice.note(word);
@@ -136,7 +140,7 @@ impl Faults {
     }
 
     /// Returns for how long a watch pauses while it sends initial events, if it does.
-    pub(crate) fn halt(&self) -> Option<Duration> {
+    pub(crate) fn next_list_pause(&self) -> Option<Duration> {
         let mut dice = self.dice();
         let late = dice.rates.late;
         if !dice.chance.in_thousand(late) {
@@ -147,14 +151,14 @@ impl Faults {
     }
 
     /// Returns the fault of the next event, if it gets one.
-    pub(crate) fn mishap(&self) -> Option<Mishap> {
+    pub(crate) fn next_event_fault(&self) -> Option<EventFault> {
         let mut dice = self.dice();
         let rates = dice.rates;
         let pause = Duration::from_millis(dice.chance.below(MAX_PAUSE.as_millis() as u64));
         let chances = [
-            (Mishap::Dropped, rates.dropped, "dropped event"),
-            (Mishap::Doubled, rates.doubled, "doubled event"),
-            (Mishap::Late(pause), rates.late, "late event"),
+            (EventFault::Dropped, rates.dropped, "dropped event"),
+            (EventFault::Doubled, rates.doubled, "doubled event"),
+            (EventFault::Late(pause), rates.late, "late event"),
         ];
         let (mishap, _, word) = chances.into_iter().find(|(_, rate, _)| dice.chance.in_thousand(*rate))?;
         dice.note(word);
@@ -162,7 +166,7 @@ impl Faults {
     }
 }
 
-impl Dice {
+impl FaultGenerator {
     fn note(&mut self, word: &'static str) {
         *self.happened.entry(word).or_default() += 1;
     }
@@ -174,11 +178,12 @@ mod tests {
 
     #[test]
     fn the_same_seed_makes_the_same_faults() {
-        let rates = Rates { conflict: 100, too_many: 50, lost: 50, dropped: 200, ..Rates::default() };
+        let rates =
+            FaultRates { conflict: 100, too_many: 50, lost: 50, dropped: 200, ..FaultRates::default() };
         let run = |seed| {
             let faults = Faults::new(seed);
             faults.set(rates);
-            (0..200).map(|_| (faults.fate(true), faults.mishap())).collect::<Vec<_>>()
+            (0..200).map(|_| (faults.next_request_fault(true), faults.next_event_fault())).collect::<Vec<_>>()
         };
         assert_eq!(run(5), run(5));
         assert_ne!(run(5), run(6));
@@ -187,19 +192,17 @@ mod tests {
     #[test]
     fn a_new_server_makes_none() {
         let faults = Faults::new(1);
-        assert!(
-            (0..100).all(|_| faults.fate(true).is_none()
-                && faults.mishap().is_none()
-                && faults.latency().is_none())
-        );
-        assert!(faults.happened().is_empty());
+        assert!((0..100).all(|_| faults.next_request_fault(true).is_none()
+            && faults.next_event_fault().is_none()
+            && faults.latency().is_none()));
+        assert!(faults.counts().is_empty());
     }
 
     #[test]
     fn reads_are_not_lost() {
         let faults = Faults::new(1);
-        faults.set(Rates { conflict: 1000, lost: 1000, ..Rates::default() });
-        assert_eq!(faults.fate(false), None);
-        assert_eq!(faults.fate(true), Some(Fate::Conflict));
+        faults.set(FaultRates { conflict: 1000, lost: 1000, ..FaultRates::default() });
+        assert_eq!(faults.next_request_fault(false), None);
+        assert_eq!(faults.next_request_fault(true), Some(RequestFault::Conflict));
     }
 }

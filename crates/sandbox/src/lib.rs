@@ -12,11 +12,9 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod access_review;
 mod admission;
-mod answer;
-mod ask;
-mod chance;
-mod check;
+mod cel_rules;
 mod clock;
 mod connect;
 mod controllers;
@@ -24,28 +22,30 @@ mod convert;
 mod definitions;
 mod discovery;
 mod faults;
-mod follow;
-mod handle;
+mod get_list;
 mod kinds;
-mod look;
+mod managed_fields;
+pub mod manifest_check;
+mod object_validation;
+mod observer;
 mod openapi;
-mod options;
-mod ownership;
-mod pages;
+mod pagination;
 mod patch;
 mod protobuf;
-mod refusal;
+mod request;
+mod request_options;
+mod resource_registry;
+mod response;
+mod router;
+mod seeded_random;
+mod status_error;
+mod watch;
 
-mod reviews;
-mod rules;
 mod schema;
 mod select;
-mod served;
-pub mod soundness;
 mod state;
 mod store;
 mod table;
-mod tap;
 mod write;
 
 use std::net::SocketAddr;
@@ -58,15 +58,15 @@ use http::{HeaderMap, HeaderValue, Method};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use answer::Body;
-use ask::Ask;
+use crate::observer::RequestObserver;
+pub use crate::observer::{ClientLink, ObservedRequest};
+use crate::request::ApiRequest;
+use crate::response::Body;
 use clock::Clock;
-pub use connect::{Sent, Service};
-pub use faults::{Faults, Rates};
+pub use connect::{ResponseBody, Service};
+pub use faults::{FaultRates, Faults};
 use state::State;
 use store::Key;
-use tap::Tap;
-pub use tap::{Heard, Line};
 
 /// Handle to an API server; cheap to clone. The server ends when the last clone is dropped.
 #[derive(Clone)]
@@ -76,9 +76,9 @@ struct Inner {
     state: Arc<Mutex<State>>,
     clock: Arc<Clock>,
     faults: Faults,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<RecordedRequest>>,
     counts: bool,
-    tap: OnceLock<Tap>,
+    tap: OnceLock<RequestObserver>,
     controllers: tokio::task::AbortHandle,
 }
 
@@ -92,22 +92,22 @@ pub struct Options {
     /// Time after which workloads become ready; never if `None`.
     pub readiness: Option<Duration>,
     /// True to record requests for [`Sandbox::take_requests`].
-    pub counts: bool,
+    pub record_requests: bool,
 }
 
 /// A recorded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct RecordedRequest {
     /// HTTP method.
     pub method: String,
     /// Path and query.
-    pub place: String,
+    pub uri: String,
 }
 
 /// Error with the message of the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Refused(pub String);
+pub struct SandboxError(pub String);
 
 impl Sandbox {
     /// Starts a server with the namespaces that every cluster has. Must be called within a tokio
@@ -116,16 +116,16 @@ impl Sandbox {
         let clock = Arc::new(Clock::new(options.time));
         let mut state = State::new(options.seed, clock.clone());
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-            found(&mut state, name);
+            create_namespace(&mut state, name);
         }
         let state = Arc::new(Mutex::new(state));
-        let work = controllers::work(Arc::downgrade(&state), options.readiness);
+        let work = controllers::run(Arc::downgrade(&state), options.readiness);
         Self(Arc::new(Inner {
             state,
             clock,
             faults: Faults::new(options.seed),
             asked: Mutex::default(),
-            counts: options.counts,
+            counts: options.record_requests,
             tap: OnceLock::new(),
             controllers: tokio::spawn(work).abort_handle(),
         }))
@@ -138,48 +138,55 @@ impl Sandbox {
 
     /// Returns one object by its path; `None` if it does not exist.
     pub fn get(&self, path: &str) -> Option<Value> {
-        self.say(Method::GET, path, "", Vec::new()).ok()
+        self.call_local(Method::GET, path, "", Vec::new()).ok()
     }
 
     /// Applies an object to a collection with force. The caller owns the server, so the CEL rules
     /// of a definition are not evaluated: a demonstration may let a Sync follow a folder, which the
     /// rules forbid on a cluster.
-    pub fn apply(&self, collection: &str, object: &Value, manager: &str) -> Result<Value, Refused> {
+    pub fn apply(&self, collection: &str, object: &Value, manager: &str) -> Result<Value, SandboxError> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let path = format!("{collection}/{name}?fieldManager={manager}&force=true");
-        self.say(Method::PATCH, &path, "application/apply-patch+yaml", object.to_string().into_bytes())
+        self.call_local(Method::PATCH, &path, "application/apply-patch+yaml", object.to_string().into_bytes())
     }
 
     /// Creates or updates a CustomResourceDefinition.
-    pub fn define(&self, definition: &Value) -> Result<Value, Refused> {
+    pub fn define(&self, definition: &Value) -> Result<Value, SandboxError> {
         self.apply("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition, "sandbox")
     }
 
     /// Updates an object by a JSON merge patch.
-    pub fn merge(&self, path: &str, patch: &Value, manager: &str) -> Result<Value, Refused> {
+    pub fn merge(&self, path: &str, patch: &Value, manager: &str) -> Result<Value, SandboxError> {
         let path = format!("{path}?fieldManager={manager}");
-        self.say(Method::PATCH, &path, "application/merge-patch+json", patch.to_string().into_bytes())
+        self.call_local(Method::PATCH, &path, "application/merge-patch+json", patch.to_string().into_bytes())
     }
 
     /// Deletes an object by its path.
-    pub fn delete(&self, path: &str) -> Result<Value, Refused> {
-        self.say(Method::DELETE, path, "", Vec::new())
+    pub fn delete(&self, path: &str) -> Result<Value, SandboxError> {
+        self.call_local(Method::DELETE, path, "", Vec::new())
     }
 
     /// Answers a call from inside the process, without faults. Webhooks cannot be awaited here:
     /// admission webhooks are skipped, and an object that a webhook must convert is refused.
-    fn say(&self, method: Method, path: &str, content: &str, body: Vec<u8>) -> Result<Value, Refused> {
+    fn call_local(
+        &self,
+        method: Method,
+        path: &str,
+        content: &str,
+        body: Vec<u8>,
+    ) -> Result<Value, SandboxError> {
         let mut headers = HeaderMap::new();
         headers.extend(HeaderValue::from_str(content).ok().map(|value| (CONTENT_TYPE, value)));
-        let uri = path.parse().map_err(|_| Refused("no path".to_owned()))?;
-        let ask = Ask::new(method, &uri, headers, body).of_owner();
+        let uri = path.parse().map_err(|_| SandboxError("no path".to_owned()))?;
+        let ask = ApiRequest::new(method, &uri, headers, body).into_owner_request();
         let answer = self.handle(&ask).now_or_never();
-        let answer = answer.ok_or_else(|| Refused("a webhook has to convert the object first".to_owned()))?;
-        let Body::Whole(text) = answer.body else { return Err(Refused("a watch".to_owned())) };
+        let answer =
+            answer.ok_or_else(|| SandboxError("a webhook has to convert the object first".to_owned()))?;
+        let Body::Complete(text) = answer.body else { return Err(SandboxError("a watch".to_owned())) };
         let value: Value = serde_json::from_slice(&text).unwrap_or_default();
         match answer.code {
             200..300 => Ok(value),
-            _ => Err(Refused(value["message"].as_str().unwrap_or_default().to_owned())),
+            _ => Err(SandboxError(value["message"].as_str().unwrap_or_default().to_owned())),
         }
     }
 
@@ -199,13 +206,13 @@ impl Sandbox {
     }
 
     /// Returns the requests since the last call, if they are recorded.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn take_requests(&self) -> Vec<RecordedRequest> {
         std::mem::take(&mut *self.0.asked.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn note(&self, ask: &Ask) {
+    fn note(&self, ask: &ApiRequest) {
         if self.0.counts {
-            let asked = Asked { method: ask.method.to_string(), place: ask.uri.clone() };
+            let asked = RecordedRequest { method: ask.method.to_string(), uri: ask.uri.clone() };
             self.0.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
         }
     }
@@ -238,7 +245,7 @@ pub fn kubeconfig(address: SocketAddr) -> String {
 }
 
 /// Creates one of the initial namespaces.
-fn found(state: &mut State, name: &str) {
+fn create_namespace(state: &mut State, name: &str) {
     let body = json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {
@@ -248,6 +255,6 @@ fn found(state: &mut State, name: &str) {
         "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
     });
     if let Value::Object(mut body) = body {
-        state.put(&served::stored_as("", "namespaces"), Key::new("", name), &mut body);
+        state.put(&crate::resource_registry::storage_key("", "namespaces"), Key::new("", name), &mut body);
     }
 }

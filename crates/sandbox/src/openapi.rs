@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::schema::{ListType, Scalar, Schema, Shape};
-use super::served::{Resource, Served};
+use crate::resource_registry::{Resource, ResourceRegistry};
 
 /// Content type of OpenAPI v2.
 pub(crate) const OLD_FORM: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
@@ -22,7 +22,7 @@ const UNDESCRIBED: &str =
     "This sandbox knows the fields and their types. A cluster has their descriptions, too.";
 
 /// Returns the index: the URLs of all documents.
-pub(crate) fn index(served: &Served) -> Value {
+pub(crate) fn index(served: &ResourceRegistry) -> Value {
     let mut paths = Map::new();
     for resource in served.iter() {
         for version in resource.served() {
@@ -38,7 +38,7 @@ pub(crate) fn index(served: &Served) -> Value {
 }
 
 /// Returns one document by its path in the index.
-pub(crate) fn document(served: &Served, path: &str) -> Option<Value> {
+pub(crate) fn document(served: &ResourceRegistry, path: &str) -> Option<Value> {
     let parts: Vec<&str> = path.split('/').collect();
     let (group, version) = match *parts.as_slice() {
         ["api", version] => ("", version),
@@ -52,7 +52,7 @@ pub(crate) fn document(served: &Served, path: &str) -> Option<Value> {
         let kind = json!({"group": group, "version": version, "kind": &*resource.kind});
         let mut schema = match &known.described {
             Some(described) => described.clone(),
-            None => told(&known.schema, &mut types, MAX_DEPTH),
+            None => type_schema(&known.schema, &mut types, MAX_DEPTH),
         };
         if known.described.is_none() {
             schema["description"] = UNDESCRIBED.into();
@@ -93,7 +93,7 @@ fn add_paths(paths: &mut Map<String, Value>, resource: &Resource, path: &str, ki
 }
 
 /// Returns the OpenAPI schema of a type; named types in it are added to `types` once.
-fn told(schema: &Schema, types: &mut BTreeMap<String, Value>, depth: usize) -> Value {
+fn type_schema(schema: &Schema, types: &mut BTreeMap<String, Value>, depth: usize) -> Value {
     let Some(depth) = depth.checked_sub(1) else { return json!({}) };
     match schema.shape() {
         Shape::Scalar(scalar) => scalar_told(*scalar),
@@ -139,11 +139,11 @@ fn told(schema: &Schema, types: &mut BTreeMap<String, Value>, depth: usize) -> V
 fn linked(schema: &Schema, types: &mut BTreeMap<String, Value>, depth: usize) -> Value {
     let name = schema.name();
     if name.is_empty() || !matches!(schema.shape(), Shape::Fields(_)) {
-        return told(schema, types, depth);
+        return type_schema(schema, types, depth);
     }
     if !types.contains_key(name) {
         types.insert(name.to_owned(), Value::Null);
-        let whole = told(schema, types, MAX_DEPTH);
+        let whole = type_schema(schema, types, MAX_DEPTH);
         types.insert(name.to_owned(), whole);
     }
     json!({"allOf": [{"$ref": format!("#/components/schemas/{name}")}]})

@@ -17,11 +17,11 @@ const MAGIC: &[u8] = b"k8s\0";
 const MAX_DEPTH: u8 = 16;
 
 /// A field: number, name and type.
-type Field = (u64, &'static str, Is);
+type FieldSpec = (u64, &'static str, FieldType);
 
 /// Type of a field.
 #[derive(Clone, Copy)]
-enum Is {
+enum FieldType {
     Text,
     Bytes,
     Integer,
@@ -30,110 +30,118 @@ enum Is {
     Texts,
     TextMap,
     BytesMap,
-    Message(&'static [Field]),
-    Messages(&'static [Field]),
+    Message(&'static [FieldSpec]),
+    Messages(&'static [FieldSpec]),
     /// Skipped: only the server sets this field.
     Left,
 }
 
-const OWNER: &[Field] = &[
-    (1, "kind", Is::Text),
-    (3, "name", Is::Text),
-    (4, "uid", Is::Text),
-    (5, "apiVersion", Is::Text),
-    (6, "controller", Is::Boolean),
-    (7, "blockOwnerDeletion", Is::Boolean),
+const OWNER: &[FieldSpec] = &[
+    (1, "kind", FieldType::Text),
+    (3, "name", FieldType::Text),
+    (4, "uid", FieldType::Text),
+    (5, "apiVersion", FieldType::Text),
+    (6, "controller", FieldType::Boolean),
+    (7, "blockOwnerDeletion", FieldType::Boolean),
 ];
 
-const METADATA: &[Field] = &[
-    (1, "name", Is::Text),
-    (2, "generateName", Is::Text),
-    (3, "namespace", Is::Text),
-    (4, "selfLink", Is::Left),
-    (5, "uid", Is::Text),
-    (6, "resourceVersion", Is::Text),
-    (7, "generation", Is::Integer),
-    (8, "creationTimestamp", Is::Time),
-    (11, "labels", Is::TextMap),
-    (12, "annotations", Is::TextMap),
-    (13, "ownerReferences", Is::Messages(OWNER)),
-    (14, "finalizers", Is::Texts),
-    (17, "managedFields", Is::Left),
+const METADATA: &[FieldSpec] = &[
+    (1, "name", FieldType::Text),
+    (2, "generateName", FieldType::Text),
+    (3, "namespace", FieldType::Text),
+    (4, "selfLink", FieldType::Left),
+    (5, "uid", FieldType::Text),
+    (6, "resourceVersion", FieldType::Text),
+    (7, "generation", FieldType::Integer),
+    (8, "creationTimestamp", FieldType::Time),
+    (11, "labels", FieldType::TextMap),
+    (12, "annotations", FieldType::TextMap),
+    (13, "ownerReferences", FieldType::Messages(OWNER)),
+    (14, "finalizers", FieldType::Texts),
+    (17, "managedFields", FieldType::Left),
 ];
 
-const RESOURCE: &[Field] = &[
-    (1, "namespace", Is::Text),
-    (2, "verb", Is::Text),
-    (3, "group", Is::Text),
-    (4, "version", Is::Text),
-    (5, "resource", Is::Text),
-    (6, "subresource", Is::Text),
-    (7, "name", Is::Text),
-    (8, "fieldSelector", Is::Left),
-    (9, "labelSelector", Is::Left),
+const RESOURCE: &[FieldSpec] = &[
+    (1, "namespace", FieldType::Text),
+    (2, "verb", FieldType::Text),
+    (3, "group", FieldType::Text),
+    (4, "version", FieldType::Text),
+    (5, "resource", FieldType::Text),
+    (6, "subresource", FieldType::Text),
+    (7, "name", FieldType::Text),
+    (8, "fieldSelector", FieldType::Left),
+    (9, "labelSelector", FieldType::Left),
 ];
 
-const ACCESS: &[Field] = &[
-    (1, "resourceAttributes", Is::Message(RESOURCE)),
-    (2, "nonResourceAttributes", Is::Message(&[(1, "path", Is::Text), (2, "verb", Is::Text)])),
+const ACCESS: &[FieldSpec] = &[
+    (1, "resourceAttributes", FieldType::Message(RESOURCE)),
+    (
+        2,
+        "nonResourceAttributes",
+        FieldType::Message(&[(1, "path", FieldType::Text), (2, "verb", FieldType::Text)]),
+    ),
 ];
 
 /// Supported kinds: version, kind, fields.
-const KINDS: [(&str, &str, &[Field]); 8] = [
+const KINDS: [(&str, &str, &[FieldSpec]); 8] = [
     (
         "v1",
         "Namespace",
         &[
-            (1, "metadata", Is::Message(METADATA)),
-            (2, "spec", Is::Message(&[(1, "finalizers", Is::Texts)])),
-            (3, "status", Is::Left),
+            (1, "metadata", FieldType::Message(METADATA)),
+            (2, "spec", FieldType::Message(&[(1, "finalizers", FieldType::Texts)])),
+            (3, "status", FieldType::Left),
         ],
     ),
     (
         "v1",
         "ConfigMap",
         &[
-            (1, "metadata", Is::Message(METADATA)),
-            (2, "data", Is::TextMap),
-            (3, "binaryData", Is::BytesMap),
-            (4, "immutable", Is::Boolean),
+            (1, "metadata", FieldType::Message(METADATA)),
+            (2, "data", FieldType::TextMap),
+            (3, "binaryData", FieldType::BytesMap),
+            (4, "immutable", FieldType::Boolean),
         ],
     ),
     (
         "v1",
         "Secret",
         &[
-            (1, "metadata", Is::Message(METADATA)),
-            (2, "data", Is::BytesMap),
-            (3, "type", Is::Text),
-            (4, "stringData", Is::TextMap),
-            (5, "immutable", Is::Boolean),
+            (1, "metadata", FieldType::Message(METADATA)),
+            (2, "data", FieldType::BytesMap),
+            (3, "type", FieldType::Text),
+            (4, "stringData", FieldType::TextMap),
+            (5, "immutable", FieldType::Boolean),
         ],
     ),
-    ("v1", "ServiceAccount", &[(1, "metadata", Is::Message(METADATA))]),
+    ("v1", "ServiceAccount", &[(1, "metadata", FieldType::Message(METADATA))]),
     (
         "authorization.k8s.io/v1",
         "SelfSubjectAccessReview",
-        &[(1, "metadata", Is::Message(METADATA)), (2, "spec", Is::Message(ACCESS)), (3, "status", Is::Left)],
+        &[
+            (1, "metadata", FieldType::Message(METADATA)),
+            (2, "spec", FieldType::Message(ACCESS)),
+            (3, "status", FieldType::Left),
+        ],
     ),
     (
         "authorization.k8s.io/v1",
         "SelfSubjectRulesReview",
         &[
-            (1, "metadata", Is::Message(METADATA)),
-            (2, "spec", Is::Message(&[(1, "namespace", Is::Text)])),
-            (3, "status", Is::Left),
+            (1, "metadata", FieldType::Message(METADATA)),
+            (2, "spec", FieldType::Message(&[(1, "namespace", FieldType::Text)])),
+            (3, "status", FieldType::Left),
         ],
     ),
     (
         "authentication.k8s.io/v1",
         "SelfSubjectReview",
-        &[(1, "metadata", Is::Message(METADATA)), (2, "status", Is::Left)],
+        &[(1, "metadata", FieldType::Message(METADATA)), (2, "status", FieldType::Left)],
     ),
     (
         "authentication.k8s.io/v1beta1",
         "SelfSubjectReview",
-        &[(1, "metadata", Is::Message(METADATA)), (2, "status", Is::Left)],
+        &[(1, "metadata", FieldType::Message(METADATA)), (2, "status", FieldType::Left)],
     ),
 ];
 
@@ -143,7 +151,7 @@ pub(crate) fn read(body: &[u8]) -> Option<Value> {
     let mut envelope = Reader(body.strip_prefix(MAGIC)?);
     while let Some((number, value)) = envelope.field()? {
         match (number, value) {
-            (1, Part::Bytes(bytes)) => {
+            (1, WireValue::Bytes(bytes)) => {
                 let mut about = Reader(bytes);
                 while let Some((number, value)) = about.field()? {
                     match number {
@@ -153,10 +161,10 @@ pub(crate) fn read(body: &[u8]) -> Option<Value> {
                     }
                 }
             }
-            (2, Part::Bytes(bytes)) => raw = bytes,
+            (2, WireValue::Bytes(bytes)) => raw = bytes,
             // Encoding and content type of the payload: empty means plain protobuf.
-            (3 | 4, Part::Bytes([])) => {}
-            (4, Part::Bytes(_)) => {}
+            (3 | 4, WireValue::Bytes([])) => {}
+            (4, WireValue::Bytes(_)) => {}
             _ => return None,
         }
     }
@@ -167,7 +175,7 @@ pub(crate) fn read(body: &[u8]) -> Option<Value> {
     Some(object.into())
 }
 
-fn message(bytes: &[u8], fields: &[Field], depth: u8) -> Option<Map<String, Value>> {
+fn message(bytes: &[u8], fields: &[FieldSpec], depth: u8) -> Option<Map<String, Value>> {
     let depth = depth.checked_sub(1)?;
     let mut object = Map::new();
     let mut reader = Reader(bytes);
@@ -175,29 +183,32 @@ fn message(bytes: &[u8], fields: &[Field], depth: u8) -> Option<Map<String, Valu
         let (_, name, is) = fields.iter().find(|(known, ..)| *known == number)?;
         let name = (*name).to_owned();
         match is {
-            Is::Left => {}
-            Is::Text => {
+            FieldType::Left => {}
+            FieldType::Text => {
                 // JSON leaves out empty text.
                 let text = part.text()?;
                 if !text.is_empty() {
                     object.insert(name, text.into());
                 }
             }
-            Is::Bytes => drop(object.insert(name, STANDARD.encode(part.bytes()?).into())),
-            Is::Integer => match i64::from_ne_bytes(part.number()?.to_ne_bytes()) {
+            FieldType::Bytes => drop(object.insert(name, STANDARD.encode(part.bytes()?).into())),
+            FieldType::Integer => match i64::from_ne_bytes(part.number()?.to_ne_bytes()) {
                 0 => {}
                 number => drop(object.insert(name, number.into())),
             },
-            Is::Boolean => drop(object.insert(name, (part.number()? != 0).into())),
-            Is::Time => object.extend(time(part.bytes()?)?.map(|time| (name, time))),
-            Is::Message(fields) => {
+            FieldType::Boolean => drop(object.insert(name, (part.number()? != 0).into())),
+            FieldType::Time => object.extend(time(part.bytes()?)?.map(|time| (name, time))),
+            FieldType::Message(fields) => {
                 drop(object.insert(name, message(part.bytes()?, fields, depth)?.into()));
             }
-            Is::Texts => push(&mut object, name, part.text()?.into())?,
-            Is::Messages(fields) => push(&mut object, name, message(part.bytes()?, fields, depth)?.into())?,
-            Is::TextMap | Is::BytesMap => {
-                let of = if matches!(is, Is::BytesMap) { Is::Bytes } else { Is::Text };
-                let mut entry = message(part.bytes()?, &[(1, "key", Is::Text), (2, "value", of)], depth)?;
+            FieldType::Texts => push(&mut object, name, part.text()?.into())?,
+            FieldType::Messages(fields) => {
+                push(&mut object, name, message(part.bytes()?, fields, depth)?.into())?
+            }
+            FieldType::TextMap | FieldType::BytesMap => {
+                let of = if matches!(is, FieldType::BytesMap) { FieldType::Bytes } else { FieldType::Text };
+                let mut entry =
+                    message(part.bytes()?, &[(1, "key", FieldType::Text), (2, "value", of)], depth)?;
                 let key = entry.remove("key").and_then(|key| key.as_str().map(str::to_owned));
                 let value = entry.remove("value").unwrap_or_else(|| "".into());
                 let map = object.entry(name).or_insert_with(|| json!({})).as_object_mut()?;
@@ -228,12 +239,12 @@ fn time(bytes: &[u8]) -> Option<Option<Value>> {
 
 /// Value of a field on the wire.
 #[derive(Clone, Copy)]
-enum Part<'a> {
+enum WireValue<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-impl<'a> Part<'a> {
+impl<'a> WireValue<'a> {
     fn bytes(self) -> Option<&'a [u8]> {
         match self {
             Self::Bytes(bytes) => Some(bytes),
@@ -257,18 +268,18 @@ struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     /// Reads the next field; `Some(None)` at the end, `None` if the bytes are malformed.
-    fn field(&mut self) -> Option<Option<(u64, Part<'a>)>> {
+    fn field(&mut self) -> Option<Option<(u64, WireValue<'a>)>> {
         if self.0.is_empty() {
             return Some(None);
         }
         let tag = self.number()?;
         let part = match tag & 7 {
-            0 => Part::Number(self.number()?),
+            0 => WireValue::Number(self.number()?),
             2 => {
                 let length = usize::try_from(self.number()?).ok()?;
                 let (bytes, rest) = self.0.split_at_checked(length)?;
                 self.0 = rest;
-                Part::Bytes(bytes)
+                WireValue::Bytes(bytes)
             }
             _ => return None,
         };

@@ -6,18 +6,18 @@
 
 use serde_json::Value;
 
-use super::refusal::Refusal;
-use super::store::Stored;
+use super::store::StoredObject;
+use crate::status_error::StatusError;
 
 /// Conditions that an object must satisfy.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Selector {
-    labels: Vec<Label>,
-    fields: Vec<Field>,
+    labels: Vec<LabelRequirement>,
+    fields: Vec<FieldRequirement>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Label {
+enum LabelRequirement {
     In(String, Vec<String>),
     NotIn(String, Vec<String>),
     Exists(String),
@@ -25,7 +25,7 @@ enum Label {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Field {
+struct FieldRequirement {
     path: String,
     equal: bool,
     value: String,
@@ -34,26 +34,32 @@ struct Field {
 impl Selector {
     /// Parses both selectors; `known` lists the fields that the kind supports besides name and
     /// namespace.
-    pub(crate) fn read(labels: Option<&str>, fields: Option<&str>, known: &[&str]) -> Result<Self, Refusal> {
+    pub(crate) fn read(
+        labels: Option<&str>,
+        fields: Option<&str>,
+        known: &[&str],
+    ) -> Result<Self, StatusError> {
         let mut selector = Self::default();
         for part in split(labels.unwrap_or_default()) {
             let why = if part.contains("===") { "found '=', expected: identifier" } else { part };
             let label = label(part);
-            selector.labels.push(
-                label.ok_or_else(|| Refusal::bad_request(format!("unable to parse requirement: {why}")))?,
-            );
+            selector
+                .labels
+                .push(label.ok_or_else(|| {
+                    StatusError::bad_request(format!("unable to parse requirement: {why}"))
+                })?);
         }
         for part in fields.unwrap_or_default().split(',').filter(|part| !part.is_empty()) {
             let found = ["!=", "==", "="].iter().find_map(|sign| Some((*sign, part.split_once(sign)?)));
             let Some((sign, (path, value))) = found else {
-                return Err(Refusal::bad_request(format!(
+                return Err(StatusError::bad_request(format!(
                     "invalid selector: {part:?}; can't understand {part:?}"
                 )));
             };
             if !matches!(path, "metadata.name" | "metadata.namespace") && !known.contains(&path) {
-                return Err(Refusal::bad_request(format!("field label not supported: {path}")));
+                return Err(StatusError::bad_request(format!("field label not supported: {path}")));
             }
-            selector.fields.push(Field {
+            selector.fields.push(FieldRequirement {
                 path: path.to_owned(),
                 equal: sign != "!=",
                 value: value.to_owned(),
@@ -76,11 +82,11 @@ impl Selector {
     }
 
     /// True if the object matches.
-    pub(crate) fn fits(&self, stored: &Stored) -> bool {
+    pub(crate) fn fits(&self, stored: &StoredObject) -> bool {
         self.labels.iter().all(|label| label.fits(stored)) && self.fits_fields(stored)
     }
 
-    fn fits_fields(&self, stored: &Stored) -> bool {
+    fn fits_fields(&self, stored: &StoredObject) -> bool {
         let mut body: Option<Value> = None;
         self.fields.iter().all(|field| {
             let equal = match field.path.as_str() {
@@ -102,8 +108,8 @@ fn text_at(body: &Value, path: &str) -> String {
     }
 }
 
-impl Label {
-    fn fits(&self, stored: &Stored) -> bool {
+impl LabelRequirement {
+    fn fits(&self, stored: &StoredObject) -> bool {
         match self {
             Self::In(name, values) => {
                 stored.label(name).is_some_and(|value| values.iter().any(|it| it == value))
@@ -132,25 +138,28 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
     .filter(|part| !part.is_empty())
 }
 
-fn label(text: &str) -> Option<Label> {
+fn label(text: &str) -> Option<LabelRequirement> {
     let valid =
         |name: &str| (!name.is_empty() && !name.contains([' ', '(', ')', '=', '!'])).then(|| name.to_owned());
     if let Some(name) = text.strip_prefix('!') {
-        return Some(Label::Absent(valid(name.trim())?));
+        return Some(LabelRequirement::Absent(valid(name.trim())?));
     }
     if let Some((name, value)) = text.split_once("!=") {
-        return Some(Label::NotIn(valid(name.trim())?, vec![value.trim().to_owned()]));
+        return Some(LabelRequirement::NotIn(valid(name.trim())?, vec![value.trim().to_owned()]));
     }
     if let Some((name, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
         let value = value.trim();
-        return (!value.starts_with('=')).then_some(Label::In(valid(name.trim())?, vec![value.to_owned()]));
+        return (!value.starts_with('='))
+            .then_some(LabelRequirement::In(valid(name.trim())?, vec![value.to_owned()]));
     }
-    let Some((head, values)) = text.split_once('(') else { return Some(Label::Exists(valid(text)?)) };
+    let Some((head, values)) = text.split_once('(') else {
+        return Some(LabelRequirement::Exists(valid(text)?));
+    };
     let values = values.strip_suffix(')')?.split(',').map(|value| value.trim().to_owned()).collect();
     let mut words = head.split_whitespace();
     match (words.next(), words.next(), words.next()) {
-        (Some(name), Some("in"), None) => Some(Label::In(valid(name)?, values)),
-        (Some(name), Some("notin"), None) => Some(Label::NotIn(valid(name)?, values)),
+        (Some(name), Some("in"), None) => Some(LabelRequirement::In(valid(name)?, values)),
+        (Some(name), Some("notin"), None) => Some(LabelRequirement::NotIn(valid(name)?, values)),
         _ => None,
     }
 }

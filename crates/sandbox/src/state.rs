@@ -9,36 +9,36 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
-use super::admission::{self, Admitter};
-use super::chance::Chance;
+use super::admission::{self, AdmissionWebhook};
 use super::clock::Clock;
-use super::convert::Conversions;
-use super::kinds::Allocate;
-use super::served::Served;
-use super::store::{Key, Store, Stored};
+use super::convert::ConversionCache;
+use super::kinds::Allocator;
+use super::store::{Key, Store, StoredObject};
+use crate::resource_registry::ResourceRegistry;
+use crate::seeded_random::SeededRandom;
 
 /// State of the server.
 pub(crate) struct State {
     pub(crate) store: Store,
-    pub(crate) served: Served,
-    pub(crate) chance: Chance,
+    pub(crate) registry: ResourceRegistry,
+    pub(crate) chance: SeededRandom,
     pub(crate) clock: Arc<Clock>,
     /// Conversions that the current request has received from webhooks.
-    pub(crate) conversions: Conversions,
+    pub(crate) conversions: ConversionCache,
     /// Admission webhooks, in the order of their calls.
-    pub(crate) admitters: Arc<[Arc<Admitter>]>,
+    pub(crate) admitters: Arc<[Arc<AdmissionWebhook>]>,
     /// By storage name of a resource: the revision of its last change.
     signs: HashMap<Arc<str>, watch::Sender<u64>>,
     /// Objects by the uid of each of their owners.
     dependents: HashMap<Box<str>, BTreeSet<(Arc<str>, Key)>>,
     /// Notifies the controllers of changes that they have not handled yet.
-    pub(crate) chores: watch::Sender<u64>,
+    pub(crate) pending_work: watch::Sender<u64>,
     /// Uids of deleted owners whose dependents are to be garbage-collected.
-    pub(crate) gone: Vec<Box<str>>,
+    pub(crate) collectable_owners: Vec<Box<str>>,
     /// Owners in deletion whose dependents must be deleted or orphaned first.
-    pub(crate) leaving: Vec<(Arc<str>, Key)>,
+    pub(crate) deleting_owners: Vec<(Arc<str>, Key)>,
     /// Namespaces and definitions that are deleted once they contain no objects.
-    pub(crate) ending: Vec<(Arc<str>, Key)>,
+    pub(crate) deleting_containers: Vec<(Arc<str>, Key)>,
     addresses: u32,
     ports: u16,
 }
@@ -48,29 +48,34 @@ impl State {
     pub(crate) fn new(seed: u64, clock: Arc<Clock>) -> Self {
         Self {
             store: Store::default(),
-            served: Served::builtin(),
-            chance: Chance::new(seed),
+            registry: ResourceRegistry::builtin(),
+            chance: SeededRandom::new(seed),
             clock,
-            conversions: Conversions::default(),
+            conversions: ConversionCache::default(),
             admitters: Arc::default(),
             signs: HashMap::new(),
             dependents: HashMap::new(),
-            chores: watch::channel(0).0,
-            gone: Vec::new(),
-            leaving: Vec::new(),
-            ending: Vec::new(),
+            pending_work: watch::channel(0).0,
+            collectable_owners: Vec::new(),
+            deleting_owners: Vec::new(),
+            deleting_containers: Vec::new(),
             addresses: 0,
             ports: 0,
         }
     }
 
     /// Returns the change signal of a resource.
-    pub(crate) fn sign(&mut self, home: &Arc<str>) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe(&mut self, home: &Arc<str>) -> watch::Receiver<u64> {
         self.signs.entry(home.clone()).or_insert_with(|| watch::channel(0).0).subscribe()
     }
 
     /// Stores an object without any check.
-    pub(crate) fn put(&mut self, home: &Arc<str>, key: Key, body: &mut Map<String, Value>) -> Arc<Stored> {
+    pub(crate) fn put(
+        &mut self,
+        home: &Arc<str>,
+        key: Key,
+        body: &mut Map<String, Value>,
+    ) -> Arc<StoredObject> {
         let old = self.store.get(home, &key).cloned();
         let stored = self.store.put(home, key, body);
         if old.as_ref().is_none_or(|old| old.owners != stored.owners) {
@@ -79,18 +84,18 @@ impl State {
                 self.dependents.entry(uid.clone()).or_default().insert((home.clone(), stored.key.clone()));
             }
         }
-        self.tell(home, stored.revision);
+        self.notify_change(home, stored.revision);
         stored
     }
 
     /// Removes an object.
-    pub(crate) fn remove(&mut self, home: &Arc<str>, key: &Key) -> Option<Arc<Stored>> {
+    pub(crate) fn remove(&mut self, home: &Arc<str>, key: &Key) -> Option<Arc<StoredObject>> {
         let stored = self.store.remove(home, key)?;
         self.disown(home, &stored);
         if self.dependents.contains_key(&stored.uid) {
-            self.gone.push(stored.uid.clone());
+            self.collectable_owners.push(stored.uid.clone());
         }
-        self.tell(home, stored.revision);
+        self.notify_change(home, stored.revision);
         Some(stored)
     }
 
@@ -99,7 +104,7 @@ impl State {
         self.dependents.get(uid).into_iter().flatten().cloned().collect()
     }
 
-    fn disown(&mut self, home: &Arc<str>, stored: &Stored) {
+    fn disown(&mut self, home: &Arc<str>, stored: &StoredObject) {
         for uid in &stored.owners {
             if let Some(known) = self.dependents.get_mut(uid) {
                 known.remove(&(home.clone(), stored.key.clone()));
@@ -110,18 +115,18 @@ impl State {
         }
     }
 
-    fn tell(&mut self, home: &Arc<str>, revision: u64) {
+    fn notify_change(&mut self, home: &Arc<str>, revision: u64) {
         if **home == *admission::CONFIGURATIONS {
             self.admitters = admission::admitters(&self.store);
         }
         if let Some(sign) = self.signs.get(home) {
             sign.send_replace(revision);
         }
-        self.chores.send_replace(revision);
+        self.pending_work.send_replace(revision);
     }
 }
 
-impl Allocate for State {
+impl Allocator for State {
     fn address(&mut self) -> String {
         self.addresses = (self.addresses + 1) % 0x000f_ffff;
         let number = self.addresses + 10;

@@ -31,7 +31,7 @@ impl Key {
 
 /// An object at one revision.
 #[derive(Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredObject {
     pub(crate) key: Key,
     pub(crate) revision: u64,
     pub(crate) uid: Box<str>,
@@ -45,7 +45,7 @@ pub(crate) struct Stored {
     type_of: [Range<u32>; 2],
 }
 
-impl Stored {
+impl StoredObject {
     fn new(key: Key, revision: u64, body: &mut Map<String, Value>) -> Self {
         let metadata = body.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
         metadata["resourceVersion"] = Value::String(revision.to_string());
@@ -82,7 +82,7 @@ impl Stored {
     }
 
     /// Returns the object with another body, at the same revision.
-    pub(crate) fn again(&self, body: Value) -> Self {
+    pub(crate) fn with_body(&self, body: Value) -> Self {
         let mut fields = if let Value::Object(fields) = body { fields } else { Map::new() };
         Self::new(self.key.clone(), self.revision, &mut fields)
     }
@@ -136,34 +136,34 @@ impl Stored {
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     /// State before the change; `None` if the object is new.
-    pub(crate) old: Option<Arc<Stored>>,
+    pub(crate) old: Option<Arc<StoredObject>>,
     /// State after the change; for a deleted object its last state, at the revision of the
     /// deletion.
-    pub(crate) new: Arc<Stored>,
-    pub(crate) gone: bool,
+    pub(crate) new: Arc<StoredObject>,
+    pub(crate) deleted: bool,
 }
 
 /// Error: the changes after the requested revision have been dropped.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Forgotten {
+pub(crate) struct CompactedError {
     /// Oldest revision that is still available.
     pub(crate) oldest: u64,
 }
 
 #[derive(Debug, Default)]
 struct Collection {
-    objects: BTreeMap<Key, Arc<Stored>>,
+    objects: BTreeMap<Key, Arc<StoredObject>>,
     changes: VecDeque<Change>,
     /// Changes up to this revision have been dropped.
     forgotten: u64,
 }
 
 /// Rest of a paginated list.
-struct Open {
+struct SavedListRest {
     scope: String,
     revision: u64,
     start: String,
-    rest: Arc<[Arc<Stored>]>,
+    rest: Arc<[Arc<StoredObject>]>,
 }
 
 /// Storage of all objects.
@@ -171,7 +171,7 @@ struct Open {
 pub(crate) struct Store {
     revision: u64,
     collections: HashMap<Arc<str>, Collection>,
-    lists: VecDeque<Open>,
+    lists: VecDeque<SavedListRest>,
 }
 
 impl Store {
@@ -193,12 +193,16 @@ impl Store {
     }
 
     /// Returns one object.
-    pub(crate) fn get(&self, resource: &str, key: &Key) -> Option<&Arc<Stored>> {
+    pub(crate) fn get(&self, resource: &str, key: &Key) -> Option<&Arc<StoredObject>> {
         self.collections.get(resource)?.objects.get(key)
     }
 
     /// Returns all objects of a resource, or those of one namespace, ordered by key.
-    pub(crate) fn all(&self, resource: &str, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Stored>> {
+    pub(crate) fn all(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = &Arc<StoredObject>> {
         let first = match namespace {
             Some(namespace) => Bound::Included(Key::new(namespace, "")),
             None => Bound::Unbounded,
@@ -216,22 +220,22 @@ impl Store {
         resource: &Arc<str>,
         key: Key,
         body: &mut Map<String, Value>,
-    ) -> Arc<Stored> {
+    ) -> Arc<StoredObject> {
         self.revision += 1;
-        let new = Arc::new(Stored::new(key.clone(), self.revision, body));
+        let new = Arc::new(StoredObject::new(key.clone(), self.revision, body));
         let collection = self.collections.entry(resource.clone()).or_default();
         let old = collection.objects.insert(key, new.clone());
-        collection.remember(Change { old, new: new.clone(), gone: false });
+        collection.remember(Change { old, new: new.clone(), deleted: false });
         new
     }
 
     /// Removes an object; returns its last state, at the revision of the deletion.
-    pub(crate) fn remove(&mut self, resource: &str, key: &Key) -> Option<Arc<Stored>> {
+    pub(crate) fn remove(&mut self, resource: &str, key: &Key) -> Option<Arc<StoredObject>> {
         let collection = self.collections.get_mut(resource)?;
         let old = collection.objects.remove(key)?;
         self.revision += 1;
         let new = Arc::new(old.at_revision(self.revision)?);
-        collection.remember(Change { old: Some(old), new: new.clone(), gone: true });
+        collection.remember(Change { old: Some(old), new: new.clone(), deleted: true });
         Some(new)
     }
 
@@ -240,11 +244,11 @@ impl Store {
         &self,
         resource: &str,
         after: u64,
-    ) -> Result<impl Iterator<Item = &Change>, Forgotten> {
+    ) -> Result<impl Iterator<Item = &Change>, CompactedError> {
         let collection = self.collections.get(resource);
         let forgotten = collection.map_or(0, |collection| collection.forgotten);
         if after < forgotten {
-            return Err(Forgotten { oldest: forgotten });
+            return Err(CompactedError { oldest: forgotten });
         }
         let changes = collection.map(|collection| {
             let start = collection.changes.partition_point(|change| change.new.revision <= after);
@@ -272,28 +276,29 @@ impl Store {
     }
 
     /// Saves the rest of a list at a revision, keyed by scope and start key.
-    pub(crate) fn open(&mut self, scope: String, revision: u64, start: String, rest: Vec<Arc<Stored>>) {
+    pub(crate) fn open(&mut self, scope: String, revision: u64, start: String, rest: Vec<Arc<StoredObject>>) {
         if self.lists.len() == MAX_LISTS {
             self.lists.pop_front();
         }
-        self.lists.push_back(Open { scope, revision, start, rest: rest.into() });
+        self.lists.push_back(SavedListRest { scope, revision, start, rest: rest.into() });
     }
 
     /// Returns the saved rest of a list.
-    pub(crate) fn rest(&self, scope: &str, revision: u64, start: &str) -> Option<Arc<[Arc<Stored>]>> {
-        let is_meant = |open: &&Open| open.revision == revision && open.scope == scope && open.start == start;
+    pub(crate) fn rest(&self, scope: &str, revision: u64, start: &str) -> Option<Arc<[Arc<StoredObject>]>> {
+        let is_meant =
+            |open: &&SavedListRest| open.revision == revision && open.scope == scope && open.start == start;
         self.lists.iter().find(is_meant).map(|open| open.rest.clone())
     }
 
     /// Returns all objects of a resource, or those of one namespace, as of a revision.
-    pub(crate) fn as_of(
+    pub(crate) fn objects_at(
         &self,
         resource: &str,
         namespace: Option<&str>,
         revision: u64,
-    ) -> Result<Vec<Arc<Stored>>, Forgotten> {
+    ) -> Result<Vec<Arc<StoredObject>>, CompactedError> {
         let since: Vec<&Change> = self.changes(resource, revision)?.collect();
-        let mut found: BTreeMap<&Key, &Arc<Stored>> =
+        let mut found: BTreeMap<&Key, &Arc<StoredObject>> =
             self.all(resource, namespace).map(|stored| (&stored.key, stored)).collect();
         let is_within = |change: &&&Change| namespace.is_none_or(|it| *change.new.key.namespace == *it);
         for change in since.iter().rev().filter(is_within) {
@@ -306,7 +311,7 @@ impl Store {
     }
 
     /// Registers a resource without any history.
-    pub(crate) fn begin(&mut self, resource: &Arc<str>) {
+    pub(crate) fn register_resource(&mut self, resource: &Arc<str>) {
         let empty = Collection { forgotten: self.revision, ..Collection::default() };
         self.collections.insert(resource.clone(), empty);
     }

@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Option<Duration> {
 }
 
 /// Returns the shortest text for a duration of whole milliseconds.
-pub(super) fn show(duration: Duration) -> String {
+pub(super) fn format(duration: Duration) -> String {
     let mut rest = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let mut text = String::new();
     for (unit, milliseconds) in UNITS {
@@ -53,7 +53,7 @@ mod tests {
             ("1s500ms", 1500, "1s500ms"),
         ] {
             assert_eq!(parse(text), Some(Duration::from_millis(milliseconds)), "{text}");
-            assert_eq!(show(Duration::from_millis(milliseconds)), shortest);
+            assert_eq!(format(Duration::from_millis(milliseconds)), shortest);
         }
     }
 

@@ -31,7 +31,7 @@ impl fmt::Display for Origin {
 pub enum SettingsError {
     /// A value that the setting cannot have.
     #[error("{setting} is {given} ({origin}); it must be {allowed}")]
-    Value {
+    InvalidValue {
         /// The setting.
         setting: &'static str,
         /// The value, shortened.
@@ -43,7 +43,7 @@ pub enum SettingsError {
     },
     /// Two values that contradict each other.
     #[error("{setting} is {given} ({origin}); it must be {rule} {other}, which is {limit} ({other_origin})")]
-    Together {
+    Contradiction {
         /// The setting that is too large.
         setting: &'static str,
         /// Its value.
@@ -71,7 +71,7 @@ pub enum SettingsError {
     },
     /// A settings file that is not a map.
     #[error("the settings file is {given}; it must be a map of settings and their values")]
-    NoMap {
+    NotAMap {
         /// The content of the file, shortened.
         given: Box<str>,
     },

@@ -10,10 +10,10 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
-mod amount;
+mod byte_size;
 pub mod duration;
 mod error;
-mod given;
+mod raw_value;
 mod table;
 
 use std::collections::BTreeMap;
@@ -23,12 +23,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub use amount::bytes;
+pub use crate::byte_size::parse_bytes;
+use crate::raw_value::RawValue;
 pub use error::{Origin, SettingsError};
-use given::Given;
-use moorline_core::harmless::harmless;
-use moorline_core::nearest::nearest;
-pub use table::{Row, TABLE};
+use moorline_core::did_you_mean::nearest_name;
+use moorline_core::sanitize::sanitize;
+pub use table::{Setting, TABLE};
 
 /// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,12 +167,12 @@ impl Default for Settings {
 impl Settings {
     /// Merges and validates the file, the whole environment, and the flags (names without the
     /// leading dashes).
-    pub fn from(
+    pub fn from_sources(
         file: Option<&Value>,
         environment: impl IntoIterator<Item = (String, String)>,
         flags: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, Vec<SettingsError>> {
-        let mut reading = Reading::default();
+        let mut reading = SettingsReader::default();
         if let Some(file) = file {
             reading.file(file);
         }
@@ -189,25 +189,27 @@ impl Settings {
 
 /// Settings while they are being read.
 #[derive(Default)]
-struct Reading {
+struct SettingsReader {
     settings: Settings,
     /// Origin of each effective value.
     origins: BTreeMap<&'static str, Origin>,
     errors: Vec<SettingsError>,
 }
 
-impl Reading {
+impl SettingsReader {
     fn file(&mut self, file: &Value) {
         let Value::Object(entries) = file else {
-            let given = Given::Json(file).shown().into();
-            return self.errors.push(SettingsError::NoMap { given });
+            let given = RawValue::Json(file).display().into();
+            return self.errors.push(SettingsError::NotAMap { given });
         };
         for (name, value) in entries {
             match TABLE.iter().find(|row| row.name == name) {
                 // A name with a null value sets nothing.
                 Some(_) if value.is_null() => {}
-                Some(row) => self.value(row, Given::Json(value), Origin::File),
-                None => self.unknown(name, nearest(name, TABLE.iter().map(|row| row.name)), Origin::File),
+                Some(row) => self.value(row, RawValue::Json(value), Origin::File),
+                None => {
+                    self.unknown(name, nearest_name(name, TABLE.iter().map(|row| row.name)), Origin::File)
+                }
             }
         }
     }
@@ -216,37 +218,38 @@ impl Reading {
         let Some(own) = name.strip_prefix(table::VARIABLES).filter(|own| !is_of_a_service(own)) else {
             return;
         };
-        let origin = Origin::Variable(harmless(name).into());
-        match TABLE.iter().find(|row| row.variable() == name) {
-            Some(row) => self.value(row, Given::Text(value), origin),
+        let origin = Origin::Variable(sanitize(name).into());
+        match TABLE.iter().find(|row| row.env_name() == name) {
+            Some(row) => self.value(row, RawValue::Text(value), origin),
             None => {
                 // Compared without the common prefix, which would make all names similar.
-                let known: Vec<_> = TABLE.iter().map(Row::variable).collect();
+                let known: Vec<_> = TABLE.iter().map(Setting::env_name).collect();
                 let known = known.iter().filter_map(|known| known.strip_prefix(table::VARIABLES));
-                let found = nearest(own, known).map(|found| format!("{}{found}", table::VARIABLES));
+                let found = nearest_name(own, known).map(|found| format!("{}{found}", table::VARIABLES));
                 self.unknown(name, found.as_deref(), origin);
             }
         }
     }
 
     fn flag(&mut self, name: &str, value: &str) {
-        let origin = Origin::Flag(harmless(&format!("--{name}")).into());
-        match TABLE.iter().find(|row| row.flag() == name) {
-            Some(row) => self.value(row, Given::Text(value), origin),
+        let origin = Origin::Flag(sanitize(&format!("--{name}")).into());
+        match TABLE.iter().find(|row| row.flag_name() == name) {
+            Some(row) => self.value(row, RawValue::Text(value), origin),
             None => {
-                let known: Vec<_> = TABLE.iter().map(Row::flag).collect();
-                let found = nearest(name, known.iter().map(String::as_str)).map(|found| format!("--{found}"));
+                let known: Vec<_> = TABLE.iter().map(Setting::flag_name).collect();
+                let found =
+                    nearest_name(name, known.iter().map(String::as_str)).map(|found| format!("--{found}"));
                 self.unknown(&format!("--{name}"), found.as_deref(), origin);
             }
         }
     }
 
-    fn value(&mut self, row: &'static Row, given: Given<'_>, origin: Origin) {
+    fn value(&mut self, row: &'static Setting, given: RawValue<'_>, origin: Origin) {
         match (row.read)(&mut self.settings, given) {
             Ok(()) => drop(self.origins.insert(row.name, origin)),
             Err(refused) => {
-                let shown = if row.secret { table::HIDDEN.to_owned() } else { given.shown() };
-                self.errors.push(SettingsError::Value {
+                let shown = if row.secret { table::HIDDEN.to_owned() } else { given.display() };
+                self.errors.push(SettingsError::InvalidValue {
                     setting: row.name,
                     given: shown.into(),
                     allowed: refused.0.into(),
@@ -257,7 +260,7 @@ impl Reading {
     }
 
     fn unknown(&mut self, name: &str, nearest: Option<&str>, origin: Origin) {
-        let name = Given::Text(name).shown().into();
+        let name = RawValue::Text(name).display().into();
         self.errors.push(SettingsError::Unknown { name, nearest: nearest.map(Into::into), origin });
     }
 
@@ -282,7 +285,7 @@ impl Reading {
         ];
         for (setting, sound, rule, other) in pairs {
             let refused = |name| {
-                let of_it = |error: &SettingsError| matches!(error, SettingsError::Value { setting, .. } if *setting == name);
+                let of_it = |error: &SettingsError| matches!(error, SettingsError::InvalidValue { setting, .. } if *setting == name);
                 self.errors.iter().any(of_it)
             };
             // If one of the two was rejected, its effective value is unknown.
@@ -291,7 +294,7 @@ impl Reading {
             }
             let (given, origin) = self.stands(setting);
             let (limit, other_origin) = self.stands(other);
-            self.errors.push(SettingsError::Together {
+            self.errors.push(SettingsError::Contradiction {
                 setting,
                 given,
                 origin,

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::given::{Given, Refused};
-use super::{HelmFence, LogFormat, LogLevel, ProxyUrl, Settings, amount, duration};
+use super::{HelmFence, LogFormat, LogLevel, ProxyUrl, Settings, duration};
+use crate::byte_size;
+use crate::raw_value::{RawValue, ValueError};
 
 /// Prefix of all our environment variables.
 pub(super) const VARIABLES: &str = "MOORLINE_";
@@ -42,25 +43,25 @@ const LIVE: [&str; 10] = [
 
 /// One setting.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct Setting {
     /// Its name in the settings file.
     pub name: &'static str,
     /// Description for users.
     pub meaning: &'static str,
     /// True if its value may contain a password, which no message repeats.
     pub(super) secret: bool,
-    pub(super) read: fn(&mut Settings, Given<'_>) -> Result<(), Refused>,
+    pub(super) read: fn(&mut Settings, RawValue<'_>) -> Result<(), ValueError>,
     pub(super) show: fn(&Settings) -> Value,
 }
 
-impl Row {
+impl Setting {
     /// Returns its name in the environment.
-    pub fn variable(&self) -> String {
+    pub fn env_name(&self) -> String {
         VARIABLES.to_owned() + &self.words('_').to_ascii_uppercase()
     }
 
     /// Returns its name on the command line, without the leading dashes.
-    pub fn flag(&self) -> String {
+    pub fn flag_name(&self) -> String {
         self.words('-')
     }
 
@@ -70,7 +71,7 @@ impl Row {
     }
 
     /// Returns its description, and the time at which a change takes effect.
-    pub fn explained(&self) -> String {
+    pub fn description(&self) -> String {
         let when = if self.is_live() { " A change takes effect at once." } else { "" };
         format!("{}{when}", self.meaning)
     }
@@ -103,7 +104,7 @@ const HOUR: u64 = 60 * MINUTE;
 
 macro_rules! row {
     ($name:literal $meaning:literal $field:ident = $value:ident => $read:expr, $shown:ident => $show:expr $(, $secret:literal)?) => {
-        Row {
+        Setting {
             name: $name,
             meaning: $meaning,
             secret: false $(|| $secret)?,
@@ -122,7 +123,7 @@ macro_rules! row {
 /// Setting with a duration within bounds.
 macro_rules! time {
     ($name:literal $meaning:literal $field:ident $least:expr, $most:expr) => {
-        row!($name $meaning $field = given => given.duration(ms($least, $most))?, time => json!(duration::show(*time)))
+        row!($name $meaning $field = given => given.duration(ms($least, $most))?, time => json!(duration::format(*time)))
     };
 }
 
@@ -135,7 +136,7 @@ macro_rules! number {
 
 /// All settings, in the order of `config/daemon.yaml`.
 #[rustfmt::skip]
-pub const TABLE: &[Row] = &[
+pub const TABLE: &[Setting] = &[
     row!("dataDir" "Folder for mirrors of repositories and for what charts came to; without it both are made anew, and charts draw their random numbers anew."
         data_dir = given => given.text("an absolute path, such as /var/lib/moorline", is_absolute)?.into_string().into(),
         path => json!(path.to_string_lossy())),
@@ -151,9 +152,9 @@ pub const TABLE: &[Row] = &[
     row!("page" "Address and port of the status page and its JSON, which show everything but what is in Secrets; empty: there is none."
         page = given => given.optional("an address and a port, such as 127.0.0.1:8081 or [::1]:8081", is_address)?, address => json!(address)),
     row!("logFormat" "How logs are written: text for people, json for collectors."
-        log_format = given => given.word(&FORMATS)?, format => word(&FORMATS, *format)),
+        log_format = given => given.one_of(&FORMATS)?, format => word(&FORMATS, *format)),
     row!("logLevel" "The least important messages that are logged: error, warn, info, debug or trace."
-        log_level = given => given.word(&LEVELS)?, level => word(&LEVELS, *level)),
+        log_level = given => given.one_of(&LEVELS)?, level => word(&LEVELS, *level)),
     row!("instance" "Serves only the Syncs labelled moorline.dev/instance with this value; empty: those without the label."
         instance = given => given.optional(LABEL, is_label)?, name => json!(name)),
     row!("keySecret" "Secret of the daemon's own namespace with the keys that objects are proven with; empty: the name of the Lease with -key. Instances may share one."
@@ -176,7 +177,7 @@ pub const TABLE: &[Row] = &[
         helm = given => given.text("the name of a program, such as helm, or an absolute path", is_program)?.into_string().into(),
         path => json!(path.to_string_lossy())),
     row!("helmFence" "What has to stand around helm: required, the walls around files and system calls, or no chart is rendered; bestEffort, what the kernel gives, and the status says what is missing."
-        helm_fence = given => given.word(&FENCES)?, fence => word(&FENCES, *fence)),
+        helm_fence = given => given.one_of(&FENCES)?, fence => word(&FENCES, *fence)),
     row!("concurrency" "Writes to the API server that are in flight at a time, for each user that the daemon acts as."
         concurrency = given => given.number(1..=256)? as usize, number => json!(number)),
     number!("qps" "Writes to the API server per second; 0: no limit of ours." qps 0..=10_000),
@@ -202,7 +203,7 @@ pub(super) const HIDDEN: &str = "(not shown)";
 const AMOUNT: &str = "an amount of bytes, such as 512Mi or 8Gi";
 
 fn is_amount(text: &str) -> bool {
-    amount::bytes(text).is_some()
+    byte_size::parse_bytes(text).is_some()
 }
 
 const LABEL: &str = "a name of lower-case letters, digits and dashes, at most 63 characters";

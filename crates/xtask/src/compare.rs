@@ -19,7 +19,7 @@ pub(crate) struct Comparison {
 
 impl Comparison {
     /// Compares the sides; an item that occurs twice on one side must occur twice on the other.
-    pub(crate) fn of(before: Items, mut now: Items) -> Self {
+    pub(crate) fn new(before: Items, mut now: Items) -> Self {
         let mut found = Self::default();
         for (tokens, places) in before.0 {
             let mut others = now.0.remove(&tokens).unwrap_or_default();

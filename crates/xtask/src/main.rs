@@ -77,5 +77,5 @@ fn compare(asked: &Asked) -> Result<Comparison, String> {
     for (path, text) in trees::checkout()? {
         now.add(&path, &text, asked.strictness, None)?;
     }
-    Ok(Comparison::of(before, now))
+    Ok(Comparison::new(before, now))
 }

@@ -4,7 +4,7 @@
 //! spent. Aliases are bounded by the rule of kubectl's reader (the larger the document, the smaller
 //! the share that aliases may add), so a file that kubectl accepts is accepted here.
 
-use super::error::{Kind, MAX_ALIAS_BYTES, MAX_ALIAS_NODES, MAX_NODES};
+use super::error::{ErrorKind, MAX_ALIAS_BYTES, MAX_ALIAS_NODES, MAX_NODES};
 
 /// Below this number of aliased nodes the share of aliases is not checked.
 const FREE_ALIAS_NODES: usize = 100;
@@ -21,12 +21,12 @@ const MAX_RATIO_NODES: usize = 4_000_000;
 
 /// Cost of a part of a document: nodes, and bytes of text.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spent {
+pub(super) struct Cost {
     nodes: usize,
     bytes: usize,
 }
 
-impl Spent {
+impl Cost {
     /// Returns the cost added since `before` was recorded.
     pub(super) fn since(self, before: Self) -> Self {
         Self { nodes: self.nodes - before.nodes, bytes: self.bytes - before.bytes }
@@ -36,50 +36,50 @@ impl Spent {
 /// Cost of one document so far, checked against the bounds.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
-    total: Spent,
+    total: Cost,
     aliased: usize,
-    copied: Spent,
+    copied: Cost,
 }
 
 impl Budget {
     /// Returns the total cost so far.
-    pub(super) fn spent(&self) -> Spent {
+    pub(super) fn total_cost(&self) -> Cost {
         self.total
     }
 
     /// Adds one node with `bytes` bytes of text.
-    pub(super) fn node(&mut self, bytes: usize) -> Result<(), Kind> {
-        self.add(Spent { nodes: 1, bytes })
+    pub(super) fn add_node(&mut self, bytes: usize) -> Result<(), ErrorKind> {
+        self.add(Cost { nodes: 1, bytes })
     }
 
     /// Adds one alias of a value that cost `value`.
-    pub(super) fn alias(&mut self, value: Spent) -> Result<(), Kind> {
+    pub(super) fn add_alias(&mut self, value: Cost) -> Result<(), ErrorKind> {
         self.aliased += value.nodes;
-        self.add(Spent { nodes: value.nodes + 1, bytes: value.bytes })?;
-        self.copy(value)?;
+        self.add(Cost { nodes: value.nodes + 1, bytes: value.bytes })?;
+        self.add_copy(value)?;
         let (aliased, nodes) = (self.aliased, self.total.nodes);
         let judged = aliased > FREE_ALIAS_NODES && nodes > FREE_NODES;
         match judged && aliased as f64 / nodes as f64 > allowed_share(nodes) {
-            true => Err(Kind::Aliasing),
+            true => Err(ErrorKind::Aliasing),
             false => Ok(()),
         }
     }
 
     /// Adds one copy of a value, made for an anchor or an alias.
-    pub(super) fn copy(&mut self, value: Spent) -> Result<(), Kind> {
+    pub(super) fn add_copy(&mut self, value: Cost) -> Result<(), ErrorKind> {
         self.copied.nodes += value.nodes;
         self.copied.bytes += value.bytes;
         match self.copied.nodes > MAX_ALIAS_NODES || self.copied.bytes > MAX_ALIAS_BYTES {
-            true => Err(Kind::Aliasing),
+            true => Err(ErrorKind::Aliasing),
             false => Ok(()),
         }
     }
 
-    fn add(&mut self, more: Spent) -> Result<(), Kind> {
+    fn add(&mut self, more: Cost) -> Result<(), ErrorKind> {
         self.total.nodes += more.nodes;
         self.total.bytes += more.bytes;
         match self.total.nodes > MAX_NODES {
-            true => Err(Kind::Nodes),
+            true => Err(ErrorKind::Nodes),
             false => Ok(()),
         }
     }

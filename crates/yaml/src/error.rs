@@ -32,12 +32,12 @@ pub struct Error {
     file: Box<str>,
     line: u32,
     column: u32,
-    kind: Kind,
+    kind: ErrorKind,
 }
 
 /// The problem itself, without a position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Kind {
+pub(super) enum ErrorKind {
     #[error("found a file of {0} bytes, expected at most {MAX_FILE_BYTES}")]
     FileBytes(usize),
     #[error("found more than {MAX_DOCUMENTS} documents in one file")]
@@ -90,14 +90,14 @@ pub(super) enum Kind {
 
 /// An error at a mark, still without the file's name; [`Self::in_file`] makes it an [`Error`].
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct MarkedError {
     pub(super) mark: Mark,
-    pub(super) kind: Kind,
+    pub(super) kind: ErrorKind,
 }
 
-impl Fault {
+impl MarkedError {
     /// Creates an error of this kind at `mark`.
-    pub(super) fn new(mark: Mark, kind: Kind) -> Self {
+    pub(super) fn new(mark: Mark, kind: ErrorKind) -> Self {
         Self { mark, kind }
     }
 
@@ -136,21 +136,23 @@ impl Error {
     /// Machine-readable reason for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self.kind {
-            Kind::FileBytes(_) | Kind::Documents | Kind::Nodes | Kind::Depth | Kind::Aliasing => {
-                "YamlTooLarge"
-            }
-            Kind::Stopped => "RenderFailed",
-            Kind::Encoding
-            | Kind::Syntax(_)
-            | Kind::Json(_)
-            | Kind::MergeMarker
-            | Kind::Template
-            | Kind::Tab
-            | Kind::Separator
-            | Kind::Directive => "YamlSyntax",
-            Kind::UnknownAnchor(_) | Kind::SelfAlias(_) | Kind::Merge => "YamlAlias",
-            Kind::KeyCollection | Kind::Key(_) | Kind::DuplicateKey(_) => "YamlKey",
-            Kind::Tag(_) | Kind::Binary | Kind::NotFinite | Kind::Time => "YamlValue",
+            ErrorKind::FileBytes(_)
+            | ErrorKind::Documents
+            | ErrorKind::Nodes
+            | ErrorKind::Depth
+            | ErrorKind::Aliasing => "YamlTooLarge",
+            ErrorKind::Stopped => "RenderFailed",
+            ErrorKind::Encoding
+            | ErrorKind::Syntax(_)
+            | ErrorKind::Json(_)
+            | ErrorKind::MergeMarker
+            | ErrorKind::Template
+            | ErrorKind::Tab
+            | ErrorKind::Separator
+            | ErrorKind::Directive => "YamlSyntax",
+            ErrorKind::UnknownAnchor(_) | ErrorKind::SelfAlias(_) | ErrorKind::Merge => "YamlAlias",
+            ErrorKind::KeyCollection | ErrorKind::Key(_) | ErrorKind::DuplicateKey(_) => "YamlKey",
+            ErrorKind::Tag(_) | ErrorKind::Binary | ErrorKind::NotFinite | ErrorKind::Time => "YamlValue",
         }
     }
 }

@@ -10,12 +10,12 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::error::{Fault, Kind, MAX_DEPTH, MAX_DOCUMENTS, MAX_NODES};
+use super::error::{ErrorKind, MAX_DEPTH, MAX_DOCUMENTS, MAX_NODES, MarkedError};
 use super::parser::Mark;
-use super::{GoOn, scalar};
+use super::{KeepGoing, scalar};
 
 /// A value with its position.
-pub(super) struct Found {
+pub(super) struct JsonDocument {
     pub(super) value: Value,
     /// Byte offset of its first character.
     pub(super) start: usize,
@@ -24,7 +24,7 @@ pub(super) struct Found {
 }
 
 /// Returns the values of a file.
-pub(super) fn documents(text: &str, go_on: GoOn<'_>) -> Result<Vec<Found>, Fault> {
+pub(super) fn read_documents(text: &str, go_on: KeepGoing<'_>) -> Result<Vec<JsonDocument>, MarkedError> {
     let mut documents = Vec::new();
     let (mut mark, mut start) = (Mark::default(), 0);
     loop {
@@ -37,17 +37,17 @@ pub(super) fn documents(text: &str, go_on: GoOn<'_>) -> Result<Vec<Found>, Fault
             return Ok(documents);
         }
         if !go_on() {
-            return Err(Fault::new(mark, Kind::Stopped));
+            return Err(MarkedError::new(mark, ErrorKind::Stopped));
         }
         if documents.len() >= MAX_DOCUMENTS as usize {
-            return Err(Fault::new(mark, Kind::Documents));
+            return Err(MarkedError::new(mark, ErrorKind::Documents));
         }
         let mut deserializer = serde_json::Deserializer::from_str(value);
         // Depth is counted below, against the same bound as in YAML.
         deserializer.disable_recursion_limit();
-        let mut stream = deserializer.into_iter::<Document>();
+        let mut stream = deserializer.into_iter::<BoundedValue>();
         match stream.next() {
-            Some(Ok(Document(value))) => documents.push(Found { value, start, mark }),
+            Some(Ok(BoundedValue(value))) => documents.push(JsonDocument { value, start, mark }),
             Some(Err(error)) => return Err(fault(&error, mark)),
             None => return Ok(documents),
         }
@@ -58,7 +58,7 @@ pub(super) fn documents(text: &str, go_on: GoOn<'_>) -> Result<Vec<Found>, Fault
 }
 
 /// Converts an error of serde_json; the position is cut out of its message.
-fn fault(error: &serde_json::Error, origin: Mark) -> Fault {
+fn fault(error: &serde_json::Error, origin: Mark) -> MarkedError {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
     let text = text.strip_suffix(&place).unwrap_or(&text);
@@ -68,9 +68,9 @@ fn fault(error: &serde_json::Error, origin: Mark) -> Fault {
         line => Mark { line: origin.line.saturating_add(line), column: count(error.column()) },
     };
     match text {
-        DEPTH => Fault::new(mark, Kind::Depth),
-        NODES => Fault::new(mark, Kind::Nodes),
-        text => Fault::new(mark, Kind::Json(text.into())),
+        DEPTH => MarkedError::new(mark, ErrorKind::Depth),
+        NODES => MarkedError::new(mark, ErrorKind::Nodes),
+        text => MarkedError::new(mark, ErrorKind::Json(text.into())),
     }
 }
 
@@ -79,9 +79,9 @@ const DEPTH: &str = "nested too deep";
 const NODES: &str = "too many values";
 
 /// One value of the file, read with bounds on depth and nodes.
-struct Document(Value);
+struct BoundedValue(Value);
 
-impl<'de> Deserialize<'de> for Document {
+impl<'de> Deserialize<'de> for BoundedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Node { depth: 0, nodes: &Cell::new(0) }.deserialize(deserializer).map(Self)
     }

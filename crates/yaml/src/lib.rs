@@ -14,7 +14,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod budget;
-mod clue;
+mod common_mistakes;
 mod compose;
 mod error;
 mod json;
@@ -32,7 +32,7 @@ use serde_json::Value;
 pub use error::{
     Error, MAX_ALIAS_BYTES, MAX_ALIAS_NODES, MAX_DEPTH, MAX_DOCUMENTS, MAX_FILE_BYTES, MAX_NODES,
 };
-use error::{Fault, Kind};
+use error::{ErrorKind, MarkedError};
 pub use locate::{Position, Step, locate};
 use parser::Mark;
 pub use write::write;
@@ -49,28 +49,29 @@ pub fn read_while(
     file: &str,
     bytes: &[u8],
     dialect: Dialect,
-    go_on: GoOn<'_>,
+    go_on: KeepGoing<'_>,
 ) -> Result<Vec<Document>, Error> {
-    documents(bytes, dialect, true, go_on).map_err(|fault| clue::plainer(bytes, fault).in_file(file))
+    documents(bytes, dialect, true, go_on)
+        .map_err(|fault| crate::common_mistakes::explain_mistake(bytes, fault).in_file(file))
 }
 
 /// Like [`read`] for kubectl, but does not complete the last line: kustomize reads its own files
 /// so.
-pub fn read_as_written(file: &str, bytes: &[u8], go_on: GoOn<'_>) -> Result<Vec<Document>, Error> {
+pub fn read_as_written(file: &str, bytes: &[u8], go_on: KeepGoing<'_>) -> Result<Vec<Document>, Error> {
     let read = documents(bytes, Dialect::Kubectl, false, go_on);
-    read.map_err(|fault| clue::plainer(bytes, fault).in_file(file))
+    read.map_err(|fault| crate::common_mistakes::explain_mistake(bytes, fault).in_file(file))
 }
 
 /// Cancellation check: returns false once reading must stop.
-pub type GoOn<'a> = &'a dyn Fn() -> bool;
+pub type KeepGoing<'a> = &'a dyn Fn() -> bool;
 
 /// Number of nodes between two cancellation checks.
 const NODES_AT_ONCE: usize = 4096;
 
 /// Resolves a plain scalar, or one with a standard tag such as `int`, to its value. Returns none if
 /// the text does not fit its tag.
-pub fn scalar(text: &str, tag: Option<&str>, dialect: Dialect) -> Option<Value> {
-    scalar::value(&scalar::written(text, tag), false, dialect).ok()
+pub fn resolve_scalar(text: &str, tag: Option<&str>, dialect: Dialect) -> Option<Value> {
+    scalar::scalar_value(&scalar::plain_scalar(text, tag), false, dialect).ok()
 }
 
 /// The reader whose rules apply.
@@ -93,45 +94,45 @@ pub struct Document {
     pub index: u32,
     /// For Kustomize: the JSON of scalars that are spelled differently: `1.5` where the file has
     /// `1.50`.
-    pub odd: BTreeSet<String>,
+    pub rewritten_values: BTreeSet<String>,
     /// For Kustomize: the spellings of null that occur.
-    pub nulls: Nulls,
+    pub nulls: NullForms,
     /// For Kustomize: the labels and annotations whose spelling differs from their value.
-    pub texts: Texts,
+    pub original_texts: OriginalTexts,
 }
 
 /// Original spelling of labels and annotations, by `labels/` or `annotations/` and the key.
-pub type Texts = BTreeMap<String, String>;
+pub type OriginalTexts = BTreeMap<String, String>;
 
 /// Spellings of null in a document: when merging, Kustomize keeps explicit nulls and drops implicit
 /// ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Nulls {
+pub struct NullForms {
     /// Some value is missing after its colon.
-    pub left_out: bool,
+    pub has_implicit: bool,
     /// Some value is an explicit `null` or `~`.
-    pub written: bool,
+    pub has_explicit: bool,
     /// Some value inside braces is missing, which means an empty text or null.
-    pub in_braces: bool,
+    pub has_missing_in_braces: bool,
 }
 
 fn documents(
     bytes: &[u8],
     dialect: Dialect,
     completes: bool,
-    go_on: GoOn<'_>,
-) -> Result<Vec<Document>, Fault> {
+    go_on: KeepGoing<'_>,
+) -> Result<Vec<Document>, MarkedError> {
     let text = text(bytes)?;
     let mut documents = Vec::new();
     if split::is_json(text, dialect) {
-        for (index, found) in (0..).zip(json::documents(text, go_on)?) {
+        for (index, found) in (0..).zip(json::read_documents(text, go_on)?) {
             let line = found.mark.line;
-            let found = compose::Found {
+            let found = compose::ComposedDocument {
                 value: found.value,
-                begin: 0,
-                odd: BTreeSet::new(),
-                nulls: Nulls::default(),
-                texts: Texts::new(),
+                start: 0,
+                rewritten_values: BTreeSet::new(),
+                nulls: NullForms::default(),
+                original_texts: OriginalTexts::new(),
             };
             push(&mut documents, found, line, index);
         }
@@ -141,29 +142,29 @@ fn documents(
     // check.
     if text.len() > MAX_DOCUMENTS as usize {
         let fault = split::chunks(text, dialect).find_map(Result::err);
-        if let Some(fault) = fault.filter(|fault| fault.kind == Kind::Documents) {
+        if let Some(fault) = fault.filter(|fault| fault.kind == ErrorKind::Documents) {
             return Err(fault);
         }
     }
     for (index, chunk) in (0..).zip(split::chunks(text, dialect)) {
         let chunk = chunk?;
         if !go_on() {
-            return Err(Fault::new(chunk.mark(), Kind::Stopped));
+            return Err(MarkedError::new(chunk.mark(), ErrorKind::Stopped));
         }
         if chunk.is_blank() {
             continue;
         }
-        if let Some(mark) = chunk.directive() {
-            return Err(Fault::new(mark, Kind::Directive));
+        if let Some(mark) = chunk.find_directive() {
+            return Err(MarkedError::new(mark, ErrorKind::Directive));
         }
         // A byte order mark would count as a column, and end the mapping before its second field.
         let without_mark = chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text);
-        let text = if completes { chunk.complete(dialect) } else { without_mark.into() };
+        let text = if completes { chunk.parser_text(dialect) } else { without_mark.into() };
         let place = |offset| chunk.mark().after(text.get(..offset).unwrap_or(&text));
-        let found = compose::document(&text, dialect, go_on);
-        let found = found.map_err(|refusal| Fault::new(place(refusal.at), refusal.kind))?;
+        let found = compose::compose_document(&text, dialect, go_on);
+        let found = found.map_err(|refusal| MarkedError::new(place(refusal.offset), refusal.kind))?;
         if let Some(found) = found {
-            let line = place(found.begin).line;
+            let line = place(found.start).line;
             push(&mut documents, found, line, index);
         }
     }
@@ -171,21 +172,28 @@ fn documents(
 }
 
 /// Adds a document unless it is empty.
-fn push(documents: &mut Vec<Document>, found: compose::Found, line: u32, index: u32) {
-    let compose::Found { value, odd, nulls, texts, .. } = found;
+fn push(documents: &mut Vec<Document>, found: compose::ComposedDocument, line: u32, index: u32) {
+    let compose::ComposedDocument { value, rewritten_values: odd, nulls, original_texts: texts, .. } = found;
     if !value.is_null() {
-        documents.push(Document { value, line: line.saturating_add(1), index, odd, nulls, texts });
+        documents.push(Document {
+            value,
+            line: line.saturating_add(1),
+            index,
+            rewritten_values: odd,
+            nulls,
+            original_texts: texts,
+        });
     }
 }
 
 /// Returns the file as text, unless it is too large or not UTF-8.
-fn text(bytes: &[u8]) -> Result<&str, Fault> {
+fn text(bytes: &[u8]) -> Result<&str, MarkedError> {
     if bytes.len() > MAX_FILE_BYTES {
-        return Err(Fault::new(Mark::default(), Kind::FileBytes(bytes.len())));
+        return Err(MarkedError::new(Mark::default(), ErrorKind::FileBytes(bytes.len())));
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-        Fault::new(Mark::default().after(&valid), Kind::Encoding)
+        MarkedError::new(Mark::default().after(&valid), ErrorKind::Encoding)
     })
 }
 

@@ -37,7 +37,7 @@ pub fn locate(bytes: &[u8], dialect: Dialect, document: u32, path: &[Step<'_>]) 
     let index = usize::try_from(document).ok()?;
     let (text, origin) = match split::is_json(text, dialect) {
         true => {
-            let found = json::documents(text, &|| true).ok()?.into_iter().nth(index)?;
+            let found = json::read_documents(text, &|| true).ok()?.into_iter().nth(index)?;
             (readable(&text[found.start..]), found.mark)
         }
         false => {
@@ -67,7 +67,7 @@ fn readable(text: &str) -> Cow<'_, str> {
 /// An open map or list.
 struct Level {
     /// Number of steps of the path that lead here, if this level is on it.
-    on: Option<usize>,
+    matched_steps: Option<usize>,
     content: Content,
 }
 
@@ -96,24 +96,24 @@ fn walk(text: &str, dialect: Dialect, path: &[Step<'_>]) -> Option<Offset> {
         };
         let entered = match levels.last_mut() {
             Some(level) => level.enter(&event, dialect, path),
-            None => Entered::Item(Some(0)),
+            None => NodeRole::Item(Some(0)),
         };
         let (on, named) = match entered {
-            Entered::Key(on) | Entered::Item(on) => (on, true),
-            Entered::Value(on) => (on, false),
+            NodeRole::Key(on) | NodeRole::Item(on) => (on, true),
+            NodeRole::Value(on) => (on, false),
         };
         if let Some(depth) = on.filter(|depth| named && best.is_none_or(|(deepest, _)| *depth >= deepest)) {
             best = Some((depth, at));
         }
         if let Some(content) = content {
-            levels.push(Level { on, content });
+            levels.push(Level { matched_steps: on, content });
         }
     }
     best.map(|(_, at)| at)
 }
 
 /// Role of a node in its level, with the number of steps if it is on the path.
-enum Entered {
+enum NodeRole {
     /// A key, which names its field.
     Key(Option<usize>),
     /// A field's value, named by the key before it.
@@ -124,29 +124,29 @@ enum Entered {
 
 impl Level {
     /// Records the next node of this level.
-    fn enter(&mut self, event: &Event<'_>, dialect: Dialect, path: &[Step<'_>]) -> Entered {
-        let step = self.on.and_then(|on| path.get(on));
-        let deeper = self.on.map(|on| on + 1);
+    fn enter(&mut self, event: &Event<'_>, dialect: Dialect, path: &[Step<'_>]) -> NodeRole {
+        let step = self.matched_steps.and_then(|on| path.get(on));
+        let deeper = self.matched_steps.map(|on| on + 1);
         match &mut self.content {
             Content::List { next } => {
                 let item = Step::Item(*next);
                 *next += 1;
-                Entered::Item(deeper.filter(|_| step == Some(&item)))
+                NodeRole::Item(deeper.filter(|_| step == Some(&item)))
             }
             Content::Map { value } => match value.take() {
-                Some(on) => Entered::Value(on),
+                Some(on) => NodeRole::Value(on),
                 None => {
                     let key = match event {
                         // Kustomize takes any scalar as a key of the outermost map.
-                        Event::Scalar(scalar) => {
-                            Some(scalar::key(scalar, dialect).unwrap_or_else(|_| scalar.text.to_owned()))
-                        }
+                        Event::Scalar(scalar) => Some(
+                            scalar::scalar_key(scalar, dialect).unwrap_or_else(|_| scalar.text.to_owned()),
+                        ),
                         _ => None,
                     };
                     let here = key.is_some_and(|key| step == Some(&Step::Key(&key)));
                     let on = deeper.filter(|_| here);
                     *value = Some(on);
-                    Entered::Key(on)
+                    NodeRole::Key(on)
                 }
             },
         }

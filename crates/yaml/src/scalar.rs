@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Number, Value};
 
 use super::Dialect;
-use super::error::Kind;
+use super::error::ErrorKind;
 use super::parser::{Scalar, Style};
 use super::timestamp;
 
@@ -39,13 +39,13 @@ pub(super) enum Resolved {
 }
 
 /// Returns the value of a scalar.
-pub(super) fn value(scalar: &Scalar<'_>, flow: bool, dialect: Dialect) -> Result<Value, Kind> {
+pub(super) fn scalar_value(scalar: &Scalar<'_>, flow: bool, dialect: Dialect) -> Result<Value, ErrorKind> {
     // An empty plain scalar inside braces or brackets: Kustomize writes it as '' before reading it
     // again.
     if flow && dialect == Dialect::Kustomize && scalar.implicit && scalar.text.is_empty() {
         return Ok(Value::String(String::new()));
     }
-    Ok(match meaning(scalar, dialect)? {
+    Ok(match resolve_tagged(scalar, dialect)? {
         Resolved::Text => Value::String(text(scalar, dialect)?.into_owned()),
         Resolved::Null => Value::Null,
         Resolved::Bool(value) => Value::Bool(value),
@@ -56,40 +56,44 @@ pub(super) fn value(scalar: &Scalar<'_>, flow: bool, dialect: Dialect) -> Result
             Dialect::Kubectl => Value::String(scalar.text.to_owned()),
             // Inside braces, Kustomize quotes a scalar of several words before reading it again.
             Dialect::Kustomize if flow && scalar.text.contains(' ') => Value::String(scalar.text.to_owned()),
-            Dialect::Kustomize => Value::String(timestamp::normal(scalar.text).ok_or(Kind::Time)?),
+            Dialect::Kustomize => Value::String(timestamp::to_rfc3339(scalar.text).ok_or(ErrorKind::Time)?),
         },
     })
 }
 
 /// Returns the text of a scalar that is a key.
-pub(super) fn key(scalar: &Scalar<'_>, dialect: Dialect) -> Result<String, Kind> {
+pub(super) fn scalar_key(scalar: &Scalar<'_>, dialect: Dialect) -> Result<String, ErrorKind> {
     if dialect == Dialect::Kustomize && scalar.implicit && scalar.text.is_empty() {
         return Ok(String::new());
     }
-    let resolved = meaning(scalar, dialect)?;
+    let resolved = resolve_tagged(scalar, dialect)?;
     match (resolved, dialect) {
-        (Resolved::Text, Dialect::Kustomize) if is_tag(scalar, "binary") => Err(Kind::Key("binary data")),
+        (Resolved::Text, Dialect::Kustomize) if is_tag(scalar, "binary") => {
+            Err(ErrorKind::Key("binary data"))
+        }
         (Resolved::Text, _) => Ok(text(scalar, dialect)?.into_owned()),
-        (Resolved::Null, _) => Err(Kind::Key("null")),
+        (Resolved::Null, _) => Err(ErrorKind::Key("null")),
         (Resolved::Time, Dialect::Kubectl) => Ok(scalar.text.to_owned()),
         (Resolved::Bool(value), Dialect::Kubectl) => Ok(value.to_string()),
         (Resolved::Int(value), Dialect::Kubectl) => Ok(value.to_string()),
         (Resolved::Float(value), Dialect::Kubectl) => Ok(float_key(value)),
-        (Resolved::Unsigned(_), Dialect::Kubectl) => Err(Kind::Key("an integer above 64 bits")),
-        (Resolved::Bool(_), Dialect::Kustomize) => Err(Kind::Key("a boolean without quotes")),
-        (Resolved::Time, Dialect::Kustomize) => Err(Kind::Key("a date without quotes")),
+        (Resolved::Unsigned(_), Dialect::Kubectl) => Err(ErrorKind::Key("an integer above 64 bits")),
+        (Resolved::Bool(_), Dialect::Kustomize) => Err(ErrorKind::Key("a boolean without quotes")),
+        (Resolved::Time, Dialect::Kustomize) => Err(ErrorKind::Key("a date without quotes")),
         (Resolved::Int(_) | Resolved::Unsigned(_) | Resolved::Float(_), Dialect::Kustomize) => {
-            Err(Kind::Key("a number without quotes"))
+            Err(ErrorKind::Key("a number without quotes"))
         }
     }
 }
 
 /// Returns the text of a key of the outermost map for Kustomize, which accepts numbers, booleans
 /// and dates there and keeps their spelling.
-pub(super) fn outermost_key(scalar: &Scalar<'_>) -> Result<String, Kind> {
+pub(super) fn outermost_key(scalar: &Scalar<'_>) -> Result<String, ErrorKind> {
     let dialect = Dialect::Kustomize;
-    match key(scalar, dialect) {
-        Err(Kind::Key(_)) if !matches!(meaning(scalar, dialect)?, Resolved::Null | Resolved::Text) => {
+    match scalar_key(scalar, dialect) {
+        Err(ErrorKind::Key(_))
+            if !matches!(resolve_tagged(scalar, dialect)?, Resolved::Null | Resolved::Text) =>
+        {
             Ok(scalar.text.to_owned())
         }
         key => key,
@@ -102,11 +106,11 @@ pub(super) fn is_merge(scalar: &Scalar<'_>) -> bool {
 }
 
 /// Converts a float to a JSON number: whole numbers become integers if they fit.
-pub(super) fn float(value: f64) -> Result<Number, Kind> {
+pub(super) fn float(value: f64) -> Result<Number, ErrorKind> {
     if value.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&value) {
         return Ok(Number::from(value as i64));
     }
-    Number::from_f64(value).ok_or(Kind::NotFinite)
+    Number::from_f64(value).ok_or(ErrorKind::NotFinite)
 }
 
 /// Prefix of the long form of the standard tags.
@@ -119,7 +123,7 @@ fn is_tag(scalar: &Scalar<'_>, name: &str) -> bool {
 
 /// Returns the JSON of a value if it differs from its spelling. Null has too many spellings, so it
 /// is left out.
-pub(super) fn other_text(scalar: &Scalar<'_>, value: &Value) -> Option<String> {
+pub(super) fn json_if_respelled(scalar: &Scalar<'_>, value: &Value) -> Option<String> {
     match value {
         Value::String(text) => (text != scalar.text).then(|| value.to_string()),
         Value::Bool(_) | Value::Number(_) => Some(value.to_string()).filter(|text| text != scalar.text),
@@ -128,14 +132,14 @@ pub(super) fn other_text(scalar: &Scalar<'_>, value: &Value) -> Option<String> {
 }
 
 /// Returns a plain scalar with this text and tag.
-pub(super) fn written<'s>(text: &'s str, tag: Option<&str>) -> Scalar<'s> {
+pub(super) fn plain_scalar<'s>(text: &'s str, tag: Option<&str>) -> Scalar<'s> {
     let tag = tag.map(|tag| Cow::Owned(format!("{STANDARD_TAGS}{tag}")));
     let implicit = tag.is_none();
     Scalar { text, tag, style: Style::Plain, implicit, anchor: None }
 }
 
 /// Resolves a scalar by its tag, or by its text if it has none.
-fn meaning(scalar: &Scalar<'_>, dialect: Dialect) -> Result<Resolved, Kind> {
+fn resolve_tagged(scalar: &Scalar<'_>, dialect: Dialect) -> Result<Resolved, ErrorKind> {
     let Some(tag) = scalar.tag.as_deref() else {
         // `! 12` is text for kubectl; Kustomize loses the lone `!` when it writes the value.
         let plain = scalar.implicit || (scalar.style == Style::Plain && dialect == Dialect::Kustomize);
@@ -144,7 +148,7 @@ fn meaning(scalar: &Scalar<'_>, dialect: Dialect) -> Result<Resolved, Kind> {
             false => Resolved::Text,
         });
     };
-    let wrong = || Kind::Tag(tag.into());
+    let wrong = || ErrorKind::Tag(tag.into());
     let resolved = resolve(scalar.text, dialect);
     match (tag.strip_prefix(STANDARD_TAGS), resolved) {
         (Some("bool"), Resolved::Bool(_))
@@ -160,14 +164,14 @@ fn meaning(scalar: &Scalar<'_>, dialect: Dialect) -> Result<Resolved, Kind> {
 }
 
 /// Returns the text of a scalar that resolves to text.
-fn text<'s>(scalar: &'s Scalar<'_>, dialect: Dialect) -> Result<Cow<'s, str>, Kind> {
+fn text<'s>(scalar: &'s Scalar<'_>, dialect: Dialect) -> Result<Cow<'s, str>, ErrorKind> {
     if is_tag(scalar, "binary") {
         let encoded: String = scalar.text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
-        let bytes = BASE64.decode(encoded).map_err(|_| Kind::Binary)?;
-        return String::from_utf8(bytes).map(Cow::Owned).map_err(|_| Kind::Binary);
+        let bytes = BASE64.decode(encoded).map_err(|_| ErrorKind::Binary)?;
+        return String::from_utf8(bytes).map(Cow::Owned).map_err(|_| ErrorKind::Binary);
     }
     match (dialect, scalar.style) {
-        (Dialect::Kustomize, Style::Folded) => Ok(refolded(scalar.text)),
+        (Dialect::Kustomize, Style::Folded) => Ok(refold(scalar.text)),
         (_, _) => Ok(Cow::Borrowed(scalar.text)),
     }
 }
@@ -213,7 +217,7 @@ fn number(text: &str, dialect: Dialect) -> Resolved {
         true => Cow::Owned(text.replace('_', "")),
         false => Cow::Borrowed(text),
     };
-    if timestamp::is(text) {
+    if timestamp::is_timestamp(text) {
         return Resolved::Time;
     }
     integer(&plain)
@@ -313,7 +317,7 @@ fn float_key(value: f64) -> String {
 /// break after a line so that folding removes one, but it also does so before an indented line and
 /// at the end of the text, where folding removes nothing; and never if the text begins with a
 /// blank.
-fn refolded(text: &str) -> Cow<'_, str> {
+fn refold(text: &str) -> Cow<'_, str> {
     // Text with blanks before a line break, or with characters that need escapes, is quoted
     // instead.
     let quoted = text.contains(" \n")

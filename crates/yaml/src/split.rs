@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use super::error::{Fault, Kind};
+use super::error::{ErrorKind, MarkedError};
 use super::parser::Mark;
 use super::{Dialect, MAX_DOCUMENTS};
 
@@ -25,7 +25,7 @@ pub(super) struct Chunk<'a> {
 impl<'a> Chunk<'a> {
     /// Returns the text for the parser: without a byte order mark, and for kubectl with a line
     /// break at its end, so that a literal block at the end of the file ends with a break.
-    pub(super) fn complete(self, dialect: Dialect) -> Cow<'a, str> {
+    pub(super) fn parser_text(self, dialect: Dialect) -> Cow<'a, str> {
         let text = self.text.strip_prefix('\u{feff}').unwrap_or(self.text);
         match dialect {
             Dialect::Kubectl if !text.is_empty() && !text.ends_with('\n') => Cow::Owned(format!("{text}\n")),
@@ -51,7 +51,7 @@ impl<'a> Chunk<'a> {
 
     /// Returns the mark of a directive before the document. The parser would refuse it as well,
     /// because its `---` was cut off, but with a misleading message.
-    pub(super) fn directive(self) -> Option<Mark> {
+    pub(super) fn find_directive(self) -> Option<Mark> {
         let mut lines = (self.line..).zip(self.text.lines());
         let first = lines.find(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
         first.filter(|(_, line)| line.starts_with('%')).map(|(line, _)| Mark { line, column: 0 })
@@ -81,27 +81,27 @@ pub(super) struct Chunks<'a> {
 }
 
 impl<'a> Iterator for Chunks<'a> {
-    type Item = Result<Chunk<'a>, Fault>;
+    type Item = Result<Chunk<'a>, MarkedError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.rest.take()?;
         self.count += 1;
         if self.count > MAX_DOCUMENTS {
-            return Some(Err(self.fault(Kind::Documents, 0)));
+            return Some(Err(self.fault(ErrorKind::Documents, 0)));
         }
         // kubectl also checks dashes on a document's first line; Kustomize leaves those to the
         // parser.
         let first = self.dialect == Dialect::Kubectl && rest.starts_with("---");
         if first && !is_separator(rest) {
-            return Some(Err(self.fault(Kind::Separator, 3)));
+            return Some(Err(self.fault(ErrorKind::Separator, 3)));
         }
         let Some((end, after)) = separator(rest, self.dialect) else {
             return Some(Ok(Chunk { text: rest, line: self.line }));
         };
         let chunk = Chunk { text: &rest[..end], line: self.line };
-        self.line = self.line.saturating_add(lines(&rest[..end]));
+        self.line = self.line.saturating_add(count_lines(&rest[..end]));
         if !is_separator(&rest[end..]) {
-            return Some(Err(self.fault(Kind::Separator, 3)));
+            return Some(Err(self.fault(ErrorKind::Separator, 3)));
         }
         self.line = self.line.saturating_add(1);
         self.rest = Some(&rest[after..]);
@@ -110,8 +110,8 @@ impl<'a> Iterator for Chunks<'a> {
 }
 
 impl Chunks<'_> {
-    fn fault(&self, kind: Kind, column: u32) -> Fault {
-        Fault::new(Mark { line: self.line, column }, kind)
+    fn fault(&self, kind: ErrorKind, column: u32) -> MarkedError {
+        MarkedError::new(Mark { line: self.line, column }, kind)
     }
 }
 
@@ -133,7 +133,7 @@ fn is_separator(text: &str) -> bool {
 }
 
 /// Counts the line breaks in `text`.
-pub(super) fn lines(text: &str) -> u32 {
+pub(super) fn count_lines(text: &str) -> u32 {
     let breaks = text.bytes().filter(|byte| *byte == b'\n').count();
     u32::try_from(breaks).unwrap_or(u32::MAX)
 }

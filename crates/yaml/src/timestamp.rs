@@ -26,13 +26,13 @@ struct Time<'a> {
 }
 
 /// True if `text` is a date or a time.
-pub(super) fn is(text: &str) -> bool {
+pub(super) fn is_timestamp(text: &str) -> bool {
     // A cheap check first: most numbers are no timestamps.
     text.as_bytes().get(4) == Some(&b'-') && parse(text).is_some()
 }
 
 /// Formats a time as RFC 3339; none if `text` is no time or its offset has no such form.
-pub(super) fn normal(text: &str) -> Option<String> {
+pub(super) fn to_rfc3339(text: &str) -> Option<String> {
     let Parts { year, month, day, time } = parse(text)?;
     let mut out = format!("{year:04}-{month:02}-{day:02}T");
     let Some(time) = time else {
@@ -139,10 +139,10 @@ fn days(year: u32, month: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::normal;
+    use super::to_rfc3339;
 
     fn check(text: &str, expect: Option<&str>) {
-        assert_eq!(normal(text).as_deref(), expect, "{text}");
+        assert_eq!(to_rfc3339(text).as_deref(), expect, "{text}");
     }
 
     #[test]

@@ -5,10 +5,10 @@
 //! made (`proposal.rs`), printed (`output.rs`), applied (`apply.rs`) and undone (`undo.rs`).
 //! Nothing is ever deleted but the Sync, by `--undo`.
 
-mod gather;
+mod apply;
+mod inputs;
+mod output;
 mod proposal;
-mod shown;
-mod take;
 mod undo;
 
 use anyhow::bail;
@@ -18,11 +18,11 @@ use super::Streams;
 use super::exit::Exit;
 use super::operate::{namespace, on_cluster, reading};
 use super::plan::Colour;
-use crate::adopt::{Tool, Wanted};
+use crate::adopt::{RequestedSync, Tool};
 use crate::api::SyncName;
 use crate::metrics::Metrics;
 use crate::render;
-use gather::{Gathered, gather};
+use inputs::{AdoptionInputs, gather};
 use proposal::propose;
 
 /// Take over what an Argo CD Application or a Flux Kustomization holds
@@ -37,10 +37,10 @@ use proposal::propose;
   moorline adopt kustomization/shop --undo                give it back; its objects stay as they are
 
 Exit codes: 0 done, or nothing to do; 1 failure; without --apply also 2 changes, 3 nothing to write but something held.")]
-pub(super) struct Arguments {
+pub(super) struct AdoptArgs {
     /// application/NAME or kustomization/NAME
     #[arg(value_name = "KIND/NAME", value_parser = subject)]
-    subject: Subject,
+    subject: AdoptionTarget,
 
     /// Its namespace [default: argocd or flux-system]
     #[arg(long, short, value_parser = namespace)]
@@ -71,8 +71,8 @@ pub(super) struct Arguments {
     timeout: u64,
 
     /// How it is printed
-    #[arg(long, short, value_enum, default_value_t = Format::Text)]
-    output: Format,
+    #[arg(long, short, value_enum, default_value_t = ProposalFormat::Text)]
+    output: ProposalFormat,
 
     /// When colours are used
     #[arg(long, value_enum, default_value_t = Colour::Auto)]
@@ -80,14 +80,14 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ProposalFormat {
     Text,
     Yaml,
 }
 
 /// A resource of another tool, as named on the command line.
 #[derive(Debug, Clone)]
-struct Subject {
+struct AdoptionTarget {
     tool: Tool,
     name: String,
 }
@@ -98,7 +98,7 @@ const SYNCS: &str = "moorline";
 /// Refusal of HelmReleases: adoption renders no charts.
 const CHART: &str = "a HelmRelease is not adopted, because charts are not rendered: commit what the chart renders (helm template), and make a Sync of that folder";
 
-fn subject(text: &str) -> Result<Subject, &'static str> {
+fn subject(text: &str) -> Result<AdoptionTarget, &'static str> {
     let said = "write application/NAME or kustomization/NAME";
     let (kind, name) = text.split_once('/').ok_or(said)?;
     let tool = match kind.to_ascii_lowercase().as_str() {
@@ -116,16 +116,16 @@ fn subject(text: &str) -> Result<Subject, &'static str> {
     if name.is_empty() || name.contains('/') {
         return Err(said);
     }
-    Ok(Subject { tool, name: name.to_owned() })
+    Ok(AdoptionTarget { tool, name: name.to_owned() })
 }
 
 fn sync_name(text: &str) -> Result<String, &'static str> {
     render::sync_name_rule(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
-pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &AdoptArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     on_cluster(async |connection| {
-        let Subject { tool, name } = &arguments.subject;
+        let AdoptionTarget { tool, name } = &arguments.subject;
         let namespace = arguments.namespace.as_deref().unwrap_or(tool.namespace());
         let gathered = gather(&connection, *tool, namespace, name).await?;
         let metrics = Metrics::new()?;
@@ -136,17 +136,22 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
         let wanted = wanted(arguments, &gathered)?;
         let proposal = propose(&connection, &cluster, &metrics, &gathered, &wanted).await?;
         match arguments.output {
-            Format::Text => shown::text(&proposal, arguments.color.paint(), streams)?,
-            Format::Yaml => shown::yaml(&proposal, streams)?,
+            ProposalFormat::Text => {
+                crate::cli::adopt::output::text(&proposal, arguments.color.paint(), streams)?
+            }
+            ProposalFormat::Yaml => crate::cli::adopt::output::yaml(&proposal, streams)?,
         }
         match (proposal.plan(), arguments.apply) {
             _ if !proposal.adoption.refused.is_empty() => {
-                let what = gathered.called();
+                let what = gathered.display_name();
                 bail!(
                     "{what} cannot be adopted as it is, and nothing was changed; what to do is said under Refused"
                 );
             }
-            (Some(_), true) => take::take(&connection, &proposal, arguments.timeout, streams).await,
+            (Some(_), true) => {
+                crate::cli::adopt::apply::apply_proposal(&connection, &proposal, arguments.timeout, streams)
+                    .await
+            }
             (Some(plan), false) => Ok(super::plan::exit(plan)),
             (None, _) => bail!("there is no plan, and nothing was changed"),
         }
@@ -154,10 +159,10 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
 }
 
 /// Decides the name of the Sync and the Secret of its repository.
-fn wanted(arguments: &Arguments, gathered: &Gathered) -> anyhow::Result<Wanted> {
-    let before = gathered.former.as_ref().and_then(|former| former.sync_name());
+fn wanted(arguments: &AdoptArgs, gathered: &AdoptionInputs) -> anyhow::Result<RequestedSync> {
+    let before = gathered.record.as_ref().and_then(|former| former.sync_name());
     // A ServiceAccount belongs to the namespace of its Sync, so the Sync must be created there.
-    let near = gathered.was.pointer("/spec/serviceAccountName").map(|_| &*gathered.namespace);
+    let near = gathered.original.pointer("/spec/serviceAccountName").map(|_| &*gathered.namespace);
     let namespace = arguments.sync_namespace.as_deref();
     let namespace = namespace.or(before.as_ref().map(|sync| &*sync.namespace)).or(near).unwrap_or(SYNCS);
     let name =
@@ -169,9 +174,9 @@ fn wanted(arguments: &Arguments, gathered: &Gathered) -> anyhow::Result<Wanted> 
     match before {
         Some(before) if before != sync => bail!(
             "{} was adopted by the Sync {before} already: leave --sync and --sync-namespace out, or undo that first",
-            gathered.called()
+            gathered.display_name()
         ),
-        _ => Ok(Wanted { sync, secret: arguments.secret.clone() }),
+        _ => Ok(RequestedSync { sync, secret: arguments.secret.clone() }),
     }
 }
 

@@ -7,43 +7,44 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::operate::look_by;
-use super::super::plan::{decide, live};
-use super::gather::Gathered;
+use super::super::operate::inspect_manifest;
+use super::super::plan::{decide, read_live_objects};
+use super::inputs::AdoptionInputs;
 use crate::adopt::{
-    Adoption, Mark, Remark, Wanted, adopt, displaced, is_ending, leftovers, mark, owned, untouched,
+    Adoption, FieldRemark, OwnerMark, RequestedSync, adopt, is_being_deleted, leftovers, mark,
+    missing_switch, namespace_remark, read_inventory,
 };
 use crate::api::{ADOPTED_FROM_ANNOTATION, PRUNE_ANNOTATION, SyncName, SyncSpec};
-use crate::cluster::{Cluster, Connection, OperatorError, Seen};
+use crate::cluster::{Cluster, Connection, OperatorError, SyncResource};
+use crate::controller::inspect::Inspected;
 use crate::desired::DesiredObject;
 use crate::metrics::Metrics;
 use crate::object::{Object, ObjectId};
 use crate::plan::{Action, Plan, Preview, Step};
-use crate::report::Trouble;
+use crate::report::ReconcileError;
 use crate::source::AllowList;
-use crate::sync::inspect::Inspected;
 
 /// The result of an adoption, before anything is written.
 pub(super) struct Proposal<'a> {
-    pub(super) gathered: &'a Gathered,
+    pub(super) gathered: &'a AdoptionInputs,
     pub(super) sync: SyncName,
     pub(super) adoption: Adoption,
     /// True if the Sync exists already.
-    pub(super) stands: bool,
+    pub(super) sync_exists: bool,
     /// The revision that the plan is for.
     pub(super) revision: Option<String>,
     planned: Option<(Plan, Preview)>,
     /// The objects that the old tool owns, each with its state.
-    pub(super) owned: Vec<(ObjectId, Standing)>,
+    pub(super) owned: Vec<(ObjectId, OwnedState)>,
     /// The fields that the old tool has set and Git does not have.
-    pub(super) left: Vec<(ObjectId, Vec<String>)>,
+    pub(super) leftovers: Vec<(ObjectId, Vec<String>)>,
     /// Number of status entries that name no object.
-    pub(super) unread: usize,
+    pub(super) unparsed_entries: usize,
 }
 
 /// State of an object of the old tool, compared with Git.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum OwnedState {
     /// Git has it.
     InGit,
     /// Git has it, and another resource of the old tool owns it as well.
@@ -71,36 +72,38 @@ pub(super) async fn propose<'a>(
     connection: &Connection,
     cluster: &Cluster,
     metrics: &Metrics,
-    gathered: &'a Gathered,
-    wanted: &Wanted,
+    gathered: &'a AdoptionInputs,
+    wanted: &RequestedSync,
 ) -> anyhow::Result<Proposal<'a>> {
     let old = gathered.old();
-    let (sync, found) = (wanted.sync.clone(), owned(gathered.tool, &gathered.was));
+    let (sync, found) = (wanted.sync.clone(), read_inventory(gathered.tool, &gathered.original));
     let mut adoption = adopt(&old, wanted);
     let mut proposal = Proposal {
         gathered,
         sync: sync.clone(),
-        stands: false,
+        sync_exists: false,
         revision: None,
         planned: None,
         owned: Vec::new(),
-        left: Vec::new(),
-        unread: found.unread,
+        leftovers: Vec::new(),
+        unparsed_entries: found.unparsed,
         adoption: adoption.clone(),
     };
     if adoption.refused.is_empty() {
         match look(cluster, metrics, &sync, &mut adoption).await? {
-            Err(trouble) => adoption.refused.push(of_trouble(&trouble, wanted)),
+            Err(trouble) => adoption.refused.push(source_remark(&trouble, wanted)),
             Ok(inspected) => {
                 let desired = &inspected.desired;
-                adoption.refused.extend(displaced(&old, desired.objects().iter().map(|object| &object.id)));
+                adoption
+                    .refused
+                    .extend(namespace_remark(&old, desired.objects().iter().map(|object| &object.id)));
                 if desired.objects().is_empty() && !found.ids.is_empty() {
                     let why = "Git has no object there; look at the path and the revision";
-                    adoption.refused.push(Remark { field: "spec.path".into(), why: why.into() });
+                    adoption.refused.push(FieldRemark { field: "spec.path".into(), why: why.into() });
                 }
-                let live = live(cluster, &sync, desired, &found.ids).await?;
-                adoption.refused.extend(left_alone(gathered, &inspected, &live));
-                proposal.left = left(gathered, &inspected, &live);
+                let live = read_live_objects(cluster, &sync, desired, &found.ids).await?;
+                adoption.refused.extend(flux_exclusions(gathered, &inspected, &live));
+                proposal.leftovers = leftover_fields(gathered, &inspected, &live);
                 proposal.owned = standings(gathered, &found.ids, &inspected, &live);
                 let ours: Vec<Object> =
                     live.into_iter().filter(|it| is_about(it, &inspected, &found.ids)).collect();
@@ -109,13 +112,13 @@ pub(super) async fn propose<'a>(
             }
         }
     }
-    proposal.stands = stands(connection, &sync, &mut adoption).await?;
-    if let Some(plan) = proposal.plan().filter(|_| !proposal.stands) {
-        adoption.refused.extend(deletes(plan, &sync));
+    proposal.sync_exists = stands(connection, &sync, &mut adoption).await?;
+    if let Some(plan) = proposal.plan().filter(|_| !proposal.sync_exists) {
+        adoption.refused.extend(refused_deletions(plan, &sync));
     }
-    if is_ending(&gathered.live) {
+    if is_being_deleted(&gathered.live) {
         let why = "it is being deleted: wait until it is gone, and see what went with it";
-        adoption.refused.push(Remark { field: "metadata.deletionTimestamp".into(), why: why.into() });
+        adoption.refused.push(FieldRemark { field: "metadata.deletionTimestamp".into(), why: why.into() });
     }
     proposal.adoption = adoption;
     Ok(proposal)
@@ -128,9 +131,9 @@ async fn look(
     metrics: &Metrics,
     sync: &SyncName,
     adoption: &mut Adoption,
-) -> anyhow::Result<Result<Inspected, Trouble>> {
+) -> anyhow::Result<Result<Inspected, ReconcileError>> {
     let allowed = AllowList::default();
-    let first = look_by(cluster, metrics, sync, adoption.sync.clone(), None, &allowed).await?;
+    let first = inspect_manifest(cluster, metrics, sync, adoption.sync.clone(), None, &allowed).await?;
     let reference = adoption.sync.pointer("/spec/source/git/ref").cloned().unwrap_or_default();
     let (from, to) = if reference["branch"].is_string() { ("branch", "tag") } else { ("tag", "branch") };
     let is_missing = first.as_ref().is_err_and(|trouble| trouble.reason == "ReferenceNotFound");
@@ -140,7 +143,7 @@ async fn look(
     }
     let mut other = adoption.sync.clone();
     other["spec"]["source"]["git"]["ref"] = json!({to: reference[from]});
-    let second = look_by(cluster, metrics, sync, other.clone(), None, &allowed).await?;
+    let second = inspect_manifest(cluster, metrics, sync, other.clone(), None, &allowed).await?;
     if second.is_err() {
         return Ok(first);
     }
@@ -148,7 +151,7 @@ async fn look(
     Ok(second)
 }
 
-fn of_trouble(trouble: &Trouble, wanted: &Wanted) -> Remark {
+fn source_remark(trouble: &ReconcileError, wanted: &RequestedSync) -> FieldRemark {
     let mut why = trouble.message.clone();
     for more in trouble.problems.iter().skip(1) {
         why.push_str("; ");
@@ -161,41 +164,45 @@ fn of_trouble(trouble: &Trouble, wanted: &Wanted) -> Remark {
             "; if it takes a login, make a Secret in {namespace} with the keys username and password, or bearerToken, and name it with --secret"
         ));
     }
-    Remark { field: "the repository".into(), why: why.into() }
+    FieldRemark { field: "the repository".into(), why: why.into() }
 }
 
 /// The state of each object that the old tool owns.
 fn standings(
-    gathered: &Gathered,
+    gathered: &AdoptionInputs,
     ids: &[ObjectId],
     inspected: &Inspected,
     live: &[Object],
-) -> Vec<(ObjectId, Standing)> {
+) -> Vec<(ObjectId, OwnedState)> {
     let live: BTreeMap<&ObjectId, &Object> = live.iter().map(|object| (&object.id, object)).collect();
     let standing = |id: &ObjectId| {
-        let found = live.get(id).map(|live| holder(gathered, live));
+        let found = live.get(id).map(|live| owner_by_marks(gathered, live));
         match (inspected.desired.get(id).is_some(), found) {
-            (true, Some(Mark::Other(other))) => Standing::Shared(other),
-            (true, _) => Standing::InGit,
-            (false, None) => Standing::Gone,
-            (false, Some(_)) => Standing::NotInGit,
+            (true, Some(OwnerMark::Other(other))) => OwnedState::Shared(other),
+            (true, _) => OwnedState::InGit,
+            (false, None) => OwnedState::Gone,
+            (false, Some(_)) => OwnedState::NotInGit,
         }
     };
     ids.iter().map(|id| (id.clone(), standing(id))).collect()
 }
 
 /// The owner by an object's marks: another resource of the same tool, or one of the other tool.
-fn holder(gathered: &Gathered, live: &Object) -> Mark {
+fn owner_by_marks(gathered: &AdoptionInputs, live: &Object) -> OwnerMark {
     let (tool, own) = (gathered.tool, mark(gathered.tool, &gathered.namespace, &gathered.name, live));
     match (own, mark(tool.other(), "", "", live)) {
-        (Mark::Other(name), _) => Mark::Other(name),
-        (_, Mark::Other(name)) => Mark::Other(format!("{} ({name})", tool.other().name()).into()),
-        (own, Mark::This | Mark::None) => own,
+        (OwnerMark::Other(name), _) => OwnerMark::Other(name),
+        (_, OwnerMark::Other(name)) => OwnerMark::Other(format!("{} ({name})", tool.other().name()).into()),
+        (own, OwnerMark::This | OwnerMark::None) => own,
     }
 }
 
 /// The fields that the old tool leaves on each object that Git has.
-fn left(gathered: &Gathered, inspected: &Inspected, live: &[Object]) -> Vec<(ObjectId, Vec<String>)> {
+fn leftover_fields(
+    gathered: &AdoptionInputs,
+    inspected: &Inspected,
+    live: &[Object],
+) -> Vec<(ObjectId, Vec<String>)> {
     let of = |live: &Object| {
         let wanted = Value::Object(inspected.desired.get(&live.id)?.body());
         let left = leftovers(gathered.tool, live, &wanted);
@@ -205,33 +212,33 @@ fn left(gathered: &Gathered, inspected: &Inspected, live: &[Object]) -> Vec<(Obj
 }
 
 /// Refuses objects that Flux is configured to leave alone and that a Sync would write.
-fn left_alone(gathered: &Gathered, inspected: &Inspected, live: &[Object]) -> Vec<Remark> {
+fn flux_exclusions(gathered: &AdoptionInputs, inspected: &Inspected, live: &[Object]) -> Vec<FieldRemark> {
     let live: BTreeMap<&ObjectId, &Object> = live.iter().map(|object| (&object.id, object)).collect();
     let of = |object: &DesiredObject| {
         let body = Value::Object(object.body());
-        let (theirs, ours) = untouched(gathered.tool, &body, live.get(&object.id).copied())?;
+        let (theirs, ours) = missing_switch(gathered.tool, &body, live.get(&object.id).copied())?;
         let why = format!("Flux leaves it alone ({theirs}): annotate it in Git with {ours} as well");
-        Some(Remark { field: object.id.to_string().into(), why: why.into() })
+        Some(FieldRemark { field: object.id.to_string().into(), why: why.into() })
     };
     inspected.desired.objects().iter().filter_map(of).collect()
 }
 
 /// Refuses deletions of objects that carry the identity of an earlier Sync of the same name.
-fn deletes(plan: &Plan, sync: &SyncName) -> Vec<Remark> {
+fn refused_deletions(plan: &Plan, sync: &SyncName) -> Vec<FieldRemark> {
     let of = |step: &Step| match &step.action {
         Action::Prune { .. } => {
             let why = format!(
                 "it is of an earlier Sync {sync}, Git does not have it, and so it would be deleted: annotate it with {PRUNE_ANNOTATION}: disabled, or name the Sync otherwise with --sync"
             );
-            Some(Remark { field: step.id.to_string().into(), why: why.into() })
+            Some(FieldRemark { field: step.id.to_string().into(), why: why.into() })
         }
-        Action::Follow { runs } => {
+        Action::ReplaceHookRuns { runs } => {
             let runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
             let why = format!(
                 "earlier runs of it would be deleted first: {}; name the Sync otherwise with --sync",
                 runs.join(", ")
             );
-            Some(Remark { field: step.id.to_string().into(), why: why.into() })
+            Some(FieldRemark { field: step.id.to_string().into(), why: why.into() })
         }
         Action::Create | Action::Adopt { .. } | Action::Update(_) | Action::HandOver { .. } => None,
     };
@@ -256,15 +263,15 @@ async fn stands(connection: &Connection, sync: &SyncName, adoption: &mut Adoptio
     let from =
         adoption.sync.pointer("/metadata/annotations").and_then(|all| all[ADOPTED_FROM_ANNOTATION].as_str());
     let mut refuse =
-        |why: String| adoption.refused.push(Remark { field: "the Sync".into(), why: why.into() });
+        |why: String| adoption.refused.push(FieldRemark { field: "the Sync".into(), why: why.into() });
     if adopted_from(&seen) != from {
         refuse(format!("there is another Sync {sync}: choose a name with --sync"));
         return Ok(false);
     }
-    let fields = differing(&seen.whole.data["spec"], &adoption.sync["spec"]);
+    let fields = differing(&seen.resource.data["spec"], &adoption.sync["spec"]);
     if !fields.is_empty() && adoption.refused.is_empty() {
         let fields = fields.join(", ");
-        adoption.refused.push(Remark {
+        adoption.refused.push(FieldRemark {
             field: "the Sync".into(),
             why: format!("{sync} is there already with another {fields}, and is not overwritten: it goes on as it is; to begin anew, use --undo first").into(),
         });
@@ -273,8 +280,8 @@ async fn stands(connection: &Connection, sync: &SyncName, adoption: &mut Adoptio
 }
 
 /// The resource from which a Sync was adopted.
-pub(super) fn adopted_from(sync: &Seen) -> Option<&str> {
-    sync.whole.metadata.annotations.as_ref()?.get(ADOPTED_FROM_ANNOTATION).map(String::as_str)
+pub(super) fn adopted_from(sync: &SyncResource) -> Option<&str> {
+    sync.resource.metadata.annotations.as_ref()?.get(ADOPTED_FROM_ANNOTATION).map(String::as_str)
 }
 
 /// The fields of two specs that differ, with the defaults filled in.

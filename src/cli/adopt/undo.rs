@@ -11,15 +11,15 @@ use anyhow::{Context as _, bail};
 
 use super::super::Streams;
 use super::super::exit::Exit;
-use super::gather::{Gathered, kind};
+use super::inputs::{AdoptionInputs, kind};
 use super::proposal::adopted_from;
-use crate::adopt::is_ending;
+use crate::adopt::is_being_deleted;
 use crate::api::{DeletionPolicy, SyncName};
-use crate::cluster::{Cluster, Connection, Failure, OperatorError, Seen};
-use crate::sync::forget::forget;
+use crate::cluster::{ApiError, Cluster, Connection, OperatorError, SyncResource};
+use crate::controller::deletion::object_release::release_objects;
 
 /// Interval at which the deletion of the Sync is polled.
-const AGAIN: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The most objects that are named in messages.
 const MAX_NAMED: usize = 10;
@@ -42,27 +42,27 @@ const MAX_NAMED: usize = 10;
 pub(super) async fn undo(
     connection: &Connection,
     cluster: &Cluster,
-    gathered: &Gathered,
+    gathered: &AdoptionInputs,
     timeout: u64,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
-    let Gathered { tool, namespace, name, live, former, .. } = gathered;
-    let called = gathered.called();
+    let AdoptionInputs { tool, namespace, name, live, record: former, .. } = gathered;
+    let called = gathered.display_name();
     let Some((former, sync)) = former.as_ref().and_then(|former| Some((former, former.sync_name()?))) else {
         bail!("{called} was not adopted, so that there is nothing to undo");
     };
-    if is_ending(live) {
+    if is_being_deleted(live) {
         bail!(
             "{called} is being deleted, and would go on with that when it is as it was, which may take its objects with it; nothing was changed: keep the Sync {sync}, and take the finalizers off {name} (kubectl patch {} {name} -n {namespace} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}')",
             tool.resource()
         );
     }
-    if remove(connection, gathered, &sync, timeout).await? {
+    if delete_sync(connection, gathered, &sync, timeout).await? {
         streams.say(&format!("the Sync {sync} is gone, and its objects are there as before"));
         clean(cluster, &sync, streams).await?;
     }
-    let patch = former.restore(live);
-    let restored = connection.change_foreign(kind(*tool), namespace, name, &patch).await;
+    let patch = former.restore_patch(live);
+    let restored = connection.patch_third_party(kind(*tool), namespace, name, &patch).await;
     restored.with_context(|| format!("{called} is not restored yet; run this again"))?;
     streams.say(&format!("{called} is as it was, and {} goes on", tool.name()));
     Ok(Exit::Done)
@@ -70,12 +70,12 @@ pub(super) async fn undo(
 
 /// Removes the marks of the Sync from its objects.
 async fn clean(cluster: &Cluster, sync: &SyncName, streams: &mut Streams<'_>) -> anyhow::Result<()> {
-    let forgotten = forget(cluster, sync).await;
+    let forgotten = release_objects(cluster, sync).await;
     let forgotten =
         forgotten.with_context(|| format!("the objects of {sync} cannot be listed; run this again"))?;
     // A write that is forbidden stays forbidden, so it only gets a note; other failures may pass,
     // and the next run tries them again.
-    let may = |failure: &Failure| !matches!(failure.code(), Some(400..=499));
+    let may = |failure: &ApiError| !matches!(failure.code(), Some(400..=499));
     if let Some((id, failure)) = forgotten.failed.iter().find(|(_, failure)| may(failure)) {
         bail!("{id} still bears the marks of {sync}: {failure}; run this again");
     }
@@ -97,9 +97,9 @@ async fn clean(cluster: &Cluster, sync: &SyncName, streams: &mut Streams<'_>) ->
 
 /// Deletes the Sync and waits until it is gone. A Sync that would delete its objects is not
 /// deleted. Returns false if another Sync has that name by now.
-async fn remove(
+async fn delete_sync(
     connection: &Connection,
-    gathered: &Gathered,
+    gathered: &AdoptionInputs,
     sync: &SyncName,
     timeout: u64,
 ) -> anyhow::Result<bool> {
@@ -123,7 +123,7 @@ async fn remove(
             );
         }
         // The finalizer dates from a time when the policy was Delete; the daemon removes it.
-        let is_held = seen.whole.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
+        let is_held = seen.resource.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
         if !asked && !is_held {
             match connection.delete_sync(&seen).await {
                 Ok(()) => asked = true,
@@ -136,12 +136,12 @@ async fn remove(
         if Instant::now() > until {
             bail!("the Sync {sync} is still there after {timeout} s; is a daemon running that serves it?");
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
 /// True unless it is certain that the objects stay.
-fn takes_its_objects(sync: &Seen) -> bool {
-    let policy = sync.whole.data.pointer("/spec/deletionPolicy").cloned().unwrap_or_default();
+fn takes_its_objects(sync: &SyncResource) -> bool {
+    let policy = sync.resource.data.pointer("/spec/deletionPolicy").cloned().unwrap_or_default();
     !policy.is_null() && serde_json::from_value(policy).ok() != Some(DeletionPolicy::Orphan)
 }

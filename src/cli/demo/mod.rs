@@ -4,8 +4,8 @@
 //! repository in a temporary folder, the daemon between them, and the status page. Nothing is left
 //! afterwards.
 
-mod engine;
-mod ground;
+mod daemon;
+mod setup;
 mod tour;
 
 use std::net::SocketAddr;
@@ -16,14 +16,14 @@ use clap::Args;
 use tokio::net::TcpListener;
 
 use super::exit::Exit;
-use super::one_repository::must_be_there;
-use super::run::interrupted;
-use super::sandbox::{ThrowAway, chance};
+use super::repository_url::require_repository;
+use super::run::shutdown_signal;
+use super::sandbox::{SandboxServer, random_seed};
 use super::{Streams, logs};
 use crate::sandbox::Options;
 use crate::settings::{LogFormat, LogLevel};
-use engine::Engine;
-use ground::Ground;
+use daemon::DemoDaemon;
+use setup::DemoSetup;
 
 /// Show the whole idea on this machine, without a cluster
 ///
@@ -34,7 +34,7 @@ use ground::Ground;
   moorline demo                                        a small shop, to look at and to change
   moorline demo --tour                                 the story: a commit, a hand edit, a prune that is held
   moorline demo --url https://example.com/repo --path clusters/a    your own repository")]
-pub(super) struct Arguments {
+pub(super) struct DemoArgs {
     /// A repository instead of the shop: https://..., or a folder of this machine
     #[arg(long, conflicts_with = "tour")]
     url: Option<String>,
@@ -63,36 +63,36 @@ pub(super) struct Arguments {
 /// Time until the workloads of the shop become ready.
 const READY_AFTER: Duration = Duration::from_millis(1500);
 
-pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &DemoArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     let level = if arguments.verbose { LogLevel::Info } else { LogLevel::Error };
     logs::init(LogFormat::Text, level)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let exit = runtime.block_on(show(arguments, streams));
+    let exit = runtime.block_on(run_demo(arguments, streams));
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
 
-async fn show(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    arguments.url.as_deref().map_or(Ok(()), must_be_there)?;
+async fn run_demo(arguments: &DemoArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    arguments.url.as_deref().map_or(Ok(()), require_repository)?;
     // From here on Ctrl-C ends the demo in order, and the temporary files are removed.
-    let interrupted = interrupted();
+    let interrupted = shutdown_signal();
     let page = TcpListener::bind(arguments.page)
         .await
         .with_context(|| format!("--page: cannot listen on {}", arguments.page))?;
-    let options = Options { seed: chance(), readiness: Some(READY_AFTER), ..Options::default() };
-    let server = ThrowAway::start(&options, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+    let options = Options { seed: random_seed(), readiness: Some(READY_AFTER), ..Options::default() };
+    let server = SandboxServer::start(&options, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     writeln!(streams.data, "http://{}", page.local_addr()?)?;
-    server.tell(streams)?;
+    server.print_kubeconfig(streams)?;
     let (sandbox, scratch) = (&server.sandbox, &server.scratch);
     let ground = match &arguments.url {
-        Some(url) => Ground::of(url, &arguments.path),
-        None => Ground::shop(scratch)?,
+        Some(url) => DemoSetup::from_url(url, &arguments.path),
+        None => DemoSetup::example_shop(scratch)?,
     };
-    let engine = Engine::start(sandbox, scratch, page).await?;
-    ground.settle(sandbox)?;
+    let engine = DemoDaemon::start(sandbox, scratch, page).await?;
+    ground.apply_syncs(sandbox)?;
     introduction(&ground).iter().for_each(|line| streams.say(line));
     let story = async {
         if arguments.tour {
@@ -102,7 +102,7 @@ async fn show(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Resul
     };
     let done = tokio::select! {
         told = story => told,
-        () = ground.follow(sandbox) => Ok(()),
+        () = ground.poll_on_commit(sandbox) => Ok(()),
         () = interrupted => Ok(()),
     };
     engine.end().await;
@@ -110,7 +110,7 @@ async fn show(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Resul
 }
 
 /// Lines that say what there is to see and to try.
-fn introduction(ground: &Ground) -> Vec<String> {
+fn introduction(ground: &DemoSetup) -> Vec<String> {
     let mut lines = vec![
         String::new(),
         "Open the address above in a browser, or paste the line below it into another terminal, and try:"

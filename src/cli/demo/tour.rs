@@ -8,19 +8,19 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::super::Streams;
-use super::ground::Ground;
+use super::setup::DemoSetup;
 use crate::sandbox::Sandbox;
 
 /// The longest that a step may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval at which a step is checked for completion.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 const SYNC: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs/shop";
 const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
 
 struct Tour<'a, 'b> {
-    ground: &'a Ground,
+    ground: &'a DemoSetup,
     sandbox: &'a Sandbox,
     pace: Duration,
     streams: &'a mut Streams<'b>,
@@ -29,7 +29,7 @@ struct Tour<'a, 'b> {
 
 /// Runs the tour.
 pub(super) async fn walk(
-    ground: &Ground,
+    ground: &DemoSetup,
     sandbox: &Sandbox,
     pace: Duration,
     streams: &mut Streams<'_>,
@@ -48,7 +48,7 @@ pub(super) async fn walk(
 impl Tour<'_, '_> {
     async fn first_sync(&mut self) -> anyhow::Result<()> {
         self.title("The first sync");
-        let took = self.until("the first sync", is_ready).await?;
+        let took = self.wait_until("the first sync", is_ready).await?;
         let count = self.get(SYNC)["status"]["objects"]["desired"].clone();
         self.say(&format!(
             "{count} objects of the repository are in the cluster, and well, {took} after the start."
@@ -59,10 +59,10 @@ impl Tour<'_, '_> {
 
     async fn commit(&mut self) -> anyhow::Result<()> {
         self.title("A commit");
-        let text = Ground::file("apps/web.yaml").replace("nginx:1.29", "nginx:1.31");
+        let text = DemoSetup::original_file("apps/web.yaml").replace("nginx:1.29", "nginx:1.31");
         let commit = self.ground.commit("web: nginx 1.31", &[("apps/web.yaml", &text)], &[])?;
         self.say("Somebody commits \"web: nginx 1.31\".");
-        let took = self.until("the commit", |sync| is_applied(sync, &commit)).await?;
+        let took = self.wait_until("the commit", |sync| is_applied(sync, &commit)).await?;
         let image = &self.get(WEB)["spec"]["template"]["spec"]["containers"][0]["image"];
         self.say(&format!("{took} later the Deployment web runs {image}. Nothing else was written to."));
         self.pause().await;
@@ -91,12 +91,13 @@ impl Tour<'_, '_> {
         let gone = ["apps/cart.yaml", "apps/catalog.yaml", "apps/payment.yaml", "apps/search.yaml"];
         self.ground.commit("Remove what nobody needs (?)", &[], &gone)?;
         self.say("Somebody commits the removal of four of five applications: 12 of 15 objects.");
-        self.until("the prune is held", |sync| why(sync) == "PruneHeld").await?;
+        self.wait_until("the prune is held", |sync| why(sync) == "PruneHeld").await?;
         self.say("Nothing is deleted: that is more than the budget of a Sync. To approve it: moorline approve shop -n moorline");
         self.pause().await;
-        let files: Vec<(&str, &str)> = gone.iter().map(|path| (*path, Ground::file(path))).collect();
+        let files: Vec<(&str, &str)> =
+            gone.iter().map(|path| (*path, DemoSetup::original_file(path))).collect();
         let back = self.ground.commit("Revert \"Remove what nobody needs (?)\"", &files, &[])?;
-        self.until("the revert", |sync| is_applied(sync, &back)).await?;
+        self.wait_until("the revert", |sync| is_applied(sync, &back)).await?;
         self.say("The commit is reverted. Nothing had to be made anew.");
         self.pause().await;
         Ok(())
@@ -104,20 +105,20 @@ impl Tour<'_, '_> {
 
     async fn bad_commit(&mut self) -> anyhow::Result<()> {
         self.title("A commit that cannot be read");
-        let text = Ground::file("apps/web.yaml").replace("replicas: 3", "replicas: three");
+        let text = DemoSetup::original_file("apps/web.yaml").replace("replicas: 3", "replicas: three");
         let broken = text.replace("  selector:\n", "  selector\n");
         self.ground.commit("web: more of it", &[("apps/web.yaml", &broken)], &[])?;
         self.say("Somebody commits a file with a mistake in it.");
-        self.until("the bad commit is told", |sync| why(sync) == "YamlInvalid").await?;
+        self.wait_until("the bad commit is told", |sync| why(sync) == "YamlInvalid").await?;
         let message =
             self.get(SYNC)["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned();
         self.say(&format!(
             "Nothing changes in the cluster, and the Sync says where the mistake is: {message}"
         ));
         self.pause().await;
-        let good = Ground::file("apps/web.yaml");
+        let good = DemoSetup::original_file("apps/web.yaml");
         let mended = self.ground.commit("web: mended", &[("apps/web.yaml", good)], &[])?;
-        let took = self.until("the mended commit", |sync| is_applied(sync, &mended)).await?;
+        let took = self.wait_until("the mended commit", |sync| is_applied(sync, &mended)).await?;
         self.say(&format!("A commit mends it, and {took} later the cluster follows again."));
         Ok(())
     }
@@ -141,7 +142,7 @@ impl Tour<'_, '_> {
     }
 
     /// Waits until a condition of the Sync is true and returns the time that took, as text.
-    async fn until(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> anyhow::Result<String> {
+    async fn wait_until(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> anyhow::Result<String> {
         let begun = Instant::now();
         while !is_so(&self.get(SYNC)) {
             self.wait(begun, what).await?;
@@ -150,10 +151,10 @@ impl Tour<'_, '_> {
     }
 
     async fn wait(&self, begun: Instant, what: &str) -> anyhow::Result<()> {
-        if begun.elapsed() > PATIENCE {
-            bail!("{what}: not seen within {} s", PATIENCE.as_secs());
+        if begun.elapsed() > STEP_TIMEOUT {
+            bail!("{what}: not seen within {} s", STEP_TIMEOUT.as_secs());
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::super::Streams;
 use super::super::exit::Exit;
-use super::{Target, counted, on_cluster};
+use super::{SyncTarget, counted, on_cluster};
 use crate::api::APPROVE_ANNOTATION;
 
 /// Approve the deletions that a Sync holds back
@@ -15,12 +15,12 @@ use crate::api::APPROVE_ANNOTATION;
 #[command(after_help = "Examples:
   moorline status shop     what waits
   moorline approve shop")]
-pub(in super::super) struct Arguments {
+pub(in super::super) struct ApproveArgs {
     #[command(flatten)]
-    target: Target,
+    target: SyncTarget,
 }
 
-pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(in super::super) fn run(arguments: &ApproveArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     on_cluster(async |connection| {
         let name = arguments.target.of(&connection);
         let sync = connection.sync(&name).await?;

@@ -9,14 +9,14 @@ use serde_json::json;
 
 use super::super::Streams;
 use super::super::exit::Exit;
-use super::{Target, counted, on_cluster, ready};
+use super::{SyncTarget, counted, on_cluster, ready};
 use crate::api::{
-    DELETION_ANNOTATION, DeletionPolicy, EventReason, FINALIZER, Reason, SyncName, deletion_answer,
+    DELETION_ANNOTATION, DeletionPolicy, EventReason, FINALIZER, Reason, SyncName, format_deletion_answer,
 };
-use crate::cluster::{Connection, OperatorError, Seen};
+use crate::cluster::{Connection, OperatorError, SyncResource};
 
 /// Interval at which the Sync is polled.
-const AGAIN: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Delete a Sync, and wait until it is gone
 ///
@@ -29,9 +29,9 @@ const AGAIN: Duration = Duration::from_millis(250);
   moorline delete shop --delete     its objects go, also where it is suspended
 
 Exit codes: 0 the Sync is gone, 1 it is not.")]
-pub(in super::super) struct Arguments {
+pub(in super::super) struct DeleteArgs {
     #[command(flatten)]
-    target: Target,
+    target: SyncTarget,
 
     /// Leave the objects in the cluster
     #[arg(long, conflicts_with = "delete")]
@@ -50,7 +50,7 @@ pub(in super::super) struct Arguments {
     no_wait: bool,
 }
 
-impl Arguments {
+impl DeleteArgs {
     fn wanted(&self) -> Option<DeletionPolicy> {
         match (self.orphan, self.delete) {
             (true, _) => Some(DeletionPolicy::Orphan),
@@ -60,7 +60,7 @@ impl Arguments {
     }
 }
 
-pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(in super::super) fn run(arguments: &DeleteArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     on_cluster(async |connection| {
         let name = arguments.target.of(&connection);
         let until = Instant::now() + Duration::from_secs(arguments.timeout);
@@ -71,14 +71,14 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
                 streams.say(&format!("{name} is being deleted already"));
                 Some(sync)
             }
-            false => begin(&connection, sync, wanted, until, streams).await?,
+            false => delete_by_policy(&connection, sync, wanted, until, streams).await?,
         };
         let left = match (left, wanted) {
-            (Some(sync), Some(wanted)) => answer(&connection, &sync, wanted, streams).await?,
+            (Some(sync), Some(wanted)) => answer_deletion(&connection, &sync, wanted, streams).await?,
             (left, _) => left,
         };
         match left {
-            None => Ok(gone(&name, streams)),
+            None => Ok(print_gone(&name, streams)),
             Some(_) if arguments.no_wait => Ok(Exit::Done),
             Some(sync) => wait(&connection, sync, wanted, until, streams).await,
         }
@@ -87,13 +87,13 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
 
 /// Deletes a Sync by a policy and reports the fate of its objects. Returns the Sync unless it is
 /// gone at once.
-async fn begin(
+async fn delete_by_policy(
     connection: &Connection,
-    sync: Seen,
+    sync: SyncResource,
     wanted: Option<DeletionPolicy>,
     until: Instant,
     streams: &mut Streams<'_>,
-) -> anyhow::Result<Option<Seen>> {
+) -> anyhow::Result<Option<SyncResource>> {
     let name = sync.name.clone();
     let asked = spec(&sync, "deletionPolicy").as_str() == Some("Delete");
     let deletes = wanted.map_or(asked, |wanted| wanted == DeletionPolicy::Delete);
@@ -105,7 +105,7 @@ async fn begin(
         }
     };
     let sync = if deletes { with_finalizer(connection, sync, until).await? } else { sync };
-    let left = deleted(connection, sync.clone(), until).await?;
+    let left = delete_unchanged(connection, sync.clone(), until).await?;
     let objects = counted(sync.status.objects.unwrap_or_default().desired);
     streams.say(&match deletes {
         false => format!("{name} is deleted; its {objects} stay"),
@@ -121,16 +121,20 @@ async fn begin(
 
 /// Deletes a Sync unless its spec has changed since it was read. Returns it unless it is gone at
 /// once.
-async fn deleted(connection: &Connection, mut sync: Seen, until: Instant) -> anyhow::Result<Option<Seen>> {
-    let generation = sync.whole.metadata.generation;
+async fn delete_unchanged(
+    connection: &Connection,
+    mut sync: SyncResource,
+    until: Instant,
+) -> anyhow::Result<Option<SyncResource>> {
+    let generation = sync.resource.metadata.generation;
     loop {
         let refused = connection.delete_sync(&sync).await.err();
-        let Some(now) = connection.standing_sync(&sync).await? else { return Ok(None) };
+        let Some(now) = connection.current_sync(&sync).await? else { return Ok(None) };
         match refused {
             None => return Ok(Some(now)),
             // Only the status has changed meanwhile: try again with the new version.
             Some(OperatorError::Changed(_))
-                if now.whole.metadata.generation == generation && Instant::now() < until =>
+                if now.resource.metadata.generation == generation && Instant::now() < until =>
             {
                 sync = now;
             }
@@ -140,9 +144,13 @@ async fn deleted(connection: &Connection, mut sync: Seen, until: Instant) -> any
 }
 
 /// Waits for the finalizer: a Sync that is deleted before it has one leaves its objects.
-async fn with_finalizer(connection: &Connection, mut sync: Seen, until: Instant) -> anyhow::Result<Seen> {
+async fn with_finalizer(
+    connection: &Connection,
+    mut sync: SyncResource,
+    until: Instant,
+) -> anyhow::Result<SyncResource> {
     loop {
-        if sync.whole.metadata.finalizers.iter().flatten().any(|one| one == FINALIZER) {
+        if sync.resource.metadata.finalizers.iter().flatten().any(|one| one == FINALIZER) {
             return Ok(sync);
         }
         if Instant::now() > until {
@@ -152,30 +160,30 @@ async fn with_finalizer(connection: &Connection, mut sync: Seen, until: Instant)
                 sync.name
             );
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         sync = connection.sync(&sync.name).await?;
     }
 }
 
 /// Answers the deletion. Returns the Sync unless it is gone by now.
-async fn answer(
+async fn answer_deletion(
     connection: &Connection,
-    sync: &Seen,
+    sync: &SyncResource,
     wanted: DeletionPolicy,
     streams: &mut Streams<'_>,
-) -> anyhow::Result<Option<Seen>> {
+) -> anyhow::Result<Option<SyncResource>> {
     // The answer is valid for this generation only: a change by another person makes it void.
-    let generation = sync.whole.metadata.generation.unwrap_or_default();
+    let generation = sync.resource.metadata.generation.unwrap_or_default();
     let patch = json!({
         "metadata": {
-            "uid": sync.whole.metadata.uid,
-            "annotations": {DELETION_ANNOTATION: deletion_answer(wanted, generation)},
+            "uid": sync.resource.metadata.uid,
+            "annotations": {DELETION_ANNOTATION: format_deletion_answer(wanted, generation)},
         },
     });
     let answered = match connection.change_sync(&sync.name, patch).await {
         Ok(sync) => sync,
         // The Sync may be gone, and another one may have its name.
-        Err(error) => match connection.standing_sync(sync).await? {
+        Err(error) => match connection.current_sync(sync).await? {
             None => return Ok(None),
             Some(_) => return Err(error.into()),
         },
@@ -190,39 +198,39 @@ async fn answer(
 /// Waits until the Sync is gone, and prints the progress.
 async fn wait(
     connection: &Connection,
-    mut sync: Seen,
+    mut sync: SyncResource,
     wanted: Option<DeletionPolicy>,
     until: Instant,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
-    let (name, generation) = (sync.name.clone(), sync.whole.metadata.generation);
+    let (name, generation) = (sync.name.clone(), sync.resource.metadata.generation);
     let mut shown = String::new();
     loop {
         let (_, reason, message) = ready(&sync.status);
         let is_held = reason == Reason::DeletionHeld.to_string();
-        let is_current = sync.status.observed_generation == sync.whole.metadata.generation;
+        let is_current = sync.status.observed_generation == sync.resource.metadata.generation;
         let is_told = is_current && (is_held || reason == Reason::Deleting.to_string());
         if is_told && shown != message {
             shown = message.to_owned();
             // Until the daemon has read the answer, the status is from before it, and would
             // mislead.
-            if !is_held || wanted.is_none() || sync.whole.metadata.generation != generation {
+            if !is_held || wanted.is_none() || sync.resource.metadata.generation != generation {
                 streams.say(message);
             }
         }
         // An answer is valid for one generation only.
-        if is_told && is_held && (wanted.is_none() || sync.whole.metadata.generation != generation) {
+        if is_told && is_held && (wanted.is_none() || sync.resource.metadata.generation != generation) {
             return Ok(Exit::Failure);
         }
         if Instant::now() > until {
             bail!("{name} is not gone: {message}; is a daemon running that serves it?");
         }
-        tokio::time::sleep(AGAIN).await;
-        sync = match connection.standing_sync(&sync).await? {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        sync = match connection.current_sync(&sync).await? {
             Some(now) => now,
             None => {
                 said_to_stay(connection, &sync, streams).await;
-                return Ok(gone(&name, streams));
+                return Ok(print_gone(&name, streams));
             }
         };
     }
@@ -230,7 +238,7 @@ async fn wait(
 
 /// Prints the objects that stay, from the Event about them. Needs the right to read Events; prints
 /// nothing without it.
-async fn said_to_stay(connection: &Connection, sync: &Seen, streams: &mut Streams<'_>) {
+async fn said_to_stay(connection: &Connection, sync: &SyncResource, streams: &mut Streams<'_>) {
     let events = connection.sync_events(sync).await.unwrap_or_default();
     let reason = EventReason::ObjectsOrphaned.to_string();
     for event in events.iter().filter(|event| event["reason"] == reason) {
@@ -238,19 +246,19 @@ async fn said_to_stay(connection: &Connection, sync: &Seen, streams: &mut Stream
     }
 }
 
-fn gone(name: &SyncName, streams: &mut Streams<'_>) -> Exit {
+fn print_gone(name: &SyncName, streams: &mut Streams<'_>) -> Exit {
     streams.say(&format!("{name} is gone"));
     Exit::Done
 }
 
-fn is_going(sync: &Seen) -> bool {
-    sync.whole.metadata.deletion_timestamp.is_some()
+fn is_going(sync: &SyncResource) -> bool {
+    sync.resource.metadata.deletion_timestamp.is_some()
 }
 
-fn is_suspended(sync: &Seen) -> bool {
+fn is_suspended(sync: &SyncResource) -> bool {
     spec(sync, "suspend").as_bool().unwrap_or_default()
 }
 
-fn spec<'a>(sync: &'a Seen, field: &str) -> &'a serde_json::Value {
-    &sync.whole.data["spec"][field]
+fn spec<'a>(sync: &'a SyncResource, field: &str) -> &'a serde_json::Value {
+    &sync.resource.data["spec"][field]
 }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::super::Streams;
 use super::super::exit::Exit;
-use super::table::{ago, table};
-use super::{Target, on_cluster, write};
+use super::table::{format_age, table};
+use super::{SyncTarget, on_cluster, write};
 use crate::yaml;
 
 /// Show the Events of a Sync, the oldest first
@@ -14,31 +14,31 @@ use crate::yaml;
 #[command(after_help = "Examples:
   moorline events shop
   moorline events shop -n team -o json | jq '.items[].note'")]
-pub(in super::super) struct Arguments {
+pub(in super::super) struct EventsArgs {
     #[command(flatten)]
-    target: Target,
+    target: SyncTarget,
 
     /// The output format
-    #[arg(long, short, value_enum, default_value_t = Format::Text)]
-    output: Format,
+    #[arg(long, short, value_enum, default_value_t = EventsFormat::Text)]
+    output: EventsFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum EventsFormat {
     Text,
     Json,
     Yaml,
 }
 
-pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(in super::super) fn run(arguments: &EventsArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     on_cluster(async |connection| {
         let sync = connection.sync(&arguments.target.of(&connection)).await?;
         let events = connection.sync_events(&sync).await?;
-        if arguments.output != Format::Text {
+        if arguments.output != EventsFormat::Text {
             let list = list(events);
             match arguments.output {
-                Format::Yaml => streams.data.write_all(yaml::write(&list).as_bytes())?,
-                Format::Text | Format::Json => writeln!(streams.data, "{list:#}")?,
+                EventsFormat::Yaml => streams.data.write_all(yaml::write(&list).as_bytes())?,
+                EventsFormat::Text | EventsFormat::Json => writeln!(streams.data, "{list:#}")?,
             }
             return Ok(Exit::Done);
         }
@@ -66,6 +66,6 @@ fn list(events: Vec<Value>) -> Value {
 fn row(event: &Value) -> Vec<String> {
     let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
     let at = text("eventTime").parse::<jiff::Timestamp>().ok();
-    let age = at.map(|at| ago(jiff::Timestamp::now().as_second() - at.as_second()));
+    let age = at.map(|at| format_age(jiff::Timestamp::now().as_second() - at.as_second()));
     vec![age.unwrap_or_default(), text("type"), text("reason"), text("note")]
 }

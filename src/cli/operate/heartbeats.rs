@@ -6,25 +6,29 @@
 use std::collections::BTreeSet;
 
 use super::super::Streams;
-use crate::cluster::{Connection, Heartbeat, Seen};
+use crate::cluster::{Connection, Heartbeat, SyncResource};
 
 /// True unless the daemon of one of these Syncs is known to be gone.
-pub(super) async fn all_served(all: &[Seen], connection: &Connection, streams: &mut Streams<'_>) -> bool {
+pub(super) async fn are_all_served(
+    all: &[SyncResource],
+    connection: &Connection,
+    streams: &mut Streams<'_>,
+) -> bool {
     let leases: BTreeSet<&str> = all.iter().filter_map(|sync| sync.status.held_by.as_deref()).collect();
     let mut served = true;
     for lease in leases {
         let heartbeat = connection.heartbeat(lease).await;
-        served &= matches!(heartbeat, Heartbeat::Lives | Heartbeat::Unknown);
-        if let Some(line) = said(heartbeat, lease) {
+        served &= matches!(heartbeat, Heartbeat::Alive | Heartbeat::Unknown);
+        if let Some(line) = describe_heartbeat(heartbeat, lease) {
             streams.say(&line);
         }
     }
     served
 }
 
-fn said(heartbeat: Heartbeat, lease: &str) -> Option<String> {
+fn describe_heartbeat(heartbeat: Heartbeat, lease: &str) -> Option<String> {
     match heartbeat {
-        Heartbeat::Lives => None,
+        Heartbeat::Alive => None,
         Heartbeat::Silent(age) => {
             let seconds = age.as_secs();
             let age = match seconds {
@@ -49,7 +53,8 @@ mod tests {
 
     #[test]
     fn the_age_of_a_silence_is_said_in_one_unit() {
-        let said = |seconds| said(Heartbeat::Silent(Duration::from_secs(seconds)), "a/b").unwrap();
+        let said =
+            |seconds| describe_heartbeat(Heartbeat::Silent(Duration::from_secs(seconds)), "a/b").unwrap();
         assert!(said(20).contains("for 20 s: nobody renews the Lease a/b"));
         assert!(said(250).contains("for 4 min:"));
         assert!(said(90_000).contains("for 25 h:"));

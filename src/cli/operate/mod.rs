@@ -1,13 +1,14 @@
 //! The verbs for operators: each reads or changes Syncs on the API server; the daemon does the
 //! rest.
 
+pub(super) mod sync;
+
 pub(super) mod approve;
 pub(super) mod delete;
 pub(super) mod events;
 mod heartbeats;
 mod history;
 pub(super) mod moves;
-pub(super) mod nudge;
 pub(super) mod status;
 pub(super) mod suspend;
 mod table;
@@ -18,22 +19,22 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::local_helm::LocalHelm;
-use super::scratch::Scratch;
-use super::{Streams, harmless};
+use super::temporary_folder::TemporaryFolder;
+use super::{Streams, sanitize};
 use crate::api::{ConditionType, SyncName, SyncStatus};
-use crate::cluster::lease::Permit;
-use crate::cluster::{Cluster, Connection, Seen, connect};
+use crate::cluster::lease::WritePermit;
+use crate::cluster::{Cluster, Connection, SyncResource, connect};
+use crate::controller::inspect::{Inspected, render_sync};
 use crate::grammar;
 use crate::metrics::Metrics;
 use crate::render;
-use crate::report::Trouble;
+use crate::report::ReconcileError;
 use crate::settings::Settings;
-use crate::source::{AllowList, Hosts, Repositories};
-use crate::sync::inspect::{Inspected, inspect};
+use crate::source::{AllowList, HostPolicy, Repositories};
 
 /// Which Sync.
 #[derive(Debug, Args)]
-pub(super) struct Target {
+pub(super) struct SyncTarget {
     /// The name of the Sync
     name: String,
 
@@ -42,7 +43,7 @@ pub(super) struct Target {
     namespace: Option<String>,
 }
 
-impl Target {
+impl SyncTarget {
     fn of(&self, connection: &Connection) -> SyncName {
         SyncName::new(self.namespace.as_deref().unwrap_or(&connection.namespace), &self.name)
     }
@@ -63,41 +64,41 @@ pub(super) fn on_cluster(work: impl AsyncFnOnce(Connection) -> anyhow::Result<Ex
 
 /// A cluster that is only read, with the rights of the user.
 pub(super) fn reading(connection: Connection, metrics: &Metrics) -> Cluster {
-    Cluster::new(connection, metrics.clone(), Permit::always(), &Settings::default())
+    Cluster::new(connection, metrics.clone(), WritePermit::unlimited(), &Settings::default())
 }
 
 /// Renders and inspects a Sync at its own or another revision. The repository is fetched into a
 /// temporary folder.
-pub(super) async fn look(
+pub(super) async fn inspect_existing(
     cluster: &Cluster,
     metrics: &Metrics,
-    sync: &Seen,
+    sync: &SyncResource,
     at: Option<&str>,
     allowed: &AllowList,
 ) -> anyhow::Result<Inspected> {
-    let whole = serde_json::to_value(&sync.whole)?;
-    let inspected = look_by(cluster, metrics, &sync.name, whole, at, allowed).await?;
+    let whole = serde_json::to_value(&sync.resource)?;
+    let inspected = inspect_manifest(cluster, metrics, &sync.name, whole, at, allowed).await?;
     inspected.map_err(|trouble| anyhow!("{}", trouble.message))
 }
 
 /// Inspects a Sync that may not exist yet; the inner error says why it cannot be applied.
-pub(super) async fn look_by(
+pub(super) async fn inspect_manifest(
     cluster: &Cluster,
     metrics: &Metrics,
     name: &SyncName,
     whole: Value,
     at: Option<&str>,
     allowed: &AllowList,
-) -> anyhow::Result<Result<Inspected, Trouble>> {
-    let folder = Scratch::new()?;
-    let repositories = Repositories::new(folder.path(), None, Hosts::anywhere())?;
+) -> anyhow::Result<Result<Inspected, ReconcileError>> {
+    let folder = TemporaryFolder::new()?;
+    let repositories = Repositories::new(folder.path(), None, HostPolicy::allow_all())?;
     let helm = LocalHelm::find()?;
-    Ok(inspect(cluster, (&repositories, allowed, &helm.helm), metrics, name, whole, at).await)
+    Ok(render_sync(cluster, (&repositories, allowed, &helm.helm), metrics, name, whole, at).await)
 }
 
 /// Prints text that may contain control characters of other parties: sanitizes each line.
 pub(super) fn write(text: &str, streams: &mut Streams<'_>) -> std::io::Result<()> {
-    text.lines().try_for_each(|line| writeln!(streams.data, "{}", harmless(line)))?;
+    text.lines().try_for_each(|line| writeln!(streams.data, "{}", sanitize(line)))?;
     streams.data.flush()
 }
 

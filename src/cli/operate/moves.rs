@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::super::Streams;
 use super::super::exit::Exit;
-use super::{Target, on_cluster};
-use crate::api::{INSTANCE_LABEL, MOVES_TO_ANNOTATION, SyncName, moves_to};
-use crate::cluster::Seen;
+use super::{SyncTarget, on_cluster};
+use crate::api::{INSTANCE_LABEL, MOVES_TO_ANNOTATION, SyncName, parse_moves_to};
+use crate::cluster::SyncResource;
 
 /// Move objects from a Sync to one of another repository
 ///
@@ -22,9 +22,9 @@ use crate::cluster::Seen;
   moorline move shop --done              the move is over
 
 Exit codes: 0 it is named, or not any more, 1 one of the two is not there, or may not be changed.")]
-pub(in super::super) struct Arguments {
+pub(in super::super) struct MoveArgs {
     #[command(flatten)]
-    target: Target,
+    target: SyncTarget,
 
     /// The Sync that takes the objects over: NAME, or NAMESPACE/NAME
     #[arg(long, required_unless_present = "done", conflicts_with = "done")]
@@ -35,7 +35,7 @@ pub(in super::super) struct Arguments {
     done: bool,
 }
 
-pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(in super::super) fn run(arguments: &MoveArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     on_cluster(async |connection| {
         let name = arguments.target.of(&connection);
         let old = connection.sync(&name).await?;
@@ -43,7 +43,10 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
         let Some(text) = arguments.to.as_deref().filter(|text| !text.is_empty()) else {
             let said = match written(&old) {
                 Some(to) => {
-                    format!("{name} moves to {} no more: what leaves Git is deleted again", shown(to, &name))
+                    format!(
+                        "{name} moves to {} no more: what leaves Git is deleted again",
+                        display_move_target(to, &name)
+                    )
                 }
                 None => format!("{name} moves to no other Sync"),
             };
@@ -51,7 +54,7 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
             streams.say(&said);
             return Ok(Exit::Done);
         };
-        let Some(to) = moves_to(text, &name) else {
+        let Some(to) = parse_moves_to(text, &name) else {
             bail!("--to {text:?} names no other Sync than {name}: write NAME, or NAMESPACE/NAME");
         };
         let new = connection.sync(&to).await?;
@@ -72,19 +75,19 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
 }
 
 /// The value of the annotation.
-fn written(sync: &Seen) -> Option<&String> {
-    sync.whole.metadata.annotations.as_ref()?.get(MOVES_TO_ANNOTATION)
+fn written(sync: &SyncResource) -> Option<&String> {
+    sync.resource.metadata.annotations.as_ref()?.get(MOVES_TO_ANNOTATION)
 }
 
 /// The instance of the daemon that serves a Sync.
-fn instance(sync: &Seen) -> Option<&str> {
-    let labels = sync.whole.metadata.labels.as_ref()?;
+fn instance(sync: &SyncResource) -> Option<&str> {
+    let labels = sync.resource.metadata.labels.as_ref()?;
     labels.get(INSTANCE_LABEL).map(String::as_str).filter(|instance| !instance.is_empty())
 }
 
 /// The Sync that a value names, or the quoted value if it names none.
-pub(in super::super) fn shown(text: &str, own: &SyncName) -> String {
-    match moves_to(text, own) {
+pub(in super::super) fn display_move_target(text: &str, own: &SyncName) -> String {
+    match parse_moves_to(text, own) {
         Some(to) => to.to_string(),
         None => format!("{text:?}, which is no name of another Sync"),
     }

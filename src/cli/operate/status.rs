@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 
 use super::super::exit::Exit;
 use super::super::plan::Colour;
-use super::super::{Streams, harmless};
-use super::heartbeats::all_served;
-use super::moves::shown;
-use super::table::{ago, table};
+use super::super::{Streams, sanitize};
+use super::heartbeats::are_all_served;
+use super::moves::display_move_target;
+use super::table::{format_age, table};
 use super::{counted, history, namespace, on_cluster, ready, write};
 use crate::api::{ConditionType, MOVES_TO_ANNOTATION, short_revision as short};
-use crate::cluster::{Connection, Seen};
-use crate::plan::Paint;
-use crate::report::unlisted;
+use crate::cluster::{Connection, SyncResource};
+use crate::plan::ColourMode;
+use crate::report::count_unlisted;
 use crate::yaml;
 
 /// Interval at which --watch reads the Syncs again.
-const AGAIN: Duration = Duration::from_secs(2);
+const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Show how Syncs are
 ///
@@ -35,7 +35,7 @@ const AGAIN: Duration = Duration::from_secs(2);
   moorline status shop -o json | jq '.items[0].status.conditions'
 
 Exit codes: 0 all that is shown is ready, 1 something is not, or no daemon serves it.")]
-pub(in super::super) struct Arguments {
+pub(in super::super) struct StatusArgs {
     /// The name of a Sync
     name: Option<String>,
 
@@ -53,7 +53,7 @@ pub(in super::super) struct Arguments {
 
     /// The output format; wide has more columns, name is what kubectl takes
     #[arg(long, short, value_enum)]
-    output: Option<Format>,
+    output: Option<StatusFormat>,
 
     /// When colours are used
     #[arg(long, value_enum, default_value_t = Colour::Auto)]
@@ -61,36 +61,38 @@ pub(in super::super) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum StatusFormat {
     Wide,
     Json,
     Yaml,
     Name,
 }
 
-pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(in super::super) fn run(arguments: &StatusArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     on_cluster(async |connection| {
-        let wide = arguments.output == Some(Format::Wide);
+        let wide = arguments.output == Some(StatusFormat::Wide);
         if arguments.watch && arguments.output.is_some() && !wide {
             bail!("--watch prints lines; leave it out, or take -o wide");
         }
         let seen = look(arguments, &connection).await?;
         match (arguments.output, &arguments.name, seen.as_slice()) {
-            (Some(Format::Json), _, all) => writeln!(streams.data, "{:#}", list(all)?)?,
-            (Some(Format::Yaml), _, all) => streams.data.write_all(yaml::write(&list(all)?).as_bytes())?,
-            (Some(Format::Name), _, all) => {
+            (Some(StatusFormat::Json), _, all) => writeln!(streams.data, "{:#}", list(all)?)?,
+            (Some(StatusFormat::Yaml), _, all) => {
+                streams.data.write_all(yaml::write(&list(all)?).as_bytes())?
+            }
+            (Some(StatusFormat::Name), _, all) => {
                 write(
                     &all.iter().map(|sync| format!("{KIND}/{}\n", sync.name.name)).collect::<String>(),
                     streams,
                 )?;
             }
             (None, Some(_), [one]) => {
-                write(&(details(one) + &history::lines(&one.status.history)), streams)?;
+                write(&(describe_sync(one) + &history::lines(&one.status.history)), streams)?;
             }
             (_, _, []) => streams.say("there are no Syncs here; -A shows those of all namespaces"),
-            (_, _, all) => show(&lines(all, wide), arguments.color.paint(), streams)?,
+            (_, _, all) => print_table(&lines(all, wide), arguments.color.paint(), streams)?,
         }
-        let served = all_served(&seen, &connection, streams).await;
+        let served = are_all_served(&seen, &connection, streams).await;
         if arguments.watch {
             watch(arguments, &connection, &seen, streams).await?;
         }
@@ -103,16 +105,17 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
 const KIND: &str = "sync.moorline.dev";
 
 /// The Syncs as a Kubernetes List.
-fn list(all: &[Seen]) -> anyhow::Result<Value> {
-    let items = all.iter().map(|sync| serde_json::to_value(&sync.whole)).collect::<Result<Vec<_>, _>>()?;
+fn list(all: &[SyncResource]) -> anyhow::Result<Value> {
+    let items = all.iter().map(|sync| serde_json::to_value(&sync.resource)).collect::<Result<Vec<_>, _>>()?;
     Ok(json!({"apiVersion": "v1", "kind": "List", "items": items}))
 }
 
 /// Prints a table; the column READY is coloured if `paint` says so.
-fn show(table: &str, paint: Paint, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+fn print_table(table: &str, paint: ColourMode, streams: &mut Streams<'_>) -> anyhow::Result<()> {
     let column = table.lines().next().and_then(|head| head.find("READY"));
-    for line in table.lines().map(harmless) {
-        let painted = column.filter(|_| paint == Paint::Colours).and_then(|column| painted(&line, column));
+    for line in table.lines().map(sanitize) {
+        let painted =
+            column.filter(|_| paint == ColourMode::Colours).and_then(|column| painted(&line, column));
         writeln!(streams.data, "{}", painted.as_deref().unwrap_or(&line))?;
     }
     Ok(streams.data.flush()?)
@@ -131,7 +134,7 @@ fn painted(line: &str, column: usize) -> Option<String> {
     Some(format!("{before}\u{1b}[{colour}m{word}\u{1b}[0m{}", &rest[word.len()..]))
 }
 
-async fn look(arguments: &Arguments, connection: &Connection) -> anyhow::Result<Vec<Seen>> {
+async fn look(arguments: &StatusArgs, connection: &Connection) -> anyhow::Result<Vec<SyncResource>> {
     let namespace = arguments.namespace.as_deref().unwrap_or(&connection.namespace);
     if let Some(name) = &arguments.name {
         return Ok(vec![connection.sync(&crate::api::SyncName::new(namespace, name)).await?]);
@@ -142,23 +145,23 @@ async fn look(arguments: &Arguments, connection: &Connection) -> anyhow::Result<
 
 /// Prints each line that changes; never returns.
 async fn watch(
-    arguments: &Arguments,
+    arguments: &StatusArgs,
     connection: &Connection,
-    first: &[Seen],
+    first: &[SyncResource],
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
     // The age always changes: comparing it would print every line again and again.
-    let wide = arguments.output == Some(Format::Wide);
-    let shown = |sync: &Seen| {
+    let wide = arguments.output == Some(StatusFormat::Wide);
+    let shown = |sync: &SyncResource| {
         let mut line = row(sync, wide);
         line[AGE].clear();
         line
     };
     let mut known: BTreeMap<_, _> = first.iter().map(|sync| (sync.name.clone(), shown(sync))).collect();
     loop {
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(WATCH_INTERVAL).await;
         let seen = look(arguments, connection).await?;
-        let changed: Vec<&Seen> =
+        let changed: Vec<&SyncResource> =
             seen.iter().filter(|sync| known.get(&sync.name) != Some(&shown(sync))).collect();
         for sync in changed {
             let line = table(&[row(sync, wide)]);
@@ -171,7 +174,7 @@ async fn watch(
 /// The column that changes with time alone.
 const AGE: usize = 7;
 
-fn lines(all: &[Seen], wide: bool) -> String {
+fn lines(all: &[SyncResource], wide: bool) -> String {
     let head = ["NAMESPACE", "NAME", "READY", "REASON", "REVISION", "OBJECTS", "DRIFT", "AGE"];
     let more = ["HEALTHY", "SUSPENDED", "MESSAGE"];
     let head = head.into_iter().chain(more.into_iter().filter(|_| wide));
@@ -180,17 +183,17 @@ fn lines(all: &[Seen], wide: bool) -> String {
     table(&rows)
 }
 
-fn row(sync: &Seen, wide: bool) -> Vec<String> {
+fn row(sync: &SyncResource, wide: bool) -> Vec<String> {
     let status = &sync.status;
     let (is_ready, reason, message) = ready(status);
     let counts = status.objects.unwrap_or_default();
     let revision = status.revision.as_ref().and_then(|revision| revision.applied.as_deref());
     let age = sync
-        .whole
+        .resource
         .metadata
         .creation_timestamp
         .as_ref()
-        .map(|time| ago(jiff::Timestamp::now().as_second() - time.0.as_second()));
+        .map(|time| format_age(jiff::Timestamp::now().as_second() - time.0.as_second()));
     let mut cells = vec![
         sync.name.namespace.to_string(),
         sync.name.name.to_string(),
@@ -204,14 +207,14 @@ fn row(sync: &Seen, wide: bool) -> Vec<String> {
     if wide {
         let healthy = status.conditions.iter().find(|it| it.type_ == ConditionType::Healthy.to_string());
         cells.push(healthy.map(|it| it.status.clone()).unwrap_or_default());
-        cells.push(sync.whole.data["spec"]["suspend"].as_bool().unwrap_or_default().to_string());
+        cells.push(sync.resource.data["spec"]["suspend"].as_bool().unwrap_or_default().to_string());
         cells.push(message.to_owned());
     }
     cells
 }
 
 /// The full status of one Sync.
-pub(super) fn details(sync: &Seen) -> String {
+pub(super) fn describe_sync(sync: &SyncResource) -> String {
     let status = &sync.status;
     let (is_ready, reason, message) = ready(status);
     let revision = status.revision.clone().unwrap_or_default();
@@ -231,9 +234,9 @@ pub(super) fn details(sync: &Seen) -> String {
         counts.desired, counts.applied, counts.held, counts.failed, counts.drifted
     );
     rows.push(vec!["Objects".to_owned(), objects]);
-    let annotations = sync.whole.metadata.annotations.as_ref();
+    let annotations = sync.resource.metadata.annotations.as_ref();
     let to = annotations.and_then(|all| all.get(MOVES_TO_ANNOTATION));
-    rows.extend(to.map(|to| vec!["Moves to".to_owned(), shown(to, &sync.name)]));
+    rows.extend(to.map(|to| vec!["Moves to".to_owned(), display_move_target(to, &sync.name)]));
     if let Some(approval) = &status.approval {
         let wait = if approval.objects == 1 { "waits" } else { "wait" };
         let waits = format!(
@@ -250,7 +253,7 @@ pub(super) fn details(sync: &Seen) -> String {
         let file = problem.file.as_deref().map(|it| format!(" ({it})")).unwrap_or_default();
         text.push_str(&format!("  ! {object}{}: {}{file}\n", problem.reason, problem.message));
     }
-    let more = unlisted(status);
+    let more = count_unlisted(status);
     if more > 0 {
         text.push_str(&format!("  and {more} more\n"));
     }

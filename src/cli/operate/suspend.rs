@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::super::Streams;
 use super::super::exit::Exit;
-use super::{Target, on_cluster};
+use super::{SyncTarget, on_cluster};
 use crate::api::DELETION_ANNOTATION;
 
 /// Have a Sync write nothing until it is resumed
@@ -14,7 +14,7 @@ use crate::api::DELETION_ANNOTATION;
   moorline suspend shop")]
 pub(in super::super) struct Suspend {
     #[command(flatten)]
-    target: Target,
+    target: SyncTarget,
 }
 
 /// Have a suspended Sync go on
@@ -23,7 +23,7 @@ pub(in super::super) struct Suspend {
   moorline resume shop")]
 pub(in super::super) struct Resume {
     #[command(flatten)]
-    target: Target,
+    target: SyncTarget,
 }
 
 pub(in super::super) fn suspend(arguments: &Suspend, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
@@ -34,7 +34,7 @@ pub(in super::super) fn resume(arguments: &Resume, streams: &mut Streams<'_>) ->
     set(&arguments.target, false, streams)
 }
 
-fn set(target: &Target, suspend: bool, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+fn set(target: &SyncTarget, suspend: bool, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     on_cluster(async |connection| {
         let name = target.of(&connection);
         let mut patch = json!({"spec": {"suspend": suspend}});
@@ -45,7 +45,7 @@ fn set(target: &Target, suspend: bool, streams: &mut Streams<'_>) -> anyhow::Res
         let changed = connection.change_sync(&name, patch).await?;
         let resume = format!("moorline resume {} -n {}", name.name, name.namespace);
         // While it is being deleted, a suspended Sync only stops its deletion.
-        let deletes = changed.whole.metadata.deletion_timestamp.is_some();
+        let deletes = changed.resource.metadata.deletion_timestamp.is_some();
         streams.say(&match (suspend, deletes) {
             (true, false) => format!("{name} is suspended: nothing is written until {resume}"),
             (true, true) => format!("{name} is suspended: nothing more of it is deleted until {resume}"),

@@ -25,7 +25,7 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
 }
 
 /// Formats an age in its two largest units: `3d4h`, `12m`, `40s`.
-pub(super) fn ago(seconds: i64) -> String {
+pub(super) fn format_age(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match (days, hours, minutes) {
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn times_are_short() {
-        let all = [-5, 0, 59, 60, 3599, 3600, 86_399, 86_400, 1_000_000].map(ago);
+        let all = [-5, 0, 59, 60, 3599, 3600, 86_399, 86_400, 1_000_000].map(format_age);
         assert_eq!(all, ["0s", "0s", "59s", "1m", "59m", "1h0m", "23h59m", "1d0h", "11d13h"]);
     }
 }

@@ -5,8 +5,8 @@
 //! objects and the status with the controller; it adds a byte or two per object, and messages for
 //! objects that have something to report.
 
-mod body;
 mod objects;
+mod redaction;
 mod state;
 
 use std::collections::BTreeMap;
@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-pub use body::{Differs, NOT_SHOWN, Seen, Shown, Writer, shown_live};
-pub use objects::{HealthWord, Healths, ObjectState, Objects, Row};
-pub use state::{State, advice};
+pub use objects::{HealthTable, ObjectHealth, ObjectList, ObjectRow, ObjectState};
+pub use redaction::{LiveDifference, LiveObject, NOT_SHOWN, ObjectWriter, RedactedBody, redact_live};
+pub use state::{SyncState, advice};
 
 use crate::api::{SyncName, SyncStatus};
 use crate::object::ObjectId;
@@ -25,7 +25,7 @@ pub use crate::plan::HIDDEN;
 /// The most repairs that a card keeps.
 pub const MAX_REPAIRS: usize = 30;
 /// The most activity entries that a card keeps.
-pub const MAX_HAPPENINGS: usize = 40;
+pub const MAX_ACTIVITIES: usize = 40;
 
 /// State of all Syncs.
 #[derive(Debug, Clone, Default)]
@@ -33,45 +33,45 @@ pub struct StatusBoard {
     /// Number of changes since the daemon started.
     pub version: u64,
     /// Role of this daemon in the election.
-    pub stance: Stance,
+    pub role: DaemonRole,
     /// One card per Sync.
-    pub cards: BTreeMap<SyncName, Arc<Card>>,
+    pub cards: BTreeMap<SyncName, Arc<SyncCard>>,
 }
 
 /// Role of a daemon in the election.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Stance {
+pub enum DaemonRole {
     /// It has just started.
     #[default]
-    Starts,
+    Starting,
     /// Another daemon leads, with this name if it is known. Only that one knows the Syncs.
-    StandsBy(Option<Box<str>>),
+    Standby(Option<Box<str>>),
     /// It serves the Syncs.
-    Serves,
+    Serving,
 }
 
 /// State of one Sync.
 #[derive(Debug, Clone)]
-pub struct Card {
+pub struct SyncCard {
     /// The Sync.
     pub name: SyncName,
     /// Version of the board at its last change.
     pub version: u64,
     /// Its source.
-    pub subject: Arc<Subject>,
+    pub source: Arc<SourceSummary>,
     /// Its status, or the one that is about to be written.
     pub status: Arc<SyncStatus>,
     /// Its objects.
-    pub objects: Arc<Objects>,
+    pub objects: Arc<ObjectList>,
     /// Repairs since the daemon started, newest first.
     pub repairs: Arc<[Repair]>,
     /// Repairs, prunes, approvals and errors since the daemon started, newest first.
-    pub happened: Arc<[Happening]>,
+    pub activities: Arc<[Activity]>,
 }
 
 /// Summary of the source of a Sync.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Subject {
+pub struct SourceSummary {
     /// The repository, without credentials.
     pub url: Box<str>,
     /// The folder in it; empty for all of it.
@@ -90,9 +90,9 @@ pub struct Subject {
 
 /// An event of a Sync besides the revisions in its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Happening {
+pub struct Activity {
     /// Time of the event.
-    pub at: Time,
+    pub time: Time,
     /// Reason of the corresponding Event.
     pub reason: String,
     /// A sentence for people.
@@ -103,7 +103,7 @@ pub struct Happening {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
     /// Time of the repair.
-    pub at: Time,
+    pub repaired_at: Time,
     /// The object.
     pub id: ObjectId,
     /// True if the object was deleted, and is created again.
@@ -113,14 +113,14 @@ pub struct Repair {
     /// The manager that changed them, if it is known.
     pub manager: Option<String>,
     /// Time of that manager's write.
-    pub changed: Option<String>,
+    pub changed_at: Option<String>,
 }
 
 impl StatusBoard {
     /// Inserts or replaces a card.
-    pub fn put(&mut self, card: Card) {
+    pub fn update_card(&mut self, card: SyncCard) {
         self.version += 1;
-        let card = Card { version: self.version, ..card };
+        let card = SyncCard { version: self.version, ..card };
         self.cards.insert(card.name.clone(), Arc::new(card));
     }
 
@@ -132,31 +132,31 @@ impl StatusBoard {
     }
 
     /// Sets the role of this daemon.
-    pub fn stand(&mut self, stance: Stance) {
-        if self.stance != stance {
-            (self.stance, self.version) = (stance, self.version + 1);
+    pub fn set_role(&mut self, stance: DaemonRole) {
+        if self.role != stance {
+            (self.role, self.version) = (stance, self.version + 1);
         }
     }
 
     /// The Sync of this name.
-    pub fn card(&self, namespace: &str, name: &str) -> Option<&Arc<Card>> {
+    pub fn card(&self, namespace: &str, name: &str) -> Option<&Arc<SyncCard>> {
         self.cards.get(&SyncName::new(namespace, name))
     }
 
     /// The Syncs that depend on this one.
-    pub fn dependents(&self, name: &SyncName) -> impl Iterator<Item = &Arc<Card>> {
-        self.cards.values().filter(move |card| card.subject.depends_on.contains(name))
+    pub fn dependents(&self, name: &SyncName) -> impl Iterator<Item = &Arc<SyncCard>> {
+        self.cards.values().filter(move |card| card.source.depends_on.contains(name))
     }
 }
 
-impl Card {
+impl SyncCard {
     /// The state of the Sync.
-    pub fn state(&self) -> State {
-        State::of(&self.status)
+    pub fn state(&self) -> SyncState {
+        SyncState::from_status(&self.status)
     }
 
     /// Reason and message of the Ready condition.
-    pub fn why(&self) -> (&str, &str) {
+    pub fn ready_reason(&self) -> (&str, &str) {
         let ready = self.condition("Ready");
         ready.map_or(("", ""), |ready| (&ready.reason, &ready.message))
     }

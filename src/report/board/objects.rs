@@ -24,7 +24,7 @@ pub enum ObjectState {
     /// Its apply or deletion failed.
     Failed,
     /// It is no longer in Git, and its deletion waits for approval.
-    Leaving,
+    PendingPrune,
     /// It differs from Git, and is not repaired.
     Drifted,
     /// It is held although it has pending work.
@@ -36,11 +36,11 @@ pub enum ObjectState {
 /// Health of an object by its own status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum HealthWord {
+pub enum ObjectHealth {
     /// It has no status to judge; its existence is all that is known.
-    Silent,
+    NoStatus,
     /// Its status was not read yet.
-    Unread,
+    NotRead,
     /// It is healthy.
     Healthy,
     /// It was suspended by a person.
@@ -55,29 +55,29 @@ pub enum HealthWord {
 
 /// Health of all objects of a Sync.
 #[derive(Debug, Default)]
-pub struct Healths {
+pub struct HealthTable {
     set: Option<Arc<DesiredSet>>,
     /// One for each object of the set.
-    words: Box<[HealthWord]>,
+    states: Box<[ObjectHealth]>,
     /// Messages about the unhealthy ones.
-    why: BTreeMap<ObjectId, Box<str>>,
+    messages: BTreeMap<ObjectId, Box<str>>,
 }
 
 /// The objects of a Sync.
 #[derive(Debug, Default)]
-pub struct Objects {
+pub struct ObjectList {
     set: Option<Arc<DesiredSet>>,
     /// For each object of the set, the index in [`DONE_LABELS`] of the last action since the daemon
     /// started.
     done: Box<[u8]>,
     /// The objects with something to report, sorted by id; some are not in the set.
-    told: Box<[(ObjectId, Told)]>,
-    health: Arc<Healths>,
+    notes: Box<[(ObjectId, ObjectNote)]>,
+    health: Arc<HealthTable>,
 }
 
 /// The report about an object.
 #[derive(Debug)]
-struct Told {
+struct ObjectNote {
     state: ObjectState,
     reason: &'static str,
     message: Arc<str>,
@@ -85,11 +85,11 @@ struct Told {
 }
 
 /// Actions after which an object is as committed.
-const DEEDS: [&str; 6] = ["kept", "created", "adopted", "updated", "recreated", "repaired"];
+const DONE_LABELS: [&str; 6] = ["kept", "created", "adopted", "updated", "recreated", "repaired"];
 
 /// One row of the object table on the page.
 #[derive(Debug, Clone, Copy)]
-pub struct Row<'a> {
+pub struct ObjectRow<'a> {
     /// The object.
     pub id: &'a ObjectId,
     /// State compared with Git.
@@ -103,60 +103,60 @@ pub struct Row<'a> {
     /// The changed fields, and the manager that changed them.
     pub drift: Option<&'a Drift>,
     /// Health by its own status.
-    pub health: HealthWord,
+    pub health: ObjectHealth,
     /// Message about the health, if it is not healthy.
-    pub why: &'a str,
+    pub health_message: &'a str,
     /// Its place in Git; `None` if it is no longer there.
     pub origin: Option<&'a Origin>,
 }
 
-impl Objects {
+impl ObjectList {
     /// Builds the list without an earlier one.
     pub fn new(
         set: Option<&Arc<DesiredSet>>,
         outcomes: &BTreeMap<ObjectId, Outcome>,
-        health: &Arc<Healths>,
+        health: &Arc<HealthTable>,
     ) -> Self {
-        Self::after(&Self::default(), set, outcomes, health)
+        Self::update(&Self::default(), set, outcomes, health)
     }
 
     /// Builds the list from new outcomes. Objects without a new action keep their last one.
-    pub fn after(
+    pub fn update(
         before: &Self,
         set: Option<&Arc<DesiredSet>>,
         outcomes: &BTreeMap<ObjectId, Outcome>,
-        health: &Arc<Healths>,
+        health: &Arc<HealthTable>,
     ) -> Self {
-        let mut told: Vec<(ObjectId, Told)> = Vec::new();
+        let mut told: Vec<(ObjectId, ObjectNote)> = Vec::new();
         for (id, outcome) in outcomes {
             let last = told.last().map(|(_, last)| &last.message);
-            told.extend(tell(outcome, last).map(|said| (id.clone(), said)));
+            told.extend(note_outcome(outcome, last).map(|said| (id.clone(), said)));
         }
         let same = before.set.as_ref().zip(set).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
         let done = |(at, object): (usize, &DesiredObject)| {
             let place = || if same { Some(at) } else { before.place(&object.id) };
             let last = || place().and_then(|place| before.done.get(place)).copied().unwrap_or_default();
-            outcomes.get(&object.id).map(deed).filter(|deed| *deed > 0).unwrap_or_else(last)
+            outcomes.get(&object.id).map(done_index).filter(|deed| *deed > 0).unwrap_or_else(last)
         };
         let done = set.map(|set| set.objects().iter().enumerate().map(done).collect());
-        Self { set: set.cloned(), done: done.unwrap_or_default(), told: told.into(), health: health.clone() }
+        Self { set: set.cloned(), done: done.unwrap_or_default(), notes: told.into(), health: health.clone() }
     }
 
     /// The number of objects.
     pub fn len(&self) -> usize {
-        let extra = self.told.iter().filter(|(id, _)| self.place(id).is_none()).count();
+        let extra = self.notes.iter().filter(|(id, _)| self.place(id).is_none()).count();
         self.done.len() + extra
     }
 
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
-        self.done.is_empty() && self.told.is_empty()
+        self.done.is_empty() && self.notes.is_empty()
     }
 
     /// All rows, sorted by id.
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+    pub fn rows(&self) -> impl Iterator<Item = ObjectRow<'_>> {
         let set = self.set.as_deref().map(DesiredSet::objects).unwrap_or_default();
-        let (mut wanted, mut told) = (set.iter().enumerate().peekable(), self.told.iter().peekable());
+        let (mut wanted, mut told) = (set.iter().enumerate().peekable(), self.notes.iter().peekable());
         std::iter::from_fn(move || match (wanted.peek(), told.peek()) {
             (Some((_, object)), Some((id, _))) if *id < object.id => {
                 told.next().map(|(id, said)| self.row_of(id, None, Some(said)))
@@ -171,8 +171,8 @@ impl Objects {
     }
 
     /// The row of one object.
-    pub fn row(&self, id: &ObjectId) -> Option<Row<'_>> {
-        let said = self.told.binary_search_by(|(known, _)| known.cmp(id)).ok().map(|at| &self.told[at]);
+    pub fn row(&self, id: &ObjectId) -> Option<ObjectRow<'_>> {
+        let said = self.notes.binary_search_by(|(known, _)| known.cmp(id)).ok().map(|at| &self.notes[at]);
         match (self.place(id), said) {
             (Some(place), said) => {
                 let object = self.set.as_ref()?.objects().get(place)?;
@@ -189,48 +189,48 @@ impl Objects {
     }
 
     fn place(&self, id: &ObjectId) -> Option<usize> {
-        self.set.as_ref()?.place(id)
+        self.set.as_ref()?.index_of(id)
     }
 
     fn row_of<'a>(
         &'a self,
         id: &'a ObjectId,
         wanted: Option<(usize, &'a DesiredObject)>,
-        said: Option<&'a Told>,
-    ) -> Row<'a> {
+        said: Option<&'a ObjectNote>,
+    ) -> ObjectRow<'a> {
         let deed = wanted.and_then(|(place, _)| self.done.get(place)).copied().unwrap_or_default();
         let same = self.set.as_ref().zip(self.health.set.as_ref());
         let same = same.is_some_and(|(one, other)| Arc::ptr_eq(one, other));
         let health = match wanted {
-            Some((place, _)) if same => self.health.words.get(place).copied(),
-            Some(_) => self.health.word(id),
+            Some((place, _)) if same => self.health.states.get(place).copied(),
+            Some(_) => self.health.health_of(id),
             None => None,
         };
-        Row {
+        ObjectRow {
             id,
             state: said.map_or(ObjectState::Committed, |said| said.state),
-            done: DEEDS.get(usize::from(deed)).copied().unwrap_or_default(),
+            done: DONE_LABELS.get(usize::from(deed)).copied().unwrap_or_default(),
             reason: said.map_or("", |said| said.reason),
             message: said.map_or("", |said| &said.message),
             drift: said.and_then(|said| said.drift.as_deref()),
-            health: health.unwrap_or(HealthWord::Silent),
-            why: self.health.why.get(id).map_or("", |why| why),
+            health: health.unwrap_or(ObjectHealth::NoStatus),
+            health_message: self.health.messages.get(id).map_or("", |why| why),
             origin: wanted.map(|(_, object)| &object.origin),
         }
     }
 }
 
-impl Row<'_> {
+impl ObjectRow<'_> {
     /// True if a person should look at the object. Objects that are held on request of a person do
     /// not count.
-    pub fn wants_somebody(&self) -> bool {
+    pub fn needs_attention(&self) -> bool {
         let asked = ["Suspended", "ReconcileDisabled", "PruneDisabled", "Paused"].contains(&self.reason);
         self.state != ObjectState::Committed && !asked
-            || matches!(self.health, HealthWord::Degraded | HealthWord::Unknown)
+            || matches!(self.health, ObjectHealth::Degraded | ObjectHealth::Unknown)
     }
 }
 
-impl Healths {
+impl HealthTable {
     /// Builds the health of a set. `known` are the objects whose statuses are read, sorted by id;
     /// `None` for one that was not read yet.
     pub fn new<'a>(
@@ -238,42 +238,42 @@ impl Healths {
         known: impl Iterator<Item = (&'a ObjectId, Option<Health>)>,
     ) -> Self {
         let mut why = BTreeMap::new();
-        let mut words = vec![HealthWord::Silent; set.len()];
+        let mut words = vec![ObjectHealth::NoStatus; set.len()];
         let mut places = set.objects().iter().zip(words.iter_mut()).peekable();
         for (id, health) in known {
             while places.next_if(|(object, _)| object.id < *id).is_some() {}
             let Some((object, word)) = places.next_if(|(object, _)| object.id == *id) else { continue };
             let said;
             (*word, said) = match health {
-                None => (HealthWord::Unread, None),
-                Some(Health::Healthy) => (HealthWord::Healthy, None),
-                Some(Health::Suspended) => (HealthWord::Suspended, None),
-                Some(Health::Progressing { why }) => (HealthWord::Progressing, Some(why)),
-                Some(Health::Degraded { why }) => (HealthWord::Degraded, Some(why)),
-                Some(Health::Unknown { why }) => (HealthWord::Unknown, Some(why)),
+                None => (ObjectHealth::NotRead, None),
+                Some(Health::Healthy) => (ObjectHealth::Healthy, None),
+                Some(Health::Suspended) => (ObjectHealth::Suspended, None),
+                Some(Health::Progressing { why }) => (ObjectHealth::Progressing, Some(why)),
+                Some(Health::Degraded { why }) => (ObjectHealth::Degraded, Some(why)),
+                Some(Health::Unknown { why }) => (ObjectHealth::Unknown, Some(why)),
             };
             if why.len() < MAX_SENTENCES {
                 why.extend(said.map(|said| (object.id.clone(), bounded(said).into())));
             }
         }
         drop(places);
-        Self { set: Some(set.clone()), words: words.into(), why }
+        Self { set: Some(set.clone()), states: words.into(), messages: why }
     }
 
-    fn word(&self, id: &ObjectId) -> Option<HealthWord> {
-        self.words.get(self.set.as_ref()?.place(id)?).copied()
+    fn health_of(&self, id: &ObjectId) -> Option<ObjectHealth> {
+        self.states.get(self.set.as_ref()?.index_of(id)?).copied()
     }
 }
 
 impl ObjectState {
     /// All states, those that need attention first.
-    pub const ALL: [Self; 5] = [Self::Failed, Self::Leaving, Self::Drifted, Self::Held, Self::Committed];
+    pub const ALL: [Self; 5] = [Self::Failed, Self::PendingPrune, Self::Drifted, Self::Held, Self::Committed];
 
     /// The label on the page.
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Failed => "Failed",
-            Self::Leaving => "Leaving",
+            Self::PendingPrune => "Leaving",
             Self::Drifted => "Drifted",
             Self::Held => "Held",
             Self::Committed => "Committed",
@@ -281,12 +281,12 @@ impl ObjectState {
     }
 }
 
-impl HealthWord {
+impl ObjectHealth {
     /// The label on the page.
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
-            Self::Silent => "Silent",
-            Self::Unread => "Unread",
+            Self::NoStatus => "Silent",
+            Self::NotRead => "Unread",
             Self::Healthy => "Healthy",
             Self::Suspended => "Suspended",
             Self::Progressing => "Progressing",
@@ -297,13 +297,13 @@ impl HealthWord {
 }
 
 /// Builds the report of an outcome. Shares the message with `last` if they are equal.
-fn tell(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<Told> {
+fn note_outcome(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<ObjectNote> {
     let share = |text: String| match last {
         Some(last) if **last == *text => last.clone(),
         Some(_) | None => text.into(),
     };
     match outcome {
-        Outcome::Failed(why) => Some(Told {
+        Outcome::Failed(why) => Some(ObjectNote {
             state: ObjectState::Failed,
             reason: why.reason,
             message: share(bounded(why.message.clone())),
@@ -320,14 +320,14 @@ fn tell(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<Told> {
                 _ => None,
             };
             let state = match hold {
-                hold if hold.is_prune_to_approve() => ObjectState::Leaving,
+                hold if hold.is_prune_to_approve() => ObjectState::PendingPrune,
                 Hold::DriftReported(_) | Hold::Deleted | Hold::Contested(_) => ObjectState::Drifted,
                 _ => ObjectState::Held,
             };
             let message = share(bounded(hold.to_string()));
-            Some(Told { state, reason: hold.reason(), message, drift })
+            Some(ObjectNote { state, reason: hold.reason(), message, drift })
         }
-        Outcome::Pruned { gone: false } => Some(Told {
+        Outcome::Pruned { gone: false } => Some(ObjectNote {
             state: ObjectState::Held,
             reason: "BeingDeleted",
             message: share("no longer in Git, and being deleted: its finalizers keep it".to_owned()),
@@ -344,13 +344,15 @@ fn tell(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<Told> {
 }
 
 /// The index in [`DONE_LABELS`] of an outcome.
-fn deed(outcome: &Outcome) -> u8 {
+fn done_index(outcome: &Outcome) -> u8 {
     match outcome {
         Outcome::Created => 1,
         Outcome::Adopted(_) => 2,
-        Outcome::Updated(Change::Committed | Change::Again) => 3,
+        Outcome::Updated(Change::Committed | Change::RerunHook) => 3,
         Outcome::Recreated => 4,
-        Outcome::Updated(Change::Drifted(_) | Change::EntryLost | Change::Unverified | Change::Moved) => 5,
+        Outcome::Updated(
+            Change::Drifted(_) | Change::EntryLost | Change::Unverified | Change::MaybeDrifted,
+        ) => 5,
         Outcome::Kept
         | Outcome::HandedOver(_)
         | Outcome::Pruned { .. }
@@ -369,9 +371,9 @@ fn bounded(text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desired::{Scopes, desired};
-    use crate::plan::Failed;
-    use crate::render::{Options, Rendered, render};
+    use crate::desired::{Scopes, build_desired_set};
+    use crate::plan::Failure;
+    use crate::render::{RenderOptions, Rendered, render};
     use crate::tree::FileTree;
 
     fn set(names: &[&str]) -> Arc<DesiredSet> {
@@ -380,8 +382,8 @@ mod tests {
         };
         let files: Vec<_> = names.iter().map(|name| (format!("{name}.json"), map(name))).collect();
         let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
-        let Rendered::Complete(complete) = render(&tree, &Options::default()) else { panic!("sound") };
-        Arc::new(desired(complete, "shop", &Scopes::builtin()).unwrap())
+        let Rendered::Complete(complete) = render(&tree, &RenderOptions::default()) else { panic!("sound") };
+        Arc::new(build_desired_set(complete, "shop", &Scopes::builtin()).unwrap())
     }
 
     fn id(name: &str) -> ObjectId {
@@ -391,7 +393,7 @@ mod tests {
     #[test]
     fn every_object_is_told_once_and_in_order() {
         let set = set(&["b", "d", "f"]);
-        let failed = Failed { reason: "Denied", message: "no".into(), manifest: true };
+        let failed = Failure { reason: "Denied", message: "no".into(), manifest: true };
         let over = Hold::OverBudget { prunes: 3, owned: 9 };
         let outcomes = BTreeMap::from([
             (id("a"), Outcome::Held(over.clone())),
@@ -408,13 +410,19 @@ mod tests {
             (id("f"), None),
         ];
         let known = known.iter().map(|(id, health)| (id, health.clone()));
-        let healths = Arc::new(Healths::new(&set, known));
-        let objects = Objects::new(Some(&set), &outcomes, &healths);
+        let healths = Arc::new(HealthTable::new(&set, known));
+        let objects = ObjectList::new(Some(&set), &outcomes, &healths);
         let shown: Vec<String> = objects
             .rows()
             .map(|row| {
-                let parts =
-                    [row.id.name(), row.state.word(), row.done, row.reason, row.health.word(), row.why];
+                let parts = [
+                    row.id.name(),
+                    row.state.label(),
+                    row.done,
+                    row.reason,
+                    row.health.label(),
+                    row.health_message,
+                ];
                 parts.join(" ").trim().to_owned()
             })
             .collect();
@@ -430,7 +438,10 @@ mod tests {
         assert_eq!(objects.len(), expect.len());
         for row in objects.rows() {
             let alone = objects.row(row.id).unwrap();
-            assert_eq!((alone.state, alone.health, alone.why), (row.state, row.health, row.why));
+            assert_eq!(
+                (alone.state, alone.health, alone.health_message),
+                (row.state, row.health, row.health_message)
+            );
         }
         assert!(objects.row(&id("c")).is_none());
         assert_eq!(objects.row(&id("d")).unwrap().origin.unwrap().to_string(), "d.json:1");
@@ -441,22 +452,22 @@ mod tests {
         let (old, new) = (set(&["a", "b"]), set(&["b", "c"]));
         let known = [id("a"), id("b")];
         let known = known.iter().map(|id| (id, Some(Health::Healthy)));
-        let healths = Arc::new(Healths::new(&old, known));
-        let objects = Objects::new(Some(&new), &BTreeMap::new(), &healths);
+        let healths = Arc::new(HealthTable::new(&old, known));
+        let objects = ObjectList::new(Some(&new), &BTreeMap::new(), &healths);
         let words: Vec<_> = objects.rows().map(|row| (row.id.name().to_owned(), row.health)).collect();
-        assert_eq!(words, [("b".into(), HealthWord::Healthy), ("c".into(), HealthWord::Silent)]);
+        assert_eq!(words, [("b".into(), ObjectHealth::Healthy), ("c".into(), ObjectHealth::NoStatus)]);
     }
 
     #[test]
     fn what_was_done_is_told_until_something_else_is() {
         let (old, new) = (set(&["a", "b"]), set(&["b", "c"]));
         let created = [id("a"), id("b")].map(|id| (id, Outcome::Created));
-        let first = Objects::new(Some(&old), &BTreeMap::from(created), &Arc::default());
-        let done = |objects: &Objects| objects.rows().map(|row| row.done).collect::<Vec<_>>();
-        let quiet = Objects::after(&first, Some(&old), &BTreeMap::new(), &Arc::default());
+        let first = ObjectList::new(Some(&old), &BTreeMap::from(created), &Arc::default());
+        let done = |objects: &ObjectList| objects.rows().map(|row| row.done).collect::<Vec<_>>();
+        let quiet = ObjectList::update(&first, Some(&old), &BTreeMap::new(), &Arc::default());
         assert_eq!(done(&quiet), ["created", "created"]);
         let outcomes = BTreeMap::from([(id("c"), Outcome::Adopted(Vec::new())), (id("b"), Outcome::Kept)]);
-        let next = Objects::after(&quiet, Some(&new), &outcomes, &Arc::default());
+        let next = ObjectList::update(&quiet, Some(&new), &outcomes, &Arc::default());
         assert_eq!(done(&next), ["created", "adopted"]);
     }
 
@@ -464,8 +475,8 @@ mod tests {
     fn the_same_sentence_is_kept_once() {
         let held = |name: &str| (id(name), Outcome::Held(Hold::Suspended));
         let outcomes = BTreeMap::from([held("a"), held("b")]);
-        let objects = Objects::new(None, &outcomes, &Arc::default());
-        let [(_, first), (_, second)] = &*objects.told else { panic!("two") };
+        let objects = ObjectList::new(None, &outcomes, &Arc::default());
+        let [(_, first), (_, second)] = &*objects.notes else { panic!("two") };
         assert!(Arc::ptr_eq(&first.message, &second.message));
     }
 }

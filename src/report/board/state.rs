@@ -9,94 +9,94 @@ use crate::api::{SyncName, SyncStatus};
 
 /// Overall state of a Sync. States that need a person come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum SyncState {
     /// Something failed.
     Failing,
     /// A person has to decide.
-    Waiting,
+    PendingDecision,
     /// Everything is applied, and some of it is unhealthy.
-    Unwell,
+    Degraded,
     /// Objects differ from Git, and are not repaired.
     Drifted,
     /// A change is in progress.
-    Working,
+    Progressing,
     /// Nothing is known yet.
     Starting,
     /// Suspended by a person.
     Suspended,
     /// Everything is as committed.
-    Committed,
+    Synced,
 }
 
-impl State {
+impl SyncState {
     /// All states, those that need a person first.
     pub const ALL: [Self; 8] = [
         Self::Failing,
-        Self::Waiting,
-        Self::Unwell,
+        Self::PendingDecision,
+        Self::Degraded,
         Self::Drifted,
-        Self::Working,
+        Self::Progressing,
         Self::Starting,
         Self::Suspended,
-        Self::Committed,
+        Self::Synced,
     ];
 
     /// Derives the state from a status.
-    pub fn of(status: &SyncStatus) -> Self {
+    pub fn from_status(status: &SyncStatus) -> Self {
         let known = |type_: &str| status.conditions.iter().find(|known| known.type_ == type_);
         let is = |type_: &str, value: &str| known(type_).is_some_and(|known| known.status == value);
         let Some(ready) = known("Ready") else { return Self::Starting };
         match ready.reason.as_str() {
             "Suspended" => Self::Suspended,
             reason if ready.status == "True" || reason == "FieldsDiffer" => match () {
-                () if status.approval.is_some() => Self::Waiting,
-                () if is("Healthy", "False") => Self::Unwell,
+                () if status.approval.is_some() => Self::PendingDecision,
+                () if is("Healthy", "False") => Self::Degraded,
                 () if is("Drifted", "True") => Self::Drifted,
-                () => Self::Committed,
+                () => Self::Synced,
             },
-            "PruneHeld" | "Contested" | "ObjectsHeld" | "DeletionHeld" => Self::Waiting,
-            "Degraded" | "HealthUnknown" => Self::Unwell,
-            "Progressing" | "DependencyNotReady" | "Deleting" => Self::Working,
+            "PruneHeld" | "Contested" | "ObjectsHeld" | "DeletionHeld" => Self::PendingDecision,
+            "Degraded" | "HealthUnknown" => Self::Degraded,
+            "Progressing" | "DependencyNotReady" | "Deleting" => Self::Progressing,
             _ => Self::Failing,
         }
     }
 
     /// The label on the page.
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Failing => "Failing",
-            Self::Waiting => "Waiting",
-            Self::Unwell => "Unwell",
+            Self::PendingDecision => "Waiting",
+            Self::Degraded => "Unwell",
             Self::Drifted => "Drifted",
-            Self::Working => "Working",
+            Self::Progressing => "Working",
             Self::Starting => "Starting",
             Self::Suspended => "Suspended",
-            Self::Committed => "Committed",
+            Self::Synced => "Committed",
         }
     }
 
     /// Parses a label, in any case.
-    pub fn named(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.word().eq_ignore_ascii_case(word))
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.label().eq_ignore_ascii_case(word))
     }
 
     /// The meaning, as a sentence without a subject.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Failing => "something could not be done",
-            Self::Waiting => "waits for a person to decide",
-            Self::Unwell => "applied, and some of it does not work",
+            Self::PendingDecision => "waits for a person to decide",
+            Self::Degraded => "applied, and some of it does not work",
             Self::Drifted => "not as committed, and left so",
-            Self::Working => "is being done",
+            Self::Progressing => "is being done",
             Self::Starting => "nothing is known yet",
             Self::Suspended => "left alone, as somebody asked",
-            Self::Committed => "everything is as committed",
+            Self::Synced => "everything is as committed",
         }
     }
 
     /// True if the state does not improve without a person.
-    pub fn wants_somebody(self) -> bool {
-        matches!(self, Self::Failing | Self::Waiting | Self::Unwell | Self::Drifted)
+    pub fn needs_attention(self) -> bool {
+        matches!(self, Self::Failing | Self::PendingDecision | Self::Degraded | Self::Drifted)
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_word_says_what_the_conditions_say() {
-        let check = |conditions: &[(&str, &str, &str)], approval: bool, expect: State| {
+        let check = |conditions: &[(&str, &str, &str)], approval: bool, expect: SyncState| {
             let conditions: Vec<_> = conditions
                 .iter()
                 .map(|(type_, status, reason)| {
@@ -166,27 +166,27 @@ mod tests {
                 .collect();
             let approval = approval.then(|| json!({"hash": "ab", "objects": 2}));
             let status = serde_json::from_value(json!({"conditions": conditions, "approval": approval}));
-            assert_eq!(State::of(&status.unwrap()), expect, "{conditions:?}");
+            assert_eq!(SyncState::from_status(&status.unwrap()), expect, "{conditions:?}");
         };
         let ready = ("Ready", "True", "Applied");
-        check(&[], false, State::Starting);
-        check(&[ready], false, State::Committed);
-        check(&[ready], true, State::Waiting);
-        check(&[ready, ("Healthy", "False", "Degraded")], false, State::Unwell);
-        check(&[ready, ("Healthy", "Unknown", "Progressing")], false, State::Committed);
+        check(&[], false, SyncState::Starting);
+        check(&[ready], false, SyncState::Synced);
+        check(&[ready], true, SyncState::PendingDecision);
+        check(&[ready, ("Healthy", "False", "Degraded")], false, SyncState::Degraded);
+        check(&[ready, ("Healthy", "Unknown", "Progressing")], false, SyncState::Synced);
         let differs = [("Ready", "False", "FieldsDiffer"), ("Drifted", "True", "FieldsDiffer")];
-        check(&differs, false, State::Drifted);
-        check(&differs, true, State::Waiting);
+        check(&differs, false, SyncState::Drifted);
+        check(&differs, true, SyncState::PendingDecision);
         for (reason, expect) in [
-            ("Suspended", State::Suspended),
-            ("PruneHeld", State::Waiting),
-            ("DeletionHeld", State::Waiting),
-            ("Deleting", State::Working),
-            ("Degraded", State::Unwell),
-            ("Progressing", State::Working),
-            ("RenderIncomplete", State::Failing),
-            ("RolledBack", State::Failing),
-            ("Unreachable", State::Failing),
+            ("Suspended", SyncState::Suspended),
+            ("PruneHeld", SyncState::PendingDecision),
+            ("DeletionHeld", SyncState::PendingDecision),
+            ("Deleting", SyncState::Progressing),
+            ("Degraded", SyncState::Degraded),
+            ("Progressing", SyncState::Progressing),
+            ("RenderIncomplete", SyncState::Failing),
+            ("RolledBack", SyncState::Failing),
+            ("Unreachable", SyncState::Failing),
         ] {
             check(&[("Ready", "False", reason)], false, expect);
         }
@@ -194,10 +194,10 @@ mod tests {
 
     #[test]
     fn a_word_is_read_back() {
-        for state in State::ALL {
-            assert_eq!(State::named(&state.word().to_lowercase()), Some(state));
+        for state in SyncState::ALL {
+            assert_eq!(SyncState::parse(&state.label().to_lowercase()), Some(state));
         }
-        assert_eq!(State::named("else"), None);
-        assert!(State::ALL.is_sorted());
+        assert_eq!(SyncState::parse("else"), None);
+        assert!(SyncState::ALL.is_sorted());
     }
 }

@@ -1,25 +1,25 @@
 //! Badges for states: a label with a sign, never a colour alone.
 
 use super::html::Html;
-use crate::report::board::{HealthWord, ObjectState, State};
+use crate::report::board::{ObjectHealth, ObjectState, SyncState};
 
 /// Writes the state of a Sync.
-pub(crate) fn sync(html: &mut Html, state: State) {
-    let (class, sign) = look(state);
-    badge(html, class, sign, state.word(), state.meaning());
+pub(crate) fn sync(html: &mut Html, state: SyncState) {
+    let (class, sign) = sync_style(state);
+    badge(html, class, sign, state.label(), state.meaning());
 }
 
 /// The CSS class and the sign of a state.
-pub(crate) fn look(state: State) -> (&'static str, &'static str) {
+pub(crate) fn sync_style(state: SyncState) -> (&'static str, &'static str) {
     match state {
-        State::Failing => ("bad", "✕"),
-        State::Waiting => ("ask", "?"),
-        State::Unwell => ("bad", "!"),
-        State::Drifted => ("ask", "≠"),
-        State::Working => ("busy", "…"),
-        State::Starting => ("busy", "○"),
-        State::Suspended => ("rest", "‖"),
-        State::Committed => ("good", "✓"),
+        SyncState::Failing => ("bad", "✕"),
+        SyncState::PendingDecision => ("ask", "?"),
+        SyncState::Degraded => ("bad", "!"),
+        SyncState::Drifted => ("ask", "≠"),
+        SyncState::Progressing => ("busy", "…"),
+        SyncState::Starting => ("busy", "○"),
+        SyncState::Suspended => ("rest", "‖"),
+        SyncState::Synced => ("good", "✓"),
     }
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn look(state: State) -> (&'static str, &'static str) {
 pub(crate) fn object(html: &mut Html, state: ObjectState, reason: &str) {
     let (class, sign, word) = match state {
         ObjectState::Failed => ("bad", "✕", "Failed"),
-        ObjectState::Leaving => ("ask", "?", "To delete"),
+        ObjectState::PendingPrune => ("ask", "?", "To delete"),
         ObjectState::Drifted => ("ask", "≠", "Drifted"),
         ObjectState::Held => ("rest", "‖", "Held"),
         ObjectState::Committed => ("good", "✓", "Committed"),
@@ -36,23 +36,23 @@ pub(crate) fn object(html: &mut Html, state: ObjectState, reason: &str) {
 }
 
 /// Writes the health of an object.
-pub(crate) fn health(html: &mut Html, health: HealthWord) {
+pub(crate) fn health(html: &mut Html, health: ObjectHealth) {
     let (class, sign, meaning) = match health {
-        HealthWord::Silent => {
+        ObjectHealth::NoStatus => {
             return html.element(
                 "span",
                 &[("class", "quiet"), ("title", "it has no status of its own")],
                 "–",
             );
         }
-        HealthWord::Unread => ("busy", "○", "its status is being read"),
-        HealthWord::Healthy => ("good", "✓", ""),
-        HealthWord::Suspended => ("rest", "‖", "somebody asked it to stop"),
-        HealthWord::Progressing => ("busy", "…", "it is on its way"),
-        HealthWord::Unknown => ("ask", "?", "nobody can tell"),
-        HealthWord::Degraded => ("bad", "!", "it does not work"),
+        ObjectHealth::NotRead => ("busy", "○", "its status is being read"),
+        ObjectHealth::Healthy => ("good", "✓", ""),
+        ObjectHealth::Suspended => ("rest", "‖", "somebody asked it to stop"),
+        ObjectHealth::Progressing => ("busy", "…", "it is on its way"),
+        ObjectHealth::Unknown => ("ask", "?", "nobody can tell"),
+        ObjectHealth::Degraded => ("bad", "!", "it does not work"),
     };
-    badge(html, class, sign, health.word(), meaning);
+    badge(html, class, sign, health.label(), meaning);
 }
 
 fn badge(html: &mut Html, class: &str, sign: &str, word: &str, title: &str) {

@@ -5,13 +5,13 @@
 //! there. Other hosts get no link.
 
 use super::html::Html;
-use super::place::Place;
+use super::routes::Link;
 
 /// The number of characters of a short commit id.
 const SHORT: usize = 8;
 
 /// Writes a revision; `none` for an empty one.
-pub(crate) fn revision(html: &mut Html, url: &str, revision: &str) {
+pub(crate) fn write_revision(html: &mut Html, url: &str, revision: &str) {
     if revision.is_empty() {
         return html.element("span", &[("class", "quiet")], "none");
     }
@@ -22,7 +22,7 @@ pub(crate) fn revision(html: &mut Html, url: &str, revision: &str) {
         html.text(" ");
     }
     let short = commit.get(..SHORT).unwrap_or(commit);
-    match link(url, commit) {
+    match commit_link(url, commit) {
         Some(place) => {
             html.open_link(&place, &[]);
             html.element("code", &[], short);
@@ -39,7 +39,7 @@ pub(crate) fn split(revision: &str) -> (&str, &str) {
 }
 
 /// The web page of a commit.
-pub(crate) fn link(url: &str, commit: &str) -> Option<Place> {
+pub(crate) fn commit_link(url: &str, commit: &str) -> Option<Link> {
     let is_commit = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
     let (scheme, rest) = match url.split_once("://")? {
         // An ssh host usually serves its pages over https; the ssh port does not apply there.
@@ -61,7 +61,7 @@ pub(crate) fn link(url: &str, commit: &str) -> Option<Place> {
         () => return None,
     };
     is_commit.then_some(())?;
-    Place::outside(&format!("{scheme}://{host}/{path}/{middle}/{commit}"))
+    Link::external(&format!("{scheme}://{host}/{path}/{middle}/{commit}"))
 }
 
 #[cfg(test)]
@@ -83,16 +83,16 @@ mod tests {
             ("/srv/repository", None),
         ] {
             let expect = expect.map(|front| format!("{front}{commit}"));
-            assert_eq!(link(url, &commit).map(|place| place.as_str().to_owned()), expect, "{url}");
+            assert_eq!(commit_link(url, &commit).map(|place| place.as_str().to_owned()), expect, "{url}");
         }
-        assert_eq!(link("https://github.com/a/b", "main"), None);
+        assert_eq!(commit_link("https://github.com/a/b", "main"), None);
     }
 
     #[test]
     fn a_revision_is_short_and_whole_in_its_title() {
         let mut html = Html::default();
         let commit = "1f0c".repeat(10);
-        revision(&mut html, "https://git.example.com/a", &format!("main@{commit}"));
+        write_revision(&mut html, "https://git.example.com/a", &format!("main@{commit}"));
         assert_eq!(
             html.finish(),
             format!("<span class=\"revision\" title=\"main@{commit}\">main <code>1f0c1f0c</code></span>")

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::frame;
 use super::html::Html;
-use super::moment::{moment, moment_of};
-use super::place::Place;
+use super::layout;
+use super::relative_time::{write_time, write_time_text};
+use super::routes::Link;
 use crate::object::ObjectId;
-use crate::report::board::{Card, ObjectState};
+use crate::report::board::{ObjectState, SyncCard};
 
 /// Text in place of fields for a deleted object.
 const DELETED: &str = "all of it: the object was deleted";
@@ -15,9 +15,9 @@ const DELETED: &str = "all of it: the object was deleted";
 /// The most drifted objects that are listed.
 const MAX_STANDING: usize = 50;
 
-pub(super) fn part(html: &mut Html, card: &Card, now: Timestamp) {
+pub(super) fn write_section(html: &mut Html, card: &SyncCard, now: Timestamp) {
     let standing: Vec<_> = card.objects.rows().filter(|row| row.state == ObjectState::Drifted).collect();
-    frame::part(html, "drift", "Edits by hand");
+    layout::begin_section(html, "drift", "Edits by hand");
     if standing.is_empty() && card.repairs.is_empty() {
         html.element("p", &[("class", "quiet")], "None since this daemon began.");
         return html.close();
@@ -35,18 +35,18 @@ pub(super) fn part(html: &mut Html, card: &Card, now: Timestamp) {
         let (fields, manager, time) = row.drift.map_or((&[][..], None, None), |drift| {
             (drift.fields.as_slice(), drift.manager.as_deref(), drift.time.as_deref())
         });
-        begin(html, card, row.id, fields, (manager, time), now);
+        open_row(html, card, row.id, fields, (manager, time), now);
         html.text("stands: ");
         html.text(row.message);
         html.close();
         html.close();
     }
     for repair in card.repairs.iter() {
-        let who = (repair.manager.as_deref(), repair.changed.as_deref());
+        let who = (repair.manager.as_deref(), repair.changed_at.as_deref());
         let fields = if repair.was_deleted { &[DELETED.to_owned()][..] } else { &repair.fields };
-        begin(html, card, &repair.id, fields, who, now);
+        open_row(html, card, &repair.id, fields, who, now);
         html.text(if repair.was_deleted { "created again " } else { "repaired " });
-        moment(html, repair.at.0, now);
+        write_time(html, repair.repaired_at.0, now);
         html.close();
         html.close();
     }
@@ -56,9 +56,9 @@ pub(super) fn part(html: &mut Html, card: &Card, now: Timestamp) {
 }
 
 /// Opens a row and writes all cells but the last one, which stays open.
-fn begin(
+fn open_row(
     html: &mut Html,
-    card: &Card,
+    card: &SyncCard,
     id: &ObjectId,
     fields: &[String],
     (manager, time): (Option<&str>, Option<&str>),
@@ -67,7 +67,7 @@ fn begin(
     html.open("tr", &[]);
     html.open("th", &[("scope", "row")]);
     match card.objects.row(id) {
-        Some(_) => html.link(&Place::object(&card.name, id), &[], &id.to_string()),
+        Some(_) => html.link(&Link::object(&card.name, id), &[], &id.to_string()),
         None => html.text(&id.to_string()),
     }
     html.close();
@@ -83,7 +83,7 @@ fn begin(
     html.text(manager.unwrap_or("somebody who left no name"));
     if let Some(time) = time {
         html.text(", ");
-        moment_of(html, time, now);
+        write_time_text(html, time, now);
     }
     html.close();
     html.open("td", &[("data-label", "Outcome")]);

@@ -3,11 +3,11 @@
 //! In: a query. Out: [`Filter`], the matching rows, and links to the other pages.
 
 use super::html::Html;
-use super::place::{Place, query};
-use crate::report::board::{Card, HealthWord, Row, State};
+use super::routes::{Link, query_value};
+use crate::report::board::{ObjectHealth, ObjectRow, SyncCard, SyncState};
 
 /// The number of rows on a page.
-pub(crate) const PAGE: usize = 100;
+pub(crate) const PAGE_SIZE: usize = 100;
 /// The most characters of the search text.
 const MAX_TEXT: usize = 200;
 
@@ -25,10 +25,10 @@ pub(crate) struct Filter {
 }
 
 /// One page of the matching rows.
-pub(crate) struct Part<T> {
+pub(crate) struct FilteredPage<T> {
     pub(crate) rows: Vec<T>,
     /// Number of all matching rows.
-    pub(crate) fitting: usize,
+    pub(crate) total: usize,
     pub(crate) page: usize,
     pub(crate) pages: usize,
 }
@@ -47,8 +47,8 @@ pub(crate) const OBJECT_WORDS: [(&str, &str); 9] = [
 ];
 
 impl Filter {
-    pub(crate) fn read(text: &str) -> Self {
-        let get = |name| query(text, name).unwrap_or_default();
+    pub(crate) fn parse(text: &str) -> Self {
+        let get = |name| query_value(text, name).unwrap_or_default();
         let typed: String = get("q").chars().take(MAX_TEXT).collect();
         let page = get("page").parse().unwrap_or(1);
         let (text, state) = (typed.trim().to_lowercase(), get("state").trim().to_lowercase());
@@ -61,25 +61,25 @@ impl Filter {
     }
 
     /// True if a Sync matches.
-    pub(crate) fn fits(&self, card: &Card) -> bool {
+    pub(crate) fn fits(&self, card: &SyncCard) -> bool {
         let state = card.state();
         let of_state = match self.state.as_str() {
             "" => true,
-            "attention" => state.wants_somebody(),
-            word => State::named(word) == Some(state),
+            "attention" => state.needs_attention(),
+            word => SyncState::parse(word) == Some(state),
         };
         let holds = |text: &str| text.to_lowercase().contains(&self.text);
-        of_state && (self.text.is_empty() || holds(&card.name.to_string()) || holds(&card.subject.url))
+        of_state && (self.text.is_empty() || holds(&card.name.to_string()) || holds(&card.source.url))
     }
 
     /// True if an object matches.
-    pub(crate) fn fits_object(&self, row: &Row<'_>) -> bool {
+    pub(crate) fn fits_object(&self, row: &ObjectRow<'_>) -> bool {
         let of_state = match self.state.as_str() {
             "" => true,
-            "attention" => row.wants_somebody(),
-            "unwell" => matches!(row.health, HealthWord::Degraded | HealthWord::Unknown),
-            "progressing" => matches!(row.health, HealthWord::Progressing | HealthWord::Unread),
-            word => row.state.word().eq_ignore_ascii_case(word),
+            "attention" => row.needs_attention(),
+            "unwell" => matches!(row.health, ObjectHealth::Degraded | ObjectHealth::Unknown),
+            "progressing" => matches!(row.health, ObjectHealth::Progressing | ObjectHealth::NotRead),
+            word => row.state.label().eq_ignore_ascii_case(word),
         };
         let of_kind = || self.kind.is_empty() || row.id.group_kind().to_string() == self.kind;
         let holds = || row.id.to_string().to_lowercase().contains(&self.text);
@@ -87,25 +87,25 @@ impl Filter {
     }
 
     /// The requested page of the matching rows, or the last one.
-    pub(crate) fn part<T>(&self, fitting: impl Iterator<Item = T>) -> Part<T> {
+    pub(crate) fn paginate<T>(&self, fitting: impl Iterator<Item = T>) -> FilteredPage<T> {
         let all: Vec<T> = fitting.collect();
-        let pages = all.len().div_ceil(PAGE).max(1);
+        let pages = all.len().div_ceil(PAGE_SIZE).max(1);
         let (page, count) = (self.page.clamp(1, pages), all.len());
-        let rows = all.into_iter().skip((page - 1) * PAGE).take(PAGE).collect();
-        Part { rows, fitting: count, page, pages }
+        let rows = all.into_iter().skip((page - 1) * PAGE_SIZE).take(PAGE_SIZE).collect();
+        FilteredPage { rows, total: count, page, pages }
     }
 
     /// A link to another page with the same filter.
-    pub(crate) fn on_page(&self, place: Place, page: usize) -> Place {
+    pub(crate) fn on_page(&self, place: Link, page: usize) -> Link {
         let page = if page > 1 { page.to_string() } else { String::new() };
         let asked =
             [("q", self.typed.as_str()), ("state", &self.state), ("kind", &self.kind), ("page", &page)];
-        place.with(&asked)
+        place.with_query(&asked)
     }
 }
 
 /// Writes the form: a text, a state, and the button.
-pub(crate) fn form(html: &mut Html, place: &Place, filter: &Filter, what: &str, words: &[(&str, &str)]) {
+pub(crate) fn form(html: &mut Html, place: &Link, filter: &Filter, what: &str, words: &[(&str, &str)]) {
     html.open(
         "form",
         &[("class", "filter"), ("method", "get"), ("action", place.as_str()), ("role", "search")],
@@ -147,7 +147,7 @@ pub(crate) fn form(html: &mut Html, place: &Place, filter: &Filter, what: &str, 
 }
 
 /// Writes links to the other pages.
-pub(crate) fn pages<T>(html: &mut Html, place: &Place, filter: &Filter, part: &Part<T>) {
+pub(crate) fn write_pagination<T>(html: &mut Html, place: &Link, filter: &Filter, part: &FilteredPage<T>) {
     if part.pages < 2 {
         return;
     }
@@ -164,16 +164,16 @@ pub(crate) fn pages<T>(html: &mut Html, place: &Place, filter: &Filter, part: &P
 }
 
 /// State filters for Syncs, with their labels.
-pub(crate) fn sync_words() -> Vec<(&'static str, &'static str)> {
-    let states = State::ALL.into_iter().map(|state| match state {
-        State::Failing => ("failing", "failing"),
-        State::Waiting => ("waiting", "waiting"),
-        State::Unwell => ("unwell", "unwell"),
-        State::Drifted => ("drifted", "drifted"),
-        State::Working => ("working", "working"),
-        State::Starting => ("starting", "starting"),
-        State::Suspended => ("suspended", "suspended"),
-        State::Committed => ("committed", "as committed"),
+pub(crate) fn sync_states() -> Vec<(&'static str, &'static str)> {
+    let states = SyncState::ALL.into_iter().map(|state| match state {
+        SyncState::Failing => ("failing", "failing"),
+        SyncState::PendingDecision => ("waiting", "waiting"),
+        SyncState::Degraded => ("unwell", "unwell"),
+        SyncState::Drifted => ("drifted", "drifted"),
+        SyncState::Progressing => ("working", "working"),
+        SyncState::Starting => ("starting", "starting"),
+        SyncState::Suspended => ("suspended", "suspended"),
+        SyncState::Synced => ("committed", "as committed"),
     });
     [("", "all"), ("attention", "need attention")].into_iter().chain(states).collect()
 }

@@ -6,48 +6,50 @@
 
 use jiff::Timestamp;
 
+use super::commit;
 use super::html::Html;
-use super::moment::moment;
-use super::{commit, frame};
+use super::layout;
+use super::relative_time::write_time;
 use crate::api::HistoryEntry;
-use crate::report::board::{Card, Happening};
+use crate::report::board::{Activity, SyncCard};
 
 /// One row of the timeline.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Row<'a> {
+pub(super) enum TimelineRow<'a> {
     /// A revision that was applied, refused or rolled back.
     Revision(&'a HistoryEntry),
     /// Any other activity.
-    Happened(&'a Happening),
+    Activity(&'a Activity),
 }
 
-impl Row<'_> {
+impl TimelineRow<'_> {
     /// The time of the row.
-    pub(super) fn at(&self) -> Timestamp {
+    pub(super) fn time(&self) -> Timestamp {
         match self {
             Self::Revision(entry) => entry.time.0,
-            Self::Happened(happening) => happening.at.0,
+            Self::Activity(happening) => happening.time.0,
         }
     }
 
     fn outcome(&self) -> &str {
         match self {
             Self::Revision(entry) => &entry.result,
-            Self::Happened(happening) => &happening.reason,
+            Self::Activity(happening) => &happening.reason,
         }
     }
 }
 
 /// The rows of the timeline, newest first.
-pub(super) fn rows(card: &Card) -> Vec<Row<'_>> {
-    let revisions = card.status.history.iter().map(Row::Revision);
-    let mut rows: Vec<Row<'_>> = card.happened.iter().map(Row::Happened).chain(revisions).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.at()));
+pub(super) fn rows(card: &SyncCard) -> Vec<TimelineRow<'_>> {
+    let revisions = card.status.history.iter().map(TimelineRow::Revision);
+    let mut rows: Vec<TimelineRow<'_>> =
+        card.activities.iter().map(TimelineRow::Activity).chain(revisions).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.time()));
     rows
 }
 
-pub(super) fn part(html: &mut Html, card: &Card, now: Timestamp) {
-    frame::part(html, "history", "What happened");
+pub(super) fn write_section(html: &mut Html, card: &SyncCard, now: Timestamp) {
+    layout::begin_section(html, "history", "What happened");
     let rows = rows(card);
     if rows.is_empty() {
         html.element("p", &[("class", "quiet")], "Nothing yet.");
@@ -66,19 +68,19 @@ pub(super) fn part(html: &mut Html, card: &Card, now: Timestamp) {
         html.open("tr", &[]);
         html.open("th", &[("scope", "row")]);
         match row {
-            Row::Revision(entry) => revision(html, card, entry),
-            Row::Happened(happening) => html.text(&happening.text),
+            TimelineRow::Revision(entry) => revision(html, card, entry),
+            TimelineRow::Activity(happening) => html.text(&happening.text),
         }
         html.close();
         html.open("td", &[("data-label", "Outcome")]);
         outcome(html, row.outcome());
-        if let Row::Revision(entry) = row {
+        if let TimelineRow::Revision(entry) = row {
             below(html, &done(entry));
             below(html, &entry.message);
         }
         html.close();
         html.open("td", &[("data-label", "When")]);
-        moment(html, row.at(), now);
+        write_time(html, row.time(), now);
         html.close();
         html.close();
     }
@@ -88,8 +90,8 @@ pub(super) fn part(html: &mut Html, card: &Card, now: Timestamp) {
 }
 
 /// Writes a commit with its subject and author.
-fn revision(html: &mut Html, card: &Card, entry: &HistoryEntry) {
-    commit::revision(html, &card.subject.url, &entry.revision);
+fn revision(html: &mut Html, card: &SyncCard, entry: &HistoryEntry) {
+    commit::write_revision(html, &card.source.url, &entry.revision);
     let words = [&entry.subject, &entry.author].map(String::as_str);
     let words: Vec<&str> = words.into_iter().filter(|text| !text.is_empty()).collect();
     below(html, &words.join(" — "));

@@ -4,7 +4,7 @@
 //! text, which is escaped. Out: a document. There is no way to write raw text; every element
 //! is closed, and a link leads to a page of ours or to `http(s)://`.
 
-use super::place::Place;
+use super::routes::Link;
 
 /// HTML that is being written.
 #[derive(Debug, Default)]
@@ -50,9 +50,9 @@ impl Html {
     }
 
     /// Opens a link.
-    pub(crate) fn open_link(&mut self, place: &Place, attributes: Attributes<'_>) {
+    pub(crate) fn open_link(&mut self, place: &Link, attributes: Attributes<'_>) {
         let mut all = vec![("href", place.as_str())];
-        if place.is_outside() {
+        if place.is_external() {
             all.push(("rel", "noreferrer noopener"));
         }
         all.extend_from_slice(attributes);
@@ -60,7 +60,7 @@ impl Html {
     }
 
     /// Writes a link with a text.
-    pub(crate) fn link(&mut self, place: &Place, attributes: Attributes<'_>, text: &str) {
+    pub(crate) fn link(&mut self, place: &Link, attributes: Attributes<'_>, text: &str) {
         self.open_link(place, attributes);
         self.text(text);
         self.close();
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_link_out_of_here_takes_nothing_along() {
         let mut html = Html::default();
-        html.link(&Place::outside("https://git.example/a").unwrap(), &[], "a");
+        html.link(&Link::external("https://git.example/a").unwrap(), &[], "a");
         assert_eq!(html.finish(), "<a href=\"https://git.example/a\" rel=\"noreferrer noopener\">a</a>");
     }
 }

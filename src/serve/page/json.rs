@@ -2,40 +2,40 @@
 
 use serde_json::{Value, json};
 
-use super::Look;
+use super::LiveRead;
 use super::filter::Filter;
-use super::history::{self, Row as Told};
-use super::place::Place;
+use super::history::{self, TimelineRow as Told};
+use super::routes::Link;
 use crate::diff::diff;
-use crate::report::board::{Card, HIDDEN, Row, Shown, Stance, StatusBoard, advice};
+use crate::report::board::{DaemonRole, HIDDEN, ObjectRow, RedactedBody, StatusBoard, SyncCard, advice};
 
 /// `/api/v1/syncs`.
 pub(super) fn all(board: &StatusBoard, filter: &Filter) -> String {
-    let (stance, leader) = match &board.stance {
-        Stance::Starts => ("Starts", None),
-        Stance::StandsBy(leader) => ("StandsBy", leader.as_deref()),
-        Stance::Serves => ("Serves", None),
+    let (stance, leader) = match &board.role {
+        DaemonRole::Starting => ("Starts", None),
+        DaemonRole::Standby(leader) => ("StandsBy", leader.as_deref()),
+        DaemonRole::Serving => ("Serves", None),
     };
-    let syncs: Vec<Value> = match board.stance {
-        Stance::Serves => {
+    let syncs: Vec<Value> = match board.role {
+        DaemonRole::Serving => {
             board.cards.values().filter(|card| filter.fits(card)).map(|card| short(card)).collect()
         }
-        Stance::Starts | Stance::StandsBy(_) => Vec::new(),
+        DaemonRole::Starting | DaemonRole::Standby(_) => Vec::new(),
     };
     text(&json!({"version": board.version, "stance": stance, "leader": leader, "syncs": syncs}))
 }
 
 /// `/api/v1/syncs/NAMESPACE/NAME`.
-pub(super) fn one(board: &StatusBoard, card: &Card, filter: &Filter) -> String {
+pub(super) fn one(board: &StatusBoard, card: &SyncCard, filter: &Filter) -> String {
     let mut whole = short(card);
     let status = &*card.status;
-    let (reason, _) = card.why();
-    let part = filter.part(card.objects.rows().filter(|row| filter.fits_object(row)));
+    let (reason, _) = card.ready_reason();
+    let part = filter.paginate(card.objects.rows().filter(|row| filter.fits_object(row)));
     let rows: Vec<Value> = part.rows.iter().map(|row| line(card, row)).collect();
     let repairs = card.repairs.iter().map(|repair| {
         json!({
-            "time": repair.at, "object": repair.id.to_string(), "fields": repair.fields,
-            "manager": repair.manager, "changedAt": repair.changed, "deleted": repair.was_deleted,
+            "time": repair.repaired_at, "object": repair.id.to_string(), "fields": repair.fields,
+            "manager": repair.manager, "changedAt": repair.changed_at, "deleted": repair.was_deleted,
         })
     });
     let timeline = history::rows(card).into_iter().map(|row| match row {
@@ -43,7 +43,7 @@ pub(super) fn one(board: &StatusBoard, card: &Card, filter: &Filter) -> String {
             "time": entry.time, "reason": entry.result, "text": entry.message, "revision": entry.revision,
             "subject": entry.subject, "author": entry.author,
         }),
-        Told::Happened(it) => json!({"time": it.at, "reason": it.reason, "text": it.text}),
+        Told::Activity(it) => json!({"time": it.time, "reason": it.reason, "text": it.text}),
     });
     let dependents: Vec<String> = board.dependents(&card.name).map(|it| it.name.to_string()).collect();
     let more = json!({
@@ -55,9 +55,9 @@ pub(super) fn one(board: &StatusBoard, card: &Card, filter: &Filter) -> String {
         "repairs": repairs.collect::<Vec<_>>(),
         "timeline": timeline.collect::<Vec<_>>(),
         "dependents": dependents,
-        "interval": card.subject.interval,
-        "serviceAccount": card.subject.service_account,
-        "objects": rows, "fitting": part.fitting, "page": part.page, "pages": part.pages,
+        "interval": card.source.interval,
+        "serviceAccount": card.source.service_account,
+        "objects": rows, "fitting": part.total, "page": part.page, "pages": part.pages,
     });
     if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
         whole.extend(more);
@@ -66,11 +66,11 @@ pub(super) fn one(board: &StatusBoard, card: &Card, filter: &Filter) -> String {
 }
 
 /// `/api/v1/syncs/NAMESPACE/NAME/objects/GROUP/KIND/NAMESPACE/NAME`.
-pub(super) fn object(card: &Card, row: &Row<'_>, look: Option<Look<'_>>) -> String {
+pub(super) fn object(card: &SyncCard, row: &ObjectRow<'_>, look: Option<LiveRead<'_>>) -> String {
     let mut whole = line(card, row);
-    whole["wanted"] = shown(card.objects.wanted(row.id).map(Shown::wanted).as_ref());
+    whole["wanted"] = shown(card.objects.wanted(row.id).map(RedactedBody::wanted).as_ref());
     match look {
-        Some(Look::Read(seen)) => {
+        Some(LiveRead::Read(seen)) => {
             whole["live"] = shown(seen.live.as_ref());
             let difference = seen.differences.iter().map(|one| match &one.values {
                 Some((live, wanted)) => {
@@ -82,56 +82,56 @@ pub(super) fn object(card: &Card, row: &Row<'_>, look: Option<Look<'_>>) -> Stri
             });
             whole["differences"] = difference.collect();
             let writer = seen.writers.iter().map(
-                |writer| json!({"manager": writer.manager, "time": writer.time, "subresource": writer.part}),
+                |writer| json!({"manager": writer.manager, "time": writer.time, "subresource": writer.subresource}),
             );
             whole["writers"] = writer.collect();
         }
-        Some(Look::NotRead(why)) => whole["notRead"] = why.into(),
+        Some(LiveRead::NotRead(why)) => whole["notRead"] = why.into(),
         None => {}
     }
     text(&whole)
 }
 
 /// The document for unknown paths.
-pub(super) fn nothing() -> String {
+pub(super) fn not_found_document() -> String {
     text(&json!({"error": "there is no such Sync or object"}))
 }
 
-fn short(card: &Card) -> Value {
-    let (reason, message) = card.why();
-    let depends_on: Vec<String> = card.subject.depends_on.iter().map(ToString::to_string).collect();
+fn short(card: &SyncCard) -> Value {
+    let (reason, message) = card.ready_reason();
+    let depends_on: Vec<String> = card.source.depends_on.iter().map(ToString::to_string).collect();
     json!({
         "namespace": card.name.namespace, "name": card.name.name,
-        "state": card.state().word(), "reason": reason, "message": message,
+        "state": card.state().label(), "reason": reason, "message": message,
         "repository": {
-            "url": card.subject.url, "path": card.subject.path, "reference": card.subject.reference,
+            "url": card.source.url, "path": card.source.path, "reference": card.source.reference,
         },
         "revision": card.status.revision,
         "counts": card.status.objects,
         "lastChange": card.last_change(),
         "dependsOn": depends_on,
-        "page": Place::sync(&card.name).as_str(),
+        "page": Link::sync(&card.name).as_str(),
     })
 }
 
-fn line(card: &Card, row: &Row<'_>) -> Value {
+fn line(card: &SyncCard, row: &ObjectRow<'_>) -> Value {
     let or_null = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
     json!({
         "group": row.id.group(), "kind": row.id.kind(),
         "namespace": row.id.namespace(), "name": row.id.name(),
-        "state": row.state.word(), "done": row.done,
+        "state": row.state.label(), "done": row.done,
         "reason": or_null(row.reason), "message": or_null(row.message),
         "fields": row.drift.map(|drift| &drift.fields), "manager": row.drift.and_then(|drift| drift.manager.as_ref()),
-        "health": row.health.word(), "healthMessage": or_null(row.why),
+        "health": row.health.label(), "healthMessage": or_null(row.health_message),
         "file": row.origin.map(ToString::to_string),
-        "page": Place::object(&card.name, row.id).as_str(),
+        "page": Link::object(&card.name, row.id).as_str(),
     })
 }
 
-fn shown(shown: Option<&Shown>) -> Value {
+fn shown(shown: Option<&RedactedBody>) -> Value {
     match shown {
-        Some(Shown { body, left_out: "" }) => json!({"body": body}),
-        Some(Shown { body, left_out }) => json!({"body": body, "leftOut": left_out}),
+        Some(RedactedBody { body, omission: "" }) => json!({"body": body}),
+        Some(RedactedBody { body, omission: left_out }) => json!({"body": body, "leftOut": left_out}),
         None => Value::Null,
     }
 }

@@ -3,37 +3,37 @@
 //! In: a [`StatusBoard`], the requested path and query, the time. Out: a [`PageResponse`]. Nothing
 //! here reads a clock, a file or the cluster; the content of a live object is passed in.
 
-mod all;
 mod badge;
-mod changes;
 mod commit;
+mod dependency_graph;
 mod drift;
+mod field_diff;
 mod filter;
-mod frame;
-mod graph;
 mod history;
 mod html;
 mod json;
-mod list;
-mod moment;
+mod layout;
 mod object;
-mod one;
-mod place;
-mod waiting;
+mod object_list;
+mod overview;
+mod pending_deletions;
+mod relative_time;
+mod routes;
+mod sync;
 
 use jiff::Timestamp;
 
 use crate::api::SyncName;
 use crate::object::ObjectId;
-use crate::report::board::{Card, Seen, StatusBoard};
+use crate::report::board::{LiveObject, StatusBoard, SyncCard};
 use filter::Filter;
-pub use frame::{ICON, SCRIPT, STYLE};
+pub use layout::{ICON, SCRIPT, STYLE};
 
 /// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
     /// All Syncs.
-    All,
+    Overview,
     /// One Sync.
     Sync(SyncName),
     /// One object of a Sync.
@@ -47,12 +47,12 @@ pub enum Route {
     /// The icon.
     Icon,
     /// An unknown path.
-    Nowhere,
+    NotFound,
 }
 
 /// A parsed path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct PageRequest {
     /// Its target.
     pub route: Route,
     /// True for JSON, false for HTML.
@@ -61,16 +61,16 @@ pub struct Asked {
 
 /// Result of reading a live object for a viewer.
 #[derive(Debug, Clone, Copy)]
-pub enum Look<'a> {
+pub enum LiveRead<'a> {
     /// It was read.
-    Read(&'a Seen),
+    Read(&'a LiveObject),
     /// It was not read, for this reason.
     NotRead(&'a str),
 }
 
 /// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct PageResponse {
     /// HTTP status code.
     pub status: u16,
     /// The document.
@@ -80,36 +80,38 @@ pub struct Answer {
 }
 
 /// Parses a path.
-pub fn asked(path: &str) -> Asked {
+pub fn parse_path(path: &str) -> PageRequest {
     let (path, json) = match path.strip_prefix("/api/v1") {
         Some(rest) => (rest, true),
         None => (path, false),
     };
-    let parts = place::parts(path).unwrap_or_default();
+    let parts = crate::serve::page::routes::path_segments(path).unwrap_or_default();
     let words: Vec<&str> = parts.iter().map(String::as_str).collect();
     let route = match (words.as_slice(), json) {
-        ([""], false) | (["syncs"], true) => Route::All,
+        ([""], false) | (["syncs"], true) => Route::Overview,
         (["events"], false) => Route::Events,
         (["page.css"], false) => Route::Style,
         (["page.js"], false) => Route::Script,
         (["icon.svg"], false) => Route::Icon,
         (["syncs", namespace, name], _) => Route::Sync(SyncName::new(namespace, name)),
-        (["syncs", namespace, name, "objects", ..], _) => match place::object_of(&parts[4..]) {
-            Some(id) => Route::Object(SyncName::new(namespace, name), id),
-            None => Route::Nowhere,
-        },
-        _ => Route::Nowhere,
+        (["syncs", namespace, name, "objects", ..], _) => {
+            match crate::serve::page::routes::parse_object_id(&parts[4..]) {
+                Some(id) => Route::Object(SyncName::new(namespace, name), id),
+                None => Route::NotFound,
+            }
+        }
+        _ => Route::NotFound,
     };
-    Asked { route, json }
+    PageRequest { route, json }
 }
 
 /// The version of the content of a path, which changes with the content. `None` if it is read for
 /// each request.
 pub fn version(board: &StatusBoard, route: &Route) -> Option<u64> {
     match route {
-        Route::All => Some(board.version),
+        Route::Overview => Some(board.version),
         Route::Sync(name) => board.cards.get(name).map(|card| sync_version(board, card)),
-        Route::Object(..) | Route::Events | Route::Style | Route::Script | Route::Icon | Route::Nowhere => {
+        Route::Object(..) | Route::Events | Route::Style | Route::Script | Route::Icon | Route::NotFound => {
             None
         }
     }
@@ -117,34 +119,34 @@ pub fn version(board: &StatusBoard, route: &Route) -> Option<u64> {
 
 /// The version of a Sync's page, which also shows its dependencies and dependents: it changes when
 /// one of them changes, appears or disappears.
-fn sync_version(board: &StatusBoard, card: &Card) -> u64 {
-    let around = graph::around(board, card);
+fn sync_version(board: &StatusBoard, card: &SyncCard) -> u64 {
+    let around = crate::serve::page::dependency_graph::related_syncs(board, card);
     around.into_iter().fold(0, |all, card| all.wrapping_mul(1_000_003).wrapping_add(card.version))
 }
 
 /// The Sync in the query of `/events`; `None` for all.
-pub fn subject(query: &str) -> Option<SyncName> {
-    let of = place::query(query, "of")?;
+pub fn parse_event_source(query: &str) -> Option<SyncName> {
+    let of = crate::serve::page::routes::query_value(query, "of")?;
     let (namespace, name) = of.split_once('/')?;
     Some(SyncName::new(namespace, name))
 }
 
 /// Renders the board for a request. `look` is given for objects only.
-pub fn answer(
+pub fn respond(
     board: &StatusBoard,
-    asked: &Asked,
+    asked: &PageRequest,
     query: &str,
-    look: Option<Look<'_>>,
+    look: Option<LiveRead<'_>>,
     now: Timestamp,
-) -> Answer {
+) -> PageResponse {
     let version = version(board, &asked.route);
-    let filter = Filter::read(query);
+    let filter = Filter::parse(query);
     let found = match &asked.route {
-        Route::All if asked.json => Some(json::all(board, &filter)),
-        Route::All => Some(all::page(board, &filter, now)),
+        Route::Overview if asked.json => Some(json::all(board, &filter)),
+        Route::Overview => Some(crate::serve::page::overview::page(board, &filter, now)),
         Route::Sync(name) => board.cards.get(name).map(|card| match asked.json {
             true => json::one(board, card, &filter),
-            false => one::page(board, card, &filter, now),
+            false => crate::serve::page::sync::page(board, card, &filter, now),
         }),
         Route::Object(name, id) => board.cards.get(name).and_then(|card| {
             let row = card.objects.row(id)?;
@@ -153,11 +155,15 @@ pub fn answer(
                 false => object::page(board, card, &row, look, now),
             })
         }),
-        Route::Events | Route::Style | Route::Script | Route::Icon | Route::Nowhere => None,
+        Route::Events | Route::Style | Route::Script | Route::Icon | Route::NotFound => None,
     };
     match found {
-        Some(body) => Answer { status: 200, body, version },
-        None if asked.json => Answer { status: 404, body: json::nothing(), version: None },
-        None => Answer { status: 404, body: frame::nothing(board), version: None },
+        Some(body) => PageResponse { status: 200, body, version },
+        None if asked.json => PageResponse { status: 404, body: json::not_found_document(), version: None },
+        None => PageResponse {
+            status: 404,
+            body: crate::serve::page::layout::not_found_page(board),
+            version: None,
+        },
     }
 }

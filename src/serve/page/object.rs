@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 
 use super::html::Html;
-use super::moment::moment_of;
-use super::place::Place;
-use super::{Look, badge, changes, frame, one};
-use crate::report::board::{Card, Row, Seen, Shown, StatusBoard};
+use super::relative_time::write_time_text;
+use super::routes::Link;
+use super::{LiveRead, badge};
+use super::{field_diff, layout, sync};
+use crate::report::board::{LiveObject, ObjectRow, RedactedBody, StatusBoard, SyncCard};
 use crate::yaml;
 
 /// The most bytes of a body that are shown.
@@ -14,25 +15,25 @@ const MAX_BODY: usize = 200 << 10;
 
 pub(super) fn page(
     board: &StatusBoard,
-    card: &Card,
-    row: &Row<'_>,
-    look: Option<Look<'_>>,
+    card: &SyncCard,
+    row: &ObjectRow<'_>,
+    look: Option<LiveRead<'_>>,
     now: Timestamp,
 ) -> String {
     let (name, sync) = (row.id.to_string(), card.name.to_string());
-    let mut html = frame::begin(
+    let mut html = layout::begin_page(
         &format!("{name} · Moorline"),
-        frame::Live::Told(&sync, super::sync_version(board, card)),
+        layout::LiveUpdates::NotifyOnly(&sync, super::sync_version(board, card)),
     );
-    one::crumbs(&mut html, card, Some(&name));
+    sync::crumbs(&mut html, card, Some(&name));
     head(&mut html, row, now);
     match look {
-        Some(Look::Read(seen)) => {
+        Some(LiveRead::Read(seen)) => {
             differences(&mut html, row, seen);
             bodies(&mut html, card, row, Some(seen));
             writers(&mut html, seen, now);
         }
-        Some(Look::NotRead(why)) => {
+        Some(LiveRead::NotRead(why)) => {
             html.open("section", &[("id", "unread")]);
             html.element("h2", &[], "The live object");
             html.element("p", &[], &format!("It was not read: {why}"));
@@ -41,11 +42,11 @@ pub(super) fn page(
         }
         None => bodies(&mut html, card, row, None),
     }
-    let place = Place::object(&card.name, row.id).json();
-    frame::end(html, board, Some(&place))
+    let place = Link::object(&card.name, row.id).json();
+    layout::end_page(html, board, Some(&place))
 }
 
-fn head(html: &mut Html, row: &Row<'_>, now: Timestamp) {
+fn head(html: &mut Html, row: &ObjectRow<'_>, now: Timestamp) {
     html.open("section", &[("id", "head"), ("class", "verdict")]);
     html.open("h1", &[]);
     html.element("span", &[("class", "quiet")], &format!("{} ", row.id.group_kind()));
@@ -58,7 +59,7 @@ fn head(html: &mut Html, row: &Row<'_>, now: Timestamp) {
     html.text(" ");
     badge::health(html, row.health);
     html.close();
-    for (word, said) in [(row.reason, row.message), (row.health.word(), row.why)] {
+    for (word, said) in [(row.reason, row.message), (row.health.label(), row.health_message)] {
         if !said.is_empty() {
             html.open("p", &[("class", "why")]);
             html.element("b", &[], word);
@@ -73,7 +74,7 @@ fn head(html: &mut Html, row: &Row<'_>, now: Timestamp) {
         html.text(drift.manager.as_deref().unwrap_or("somebody who left no name"));
         if let Some(time) = &drift.time {
             html.text(", ");
-            moment_of(html, time, now);
+            write_time_text(html, time, now);
         }
         html.text(": ");
         for field in &drift.fields {
@@ -97,7 +98,7 @@ fn head(html: &mut Html, row: &Row<'_>, now: Timestamp) {
     html.close();
 }
 
-fn differences(html: &mut Html, row: &Row<'_>, seen: &Seen) {
+fn differences(html: &mut Html, row: &ObjectRow<'_>, seen: &LiveObject) {
     html.open("section", &[("id", "difference")]);
     html.element("h2", &[], "Where the two differ");
     match (&seen.live, seen.differences.as_slice()) {
@@ -108,15 +109,15 @@ fn differences(html: &mut Html, row: &Row<'_>, seen: &Seen) {
         (Some(_), []) => {
             html.element("p", &[("class", "quiet")], "Every field that Git sets is live as in Git.")
         }
-        (Some(_), found) => changes::table(html, found),
+        (Some(_), found) => field_diff::table(html, found),
     }
     html.close();
 }
 
-fn bodies(html: &mut Html, card: &Card, row: &Row<'_>, seen: Option<&Seen>) {
+fn bodies(html: &mut Html, card: &SyncCard, row: &ObjectRow<'_>, seen: Option<&LiveObject>) {
     html.open("div", &[("class", "beside")]);
     if let Some(wanted) = card.objects.wanted(row.id) {
-        body(html, "wanted", "What Git wants", &Shown::wanted(wanted));
+        body(html, "wanted", "What Git wants", &RedactedBody::wanted(wanted));
     }
     if let Some(live) = seen.and_then(|seen| seen.live.as_ref()) {
         body(html, "live-object", "What is live", live);
@@ -124,11 +125,11 @@ fn bodies(html: &mut Html, card: &Card, row: &Row<'_>, seen: Option<&Seen>) {
     html.close();
 }
 
-fn body(html: &mut Html, id: &'static str, title: &'static str, shown: &Shown) {
+fn body(html: &mut Html, id: &'static str, title: &'static str, shown: &RedactedBody) {
     html.open("section", &[("id", id)]);
     html.element("h2", &[], title);
-    if !shown.left_out.is_empty() {
-        html.element("p", &[("class", "quiet")], shown.left_out);
+    if !shown.omission.is_empty() {
+        html.element("p", &[("class", "quiet")], shown.omission);
     }
     let text = yaml::write(&shown.body);
     html.open("pre", &[("tabindex", "0"), ("role", "region"), ("aria-label", title)]);
@@ -143,7 +144,7 @@ fn body(html: &mut Html, id: &'static str, title: &'static str, shown: &Shown) {
     html.close();
 }
 
-fn writers(html: &mut Html, seen: &Seen, now: Timestamp) {
+fn writers(html: &mut Html, seen: &LiveObject, now: Timestamp) {
     if seen.writers.is_empty() {
         return;
     }
@@ -153,12 +154,12 @@ fn writers(html: &mut Html, seen: &Seen, now: Timestamp) {
     for writer in &seen.writers {
         html.open("li", &[]);
         html.element("code", &[], &writer.manager);
-        if !writer.part.is_empty() {
-            html.text(&format!(" ({})", writer.part));
+        if !writer.subresource.is_empty() {
+            html.text(&format!(" ({})", writer.subresource));
         }
         if !writer.time.is_empty() {
             html.text(", ");
-            moment_of(html, &writer.time, now);
+            write_time_text(html, &writer.time, now);
         }
         html.close();
     }

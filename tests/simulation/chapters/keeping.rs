@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use moorline::sandbox::Rates;
-use moorline::sync::Remembered;
+use moorline::controller::CacheKind;
+use moorline::sandbox::FaultRates;
 use tokio::time::sleep;
 
 use super::super::{Act, Dice, World};
@@ -35,13 +35,13 @@ impl World {
     /// status names it.
     pub(super) async fn crash_before_broken(&mut self, sync: usize, dice: &mut Dice) -> Result<(), String> {
         let before = self.charges[sync].holding();
-        let slow = Rates { latency: 1000, longest: Duration::from_secs(1), ..Rates::default() };
+        let slow = FaultRates { latency: 1000, longest: Duration::from_secs(1), ..FaultRates::default() };
         self.sandbox.faults().set(slow);
         self.changes_all(sync);
         let begun = self.head();
         sleep(Duration::from_millis(dice.below(4000))).await;
         self.crash_all();
-        self.sandbox.faults().set(Rates::default());
+        self.sandbox.faults().set(FaultRates::default());
         if self.held.of(&self.charges[sync].name()) != begun {
             self.charges[sync].holds_again(&before);
         }
@@ -90,7 +90,7 @@ impl World {
 
     /// Something that is only remembered is lost.
     fn forgets(&mut self, dice: &mut Dice) {
-        let what = Remembered::ALL[dice.below(Remembered::ALL.len() as u64) as usize];
+        let what = CacheKind::ALL[dice.below(CacheKind::ALL.len() as u64) as usize];
         self.replicas.iter().for_each(|replica| replica.lose(what));
         if dice.below(2) == 0 {
             self.replicas.iter().for_each(super::Replica::lose_mirrors);

@@ -23,7 +23,7 @@ impl World {
         let stamp = self.stamp.to_string();
         let place = format!("{}/{}", hooks(), self.charges[sync].hook_name());
         let mut looks = SOON.as_secs();
-        while self.sandbox.version(&place).is_none() {
+        while self.sandbox.revision(&place).is_none() {
             looks = looks.checked_sub(1).ok_or("the hook does not begin")?;
             self.waits(LOOK).await?;
         }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use moorline::sandbox::Rates;
+use moorline::sandbox::FaultRates;
 use tokio::time::Instant;
 
 use super::super::{Dice, SYNCS, World};
@@ -48,7 +48,7 @@ impl World {
         if self.processes() != processes {
             return Err("a process has ended because the API server was away".into());
         }
-        let is_same = |(id, version): &&(Id, Option<u64>)| self.sandbox.version(&id.path()) == *version;
+        let is_same = |(id, version): &&(Id, Option<u64>)| self.sandbox.revision(&id.path()) == *version;
         match before.iter().filter(|(id, _)| !touched.contains(id)).find(|it| !is_same(it)) {
             Some((id, _)) => Err(format!("{} was written, and nobody has changed it", id.path())),
             None => Ok(()),
@@ -78,10 +78,10 @@ impl World {
         if self.difference().is_none() {
             return Err(format!("{} is immutable, and was changed", id.path()));
         }
-        self.sandbox.faults().set(Rates { dropped: 1000, ..Rates::default() });
+        self.sandbox.faults().set(FaultRates { dropped: 1000, ..FaultRates::default() });
         let _ = self.sandbox.delete(&id.path());
         self.waits(LOOK).await?;
-        self.sandbox.faults().set(Rates::default());
+        self.sandbox.faults().set(FaultRates::default());
         self.waits(Duration::from_secs(30)).await?;
         self.nudge(sync);
         self.is_reached(BACK).await?;

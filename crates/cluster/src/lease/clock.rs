@@ -58,7 +58,7 @@ impl Moment {
     }
 
     /// Time until a later moment; zero if that has passed.
-    pub fn until(self, later: Self) -> Duration {
+    pub fn time_until(self, later: Self) -> Duration {
         later.0.saturating_sub(self.0)
     }
 }
@@ -80,7 +80,7 @@ mod tests {
         let clock = Clock::Timers(tokio::time::Instant::now());
         let before = clock.now();
         tokio::time::advance(Duration::from_secs(15)).await;
-        assert_eq!(before.until(clock.now()), Duration::from_secs(15));
+        assert_eq!(before.time_until(clock.now()), Duration::from_secs(15));
     }
 
     #[test]
@@ -88,8 +88,8 @@ mod tests {
         let before = Moment::now();
         std::thread::sleep(Duration::from_millis(2));
         let after = Moment::now();
-        assert!(before.until(after) >= Duration::from_millis(2));
-        assert_eq!(after.until(before), Duration::ZERO);
-        assert_eq!(before + before.until(after), after);
+        assert!(before.time_until(after) >= Duration::from_millis(2));
+        assert_eq!(after.time_until(before), Duration::ZERO);
+        assert_eq!(before + before.time_until(after), after);
     }
 }

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::Claim;
+use super::LeaseClaim;
 use super::clock::Moment;
 
 /// Duration of a Lease that does not state one: the default of common clients.
@@ -50,12 +50,12 @@ pub enum Decision {
 
 /// Knowledge of a candidate about the Lease from its reads so far.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum Sighting {
+pub enum LeaseObservation {
     /// There was none, or it had no holder when it was deleted.
     #[default]
-    Nothing,
+    Absent,
     /// The Lease exists.
-    Lease {
+    Present {
         /// The Lease as last read.
         lease: Box<Lease>,
         /// Time of the first read in this term.
@@ -72,33 +72,33 @@ pub enum Sighting {
     },
 }
 
-impl Sighting {
+impl LeaseObservation {
     /// Adds the result of another read; `at` is the time of its response.
     #[must_use]
     pub fn then(self, found: Option<Lease>, at: Moment) -> Self {
         match (self, found) {
-            (Self::Lease { lease: old, since }, Some(new)) => {
+            (Self::Present { lease: old, since }, Some(new)) => {
                 let since = if same_term(&old, &new) { since } else { at };
-                Self::Lease { lease: Box::new(new), since }
+                Self::Present { lease: Box::new(new), since }
             }
-            (Self::Nothing | Self::Deleted { .. }, Some(new)) => {
-                Self::Lease { lease: Box::new(new), since: at }
+            (Self::Absent | Self::Deleted { .. }, Some(new)) => {
+                Self::Present { lease: Box::new(new), since: at }
             }
-            (Self::Lease { lease, .. }, None) => match holder(&lease) {
+            (Self::Present { lease, .. }, None) => match holder(&lease) {
                 Some(holder) => Self::Deleted { holder: holder.into(), life: life(&lease), since: at },
-                None => Self::Nothing,
+                None => Self::Absent,
             },
-            (same @ (Self::Nothing | Self::Deleted { .. }), None) => same,
+            (same @ (Self::Absent | Self::Deleted { .. }), None) => same,
         }
     }
 }
 
 /// Returns the next action of a candidate.
-pub fn decide(sighting: &Sighting, claim: &Claim, now: Moment) -> Decision {
+pub fn decide(sighting: &LeaseObservation, claim: &LeaseClaim, now: Moment) -> Decision {
     let (holder, until) = match sighting {
-        Sighting::Nothing => return Decision::Create,
-        Sighting::Deleted { holder, life, since } => (&**holder, *since + *life),
-        Sighting::Lease { lease, since } => {
+        LeaseObservation::Absent => return Decision::Create,
+        LeaseObservation::Deleted { holder, life, since } => (&**holder, *since + *life),
+        LeaseObservation::Present { lease, since } => {
             if let Some(refusal) = another_source(lease, claim) {
                 return refusal;
             }
@@ -106,7 +106,7 @@ pub fn decide(sighting: &Sighting, claim: &Claim, now: Moment) -> Decision {
             (holder, *since + life(lease))
         }
     };
-    let there = matches!(sighting, Sighting::Lease { .. });
+    let there = matches!(sighting, LeaseObservation::Present { .. });
     match (there, holder == &*claim.identity, now < until) {
         (true, true, _) => Decision::Renew,
         (_, false, true) => Decision::Wait { holder: holder.into(), until },
@@ -117,7 +117,7 @@ pub fn decide(sighting: &Sighting, claim: &Claim, now: Moment) -> Decision {
 
 /// Returns a refusal if a recorded annotation differs from the claim, for any holder and also after
 /// the term: the record says from which source the objects in the cluster were last written.
-fn another_source(lease: &Lease, claim: &Claim) -> Option<Decision> {
+fn another_source(lease: &Lease, claim: &LeaseClaim) -> Option<Decision> {
     let annotations = lease.metadata.annotations.as_ref()?;
     let differs = |(key, ours): (&String, &String)| {
         let recorded = annotations.get(key).filter(|recorded| *recorded != ours)?;
@@ -133,7 +133,7 @@ fn another_source(lease: &Lease, claim: &Claim) -> Option<Decision> {
 /// Holder of the Lease after our renewal conflicted with another write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub(super) enum Standing<'a> {
+pub(super) enum LeaseHolder<'a> {
     /// Still us: another manager edited something else.
     Ours,
     /// The Lease was deleted.
@@ -145,18 +145,23 @@ pub(super) enum Standing<'a> {
 }
 
 /// Returns the current holder of a Lease that was read.
-pub(super) fn standing<'a>(found: Option<&'a Lease>, identity: &str) -> Standing<'a> {
+pub(super) fn current_holder<'a>(found: Option<&'a Lease>, identity: &str) -> LeaseHolder<'a> {
     match found.map(holder) {
-        None => Standing::Deleted,
-        Some(None) => Standing::Cleared,
-        Some(Some(holder)) if holder == identity => Standing::Ours,
-        Some(Some(holder)) => Standing::Theirs(holder),
+        None => LeaseHolder::Deleted,
+        Some(None) => LeaseHolder::Cleared,
+        Some(Some(holder)) if holder == identity => LeaseHolder::Ours,
+        Some(Some(holder)) => LeaseHolder::Theirs(holder),
     }
 }
 
 /// Returns the Lease with us as its holder. Fields of others are kept, and so is the
 /// resourceVersion, which makes the write fail after a concurrent change.
-pub(super) fn held(found: Option<&Lease>, claim: &Claim, life: Duration, wall: Timestamp) -> Lease {
+pub(super) fn with_holder(
+    found: Option<&Lease>,
+    claim: &LeaseClaim,
+    life: Duration,
+    wall: Timestamp,
+) -> Lease {
     let mut lease = found.cloned().unwrap_or_default();
     let same_holder = holder(&lease) == Some(&*claim.identity);
     lease.metadata.name = Some(claim.name.clone());
@@ -181,7 +186,7 @@ pub(super) fn held(found: Option<&Lease>, claim: &Claim, life: Duration, wall: T
 }
 
 /// Returns the Lease without its holder, so that the next one need not wait. The record stays.
-pub(super) fn released(lease: &Lease, wall: Timestamp) -> Lease {
+pub(super) fn without_holder(lease: &Lease, wall: Timestamp) -> Lease {
     let mut lease = lease.clone();
     lease.metadata.managed_fields = None;
     let spec = lease.spec.get_or_insert_default();
@@ -238,9 +243,9 @@ mod tests {
         Moment::after_start(Duration::from_secs(seconds))
     }
 
-    fn claim(take_over: bool) -> Claim {
+    fn claim(take_over: bool) -> LeaseClaim {
         let record = [("source", "git"), ("path", "./a")];
-        Claim {
+        LeaseClaim {
             namespace: "ns".into(),
             name: "moorline-default".into(),
             identity: ME.into(),
@@ -284,8 +289,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_claim(looks: &[(u64, Option<Lease>)], claim: &Claim, expect: Decision) {
-        let mut sighting = Sighting::default();
+    fn check_claim(looks: &[(u64, Option<Lease>)], claim: &LeaseClaim, expect: Decision) {
+        let mut sighting = LeaseObservation::default();
         let mut now = at(0);
         for (second, found) in looks {
             now = at(*second);
@@ -376,11 +381,11 @@ mod tests {
 
     #[test]
     fn the_holder_sees_who_came_between() {
-        assert_eq!(standing(None, ME), Standing::Deleted);
-        assert_eq!(standing(Some(&Lease::default()), ME), Standing::Cleared);
-        assert_eq!(standing(Some(&lease("", 1)), ME), Standing::Cleared);
-        assert_eq!(standing(Some(&lease(ME, 1)), ME), Standing::Ours);
-        assert_eq!(standing(Some(&lease("other", 1)), ME), Standing::Theirs("other"));
+        assert_eq!(current_holder(None, ME), LeaseHolder::Deleted);
+        assert_eq!(current_holder(Some(&Lease::default()), ME), LeaseHolder::Cleared);
+        assert_eq!(current_holder(Some(&lease("", 1)), ME), LeaseHolder::Cleared);
+        assert_eq!(current_holder(Some(&lease(ME, 1)), ME), LeaseHolder::Ours);
+        assert_eq!(current_holder(Some(&lease("other", 1)), ME), LeaseHolder::Theirs("other"));
     }
 
     #[test]
@@ -389,7 +394,7 @@ mod tests {
         let life = Duration::from_secs(15);
         let of = |lease: &Lease| lease.spec.clone().unwrap();
 
-        let new = held(None, &claim(false), life, wall(7));
+        let new = with_holder(None, &claim(false), life, wall(7));
         assert_eq!(new.metadata.name.as_deref(), Some("moorline-default"));
         assert_eq!(new.metadata.annotations.as_ref().unwrap()["path"], "./a");
         assert_eq!(of(&new).holder_identity.as_deref(), Some(ME));
@@ -400,15 +405,15 @@ mod tests {
             (Some(wall(7).into()), Some(wall(7).into()))
         );
 
-        let renewed = held(Some(&new), &claim(false), life, wall(9));
+        let renewed = with_holder(Some(&new), &claim(false), life, wall(9));
         assert_eq!(of(&renewed).lease_transitions, Some(0));
         assert_eq!(of(&renewed).acquire_time, Some(wall(7).into()));
         assert_eq!(of(&renewed).renew_time, Some(wall(9).into()));
         // The wall clock was set back by exactly the time that passed.
-        let again = held(Some(&renewed), &claim(false), life, wall(9));
+        let again = with_holder(Some(&renewed), &claim(false), life, wall(9));
         assert_eq!(of(&again).renew_time, Some(wall(10).into()));
 
-        let free = released(&again, wall(20));
+        let free = without_holder(&again, wall(20));
         assert_eq!((of(&free).holder_identity, of(&free).lease_transitions), (None, Some(0)));
         assert_eq!(free.metadata.annotations, again.metadata.annotations);
 
@@ -416,7 +421,7 @@ mod tests {
             lease.metadata.annotations.as_mut().unwrap().insert("scope".into(), "all".into());
             lease.metadata.managed_fields = Some(Vec::new());
         });
-        let taken = held(Some(&foreign), &claim(true), life, wall(30));
+        let taken = with_holder(Some(&foreign), &claim(true), life, wall(30));
         assert_eq!(of(&taken).lease_transitions, Some(1));
         assert_eq!(of(&taken).acquire_time, Some(wall(30).into()));
         let annotations = taken.metadata.annotations.unwrap();

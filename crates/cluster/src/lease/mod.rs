@@ -20,29 +20,29 @@
 
 mod clock;
 mod decide;
-mod hold;
-mod permit;
+mod renew;
 mod requests;
 mod tenure;
 mod terms;
+mod write_permit;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use clock::{Clock, Moment};
-pub use decide::{Decision, Sighting, decide};
-pub use hold::{Leadership, Loss, Notes};
-pub use permit::Permit;
+pub use decide::{Decision, LeaseObservation, decide};
+pub use renew::{AnnotationWriter, Leadership, LeaseLoss};
 pub use terms::Terms;
+pub use write_permit::WritePermit;
 
-use hold::Found;
 use moorline_metrics::Metrics;
-use requests::{Requests, Trouble};
+use renew::PreviousLease;
+use requests::{LeaseClient, LeaseRequestError};
 use tenure::Tenure;
 
 /// Durations of the leader election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timings {
+pub struct LeaseTimings {
     /// Time after which others take a Lease that is not renewed; whole seconds, because the Lease
     /// states seconds.
     pub duration: Duration,
@@ -54,7 +54,7 @@ pub struct Timings {
     pub request: Duration,
 }
 
-impl Default for Timings {
+impl Default for LeaseTimings {
     fn default() -> Self {
         Self {
             duration: Duration::from_secs(15),
@@ -65,7 +65,7 @@ impl Default for Timings {
     }
 }
 
-impl Timings {
+impl LeaseTimings {
     /// Checks that two holders can never write at the same time, and that one lost request does not
     /// lose the Lease.
     pub fn check(&self) -> Result<(), LeaseError> {
@@ -97,7 +97,7 @@ const MAX_DURATION: Duration = Duration::from_secs(3600);
 
 /// A candidate's claim on a Lease: its name, identity and record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub struct LeaseClaim {
     /// The namespace of the Lease.
     pub namespace: String,
     /// The name of the Lease.
@@ -113,7 +113,7 @@ pub struct Claim {
     pub take_over: bool,
 }
 
-impl Claim {
+impl LeaseClaim {
     fn full_name(&self) -> Box<str> {
         format!("{}/{}", self.namespace, self.name).into()
     }
@@ -191,33 +191,33 @@ impl LeaseError {
 /// # Errors
 ///
 /// Only errors that waiting cannot resolve.
-pub async fn campaign(
+pub async fn acquire(
     client: kube::Client,
     metrics: Metrics,
-    claim: Claim,
-    timings: Timings,
+    claim: LeaseClaim,
+    timings: LeaseTimings,
 ) -> Result<Leadership, LeaseError> {
-    campaign_telling(client, metrics, claim, timings, &|_| {}).await
+    acquire_reporting(client, metrics, claim, timings, &|_| {}).await
 }
 
 /// As [`acquire`], and calls `waits_for` with the current holder after each read.
-pub async fn campaign_telling(
+pub async fn acquire_reporting(
     client: kube::Client,
     metrics: Metrics,
-    claim: Claim,
-    timings: Timings,
+    claim: LeaseClaim,
+    timings: LeaseTimings,
     waits_for: &(dyn Fn(&str) + Sync),
 ) -> Result<Leadership, LeaseError> {
-    campaign_by(Clock::Machine, client, metrics, claim, timings, waits_for).await
+    acquire_with_clock(Clock::Machine, client, metrics, claim, timings, waits_for).await
 }
 
 /// As [`acquire_reporting`], with a given clock.
-pub async fn campaign_by(
+pub async fn acquire_with_clock(
     clock: Clock,
     client: kube::Client,
     metrics: Metrics,
-    claim: Claim,
-    timings: Timings,
+    claim: LeaseClaim,
+    timings: LeaseTimings,
     waits_for: &(dyn Fn(&str) + Sync),
 ) -> Result<Leadership, LeaseError> {
     timings.check()?;
@@ -225,8 +225,8 @@ pub async fn campaign_by(
         return Err(LeaseError::NoIdentity);
     }
     let mut candidate = Candidate {
-        requests: Requests::new(clock, client, metrics, claim, timings),
-        sighting: Sighting::default(),
+        requests: LeaseClient::new(clock, client, metrics, claim, timings),
+        sighting: LeaseObservation::default(),
         said: "".into(),
     };
     loop {
@@ -239,8 +239,8 @@ pub async fn campaign_by(
 
 /// A candidate for the Lease.
 struct Candidate {
-    requests: Requests,
-    sighting: Sighting,
+    requests: LeaseClient,
+    sighting: LeaseObservation,
     /// Last logged message.
     said: Box<str>,
 }
@@ -270,13 +270,13 @@ impl Candidate {
             (Decision::Wait { holder, until }, _) => {
                 waits_for(&holder);
                 self.say(format!("waiting for {holder}, who holds it").into(), false);
-                return Ok(Step::Again(self.requests.timings.retry.min(now.until(until))));
+                return Ok(Step::Again(self.requests.timings.retry.min(now.time_until(until))));
             }
             (Decision::Refuse { key, recorded, ours }, _) => {
                 let lease = self.requests.claim.full_name();
                 return Err(LeaseError::OtherSource { lease, key, recorded, ours });
             }
-            (Decision::Renew | Decision::Take, Sighting::Lease { lease, .. }) => Some(&**lease),
+            (Decision::Renew | Decision::Take, LeaseObservation::Present { lease, .. }) => Some(&**lease),
             (Decision::Create | Decision::Renew | Decision::Take, _) => None,
         };
         let begun = self.requests.clock.now();
@@ -291,26 +291,26 @@ impl Candidate {
     }
 
     /// Schedules another attempt after an error, unless the error is permanent.
-    fn after(&mut self, trouble: Trouble) -> Result<Step, LeaseError> {
+    fn after(&mut self, trouble: LeaseRequestError) -> Result<Step, LeaseError> {
         match trouble {
-            Trouble::Rejected(cause) => {
+            LeaseRequestError::Rejected(cause) => {
                 return Err(LeaseError::Rejected { lease: self.requests.claim.full_name(), cause });
             }
             // Another candidate was faster; the next read shows it.
-            Trouble::Conflict => {}
-            Trouble::Failed(cause) => self.say(format!("cannot get it yet: {cause}").into(), true),
+            LeaseRequestError::Conflict => {}
+            LeaseRequestError::Failed(cause) => self.say(format!("cannot get it yet: {cause}").into(), true),
         }
         Ok(Step::Again(self.requests.timings.retry))
     }
 
     fn begin(self, won: Won) -> Leadership {
         let (notes, before) = match &self.sighting {
-            Sighting::Lease { lease, .. } => {
+            LeaseObservation::Present { lease, .. } => {
                 (lease.metadata.annotations.clone().unwrap_or_default(), Some(Tenure::of(lease)))
             }
-            Sighting::Nothing | Sighting::Deleted { .. } => (BTreeMap::new(), None),
+            LeaseObservation::Absent | LeaseObservation::Deleted { .. } => (BTreeMap::new(), None),
         };
-        let found = Found { notes, before };
+        let found = PreviousLease { notes, before };
         tracing::info!(lease = %self.requests.claim.full_name(), "holds the Lease");
         Leadership::begin(self.requests, won.lease, found, won.begun)
     }
@@ -335,21 +335,21 @@ mod tests {
 
     #[test]
     fn timings_that_let_two_write_are_refused() {
-        fn timings(duration: u64, renew_deadline: u64, retry: u64, request: u64) -> Timings {
+        fn timings(duration: u64, renew_deadline: u64, retry: u64, request: u64) -> LeaseTimings {
             let milliseconds = Duration::from_millis;
-            Timings {
+            LeaseTimings {
                 duration: milliseconds(duration),
                 renew_deadline: milliseconds(renew_deadline),
                 retry: milliseconds(retry),
                 request: milliseconds(request),
             }
         }
-        let check = |timings: Timings, expect: Option<&str>| match (timings.check(), expect) {
+        let check = |timings: LeaseTimings, expect: Option<&str>| match (timings.check(), expect) {
             (Ok(()), None) => {}
             (Err(LeaseError::Timings { problem }), Some(expect)) if problem.contains(expect) => {}
             (result, _) => panic!("{timings:?}: {result:?}, not {expect:?}"),
         };
-        check(Timings::default(), None);
+        check(LeaseTimings::default(), None);
         check(timings(3000, 2000, 500, 900), None);
         check(timings(3500, 2000, 500, 900), Some("whole seconds"));
         check(timings(0, 0, 0, 0), Some("whole seconds"));

@@ -11,16 +11,16 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, PostParams};
 
-use super::decide::{held, released};
-use super::{Claim, Clock, Timings};
-use moorline_metrics::{Class, Metrics};
+use super::decide::{with_holder, without_holder};
+use super::{Clock, LeaseClaim, LeaseTimings};
+use moorline_metrics::{Metrics, RequestClass};
 
 /// Maximum number of characters of a server message that are passed on.
 const MAX_CAUSE: usize = 300;
 
 /// Error of a request.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum LeaseRequestError {
     /// The Lease was written, created or deleted concurrently: read it again.
     Conflict,
     /// The server will never accept it.
@@ -29,7 +29,7 @@ pub(super) enum Trouble {
     Failed(Box<str>),
 }
 
-impl Trouble {
+impl LeaseRequestError {
     /// Returns the message for people.
     pub(super) fn cause(self) -> Box<str> {
         match self {
@@ -41,34 +41,34 @@ impl Trouble {
 
 /// Client of one Lease.
 #[derive(Debug)]
-pub(super) struct Requests {
+pub(super) struct LeaseClient {
     api: Api<Lease>,
     metrics: Metrics,
-    pub(super) claim: Claim,
-    pub(super) timings: Timings,
+    pub(super) claim: LeaseClaim,
+    pub(super) timings: LeaseTimings,
     pub(super) clock: Clock,
 }
 
-impl Requests {
+impl LeaseClient {
     pub(super) fn new(
         clock: Clock,
         client: kube::Client,
         metrics: Metrics,
-        claim: Claim,
-        timings: Timings,
+        claim: LeaseClaim,
+        timings: LeaseTimings,
     ) -> Self {
         let api = Api::namespaced(client, &claim.namespace);
         Self { api, metrics, claim, timings, clock }
     }
 
     /// Reads the Lease from the server's storage, not from a cache.
-    pub(super) async fn read(&self) -> Result<Option<Lease>, Trouble> {
+    pub(super) async fn read(&self) -> Result<Option<Lease>, LeaseRequestError> {
         self.bounded("get", self.api.get_opt(&self.claim.name)).await
     }
 
     /// Writes us as the holder.
-    pub(super) async fn hold(&self, found: Option<&Lease>) -> Result<Lease, Trouble> {
-        let lease = held(found, &self.claim, self.timings.duration, Timestamp::now());
+    pub(super) async fn hold(&self, found: Option<&Lease>) -> Result<Lease, LeaseRequestError> {
+        let lease = with_holder(found, &self.claim, self.timings.duration, Timestamp::now());
         let parameters = PostParams::default();
         match found {
             Some(_) => self.bounded("update", self.api.replace(&self.claim.name, &parameters, &lease)).await,
@@ -77,8 +77,8 @@ impl Requests {
     }
 
     /// Clears the holder.
-    pub(super) async fn release(&self, lease: &Lease) -> Result<Lease, Trouble> {
-        let lease = released(lease, Timestamp::now());
+    pub(super) async fn release(&self, lease: &Lease) -> Result<Lease, LeaseRequestError> {
+        let lease = without_holder(lease, Timestamp::now());
         self.bounded("update", self.api.replace(&self.claim.name, &PostParams::default(), &lease)).await
     }
 
@@ -86,14 +86,14 @@ impl Requests {
         &self,
         verb: &'static str,
         request: impl Future<Output = kube::Result<T>>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, LeaseRequestError> {
         let answer = tokio::time::timeout(self.timings.request, request).await;
         let code = match &answer {
             Ok(Ok(_)) => 200,
             Ok(Err(kube::Error::Api(status))) => status.code,
             Ok(Err(_)) | Err(_) => 0,
         };
-        self.metrics.request(Class::Lease, verb, code);
+        self.metrics.request(RequestClass::Lease, verb, code);
         match answer {
             Ok(answer) => answer.map_err(trouble),
             Err(_) => Err(late(self.timings.request)),
@@ -102,19 +102,19 @@ impl Requests {
 }
 
 /// Error of a request without a response.
-pub(super) fn late(time: Duration) -> Trouble {
-    Trouble::Failed(format!("no answer within {time:?}").into())
+pub(super) fn late(time: Duration) -> LeaseRequestError {
+    LeaseRequestError::Failed(format!("no answer within {time:?}").into())
 }
 
-fn trouble(error: kube::Error) -> Trouble {
+fn trouble(error: kube::Error) -> LeaseRequestError {
     match &error {
         kube::Error::Api(status) => {
             let cause = cut(&format!("status {} {}: {}", status.code, status.reason, status.message));
             match status.code {
                 // A write with a uid that finds no object also gets 409; both mean: read again.
-                404 | 409 if !names_namespace(status) => Trouble::Conflict,
-                400 | 422 => Trouble::Rejected(cause),
-                _ => Trouble::Failed(cause),
+                404 | 409 if !names_namespace(status) => LeaseRequestError::Conflict,
+                400 | 422 => LeaseRequestError::Rejected(cause),
+                _ => LeaseRequestError::Failed(cause),
             }
         }
         other => {
@@ -128,7 +128,7 @@ fn trouble(error: kube::Error) -> Trouble {
                 }
                 source = inner.source();
             }
-            Trouble::Failed(cut(&cause))
+            LeaseRequestError::Failed(cut(&cause))
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use super::permit::Permit;
+use super::write_permit::WritePermit;
 use moorline_runtime::clock;
 
 /// The permit of the current term. Cheap to clone; all clones share the term.
@@ -19,13 +19,13 @@ pub struct Terms(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    permits: watch::Sender<Permit>,
+    permits: watch::Sender<WritePermit>,
     /// Start of the current term.
     began: Mutex<Instant>,
 }
 
-impl From<Permit> for Terms {
-    fn from(first: Permit) -> Self {
+impl From<WritePermit> for Terms {
+    fn from(first: WritePermit) -> Self {
         Self(Arc::new(Inner { permits: watch::Sender::new(first), began: Mutex::new(clock::now()) }))
     }
 }
@@ -33,24 +33,24 @@ impl From<Permit> for Terms {
 impl Terms {
     /// Returns the permit of the current term, which may have ended.
     #[must_use]
-    pub fn current(&self) -> Permit {
+    pub fn current(&self) -> WritePermit {
         self.0.permits.borrow().clone()
     }
 
     /// Starts the next term. The permit of the last one must have ended.
-    pub fn begin(&self, permit: Permit) {
+    pub fn start_term(&self, permit: WritePermit) {
         debug_assert!(!self.current().may_write(), "two terms never overlap");
         *self.0.began.lock().unwrap_or_else(PoisonError::into_inner) = clock::now();
         self.0.permits.send_replace(permit);
     }
 
     /// Start of the current term. Nothing was done before it, so waiting times count from here.
-    pub fn began(&self) -> Instant {
+    pub fn term_started_at(&self) -> Instant {
         *self.0.began.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until this daemon may write.
-    pub async fn held(&self) {
+    pub async fn wait_until_leading(&self) {
         let mut terms = self.0.permits.subscribe();
         while !terms.borrow_and_update().may_write() {
             if terms.changed().await.is_err() {
@@ -60,7 +60,7 @@ impl Terms {
     }
 
     /// Returns a receiver of the permits of later terms.
-    pub fn watch(&self) -> watch::Receiver<Permit> {
+    pub fn subscribe(&self) -> watch::Receiver<WritePermit> {
         self.0.permits.subscribe()
     }
 }
@@ -76,16 +76,21 @@ mod tests {
 
     #[test]
     fn a_new_term_has_a_new_permit_and_the_old_one_stays_ended() {
-        let permit =
-            || Permit::until(Moment::now() + Duration::from_secs(60), Duration::from_secs(1), Clock::Machine);
+        let permit = || {
+            WritePermit::until(
+                Moment::now() + Duration::from_secs(60),
+                Duration::from_secs(1),
+                Clock::Machine,
+            )
+        };
         let terms = Terms::from(permit());
         let (queued, other) = (terms.current(), terms.clone());
-        assert!(terms.held().now_or_never().is_some());
+        assert!(terms.wait_until_leading().now_or_never().is_some());
         queued.end();
-        let waiting = other.held();
+        let waiting = other.wait_until_leading();
         let mut waiting = std::pin::pin!(waiting);
         assert!(waiting.as_mut().now_or_never().is_none());
-        terms.begin(permit());
+        terms.start_term(permit());
         assert!(waiting.as_mut().now_or_never().is_some());
         assert!(other.current().may_write());
         assert!(!queued.may_write(), "what was queued in the last term is not written in this one");

@@ -7,7 +7,7 @@ use super::*;
 
 /// Events of an object that was applied in version 10, and is being written in version 20.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
+enum TestEvent {
     /// A manual edit before our write.
     Older,
     /// A deletion before our write, which then created the object again.
@@ -22,14 +22,14 @@ enum Told {
 
 /// End of the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum WriteEnd {
     Applied,
     Refused,
     /// The response is lost.
     Dropped,
 }
 
-impl Told {
+impl TestEvent {
     fn version(self) -> u64 {
         match self {
             Self::Older => 15,
@@ -42,11 +42,11 @@ impl Told {
 
     fn tell(self, store: &Store, uid: &str) {
         match self {
-            Self::Own => drop(store.seen(applied(self.version(), uid))),
-            Self::Older => drop(store.seen(edited(self.version(), "old"))),
-            Self::Later => drop(store.seen(edited(self.version(), uid))),
-            Self::GoneBefore => store.gone(&applied(self.version(), "old")),
-            Self::Gone => store.gone(&applied(self.version(), uid)),
+            Self::Own => drop(store.on_seen(applied(self.version(), uid))),
+            Self::Older => drop(store.on_seen(edited(self.version(), "old"))),
+            Self::Later => drop(store.on_seen(edited(self.version(), uid))),
+            Self::GoneBefore => store.on_deleted(&applied(self.version(), "old")),
+            Self::Gone => store.on_deleted(&applied(self.version(), uid)),
         }
     }
 }
@@ -80,29 +80,29 @@ fn edited(version: u64, uid: &str) -> Object {
 
 /// The final state: version and verification, and the notifications on the way.
 #[derive(Debug, PartialEq)]
-struct Known {
+struct FinalState {
     object: Option<(u64, &'static str)>,
     wakes: usize,
     lost: usize,
 }
 
-fn word(standing: &Standing) -> &'static str {
+fn word(standing: &Verification) -> &'static str {
     match standing {
-        Standing::Verified => "verified",
-        Standing::Unverified => "unverified",
-        Standing::Moved => "moved",
-        Standing::Drifted(_) => "drifted",
+        Verification::Verified => "verified",
+        Verification::Unverified => "unverified",
+        Verification::MaybeDrifted => "moved",
+        Verification::Drifted(_) => "drifted",
     }
 }
 
 /// Sends the first `parked` events during the write, and the rest after it.
-fn run(told: &[Told], parked: usize, end: End) -> Known {
+fn run(told: &[TestEvent], parked: usize, end: WriteEnd) -> FinalState {
     let store = Store::default();
-    let uid = if told.contains(&Told::GoneBefore) { "new" } else { "old" };
+    let uid = if told.contains(&TestEvent::GoneBefore) { "new" } else { "old" };
     let id = applied(10, "old").id;
-    store.writing(&owner(), &id).applied(&applied(10, "old"));
-    store.seen(applied(10, "old"));
-    let wake = store.wake(&owner());
+    store.writing(&owner(), &id).finish_applied(&applied(10, "old"));
+    store.on_seen(applied(10, "old"));
+    let wake = store.changed_notify(&owner());
     let woken = || usize::from(futures::FutureExt::now_or_never(wake.notified()).is_some());
     assert_eq!(woken(), 0, "nothing happened yet");
     let mut wakes = 0;
@@ -112,9 +112,9 @@ fn run(told: &[Told], parked: usize, end: End) -> Known {
         assert_eq!(woken(), 0, "{one:?} is parked");
     }
     match end {
-        End::Applied => writing.applied(&applied(20, uid)),
-        End::Refused => writing.refused(),
-        End::Dropped => drop(writing),
+        WriteEnd::Applied => writing.finish_applied(&applied(20, uid)),
+        WriteEnd::Refused => writing.finish_refused(),
+        WriteEnd::Dropped => drop(writing),
     }
     wakes += woken();
     for one in &told[parked..] {
@@ -123,38 +123,38 @@ fn run(told: &[Told], parked: usize, end: End) -> Known {
     }
     let object = store.read(&owner(), BTreeSet::new(), |set| {
         let seen = set.get(&id)?;
-        Some((number(&seen.resource_version), word(&seen.standing)))
+        Some((number(&seen.resource_version), word(&seen.verification)))
     });
-    Known { object, wakes, lost: store.lost(&owner()).len() }
+    FinalState { object, wakes, lost: store.lost(&owner()).len() }
 }
 
 /// Returns every order of these events.
-fn orders(of: &[Told]) -> Vec<Vec<Told>> {
+fn orders(of: &[TestEvent]) -> Vec<Vec<TestEvent>> {
     let mut all = Vec::new();
     for (at, first) in of.iter().enumerate() {
-        let rest: Vec<Told> = [&of[..at], &of[at + 1..]].concat();
+        let rest: Vec<TestEvent> = [&of[..at], &of[at + 1..]].concat();
         all.extend(orders(&rest).into_iter().map(|rest| [vec![*first], rest].concat()));
     }
     if all.is_empty() { vec![Vec::new()] } else { all }
 }
 
 /// Returns every subset of these events, in their order.
-fn choices(of: &[Told]) -> Vec<Vec<Told>> {
+fn choices(of: &[TestEvent]) -> Vec<Vec<TestEvent>> {
     let chosen = |mask: usize| (0..of.len()).filter(move |at| mask >> at & 1 == 1).map(|at| of[at]).collect();
     (0..1 << of.len()).map(chosen).collect()
 }
 
 /// Checks every subset in every order that events can have, with the write ending at every
 /// position.
-fn check(of: &[Told], end: End, check: impl Fn(&[Told], &Known)) {
+fn check(of: &[TestEvent], end: WriteEnd, check: impl Fn(&[TestEvent], &FinalState)) {
     for choice in choices(of) {
         let has = |one| choice.contains(&one);
         // A watch reports our own write before its consequences.
-        if end == End::Applied && has(Told::Gone) && !has(Told::Own) {
+        if end == WriteEnd::Applied && has(TestEvent::Gone) && !has(TestEvent::Own) {
             continue;
         }
         // After the last deletion there is no entry that a late event could be older than.
-        let orders = if has(Told::Gone) { vec![choice.clone()] } else { orders(&choice) };
+        let orders = if has(TestEvent::Gone) { vec![choice.clone()] } else { orders(&choice) };
         for order in orders {
             for parked in 0..=order.len() {
                 let known = run(&order, parked, end);
@@ -167,14 +167,14 @@ fn check(of: &[Told], end: End, check: impl Fn(&[Told], &Known)) {
 }
 
 /// Number of events that matter after a write that is known to have happened.
-fn mattering(told: &[Told]) -> usize {
-    told.iter().filter(|one| **one > Told::Own).count()
+fn mattering(told: &[TestEvent]) -> usize {
+    told.iter().filter(|one| **one > TestEvent::Own).count()
 }
 
 #[test]
 fn after_a_reply_only_what_came_after_our_write_counts() {
-    use Told::{Gone, GoneBefore, Later, Older, Own};
-    check(&[Older, GoneBefore, Own, Later, Gone], End::Applied, |told, known| {
+    use TestEvent::{Gone, GoneBefore, Later, Older, Own};
+    check(&[Older, GoneBefore, Own, Later, Gone], WriteEnd::Applied, |told, known| {
         let (later, gone) = (told.contains(&Later), told.contains(&Gone));
         let expect = match (later, gone) {
             (_, true) => None,
@@ -190,8 +190,8 @@ fn after_a_reply_only_what_came_after_our_write_counts() {
 
 #[test]
 fn after_a_refusal_everything_counts_that_was_told() {
-    use Told::{Gone, Later, Older};
-    check(&[Older, Later, Gone], End::Refused, |told, known| {
+    use TestEvent::{Gone, Later, Older};
+    check(&[Older, Later, Gone], WriteEnd::Refused, |told, known| {
         let newest = told.iter().max();
         let expect = match newest {
             None => Some((10, "verified")),
@@ -207,8 +207,8 @@ fn after_a_refusal_everything_counts_that_was_told() {
 
 #[test]
 fn after_a_lost_reply_nothing_is_verified() {
-    use Told::{Gone, Later, Older, Own};
-    check(&[Older, Own, Later, Gone], End::Dropped, |told, known| {
+    use TestEvent::{Gone, Later, Older, Own};
+    check(&[Older, Own, Later, Gone], WriteEnd::Dropped, |told, known| {
         let newest = told.iter().max().map_or(10, |newest| newest.version());
         match known.object {
             None => assert!(told.contains(&Gone)),
@@ -230,19 +230,19 @@ fn our_own_deletion_wakes_nobody_and_what_is_made_after_it_is_seen() {
     for parked in 0..=2 {
         let store = Store::default();
         let id = applied(10, "old").id;
-        store.seen(applied(10, "old"));
-        let wake = store.wake(&owner());
+        store.on_seen(applied(10, "old"));
+        let wake = store.changed_notify(&owner());
         let woken = || futures::FutureExt::now_or_never(wake.notified()).is_some();
         assert!(woken());
         let mut writing = Some(store.writing(&owner(), &id));
         for at in 0..=2 {
             if at == parked {
-                writing.take().unwrap().deleted(true);
+                writing.take().unwrap().finish_deleted(true);
             }
             assert_eq!(woken(), at == 2, "{at} events, of which {parked} were parked");
             match at {
-                0 => store.gone(&applied(20, "old")),
-                1 => drop(store.seen(applied(30, "new"))),
+                0 => store.on_deleted(&applied(20, "old")),
+                1 => drop(store.on_seen(applied(30, "new"))),
                 _ => {}
             }
         }
@@ -257,12 +257,12 @@ fn a_history_that_began_anew_takes_the_place_of_what_is_parked() {
     let (store, kind) = (Store::default(), GroupKind::new("", "ConfigMap"));
     let id = applied(10, "old").id;
     let writing = store.writing(&owner(), &id);
-    store.seen(edited(30, "old"));
+    store.on_seen(edited(30, "old"));
     // The list of the restored server is older than earlier events.
-    let older = store.seen(applied(12, "old"));
+    let older = store.on_seen(applied(12, "old"));
     assert!(older.is_some(), "by itself it may be late");
-    store.distrust_after(&kind, 14, older.into_iter().collect());
-    writing.applied(&applied(15, "old"));
+    store.mark_newer_unverified(&kind, 14, older.into_iter().collect());
+    writing.finish_applied(&applied(15, "old"));
     let version =
         store.read(&owner(), BTreeSet::new(), |set| set.get(&id).map(|seen| seen.resource_version.clone()));
     assert_eq!(version.as_deref(), Some("15"), "version 30 is of a history that is gone");
@@ -273,22 +273,23 @@ fn events_are_parked_until_the_last_of_several_writes_ends() {
     for edited_before in [true, false] {
         let store = Store::default();
         let id = applied(10, "old").id;
-        store.writing(&owner(), &id).applied(&applied(10, "old"));
-        let wake = store.wake(&owner());
+        store.writing(&owner(), &id).finish_applied(&applied(10, "old"));
+        let wake = store.changed_notify(&owner());
         let woken = || futures::FutureExt::now_or_never(wake.notified()).is_some();
         let first = store.writing(&owner(), &id);
         if edited_before {
-            Told::Later.tell(&store, "old");
+            TestEvent::Later.tell(&store, "old");
         }
         let second = store.writing(&owner(), &id);
-        first.applied(&applied(20, "old"));
+        first.finish_applied(&applied(20, "old"));
         if !edited_before {
-            Told::Later.tell(&store, "old");
+            TestEvent::Later.tell(&store, "old");
         }
         assert!(!woken(), "one write is still under way");
-        second.applied(&applied(21, "old"));
+        second.finish_applied(&applied(21, "old"));
         assert!(woken(), "the edit came after both");
-        let drifted = |set: &ObservedSet| matches!(set.get(&id).unwrap().standing, Standing::Drifted(_));
+        let drifted =
+            |set: &ObservedSet| matches!(set.get(&id).unwrap().verification, Verification::Drifted(_));
         assert!(store.read(&owner(), BTreeSet::new(), drifted));
     }
 }

@@ -10,19 +10,19 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Mount point of the files of a name, or the reason why there are none.
-pub type Named = Result<Box<str>, Box<str>>;
+pub type MountResult = Result<Box<str>, Box<str>>;
 
 /// Mounted files of other repositories.
 #[derive(Debug, Default)]
 pub(super) struct Mounts {
-    pub(super) names: BTreeMap<Box<str>, Named>,
+    pub(super) names: BTreeMap<Box<str>, MountResult>,
     /// The folders and files that were fetched, by their full paths.
     pub(super) brought: BTreeSet<Box<str>>,
     places: BTreeSet<Box<str>>,
 }
 
 impl Mounts {
-    pub(super) fn new(names: BTreeMap<Box<str>, Named>, brought: BTreeSet<Box<str>>) -> Self {
+    pub(super) fn new(names: BTreeMap<Box<str>, MountResult>, brought: BTreeSet<Box<str>>) -> Self {
         let places = names.values().filter_map(|named| named.clone().ok()).collect();
         Self { names, brought, places }
     }
@@ -30,7 +30,7 @@ impl Mounts {
     /// Splits a path into its mount point and the path inside it; the mount point is empty for the
     /// tree's own paths.
     pub(super) fn split<'a>(&self, path: &'a str) -> (&'a str, &'a str) {
-        let found = self.places.iter().find(|place| lies_in(place, path));
+        let found = self.places.iter().find(|place| is_inside(place, path));
         let (place, rest) = path.split_at(found.map_or(0, |place| place.len()));
         if place.is_empty() { (place, rest) } else { (place, rest.trim_start_matches('/')) }
     }
@@ -41,12 +41,12 @@ impl Mounts {
 }
 
 /// True if `path` is `folder` or below it.
-pub(super) fn lies_in(folder: &str, path: &str) -> bool {
+pub(super) fn is_inside(folder: &str, path: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Joins a mount point and a path inside it to a path of the tree.
-pub(super) fn whole<'a>(place: &str, path: &'a str) -> Cow<'a, str> {
+pub(super) fn join_mount<'a>(place: &str, path: &'a str) -> Cow<'a, str> {
     match (place, path) {
         ("", path) => path.into(),
         (place, "") => place.to_owned().into(),

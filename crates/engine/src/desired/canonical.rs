@@ -30,7 +30,7 @@ const SERVER_OWNED: [&str; 8] = [
 ];
 
 /// Returns the canonical form of a body that is applied under `id`.
-pub(super) fn form(mut body: Map<String, Value>, id: &ObjectId) -> Vec<u8> {
+pub(super) fn canonical_form(mut body: Map<String, Value>, id: &ObjectId) -> Vec<u8> {
     body.remove("status");
     if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
         strip_metadata(metadata);
@@ -39,7 +39,7 @@ pub(super) fn form(mut body: Map<String, Value>, id: &ObjectId) -> Vec<u8> {
             None => metadata.remove("namespace"),
         };
     }
-    if id.is("", "Secret") {
+    if id.is_kind("", "Secret") {
         fold_string_data(&mut body);
     }
     // Serializing a JSON map with string keys cannot fail.
@@ -98,7 +98,7 @@ fn fold_string_data(body: &mut Map<String, Value>) {
 }
 
 /// Parses a canonical form.
-pub(super) fn values(form: &[u8]) -> Map<String, Value> {
+pub(super) fn parse_canonical(form: &[u8]) -> Map<String, Value> {
     let mut reader = serde_json::Deserializer::from_slice(form);
     // The depth of a manifest was checked when it was read.
     reader.disable_recursion_limit();
@@ -112,7 +112,7 @@ mod tests {
 
     fn check(id: &str, body: Value, expect: &Value) {
         let Value::Object(body) = body else { panic!("a body is a mapping") };
-        let form = form(body, &ObjectId::parse(id).unwrap());
+        let form = canonical_form(body, &ObjectId::parse(id).unwrap());
         assert_eq!(String::from_utf8(form).unwrap(), expect.to_string());
     }
 

@@ -25,41 +25,41 @@ pub struct Hook {
     /// It runs when a sync has failed.
     pub on_failure: bool,
     /// It runs when the Sync is deleted with its objects.
-    pub at_parting: Option<Parting>,
+    pub delete_phase: Option<DeletePhase>,
     /// The syncs in which it runs.
-    pub rollouts: Rollouts,
+    pub rollouts: RolloutFilter,
     /// It is deleted after success.
-    pub clears_success: bool,
+    pub delete_on_success: bool,
     /// It is deleted after failure.
-    pub clears_failure: bool,
+    pub delete_on_failure: bool,
     /// An existing run is deleted before the next one, for every kind.
-    pub replaces: bool,
+    pub replaces_previous: bool,
 }
 
 /// Phase of a sync. Phases compare in the order in which they are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Phase {
     /// Before all objects that are no hooks.
-    Before,
+    PreSync,
     /// Objects that are no hooks, and the hooks that run together with them.
     #[default]
-    Among,
+    Sync,
     /// After all other objects are applied and healthy.
-    After,
+    PostSync,
 }
 
 /// Phase of the deletion of a Sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parting {
+pub enum DeletePhase {
     /// Before its objects are deleted.
-    Before,
+    PreDelete,
     /// After they are deleted.
-    After,
+    PostDelete,
 }
 
 /// The syncs in which a hook runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Rollouts {
+pub enum RolloutFilter {
     /// All syncs.
     #[default]
     All,
@@ -71,7 +71,7 @@ pub enum Rollouts {
 
 /// Position of an object in the order of applies: the phase first, then the wave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Turn {
+pub struct PhaseWave {
     /// The phase of the sync.
     pub phase: Phase,
     /// The wave in the phase.
@@ -80,7 +80,7 @@ pub struct Turn {
 
 /// Role of an object, by its annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum HookRole {
     /// It exists permanently.
     Object,
     /// It runs in a phase.
@@ -90,7 +90,7 @@ pub(super) enum Kind {
 }
 
 /// Annotation, expected values, actual value.
-pub(super) type Unknown<'a> = (&'static str, &'static str, &'a str);
+pub(super) type InvalidHookAnnotation<'a> = (&'static str, &'static str, &'a str);
 
 const OURS: &str =
     "before, after, failure, before-delete, after-delete, or several of them with commas between";
@@ -102,12 +102,14 @@ const HELM_CLEARS: &str = "hook-succeeded, hook-failed or before-hook-creation";
 const TWICE: &str = "at one place of a roll-out: write a second object for the other";
 
 /// Reads the hook annotations of an object.
-pub(super) fn read<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Result<Kind, Unknown<'a>> {
+pub(super) fn read<'a>(
+    annotation: impl Fn(&str) -> Option<&'a str>,
+) -> Result<HookRole, InvalidHookAnnotation<'a>> {
     let ([argo, argo_clears], [helm, helm_clears]) = (api::ARGO_HOOK_ANNOTATIONS, api::HELM_HOOK_ANNOTATIONS);
     let dialects = [
-        Dialect { key: api::HOOK_ANNOTATION, says: OURS, word: ours },
-        Dialect { key: argo, says: ARGO, word: of_argo },
-        Dialect { key: helm, says: HELM, word: of_helm },
+        AnnotationSyntax { key: api::HOOK_ANNOTATION, says: OURS, word: ours },
+        AnnotationSyntax { key: argo, says: ARGO, word: of_argo },
+        AnnotationSyntax { key: helm, says: HELM, word: of_helm },
     ];
     let clears = [
         (api::HOOK_DELETE_ANNOTATION, CLEARS, ["succeeded", "failed", "failed"]),
@@ -118,20 +120,20 @@ pub(super) fn read<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Result<K
         .iter()
         .zip(clears)
         .find_map(|(dialect, clears)| annotation(dialect.key).map(|text| (dialect, clears, text)));
-    let Some((dialect, (key, says, words), text)) = found else { return Ok(Kind::Object) };
+    let Some((dialect, (key, says, words), text)) = found else { return Ok(HookRole::Object) };
     let mut hook = match dialect.read(text)? {
-        Kind::Hook(hook) => hook,
-        other @ (Kind::Object | Kind::Skipped) => return Ok(other),
+        HookRole::Hook(hook) => hook,
+        other @ (HookRole::Object | HookRole::Skipped) => return Ok(other),
     };
     for word in annotation(key).into_iter().flat_map(words_of) {
         match words.iter().position(|known| *known == word) {
-            Some(0) => hook.clears_success = true,
-            Some(1) => hook.clears_failure = true,
-            Some(_) => hook.replaces = true,
+            Some(0) => hook.delete_on_success = true,
+            Some(1) => hook.delete_on_failure = true,
+            Some(_) => hook.replaces_previous = true,
             None => return Err((key, says, annotation(key).unwrap_or_default())),
         }
     }
-    Ok(Kind::Hook(hook))
+    Ok(HookRole::Hook(hook))
 }
 
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
@@ -139,90 +141,90 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The hook annotations of one tool.
-struct Dialect {
+struct AnnotationSyntax {
     key: &'static str,
     says: &'static str,
-    word: fn(&str) -> Option<Moment>,
+    word: fn(&str) -> Option<HookTrigger>,
 }
 
 /// Meaning of one value in a hook annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Moment {
-    At(Phase, Rollouts),
+enum HookTrigger {
+    At(Phase, RolloutFilter),
     Failure,
-    Delete(Parting),
+    Delete(DeletePhase),
     /// A normal object.
     None,
     /// A hook that never runs here.
     Never,
 }
 
-impl Dialect {
-    fn read<'a>(&self, text: &'a str) -> Result<Kind, Unknown<'a>> {
+impl AnnotationSyntax {
+    fn read<'a>(&self, text: &'a str) -> Result<HookRole, InvalidHookAnnotation<'a>> {
         let mut hook = Hook::default();
         let (mut runs, mut skips) = (false, false);
         for word in words_of(text) {
             let moment = (self.word)(word).ok_or((self.key, self.says, text))?;
-            runs |= !matches!(moment, Moment::Never | Moment::None);
+            runs |= !matches!(moment, HookTrigger::Never | HookTrigger::None);
             match moment {
-                Moment::At(phase, _) if hook.phase.is_some_and(|known| known != phase) => {
+                HookTrigger::At(phase, _) if hook.phase.is_some_and(|known| known != phase) => {
                     return Err((self.key, TWICE, text));
                 }
-                Moment::At(phase, rollouts) => {
+                HookTrigger::At(phase, rollouts) => {
                     let both = hook.phase.is_some() && hook.rollouts != rollouts;
                     hook.phase = Some(phase);
-                    hook.rollouts = if both { Rollouts::All } else { rollouts };
+                    hook.rollouts = if both { RolloutFilter::All } else { rollouts };
                 }
-                Moment::Failure => hook.on_failure = true,
-                Moment::Delete(parting) => hook.at_parting = Some(parting),
-                Moment::None => {}
-                Moment::Never => skips = true,
+                HookTrigger::Failure => hook.on_failure = true,
+                HookTrigger::Delete(parting) => hook.delete_phase = Some(parting),
+                HookTrigger::None => {}
+                HookTrigger::Never => skips = true,
             }
         }
         match (runs, skips) {
-            (true, _) => Ok(Kind::Hook(hook)),
-            (false, true) => Ok(Kind::Skipped),
+            (true, _) => Ok(HookRole::Hook(hook)),
+            (false, true) => Ok(HookRole::Skipped),
             (false, false) if words_of(text).next().is_none() => Err((self.key, self.says, text)),
-            (false, false) => Ok(Kind::Object),
+            (false, false) => Ok(HookRole::Object),
         }
     }
 }
 
-fn ours(word: &str) -> Option<Moment> {
+fn ours(word: &str) -> Option<HookTrigger> {
     Some(match word {
-        "before" => Moment::At(Phase::Before, Rollouts::All),
-        "after" => Moment::At(Phase::After, Rollouts::All),
-        "failure" => Moment::Failure,
-        "before-delete" => Moment::Delete(Parting::Before),
-        "after-delete" => Moment::Delete(Parting::After),
+        "before" => HookTrigger::At(Phase::PreSync, RolloutFilter::All),
+        "after" => HookTrigger::At(Phase::PostSync, RolloutFilter::All),
+        "failure" => HookTrigger::Failure,
+        "before-delete" => HookTrigger::Delete(DeletePhase::PreDelete),
+        "after-delete" => HookTrigger::Delete(DeletePhase::PostDelete),
         _ => return None,
     })
 }
 
-fn of_argo(word: &str) -> Option<Moment> {
+fn of_argo(word: &str) -> Option<HookTrigger> {
     Some(match word {
-        "PreSync" => Moment::At(Phase::Before, Rollouts::All),
-        "Sync" => Moment::At(Phase::Among, Rollouts::All),
-        "PostSync" => Moment::At(Phase::After, Rollouts::All),
-        "SyncFail" => Moment::Failure,
-        "PreDelete" => Moment::Delete(Parting::Before),
-        "PostDelete" => Moment::Delete(Parting::After),
-        "Skip" => Moment::Never,
+        "PreSync" => HookTrigger::At(Phase::PreSync, RolloutFilter::All),
+        "Sync" => HookTrigger::At(Phase::Sync, RolloutFilter::All),
+        "PostSync" => HookTrigger::At(Phase::PostSync, RolloutFilter::All),
+        "SyncFail" => HookTrigger::Failure,
+        "PreDelete" => HookTrigger::Delete(DeletePhase::PreDelete),
+        "PostDelete" => HookTrigger::Delete(DeletePhase::PostDelete),
+        "Skip" => HookTrigger::Never,
         _ => return None,
     })
 }
 
-fn of_helm(word: &str) -> Option<Moment> {
+fn of_helm(word: &str) -> Option<HookTrigger> {
     Some(match word {
-        "pre-install" => Moment::At(Phase::Before, Rollouts::First),
-        "pre-upgrade" => Moment::At(Phase::Before, Rollouts::Later),
-        "post-install" => Moment::At(Phase::After, Rollouts::First),
-        "post-upgrade" => Moment::At(Phase::After, Rollouts::Later),
-        "pre-delete" => Moment::Delete(Parting::Before),
-        "post-delete" => Moment::Delete(Parting::After),
-        "crd-install" => Moment::None,
+        "pre-install" => HookTrigger::At(Phase::PreSync, RolloutFilter::First),
+        "pre-upgrade" => HookTrigger::At(Phase::PreSync, RolloutFilter::Later),
+        "post-install" => HookTrigger::At(Phase::PostSync, RolloutFilter::First),
+        "post-upgrade" => HookTrigger::At(Phase::PostSync, RolloutFilter::Later),
+        "pre-delete" => HookTrigger::Delete(DeletePhase::PreDelete),
+        "post-delete" => HookTrigger::Delete(DeletePhase::PostDelete),
+        "crd-install" => HookTrigger::None,
         // A chart's tests run on request only, and a rollback here is another commit.
-        "test" | "test-success" | "test-failure" | "pre-rollback" | "post-rollback" => Moment::Never,
+        "test" | "test-success" | "test-failure" | "pre-rollback" | "post-rollback" => HookTrigger::Never,
         _ => return None,
     })
 }
@@ -231,7 +233,7 @@ fn of_helm(word: &str) -> Option<Moment> {
 pub(super) const HALF: usize = 16;
 
 /// True if both may be runs, at different times, of one hook whose name ends in a content hash.
-pub fn is_of_same_base(one: &ObjectId, other: &ObjectId) -> bool {
+pub fn have_same_base_name(one: &ObjectId, other: &ObjectId) -> bool {
     let kind = |id: &ObjectId| (id.group_kind(), id.namespace().map(str::to_owned));
     one != other && base(one).is_some() && base(one) == base(other) && kind(one) == kind(other)
 }
@@ -248,13 +250,14 @@ impl DesiredSet {
     /// Returns the delete hooks of the Sync with this uid. Their hashes contain the uid: a run for
     /// any other purpose does not count for the deletion.
     #[must_use]
-    pub fn at_parting(&self, uid: &str) -> Self {
+    pub fn delete_hooks(&self, uid: &str) -> Self {
         let of_end = Sha256::digest(uid);
-        let hooks = self.0.iter().filter(|it| it.switches.hook.is_some_and(|hook| hook.at_parting.is_some()));
+        let hooks =
+            self.0.iter().filter(|it| it.annotations.hook.is_some_and(|hook| hook.delete_phase.is_some()));
         let mut hooks: Vec<DesiredObject> = hooks.cloned().collect();
         for hook in &mut hooks {
             hook.hash.digest[HALF..].copy_from_slice(&of_end[..HALF]);
-            if !hook.secret {
+            if !hook.contains_secret {
                 hook.hash_keys = HashKeys::NotNeeded;
             }
         }
@@ -263,13 +266,13 @@ impl DesiredSet {
 }
 
 /// Mixes the hash of the set into the hashes of its hooks.
-pub(super) fn know_by_content(objects: &mut [DesiredObject]) {
+pub(super) fn mix_set_hash_into_hooks(objects: &mut [DesiredObject]) {
     let (hooks, rest): (Vec<_>, Vec<_>) =
-        objects.iter_mut().partition(|object| object.switches.hook.is_some());
+        objects.iter_mut().partition(|object| object.annotations.hook.is_some());
     if hooks.is_empty() {
         return;
     }
-    let is_of_secrets = rest.iter().any(|object| object.secret);
+    let is_of_secrets = rest.iter().any(|object| object.contains_secret);
     let mut of_set = Sha256::new();
     for object in rest {
         of_set.update(object.id.as_str());
@@ -277,42 +280,43 @@ pub(super) fn know_by_content(objects: &mut [DesiredObject]) {
         of_set.update(object.hash.digest);
     }
     let of_set = of_set.finalize();
-    let mut first: BTreeMap<Container, Turn> = BTreeMap::new();
+    let mut first: BTreeMap<HookDependency, PhaseWave> = BTreeMap::new();
     for hook in hooks {
         hook.hash.digest[HALF..].copy_from_slice(&of_set[..HALF]);
         if is_of_secrets && matches!(hook.hash_keys, HashKeys::NotNeeded) {
             hook.hash_keys = HashKeys::Missing;
         }
-        let turn = hook.switches.turn();
-        let namespace = hook.id.namespace().map(|name| Container::Namespace(name.into()));
-        for container in namespace.into_iter().chain([Container::Definition(hook.id.group_kind())]) {
+        let turn = hook.annotations.phase_wave();
+        let namespace = hook.id.namespace().map(|name| HookDependency::Namespace(name.into()));
+        for container in namespace.into_iter().chain([HookDependency::Definition(hook.id.group_kind())]) {
             first.entry(container).and_modify(|known| *known = turn.min(*known)).or_insert(turn);
         }
     }
     for object in objects {
-        object.switches.early = container(object).and_then(|container| first.get(&container).copied());
+        object.annotations.needed_by_hook_at =
+            container(object).and_then(|container| first.get(&container).copied());
     }
 }
 
 /// An object that must exist before a hook can be created.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Container {
+enum HookDependency {
     Namespace(Box<str>),
     Definition(GroupKind),
 }
 
 /// Returns the container that an object is, if it is one.
-fn container(object: &DesiredObject) -> Option<Container> {
-    if object.id.is("", "Namespace") {
-        return Some(Container::Namespace(object.id.name().into()));
+fn container(object: &DesiredObject) -> Option<HookDependency> {
+    if object.id.is_kind("", "Namespace") {
+        return Some(HookDependency::Namespace(object.id.name().into()));
     }
-    if !object.id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+    if !object.id.is_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
         return None;
     }
     let body = object.body();
     let spec = body.get("spec")?;
     let kind = spec.get("names")?.get("kind")?.as_str()?;
-    Some(Container::Definition(GroupKind::new(spec.get("group")?.as_str()?, kind)))
+    Some(HookDependency::Definition(GroupKind::new(spec.get("group")?.as_str()?, kind)))
 }
 
 #[cfg(test)]
@@ -320,11 +324,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::desired::{Scopes, desired};
+    use crate::desired::{Scopes, build_desired_set};
     use moorline_core::tree::FileTree;
-    use moorline_render::{Options, Rendered, render};
+    use moorline_render::{RenderOptions, Rendered, render};
 
-    fn kind(annotations: &[(&str, &'static str)]) -> Result<Kind, Unknown<'static>> {
+    fn kind(annotations: &[(&str, &'static str)]) -> Result<HookRole, InvalidHookAnnotation<'static>> {
         read(|key| annotations.iter().find(|(known, _)| *known == key).map(|(_, text)| *text))
     }
 
@@ -333,29 +337,29 @@ mod tests {
         let none = Hook::default();
         let at = |phase| Hook { phase: Some(phase), ..none };
         let check = |key: &str, text: &'static str, expect: Hook| {
-            assert_eq!(kind(&[(key, text)]), Ok(Kind::Hook(expect)), "{key}: {text}");
+            assert_eq!(kind(&[(key, text)]), Ok(HookRole::Hook(expect)), "{key}: {text}");
         };
         let (ours, [argo, _], [helm, _]) =
             (api::HOOK_ANNOTATION, api::ARGO_HOOK_ANNOTATIONS, api::HELM_HOOK_ANNOTATIONS);
-        check(ours, "before", at(Phase::Before));
-        check(ours, " after , failure ", Hook { on_failure: true, ..at(Phase::After) });
-        check(ours, "before-delete", Hook { at_parting: Some(Parting::Before), ..none });
-        check(argo, "PreSync", at(Phase::Before));
-        check(argo, "Sync", at(Phase::Among));
-        check(argo, "PostSync,SyncFail", Hook { on_failure: true, ..at(Phase::After) });
-        check(argo, "PostDelete", Hook { at_parting: Some(Parting::After), ..none });
-        check(helm, "pre-install,pre-upgrade", at(Phase::Before));
-        check(helm, "post-install", Hook { rollouts: Rollouts::First, ..at(Phase::After) });
-        check(helm, "pre-upgrade", Hook { rollouts: Rollouts::Later, ..at(Phase::Before) });
-        check(helm, "post-install,post-upgrade,post-rollback", at(Phase::After));
-        assert_eq!(kind(&[]), Ok(Kind::Object));
-        assert_eq!(kind(&[(helm, "crd-install")]), Ok(Kind::Object));
-        assert_eq!(kind(&[(helm, "test")]), Ok(Kind::Skipped));
-        assert_eq!(kind(&[(argo, "Skip")]), Ok(Kind::Skipped));
+        check(ours, "before", at(Phase::PreSync));
+        check(ours, " after , failure ", Hook { on_failure: true, ..at(Phase::PostSync) });
+        check(ours, "before-delete", Hook { delete_phase: Some(DeletePhase::PreDelete), ..none });
+        check(argo, "PreSync", at(Phase::PreSync));
+        check(argo, "Sync", at(Phase::Sync));
+        check(argo, "PostSync,SyncFail", Hook { on_failure: true, ..at(Phase::PostSync) });
+        check(argo, "PostDelete", Hook { delete_phase: Some(DeletePhase::PostDelete), ..none });
+        check(helm, "pre-install,pre-upgrade", at(Phase::PreSync));
+        check(helm, "post-install", Hook { rollouts: RolloutFilter::First, ..at(Phase::PostSync) });
+        check(helm, "pre-upgrade", Hook { rollouts: RolloutFilter::Later, ..at(Phase::PreSync) });
+        check(helm, "post-install,post-upgrade,post-rollback", at(Phase::PostSync));
+        assert_eq!(kind(&[]), Ok(HookRole::Object));
+        assert_eq!(kind(&[(helm, "crd-install")]), Ok(HookRole::Object));
+        assert_eq!(kind(&[(helm, "test")]), Ok(HookRole::Skipped));
+        assert_eq!(kind(&[(argo, "Skip")]), Ok(HookRole::Skipped));
         // Our annotation takes precedence over Argo CD's, and that over Helm's.
         let all = [(helm, "test"), (argo, "PostSync"), (ours, "before")];
-        assert_eq!(kind(&all), Ok(Kind::Hook(at(Phase::Before))));
-        assert_eq!(kind(&all[..2]), Ok(Kind::Hook(at(Phase::After))));
+        assert_eq!(kind(&all), Ok(HookRole::Hook(at(Phase::PreSync))));
+        assert_eq!(kind(&all[..2]), Ok(HookRole::Hook(at(Phase::PostSync))));
     }
 
     #[test]
@@ -376,8 +380,8 @@ mod tests {
     #[test]
     fn how_it_has_to_end_to_be_deleted_is_said_in_the_same_dialect() {
         let check = |annotations: &[(&str, &'static str)], expect: [bool; 2]| {
-            let Ok(Kind::Hook(hook)) = kind(annotations) else { panic!("{annotations:?}") };
-            assert_eq!([hook.clears_success, hook.clears_failure], expect, "{annotations:?}");
+            let Ok(HookRole::Hook(hook)) = kind(annotations) else { panic!("{annotations:?}") };
+            assert_eq!([hook.delete_on_success, hook.delete_on_failure], expect, "{annotations:?}");
         };
         let (ours, clears) = (api::HOOK_ANNOTATION, api::HOOK_DELETE_ANNOTATION);
         check(&[(ours, "before")], [false, false]);
@@ -402,8 +406,10 @@ mod tests {
             ("job.json", job.to_string().as_str()),
             ("map.json", map.to_string().as_str()),
         ]);
-        let Rendered::Complete(complete) = render(&tree, &Options::default()) else { panic!("it is sound") };
-        desired(complete, "shop", &Scopes::builtin()).unwrap()
+        let Rendered::Complete(complete) = render(&tree, &RenderOptions::default()) else {
+            panic!("it is sound")
+        };
+        build_desired_set(complete, "shop", &Scopes::builtin()).unwrap()
     }
 
     #[test]
@@ -417,21 +423,23 @@ mod tests {
         let named: Vec<String> = (0..files.len()).map(|at| format!("{at}.json")).collect();
         let tree =
             FileTree::from_texts(named.iter().map(String::as_str).zip(files.iter().map(String::as_str)));
-        let Rendered::Complete(complete) = render(&tree, &Options::default()) else { panic!("it is sound") };
-        let set = desired(complete, "shop", &Scopes::builtin()).unwrap();
+        let Rendered::Complete(complete) = render(&tree, &RenderOptions::default()) else {
+            panic!("it is sound")
+        };
+        let set = build_desired_set(complete, "shop", &Scopes::builtin()).unwrap();
         let turn = |name: &str| {
             let found = set.objects().iter().find(|it| it.id.name() == name).unwrap();
-            found.switches.turn()
+            found.annotations.phase_wave()
         };
-        assert_eq!(turn("shop"), Turn { phase: Phase::Before, wave: 3 });
-        assert_eq!(turn("other"), Turn::default());
+        assert_eq!(turn("shop"), PhaseWave { phase: Phase::PreSync, wave: 3 });
+        assert_eq!(turn("other"), PhaseWave::default());
     }
 
     #[test]
     fn a_name_that_content_gives_has_its_base() {
         let id = |text: &str| ObjectId::parse(text).unwrap();
         let check = |one: &str, other: &str, expect: bool| {
-            assert_eq!(is_of_same_base(&id(one), &id(other)), expect, "{one} {other}");
+            assert_eq!(have_same_base_name(&id(one), &id(other)), expect, "{one} {other}");
         };
         let one = "batch/Job|shop/up-0123456789";
         check(one, "batch/Job|shop/up-abcdef0123", true);
@@ -445,18 +453,20 @@ mod tests {
 
     #[test]
     fn a_hook_is_known_by_itself_and_by_what_it_runs_for() {
-        let hook =
-            |set: &DesiredSet| set.objects().iter().find(|it| it.switches.hook.is_some()).cloned().unwrap();
+        let hook = |set: &DesiredSet| {
+            set.objects().iter().find(|it| it.annotations.hook.is_some()).cloned().unwrap()
+        };
         let hash = |set: &DesiredSet| hook(set).hash;
         let (one, same, other, changed) = (set("1", "up"), set("1", "up"), set("2", "up"), set("1", "down"));
         assert_eq!(hash(&one), hash(&same));
-        assert_eq!(hash(&one), hash(&set("1", "up").ignoring(&[])));
+        assert_eq!(hash(&one), hash(&set("1", "up").without_ignored_fields(&[])));
         assert_ne!(hash(&one), hash(&other));
         assert!(hook(&one).is_same_hook(&hash(&other)));
         assert!(!hook(&one).is_same_hook(&hash(&changed)));
         // An object that is no hook depends only on itself.
-        let map = |set: &DesiredSet| set.objects().iter().find(|it| it.switches.hook.is_none()).unwrap().hash;
+        let map =
+            |set: &DesiredSet| set.objects().iter().find(|it| it.annotations.hook.is_none()).unwrap().hash;
         assert_eq!(map(&one), map(&changed));
-        assert!(one.has_turns());
+        assert!(one.has_ordering());
     }
 }

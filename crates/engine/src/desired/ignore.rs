@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 
 use super::{DesiredObject, DesiredSet, canonical, hook};
 use moorline_core::object::ObjectId;
-use moorline_managed_fields::remove_all;
+use moorline_managed_fields::remove_values;
 
 /// Ignores fields of some objects. A filter that is none matches every object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ignore {
+pub struct IgnoreRule {
     /// The API group; empty for the core group.
     pub group: Option<Box<str>>,
     /// The kind.
@@ -29,23 +29,23 @@ pub struct Ignore {
 
 /// The ignored fields of one object.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Ignored {
+pub struct IgnoredFields {
     /// Their positions, as JSON pointers into `rendered`.
     pub paths: Vec<Box<str>>,
     /// The canonical form including them.
     pub rendered: Arc<[u8]>,
 }
 
-impl Ignored {
+impl IgnoredFields {
     /// Parses the rendered object.
     pub fn body(&self) -> Map<String, Value> {
-        canonical::values(&self.rendered)
+        canonical::parse_canonical(&self.rendered)
     }
 }
 
-impl Ignore {
+impl IgnoreRule {
     /// True if the rule applies to the object.
-    pub fn fits(&self, id: &ObjectId) -> bool {
+    pub fn matches(&self, id: &ObjectId) -> bool {
         let fits =
             |wanted: &Option<Box<str>>, found: &str| wanted.as_deref().is_none_or(|text| text == found);
         fits(&self.group, id.group())
@@ -58,21 +58,21 @@ impl Ignore {
 impl DesiredSet {
     /// Returns the set without the ignored fields.
     #[must_use]
-    pub fn ignoring(mut self, ignores: &[Ignore]) -> Self {
+    pub fn without_ignored_fields(mut self, ignores: &[IgnoreRule]) -> Self {
         for object in &mut self.0 {
-            let fitting = ignores.iter().filter(|ignore| ignore.fits(&object.id));
+            let fitting = ignores.iter().filter(|ignore| ignore.matches(&object.id));
             let paths: Vec<Box<str>> = fitting.flat_map(|ignore| ignore.paths.iter().cloned()).collect();
             if !paths.is_empty() {
-                leave(object, paths);
+                ignore_paths(object, paths);
             }
         }
-        hook::know_by_content(&mut self.0);
+        hook::mix_set_hash_into_hooks(&mut self.0);
         self
     }
 }
 
 /// Adds positions to the ignored fields of an object.
-pub(super) fn leave(object: &mut DesiredObject, mut paths: Vec<Box<str>>) {
+pub(super) fn ignore_paths(object: &mut DesiredObject, mut paths: Vec<Box<str>>) {
     let rendered = match object.ignored.take() {
         Some(before) => {
             paths.extend(before.paths.iter().cloned());
@@ -83,36 +83,39 @@ pub(super) fn leave(object: &mut DesiredObject, mut paths: Vec<Box<str>>) {
     paths.sort();
     paths.dedup();
     // The form is JSON that this program wrote, so parsing cannot fail.
-    let mut body = Value::Object(canonical::values(&rendered));
+    let mut body = Value::Object(canonical::parse_canonical(&rendered));
     let told = [&*rendered, b"\0ignored\0", paths.join("\0").as_bytes()].concat();
     object.hash.digest = canonical::digest(&told);
-    remove_all(&mut body, &paths);
+    remove_values(&mut body, &paths);
     object.canonical = serde_json::to_vec(&body).unwrap_or_default().into();
-    object.ignored = Some(Arc::new(Ignored { paths, rendered }));
+    object.ignored = Some(Arc::new(IgnoredFields { paths, rendered }));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desired::{Scopes, desired};
+    use crate::desired::{Scopes, build_desired_set};
     use moorline_core::tree::FileTree;
-    use moorline_render::{Options, Rendered, render};
+    use moorline_render::{RenderOptions, Rendered, render};
     use serde_json::json;
 
-    fn web(replicas: u8, ignores: &[Ignore]) -> DesiredObject {
+    fn web(replicas: u8, ignores: &[IgnoreRule]) -> DesiredObject {
         let web = json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
             "spec": {"replicas": replicas, "paused": true},
         });
         let tree = FileTree::from_texts([("a.json", web.to_string().as_str())]);
-        let Rendered::Complete(complete) = render(&tree, &Options::default()) else { panic!("it is sound") };
-        let set = desired(complete, "shop", &Scopes::builtin()).unwrap().ignoring(ignores);
+        let Rendered::Complete(complete) = render(&tree, &RenderOptions::default()) else {
+            panic!("it is sound")
+        };
+        let set =
+            build_desired_set(complete, "shop", &Scopes::builtin()).unwrap().without_ignored_fields(ignores);
         set.objects()[0].clone()
     }
 
-    fn ignore(kind: &str, paths: &[&str]) -> Ignore {
+    fn ignore(kind: &str, paths: &[&str]) -> IgnoreRule {
         let paths = paths.iter().map(|path| Box::from(*path)).collect();
-        Ignore { group: None, kind: Some(kind.into()), namespace: None, name: None, paths }
+        IgnoreRule { group: None, kind: Some(kind.into()), namespace: None, name: None, paths }
     }
 
     #[test]

@@ -4,30 +4,32 @@
 //! Out: a [`DesiredSet`], or all problems. There is no other constructor of a non-empty
 //! [`DesiredSet`], so an incomplete render can never lead to a prune.
 
-mod bundle;
+mod annotations;
+mod autoscaling;
+mod ca_bundle;
 mod canonical;
+mod error;
 mod hook;
 mod ignore;
-mod keyed;
-mod problem;
-mod scale;
+mod keyed_hash;
+mod redaction;
 mod scope;
-mod shown;
-mod switches;
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-pub use hook::{Hook, Parting, Phase, Rollouts, Turn, is_of_same_base};
-pub use ignore::{Ignore, Ignored};
-pub use keyed::{HashKeys, Match, SetDigest};
-pub use problem::Problem;
-pub use scale::{Replicas, ReplicasPaths, SCALERS, left_to_scalers, replicas_paths, scale_target};
+pub use annotations::AnnotationSwitches;
+pub use autoscaling::{
+    AUTOSCALERS, ReplicaCount, ReplicaPaths, parse_replica_paths, scale_target, select_autoscaled,
+};
+pub use error::DesiredStateError;
+pub use hook::{DeletePhase, Hook, Phase, PhaseWave, RolloutFilter, have_same_base_name};
+pub use ignore::{IgnoreRule, IgnoredFields};
+pub use keyed_hash::{HashKeys, HashMatch, SetDigest};
+pub use redaction::{REDACTED, redact_path};
 use scope::defines_kind;
 pub use scope::{Scope, Scopes};
-pub use shown::{UNTOLD, veiled};
-pub use switches::Switches;
 
 use moorline_api::{CanonicalForm, SpecHash};
 use moorline_core::object::{Object, ObjectId, Origin};
@@ -48,7 +50,7 @@ pub struct DesiredObject {
     /// Scope of the kind; none while neither a server nor a definition has reported it.
     pub scope: Option<Scope>,
     /// Its annotation switches.
-    pub switches: Switches,
+    pub annotations: AnnotationSwitches,
     /// Hash of the canonical form, for comparisons in memory; [`DesiredObject::recorded_hash`] is
     /// written.
     pub hash: SpecHash,
@@ -59,9 +61,9 @@ pub struct DesiredObject {
     /// Position in Git.
     pub origin: Origin,
     /// Fields that are ignored and therefore missing in `canonical`.
-    pub ignored: Option<Arc<Ignored>>,
+    pub ignored: Option<Arc<IgnoredFields>>,
     /// True for a Secret, and for an object that contains a value of one.
-    pub secret: bool,
+    pub contains_secret: bool,
     /// The object as it is created, if that has more fields than later applies.
     pub created_as: Option<Arc<Self>>,
 }
@@ -69,58 +71,62 @@ pub struct DesiredObject {
 impl DesiredObject {
     /// Parses the canonical form.
     pub fn body(&self) -> Map<String, Value> {
-        canonical::values(&self.canonical)
+        canonical::parse_canonical(&self.canonical)
     }
 
     /// Returns the object without content. Applying it sets our label and annotations and changes
     /// no other field.
-    pub fn marks_only(&self) -> Self {
+    pub fn without_content(&self) -> Self {
         let mut body = self.body();
         body.retain(|field, _| ["apiVersion", "kind", "metadata"].contains(&field.as_str()));
         if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
             metadata.retain(|field, _| ["name", "namespace"].contains(&field.as_str()));
         }
-        let canonical = canonical::form(body, &self.id).into();
+        let canonical = canonical::canonical_form(body, &self.id).into();
         Self { canonical, ignored: None, created_as: None, ..self.clone() }
     }
 }
 
 /// Builds the desired set. Objects of namespaced kinds without a namespace go to `namespace`.
-pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<DesiredSet, Vec<Problem>> {
+pub fn build_desired_set(
+    rendered: Complete,
+    namespace: &str,
+    scopes: &Scopes,
+) -> Result<DesiredSet, Vec<DesiredStateError>> {
     if let Some(rule) = namespace_rule(namespace) {
-        return Err(vec![Problem::BadNamespace { namespace: namespace.to_owned(), rule }]);
+        return Err(vec![DesiredStateError::BadNamespace { namespace: namespace.to_owned(), rule }]);
     }
     let mut scopes = scopes.clone();
     let definitions = rendered.objects().iter().filter(|object| defines_kind(&object.id));
-    definitions.for_each(|object| scopes.learn(&object.object()));
+    definitions.for_each(|object| scopes.record_definition(&object.object()));
     let mut problems = Vec::new();
     let mut objects = Vec::with_capacity(rendered.objects().len());
     let (rendered, packed) = rendered.into_parts();
     for object in packed {
         if !rendered.is_awaited() {
-            return Err(vec![Problem::Stopped]);
+            return Err(vec![DesiredStateError::Stopped]);
         }
         if problems.len() >= MAX_PROBLEMS {
             break;
         }
-        let (tainted, told) = (object.secret, problems.len());
+        let (tainted, told) = (object.contains_secret, problems.len());
         let object = object.object();
-        let scope = scopes.of(object.id.group(), object.id.kind());
+        let scope = scopes.get(object.id.group(), object.id.kind());
         let placed = place_in_scope(&object, scope, namespace)
             .map_err(|problem| problem(rendered.place(&object.origin, &NAMESPACE)));
-        let switches = Switches::read(
+        let switches = AnnotationSwitches::read(
             &object,
             |field, key| rendered.place(&object.origin, &entry(field, key)),
             &mut problems,
         );
         if tainted {
-            problems[told..].iter_mut().for_each(Problem::leave_texts_out);
+            problems[told..].iter_mut().for_each(DesiredStateError::redact_texts);
         }
         match placed {
             Ok(id) => {
                 let mut object = desired_object(object, id, scope, switches);
                 if tainted {
-                    (object.secret, object.hash_keys) = (true, HashKeys::Missing);
+                    (object.contains_secret, object.hash_keys) = (true, HashKeys::Missing);
                 }
                 objects.push(object);
             }
@@ -130,9 +136,14 @@ pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<D
     objects.sort_by(|a, b| a.id.cmp(&b.id).then_with(|| a.origin.cmp(&b.origin)));
     problems.extend(objects.windows(2).filter(|pair| pair[0].id == pair[1].id).map(|pair| {
         let (first, second) = (pair[0].origin.clone(), pair[1].origin.clone());
-        Problem::Duplicate { id: pair[0].id.clone(), namespace: namespace.to_owned(), first, second }
+        DesiredStateError::Duplicate {
+            id: pair[0].id.clone(),
+            namespace: namespace.to_owned(),
+            first,
+            second,
+        }
     }));
-    hook::know_by_content(&mut objects);
+    hook::mix_set_hash_into_hooks(&mut objects);
     match problems.is_empty() {
         true => Ok(DesiredSet(objects)),
         false => Err(problems),
@@ -148,28 +159,33 @@ fn entry<'a>(field: &'a str, key: &'a str) -> [Step<'a>; 3] {
     [Step::Key("metadata"), Step::Key(field), Step::Key(key)]
 }
 
-fn desired_object(object: Object, id: ObjectId, scope: Option<Scope>, switches: Switches) -> DesiredObject {
+fn desired_object(
+    object: Object,
+    id: ObjectId,
+    scope: Option<Scope>,
+    switches: AnnotationSwitches,
+) -> DesiredObject {
     let Object { id: _, version, body, origin } = object;
-    let canonical: Arc<[u8]> = canonical::form(body, &id).into();
+    let canonical: Arc<[u8]> = canonical::canonical_form(body, &id).into();
     let hash = SpecHash { form: CanonicalForm::V1, digest: canonical::digest(&canonical) };
-    let empty = bundle::left_empty(&id, &canonical);
-    let secret = id.is("", "Secret");
+    let empty = crate::desired::ca_bundle::find_empty_bundles(&id, &canonical);
+    let secret = id.is_kind("", "Secret");
     let hash_keys = if secret { HashKeys::Missing } else { HashKeys::NotNeeded };
     let mut object = DesiredObject {
         id,
         version,
         scope,
-        switches,
+        annotations: switches,
         hash,
         hash_keys,
         canonical,
         origin,
         ignored: None,
-        secret,
+        contains_secret: secret,
         created_as: None,
     };
     if !empty.is_empty() {
-        ignore::leave(&mut object, empty);
+        ignore::ignore_paths(&mut object, empty);
     }
     object
 }
@@ -179,12 +195,12 @@ fn place_in_scope(
     object: &Object,
     scope: Option<Scope>,
     namespace: &str,
-) -> Result<ObjectId, impl FnOnce(moorline_render::Place) -> Problem> {
+) -> Result<ObjectId, impl FnOnce(moorline_render::SourcePosition) -> DesiredStateError> {
     let written = object.id.namespace();
     match (scope, written) {
         (Some(Scope::Cluster), Some(written)) => {
             let (kind, namespace) = (object.id.group_kind(), written.to_owned());
-            Err(move |place| Problem::NamespaceOnClusterScoped { place, kind, namespace })
+            Err(move |place| DesiredStateError::NamespaceOnClusterScoped { place, kind, namespace })
         }
         // A valid namespace never makes an id invalid, and this one was validated.
         (Some(Scope::Namespaced), None) => Ok(object.id.in_namespace(namespace).unwrap_or(object.id.clone())),
@@ -200,11 +216,11 @@ impl DesiredSet {
 
     /// Returns the object with this id.
     pub fn get(&self, id: &ObjectId) -> Option<&DesiredObject> {
-        self.place(id).map(|at| &self.0[at])
+        self.index_of(id).map(|at| &self.0[at])
     }
 
     /// Returns the index of this id in [`DesiredSet::objects`].
-    pub fn place(&self, id: &ObjectId) -> Option<usize> {
+    pub fn index_of(&self, id: &ObjectId) -> Option<usize> {
         self.0.binary_search_by(|object| object.id.cmp(id)).ok()
     }
 
@@ -217,9 +233,9 @@ impl DesiredSet {
     }
 
     /// True if some objects are applied only after others are healthy.
-    pub fn has_turns(&self) -> bool {
-        let turn = |object: &DesiredObject| object.switches.turn();
-        self.0.iter().any(|object| object.switches.hook.is_some())
+    pub fn has_ordering(&self) -> bool {
+        let turn = |object: &DesiredObject| object.annotations.phase_wave();
+        self.0.iter().any(|object| object.annotations.hook.is_some())
             || self.0.windows(2).any(|pair| turn(&pair[0]) != turn(&pair[1]))
     }
 
@@ -235,7 +251,7 @@ impl DesiredSet {
 
     /// Returns the empty set, which no complete render produces. A plan prunes nothing for it: an
     /// empty set is more likely a mistake than intended.
-    pub fn nothing() -> Self {
+    pub fn empty() -> Self {
         Self(Vec::new())
     }
 }
@@ -247,16 +263,16 @@ mod tests {
     use super::*;
     use moorline_core::object::GroupKind;
     use moorline_core::tree::FileTree;
-    use moorline_render::{Options, Rendered, render};
+    use moorline_render::{RenderOptions, Rendered, render};
 
-    fn desired_of(manifests: &[Value]) -> Result<DesiredSet, Vec<Problem>> {
+    fn desired_of(manifests: &[Value]) -> Result<DesiredSet, Vec<DesiredStateError>> {
         let files: Vec<_> =
             manifests.iter().enumerate().map(|(at, it)| (format!("{at}.json"), it.to_string())).collect();
         let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
-        let Rendered::Complete(complete) = render(&tree, &Options::default()) else {
+        let Rendered::Complete(complete) = render(&tree, &RenderOptions::default()) else {
             panic!("the manifests are sound")
         };
-        desired(complete, "shop", &Scopes::builtin())
+        build_desired_set(complete, "shop", &Scopes::builtin())
     }
 
     fn manifest(api_version: &str, kind: &str, metadata: Value) -> Value {
@@ -305,7 +321,7 @@ mod tests {
             manifest("v1", "ConfigMap", json!({"name": "a", "namespace": "shop"})),
             manifest("v1", "Secret", json!({"name": "a", "annotations": {"moorline.dev/wave": "x"}})),
         ]);
-        let reasons: Vec<_> = problems.unwrap_err().iter().map(Problem::reason).collect();
+        let reasons: Vec<_> = problems.unwrap_err().iter().map(DesiredStateError::reason).collect();
         assert_eq!(reasons, ["ManifestInvalid", "AnnotationInvalid", "DuplicateObject"]);
     }
 

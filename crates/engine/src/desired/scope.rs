@@ -38,7 +38,7 @@ impl Scopes {
     }
 
     /// Records the kind of a CustomResourceDefinition; ignores other objects.
-    pub fn learn(&mut self, object: &Object) {
+    pub fn record_definition(&mut self, object: &Object) {
         if !defines_kind(&object.id) {
             return;
         }
@@ -57,7 +57,7 @@ impl Scopes {
     }
 
     /// Returns the scope of a kind, if it is known.
-    pub fn of(&self, group: &str, kind: &str) -> Option<Scope> {
+    pub fn get(&self, group: &str, kind: &str) -> Option<Scope> {
         self.0.get(&GroupKind::new(group, kind)).copied()
     }
 
@@ -107,7 +107,7 @@ const CLUSTER: &[(&str, &str)] = &[
 
 /// True for a CustomResourceDefinition.
 pub(super) fn defines_kind(id: &ObjectId) -> bool {
-    id.is("apiextensions.k8s.io", "CustomResourceDefinition")
+    id.is_kind("apiextensions.k8s.io", "CustomResourceDefinition")
 }
 
 #[cfg(test)]
@@ -125,8 +125,8 @@ mod tests {
             let id = ObjectId::new("apiextensions.k8s.io", kind, "", "widgets.example.com").unwrap();
             let origin = Origin { file: "a.yaml".into(), document: 0, line: 1, item: None };
             let mut scopes = Scopes::default();
-            scopes.learn(&Object { id, version: "v1".into(), body, origin });
-            scopes.of("example.com", "Widget")
+            scopes.record_definition(&Object { id, version: "v1".into(), body, origin });
+            scopes.get("example.com", "Widget")
         };
         assert_eq!(learned("CustomResourceDefinition", "Cluster"), Some(Scope::Cluster));
         assert_eq!(learned("CustomResourceDefinition", "Namespaced"), Some(Scope::Namespaced));
@@ -136,9 +136,9 @@ mod tests {
     #[test]
     fn the_kinds_of_kubernetes_are_known_once() {
         let scopes = Scopes::builtin();
-        assert_eq!(scopes.of("", "Namespace"), Some(Scope::Cluster));
-        assert_eq!(scopes.of("apps", "Deployment"), Some(Scope::Namespaced));
-        assert_eq!(scopes.of("", "Deployment"), None);
+        assert_eq!(scopes.get("", "Namespace"), Some(Scope::Cluster));
+        assert_eq!(scopes.get("apps", "Deployment"), Some(Scope::Namespaced));
+        assert_eq!(scopes.get("", "Deployment"), None);
         let listed = [NAMESPACED, CLUSTER].into_iter().flatten().map(|(_, kinds)| kinds.split(' ').count());
         assert_eq!(scopes.iter().count(), listed.sum::<usize>(), "a kind stands in both tables");
     }

@@ -31,7 +31,7 @@ pub type Script = Vec<(Edit, usize)>;
 /// Returns the edits that turn `old` into `new`.
 pub fn edits(old: &[&str], new: &[&str]) -> Script {
     let (old, new) = numbered(old, new);
-    let mut writer = Writer::default();
+    let mut writer = ScriptWriter::default();
     let mut steps = budget(&old, &new);
     if !part(&old, &new, &mut steps, &mut writer) {
         let mut steps = budget(&old, &new);
@@ -61,7 +61,7 @@ fn numbered<'a>(old: &[&'a str], new: &[&'a str]) -> (Vec<u32>, Vec<u32>) {
 
 /// Writes the script of a part without its equal ends; false, with nothing written, if the budget
 /// is exhausted.
-fn part(old: &[u32], new: &[u32], steps: &mut usize, writer: &mut Writer) -> bool {
+fn part(old: &[u32], new: &[u32], steps: &mut usize, writer: &mut ScriptWriter) -> bool {
     let start = old.iter().zip(new).take_while(|(one, other)| one == other).count();
     let (old, new) = (&old[start..], &new[start..]);
     let end = old.iter().rev().zip(new.iter().rev()).take_while(|(one, other)| one == other).count();
@@ -193,13 +193,13 @@ fn once(lines: &[u32]) -> HashMap<u32, usize> {
 
 /// Joins runs, and puts the removals of a change before its additions.
 #[derive(Debug, Default)]
-struct Writer {
+struct ScriptWriter {
     script: Script,
     removed: usize,
     added: usize,
 }
 
-impl Writer {
+impl ScriptWriter {
     fn push(&mut self, edit: Edit, count: usize) {
         match edit {
             _ if count == 0 => {}
@@ -338,7 +338,7 @@ mod tests {
         fn a_script_that_is_split_at_anchors_makes_the_new_lines(
             old in proptest::collection::vec(0..30_u32, 0..60), new in proptest::collection::vec(0..30_u32, 0..60),
         ) {
-            let mut writer = Writer::default();
+            let mut writer = ScriptWriter::default();
             for ((old, new), anchors) in between(&old, &new) {
                 writer.replace(old.len(), new.len());
                 writer.push(Edit::Keep, anchors);

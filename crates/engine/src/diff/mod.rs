@@ -5,12 +5,12 @@
 //! line by line; mappings and lists are compared as YAML. Nothing is redacted here: the caller
 //! passes only values that may be shown.
 
-mod fit;
 mod lines;
+mod truncate;
 mod unified;
 
-pub use fit::{Bounds, Fitted, fit};
 pub use lines::{Edit, Script, edits};
+pub use truncate::{Bounds, TruncatedDiff, truncate};
 pub use unified::{Line, unified};
 
 use std::borrow::Cow;

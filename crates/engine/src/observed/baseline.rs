@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use moorline_api as api;
 use moorline_core::object::Object;
-use moorline_managed_fields::{Digest, Entry, FieldPath, FieldSet};
+use moorline_managed_fields::{Digest, FieldPath, FieldSet, ManagedFieldsEntry};
 
 /// The last state of an object that is known to match Git.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,18 +21,18 @@ pub struct Baseline {
     /// Its generation, if the kind has one.
     pub generation: Option<i64>,
     /// Our own entry in `managedFields`, if the server shows it.
-    pub own: Option<Own>,
+    pub own_entry: Option<ManagedEntry>,
     /// A hash of our label and each of our annotations, in the order of [`OWNERSHIP_KEYS`].
-    pub(super) marks: [u64; 4],
+    pub(super) ownership_hashes: [u64; 4],
     /// Hash of all entries of other managers, except those of the subresource `status`.
-    pub(super) foreign: u64,
+    pub(super) foreign_hash: u64,
     /// Hash of the entries of the subresource `status`.
-    pub(super) status: u64,
+    pub(super) status_hash: u64,
 }
 
 /// Our own entry in `managedFields`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Own {
+pub struct ManagedEntry {
     /// Digest of its field set.
     pub digest: Digest,
     /// Time of the write.
@@ -44,15 +44,15 @@ pub struct Own {
 }
 
 /// Positions of our label and annotations.
-pub(super) const MARKS: [(&str, &str); 4] = [
+pub(super) const OWNERSHIP_KEYS: [(&str, &str); 4] = [
     ("labels", api::SYNC_LABEL),
     ("annotations", api::ID_ANNOTATION),
     ("annotations", api::SPEC_HASH_ANNOTATION),
     ("annotations", api::PROOF_ANNOTATION),
 ];
 
-impl Own {
-    fn of(entry: &Entry) -> Self {
+impl ManagedEntry {
+    fn from_entry(entry: &ManagedFieldsEntry) -> Self {
         Self {
             digest: entry.fields.digest(),
             time: entry.time.clone(),
@@ -67,7 +67,7 @@ impl Own {
     }
 
     /// True if the entry is unchanged.
-    pub(super) fn is(&self, entry: &Entry) -> bool {
+    pub(super) fn is_unchanged(&self, entry: &ManagedFieldsEntry) -> bool {
         self.time == entry.time
             && self.api_version == entry.api_version
             && self.digest == entry.fields.digest()
@@ -80,23 +80,23 @@ impl Own {
 }
 
 /// The parts of an event's metadata that are compared.
-pub(super) struct Trace {
+pub(super) struct EventMetadata {
     pub(super) generation: Option<i64>,
-    pub(super) own: Option<Entry>,
+    pub(super) own_entry: Option<ManagedFieldsEntry>,
     pub(super) marks: [u64; 4],
     pub(super) foreign: u64,
     pub(super) status: u64,
 }
 
-impl Trace {
-    pub(super) fn of(object: &Object, manager: &str) -> Self {
-        let marks = MARKS.map(|(field, key)| {
+impl EventMetadata {
+    pub(super) fn from_object(object: &Object, manager: &str) -> Self {
+        let marks = OWNERSHIP_KEYS.map(|(field, key)| {
             let value = object.metadata(field).and_then(|values| values.get(key));
             value.map_or(0, |value| short_hash(value.to_string().as_bytes()))
         });
         let mut trace = Self {
             generation: object.metadata("generation").and_then(Value::as_i64),
-            own: None,
+            own_entry: None,
             marks,
             foreign: 0,
             status: 0,
@@ -106,7 +106,7 @@ impl Trace {
                 entry.get(field).and_then(Value::as_str).unwrap_or_default() == value
             };
             if is("manager", manager) && is("operation", "Apply") && is("subresource", "") {
-                trace.own = Some(Entry::read(entry));
+                trace.own_entry = Some(ManagedFieldsEntry::parse(entry));
                 continue;
             }
             let text = serde_json::to_vec(entry).unwrap_or_default();
@@ -121,35 +121,35 @@ impl Trace {
         Baseline {
             resource_version: resource_version.into(),
             generation: self.generation,
-            own: self.own.as_ref().map(Own::of),
-            marks: self.marks,
-            foreign: self.foreign,
-            status: self.status,
+            own_entry: self.own_entry.as_ref().map(ManagedEntry::from_entry),
+            ownership_hashes: self.marks,
+            foreign_hash: self.foreign,
+            status_hash: self.status,
         }
     }
 }
 
 impl Baseline {
     /// Returns the same state at a later resourceVersion.
-    pub(super) fn carried_to(&self, trace: &Trace, resource_version: &str) -> Self {
+    pub(super) fn at_version(&self, trace: &EventMetadata, resource_version: &str) -> Self {
         Self {
             resource_version: resource_version.into(),
             generation: trace.generation,
-            foreign: trace.foreign,
-            status: trace.status,
+            foreign_hash: trace.foreign,
+            status_hash: trace.status,
             ..self.clone()
         }
     }
 }
 
 /// Returns our own entry, compressed.
-pub(super) fn own(object: &Object, manager: &str) -> Option<Arc<[u8]>> {
-    Trace::of(object, manager).own.map(|entry| entry.fields.to_bytes().into())
+pub(super) fn packed_own_entry(object: &Object, manager: &str) -> Option<Arc<[u8]>> {
+    EventMetadata::from_object(object, manager).own_entry.map(|entry| entry.fields.to_bytes().into())
 }
 
 /// Returns the path of each label or annotation of ours that differs.
-pub(super) fn changed_marks(old: &[u64; 4], new: &[u64; 4]) -> Vec<FieldPath> {
-    let differs = MARKS.iter().zip(old.iter().zip(new)).filter(|(_, (old, new))| old != new);
+pub(super) fn changed_ownership_keys(old: &[u64; 4], new: &[u64; 4]) -> Vec<FieldPath> {
+    let differs = OWNERSHIP_KEYS.iter().zip(old.iter().zip(new)).filter(|(_, (old, new))| old != new);
     differs.map(|((field, key), _)| FieldPath::of_fields(&["metadata", field, key])).collect()
 }
 

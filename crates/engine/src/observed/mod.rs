@@ -6,17 +6,19 @@
 //! what follows.
 
 mod baseline;
-mod compared;
+mod change_stamp;
+mod completion;
 mod drift;
-mod ended;
-mod extras;
+mod drift_detection;
+mod dry_run_diff;
+mod extra_fields;
 mod generation;
-mod judge;
-mod marks;
-mod presence;
-mod removal;
-mod stamp;
-mod standing;
+#[cfg(test)]
+mod history_tests;
+mod ownership;
+mod preexisting;
+mod removal_patch;
+mod verification;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,24 +26,24 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use baseline::{Baseline, Own};
+pub use baseline::{Baseline, ManagedEntry};
+pub use change_stamp::ChangeStamp;
+pub use completion::{Completion, has_completed, has_failed, runs_to_completion};
 pub use drift::Drift;
-pub use ended::{Ended, has_ended, has_failed, may_end};
-pub use extras::{Extra, additions};
+pub use extra_fields::{ExtraField, find_extra_fields};
 pub use generation::generation_is_trusted;
-pub use marks::{Part, holds_keys};
-pub use presence::was_there;
-pub use removal::{removal, sets};
-pub use stamp::Stamp;
-pub use standing::Standing;
+pub use ownership::{InstallationRole, holds_keys};
+pub use preexisting::existed_before_apply;
+pub use removal_patch::{has_field, removal_patch};
+pub use verification::Verification;
 
 use crate::proof::Proof;
-use baseline::Trace;
-use judge::Verdict;
-use marks::{Entries, has_controller, mark};
+use baseline::EventMetadata;
+use drift_detection::EventVerdict;
 use moorline_api::{self as api, SpecHash, SyncName};
 use moorline_core::object::{GroupKind, Object, ObjectId};
 use moorline_managed_fields::{FieldPath, FieldSet};
+use ownership::{ApplyEntries, has_controller, read_ownership};
 
 /// All observed objects.
 #[derive(Debug, Clone, Default)]
@@ -58,7 +60,7 @@ pub struct Observed {
     /// The observed version.
     pub resource_version: Box<str>,
     /// The owner according to its annotations.
-    pub mark: Mark,
+    pub ownership: Ownership,
     /// Its proof, valid or not.
     pub proof: Option<Box<Proof>>,
     /// True if the proof is valid for this object and this Sync: the daemon itself wrote the
@@ -69,9 +71,9 @@ pub struct Observed {
     /// True if our own entry is present in `managedFields`.
     pub applied_by_us: bool,
     /// Hash that was recorded by the last apply.
-    pub recorded: Option<SpecHash>,
+    pub recorded_hash: Option<SpecHash>,
     /// State of the fields that Git sets.
-    pub standing: Standing,
+    pub verification: Verification,
     /// True if another object controls this one, so that the garbage collector decides about it.
     pub controlled: bool,
     /// True if the object is being deleted.
@@ -85,33 +87,33 @@ pub struct Observed {
     /// True if a live annotation or label forbids pruning the object.
     pub prune_disabled: bool,
     /// Key of that annotation or label.
-    pub kept_by: Option<&'static str>,
+    pub protected_by: Option<&'static str>,
     /// Role in an installation of Moorline, by its labels.
-    pub part: Part,
+    pub installation_role: InstallationRole,
     /// Time until which a live annotation pauses the repair of manual edits: milliseconds since
     /// 1970.
     pub pause_until: Option<i64>,
     /// Completion of a Job or Pod.
-    pub ended: Ended,
+    pub completion: Completion,
     /// Baseline for drift detection; absent before an apply of ours.
     pub baseline: Option<Box<Baseline>>,
     /// Our own entry where there is no baseline, compressed.
-    pub own: Option<Arc<[u8]>>,
+    pub own_entry: Option<Arc<[u8]>>,
     /// Fields that people added to an object of ours; the first few.
-    pub extras: Box<[Extra]>,
+    pub extra_fields: Box<[ExtraField]>,
 }
 
 /// Owner of an object, according to the identity annotation and `managedFields`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mark {
+pub enum Ownership {
     /// The identity names this Sync and this object.
     Ours,
     /// Another Sync applied the object.
-    Sync(Box<str>),
+    OtherSync(Box<str>),
     /// The identity names another object: this one is a copy.
-    Copied,
+    Copy,
     /// No Sync owns the object.
-    None,
+    Unowned,
 }
 
 impl ObservedSet {
@@ -136,7 +138,7 @@ impl ObservedSet {
     }
 
     /// Changes an object if it is present.
-    pub fn change(&mut self, id: &ObjectId, change: impl FnOnce(&mut Observed)) {
+    pub fn update(&mut self, id: &ObjectId, change: impl FnOnce(&mut Observed)) {
         if let Some(observed) = self.objects.get_mut(id) {
             change(observed);
         }
@@ -148,12 +150,12 @@ impl ObservedSet {
     }
 
     /// Marks a kind as not completely listed: no object of it may be pruned.
-    pub fn unlisted(&mut self, kind: GroupKind) {
+    pub fn mark_unlisted(&mut self, kind: GroupKind) {
         self.unlisted.insert(kind);
     }
 
     /// True if every object of the kind is in the set.
-    pub fn lists(&self, kind: &GroupKind) -> bool {
+    pub fn is_kind_listed(&self, kind: &GroupKind) -> bool {
         !self.unlisted.contains(kind)
     }
 
@@ -176,42 +178,44 @@ impl ObservedSet {
 impl Observed {
     /// Reads the metadata in the response to an apply of ours. They become the baseline for later
     /// events.
-    pub fn applied(object: &Object, owner: &SyncName) -> Self {
-        let now = Self::of(object, owner);
-        let baseline = Trace::of(object, &owner.manager()).baseline(&now.resource_version);
-        Self { standing: Standing::Verified, baseline: Some(Box::new(baseline)), ..now }
+    pub fn from_apply(object: &Object, owner: &SyncName) -> Self {
+        let now = Self::from_object(object, owner);
+        let baseline = EventMetadata::from_object(object, &owner.manager()).baseline(&now.resource_version);
+        Self { verification: Verification::Verified, baseline: Some(Box::new(baseline)), ..now }
     }
 
     /// Reads the metadata of an object that was unknown before.
-    pub fn seen(object: &Object, owner: &SyncName) -> Self {
-        Self { own: baseline::own(object, &owner.manager()), ..Self::of(object, owner) }
+    pub fn first_seen(object: &Object, owner: &SyncName) -> Self {
+        Self {
+            own_entry: baseline::packed_own_entry(object, &owner.manager()),
+            ..Self::from_object(object, owner)
+        }
     }
 
     /// Returns the fields that we own, if known.
-    pub fn owned(&self) -> Option<FieldSet> {
-        let known = self.baseline.as_ref().and_then(|baseline| baseline.own.as_ref());
-        known.map(Own::fields).or_else(|| FieldSet::from_bytes(self.own.as_ref()?))
+    pub fn owned_fields(&self) -> Option<FieldSet> {
+        let known = self.baseline.as_ref().and_then(|baseline| baseline.own_entry.as_ref());
+        known.map(ManagedEntry::fields).or_else(|| FieldSet::from_bytes(self.own_entry.as_ref()?))
     }
 
     /// True if the response to our own apply did not show our entry: then its absence proves
     /// nothing.
-    pub fn hides_entries(&self) -> bool {
-        self.baseline.as_ref().is_some_and(|baseline| baseline.own.is_none())
+    pub fn has_hidden_entry(&self) -> bool {
+        self.baseline.as_ref().is_some_and(|baseline| baseline.own_entry.is_none())
     }
 
     /// True if this field, in the form for people, is not ours: another manager took it, or it was
     /// left to others.
-    pub fn lacks(&self, field: &str) -> bool {
-        let taken =
-            matches!(&self.standing, Standing::Drifted(drift) if drift.fields.iter().any(|it| it == field));
+    pub fn has_lost_field(&self, field: &str) -> bool {
+        let taken = matches!(&self.verification, Verification::Drifted(drift) if drift.fields.iter().any(|it| it == field));
         let is_it = |path: &FieldPath| path.to_string() == field;
-        taken || self.owned().is_some_and(|own| !own.members().iter().any(is_it))
+        taken || self.owned_fields().is_some_and(|own| !own.owned_paths().iter().any(is_it))
     }
 
     /// Updates the entry from a new event. An event that is older than the known version changes
     /// nothing, and neither does one of the state before a write whose response arrived first.
-    pub fn again(&self, object: &Object, owner: &SyncName) -> Self {
-        let now = Self::of(object, owner);
+    pub fn update_from_event(&self, object: &Object, owner: &SyncName) -> Self {
+        let now = Self::from_object(object, owner);
         let (known, seen) = (&*self.resource_version, &*now.resource_version);
         if now.uid != self.uid {
             return self.remade(now, object, owner);
@@ -224,26 +228,32 @@ impl Observed {
             None if ours == Some(seen) && seen != known => return self.clone(),
             _ if seen == known => {
                 let (standing, baseline, own) =
-                    (self.standing.clone(), self.baseline.clone(), self.own.clone());
-                return Self { standing, baseline, own, extras: self.extras.clone(), ..now };
+                    (self.verification.clone(), self.baseline.clone(), self.own_entry.clone());
+                return Self {
+                    verification: standing,
+                    baseline,
+                    own_entry: own,
+                    extra_fields: self.extra_fields.clone(),
+                    ..now
+                };
             }
             _ => {}
         }
         let Some(baseline) = &self.baseline else { return self.unverified_again(now, object, owner) };
-        let trace = Trace::of(object, &owner.manager());
-        match judge::judge(baseline, &trace, object) {
-            Verdict::Unchanged => {
-                let baseline = Some(Box::new(baseline.carried_to(&trace, seen)));
-                Self { standing: self.standing.clone(), baseline, ..now }
+        let trace = EventMetadata::from_object(object, &owner.manager());
+        match crate::observed::drift_detection::judge_event(baseline, &trace, object) {
+            EventVerdict::Unchanged => {
+                let baseline = Some(Box::new(baseline.at_version(&trace, seen)));
+                Self { verification: self.verification.clone(), baseline, ..now }
             }
-            Verdict::Moved => {
-                Self { standing: self.standing.moved(), baseline: self.baseline.clone(), ..now }
+            EventVerdict::MaybeDrifted => {
+                Self { verification: self.verification.after_write(), baseline: self.baseline.clone(), ..now }
             }
-            Verdict::Drifted(drift) => {
-                let before = baseline.own.as_ref().map(Own::fields);
-                let extras = extras_of(&now.mark, object, owner, before.as_ref());
-                let standing = self.standing.drifted(drift);
-                Self { standing, baseline: self.baseline.clone(), extras, ..now }
+            EventVerdict::Drifted(drift) => {
+                let before = baseline.own_entry.as_ref().map(ManagedEntry::fields);
+                let extras = extras_of(&now.ownership, object, owner, before.as_ref());
+                let standing = self.verification.after_drift(drift);
+                Self { verification: standing, baseline: self.baseline.clone(), extra_fields: extras, ..now }
             }
         }
     }
@@ -251,81 +261,90 @@ impl Observed {
     /// Updates an entry that was never verified: a loss of our fields means drift, the rest stays
     /// unknown.
     fn unverified_again(&self, now: Self, object: &Object, owner: &SyncName) -> Self {
-        let trace = Trace::of(object, &owner.manager());
-        let before = self.own.as_ref().and_then(|own| FieldSet::from_bytes(own));
-        let standing =
-            match (before.and_then(|before| judge::lost_since(&before, &trace, object)), &self.standing) {
-                (Some(drift), standing) => standing.drifted(drift),
-                (None, Standing::Verified) => Standing::Unverified,
-                (None, standing @ (Standing::Unverified | Standing::Moved | Standing::Drifted(_))) => {
-                    standing.clone()
-                }
-            };
-        Self { standing, own: baseline::own(object, &owner.manager()), ..now }
+        let trace = EventMetadata::from_object(object, &owner.manager());
+        let before = self.own_entry.as_ref().and_then(|own| FieldSet::from_bytes(own));
+        let standing = match (
+            before.and_then(|before| crate::observed::drift_detection::drift_since(&before, &trace, object)),
+            &self.verification,
+        ) {
+            (Some(drift), standing) => standing.after_drift(drift),
+            (None, Verification::Verified) => Verification::Unverified,
+            (
+                None,
+                standing @ (Verification::Unverified | Verification::MaybeDrifted | Verification::Drifted(_)),
+            ) => standing.clone(),
+        };
+        Self {
+            verification: standing,
+            own_entry: baseline::packed_own_entry(object, &owner.manager()),
+            ..now
+        }
     }
 
     /// Updates an entry whose object was deleted and created again. Facts about the old object no
     /// longer apply.
     fn remade(&self, now: Self, object: &Object, owner: &SyncName) -> Self {
-        let trace = Trace::of(object, &owner.manager());
-        let drift = judge::remade(self.baseline.as_deref(), object, &trace);
-        Self { standing: Standing::Drifted(Box::new(drift)), ..now }
+        let trace = EventMetadata::from_object(object, &owner.manager());
+        let drift =
+            crate::observed::drift_detection::recreation_drift(self.baseline.as_deref(), object, &trace);
+        Self { verification: Verification::Drifted(Box::new(drift)), ..now }
     }
 
     /// Marks the object as unverified and drops its baseline and version.
-    pub fn distrust(&mut self) {
-        (self.standing, self.baseline) = (Standing::Unverified, None);
+    pub fn mark_unverified(&mut self) {
+        (self.verification, self.baseline) = (Verification::Unverified, None);
         self.resource_version = Box::default();
     }
 
     /// True if `other` leads to the same decisions, although it may be a later version. A drifted
     /// object is never equal to a later version, because the drift may have been undone.
-    pub fn is_as(&self, other: &Self) -> bool {
+    pub fn is_equivalent_to(&self, other: &Self) -> bool {
         let flags = |of: &Self| {
             let asked = [of.reconcile_disabled, of.prune_disabled];
-            ([of.applied_by_us, of.controlled, of.deleting], asked, of.kept_by, of.part)
+            ([of.applied_by_us, of.controlled, of.deleting], asked, of.protected_by, of.installation_role)
         };
-        let undone =
-            matches!(self.standing, Standing::Drifted(_)) && self.resource_version != other.resource_version;
+        let undone = matches!(self.verification, Verification::Drifted(_))
+            && self.resource_version != other.resource_version;
         !undone
             && flags(self) == flags(other)
             && (self.proven, &self.proof) == (other.proven, &other.proof)
-            && (self.pause_until, self.ended) == (other.pause_until, other.ended)
-            && (&self.uid, &self.mark, &self.recorded) == (&other.uid, &other.mark, &other.recorded)
-            && (&self.standing, self.wave) == (&other.standing, other.wave)
-            && (&self.managers, &self.extras, &self.finalizers)
-                == (&other.managers, &other.extras, &other.finalizers)
+            && (self.pause_until, self.completion) == (other.pause_until, other.completion)
+            && (&self.uid, &self.ownership, &self.recorded_hash)
+                == (&other.uid, &other.ownership, &other.recorded_hash)
+            && (&self.verification, self.wave) == (&other.verification, other.wave)
+            && (&self.managers, &self.extra_fields, &self.finalizers)
+                == (&other.managers, &other.extra_fields, &other.finalizers)
     }
 
     /// Reads the metadata of a live object from the view of the Sync `owner`.
-    pub fn of(object: &Object, owner: &SyncName) -> Self {
+    pub fn from_object(object: &Object, owner: &SyncName) -> Self {
         let text = |field| object.metadata(field).and_then(Value::as_str).unwrap_or_default();
         let is = |key, value| object.annotation(key) == Some(value);
-        let entries = Entries::of(object, owner);
-        let mark = mark(object, owner, &entries);
+        let entries = ApplyEntries::of(object, owner);
+        let mark = read_ownership(object, owner, &entries);
         let extras = extras_of(&mark, object, owner, None);
-        let kept_by = api::kept_by(|key| object.annotation(key), |key| object.label(key));
+        let kept_by = api::deletion_protection_key(|key| object.annotation(key), |key| object.label(key));
         Self {
-            recorded: object.annotation(api::SPEC_HASH_ANNOTATION).and_then(SpecHash::parse),
+            recorded_hash: object.annotation(api::SPEC_HASH_ANNOTATION).and_then(SpecHash::parse),
             proof: object.annotation(api::PROOF_ANNOTATION).and_then(Proof::parse).map(Box::new),
             applied_by_us: entries.ours,
             // Only needed for objects that may be adopted.
             managers: match mark {
-                Mark::Copied | Mark::None => entries.others,
-                Mark::Ours | Mark::Sync(_) => Vec::new(),
+                Ownership::Copy | Ownership::Unowned => entries.others,
+                Ownership::Ours | Ownership::OtherSync(_) => Vec::new(),
             },
-            mark,
+            ownership: mark,
             controlled: has_controller(object),
             finalizers: finalizers(object),
             deleting: is_deleting(object),
             wave: wave(object),
             reconcile_disabled: is(api::RECONCILE_ANNOTATION, "disabled"),
             prune_disabled: kept_by.is_some(),
-            kept_by,
-            part: Part::of(object),
+            protected_by: kept_by,
+            installation_role: InstallationRole::of(object),
             pause_until: object.annotation(api::PAUSE_ANNOTATION).and_then(time),
-            ended: Ended::of(object),
-            extras,
+            completion: Completion::from_metadata(object),
+            extra_fields: extras,
             ..Self::new(text("uid"), text("resourceVersion"))
         }
     }
@@ -335,26 +354,26 @@ impl Observed {
         Self {
             uid: uid.into(),
             resource_version: resource_version.into(),
-            mark: Mark::None,
+            ownership: Ownership::Unowned,
             proof: None,
             proven: false,
             managers: Vec::new(),
             applied_by_us: false,
-            recorded: None,
-            standing: Standing::Unverified,
+            recorded_hash: None,
+            verification: Verification::Unverified,
             controlled: false,
             deleting: false,
             finalizers: Box::default(),
             wave: 0,
             reconcile_disabled: false,
             prune_disabled: false,
-            kept_by: None,
-            part: Part::None,
+            protected_by: None,
+            installation_role: InstallationRole::None,
             pause_until: None,
-            ended: Ended::default(),
+            completion: Completion::default(),
             baseline: None,
-            own: None,
-            extras: Box::default(),
+            own_entry: None,
+            extra_fields: Box::default(),
         }
     }
 }
@@ -370,10 +389,17 @@ fn finalizers(object: &Object) -> Box<[Box<str>]> {
 }
 
 /// Returns the extra fields of an object that is ours; empty for others.
-fn extras_of(mark: &Mark, object: &Object, owner: &SyncName, before: Option<&FieldSet>) -> Box<[Extra]> {
+fn extras_of(
+    mark: &Ownership,
+    object: &Object,
+    owner: &SyncName,
+    before: Option<&FieldSet>,
+) -> Box<[ExtraField]> {
     match mark {
-        Mark::Ours => extras::extras(object, &owner.manager(), before),
-        Mark::Sync(_) | Mark::Copied | Mark::None => Box::default(),
+        Ownership::Ours => {
+            crate::observed::extra_fields::first_extra_fields(object, &owner.manager(), before)
+        }
+        Ownership::OtherSync(_) | Ownership::Copy | Ownership::Unowned => Box::default(),
     }
 }
 
@@ -399,9 +425,6 @@ fn time(text: &str) -> Option<i64> {
 }
 
 #[cfg(test)]
-mod history;
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -414,18 +437,18 @@ mod tests {
         Object { id, version: "v1".into(), body, origin }
     }
 
-    fn mark_of(metadata: Value) -> Mark {
-        Observed::of(&live(metadata), &SyncName::new("ops", "web")).mark
+    fn mark_of(metadata: Value) -> Ownership {
+        Observed::from_object(&live(metadata), &SyncName::new("ops", "web")).ownership
     }
 
     #[test]
     fn an_identity_that_names_another_object_is_a_copy() {
         let id = |text: &str| json!({"annotations": {"moorline.dev/id": text}});
-        assert_eq!(mark_of(id("ops/web|/ConfigMap|shop/a")), Mark::Ours);
-        assert_eq!(mark_of(id("ops/web|/ConfigMap|shop/b")), Mark::Copied);
-        assert_eq!(mark_of(id("ops/api|/ConfigMap|shop/a")), Mark::Sync("ops/api".into()));
-        assert_eq!(mark_of(id("nonsense")), Mark::Copied);
-        assert_eq!(mark_of(json!({})), Mark::None);
+        assert_eq!(mark_of(id("ops/web|/ConfigMap|shop/a")), Ownership::Ours);
+        assert_eq!(mark_of(id("ops/web|/ConfigMap|shop/b")), Ownership::Copy);
+        assert_eq!(mark_of(id("ops/api|/ConfigMap|shop/a")), Ownership::OtherSync("ops/api".into()));
+        assert_eq!(mark_of(id("nonsense")), Ownership::Copy);
+        assert_eq!(mark_of(json!({})), Ownership::Unowned);
     }
 
     #[test]
@@ -435,20 +458,20 @@ mod tests {
             entry("moorline/ops/web", "Update", ""), entry("kubectl", "Apply", ""), entry("kubectl", "Update", ""),
             entry("hpa", "Update", "scale"),
         ]});
-        let observed = Observed::of(&live(fields), &SyncName::new("ops", "web"));
+        let observed = Observed::from_object(&live(fields), &SyncName::new("ops", "web"));
         assert!(!observed.applied_by_us, "an update under our name is not an apply");
         assert_eq!(observed.managers, [Box::from("kubectl")]);
         let ours = json!({"managedFields": [entry("moorline/ops/web", "Apply", "")]});
-        assert!(Observed::of(&live(ours), &SyncName::new("ops", "web")).applied_by_us);
+        assert!(Observed::from_object(&live(ours), &SyncName::new("ops", "web")).applied_by_us);
         let theirs = json!({"managedFields": [entry("moorline/ops/api", "Apply", "")]});
-        assert_eq!(mark_of(theirs), Mark::Sync("ops/api".into()));
+        assert_eq!(mark_of(theirs), Ownership::OtherSync("ops/api".into()));
     }
 
     #[test]
     fn only_a_controller_makes_an_object_controlled() {
         let controlled = |controller| {
             let owners = json!({"ownerReferences": [{"uid": "1", "controller": controller}]});
-            Observed::of(&live(owners), &SyncName::new("ops", "web")).controlled
+            Observed::from_object(&live(owners), &SyncName::new("ops", "web")).controlled
         };
         assert!(controlled(true));
         assert!(!controlled(false));

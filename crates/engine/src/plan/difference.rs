@@ -18,7 +18,7 @@ pub struct Difference {
     /// The live value, if there is one.
     pub live: Option<Value>,
     /// The value in Git; none for a field that an apply removes.
-    pub wanted: Option<Value>,
+    pub desired: Option<Value>,
     /// True if the values must not be shown.
     pub secret: bool,
 }
@@ -30,8 +30,8 @@ impl Difference {
     /// Returns the live and the desired value of a field of this object; none if they must not be
     /// shown.
     pub fn values(&self, of: &ObjectId) -> Option<(Option<&Value>, Option<&Value>)> {
-        let hidden = self.secret || of.is("", "Secret");
-        (!hidden).then_some((self.live.as_ref(), self.wanted.as_ref()))
+        let hidden = self.secret || of.is_kind("", "Secret");
+        (!hidden).then_some((self.live.as_ref(), self.desired.as_ref()))
     }
 }
 
@@ -69,7 +69,7 @@ fn values(path: &mut String, wanted: &Value, live: Option<&Value>, found: &mut V
         (wanted, live) if is_same(path, wanted, live) => {}
         (wanted, live) => {
             let (live, wanted) = (live.cloned(), Some(wanted.clone()));
-            found.push(Difference { path: path.clone(), live, wanted, secret: false });
+            found.push(Difference { path: path.clone(), live, desired: wanted, secret: false });
         }
     }
 }
@@ -89,7 +89,7 @@ fn lists(path: &mut String, wanted: &[Value], live: &[Value], found: &mut Vec<Di
             }
             None => {
                 let (live, wanted) = (Some(Value::Array(live.to_vec())), Some(Value::Array(wanted.to_vec())));
-                found.push(Difference { path: path.clone(), live, wanted, secret: false });
+                found.push(Difference { path: path.clone(), live, desired: wanted, secret: false });
                 return;
             }
         };

@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 
 use super::difference::{Difference, HIDDEN};
 use super::{Action, Change, Hold, Plan, Stage, Step};
-use crate::desired::{Phase, Turn};
+use crate::desired::{Phase, PhaseWave};
 use crate::diff::diff;
 use moorline_core::object::ObjectId;
 
 /// Formats a plan as JSON. Values of Secrets are left out.
-pub fn document(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>) -> Value {
+pub fn plan_document(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>) -> Value {
     let fields = |id: &ObjectId| differences.get(id).map(Vec::as_slice).unwrap_or_default();
     let stages = plan.stages.iter().map(|(stage, steps)| {
         let (phase, wave) = match stage {
-            Stage::Apply { turn: Turn { phase: Phase::Before, wave }, .. } => ("before", *wave),
-            Stage::Apply { turn: Turn { phase: Phase::Among, wave }, .. } => ("apply", *wave),
-            Stage::Apply { turn: Turn { phase: Phase::After, wave }, .. } => ("after", *wave),
+            Stage::Apply { turn: PhaseWave { phase: Phase::PreSync, wave }, .. } => ("before", *wave),
+            Stage::Apply { turn: PhaseWave { phase: Phase::Sync, wave }, .. } => ("apply", *wave),
+            Stage::Apply { turn: PhaseWave { phase: Phase::PostSync, wave }, .. } => ("after", *wave),
             Stage::Prune { wave, .. } => ("prune", wave.0),
         };
         let steps: Vec<Value> = steps.iter().map(|step| step_document(step, fields(&step.id))).collect();
@@ -49,7 +49,7 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
     entry["action"] = step.action.verb().into();
     match &step.action {
         Action::Create => whole(&mut entry, &step.id, differences),
-        Action::Follow { runs } => {
+        Action::ReplaceHookRuns { runs } => {
             entry["follows"] = runs.iter().map(object).collect();
             whole(&mut entry, &step.id, differences);
         }
@@ -63,8 +63,8 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
                 Change::Drifted(_) => "Drifted",
                 Change::EntryLost => "EntryLost",
                 Change::Unverified => "Unverified",
-                Change::Moved => "Moved",
-                Change::Again => "Again",
+                Change::MaybeDrifted => "Moved",
+                Change::RerunHook => "Again",
             }
             .into();
             let known = match change {
@@ -76,8 +76,8 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
                 Change::Committed
                 | Change::EntryLost
                 | Change::Unverified
-                | Change::Moved
-                | Change::Again => &[],
+                | Change::MaybeDrifted
+                | Change::RerunHook => &[],
             };
             entry["fields"] = field_documents(&step.id, differences, known);
         }
@@ -123,23 +123,23 @@ fn object(id: &ObjectId) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::given::{id, manifest, seen, there, wanted};
     use super::super::{DriftMode, Policy, plan};
     use super::*;
-    use crate::observed::{Drift, Mark, Observed, Standing};
+    use crate::observed::{Drift, Observed, Ownership, Verification};
+    use crate::plan::test_fixtures::{id, manifest, seen, there, wanted};
 
     #[test]
     fn the_document_says_what_the_text_says() {
         let desired = wanted(&[manifest("/ConfigMap|a/new", 1), manifest("/Secret|a/b", 0)]);
         let (secret, old) = (id("/Secret|a/b"), id("/ConfigMap|a/old"));
         let mut observed = there([secret.as_str(), old.as_str()]);
-        let other = Mark::Sync("ops/other".into());
+        let other = Ownership::OtherSync("ops/other".into());
         observed.insert(old.clone(), Observed { uid: "u".into(), ..seen(&old) });
         let plan_now = plan(&desired, &observed, &Policy::default());
         let found = Difference {
             path: "data.a".into(),
             live: Some(json!("old")),
-            wanted: Some(json!("new")),
+            desired: Some(json!("new")),
             secret: false,
         };
         let differences = BTreeMap::from([(secret.clone(), vec![found])]);
@@ -153,7 +153,7 @@ mod tests {
         let hidden = json!({"path": "data.a", "hidden": "hidden: may contain Secret values"});
         let update = json!({"action": "update", "reason": "Committed", "fields": [hidden]});
         assert_eq!(
-            document(&plan_now, &differences),
+            plan_document(&plan_now, &differences),
             json!({
                 "stages": [
                     {"phase": "apply", "wave": 0, "steps": [with(object("Secret", "b"), update)]},
@@ -163,8 +163,9 @@ mod tests {
                 "held": [], "kept": [], "approval": null,
             })
         );
-        observed.insert(secret.clone(), Observed { mark: other, proven: false, ..seen(&secret) });
-        let held = document(&plan(&desired, &observed, &Policy::default()), &differences)["held"].clone();
+        observed.insert(secret.clone(), Observed { ownership: other, proven: false, ..seen(&secret) });
+        let held =
+            plan_document(&plan(&desired, &observed, &Policy::default()), &differences)["held"].clone();
         let reason = json!({"reason": "OwnedBy", "message": "the Sync ops/other applies it"});
         // A higher wave waits for a lower one, and prunes wait for all applies.
         let waits = json!({"reason": "Waits", "message": "it waits for Secret a/b"});
@@ -185,13 +186,13 @@ mod tests {
         let found = Difference {
             path: "data.f".into(),
             live: Some(text("old")),
-            wanted: Some(text("new")),
+            desired: Some(text("new")),
             secret: false,
         };
         let lines = ["@@ -2,4 +2,4 @@", " 2", " 3", " 4", "-old", "+new"];
         let expect = json!({"path": "data.f", "live": text("old"), "wanted": text("new"), "diff": lines});
         assert_eq!(field_document(&config, &found), expect);
-        let removed = Difference { wanted: None, live: Some(json!(5)), ..found };
+        let removed = Difference { desired: None, live: Some(json!(5)), ..found };
         let expect = json!({"path": "data.f", "live": 5, "wanted": null, "diff": ["@@ -1 +0,0 @@", "-5"]});
         assert_eq!(field_document(&config, &removed), expect);
         for hidden in [
@@ -209,12 +210,15 @@ mod tests {
         let time = "2026-01-02T03:04:05Z";
         let (manager, time) = (Some("kubectl".into()), Some(time.to_owned()));
         let drift = Drift { fields: vec!["data.a".into()], manager, time };
-        let (standing, recorded) = (Standing::Drifted(Box::new(drift)), Some(object.hash));
+        let (standing, recorded) = (Verification::Drifted(Box::new(drift)), Some(object.hash));
         let mut observed = there([]);
-        observed.insert(object.id.clone(), Observed { standing, recorded, ..seen(&object.id) });
+        observed.insert(
+            object.id.clone(),
+            Observed { verification: standing, recorded_hash: recorded, ..seen(&object.id) },
+        );
         let shown = |drift, at: &str| {
             let policy = Policy { drift, ..Policy::default() };
-            document(&plan(&desired, &observed, &policy), &BTreeMap::new()).pointer(at).cloned().unwrap()
+            plan_document(&plan(&desired, &observed, &policy), &BTreeMap::new()).pointer(at).cloned().unwrap()
         };
         for (drift, at) in [(DriftMode::Repair, "/stages/0/steps/0"), (DriftMode::Report, "/held/0")] {
             assert_eq!(shown(drift, at)["fields"], json!([{"path": "data.a"}]));

@@ -7,11 +7,11 @@ use std::fmt::Write;
 
 use super::difference::{Difference, HIDDEN};
 use super::{Action, Change, Hold, Plan, Step};
-use crate::diff::{Bounds, Line, brief, diff, fit};
+use crate::diff::{Bounds, Line, brief, diff, truncate};
 use moorline_api::APPROVE_ANNOTATION;
 use moorline_core::grammar;
-use moorline_core::harmless::harmless;
 use moorline_core::object::ObjectId;
+use moorline_core::sanitize::sanitize;
 
 /// Maximum width of a value that is shown on the line of its field.
 const MAX_BRIEF: usize = 60;
@@ -27,7 +27,7 @@ const ALL_SHOWN: Bounds = Bounds { lines: usize::MAX, width: 1 << 16 };
 
 /// Use of colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Paint {
+pub enum ColourMode {
     /// Terminal colours.
     Colours,
     /// Plain text.
@@ -36,7 +36,7 @@ pub enum Paint {
 
 /// Amount of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum DetailLevel {
     /// The first fields of each object and the first lines of each field; the rest is counted.
     Brief,
     /// Everything.
@@ -47,15 +47,15 @@ pub enum Extent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Use of colours.
-    pub paint: Paint,
+    pub paint: ColourMode,
     /// Amount of detail.
-    pub extent: Extent,
+    pub extent: DetailLevel,
 }
 
 /// Formats a plan as text. `differences` holds the fields of updated objects, where they are known,
 /// and the whole bodies of created objects, where these are requested.
-pub fn explain(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>, style: Style) -> String {
-    let mut text = Text { out: String::new(), style };
+pub fn format_plan(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>, style: Style) -> String {
+    let mut text = TextWriter { out: String::new(), style };
     for verb in ["create", "adopt", "update", "hand over", "prune"] {
         let steps: Vec<&Step> = plan.steps().filter(|step| step.action.verb() == verb).collect();
         text.group(verb, steps.len());
@@ -71,7 +71,7 @@ pub fn explain(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>, s
         }
     }
     if let Some(approval) = &plan.approval {
-        let count = plan.waiting().len();
+        let count = plan.pending_prunes().len();
         let (objects, them) =
             if count == 1 { ("object to prune waits", "it") } else { ("objects to prune wait", "them") };
         let _ = writeln!(
@@ -104,12 +104,12 @@ pub fn summary(plan: &Plan) -> String {
     }
 }
 
-struct Text {
+struct TextWriter {
     out: String,
     style: Style,
 }
 
-impl Text {
+impl TextWriter {
     fn group(&mut self, verb: &str, count: usize) {
         if count == 0 {
             return;
@@ -124,8 +124,8 @@ impl Text {
     fn step(&mut self, step: &Step, differences: &[Difference]) {
         let (sign, reason) = match &step.action {
             Action::Create => ('+', String::new()),
-            Action::Follow { runs } => {
-                let runs: Vec<String> = runs.iter().map(|run| harmless(&run.to_string())).collect();
+            Action::ReplaceHookRuns { runs } => {
+                let runs: Vec<String> = runs.iter().map(|run| sanitize(&run.to_string())).collect();
                 ('+', format!("once this run of before is deleted: {}", runs.join(", ")))
             }
             Action::Adopt { managers } if managers.is_empty() => ('+', "it is there already".to_owned()),
@@ -134,8 +134,12 @@ impl Text {
             Action::Update(Change::Drifted(drift)) => ('~', format!("changed live by {}", drift.author())),
             Action::Update(Change::EntryLost) => ('~', "the record of what we applied is gone".to_owned()),
             Action::Update(Change::Unverified) => ('~', "not looked at since the start".to_owned()),
-            Action::Update(Change::Moved) => ('~', "written to live; what Git sets is verified".to_owned()),
-            Action::Update(Change::Again) => ('~', "it runs again: what it runs for has changed".to_owned()),
+            Action::Update(Change::MaybeDrifted) => {
+                ('~', "written to live; what Git sets is verified".to_owned())
+            }
+            Action::Update(Change::RerunHook) => {
+                ('~', "it runs again: what it runs for has changed".to_owned())
+            }
             Action::HandOver { to } => ('>', format!("to the Sync {to}")),
             Action::Prune { .. } => {
                 ('-', "no longer in Git; the daemon checks the proof before it deletes".to_owned())
@@ -145,10 +149,14 @@ impl Text {
         let known = match &step.action {
             Action::Update(Change::Drifted(drift)) => drift.fields.as_slice(),
             Action::Update(
-                Change::Committed | Change::EntryLost | Change::Unverified | Change::Moved | Change::Again,
+                Change::Committed
+                | Change::EntryLost
+                | Change::Unverified
+                | Change::MaybeDrifted
+                | Change::RerunHook,
             )
             | Action::Create
-            | Action::Follow { .. }
+            | Action::ReplaceHookRuns { .. }
             | Action::Adopt { .. }
             | Action::HandOver { .. }
             | Action::Prune { .. } => &[],
@@ -162,10 +170,10 @@ impl Text {
             '-' => "31",
             _ => "33",
         };
-        let painted = self.painted(&format!("{sign} {}", harmless(&id.to_string())), colour);
+        let painted = self.painted(&format!("{sign} {}", sanitize(&id.to_string())), colour);
         let _ = match reason {
             "" => writeln!(self.out, "  {painted}"),
-            reason => writeln!(self.out, "  {painted}: {}", harmless(reason)),
+            reason => writeln!(self.out, "  {painted}: {}", sanitize(reason)),
         };
     }
 
@@ -173,13 +181,13 @@ impl Text {
     /// the known paths.
     fn fields(&mut self, id: &ObjectId, differences: &[Difference], known: &[String]) {
         let most = match self.style.extent {
-            Extent::Brief => MAX_SHOWN_FIELDS,
-            Extent::All => usize::MAX,
+            DetailLevel::Brief => MAX_SHOWN_FIELDS,
+            DetailLevel::All => usize::MAX,
         };
         let count = if differences.is_empty() { known.len() } else { differences.len() };
         if differences.is_empty() {
             for path in known.iter().take(most) {
-                let _ = writeln!(self.out, "      {}", harmless(path));
+                let _ = writeln!(self.out, "      {}", sanitize(path));
             }
         }
         differences.iter().take(most).for_each(|found| self.field(id, found));
@@ -191,25 +199,25 @@ impl Text {
     fn field(&mut self, id: &ObjectId, found: &Difference) {
         let title = match found.path.as_str() {
             "" => String::new(),
-            path => format!("{}: ", harmless(path)),
+            path => format!("{}: ", sanitize(path)),
         };
         let Some((live, wanted)) = found.values(id) else {
             let _ = writeln!(self.out, "      {title}{HIDDEN}");
             return;
         };
         if let Some(brief) = brief(live, wanted, MAX_BRIEF) {
-            let _ = writeln!(self.out, "      {title}{}", harmless(&brief));
+            let _ = writeln!(self.out, "      {title}{}", sanitize(&brief));
             return;
         }
         if !title.is_empty() {
             let _ = writeln!(self.out, "      {}", title.trim_end());
         }
-        let bounds = if self.style.extent == Extent::All { ALL_SHOWN } else { SHOWN };
-        let fitted = fit(&diff(live, wanted), bounds);
+        let bounds = if self.style.extent == DetailLevel::All { ALL_SHOWN } else { SHOWN };
+        let fitted = truncate(&diff(live, wanted), bounds);
         // The header of the only hunk of an addition or a removal carries no information.
         let is_change = live.is_some() && wanted.is_some();
         for line in fitted.lines.iter().filter(|line| is_change || !matches!(line, Line::Hunk(_))) {
-            let text = harmless(&line.to_string());
+            let text = sanitize(&line.to_string());
             let painted = match line {
                 Line::Hunk(_) => self.painted(&text, "36"),
                 Line::Removed(_) => self.painted(&text, "31"),
@@ -225,8 +233,8 @@ impl Text {
 
     fn painted(&self, text: &str, colour: &str) -> String {
         match self.style.paint {
-            Paint::Colours => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
-            Paint::Plain => text.to_owned(),
+            ColourMode::Colours => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
+            ColourMode::Plain => text.to_owned(),
         }
     }
 }
@@ -236,15 +244,15 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::Stage;
-    use super::super::given::id;
-    use super::super::order::stage;
+    use super::super::order::stage_of;
     use super::*;
-    use crate::desired::Turn;
+    use crate::desired::PhaseWave;
     use crate::observed::Drift;
+    use crate::plan::test_fixtures::id;
 
     fn step(text: &str, action: Action) -> (Stage, Vec<Step>) {
         let prune = matches!(action, Action::Prune { .. });
-        (stage(&id(text), Turn::default(), prune), vec![Step { id: id(text), action }])
+        (stage_of(&id(text), PhaseWave::default(), prune), vec![Step { id: id(text), action }])
     }
 
     fn only(stages: Vec<(Stage, Vec<Step>)>, held: Vec<(&str, Hold)>) -> Plan {
@@ -253,14 +261,14 @@ mod tests {
     }
 
     fn found(path: &str, live: Option<Value>, wanted: Value) -> Difference {
-        Difference { path: path.to_owned(), live, wanted: Some(wanted), secret: false }
+        Difference { path: path.to_owned(), live, desired: Some(wanted), secret: false }
     }
 
-    const PLAIN: Style = Style { paint: Paint::Plain, extent: Extent::Brief };
+    const PLAIN: Style = Style { paint: ColourMode::Plain, extent: DetailLevel::Brief };
 
     fn check(plan: &Plan, differences: &[(&str, Vec<Difference>)], expect: &[&str]) {
         let differences = differences.iter().map(|(text, found)| (id(text), found.clone())).collect();
-        let text = explain(plan, &differences, PLAIN);
+        let text = format_plan(plan, &differences, PLAIN);
         assert_eq!(text.lines().collect::<Vec<_>>(), expect);
     }
 
@@ -284,7 +292,7 @@ mod tests {
                 step("apps/Deployment|shop/c", Action::Update(Change::Drifted(drift(&[], None, None)))),
                 step("apps/Deployment|shop/d", Action::Update(Change::EntryLost)),
                 step("apps/Deployment|shop/e", Action::Update(Change::Unverified)),
-                step("apps/Deployment|shop/f", Action::Update(Change::Moved)),
+                step("apps/Deployment|shop/f", Action::Update(Change::MaybeDrifted)),
                 step("/ConfigMap|shop/c", Action::HandOver { to: "ops/other".into() }),
                 step("/ConfigMap|shop/d", prune),
             ],
@@ -390,7 +398,7 @@ mod tests {
         let path = format!("data.{evil}");
         let values =
             BTreeMap::from([(id("/ConfigMap|a/c"), vec![found(&path, Some(json!(evil)), json!("\u{7f}"))])]);
-        let text = explain(&plan, &values, PLAIN);
+        let text = format_plan(&plan, &values, PLAIN);
         let unsafe_char = |char: char| char != '\n' && (char.is_control() || char == '\u{202e}');
         assert!(!text.contains(unsafe_char), "{text:?}");
         assert!(text.contains("so far written by \u{fffd}[2J\u{fffd}31m\u{fffd}\u{fffd}\n"), "{text:?}");
@@ -402,14 +410,14 @@ mod tests {
         let many = (0..14).map(|at| found(&format!("data.k{at}"), None, json!("é".repeat(300)))).collect();
         let long: String = (0..70).map(|at| format!("{at}\n")).collect();
         let differences = |found| BTreeMap::from([(id("/ConfigMap|a/a"), found)]);
-        let text = explain(&plan, &differences(many), PLAIN);
+        let text = format_plan(&plan, &differences(many), PLAIN);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[2..4], ["      data.k0:".to_owned(), format!("        +{}…", "é".repeat(200))]);
         assert_eq!(lines[26], "      and 2 more fields");
         let long = differences(vec![found("data.f", None, json!(long))]);
-        let text = explain(&plan, &long, PLAIN);
+        let text = format_plan(&plan, &long, PLAIN);
         assert!(text.contains("        +58\n        and 11 more lines\n"), "{text}");
-        let text = explain(&plan, &long, Style { extent: Extent::All, ..PLAIN });
+        let text = format_plan(&plan, &long, Style { extent: DetailLevel::All, ..PLAIN });
         assert!(text.contains("        +69\n") && !text.contains("more"), "{text}");
     }
 
@@ -422,7 +430,7 @@ mod tests {
         let item = json!({"name": "side", "image": "b"});
         let removed = Difference {
             live: Some(item.clone()),
-            wanted: None,
+            desired: None,
             ..found("spec.c[name=old]", None, json!(0))
         };
         check(
@@ -481,12 +489,12 @@ mod tests {
         );
     }
 
-    const COLOURS: Style = Style { paint: Paint::Colours, ..PLAIN };
+    const COLOURS: Style = Style { paint: ColourMode::Colours, ..PLAIN };
 
     #[test]
     fn colours_are_only_in_colour() {
         let plan = only(vec![step("/ConfigMap|a/a", Action::Create)], vec![]);
-        let text = explain(&plan, &BTreeMap::new(), COLOURS);
+        let text = format_plan(&plan, &BTreeMap::new(), COLOURS);
         assert!(
             text.starts_with("\u{1b}[1mCreate (1)\u{1b}[0m\n  \u{1b}[32m+ ConfigMap a/a\u{1b}[0m\n"),
             "{text:?}"
@@ -496,24 +504,24 @@ mod tests {
     #[test]
     fn every_hold_says_why() {
         let check = |hold: Hold, expect: &str| assert_eq!(hold.to_string(), expect);
-        check(Hold::Waits(id("/Namespace|/a")), "it waits for Namespace a");
+        check(Hold::WaitsFor(id("/Namespace|/a")), "it waits for Namespace a");
         check(
-            Hold::Occupied(id("/ConfigMap|a/x")),
+            Hold::NotEmpty(id("/ConfigMap|a/x")),
             "no longer in Git, but ConfigMap a/x would be deleted with it",
         );
-        check(Hold::StillWanted(id("g/K|a/x")), "it is K.g a/x under another name, which is in Git");
+        check(Hold::DuplicateOf(id("g/K|a/x")), "it is K.g a/x under another name, which is in Git");
         check(Hold::OwnedBy("ops/other".into()), "the Sync ops/other applies it");
         check(Hold::ClaimedBy("ops/other".into()), "the Sync ops/other claims it, and cannot take it now");
         check(
-            Hold::MayBeClaimed("ops/other".into()),
+            Hold::PossiblyClaimed("ops/other".into()),
             "no longer in Git here, but the Sync ops/other follows the same repository, has not rendered this commit, and may want it",
         );
         check(
-            Hold::MovesTo("ops/other".into()),
+            Hold::AwaitsMoveTarget("ops/other".into()),
             "no longer in Git here, but moorline.dev/moves-to names ops/other, which has not looked at its repository since and rendered what it found",
         );
         let no_name = "no longer in Git here, but moorline.dev/moves-to is \"An other\", which is no name of another Sync";
-        check(Hold::MovesTo("\"An other\"".into()), no_name);
+        check(Hold::AwaitsMoveTarget("\"An other\"".into()), no_name);
         check(
             Hold::ClaimOverdue("\"An other\"".into()),
             &format!("{no_name}; correct that, or approve the deletion"),

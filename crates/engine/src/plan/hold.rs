@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::{Backend, Contest, Replacement, Unserved};
+use super::{BackendState, Contest, Replacement, UnservedWebhook};
 use crate::observed::{Drift, Observed};
 use moorline_api::MOVES_TO_ANNOTATION;
 use moorline_core::grammar;
@@ -55,19 +55,19 @@ pub enum Hold {
     /// reports drift: it is compared, not applied.
     Unverified,
     /// An object that must come first does not exist yet, or one that must go first still exists.
-    Waits(ObjectId),
+    WaitsFor(ObjectId),
     /// A webhook intercepts its requests, and no backend serves the webhook.
-    Unserved(Box<Unserved>),
+    WebhookUnserved(Box<UnservedWebhook>),
     /// It is a hook that still runs for an earlier set.
-    Runs,
+    HookRunning,
     /// Another Sync claims it and cannot adopt it now.
     ClaimedBy(Box<str>),
     /// It is no longer desired here, and another Sync may claim it: that one has not rendered this
     /// commit.
-    MayBeClaimed(Box<str>),
+    PossiblyClaimed(Box<str>),
     /// It is no longer desired here, and the Sync that receives the objects of this one has not
     /// polled since.
-    MovesTo(Box<str>),
+    AwaitsMoveTarget(Box<str>),
     /// It is no longer desired here, and a Sync that claims it or may claim it has blocked its
     /// deletion for too long.
     ClaimOverdue(Box<str>),
@@ -78,7 +78,7 @@ pub enum Hold {
     /// It is no longer desired, and the Sync or an annotation disables pruning.
     PruneDisabled,
     /// It is no longer desired, and the annotation or label with this key protects it.
-    KeptBy(&'static str),
+    ProtectedBy(&'static str),
     /// It is no longer desired, but the whole desired set is empty, which is more likely a mistake.
     EmptyRender,
     /// It is no longer desired, and its kind could not be listed completely.
@@ -88,22 +88,22 @@ pub enum Hold {
     /// It is no longer desired, but its uid or version is unknown.
     Unidentified,
     /// It is the same object as a desired one with another id.
-    StillWanted(ObjectId),
+    DuplicateOf(ObjectId),
     /// It is no longer desired, but this object in it would be deleted with it.
-    Occupied(ObjectId),
+    NotEmpty(ObjectId),
     /// It is no longer desired, but objects of this kind cannot be listed, and any in it would be
     /// deleted with it.
-    MayBeOccupied(GroupKind),
+    ContentUnknown(GroupKind),
     /// It is no longer desired, and objects of its kind are pruned only by approval.
     Protected,
     /// It is no longer desired, and this object is pruned only by approval, independent of its
     /// kind.
-    Guarded(Guard),
+    Guarded(PruneGuard),
     /// It can only change by being deleted and recreated, which waits for approval.
     ReplacementWaits(Box<Replacement>),
     /// It is no longer desired, but this object, which waits for approval, may need it to finish
     /// its deletion.
-    GoesAfter(ObjectId),
+    BlocksPendingPrune(ObjectId),
     /// It is no longer desired, and so many objects would be pruned that a person must approve.
     OverBudget {
         /// Number of objects that would be pruned.
@@ -115,19 +115,19 @@ pub enum Hold {
 
 /// The reason why an object is pruned only by approval, independent of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guard {
+pub enum PruneGuard {
     /// Its deletion also deletes something that no commit restores.
-    TakesMore,
+    CascadingDelete,
     /// In a rollback: the object may have existed before the commit that is rolled back.
-    WasThere,
+    Preexisting,
     /// It is a part of an installation of Moorline: the daemon that deletes it may delete itself.
-    OfMoorline,
+    PartOfMoorline,
 }
 
 impl Hold {
     /// Returns the hold of an object that an annotation or label protects.
-    pub(super) fn kept(seen: &Observed) -> Self {
-        seen.kept_by.map_or(Self::PruneDisabled, Self::KeptBy)
+    pub(super) fn protected_object(seen: &Observed) -> Self {
+        seen.protected_by.map_or(Self::PruneDisabled, Self::ProtectedBy)
     }
 
     /// Returns the reason for conditions, events and metrics.
@@ -149,24 +149,24 @@ impl Hold {
             Self::MayBeScaled(_) => "MayBeScaled",
             Self::Contested(_) => "Contested",
             Self::Unverified => "Unverified",
-            Self::Waits(_) | Self::Unserved(_) => "Waits",
-            Self::Runs => "Runs",
+            Self::WaitsFor(_) | Self::WebhookUnserved(_) => "Waits",
+            Self::HookRunning => "Runs",
             Self::ClaimedBy(_) => "ClaimedBy",
-            Self::MayBeClaimed(_) | Self::MovesTo(_) => "MayBeClaimed",
+            Self::PossiblyClaimed(_) | Self::AwaitsMoveTarget(_) => "MayBeClaimed",
             Self::ClaimOverdue(_) => "ClaimOverdue",
             Self::ClaimedWithoutRights(_) => "ClaimedWithoutRights",
             Self::NewerRefused(_) => "NewerRefused",
-            Self::PruneDisabled | Self::KeptBy(_) => "PruneDisabled",
+            Self::PruneDisabled | Self::ProtectedBy(_) => "PruneDisabled",
             Self::EmptyRender => "EmptyRender",
             Self::Unlisted => "Unlisted",
             Self::NotAppliedByUs => "NotAppliedByUs",
             Self::Unidentified => "Unidentified",
-            Self::StillWanted(_) => "StillWanted",
-            Self::Occupied(_) => "Occupied",
-            Self::MayBeOccupied(_) => "MayBeOccupied",
+            Self::DuplicateOf(_) => "StillWanted",
+            Self::NotEmpty(_) => "Occupied",
+            Self::ContentUnknown(_) => "MayBeOccupied",
             Self::Protected | Self::Guarded(_) => "Protected",
             Self::ReplacementWaits(replacement) => replacement.why.reason(),
-            Self::GoesAfter(_) => "GoesAfter",
+            Self::BlocksPendingPrune(_) => "GoesAfter",
             Self::OverBudget { .. } => "OverBudget",
         }
     }
@@ -175,13 +175,13 @@ impl Hold {
     fn between(&self, sync: &str) -> String {
         match self {
             Self::ClaimedBy(_) => format!("the Sync {sync} claims it, and cannot take it now"),
-            Self::MayBeClaimed(_) => format!(
+            Self::PossiblyClaimed(_) => format!(
                 "no longer in Git here, but the Sync {sync} follows the same repository, has not rendered this commit, and may want it"
             ),
-            Self::MovesTo(_) if is_no_name(sync) => format!(
+            Self::AwaitsMoveTarget(_) if is_no_name(sync) => format!(
                 "no longer in Git here, but {MOVES_TO_ANNOTATION} is {sync}, which is no name of another Sync"
             ),
-            Self::MovesTo(_) => format!(
+            Self::AwaitsMoveTarget(_) => format!(
                 "no longer in Git here, but {MOVES_TO_ANNOTATION} names {sync}, which has not looked at its repository since and rendered what it found"
             ),
             Self::ClaimOverdue(_) if is_no_name(sync) => format!(
@@ -198,15 +198,15 @@ impl Hold {
     }
 
     /// True if the hold keeps a desired object out of its desired state, so that later waves wait.
-    pub fn is_missing(&self) -> bool {
+    pub fn blocks_later_waves(&self) -> bool {
         matches!(
             self,
             Self::UnknownKind
                 | Self::BeingDeleted(_)
                 | Self::OwnedBy(_)
-                | Self::Waits(_)
-                | Self::Unserved(_)
-                | Self::Runs
+                | Self::WaitsFor(_)
+                | Self::WebhookUnserved(_)
+                | Self::HookRunning
                 | Self::Conflict { .. }
                 | Self::NamespaceMissing(_)
                 | Self::NamespaceTerminating(_)
@@ -222,7 +222,7 @@ impl Hold {
             self,
             Self::Protected
                 | Self::Guarded(_)
-                | Self::GoesAfter(_)
+                | Self::BlocksPendingPrune(_)
                 | Self::OverBudget { .. }
                 | Self::NewerRefused(_)
                 | Self::Unproven
@@ -260,8 +260,8 @@ impl fmt::Display for Hold {
             Self::BeingDeleted(finalizers) => f.write_str(&being_deleted(finalizers)),
             Self::OwnedBy(sync)
             | Self::ClaimedBy(sync)
-            | Self::MayBeClaimed(sync)
-            | Self::MovesTo(sync)
+            | Self::PossiblyClaimed(sync)
+            | Self::AwaitsMoveTarget(sync)
             | Self::ClaimOverdue(sync)
             | Self::ClaimedWithoutRights(sync) => f.write_str(&self.between(sync)),
             Self::Conflict { managers, fields } => {
@@ -287,31 +287,31 @@ impl fmt::Display for Hold {
             Self::Unverified => f.write_str(
                 "whether it is as in Git is not known yet; it is compared, and drift is only reported",
             ),
-            Self::Waits(id) => write!(f, "it waits for {id}"),
-            Self::Unserved(why) => why.fmt(f),
-            Self::Runs => f.write_str(RUNS),
+            Self::WaitsFor(id) => write!(f, "it waits for {id}"),
+            Self::WebhookUnserved(why) => why.fmt(f),
+            Self::HookRunning => f.write_str(RUNS),
             Self::NewerRefused(newer) => write!(
                 f,
                 "it is not deleted while {newer} cannot be applied, which may want it; mend that, or approve the deletion"
             ),
             Self::PruneDisabled => f.write_str("no longer in Git, and pruning is disabled"),
-            Self::KeptBy(key) => write!(f, "no longer in Git, and {key} on the object asks to keep it"),
+            Self::ProtectedBy(key) => write!(f, "no longer in Git, and {key} on the object asks to keep it"),
             Self::EmptyRender => f.write_str("no longer in Git, but an empty render prunes nothing"),
             Self::Unlisted => f.write_str("no longer in Git, but its kind could not be listed completely"),
             Self::NotAppliedByUs => f.write_str("it bears our identity, but we did not apply it"),
             Self::Unidentified => {
                 f.write_str("no longer in Git, but its uid and resourceVersion are not known")
             }
-            Self::StillWanted(id) => write!(f, "it is {id} under another name, which is in Git"),
-            Self::Occupied(id) => write!(f, "no longer in Git, but {id} would be deleted with it"),
-            Self::MayBeOccupied(kind) => write!(
+            Self::DuplicateOf(id) => write!(f, "it is {id} under another name, which is in Git"),
+            Self::NotEmpty(id) => write!(f, "no longer in Git, but {id} would be deleted with it"),
+            Self::ContentUnknown(kind) => write!(
                 f,
                 "no longer in Git, but whether any {kind} would be deleted with it cannot be seen: it may not be listed"
             ),
             Self::Protected => f.write_str("no longer in Git, and its kind is pruned only by approval"),
             Self::Guarded(guard) => guard.fmt(f),
             Self::ReplacementWaits(replacement) => replacement.fmt(f),
-            Self::GoesAfter(id) => {
+            Self::BlocksPendingPrune(id) => {
                 write!(f, "no longer in Git, and goes after {id}, which waits for approval")
             }
             Self::OverBudget { prunes, owned } => {
@@ -326,8 +326,8 @@ impl fmt::Display for Replacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = match &self.why {
             Hold::NewerRefused(newer) => format!("{newer} cannot be applied"),
-            Hold::Guarded(Guard::TakesMore) => "it takes others with it".to_owned(),
-            Hold::Guarded(Guard::OfMoorline) => "it is a part of Moorline itself".to_owned(),
+            Hold::Guarded(PruneGuard::CascadingDelete) => "it takes others with it".to_owned(),
+            Hold::Guarded(PruneGuard::PartOfMoorline) => "it is a part of Moorline itself".to_owned(),
             Hold::Unproven => format!("it has no valid {}", moorline_api::PROOF_ANNOTATION),
             _ => "its kind is protected".to_owned(),
         };
@@ -338,27 +338,27 @@ impl fmt::Display for Replacement {
     }
 }
 
-impl fmt::Display for Unserved {
+impl fmt::Display for UnservedWebhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "it waits for {}, which serves the webhook {}", self.backend, self.webhook)?;
         f.write_str(match self.state {
-            Backend::Ready | Backend::NotReady => "",
-            Backend::ScaledToZero => " and is scaled to zero",
-            Backend::Unreached => ", and which the API server does not reach yet",
+            BackendState::Ready | BackendState::NotReady => "",
+            BackendState::ScaledToZero => " and is scaled to zero",
+            BackendState::Unreached => ", and which the API server does not reach yet",
         })
     }
 }
 
-impl fmt::Display for Guard {
+impl fmt::Display for PruneGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TakesMore => {
+            Self::CascadingDelete => {
                 "no longer in Git, and it takes others with it, so that it is pruned only by approval"
             }
-            Self::WasThere => {
+            Self::Preexisting => {
                 "not in the commit that is held again, but it may have been there before the one that was given up, so that it is pruned only by approval"
             }
-            Self::OfMoorline => {
+            Self::PartOfMoorline => {
                 "no longer in Git, and it is a part of Moorline itself, so that it is pruned only by approval"
             }
         })
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn who_asks_to_keep_an_object_is_named() {
-        let told = Hold::KeptBy("helm.sh/resource-policy").to_string();
+        let told = Hold::ProtectedBy("helm.sh/resource-policy").to_string();
         assert_eq!(told, "no longer in Git, and helm.sh/resource-policy on the object asks to keep it");
     }
 }

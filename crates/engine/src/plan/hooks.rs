@@ -4,12 +4,12 @@
 //! Out: the decision to run it, keep it or wait; none if it is treated like any other object. A
 //! hook that has run for the current set does not run again, even if it is deleted.
 
-use super::prune::{Entry, is_ours};
-use super::rest::{contested, finished};
+use super::prune::{LiveEntry, is_ours};
+use super::repair_policy::{existence_hold, has_completed};
 use super::rollout::Rollout;
-use super::{Action, Change, Decided, Decision, Hold, Policy};
-use crate::desired::{DesiredObject, DesiredSet, Hook, Rollouts, is_of_same_base};
-use crate::observed::{Ended, Mark, Observed, may_end};
+use super::{Action, Change, Decision, Hold, PlanBuilder, Policy};
+use crate::desired::{DesiredObject, DesiredSet, Hook, RolloutFilter, have_same_base_name};
+use crate::observed::{Completion, Observed, Ownership, runs_to_completion};
 use moorline_core::object::ObjectId;
 
 /// Kinds that run to completion, each with its group. A hook of one of these is deleted and
@@ -26,61 +26,61 @@ const RUNNING: [(&str, &str); 5] = [
 /// Groups of hooks of a rollout that have all completed, so that the objects they need can be
 /// deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Over {
+pub struct CompletedHooks {
     /// All hooks of the rollout's phases succeeded.
-    parts: bool,
+    phases: bool,
     /// All hooks for a failed rollout completed.
     on_failure: bool,
 }
 
-impl Over {
+impl CompletedHooks {
     /// Computes the groups from the result of each hook; `ended_well` returns none for one that has
     /// not completed.
-    pub fn of(
+    pub fn from_results(
         desired: &DesiredSet,
         rollout: Option<&Rollout>,
         ended_well: impl Fn(&DesiredObject) -> Option<bool>,
     ) -> Self {
-        let mut over = Self { parts: true, on_failure: true };
+        let mut over = Self { phases: true, on_failure: true };
         // After the rollout all its hooks are complete.
         let Some(rollout) = rollout else { return over };
         for object in desired.objects() {
-            let Some(hook) = object.switches.hook else { continue };
+            let Some(hook) = object.annotations.hook else { continue };
             // A failed hook may be requested to run again.
-            over.parts &= !is_part(hook, rollout) || ended_well(object) == Some(true);
+            over.phases &= !is_part(hook, rollout) || ended_well(object) == Some(true);
             over.on_failure &= !hook.on_failure || ended_well(object).is_some();
         }
         over
     }
 
     /// Computes the groups from recorded results only.
-    pub(super) fn before(desired: &DesiredSet, policy: &Policy) -> Self {
+    pub(super) fn from_recorded(desired: &DesiredSet, policy: &Policy) -> Self {
         let ended = |object: &DesiredObject| {
-            policy.ended_well.get(&object.id).copied().filter(|_| finished(object, policy))
+            policy.succeeded.get(&object.id).copied().filter(|_| has_completed(object, policy))
         };
-        Self::of(desired, policy.rollout.as_ref(), ended)
+        Self::from_results(desired, policy.rollout.as_ref(), ended)
     }
 
     /// True if a completed hook is deleted now.
-    pub fn clears(self, id: &ObjectId, hook: Hook, well: bool) -> bool {
-        let asks = if well { hook.clears_success } else { hook.clears_failure };
+    pub fn should_delete(self, id: &ObjectId, hook: Hook, well: bool) -> bool {
+        let asks = if well { hook.delete_on_success } else { hook.delete_on_failure };
         asks && !self.needs(id, hook)
     }
 
     /// True for an object that other hooks need, such as a ServiceAccount. A completed run is never
     /// needed.
     fn needs(self, id: &ObjectId, hook: Hook) -> bool {
-        let are_over = if hook.phase.is_some() { self.parts } else { self.on_failure };
-        !may_run(id) && !are_over
+        let are_over = if hook.phase.is_some() { self.phases } else { self.on_failure };
+        !is_run_kind(id) && !are_over
     }
 }
 
 /// Decides about a hook.
-pub(super) fn hook(
+pub(super) fn decide_hook(
     object: &DesiredObject,
     hook: Hook,
     seen: Option<&Observed>,
-    over: Over,
+    over: CompletedHooks,
     policy: &Policy,
 ) -> Option<Decision> {
     let is_due = policy.rollout.as_ref().is_some_and(|rollout| is_due(hook, rollout));
@@ -91,17 +91,17 @@ pub(super) fn hook(
         }
         // An object that other hooks need is recreated while they need it.
         if is_due && over.needs(&object.id, hook) && !is_of_a_definition(&object.id) {
-            return Some(contested(object, policy).unwrap_or(Decision::Write(Action::Create)));
+            return Some(existence_hold(object, policy).unwrap_or(Decision::Write(Action::Create)));
         }
-        return (finished(object, policy) || !is_due).then_some(Decision::Keep);
+        return (has_completed(object, policy) || !is_due).then_some(Decision::Keep);
     };
-    if seen.deleting || seen.mark != Mark::Ours || !seen.applied_by_us {
+    if seen.deleting || seen.ownership != Ownership::Ours || !seen.applied_by_us {
         // Ownership and deletion are decided as for every object.
-        return (!is_due && seen.mark != Mark::Ours).then_some(Decision::Keep);
+        return (!is_due && seen.ownership != Ownership::Ours).then_some(Decision::Keep);
     }
-    let recorded = seen.recorded?;
+    let recorded = seen.recorded_hash?;
     if object.is_recorded_as(&recorded) && again && runs(&object.id, hook, policy) {
-        return Some(Decision::Write(Action::Update(Change::Again)));
+        return Some(Decision::Write(Action::Update(Change::RerunHook)));
     }
     if object.is_recorded_as(&recorded) {
         return cleared(object, hook, seen, over, policy);
@@ -114,42 +114,52 @@ pub(super) fn hook(
     }
     // A run for an earlier set may complete, unless that takes too long.
     let given_up = policy.rollout.as_ref().is_some_and(|rollout| rollout.degraded.contains(&object.id));
-    let runs_still = match may_end(&object.id) {
-        true => seen.ended == Ended::No,
+    let runs_still = match runs_to_completion(&object.id) {
+        true => seen.completion == Completion::Running,
         false => policy.rollout.as_ref().is_some_and(|rollout| rollout.running.contains(&object.id)),
     };
     Some(match runs_still && object.is_same_hook(&recorded) && !given_up {
-        true => Decision::Hold(Hold::Runs),
-        false => Decision::Write(Action::Update(Change::Again)),
+        true => Decision::Hold(Hold::HookRunning),
+        false => Decision::Write(Action::Update(Change::RerunHook)),
     })
 }
 
 /// Orders hooks with a content hash in their name after their runs under older names, like hooks
 /// with a fixed name: no two of them ever run at the same time. A run that may not be deleted is
 /// waited for, if its completion can be observed.
-pub(super) fn follow(desired: &DesiredSet, unwanted: &[Entry<'_>], policy: &Policy, decided: &mut Decided) {
-    let is_run = |(id, seen): &&Entry<'_>| {
-        may_run(id) && is_ours(seen) && seen.applied_by_us && seen.proven && seen.ended != Ended::Yes
+pub(super) fn replace_older_runs(
+    desired: &DesiredSet,
+    unwanted: &[LiveEntry<'_>],
+    policy: &Policy,
+    decided: &mut PlanBuilder,
+) {
+    let is_run = |(id, seen): &&LiveEntry<'_>| {
+        is_run_kind(id)
+            && is_ours(seen)
+            && seen.applied_by_us
+            && seen.proven
+            && seen.completion != Completion::Completed
     };
-    let all: Vec<Entry<'_>> = unwanted.iter().filter(is_run).copied().collect();
+    let all: Vec<LiveEntry<'_>> = unwanted.iter().filter(is_run).copied().collect();
     if all.is_empty() {
         return;
     }
-    let is_hook = |id: &ObjectId| desired.get(id).is_some_and(|it| it.switches.hook.is_some());
-    let may_go = |(id, seen): &&Entry<'_>| {
+    let is_hook = |id: &ObjectId| desired.get(id).is_some_and(|it| it.annotations.hook.is_some());
+    let may_go = |(id, seen): &&LiveEntry<'_>| {
         let is_kept = seen.deleting || seen.prune_disabled || seen.reconcile_disabled;
         !is_kept && !policy.protected.contains(&id.group_kind()) && !policy.claims.contains_key(*id)
     };
     for (turn, mut step) in std::mem::take(&mut decided.steps) {
         let is_new = step.action == Action::Create && is_hook(&step.id);
-        let older = all.iter().filter(|(id, _)| is_new && is_of_same_base(&step.id, id));
+        let older = all.iter().filter(|(id, _)| is_new && have_same_base_name(&step.id, id));
         let (go, stay): (Vec<_>, Vec<_>) = older.partition(may_go);
-        if let Some((run, _)) = stay.iter().find(|(id, seen)| seen.deleting || may_end(id)) {
-            decided.held.push((step.id, Hold::Waits((*run).clone())));
+        if let Some((run, _)) = stay.iter().find(|(id, seen)| seen.deleting || runs_to_completion(id)) {
+            decided.held.push((step.id, Hold::WaitsFor((*run).clone())));
             continue;
         }
         if !go.is_empty() {
-            step.action = Action::Follow { runs: go.into_iter().map(|(id, _)| (*id).clone()).collect() };
+            step.action =
+                Action::ReplaceHookRuns { runs: go.into_iter().map(|(id, _)| (*id).clone()).collect() };
         }
         decided.steps.push((turn, step));
     }
@@ -164,9 +174,9 @@ fn is_due(hook: Hook, rollout: &Rollout) -> bool {
 fn is_part(hook: Hook, rollout: &Rollout) -> bool {
     hook.phase.is_some()
         && match hook.rollouts {
-            Rollouts::All => true,
-            Rollouts::First => !rollout.is_later,
-            Rollouts::Later => rollout.is_later,
+            RolloutFilter::All => true,
+            RolloutFilter::First => !rollout.is_upgrade,
+            RolloutFilter::Later => rollout.is_upgrade,
         }
 }
 
@@ -174,11 +184,11 @@ fn is_part(hook: Hook, rollout: &Rollout) -> bool {
 fn is_asked_again(object: &DesiredObject, policy: &Policy) -> bool {
     let failed = || {
         let degraded = policy.rollout.as_ref().is_some_and(|rollout| rollout.degraded.contains(&object.id));
-        let ended_badly = finished(object, policy) && policy.ended_well.get(&object.id) == Some(&false);
+        let ended_badly = has_completed(object, policy) && policy.succeeded.get(&object.id) == Some(&false);
         // A run that is only slow is not ended for the next one.
-        ended_badly || degraded && !may_end(&object.id)
+        ended_badly || degraded && !runs_to_completion(&object.id)
     };
-    policy.rollout.as_ref().is_some_and(|rollout| rollout.again) && failed()
+    policy.rollout.as_ref().is_some_and(|rollout| rollout.reruns_failed_hooks) && failed()
 }
 
 /// Deletes a hook that has run, if its annotation asks for that and its result is recorded.
@@ -186,13 +196,13 @@ fn cleared(
     object: &DesiredObject,
     hook: Hook,
     seen: &Observed,
-    over: Over,
+    over: CompletedHooks,
     policy: &Policy,
 ) -> Option<Decision> {
-    let well = *policy.ended_well.get(&object.id)?;
+    let well = *policy.succeeded.get(&object.id)?;
     let may_go =
-        finished(object, policy) && seen.proven && !policy.protected.contains(&object.id.group_kind());
-    (may_go && over.clears(&object.id, hook, well)).then(|| {
+        has_completed(object, policy) && seen.proven && !policy.protected.contains(&object.id.group_kind());
+    (may_go && over.should_delete(&object.id, hook, well)).then(|| {
         Decision::Write(Action::Prune {
             uid: seen.uid.clone(),
             resource_version: seen.resource_version.clone(),
@@ -202,7 +212,8 @@ fn cleared(
 
 /// True for a hook that is deleted and recreated for another run.
 fn runs(id: &ObjectId, hook: Hook, policy: &Policy) -> bool {
-    (may_run(id) || hook.replaces && is_of_a_definition(id)) && !policy.protected.contains(&id.group_kind())
+    (is_run_kind(id) || hook.replaces_previous && is_of_a_definition(id))
+        && !policy.protected.contains(&id.group_kind())
 }
 
 /// True for custom resources: of the built-in kinds only Jobs and Pods run when they are created.
@@ -211,8 +222,8 @@ fn is_of_a_definition(id: &ObjectId) -> bool {
 }
 
 /// True for the kinds that run to completion.
-pub fn may_run(id: &ObjectId) -> bool {
-    RUNNING.iter().any(|(group, kind)| id.is(group, kind))
+pub fn is_run_kind(id: &ObjectId) -> bool {
+    RUNNING.iter().any(|(group, kind)| id.is_kind(group, kind))
 }
 
 #[cfg(test)]
@@ -221,10 +232,10 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::super::given::{id, manifest, seen, wanted};
     use super::super::plan;
     use super::*;
     use crate::observed::ObservedSet;
+    use crate::plan::test_fixtures::{id, manifest, seen, wanted};
     use moorline_api::SpecHash;
 
     const JOB: &str = "batch/Job|a/up";
@@ -248,7 +259,7 @@ mod tests {
         let hash = desired.objects()[0].hash;
         let mut observed = ObservedSet::default();
         if let Some(change) = change {
-            let mut object = Observed { recorded: Some(hash), ..seen(&id(text)) };
+            let mut object = Observed { recorded_hash: Some(hash), ..seen(&id(text)) };
             change(&mut object, hash);
             observed.insert(id(text), object);
         }
@@ -273,13 +284,13 @@ mod tests {
         };
         let desired = wanted(&[hook_with(&helm("-5"), ACCOUNT), hook_with(&helm("0"), JOB)]);
         let mut observed = ObservedSet::default();
-        let mut policy = Policy { ended_well: BTreeMap::from([(id(ACCOUNT), true)]), ..Policy::default() };
-        policy.ended_well.extend(job.map(|well| (id(JOB), well)));
+        let mut policy = Policy { succeeded: BTreeMap::from([(id(ACCOUNT), true)]), ..Policy::default() };
+        policy.succeeded.extend(job.map(|well| (id(JOB), well)));
         for object in desired.objects() {
-            let has_ended = policy.ended_well.contains_key(&object.id);
-            policy.finished.extend(has_ended.then(|| (object.id.clone(), object.hash)));
-            if is_there || object.id.is("batch", "Job") {
-                let seen = Observed { recorded: Some(object.hash), ..seen(&object.id) };
+            let has_ended = policy.succeeded.contains_key(&object.id);
+            policy.completed.extend(has_ended.then(|| (object.id.clone(), object.hash)));
+            if is_there || object.id.is_kind("batch", "Job") {
+                let seen = Observed { recorded_hash: Some(object.hash), ..seen(&object.id) };
                 observed.insert(object.id.clone(), seen);
             }
         }
@@ -320,8 +331,8 @@ mod tests {
             step.or(held.map(|(_, hold)| hold.to_string())).unwrap_or_default()
         };
         assert!(fate(&|_| {}, old).starts_with("Follow"), "{}", fate(&|_| {}, old));
-        assert_eq!(fate(&|it| it.ended = Ended::Yes, old), "Create");
-        assert_eq!(fate(&|it| it.mark = Mark::None, old), "Create");
+        assert_eq!(fate(&|it| it.completion = Completion::Completed, old), "Create");
+        assert_eq!(fate(&|it| it.ownership = Ownership::Unowned, old), "Create");
         assert_eq!(fate(&|_| {}, "batch/Job|a/other-0123456789"), "Create");
         let waits = "it waits for Job.batch a/up-0123456789";
         assert_eq!(fate(&|it| it.deleting = true, old), waits);
@@ -331,7 +342,7 @@ mod tests {
     #[test]
     fn a_run_of_any_kind_is_waited_for_and_made_anew_where_that_is_asked_for() {
         let (sync, workflow) = (json!({"argocd.argoproj.io/hook": "Sync"}), "argoproj.io/Workflow|a/up");
-        let older = |seen: &mut Observed, hash| seen.recorded = Some(for_another_set(hash));
+        let older = |seen: &mut Observed, hash| seen.recorded_hash = Some(for_another_set(hash));
         let runs = |text: &'static str| {
             move |policy: &mut Policy, _| {
                 policy.rollout.iter_mut().for_each(|it| it.running = [id(text)].into_iter().collect());
@@ -345,7 +356,7 @@ mod tests {
         assert_eq!(fate(&replaced, widget, Some(&older), |_, _| {}), "Again");
         assert_eq!(fate(&replaced, widget, Some(&older), runs(widget)), "Runs");
         assert_eq!(fate(&replaced, "/ConfigMap|a/x", Some(&older), |_, _| {}), "Committed");
-        let ended = |policy: &mut Policy, hash| policy.finished = BTreeMap::from([(id(widget), hash)]);
+        let ended = |policy: &mut Policy, hash| policy.completed = BTreeMap::from([(id(widget), hash)]);
         assert_eq!(fate(&sync, widget, None, ended), "keep", "cleared away since");
     }
 
@@ -363,7 +374,7 @@ mod tests {
     #[test]
     fn it_runs_in_a_roll_out_and_once() {
         let before = json!({"moorline.dev/hook": "before"});
-        let finished = |policy: &mut Policy, hash| policy.finished = BTreeMap::from([(id(JOB), hash)]);
+        let finished = |policy: &mut Policy, hash| policy.completed = BTreeMap::from([(id(JOB), hash)]);
         assert_eq!(fate(&before, JOB, None, |_, _| {}), "create");
         assert_eq!(fate(&before, JOB, None, rolled_out), "keep");
         assert_eq!(fate(&before, JOB, None, finished), "keep");
@@ -378,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_chart_is_installed_once_and_upgraded_from_then_on() {
-        let later = |policy: &mut Policy, _| policy.rollout.iter_mut().for_each(|it| it.is_later = true);
+        let later = |policy: &mut Policy, _| policy.rollout.iter_mut().for_each(|it| it.is_upgrade = true);
         let (install, upgrade) =
             (json!({"helm.sh/hook": "pre-install"}), json!({"helm.sh/hook": "pre-upgrade"}));
         assert_eq!(fate(&install, JOB, None, |_, _| {}), "create");
@@ -390,10 +401,11 @@ mod tests {
     #[test]
     fn for_another_set_it_runs_again_once_its_run_has_ended() {
         let before = json!({"moorline.dev/hook": "before"});
-        let running = |seen: &mut Observed, hash| seen.recorded = Some(for_another_set(hash));
-        let ended = |seen: &mut Observed, hash| (running(seen, hash), seen.ended = Ended::Yes).1;
+        let running = |seen: &mut Observed, hash| seen.recorded_hash = Some(for_another_set(hash));
+        let ended =
+            |seen: &mut Observed, hash| (running(seen, hash), seen.completion = Completion::Completed).1;
         let other = |seen: &mut Observed, hash: SpecHash| {
-            seen.recorded = Some(SpecHash { digest: [7; 32], ..hash });
+            seen.recorded_hash = Some(SpecHash { digest: [7; 32], ..hash });
         };
         assert_eq!(fate(&before, JOB, Some(&running), |_, _| {}), "Runs");
         assert_eq!(fate(&before, JOB, Some(&ended), |_, _| {}), "Again");
@@ -422,9 +434,9 @@ mod tests {
         let before = json!({"moorline.dev/hook": "before"});
         let ended = |well: bool, again: bool| {
             move |policy: &mut Policy, hash| {
-                policy.finished = BTreeMap::from([(id(JOB), hash)]);
-                policy.ended_well = BTreeMap::from([(id(JOB), well)]);
-                policy.rollout.iter_mut().for_each(|it| it.again = again);
+                policy.completed = BTreeMap::from([(id(JOB), hash)]);
+                policy.succeeded = BTreeMap::from([(id(JOB), well)]);
+                policy.rollout.iter_mut().for_each(|it| it.reruns_failed_hooks = again);
             }
         };
         let there: Option<Seen<'_>> = Some(&|_, _| {});
@@ -442,8 +454,8 @@ mod tests {
             |policy: &str| json!({"moorline.dev/hook": "before", "moorline.dev/hook-delete": policy});
         let ended = |well: Option<bool>| {
             move |policy: &mut Policy, hash| {
-                policy.finished = BTreeMap::from([(id(JOB), hash)]);
-                policy.ended_well = well.map(|well| (id(JOB), well)).into_iter().collect();
+                policy.completed = BTreeMap::from([(id(JOB), hash)]);
+                policy.succeeded = well.map(|well| (id(JOB), well)).into_iter().collect();
             }
         };
         let there: Option<Seen<'_>> = Some(&|_, _| {});

@@ -4,56 +4,59 @@
 //! Out: a [`Plan`]: one action for every object with its reason, in stages of execution. The same
 //! function decides for the command line, for previews and for the daemon; no other code decides.
 
-mod awaited;
-mod compare;
+mod awaited_kinds;
+mod blocking;
+mod deletion;
 mod difference;
 mod document;
+mod dry_run_fields;
 mod explain;
-mod farewell;
-mod given;
-mod guarded;
 mod hold;
 mod hooks;
 mod order;
 mod outcome;
 mod policy;
 mod preview;
-mod protected;
+mod protected_kinds;
 mod prune;
-mod removals;
+mod prune_guards;
+mod redaction;
+mod removed_fields;
+mod repair_policy;
 mod replacement;
-mod rest;
 mod rollout;
-mod veil;
-mod wait;
+mod test_fixtures;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use awaited::AwaitedKinds;
-pub use compare::compare;
+pub use awaited_kinds::AwaitedKinds;
+pub use blocking::{blocks_more, find_blocker};
+pub use deletion::plan_deletion;
 pub use difference::{Difference, HIDDEN};
-pub use document::document;
-pub use explain::{Extent, Paint, Style, explain, summary};
-pub use farewell::farewell;
-pub use guarded::{guarded, may_take_more, takes_more};
-pub use hold::{Guard, Hold};
-pub use hooks::{Over, may_run};
+pub use document::plan_document;
+pub use dry_run_fields::changed_fields;
+pub use explain::{ColourMode, DetailLevel, Style, format_plan, summary};
+pub use hold::{Hold, PruneGuard};
+pub use hooks::{CompletedHooks, is_run_kind};
 pub use order::{Rank, Stage};
-pub use outcome::{Failed, Outcome};
-pub use policy::{Budget, Claim, ClaimStanding, DriftMode, Policy, protection};
-pub use preview::{Preview, creations, preview};
-pub use protected::sections;
+pub use outcome::{Failure, Outcome};
+pub use policy::{Claim, ClaimState, DriftMode, Policy, PruneBudget, metadata_protection};
+pub use preview::{Preview, created_bodies, preview};
+pub use protected_kinds::protected_kinds_by_loss;
+pub use prune_guards::{deletes_others, guarded_kinds, needs_body_check};
+pub use repair_policy::{Contest, next_pause_end};
 pub use replacement::Replacement;
-pub use rest::{Contest, next_expiry};
-pub use rollout::{Awaits, Rollout};
-pub use wait::{holds_back, holds_more};
-pub use webhooks::{Backend, Guardian, Request, Unserved, Webhooks, backend_state, may_wait_behind};
+pub use rollout::{Rollout, RolloutGate};
+pub use webhooks::{
+    AdmissionRequest, BackendState, GuardingWebhook, UnservedWebhook, Webhooks, backend_state,
+    may_wait_for_service,
+};
 
 use serde_json::{Map, Value};
 
-use crate::desired::{DesiredObject, DesiredSet, Turn};
-use crate::observed::{Drift, Mark, Observed, ObservedSet, Part, Standing};
+use crate::desired::{DesiredObject, DesiredSet, PhaseWave};
+use crate::observed::{Drift, InstallationRole, Observed, ObservedSet, Ownership, Verification};
 use moorline_api::KEYS_LABEL;
 use moorline_core::object::ObjectId;
 use prune::Approval;
@@ -90,7 +93,7 @@ pub enum Action {
     Create,
     /// The object is a hook and does not exist, but runs of it under older names do: they are
     /// deleted first.
-    Follow {
+    ReplaceHookRuns {
         /// Those runs.
         runs: Vec<ObjectId>,
     },
@@ -127,21 +130,21 @@ pub enum Change {
     /// The object was not checked since this program started.
     Unverified,
     /// Another manager wrote to the object, and fields that Git sets may have changed.
-    Moved,
+    MaybeDrifted,
     /// It is a hook that ran for an earlier set: it is deleted and runs again.
-    Again,
+    RerunHook,
 }
 
 /// Makes the decision for every object.
 pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Plan {
-    let mut decided = Decided {
+    let mut decided = PlanBuilder {
         steps: Vec::new(),
         held: Vec::new(),
         kept: Vec::with_capacity(desired.len().min(observed.len())),
     };
     let mut live = observed.iter().peekable();
     let mut unwanted = Vec::new();
-    let over = Over::before(desired, policy);
+    let over = CompletedHooks::from_recorded(desired, policy);
     // Both sides are sorted by id, so one walk over both finds every pair.
     for object in desired.objects() {
         while let Some(entry) = live.next_if(|(id, _)| **id < object.id) {
@@ -150,24 +153,24 @@ pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Pl
         let seen = live.next_if(|(id, _)| **id == object.id).map(|(_, seen)| seen);
         let is_listed = observed.is_listed(&object.id);
         let decision = wanted(object, (seen, is_listed), over, policy);
-        let decision = match (decision, policy.in_doubt.get(&object.id)) {
+        let decision = match (decision, policy.uncertain_replicas.get(&object.id)) {
             (Decision::Write(_), Some(why)) => Decision::Hold(Hold::MayBeScaled(why.clone())),
             (decision, _) => decision,
         };
-        decided.add(object.id.clone(), decision, object.switches.turn());
+        decided.add(object.id.clone(), decision, object.annotations.phase_wave());
     }
     unwanted.extend(live);
-    hooks::follow(desired, &unwanted, policy, &mut decided);
-    let replaced = replacement::due(desired, observed, policy, &decided);
+    hooks::replace_older_runs(desired, &unwanted, policy, &mut decided);
+    let replaced = replacement::due_replacements(desired, observed, policy, &decided);
     let Approval { asked, consented } =
         prune::decide(desired, observed, policy, (&unwanted, &replaced), &mut decided);
-    replacement::hold_back(&replaced, &consented, &mut decided);
+    replacement::hold_unapproved(&replaced, &consented, &mut decided);
     if policy.suspended {
         decided.suspend();
     }
-    wait::for_approval(&unwanted, &mut decided);
-    wait::hold_back(desired, observed, &unwanted, &mut decided);
-    rollout::hold_back(desired, policy, &mut decided);
+    crate::plan::blocking::hold_operators(&unwanted, &mut decided);
+    crate::plan::blocking::hold_blocked(desired, observed, &unwanted, &mut decided);
+    rollout::hold_unhealthy(desired, policy, &mut decided);
     decided.held.sort_by(|(a, _), (b, _)| a.cmp(b));
     let stages = order::stages(decided.steps);
     Plan { stages, held: decided.held, kept: decided.kept, approval: asked, consented }
@@ -182,14 +185,14 @@ enum Decision {
 }
 
 /// The decisions about all objects, not yet in order.
-struct Decided {
-    steps: Vec<(Turn, Step)>,
+struct PlanBuilder {
+    steps: Vec<(PhaseWave, Step)>,
     held: Vec<(ObjectId, Hold)>,
     kept: Vec<ObjectId>,
 }
 
-impl Decided {
-    fn add(&mut self, id: ObjectId, decision: Decision, turn: Turn) {
+impl PlanBuilder {
+    fn add(&mut self, id: ObjectId, decision: Decision, turn: PhaseWave) {
         match decision {
             Decision::Write(action) => self.steps.push((turn, Step { id, action })),
             Decision::Keep => self.kept.push(id),
@@ -207,94 +210,105 @@ impl Decided {
 fn wanted(
     object: &DesiredObject,
     (seen, is_listed): (Option<&Observed>, bool),
-    over: Over,
+    over: CompletedHooks,
     policy: &Policy,
 ) -> Decision {
-    if object.switches.reconcile_disabled {
+    if object.annotations.reconcile_disabled {
         return Decision::Hold(Hold::ReconcileDisabled);
     }
     if object.scope.is_none() {
         return Decision::Hold(Hold::UnknownKind);
     }
-    let holds_keys =
-        || policy.own_keys.as_ref() == Some(&object.id) || seen.is_some_and(|it| it.part == Part::Keys);
+    let holds_keys = || {
+        policy.own_keys.as_ref() == Some(&object.id)
+            || seen.is_some_and(|it| it.installation_role == InstallationRole::Keys)
+    };
     if is_marked_for_keys(object) || holds_keys() && changes_keys(object) {
         return Decision::Hold(Hold::OwnKeys);
     }
-    if object.switches.skipped {
+    if object.annotations.skipped {
         return Decision::Keep;
     }
     if let Some(decision) =
-        object.switches.hook.and_then(|hook| hooks::hook(object, hook, seen, over, policy))
+        object.annotations.hook.and_then(|hook| hooks::decide_hook(object, hook, seen, over, policy))
     {
         return decision;
     }
     let Some(seen) = seen else {
-        return rest::absent(object, is_listed, policy).unwrap_or(Decision::Write(Action::Create));
+        return crate::plan::repair_policy::decide_missing(object, is_listed, policy)
+            .unwrap_or(Decision::Write(Action::Create));
     };
-    match &seen.mark {
+    match &seen.ownership {
         _ if seen.reconcile_disabled => Decision::Hold(Hold::ReconcileDisabled),
-        _ if seen.deleting && rest::finished(object, policy) => Decision::Keep,
+        _ if seen.deleting && crate::plan::repair_policy::has_completed(object, policy) => Decision::Keep,
         _ if seen.deleting => Decision::Hold(Hold::BeingDeleted(seen.finalizers.clone())),
-        Mark::Sync(sync) if !(seen.proven || policy.disbelieved.contains(&object.id)) => {
+        Ownership::OtherSync(sync) if !(seen.proven || policy.unproven_foreign.contains(&object.id)) => {
             Decision::Hold(Hold::OwnedBy(sync.clone()))
         }
         // Our identity was removed from an object that we applied in exactly this form: a manual
         // edit like any other.
-        Mark::Sync(_) | Mark::Copied | Mark::None if !(seen.applied_by_us && is_recorded(object, seen)) => {
+        Ownership::OtherSync(_) | Ownership::Copy | Ownership::Unowned
+            if !(seen.applied_by_us && is_recorded(object, seen)) =>
+        {
             Decision::Write(Action::Adopt { managers: seen.managers.clone() })
         }
-        _ if object.switches.apply_once => Decision::Keep,
+        _ if object.annotations.apply_once => Decision::Keep,
         // An object of ours that another object controls is still applied: Git contains it.
-        Mark::Ours | Mark::Sync(_) | Mark::Copied | Mark::None => owned(object, seen, policy),
+        Ownership::Ours | Ownership::OtherSync(_) | Ownership::Copy | Ownership::Unowned => {
+            owned(object, seen, policy)
+        }
     }
 }
 
 /// True for a Secret in Git that is labelled as key Secret and would get keys from Git.
 fn is_marked_for_keys(object: &DesiredObject) -> bool {
     let labels = |body: &Map<String, Value>| body.get("metadata")?.get("labels")?.get(KEYS_LABEL).cloned();
-    object.id.is("", "Secret") && changes_keys(object) && labels(&object.body()).is_some()
+    object.id.is_kind("", "Secret") && changes_keys(object) && labels(&object.body()).is_some()
 }
 
 /// True if the desired Secret could write the keys of a daemon.
 pub fn may_fill_keys(object: &DesiredObject) -> bool {
-    object.id.is("", "Secret") && changes_keys(object)
+    object.id.is_kind("", "Secret") && changes_keys(object)
 }
 
 /// True if Git does more than ensure that the key Secret exists. A hook is deleted to run again,
 /// and an immutable Secret could never be filled.
 fn changes_keys(object: &DesiredObject) -> bool {
     let body = object.body();
-    object.switches.hook.is_some() || ["data", "immutable"].iter().any(|field| body.contains_key(*field))
+    object.annotations.hook.is_some() || ["data", "immutable"].iter().any(|field| body.contains_key(*field))
 }
 
 fn is_recorded(object: &DesiredObject, seen: &Observed) -> bool {
-    seen.recorded.as_ref().is_some_and(|recorded| object.is_recorded_as(recorded))
+    seen.recorded_hash.as_ref().is_some_and(|recorded| object.is_recorded_as(recorded))
 }
 
 /// Decides about an object that should exist and that we own.
 fn owned(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
     if !is_recorded(object, seen) {
-        return match rest::paused(seen, policy) {
+        return match crate::plan::repair_policy::pause_end(seen, policy) {
             Some(until) => Decision::Hold(Hold::Paused(until)),
             None => Decision::Write(Action::Update(Change::Committed)),
         };
     }
-    let mode = rest::mode(seen, policy);
-    let repair = |change| rest::repair(object, policy, change);
-    let unmarked = seen.mark != Mark::Ours;
-    let drift = match &seen.standing {
-        Standing::Drifted(drift) => drift.clone(),
-        Standing::Verified | Standing::Unverified | Standing::Moved if unmarked => mark_removed(),
-        Standing::Verified | Standing::Unverified | Standing::Moved
-            if !seen.applied_by_us && !seen.hides_entries() =>
+    let mode = crate::plan::repair_policy::effective_drift_mode(seen, policy);
+    let repair = |change| crate::plan::repair_policy::decide_repair(object, policy, change);
+    let unmarked = seen.ownership != Ownership::Ours;
+    let drift = match &seen.verification {
+        Verification::Drifted(drift) => drift.clone(),
+        Verification::Verified | Verification::Unverified | Verification::MaybeDrifted if unmarked => {
+            mark_removed()
+        }
+        Verification::Verified | Verification::Unverified | Verification::MaybeDrifted
+            if !seen.applied_by_us && !seen.has_hidden_entry() =>
         {
             Box::default()
         }
-        Standing::Verified if mode == DriftMode::Repair => return rest::verified(object, seen, policy),
-        Standing::Verified => return Decision::Keep,
-        Standing::Unverified => return unknown(Change::Unverified, mode, repair),
-        Standing::Moved => return unknown(Change::Moved, mode, repair),
+        Verification::Verified if mode == DriftMode::Repair => {
+            return crate::plan::repair_policy::decide_verified(object, seen, policy);
+        }
+        Verification::Verified => return Decision::Keep,
+        Verification::Unverified => return unknown(Change::Unverified, mode, repair),
+        Verification::MaybeDrifted => return unknown(Change::MaybeDrifted, mode, repair),
     };
     match mode {
         DriftMode::Ignore => Decision::Keep,
@@ -327,7 +341,7 @@ impl Plan {
     }
 
     /// True if the plan writes nothing.
-    pub fn is_quiet(&self) -> bool {
+    pub fn writes_nothing(&self) -> bool {
         self.stages.is_empty()
     }
 
@@ -338,7 +352,7 @@ impl Plan {
     }
 
     /// Returns the objects that would be pruned after an approval.
-    pub fn waiting(&self) -> BTreeSet<&ObjectId> {
+    pub fn pending_prunes(&self) -> BTreeSet<&ObjectId> {
         self.held.iter().filter(|(_, hold)| hold.is_prune_to_approve()).map(|(id, _)| id).collect()
     }
 }
@@ -347,7 +361,7 @@ impl Action {
     /// Returns the verb for people, in the imperative.
     pub fn verb(&self) -> &'static str {
         match self {
-            Self::Create | Self::Follow { .. } => "create",
+            Self::Create | Self::ReplaceHookRuns { .. } => "create",
             Self::Adopt { .. } => "adopt",
             Self::Update(_) => "update",
             Self::HandOver { .. } => "hand over",

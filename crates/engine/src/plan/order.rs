@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{Action, Step};
-use crate::desired::Turn;
+use crate::desired::PhaseWave;
 use moorline_core::object::ObjectId;
 
 /// Objects that may be written at the same time. Stages compare in the order of execution.
@@ -13,7 +13,7 @@ pub enum Stage {
     /// Creates, adoptions, updates and hand-overs.
     Apply {
         /// The phase and the wave in it; lower ones go first.
-        turn: Turn,
+        turn: PhaseWave,
         /// The rank of the kind; dependencies go first.
         rank: Rank,
     },
@@ -76,7 +76,7 @@ impl Rank {
 }
 
 /// Returns the stage of an object at this position.
-pub(super) fn stage(id: &ObjectId, turn: Turn, prune: bool) -> Stage {
+pub(super) fn stage_of(id: &ObjectId, turn: PhaseWave, prune: bool) -> Stage {
     let rank = Rank::of(id);
     match prune {
         false => Stage::Apply { turn, rank },
@@ -85,23 +85,23 @@ pub(super) fn stage(id: &ObjectId, turn: Turn, prune: bool) -> Stage {
 }
 
 /// Returns the position of an object of which only the wave is known.
-pub(super) fn in_wave(wave: i32) -> Turn {
-    Turn { wave, ..Turn::default() }
+pub(super) fn phase_wave_of(wave: i32) -> PhaseWave {
+    PhaseWave { wave, ..PhaseWave::default() }
 }
 
 /// Sorts steps into stages.
-pub(super) fn stages(steps: Vec<(Turn, Step)>) -> Vec<(Stage, Vec<Step>)> {
+pub(super) fn stages(steps: Vec<(PhaseWave, Step)>) -> Vec<(Stage, Vec<Step>)> {
     let mut stages: BTreeMap<Stage, Vec<Step>> = BTreeMap::new();
     for (turn, step) in steps {
         let prune = match step.action {
             Action::Create
-            | Action::Follow { .. }
+            | Action::ReplaceHookRuns { .. }
             | Action::Adopt { .. }
             | Action::Update(_)
             | Action::HandOver { .. } => false,
             Action::Prune { .. } => true,
         };
-        stages.entry(stage(&step.id, turn, prune)).or_default().push(step);
+        stages.entry(stage_of(&step.id, turn, prune)).or_default().push(step);
     }
     stages.values_mut().for_each(|steps| steps.sort_by(|a, b| a.id.cmp(&b.id)));
     stages.into_iter().collect()
@@ -109,8 +109,8 @@ pub(super) fn stages(steps: Vec<(Turn, Step)>) -> Vec<(Stage, Vec<Step>)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::given::id;
     use super::*;
+    use crate::plan::test_fixtures::id;
 
     #[test]
     fn ranks_follow_who_needs_whom() {
@@ -160,7 +160,7 @@ mod tests {
                 false => Action::Create,
                 true => Action::Prune { uid: "1".into(), resource_version: "1".into() },
             };
-            (in_wave(wave), Step { id: id(text), action })
+            (phase_wave_of(wave), Step { id: id(text), action })
         };
         let apply = [
             ("/Namespace|/a", 0),

@@ -25,12 +25,12 @@ pub enum Outcome {
     /// It was held.
     Held(Hold),
     /// The action failed.
-    Failed(Failed),
+    Failed(Failure),
 }
 
 /// Failure of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failed {
+pub struct Failure {
     /// Reason for conditions, events and metrics.
     pub reason: &'static str,
     /// Message for people.
@@ -41,7 +41,7 @@ pub struct Failed {
 
 impl Outcome {
     /// True if the cluster was changed.
-    pub fn is_change(&self) -> bool {
+    pub fn changes_cluster(&self) -> bool {
         match self {
             Self::Created
             | Self::Adopted(_)

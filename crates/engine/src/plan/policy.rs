@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::guarded::is_needed_to_run;
-use super::protected::protected;
-use super::{Contest, Guard, Hold, Replacement, Rollout};
-use crate::observed::{Observed, Part};
+use super::protected_kinds::default_protected_kinds;
+use super::prune_guards::is_needed_to_run;
+use super::{Contest, Hold, PruneGuard, Replacement, Rollout};
+use crate::observed::{InstallationRole, Observed};
 use moorline_api::SpecHash;
 use moorline_core::object::{GroupKind, ObjectId};
 
@@ -22,42 +22,42 @@ pub struct Policy {
     /// True if objects that are no longer desired are deleted.
     pub prune: bool,
     /// Number of objects that may be pruned at once without approval.
-    pub budget: Budget,
+    pub budget: PruneBudget,
     /// Kinds that are pruned only by approval.
     pub protected: BTreeSet<GroupKind>,
     /// Objects of other kinds that are pruned only by approval, because their deletion affects
     /// others.
-    pub guarded: BTreeMap<ObjectId, Guard>,
+    pub guards: BTreeMap<ObjectId, PruneGuard>,
     /// The approval of a person, if any.
     pub approved: Option<String>,
     /// Objects that an earlier approval covered, by uid: some may be gone since, and the rest is
     /// still approved.
-    pub consented: BTreeMap<ObjectId, Box<str>>,
+    pub approved_objects: BTreeMap<ObjectId, Box<str>>,
     /// Changes that need a new object where deleting the old one needs approval.
     pub replacements: BTreeMap<ObjectId, Replacement>,
     /// Objects that other Syncs claim or may claim.
     pub claims: BTreeMap<ObjectId, Claim>,
     /// A newer commit or spec that cannot be applied: until it can, prunes need approval.
-    pub refused: Option<Box<str>>,
+    pub refused_newer: Option<Box<str>>,
     /// The current time in milliseconds since 1970, for pauses.
     pub now: i64,
     /// Objects whose repairs others revert, completely or in some fields.
     pub contested: BTreeMap<ObjectId, Contest>,
     /// Fields that were left to others for a while and are claimed again now.
-    pub again: BTreeMap<ObjectId, Contest>,
+    pub reclaimed: BTreeMap<ObjectId, Contest>,
     /// Completed Jobs and Pods, with the hash that they ran with.
-    pub finished: BTreeMap<ObjectId, SpecHash>,
+    pub completed: BTreeMap<ObjectId, SpecHash>,
     /// The recorded success of these, where it is stored durably.
-    pub ended_well: BTreeMap<ObjectId, bool>,
+    pub succeeded: BTreeMap<ObjectId, bool>,
     /// Progress of the rollout; none once it is complete.
     pub rollout: Option<Rollout>,
     /// Objects with the annotations of another Sync but without its proof, which that Sync does not
     /// claim.
-    pub disbelieved: BTreeSet<ObjectId>,
+    pub unproven_foreign: BTreeSet<ObjectId>,
     /// The Secret with the keys of the daemon.
     pub own_keys: Option<ObjectId>,
     /// Objects whose replica count an autoscaler may own, with the reason why that is unknown now.
-    pub in_doubt: BTreeMap<ObjectId, Box<str>>,
+    pub uncertain_replicas: BTreeMap<ObjectId, Box<str>>,
 }
 
 /// Reaction to a change of a field that Git sets.
@@ -73,7 +73,7 @@ pub enum DriftMode {
 
 /// Number of objects that may be pruned at once. If neither is set, both defaults must be exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Budget {
+pub struct PruneBudget {
     /// Maximum number of objects.
     pub count: Option<usize>,
     /// Maximum share of the owned objects, in percent.
@@ -86,20 +86,20 @@ pub struct Claim {
     /// Namespace and name of that Sync.
     pub sync: Box<str>,
     /// State of the claim.
-    pub standing: ClaimStanding,
+    pub state: ClaimState,
 }
 
 /// State of a claim on an object that would be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClaimStanding {
+pub enum ClaimState {
     /// The other Sync has a complete newest render and is not suspended: it adopts the object.
-    Takes,
+    WillAdopt,
     /// It claims the object and cannot adopt it now.
-    CannotTake,
+    CannotAdopt,
     /// It has not rendered this commit, and its files may contain the object.
-    MayWant,
+    Possible,
     /// The owning Sync names it as the receiver of its objects, and it has not polled since.
-    Named,
+    MoveTarget,
     /// It claims an object of its own namespace that it may not patch. A person decides.
     WithoutRights,
     /// It has blocked a deletion for longer than the claim timeout. A person decides.
@@ -109,24 +109,24 @@ pub enum ClaimStanding {
 impl Claim {
     /// Returns the hold of an object that is not deleted while the claim exists, even with
     /// approval.
-    pub(super) fn waits(&self) -> Option<Hold> {
-        match self.standing {
-            ClaimStanding::CannotTake => Some(Hold::ClaimedBy(self.sync.clone())),
-            ClaimStanding::MayWant => Some(Hold::MayBeClaimed(self.sync.clone())),
-            ClaimStanding::Named => Some(Hold::MovesTo(self.sync.clone())),
-            ClaimStanding::Takes | ClaimStanding::WithoutRights | ClaimStanding::Overdue => None,
+    pub(super) fn waiting_hold(&self) -> Option<Hold> {
+        match self.state {
+            ClaimState::CannotAdopt => Some(Hold::ClaimedBy(self.sync.clone())),
+            ClaimState::Possible => Some(Hold::PossiblyClaimed(self.sync.clone())),
+            ClaimState::MoveTarget => Some(Hold::AwaitsMoveTarget(self.sync.clone())),
+            ClaimState::WillAdopt | ClaimState::WithoutRights | ClaimState::Overdue => None,
         }
     }
 
     /// Returns the hold of an object that is deleted only by approval because of the claim.
-    pub(super) fn asks(&self) -> Option<Hold> {
-        match self.standing {
-            ClaimStanding::WithoutRights => Some(Hold::ClaimedWithoutRights(self.sync.clone())),
-            ClaimStanding::Overdue => Some(Hold::ClaimOverdue(self.sync.clone())),
-            ClaimStanding::Takes
-            | ClaimStanding::CannotTake
-            | ClaimStanding::MayWant
-            | ClaimStanding::Named => None,
+    pub(super) fn approval_hold(&self) -> Option<Hold> {
+        match self.state {
+            ClaimState::WithoutRights => Some(Hold::ClaimedWithoutRights(self.sync.clone())),
+            ClaimState::Overdue => Some(Hold::ClaimOverdue(self.sync.clone())),
+            ClaimState::WillAdopt
+            | ClaimState::CannotAdopt
+            | ClaimState::Possible
+            | ClaimState::MoveTarget => None,
         }
     }
 }
@@ -141,23 +141,23 @@ impl Default for Policy {
             drift: DriftMode::Repair,
             was_applied: false,
             prune: true,
-            budget: Budget::default(),
-            protected: protected().collect(),
-            guarded: BTreeMap::new(),
+            budget: PruneBudget::default(),
+            protected: default_protected_kinds().collect(),
+            guards: BTreeMap::new(),
             approved: None,
-            consented: BTreeMap::new(),
+            approved_objects: BTreeMap::new(),
             replacements: BTreeMap::new(),
             claims: BTreeMap::new(),
-            refused: None,
+            refused_newer: None,
             now: 0,
             contested: BTreeMap::new(),
-            again: BTreeMap::new(),
-            finished: BTreeMap::new(),
-            ended_well: BTreeMap::new(),
+            reclaimed: BTreeMap::new(),
+            completed: BTreeMap::new(),
+            succeeded: BTreeMap::new(),
             rollout: Some(Rollout::default()),
-            disbelieved: BTreeSet::new(),
+            unproven_foreign: BTreeSet::new(),
             own_keys: None,
-            in_doubt: BTreeMap::new(),
+            uncertain_replicas: BTreeMap::new(),
         }
     }
 }
@@ -165,31 +165,31 @@ impl Default for Policy {
 impl Policy {
     /// Returns the reason why an object is pruned only by approval, if it is: its kind, the object
     /// itself, or a claim.
-    pub(super) fn asks(&self, id: &ObjectId, seen: &Observed) -> Option<Hold> {
-        self.protects(id, seen).or_else(|| self.claims.get(id)?.asks())
+    pub(super) fn approval_hold(&self, id: &ObjectId, seen: &Observed) -> Option<Hold> {
+        self.protection_hold(id, seen).or_else(|| self.claims.get(id)?.approval_hold())
     }
 
     /// Returns the reason why an object is pruned only by approval, independent of claims.
-    pub(super) fn protects(&self, id: &ObjectId, seen: &Observed) -> Option<Hold> {
-        let guard = || self.guarded.get(id).map(|guard| Hold::Guarded(*guard));
-        protection(&self.protected, id, seen).or_else(guard)
+    pub(super) fn protection_hold(&self, id: &ObjectId, seen: &Observed) -> Option<Hold> {
+        let guard = || self.guards.get(id).map(|guard| Hold::Guarded(*guard));
+        metadata_protection(&self.protected, id, seen).or_else(guard)
     }
 }
 
 /// Returns the reason why an object is deleted only by approval, as far as metadata show it.
-pub fn protection(protected: &BTreeSet<GroupKind>, id: &ObjectId, seen: &Observed) -> Option<Hold> {
+pub fn metadata_protection(protected: &BTreeSet<GroupKind>, id: &ObjectId, seen: &Observed) -> Option<Hold> {
     let kind = id.group_kind();
     match protected.contains(&kind) {
         true => Some(Hold::Protected),
-        false if seen.part == Part::Installation && is_needed_to_run(&kind) => {
-            Some(Hold::Guarded(Guard::OfMoorline))
+        false if seen.installation_role == InstallationRole::Installation && is_needed_to_run(&kind) => {
+            Some(Hold::Guarded(PruneGuard::PartOfMoorline))
         }
         false if !seen.proven => Some(Hold::Unproven),
         false => None,
     }
 }
 
-impl Budget {
+impl PruneBudget {
     /// True if pruning `prunes` of `owned` objects needs approval.
     pub(super) fn is_exceeded(self, prunes: usize, owned: usize) -> bool {
         let over_count = |count| prunes > count;
@@ -205,13 +205,13 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
-    use super::super::given::id;
     use super::*;
+    use crate::plan::test_fixtures::id;
 
     #[test]
     fn what_moorline_needs_to_run_is_pruned_only_by_approval() {
         let part = |is_part| Observed {
-            part: if is_part { Part::Installation } else { Part::None },
+            installation_role: if is_part { InstallationRole::Installation } else { InstallationRole::None },
             proven: true,
             ..Observed::new("1", "1")
         };
@@ -222,7 +222,7 @@ mod tests {
             ("/ServiceAccount|moorline/moorline", true, Some("Protected")),
             ("/ConfigMap|moorline/moorline-5g8k", true, None),
         ] {
-            let hold = Policy::default().protects(&id(text), &part(is_part));
+            let hold = Policy::default().protection_hold(&id(text), &part(is_part));
             assert_eq!(hold.as_ref().map(Hold::reason), expect, "{text}");
         }
     }
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_budget_that_is_given_counts_alone() {
         let check = |count, percent, prunes, owned, expect| {
-            let budget = Budget { count, percent };
+            let budget = PruneBudget { count, percent };
             assert_eq!(budget.is_exceeded(prunes, owned), expect, "{budget:?} {prunes} of {owned}");
         };
         check(None, None, 10, 10, false);

@@ -8,18 +8,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
-use super::order::in_wave;
-use super::rest::paused;
-use super::{Action, ClaimStanding, Decided, Decision, Hold, Policy, Replacement, wait};
+use super::blocking;
+use super::order::phase_wave_of;
+use super::repair_policy::pause_end;
+use super::{Action, ClaimState, Decision, Hold, PlanBuilder, Policy, Replacement};
 use crate::desired::DesiredSet;
-use crate::observed::{Mark, Observed, ObservedSet, Part};
+use crate::observed::{InstallationRole, Observed, ObservedSet, Ownership};
 use moorline_core::object::{GroupKind, ObjectId};
 
 /// Number of hex digits of an approval hash.
 const APPROVAL_DIGITS: usize = 16;
 
 /// A live object.
-pub(super) type Entry<'a> = (&'a ObjectId, &'a Observed);
+pub(super) type LiveEntry<'a> = (&'a ObjectId, &'a Observed);
 
 /// Requested and given approval.
 #[derive(Debug, Default)]
@@ -35,61 +36,63 @@ pub(super) fn decide(
     desired: &DesiredSet,
     observed: &ObservedSet,
     policy: &Policy,
-    (unwanted, replaced): (&[Entry<'_>], &BTreeMap<&ObjectId, &Replacement>),
-    decided: &mut Decided,
+    (unwanted, replaced): (&[LiveEntry<'_>], &BTreeMap<&ObjectId, &Replacement>),
+    decided: &mut PlanBuilder,
 ) -> Approval {
-    let ours: Vec<Entry<'_>> = unwanted.iter().copied().filter(|(_, seen)| is_ours(seen)).collect();
+    let ours: Vec<LiveEntry<'_>> = unwanted.iter().copied().filter(|(_, seen)| is_ours(seen)).collect();
     if ours.is_empty() && replaced.is_empty() {
         return Approval::default();
     }
-    let world = World::new(desired, observed, policy);
+    let world = PruneContext::new(desired, observed, policy);
     // Objects that are handed over, or already counted under their desired id.
     let (mut candidates, mut elsewhere) = (Vec::new(), 0);
     for (id, seen) in ours {
         match world.missing_proof(id, seen) {
             Some(decision) => {
                 let uncounted = seen.proven
-                    && matches!(decision, Decision::Write(_) | Decision::Hold(Hold::StillWanted(_)));
+                    && matches!(decision, Decision::Write(_) | Decision::Hold(Hold::DuplicateOf(_)));
                 elsewhere += usize::from(uncounted);
-                decided.add(id.clone(), decision, in_wave(seen.wave));
+                decided.add(id.clone(), decision, phase_wave_of(seen.wave));
             }
             None => candidates.push((id, seen)),
         }
     }
     candidates = world.keep_occupied(candidates, decided);
     let (protected, prunes): (Vec<_>, Vec<_>) =
-        candidates.into_iter().partition(|(id, seen)| policy.asks(id, seen).is_some());
+        candidates.into_iter().partition(|(id, seen)| policy.approval_hold(id, seen).is_some());
     let (count, owned) = (prunes.len(), owned(observed, decided) - elsewhere);
     let over_budget = policy.budget.is_exceeded(count, owned);
     // The approval hash covers only the prunes that need approval. Others must not invalidate it,
     // and neither must the approved ones that are already gone.
-    let asks = over_budget || policy.refused.is_some();
-    let waiting: Vec<Entry<'_>> = prunes.iter().filter(|_| asks).chain(&protected).copied().collect();
-    let is_granted = |id: &ObjectId, uid: &str| policy.consented.get(id).is_some_and(|it| **it == *uid);
-    let open: Vec<Entry<'_>> = waiting.into_iter().filter(|(id, seen)| !is_granted(id, &seen.uid)).collect();
+    let asks = over_budget || policy.refused_newer.is_some();
+    let waiting: Vec<LiveEntry<'_>> = prunes.iter().filter(|_| asks).chain(&protected).copied().collect();
+    let is_granted =
+        |id: &ObjectId, uid: &str| policy.approved_objects.get(id).is_some_and(|it| **it == *uid);
+    let open: Vec<LiveEntry<'_>> =
+        waiting.into_iter().filter(|(id, seen)| !is_granted(id, &seen.uid)).collect();
     let (granted_replaced, open_replaced): (Vec<_>, Vec<_>) =
         replaced.iter().map(|(id, it)| (*id, &*it.uid)).partition(|(id, uid)| is_granted(id, uid));
-    let asked = approval(&open, &open_replaced, policy.refused.as_deref());
+    let asked = approval(&open, &open_replaced, policy.refused_newer.as_deref());
     let approved = policy.approved.as_deref() == Some(asked.as_str());
     // An approval stays valid while another hold delays the prune.
     let granted = unwanted.iter().filter(|(id, seen)| is_granted(id, &seen.uid));
     let granted = granted.chain(open.iter().filter(|_| approved)).map(|(id, seen)| (*id, &*seen.uid));
     let granted = granted.chain(granted_replaced).chain(open_replaced.iter().filter(|_| approved).copied());
     let consented: BTreeMap<ObjectId, Box<str>> = granted.map(|(id, uid)| (id.clone(), uid.into())).collect();
-    let waits = match &policy.refused {
+    let waits = match &policy.refused_newer {
         Some(newer) => Hold::NewerRefused(newer.clone()),
         None => Hold::OverBudget { prunes: count, owned },
     };
     for (entries, needs_approval, hold) in [(prunes, asks, waits), (protected, true, Hold::Protected)] {
         for (id, seen) in entries {
             let decision = match needs_approval && !consented.contains_key(id) {
-                true => Decision::Hold(policy.asks(id, seen).unwrap_or_else(|| hold.clone())),
+                true => Decision::Hold(policy.approval_hold(id, seen).unwrap_or_else(|| hold.clone())),
                 false => Decision::Write(Action::Prune {
                     uid: seen.uid.clone(),
                     resource_version: seen.resource_version.clone(),
                 }),
             };
-            decided.add(id.clone(), decision, in_wave(seen.wave));
+            decided.add(id.clone(), decision, phase_wave_of(seen.wave));
         }
     }
     let asks = !(open.is_empty() && open_replaced.is_empty() || approved);
@@ -100,18 +103,18 @@ pub(super) fn decide(
 /// our label is a copy or a child, and is neither pruned nor counted. An object without a proof is
 /// pruned only by approval.
 pub(super) fn is_ours(seen: &Observed) -> bool {
-    seen.mark == Mark::Ours && !seen.controlled
+    seen.ownership == Ownership::Ours && !seen.controlled
 }
 
 /// Counts the objects that are ours once everything is applied. Objects that are about to be
 /// created already count: otherwise the creations of a commit would bring its prunes within the
 /// budget a moment later, and objects that are held now would be deleted without approval.
-fn owned(observed: &ObservedSet, decided: &Decided) -> usize {
-    let is_proven = |seen: &Observed| seen.mark == Mark::Ours && seen.proven;
+fn owned(observed: &ObservedSet, decided: &PlanBuilder) -> usize {
+    let is_proven = |seen: &Observed| seen.ownership == Ownership::Ours && seen.proven;
     let ours = observed.iter().filter(|(_, seen)| is_ours(seen) && is_proven(seen)).count();
     let becomes_ours = |seen: &Observed| !is_proven(seen) && !seen.controlled;
     let gained = decided.steps.iter().filter(|(_, step)| match step.action {
-        Action::Create | Action::Follow { .. } => true,
+        Action::Create | Action::ReplaceHookRuns { .. } => true,
         Action::Adopt { .. } | Action::Update(_) => observed.get(&step.id).is_some_and(becomes_ours),
         Action::HandOver { .. } | Action::Prune { .. } => false,
     });
@@ -119,7 +122,7 @@ fn owned(observed: &ObservedSet, decided: &Decided) -> usize {
 }
 
 /// Inputs of the decision about an object that is no longer desired.
-struct World<'a> {
+struct PruneContext<'a> {
     desired: &'a DesiredSet,
     observed: &'a ObservedSet,
     policy: &'a Policy,
@@ -130,7 +133,7 @@ struct World<'a> {
     wanted: HashMap<&'a str, &'a ObjectId>,
 }
 
-impl<'a> World<'a> {
+impl<'a> PruneContext<'a> {
     fn new(desired: &'a DesiredSet, observed: &'a ObservedSet, policy: &'a Policy) -> Self {
         let unknown = desired.objects().iter().filter(|object| object.scope.is_none());
         let wanted = desired.objects().iter().filter_map(|object| {
@@ -144,13 +147,17 @@ impl<'a> World<'a> {
     /// Returns the first hold that applies, or a hand-over; none if the object may be pruned.
     fn missing_proof(&self, id: &ObjectId, seen: &Observed) -> Option<Decision> {
         if let Some(other) = self.wanted.get(&*seen.uid) {
-            return Some(Decision::Hold(Hold::StillWanted((*other).clone())));
+            return Some(Decision::Hold(Hold::DuplicateOf((*other).clone())));
         }
         let claim = self.policy.claims.get(id);
-        let stands = |standing| claim.filter(|claim| claim.standing == standing);
-        let pause = paused(seen, self.policy);
-        let hold = match stands(ClaimStanding::Takes) {
-            _ if self.policy.own_keys.as_ref() == Some(id) || seen.part == Part::Keys => Hold::OwnKeys,
+        let stands = |standing| claim.filter(|claim| claim.state == standing);
+        let pause = pause_end(seen, self.policy);
+        let hold = match stands(ClaimState::WillAdopt) {
+            _ if self.policy.own_keys.as_ref() == Some(id)
+                || seen.installation_role == InstallationRole::Keys =>
+            {
+                Hold::OwnKeys
+            }
             _ if seen.deleting => Hold::BeingDeleted(seen.finalizers.clone()),
             _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
             _ if pause.is_some() => Hold::Paused(pause.unwrap_or_default()),
@@ -159,19 +166,19 @@ impl<'a> World<'a> {
             Some(claim) => return Some(Decision::Write(Action::HandOver { to: claim.sync.clone() })),
             None if self.desired.is_empty() => Hold::EmptyRender,
             None if !self.policy.prune => Hold::PruneDisabled,
-            None if seen.prune_disabled => Hold::kept(seen),
+            None if seen.prune_disabled => Hold::protected_object(seen),
             None if !self.observed.is_listed(id) => Hold::Unlisted,
             None if !seen.applied_by_us => Hold::NotAppliedByUs,
             None if seen.uid.is_empty() || seen.resource_version.is_empty() => Hold::Unidentified,
-            None => claim?.waits()?,
+            None => claim?.waiting_hold()?,
         };
         Some(Decision::Hold(hold))
     }
 
     /// Holds namespaces and definitions that contain other objects, which would be deleted with
     /// them.
-    fn keep_occupied(&self, candidates: Vec<Entry<'a>>, decided: &mut Decided) -> Vec<Entry<'a>> {
-        if !candidates.iter().any(|(id, _)| wait::is_container(id)) {
+    fn keep_occupied(&self, candidates: Vec<LiveEntry<'a>>, decided: &mut PlanBuilder) -> Vec<LiveEntry<'a>> {
+        if !candidates.iter().any(|(id, _)| blocking::is_container(id)) {
             return candidates;
         }
         let going: HashSet<&ObjectId> = candidates.iter().map(|(id, _)| *id).collect();
@@ -180,10 +187,10 @@ impl<'a> World<'a> {
         let staying: Vec<&ObjectId> = wanted.chain(seen).filter(|id| !going.contains(id)).collect();
         let mut empty = Vec::with_capacity(candidates.len());
         for (id, entry) in candidates {
-            match staying.iter().filter(|resident| wait::contains(id, resident)).min() {
+            match staying.iter().filter(|resident| blocking::contains(id, resident)).min() {
                 Some(resident) => {
-                    let hold = Decision::Hold(Hold::Occupied((*resident).clone()));
-                    decided.add(id.clone(), hold, in_wave(entry.wave));
+                    let hold = Decision::Hold(Hold::NotEmpty((*resident).clone()));
+                    decided.add(id.clone(), hold, phase_wave_of(entry.wave));
                 }
                 None => empty.push((id, entry)),
             }
@@ -195,7 +202,7 @@ impl<'a> World<'a> {
 /// Returns the hash over everything that would be deleted. Another object, or the same one
 /// recreated, needs another approval. A newer commit that cannot be applied is included, so that an
 /// approval given before that commit does not count.
-fn approval(prunes: &[Entry<'_>], replaced: &[(&ObjectId, &str)], refused: Option<&str>) -> String {
+fn approval(prunes: &[LiveEntry<'_>], replaced: &[(&ObjectId, &str)], refused: Option<&str>) -> String {
     let pruned = prunes.iter().map(|(id, seen)| format!("{} {}\n", id.as_str(), seen.uid));
     let replaced = replaced.iter().map(|(id, uid)| format!("replace {} {uid}\n", id.as_str()));
     let mut lines: Vec<String> = pruned.chain(replaced).collect();
@@ -208,9 +215,9 @@ fn approval(prunes: &[Entry<'_>], replaced: &[(&ObjectId, &str)], refused: Optio
 
 #[cfg(test)]
 mod tests {
-    use super::super::given::{id, manifest, seen, there, wanted};
-    use super::super::{Budget, Claim, Plan, plan};
+    use super::super::{Claim, Plan, PruneBudget, plan};
     use super::*;
+    use crate::plan::test_fixtures::{id, manifest, seen, there, wanted};
 
     const UNWANTED: &str = "/ConfigMap|shop/old";
 
@@ -239,50 +246,56 @@ mod tests {
         seen(|it| it.deleting = true, "BeingDeleted");
         seen(|it| it.reconcile_disabled = true, "ReconcileDisabled");
         seen(|it| it.prune_disabled = true, "PruneDisabled");
-        seen(|it| it.part = Part::Keys, "OwnKeys");
-        seen(|it| it.part = Part::Installation, "prune");
-        seen(|it| (it.prune_disabled, it.kept_by) = (true, Some("helm.sh/resource-policy")), "PruneDisabled");
+        seen(|it| it.installation_role = InstallationRole::Keys, "OwnKeys");
+        seen(|it| it.installation_role = InstallationRole::Installation, "prune");
+        seen(
+            |it| (it.prune_disabled, it.protected_by) = (true, Some("helm.sh/resource-policy")),
+            "PruneDisabled",
+        );
         seen(|it| it.applied_by_us = false, "NotAppliedByUs");
         seen(|it| it.proven = false, "Unproven");
         seen(|it| it.uid = "".into(), "Unidentified");
         seen(|it| it.resource_version = "".into(), "Unidentified");
         seen(|it| it.uid = "uid of /ConfigMap|shop/a".into(), "StillWanted");
         // Objects that are not ours are not in the plan.
-        seen(|it| it.mark = Mark::None, "nothing");
-        seen(|it| it.mark = Mark::Copied, "nothing");
-        seen(|it| it.mark = Mark::Sync("ops/other".into()), "nothing");
+        seen(|it| it.ownership = Ownership::Unowned, "nothing");
+        seen(|it| it.ownership = Ownership::Copy, "nothing");
+        seen(|it| it.ownership = Ownership::OtherSync("ops/other".into()), "nothing");
         seen(|it| it.controlled = true, "nothing");
     }
 
     #[test]
     fn the_policy_says_what_may_go() {
         let policy = |change: fn(&mut Policy), expect: &str| assert_eq!(fate(|_| {}, change), expect);
-        let claim = |standing| (id(UNWANTED), Claim { sync: "ops/other".into(), standing });
+        let claim = |standing| (id(UNWANTED), Claim { sync: "ops/other".into(), state: standing });
         policy(|it| it.prune = false, "PruneDisabled");
         policy(|it| it.own_keys = Some(id(UNWANTED)), "OwnKeys");
         policy(|it| it.suspended = true, "Suspended");
         policy(|it| it.protected.extend([GroupKind::new("", "ConfigMap")]), "Protected");
-        policy(|it| it.guarded.extend([(id(UNWANTED), crate::plan::Guard::TakesMore)]), "Protected");
+        policy(
+            |it| it.guards.extend([(id(UNWANTED), crate::plan::PruneGuard::CascadingDelete)]),
+            "Protected",
+        );
         policy(|it| it.budget.count = Some(0), "OverBudget");
         policy(|it| it.budget.percent = Some(33), "OverBudget");
         policy(|it| it.budget.percent = Some(34), "prune");
         for (standing, expect) in [
-            (ClaimStanding::Takes, "hand over"),
-            (ClaimStanding::CannotTake, "ClaimedBy"),
-            (ClaimStanding::MayWant, "MayBeClaimed"),
-            (ClaimStanding::Named, "MayBeClaimed"),
-            (ClaimStanding::WithoutRights, "ClaimedWithoutRights"),
-            (ClaimStanding::Overdue, "ClaimOverdue"),
+            (ClaimState::WillAdopt, "hand over"),
+            (ClaimState::CannotAdopt, "ClaimedBy"),
+            (ClaimState::Possible, "MayBeClaimed"),
+            (ClaimState::MoveTarget, "MayBeClaimed"),
+            (ClaimState::WithoutRights, "ClaimedWithoutRights"),
+            (ClaimState::Overdue, "ClaimOverdue"),
         ] {
             assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(standing)])), expect);
             // An object that stays in any case is not waited for.
             let kept = fate(|it| it.prune_disabled = true, |it| it.claims.extend([claim(standing)]));
-            let is_taken = standing == ClaimStanding::Takes;
+            let is_taken = standing == ClaimState::WillAdopt;
             assert_eq!(kept, if is_taken { "hand over" } else { "PruneDisabled" });
         }
         // A claim takes precedence over disabled pruning, but not over an annotation on the object.
         assert_eq!(
-            fate(|it| it.reconcile_disabled = true, |it| it.claims.extend([claim(ClaimStanding::Takes)])),
+            fate(|it| it.reconcile_disabled = true, |it| it.claims.extend([claim(ClaimState::WillAdopt)])),
             "ReconcileDisabled"
         );
     }
@@ -293,7 +306,7 @@ mod tests {
         let desired = wanted(&[manifest("/ConfigMap|shop/a", 0)]);
         let mut observed = there([old.as_str()]);
         assert_eq!(fate_in(&plan(&desired, &observed, &Policy::default()), &old), "prune");
-        observed.unlisted(old.group_kind());
+        observed.mark_unlisted(old.group_kind());
         assert_eq!(fate_in(&plan(&desired, &observed, &Policy::default()), &old), "Unlisted");
         // Desired without a namespace, and its scope is unknown: it may be this object.
         let there_already = id("unknown.example.com/Gadget|shop/a");
@@ -305,7 +318,7 @@ mod tests {
     #[test]
     fn nothing_is_pruned_by_an_empty_render() {
         let observed = there([UNWANTED]);
-        let plan = plan(&DesiredSet::nothing(), &observed, &Policy::default());
+        let plan = plan(&DesiredSet::empty(), &observed, &Policy::default());
         assert_eq!(fate_in(&plan, &id(UNWANTED)), "EmptyRender");
     }
 
@@ -327,7 +340,7 @@ mod tests {
         check("/ConfigMap|shop/a", "/ConfigMap|shop/b", &crd, &policy, "prune");
         check("example.com/Widget|shop/a", "/ConfigMap|shop/b", &crd, &policy, "Occupied");
         check("/ConfigMap|shop/a", "other.com/Widget|shop/b", &crd, &policy, "prune");
-        let claim = Claim { sync: "ops/other".into(), standing: ClaimStanding::Takes };
+        let claim = Claim { sync: "ops/other".into(), state: ClaimState::WillAdopt };
         policy.claims.insert(id("/ConfigMap|old/x"), claim);
         check("/ConfigMap|shop/a", "/ConfigMap|old/x", &namespace, &policy, "Occupied");
     }
@@ -336,9 +349,10 @@ mod tests {
     fn an_approval_is_for_certain_objects() {
         let desired = wanted(&[manifest("/ConfigMap|shop/a", 0)]);
         let mut observed = there(["/ConfigMap|shop/x", "/ConfigMap|shop/y"]);
-        let mut policy = Policy { budget: Budget { count: Some(1), percent: None }, ..Policy::default() };
+        let mut policy =
+            Policy { budget: PruneBudget { count: Some(1), percent: None }, ..Policy::default() };
         let asked = plan(&desired, &observed, &policy);
-        assert_eq!((asked.approval.as_ref().unwrap().len(), asked.waiting().len()), (16, 2));
+        assert_eq!((asked.approval.as_ref().unwrap().len(), asked.pending_prunes().len()), (16, 2));
         policy.approved = asked.approval.clone();
         let approved = plan(&desired, &observed, &policy);
         assert_eq!((approved.approval.clone(), approved.held.len(), approved.steps().count()), (None, 0, 3));
@@ -359,31 +373,34 @@ mod tests {
         let approved = plan(&desired, &there([database, claim]), &policy);
         assert_eq!((approved.steps().count(), approved.consented.len()), (3, 2));
         // The database was deleted first, and the approval hash is now of another set.
-        policy.consented = approved.consented;
+        policy.approved_objects = approved.consented;
         let rest = plan(&desired, &there([claim]), &policy);
         assert_eq!((rest.steps().count(), rest.approval), (2, None));
         // New objects need an approval of their own.
         let more = "/PersistentVolumeClaim|shop/z";
         let joined = plan(&desired, &there([claim, more]), &policy);
-        assert_eq!((joined.steps().count(), joined.waiting().len()), (2, 1));
+        assert_eq!((joined.steps().count(), joined.pending_prunes().len()), (2, 1));
         // Another temporary hold does not revoke it.
-        let waits = Claim { sync: "ops/other".into(), standing: ClaimStanding::MayWant };
+        let waits = Claim { sync: "ops/other".into(), state: ClaimState::Possible };
         let held = Policy { claims: BTreeMap::from([(id(claim), waits)]), ..policy.clone() };
         assert_eq!(plan(&desired, &there([claim]), &held).consented, rest.consented);
         // The same object, recreated, is a different one.
         let mut anew = there([claim]);
-        anew.change(&id(claim), |seen| seen.uid = "new".into());
-        assert_eq!(plan(&desired, &anew, &policy).waiting().len(), 1);
+        anew.update(&id(claim), |seen| seen.uid = "new".into());
+        assert_eq!(plan(&desired, &anew, &policy).pending_prunes().len(), 1);
     }
 
     #[test]
     fn a_claim_that_a_person_decides_about_is_approved_like_a_protected_kind() {
         let (desired, observed) =
             (wanted(&[manifest("/ConfigMap|shop/a", 0)]), there(["/ConfigMap|shop/a", UNWANTED]));
-        let claim = Claim { sync: "ops/other".into(), standing: ClaimStanding::Overdue };
+        let claim = Claim { sync: "ops/other".into(), state: ClaimState::Overdue };
         let mut policy = Policy { claims: BTreeMap::from([(id(UNWANTED), claim)]), ..Policy::default() };
         let asked = plan(&desired, &observed, &policy);
-        assert_eq!((fate_in(&asked, &id(UNWANTED)), asked.waiting().len()), ("ClaimOverdue".into(), 1));
+        assert_eq!(
+            (fate_in(&asked, &id(UNWANTED)), asked.pending_prunes().len()),
+            ("ClaimOverdue".into(), 1)
+        );
         policy.approved = asked.approval;
         assert_eq!(fate_in(&plan(&desired, &observed, &policy), &id(UNWANTED)), "prune");
     }
@@ -393,7 +410,7 @@ mod tests {
         let old = "/ConfigMap|shop/old";
         let (desired, observed) =
             (wanted(&[manifest("/ConfigMap|shop/a", 0)]), there(["/ConfigMap|shop/a", old]));
-        let refused = |newer: &str| Policy { refused: Some(newer.into()), ..Policy::default() };
+        let refused = |newer: &str| Policy { refused_newer: Some(newer.into()), ..Policy::default() };
         let held = plan(&desired, &observed, &refused("main@3"));
         assert_eq!(fate_in(&held, &id(old)), "NewerRefused");
         let other = plan(&desired, &observed, &refused("main@4"));
@@ -418,7 +435,7 @@ mod tests {
             let manifests: Vec<_> = kept.clone().chain(new).map(|id| manifest(&id, 0)).collect();
             let plan =
                 plan(&wanted(&manifests), &there(names.iter().map(String::as_str)), &Policy::default());
-            assert_eq!(plan.waiting().len() == 11, expect, "{:?}", plan.held.first());
+            assert_eq!(plan.pending_prunes().len() == 11, expect, "{:?}", plan.held.first());
         };
         check(0, true);
         check(6, true);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Action, Decided, Hold, Policy};
+use super::{Action, Hold, PlanBuilder, Policy};
 use crate::desired::DesiredSet;
 use crate::observed::ObservedSet;
 use moorline_api::SpecHash;
@@ -24,11 +24,11 @@ pub struct Replacement {
 
 /// Returns the replacements that a plan would execute: those of the current object for the current
 /// change.
-pub(super) fn due<'a>(
+pub(super) fn due_replacements<'a>(
     desired: &DesiredSet,
     observed: &ObservedSet,
     policy: &'a Policy,
-    decided: &Decided,
+    decided: &PlanBuilder,
 ) -> BTreeMap<&'a ObjectId, &'a Replacement> {
     if policy.replacements.is_empty() {
         return BTreeMap::new();
@@ -44,10 +44,10 @@ pub(super) fn due<'a>(
 }
 
 /// Holds the replacements that are not approved.
-pub(super) fn hold_back(
+pub(super) fn hold_unapproved(
     due: &BTreeMap<&ObjectId, &Replacement>,
     consented: &BTreeMap<ObjectId, Box<str>>,
-    decided: &mut Decided,
+    decided: &mut PlanBuilder,
 ) {
     let waits: BTreeMap<_, _> = due.iter().filter(|(id, _)| !consented.contains_key(**id)).collect();
     decided.steps.retain(|(_, step)| !waits.contains_key(&&step.id));
@@ -57,10 +57,10 @@ pub(super) fn hold_back(
 
 #[cfg(test)]
 mod tests {
-    use super::super::given::{id, manifest, seen, there, wanted};
     use super::super::plan;
     use super::*;
     use crate::observed::Observed;
+    use crate::plan::test_fixtures::{id, manifest, seen, there, wanted};
 
     const VOLUME: &str = "/PersistentVolumeClaim|shop/data";
 
@@ -69,7 +69,7 @@ mod tests {
     fn check(change: impl FnOnce(&mut Policy, &mut Observed)) -> (Option<Hold>, Option<String>, usize) {
         let desired = wanted(&[manifest("/ConfigMap|shop/a", 0), manifest(VOLUME, 0)]);
         let (mut observed, volume) = (there(["/ConfigMap|shop/a"]), id(VOLUME));
-        let mut entry = Observed { recorded: None, ..seen(&volume) };
+        let mut entry = Observed { recorded_hash: None, ..seen(&volume) };
         let hash = desired.get(&volume).unwrap().hash;
         let replacement = Replacement { uid: entry.uid.clone(), hash, why: Hold::Protected };
         let mut policy = Policy { replacements: [(volume.clone(), replacement)].into(), ..Policy::default() };
@@ -85,13 +85,14 @@ mod tests {
     fn a_replacement_waits_for_the_approval_of_this_object() {
         let (held, asked, steps) = check(|_, _| {});
         assert_eq!((held.as_ref().map(Hold::reason), steps), (Some("Protected"), 0));
-        assert!(held.unwrap().is_missing());
+        assert!(held.unwrap().blocks_later_waves());
         let asked = asked.expect("an approval is asked for");
         assert_eq!(check(|policy, _| policy.approved = Some(asked.clone())), (None, None, 1));
         // An approval is for one object, not for its name.
         let other = |_: &mut Policy, seen: &mut Observed| seen.uid = "other".into();
         assert_eq!(check(other), (None, None, 1), "nobody knows yet whether the new one can change");
-        let consent = |policy: &mut Policy, uid: &str| policy.consented = [(id(VOLUME), uid.into())].into();
+        let consent =
+            |policy: &mut Policy, uid: &str| policy.approved_objects = [(id(VOLUME), uid.into())].into();
         let uid = seen(&id(VOLUME)).uid;
         assert_eq!(check(|policy, _| consent(policy, &uid)), (None, None, 1));
         assert_eq!(check(|policy, _| consent(policy, "other")).2, 0);

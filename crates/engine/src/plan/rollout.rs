@@ -7,15 +7,15 @@
 
 use std::collections::BTreeSet;
 
-use super::{Action, Change, Decided, Hold, Policy, Step};
-use crate::desired::{DesiredSet, Phase, Turn};
+use super::{Action, Change, Hold, PlanBuilder, Policy, Step};
+use crate::desired::{DesiredSet, Phase, PhaseWave};
 use moorline_core::object::ObjectId;
 
 /// Progress of the rollout of a set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rollout {
     /// Objects that are not healthy, or not known to be.
-    pub unwell: BTreeSet<ObjectId>,
+    pub unhealthy: BTreeSet<ObjectId>,
     /// Of these, those that have failed or exceeded their deadline.
     pub degraded: BTreeSet<ObjectId>,
     /// Objects that are not healthy, also in an earlier desired form: a hook among them is still
@@ -24,67 +24,70 @@ pub struct Rollout {
     /// True if some part of the rollout has failed.
     pub failed: bool,
     /// True if another set was rolled out before.
-    pub is_later: bool,
+    pub is_upgrade: bool,
     /// Objects that existed in their desired form and were deleted by others: recreating them is a
     /// repair.
     pub restored: BTreeSet<ObjectId>,
     /// True if a person requests another run of failed hooks.
-    pub again: bool,
+    pub reruns_failed_hooks: bool,
     /// True if waves of normal objects wait only for hooks, not for each other's health.
     pub only_hooks: bool,
 }
 
 /// Holds steps back until earlier objects are healthy.
 #[derive(Debug)]
-pub struct Awaits<'a> {
+pub struct RolloutGate<'a> {
     desired: &'a DesiredSet,
     only_hooks: bool,
     failed: bool,
     restored: &'a BTreeSet<ObjectId>,
     /// Objects that are not healthy, each with its phase and wave.
-    unwell: BTreeSet<(Turn, ObjectId)>,
+    unhealthy: BTreeSet<(PhaseWave, ObjectId)>,
     /// The hooks among them.
-    hooks: BTreeSet<(Turn, ObjectId)>,
+    hooks: BTreeSet<(PhaseWave, ObjectId)>,
     /// Blocker of the first step that waits.
-    waits: Option<ObjectId>,
+    first_blocker: Option<ObjectId>,
 }
 
-impl<'a> Awaits<'a> {
+impl<'a> RolloutGate<'a> {
     /// Creates the gate; none if no step waits.
     pub fn new(desired: &'a DesiredSet, rollout: Option<&'a Rollout>) -> Option<Self> {
-        let rollout = rollout.filter(|_| desired.has_turns())?;
+        let rollout = rollout.filter(|_| desired.has_ordering())?;
         let (only_hooks, failed, restored) = (rollout.only_hooks, rollout.failed, &rollout.restored);
         let (unwell, hooks) = Default::default();
-        let mut awaits = Self { desired, only_hooks, failed, restored, unwell, hooks, waits: None };
-        rollout.unwell.iter().for_each(|id| awaits.written(id));
+        let mut awaits =
+            Self { desired, only_hooks, failed, restored, unhealthy: unwell, hooks, first_blocker: None };
+        rollout.unhealthy.iter().for_each(|id| awaits.on_written(id));
         Some(awaits)
     }
 
     /// Records that an object was written and its health is not known yet.
-    pub fn written(&mut self, id: &ObjectId) {
+    pub fn on_written(&mut self, id: &ObjectId) {
         let Some(wanted) = self.desired.get(id) else { return };
-        let one = (wanted.switches.turn(), id.clone());
-        if wanted.switches.hook.is_some() {
+        let one = (wanted.annotations.phase_wave(), id.clone());
+        if wanted.annotations.hook.is_some() {
             self.hooks.insert(one.clone());
         }
-        self.unwell.insert(one);
+        self.unhealthy.insert(one);
     }
 
     /// Returns the object that a step waits for. Must be called in the order of the steps, prunes
     /// last.
-    pub fn before(&mut self, step: &Step) -> Option<ObjectId> {
+    pub fn find_blocker(&mut self, step: &Step) -> Option<ObjectId> {
         let blocker = match &step.action {
             Action::Prune { .. } if self.desired.get(&step.id).is_some() => None,
-            Action::Prune { .. } => self.waits.clone().or_else(|| self.running_hook()),
+            Action::Prune { .. } => self.first_blocker.clone().or_else(|| self.running_hook()),
             Action::Create
-            | Action::Follow { .. }
+            | Action::ReplaceHookRuns { .. }
             | Action::Adopt { .. }
-            | Action::Update(Change::Committed | Change::Again) => self.first_before(&step.id),
-            Action::Update(Change::Drifted(_) | Change::EntryLost | Change::Unverified | Change::Moved)
+            | Action::Update(Change::Committed | Change::RerunHook) => self.first_before(&step.id),
+            Action::Update(
+                Change::Drifted(_) | Change::EntryLost | Change::Unverified | Change::MaybeDrifted,
+            )
             | Action::HandOver { .. } => None,
         };
-        if self.waits.is_none() {
-            self.waits.clone_from(&blocker);
+        if self.first_blocker.is_none() {
+            self.first_blocker.clone_from(&blocker);
         }
         blocker
     }
@@ -92,7 +95,7 @@ impl<'a> Awaits<'a> {
     /// Returns a hook that has not succeeded yet.
     fn running_hook(&self) -> Option<ObjectId> {
         let is_hook = |id: &ObjectId| {
-            let hook = self.desired.get(id).and_then(|it| it.switches.hook);
+            let hook = self.desired.get(id).and_then(|it| it.annotations.hook);
             hook.is_some_and(|hook| hook.phase.is_some())
         };
         self.hooks.iter().map(|(_, id)| id).find(|id| is_hook(id)).cloned()
@@ -100,34 +103,34 @@ impl<'a> Awaits<'a> {
 
     fn first_before(&self, id: &ObjectId) -> Option<ObjectId> {
         let wanted = self.desired.get(id)?;
-        let hook = wanted.switches.hook;
+        let hook = wanted.annotations.hook;
         if self.failed && hook.is_some_and(|hook| hook.on_failure) || self.restored.contains(id) {
             return None;
         }
-        let turn = wanted.switches.turn();
+        let turn = wanted.annotations.phase_wave();
         // Called for every step, so only the first entry is checked.
-        let all = !self.only_hooks || turn.phase == Phase::After;
-        let (first, blocker) = if all { self.unwell.first() } else { self.hooks.first() }?;
+        let all = !self.only_hooks || turn.phase == Phase::PostSync;
+        let (first, blocker) = if all { self.unhealthy.first() } else { self.hooks.first() }?;
         (*first < turn).then(|| blocker.clone())
     }
 }
 
 /// Holds every step whose wave has not begun.
-pub(super) fn hold_back(desired: &DesiredSet, policy: &Policy, decided: &mut Decided) {
-    let Some(mut awaits) = Awaits::new(desired, policy.rollout.as_ref()) else { return };
+pub(super) fn hold_unhealthy(desired: &DesiredSet, policy: &Policy, decided: &mut PlanBuilder) {
+    let Some(mut awaits) = RolloutGate::new(desired, policy.rollout.as_ref()) else { return };
     let is_prune = |step: &Step| matches!(step.action, Action::Prune { .. });
     // Desired objects that are already on hold also make the prunes wait.
     let blocker = |(id, hold): &(ObjectId, Hold)| match hold {
-        Hold::Waits(blocker) => Some(blocker.clone()),
-        Hold::Runs => Some(id.clone()),
+        Hold::WaitsFor(blocker) => Some(blocker.clone()),
+        Hold::HookRunning => Some(id.clone()),
         _ => None,
     };
-    awaits.waits = decided.held.iter().filter(|(id, _)| desired.get(id).is_some()).find_map(blocker);
+    awaits.first_blocker = decided.held.iter().filter(|(id, _)| desired.get(id).is_some()).find_map(blocker);
     let (prunes, writes): (Vec<_>, Vec<_>) =
         std::mem::take(&mut decided.steps).into_iter().partition(|(_, step)| is_prune(step));
     for (turn, step) in writes.into_iter().chain(prunes) {
-        match awaits.before(&step) {
-            Some(blocker) => decided.held.push((step.id, Hold::Waits(blocker))),
+        match awaits.find_blocker(&step) {
+            Some(blocker) => decided.held.push((step.id, Hold::WaitsFor(blocker))),
             None => decided.steps.push((turn, step)),
         }
     }
@@ -135,10 +138,10 @@ pub(super) fn hold_back(desired: &DesiredSet, policy: &Policy, decided: &mut Dec
 
 #[cfg(test)]
 mod tests {
-    use super::super::given::{id, manifest, there, wanted};
     use super::super::plan;
     use super::*;
     use crate::observed::ObservedSet;
+    use crate::plan::test_fixtures::{id, manifest, there, wanted};
     use serde_json::{Value, json};
 
     const FIRST: &str = "example.com/Widget|a/first";
@@ -155,14 +158,14 @@ mod tests {
         let policy = Policy { rollout, ..Policy::default() };
         let plan = plan(&wanted(manifests), observed, &policy);
         let waits = plan.held.iter().filter_map(|(held, hold)| match hold {
-            Hold::Waits(blocker) => Some(format!("{} for {}", held.name(), blocker.name())),
+            Hold::WaitsFor(blocker) => Some(format!("{} for {}", held.name(), blocker.name())),
             _ => None,
         });
         waits.collect()
     }
 
     fn unwell(ids: &[&str]) -> Option<Rollout> {
-        Some(Rollout { unwell: ids.iter().map(|text| id(text)).collect(), ..Rollout::default() })
+        Some(Rollout { unhealthy: ids.iter().map(|text| id(text)).collect(), ..Rollout::default() })
     }
 
     #[test]
@@ -217,10 +220,10 @@ mod tests {
             let desired = wanted(&set);
             let mut observed = observed.clone();
             for object in desired.objects() {
-                observed.change(&object.id, |seen| seen.recorded = Some(object.hash));
+                observed.update(&object.id, |seen| seen.recorded_hash = Some(object.hash));
             }
             let plan = plan(&desired, &observed, &Policy { rollout, ..Policy::default() });
-            plan.held.iter().any(|(id, hold)| id.name() == "old" && matches!(hold, Hold::Waits(_)))
+            plan.held.iter().any(|(id, hold)| id.name() == "old" && matches!(hold, Hold::WaitsFor(_)))
         };
         assert!(policy_with(unwell(&["batch/Job|a/up"])));
         assert!(!policy_with(unwell(&[])));
@@ -242,14 +245,18 @@ mod tests {
     fn what_was_just_written_is_waited_for() {
         let set = wanted(&[manifest(FIRST, 0), manifest(NEXT, 1)]);
         let rollout = unwell(&[]);
-        let mut awaits = Awaits::new(&set, rollout.as_ref()).unwrap();
+        let mut awaits = RolloutGate::new(&set, rollout.as_ref()).unwrap();
         let step = |text: &str, action| Step { id: id(text), action };
-        assert_eq!(awaits.before(&step(NEXT, Action::Create)), None);
-        awaits.written(&id(FIRST));
-        assert_eq!(awaits.before(&step(FIRST, Action::Create)), None);
-        assert_eq!(awaits.before(&step(NEXT, Action::Update(Change::Moved))), None, "a repair does not wait");
-        assert_eq!(awaits.before(&step(NEXT, Action::Create)), Some(id(FIRST)));
+        assert_eq!(awaits.find_blocker(&step(NEXT, Action::Create)), None);
+        awaits.on_written(&id(FIRST));
+        assert_eq!(awaits.find_blocker(&step(FIRST, Action::Create)), None);
+        assert_eq!(
+            awaits.find_blocker(&step(NEXT, Action::Update(Change::MaybeDrifted))),
+            None,
+            "a repair does not wait"
+        );
+        assert_eq!(awaits.find_blocker(&step(NEXT, Action::Create)), Some(id(FIRST)));
         let prune = Action::Prune { uid: "1".into(), resource_version: "1".into() };
-        assert_eq!(awaits.before(&step("/ConfigMap|a/old", prune)), Some(id(FIRST)));
+        assert_eq!(awaits.find_blocker(&step("/ConfigMap|a/old", prune)), Some(id(FIRST)));
     }
 }

@@ -24,18 +24,18 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// The webhooks of a set that fail closed and have their backend in the set.
 #[derive(Debug, Default)]
-pub struct Webhooks(Vec<Webhook>);
+pub struct Webhooks(Vec<BackedWebhook>);
 
 #[derive(Debug)]
-struct Webhook {
+struct BackedWebhook {
     configuration: ObjectId,
-    said: Said,
+    said: WebhookSpec,
     backends: Vec<ObjectId>,
 }
 
 /// A request that is about to be sent.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct AdmissionRequest<'a> {
     /// The object.
     pub object: &'a DesiredObject,
     /// Plural resource name, as in URLs.
@@ -48,7 +48,7 @@ pub struct Request<'a> {
 
 /// A webhook that the API server calls for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Guardian<'a> {
+pub struct GuardingWebhook<'a> {
     /// Its name.
     pub webhook: &'a str,
     /// The workloads behind its Service; at least one.
@@ -57,7 +57,7 @@ pub struct Guardian<'a> {
 
 /// Readiness of a workload behind a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
+pub enum BackendState {
     /// One of its Pods is ready.
     Ready,
     /// None of its Pods is ready.
@@ -70,18 +70,18 @@ pub enum Backend {
 
 /// The hold of an object whose webhook has no ready backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unserved {
+pub struct UnservedWebhook {
     /// The workload that serves the webhook, or the webhook's Service if the workload is unknown.
     pub backend: ObjectId,
     /// Name of the webhook.
     pub webhook: Box<str>,
     /// Readiness of the workload.
-    pub state: Backend,
+    pub state: BackendState,
 }
 
 impl Webhooks {
     /// Collects the webhooks of a set.
-    pub fn of(desired: &DesiredSet) -> Self {
+    pub fn from_set(desired: &DesiredSet) -> Self {
         let objects = desired.objects();
         let first = objects.partition_point(|object| object.id.as_str() < GROUP);
         let ours = objects[first..].iter().take_while(|object| object.id.as_str().starts_with(GROUP));
@@ -95,24 +95,25 @@ impl Webhooks {
     }
 
     /// Returns the webhooks that guard a request and whose configuration is in the cluster.
-    pub fn guarding<'a>(
+    pub fn guarding_webhooks<'a>(
         &'a self,
-        request: Request<'_>,
+        request: AdmissionRequest<'_>,
         desired: &DesiredSet,
         is_there: impl Fn(&ObjectId) -> bool,
-    ) -> Vec<Guardian<'a>> {
-        let guards = |webhook: &&Webhook| {
+    ) -> Vec<GuardingWebhook<'a>> {
+        let guards = |webhook: &&BackedWebhook| {
             webhook.said.is_asked(&request, desired)
                 && webhook.backends.iter().all(|backend| may_wait(request.object, backend, desired))
                 && is_there(&webhook.configuration)
         };
-        let guardian = |it: &'a Webhook| Guardian { webhook: &it.said.name, backends: &it.backends };
+        let guardian =
+            |it: &'a BackedWebhook| GuardingWebhook { webhook: &it.said.name, backends: &it.backends };
         self.0.iter().filter(guards).map(guardian).collect()
     }
 }
 
 /// Returns the readiness of a workload by its status; `live` is none if it does not exist.
-pub fn backend_state(id: &ObjectId, live: Option<&Map<String, Value>>) -> Backend {
+pub fn backend_state(id: &ObjectId, live: Option<&Map<String, Value>>) -> BackendState {
     let at = |path: [&str; 2]| live.and_then(|live| live.get(path[0])?.get(path[1]));
     let number = |path| at(path).and_then(Value::as_i64);
     let ready = match id.kind() {
@@ -124,15 +125,15 @@ pub fn backend_state(id: &ObjectId, live: Option<&Map<String, Value>>) -> Backen
         _ => number(["status", "readyReplicas"]).is_some_and(|ready| ready > 0),
     };
     match ready {
-        true => Backend::Ready,
-        false if number(["spec", "replicas"]) == Some(0) => Backend::ScaledToZero,
-        false => Backend::NotReady,
+        true => BackendState::Ready,
+        false if number(["spec", "replicas"]) == Some(0) => BackendState::ScaledToZero,
+        false => BackendState::NotReady,
     }
 }
 
 /// True if an object may wait for the backend of a Service: the set contains no workload behind it,
 /// or all of them start without the object.
-pub fn may_wait_behind(object: &DesiredObject, service: &ObjectId, desired: &DesiredSet) -> bool {
+pub fn may_wait_for_service(object: &DesiredObject, service: &ObjectId, desired: &DesiredSet) -> bool {
     let name = ServiceName {
         namespace: service.namespace().unwrap_or_default().into(),
         name: service.name().into(),
@@ -146,21 +147,22 @@ fn may_wait(object: &DesiredObject, backend: &ObjectId, desired: &DesiredSet) ->
     let rank = Rank::of(&object.id);
     let is_near = object.id.namespace().is_none_or(|namespace| Some(namespace) == backend.namespace());
     let is_needed = rank <= Rank::Workload && is_near;
-    let is_later = desired.get(backend).is_none_or(|it| it.switches.turn() > object.switches.turn());
+    let is_later =
+        desired.get(backend).is_none_or(|it| it.annotations.phase_wave() > object.annotations.phase_wave());
     !is_needed && !is_later && rank != Rank::Interception
 }
 
 fn of_configuration<'a>(
     object: &'a DesiredObject,
     desired: &'a DesiredSet,
-) -> impl Iterator<Item = Webhook> + 'a {
+) -> impl Iterator<Item = BackedWebhook> + 'a {
     let read = serde_json::from_value::<Configuration>(Value::Object(object.body()));
     let said = read.map(|configuration| configuration.webhooks).unwrap_or_default();
     said.into_iter().filter_map(|said| {
         let is_clear = *said.failure_policy != *"Ignore" && said.match_conditions.is_empty();
         let service = said.client_config.service.as_ref().filter(|_| is_clear)?;
         let backends = behind(service, desired);
-        (!backends.is_empty()).then(|| Webhook { configuration: object.id.clone(), said, backends })
+        (!backends.is_empty()).then(|| BackedWebhook { configuration: object.id.clone(), said, backends })
     })
 }
 
@@ -208,26 +210,26 @@ type Labels = BTreeMap<Box<str>, Box<str>>;
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Configuration {
-    webhooks: Vec<Said>,
+    webhooks: Vec<WebhookSpec>,
 }
 
 /// A webhook of a configuration.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-struct Said {
+struct WebhookSpec {
     name: Box<str>,
-    rules: Vec<Rule>,
+    rules: Vec<WebhookRule>,
     failure_policy: Box<str>,
     match_policy: Box<str>,
     match_conditions: Vec<Value>,
     namespace_selector: Selector,
     object_selector: Selector,
-    client_config: Client,
+    client_config: ClientConfig,
 }
 
 #[derive(Debug, Deserialize, Default)]
 #[serde(default)]
-struct Client {
+struct ClientConfig {
     service: Option<ServiceName>,
 }
 
@@ -240,7 +242,7 @@ struct ServiceName {
 
 #[derive(Debug, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-struct Rule {
+struct WebhookRule {
     api_groups: Vec<Box<str>>,
     api_versions: Vec<Box<str>>,
     operations: Vec<Box<str>>,
@@ -252,21 +254,21 @@ struct Rule {
 #[serde(default, rename_all = "camelCase")]
 struct Selector {
     match_labels: Labels,
-    match_expressions: Vec<Expression>,
+    match_expressions: Vec<LabelRequirement>,
 }
 
 #[derive(Debug, Deserialize, Default)]
 #[serde(default)]
-struct Expression {
+struct LabelRequirement {
     key: Box<str>,
     operator: Box<str>,
     values: Vec<Box<str>>,
 }
 
-impl Said {
+impl WebhookSpec {
     /// True if the API server calls this webhook for a request. If the set does not contain the
     /// namespace, only its name label is known.
-    fn is_asked(&self, request: &Request<'_>, desired: &DesiredSet) -> bool {
+    fn is_asked(&self, request: &AdmissionRequest<'_>, desired: &DesiredSet) -> bool {
         let object = request.object;
         self.rules.iter().any(|rule| rule.fits(request, &self.match_policy))
             && object.id.namespace().is_none_or(|namespace| {
@@ -283,8 +285,8 @@ impl Said {
     }
 }
 
-impl Rule {
-    fn fits(&self, request: &Request<'_>, policy: &str) -> bool {
+impl WebhookRule {
+    fn fits(&self, request: &AdmissionRequest<'_>, policy: &str) -> bool {
         let id = &request.object.id;
         let has = |list: &[Box<str>], word: &str| list.iter().any(|it| **it == *"*" || **it == *word);
         // By default the server also calls it for requests in other versions.
@@ -314,7 +316,7 @@ impl Selector {
     }
 }
 
-impl Expression {
+impl LabelRequirement {
     fn holds(&self, labels: &Labels) -> bool {
         let found = labels.get(&self.key);
         let is_in = found.is_some_and(|value| self.values.contains(value));
@@ -330,8 +332,8 @@ impl Expression {
 
 #[cfg(test)]
 mod tests {
-    use super::super::given::{id, manifest, wanted};
     use super::*;
+    use crate::plan::test_fixtures::{id, manifest, wanted};
     use serde_json::json;
 
     const WIDGET: &str = "example.com/Widget|a/x";
@@ -371,10 +373,13 @@ mod tests {
         let set = wanted(manifests);
         let owner = SyncName { namespace: "ops".into(), name: "shop".into() };
         let object = set.get(&id(text)).unwrap();
-        let request = Request { object, plural, creates, owner: &owner };
-        let webhooks = Webhooks::of(&set);
-        let found = webhooks.guarding(request, &set, |_| true);
-        assert!(webhooks.guarding(request, &set, |_| false).is_empty(), "the configuration is not there yet");
+        let request = AdmissionRequest { object, plural, creates, owner: &owner };
+        let webhooks = Webhooks::from_set(&set);
+        let found = webhooks.guarding_webhooks(request, &set, |_| true);
+        assert!(
+            webhooks.guarding_webhooks(request, &set, |_| false).is_empty(),
+            "the configuration is not there yet"
+        );
         found.iter().flat_map(|it| it.backends).map(|backend| backend.name().to_owned()).collect()
     }
 
@@ -504,7 +509,7 @@ mod tests {
             manifest("example.com/Widget|a/early", 0),
         ]);
         let waits = |text: &str, service: &str| {
-            may_wait_behind(set.get(&id(text)).unwrap(), &id(&format!("/Service|{service}")), &set)
+            may_wait_for_service(set.get(&id(text)).unwrap(), &id(&format!("/Service|{service}")), &set)
         };
         assert!(waits(WIDGET, "ops/hook"));
         assert!(!waits("/ConfigMap|ops/settings", "ops/hook"), "the backend may need it");
@@ -518,13 +523,13 @@ mod tests {
         let check = |text: &str, live: Value, expect| {
             assert_eq!(backend_state(&id(text), live.as_object()), expect, "{text}: {live}");
         };
-        check(BACKEND, json!({"status": {"readyReplicas": 1, "replicas": 3}}), Backend::Ready);
-        check(BACKEND, json!({"spec": {"replicas": 1}, "status": {"replicas": 1}}), Backend::NotReady);
-        check(BACKEND, json!({"spec": {"replicas": 0}, "status": {}}), Backend::ScaledToZero);
-        check(BACKEND, Value::Null, Backend::NotReady);
-        check("apps/DaemonSet|a/x", json!({"status": {"numberReady": 2}}), Backend::Ready);
+        check(BACKEND, json!({"status": {"readyReplicas": 1, "replicas": 3}}), BackendState::Ready);
+        check(BACKEND, json!({"spec": {"replicas": 1}, "status": {"replicas": 1}}), BackendState::NotReady);
+        check(BACKEND, json!({"spec": {"replicas": 0}, "status": {}}), BackendState::ScaledToZero);
+        check(BACKEND, Value::Null, BackendState::NotReady);
+        check("apps/DaemonSet|a/x", json!({"status": {"numberReady": 2}}), BackendState::Ready);
         let pod = |ready: &str| json!({"status": {"conditions": [{"type": "Ready", "status": ready}]}});
-        check("/Pod|a/x", pod("True"), Backend::Ready);
-        check("/Pod|a/x", pod("False"), Backend::NotReady);
+        check("/Pod|a/x", pod("True"), BackendState::Ready);
+        check("/Pod|a/x", pod("False"), BackendState::NotReady);
     }
 }

@@ -11,7 +11,7 @@ use std::io::{ErrorKind, Read};
 use flate2::read::MultiGzDecoder;
 
 use super::error::ChartError;
-use moorline_core::tree::{Entry, FileTree, MAX_FILE_BYTES, Room};
+use moorline_core::tree::{FileTree, MAX_FILE_BYTES, MemoryLimit, TreeEntry};
 
 /// Maximum number of unpacked bytes.
 const MAX_UNPACKED_BYTES: u64 = 128 * 1024 * 1024;
@@ -38,10 +38,10 @@ const BLOCK: usize = 512;
 const CHART: &str = "Chart.yaml";
 
 /// Unpacks the files of a chart, within the memory of `room`.
-pub(super) fn unpack(packed: &[u8], room: &Room) -> Result<FileTree, ChartError> {
+pub(super) fn unpack(packed: &[u8], room: &MemoryLimit) -> Result<FileTree, ChartError> {
     let limit = MAX_UNPACKED_BYTES.min(FREE_BYTES + MAX_RATIO * packed.len() as u64);
     let mut tape = Tape { input: MultiGzDecoder::new(packed), left: limit, room };
-    let mut files: BTreeMap<Box<str>, Entry> = BTreeMap::new();
+    let mut files: BTreeMap<Box<str>, TreeEntry> = BTreeMap::new();
     let (mut said, mut folder, mut count) = (Said::default(), None, 0);
     while let Some(head) = tape.head()? {
         count += 1;
@@ -64,7 +64,7 @@ pub(super) fn unpack(packed: &[u8], room: &Room) -> Result<FileTree, ChartError>
                     continue;
                 }
                 let Some(inside) = inside else { return refuse("has a file beside its folder") };
-                if files.insert(inside.clone(), Entry::File(bytes.into())).is_some() {
+                if files.insert(inside.clone(), TreeEntry::File(bytes.into())).is_some() {
                     return refuse(format!("has the file {inside} twice"));
                 }
             }
@@ -77,7 +77,7 @@ pub(super) fn unpack(packed: &[u8], room: &Room) -> Result<FileTree, ChartError>
         return refuse(format!("has a file where a folder of {path} is"));
     }
     match files.contains_key(CHART) {
-        true => Ok(files.into_iter().collect::<FileTree>().within(room.clone())),
+        true => Ok(files.into_iter().collect::<FileTree>().with_memory_limit(room.clone())),
         false => refuse("has no Chart.yaml in its folder, so that it is no chart"),
     }
 }
@@ -130,7 +130,7 @@ impl Said {
 }
 
 /// Header of one archive entry.
-struct Head {
+struct EntryHeader {
     path: String,
     size: u64,
     kind: u8,
@@ -140,12 +140,12 @@ struct Head {
 struct Tape<'a, R> {
     input: R,
     left: u64,
-    room: &'a Room,
+    room: &'a MemoryLimit,
 }
 
 impl<R: Read> Tape<'_, R> {
     /// Returns the next header; none at the end.
-    fn head(&mut self) -> Result<Option<Head>, ChartError> {
+    fn head(&mut self) -> Result<Option<EntryHeader>, ChartError> {
         let mut block = [0; BLOCK];
         self.fill(&mut block, "a head")?;
         if block.iter().all(|byte| *byte == 0) {
@@ -169,7 +169,7 @@ impl<R: Read> Tape<'_, R> {
             }
         }
         let size = number(&block[124..136]).ok_or_else(|| damaged("a size"))?;
-        Ok(Some(Head { path, size, kind: block[156] }))
+        Ok(Some(EntryHeader { path, size, kind: block[156] }))
     }
 
     /// Returns the content of an entry, without the padding.
@@ -181,7 +181,7 @@ impl<R: Read> Tape<'_, R> {
         if padded > self.left {
             return refuse(TOO_LARGE);
         }
-        self.room.take(padded).map_err(|no_room| ChartError::Server(no_room.into()))?;
+        self.room.reserve(padded).map_err(|no_room| ChartError::Server(no_room.into()))?;
         let mut bytes = Vec::new();
         let read = (&mut self.input).take(padded).read_to_end(&mut bytes);
         read.map_err(|_| damaged("what is packed in it"))?;

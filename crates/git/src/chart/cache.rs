@@ -25,14 +25,14 @@ const UNFINISHED: &str = ".unfinished";
 
 /// A folder for charts; created on the first write.
 #[derive(Debug)]
-pub(crate) struct Cache {
+pub(crate) struct ChartCache {
     folder: PathBuf,
     /// Counter for unique temporary names, so that concurrent writers of the same chart use
     /// different files.
     written: AtomicU64,
 }
 
-impl Cache {
+impl ChartCache {
     pub(crate) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), written: AtomicU64::new(0) }
     }
@@ -50,7 +50,7 @@ impl Cache {
             return None;
         }
         let bytes = fs::read(&path).ok()?;
-        if Digest::of(&bytes) != digest {
+        if Digest::hash(&bytes) != digest {
             drop(fs::remove_file(&path));
             return None;
         }
@@ -61,7 +61,7 @@ impl Cache {
 
     /// Stores these bytes.
     pub(super) fn write(&self, owner: &str, bytes: &[u8]) {
-        let name = name(owner, Digest::of(bytes));
+        let name = name(owner, Digest::hash(bytes));
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let beside = self.folder.join(format!("{name}.{number}{UNFINISHED}"));
         let write = || -> io::Result<()> {
@@ -100,7 +100,7 @@ fn name(owner: &str, digest: Digest) -> String {
     if owner.is_empty() {
         digest.digits()
     } else {
-        Digest::of(format!("{owner}\0{digest}").as_bytes()).digits()
+        Digest::hash(format!("{owner}\0{digest}").as_bytes()).digits()
     }
 }
 
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn what_is_kept_is_what_it_was() {
         let root = tempfile::tempdir().unwrap();
-        let cache = Cache::new(&root.path().join("charts"));
-        let digest = Digest::of(b"one");
+        let cache = ChartCache::new(&root.path().join("charts"));
+        let digest = Digest::hash(b"one");
         assert_eq!(cache.read("", digest), None);
         cache.write("", b"one");
         assert_eq!(cache.read("", digest).as_deref(), Some(&b"one"[..]));
@@ -130,10 +130,10 @@ mod tests {
     #[test]
     fn what_was_not_used_for_longest_goes_first() {
         let root = tempfile::tempdir().unwrap();
-        let cache = Cache::new(root.path());
+        let cache = ChartCache::new(root.path());
         let digests = [&b"one"[..], b"two", b"three"].map(|bytes| {
             cache.write("", bytes);
-            Digest::of(bytes)
+            Digest::hash(bytes)
         });
         for (at, digest) in (1..).zip(digests) {
             let used = SystemTime::UNIX_EPOCH + Duration::from_secs(at);

@@ -9,30 +9,30 @@
 use std::io::Read as _;
 use std::time::Instant;
 
-use super::super::credentials::{Credentials, Hidden};
+use super::super::credentials::{Credentials, Sensitive};
 use super::super::error::Error;
-use super::super::http::{Answer, Client, Network, fault};
-use super::super::packet::Fault;
-use super::super::resolve::Reach;
+use super::super::http::{HttpClient, HttpResponse, SharedNetwork, fault};
 use super::error::ChartError;
 use super::url::Url;
+use crate::pkt_line::ProtocolError;
+use crate::resolver::AddressScope;
 
 /// Maximum number of consecutive redirects.
 const MAX_REDIRECTS: usize = 4;
 
 /// Requests to the configured server, and to servers that it refers to.
-pub(super) struct Downloads<'a> {
-    network: &'a Network,
+pub(super) struct Downloader<'a> {
+    network: &'a SharedNetwork,
     credentials: &'a Credentials,
     /// The login, only for the server of `named`.
-    authorization: Option<Hidden<String>>,
+    authorization: Option<Sensitive<String>>,
     /// The configured URL.
     named: Url,
     by: Instant,
 }
 
 /// A response that is no redirect.
-pub(super) struct Got {
+pub(super) struct DownloadResponse {
     pub(super) status: u16,
     pub(super) challenge: Option<String>,
     /// The body, if the status is 200.
@@ -41,9 +41,9 @@ pub(super) struct Got {
     pub(super) from: Url,
 }
 
-impl<'a> Downloads<'a> {
+impl<'a> Downloader<'a> {
     pub(super) fn new(
-        network: &'a Network,
+        network: &'a SharedNetwork,
         credentials: &'a Credentials,
         named: &Url,
         by: Instant,
@@ -58,7 +58,7 @@ impl<'a> Downloads<'a> {
     }
 
     /// Returns the login for the configured server.
-    pub(super) fn login(&self) -> Option<&Hidden<String>> {
+    pub(super) fn login(&self) -> Option<&Sensitive<String>> {
         self.authorization.as_ref()
     }
 
@@ -73,9 +73,9 @@ impl<'a> Downloads<'a> {
         &self,
         url: &Url,
         accept: &str,
-        authorization: Option<&Hidden<String>>,
+        authorization: Option<&Sensitive<String>>,
         (limit, what): (u64, &'static str),
-    ) -> Result<Got, ChartError> {
+    ) -> Result<DownloadResponse, ChartError> {
         let mut url = url.clone();
         if self.named.is_tls() && !url.is_tls() {
             return Err(downgrade(&self.named));
@@ -83,7 +83,7 @@ impl<'a> Downloads<'a> {
         for _ in 0..=MAX_REDIRECTS {
             let answer = self.ask(&url, accept, authorization)?;
             if matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
-                let target = answer.location.and_then(|location| url.joined(&location));
+                let target = answer.location.and_then(|location| url.resolve(&location));
                 let nowhere =
                     || ChartError::Redirect { server: url.server(), problem: "to what is no URL of a file" };
                 let target = target.ok_or_else(nowhere)?;
@@ -95,7 +95,7 @@ impl<'a> Downloads<'a> {
             }
             let (status, challenge) = (answer.status, answer.challenge.clone());
             let body = if status == 200 { read(&url, answer, limit, what)? } else { Vec::new() };
-            return Ok(Got { status, challenge, body, from: url });
+            return Ok(DownloadResponse { status, challenge, body, from: url });
         }
         Err(ChartError::Redirect { server: url.server(), problem: "again and again" })
     }
@@ -104,15 +104,15 @@ impl<'a> Downloads<'a> {
         &self,
         url: &Url,
         accept: &str,
-        authorization: Option<&Hidden<String>>,
-    ) -> Result<Answer, ChartError> {
+        authorization: Option<&Sensitive<String>>,
+    ) -> Result<HttpResponse, ChartError> {
         let is_named = url.host() == self.named.host();
-        let reach = if is_named { Reach::Anywhere } else { Reach::Public };
+        let reach = if is_named { AddressScope::Anywhere } else { AddressScope::Public };
         let strange =
             Credentials { authorities: self.credentials.authorities.clone(), ..Credentials::default() };
         let is_same = url.is_beside(&self.named);
         let credentials = if is_same { self.credentials } else { &strange };
-        let client = Client::reaching(reach, url.host(), credentials, self.network)?;
+        let client = HttpClient::reaching(reach, url.host(), credentials, self.network)?;
         let authorization = authorization.filter(|_| is_same);
         Ok(client.file((&url.whole(), &url.server()), accept, authorization, self.by)?)
     }
@@ -123,7 +123,7 @@ fn downgrade(from: &Url) -> ChartError {
 }
 
 /// Returns the body, or an error for another status.
-pub(super) fn accepted(got: Got) -> Result<Vec<u8>, ChartError> {
+pub(super) fn accepted(got: DownloadResponse) -> Result<Vec<u8>, ChartError> {
     let server = got.from.server();
     match got.status {
         200 => Ok(got.body),
@@ -133,11 +133,11 @@ pub(super) fn accepted(got: Got) -> Result<Vec<u8>, ChartError> {
     }
 }
 
-fn read(url: &Url, answer: Answer, limit: u64, what: &'static str) -> Result<Vec<u8>, ChartError> {
+fn read(url: &Url, answer: HttpResponse, limit: u64, what: &'static str) -> Result<Vec<u8>, ChartError> {
     let server = url.server();
     let mut body = Vec::new();
     let read = answer.body.take(limit + 1).read_to_end(&mut body);
-    read.map_err(|error| fault(&server, what, Fault::Input(error)))?;
+    read.map_err(|error| fault(&server, what, ProtocolError::Input(error)))?;
     match body.len() as u64 > limit {
         true => Err(Error::TooLarge { server, what, limit }.into()),
         false => Ok(body),

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::reference::Digest;
-use moorline_core::nearest::nearest;
+use moorline_core::did_you_mean::nearest_name;
 use moorline_yaml::{self as yaml, Dialect};
 
 /// Maximum number of bytes of an index.
@@ -20,14 +20,14 @@ const MAX_READ_BYTES: usize = 8 * 1024 * 1024;
 
 /// The archive of a chart version in the index.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct IndexEntry {
     /// As written: absolute, or relative to the index.
     pub(super) url: String,
     pub(super) digest: Option<Digest>,
 }
 
 /// Finds a version in an index. The error is the rest of a sentence.
-pub(super) fn find(index: &[u8], name: &str, version: &str) -> Result<Found, Cow<'static, str>> {
+pub(super) fn find(index: &[u8], name: &str, version: &str) -> Result<IndexEntry, Cow<'static, str>> {
     let text = std::str::from_utf8(index).map_err(|_| "is not UTF-8")?;
     let (part, is_part) = match part(text, name) {
         Some(part) => (part, true),
@@ -47,21 +47,21 @@ pub(super) fn find(index: &[u8], name: &str, version: &str) -> Result<Found, Cow
         return Err("has no entries: it is the index of no repository".into());
     };
     let Some(versions) = charts.get(name).and_then(Value::as_array) else {
-        let near = nearest(name, charts.keys().map(String::as_str));
+        let near = nearest_name(name, charts.keys().map(String::as_str));
         let near = near.map(|near| format!(" (is {near} meant?)")).unwrap_or_default();
         return Err(format!("has no chart {name}{near}").into());
     };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let Some(found) = versions.iter().find(|entry| entry["version"].as_str() == Some(version)) else {
         let known: Vec<String> = versions.iter().map(|entry| text(&entry["version"])).collect();
-        let near = nearest(version, known.iter().map(String::as_str));
+        let near = nearest_name(version, known.iter().map(String::as_str));
         let near = near.map(|near| format!(" (is {near} meant?)")).unwrap_or_default();
         return Err(format!("has no version {version} of {name}{near}").into());
     };
     let url = text(&found["urls"][0]);
     match url.is_empty() {
         true => Err(format!("names no URL for version {version} of {name}").into()),
-        false => Ok(Found { url, digest: Digest::parse(&text(&found["digest"])) }),
+        false => Ok(IndexEntry { url, digest: Digest::parse(&text(&found["digest"])) }),
     }
 }
 

@@ -18,14 +18,14 @@ mod url;
 
 use std::time::Instant;
 
-pub(super) use cache::Cache;
+pub(super) use cache::ChartCache;
 pub use error::ChartError;
 pub use reference::{ChartPlace, ChartRef, Digest};
 
 use super::credentials::Credentials;
-use super::http::Network;
-use download::Downloads;
-use moorline_core::tree::{FileTree, Room};
+use super::http::SharedNetwork;
+use download::Downloader;
+use moorline_core::tree::{FileTree, MemoryLimit};
 use url::Url;
 
 /// Maximum number of bytes of a published chart.
@@ -39,54 +39,54 @@ pub struct Chart {
     /// The files of the chart's folder, by relative path.
     pub files: FileTree,
     /// True if it came from the cache, without a request.
-    pub was_here: bool,
+    pub was_cached: bool,
 }
 
 /// Unpacks the archive of a chart.
-pub(super) fn unpack(archive: &[u8], room: &Room) -> Result<FileTree, ChartError> {
+pub(super) fn unpack(archive: &[u8], room: &MemoryLimit) -> Result<FileTree, ChartError> {
     archive::unpack(archive, room)
 }
 
 /// Reads a chart from the cache; none if it is missing or damaged.
 pub(super) fn kept(
-    (cache, owner): (&Cache, &str),
+    (cache, owner): (&ChartCache, &str),
     chart: &ChartRef,
-    room: &Room,
+    room: &MemoryLimit,
 ) -> Option<Result<Chart, ChartError>> {
     let bytes = cache.read(owner, chart.digest)?;
     let archive = match registry::is_manifest(&bytes) {
         true => cache.read(owner, registry::layer(&bytes).ok()?)?,
         false => bytes,
     };
-    Some(archive::unpack(&archive, room).map(|files| Chart { archive, files, was_here: true }))
+    Some(archive::unpack(&archive, room).map(|files| Chart { archive, files, was_cached: true }))
 }
 
 /// Fetches a chart, and stores it in the cache.
 pub(super) fn fetch(
-    (cache, owner): (&Cache, &str),
-    network: &Network,
+    (cache, owner): (&ChartCache, &str),
+    network: &SharedNetwork,
     chart: &ChartRef,
     credentials: &Credentials,
-    (room, by): (&Room, Instant),
+    (room, by): (&MemoryLimit, Instant),
 ) -> Result<Chart, ChartError> {
     let archive = match &chart.place {
         ChartPlace::Repository { url, name, version } => {
             let index = Url::parse(&format!("{}/index.yaml", url.trim_end_matches('/'))).ok_or(BAD_URL)?;
-            let downloads = Downloads::new(network, credentials, &index, by)?;
+            let downloads = Downloader::new(network, credentials, &index, by)?;
             let listing = downloads.whole(&index, index::MAX_BYTES, "bytes of its index")?;
             let found = index::find(&listing, name, version)
                 .map_err(|problem| ChartError::Index { server: index.server(), problem })?;
             chart.digest.expect_announced(found.digest, "what the index announces")?;
-            let place = index.joined(&found.url).ok_or(BAD_URL)?;
+            let place = index.resolve(&found.url).ok_or(BAD_URL)?;
             let archive = downloads.whole(&place, MAX_PACKED_BYTES, "bytes of a chart")?;
             chart.digest.expect(&archive, "the chart")?;
             archive
         }
         ChartPlace::Registry { url, version } => {
             let place = registry::place(url).ok_or(BAD_URL)?;
-            let downloads = Downloads::new(network, credentials, &place, by)?;
+            let downloads = Downloader::new(network, credentials, &place, by)?;
             let found = registry::fetch(&downloads, &place, version, chart.digest)?;
-            if Digest::of(&found.manifest) == chart.digest {
+            if Digest::hash(&found.manifest) == chart.digest {
                 cache.write(owner, &found.manifest);
             }
             found.archive
@@ -94,7 +94,7 @@ pub(super) fn fetch(
     };
     let files = archive::unpack(&archive, room)?;
     cache.write(owner, &archive);
-    Ok(Chart { archive, files, was_here: false })
+    Ok(Chart { archive, files, was_cached: false })
 }
 
 const BAD_URL: ChartError = ChartError::Url(

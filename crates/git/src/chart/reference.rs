@@ -123,7 +123,7 @@ impl Digest {
     }
 
     /// Hashes these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn hash(bytes: &[u8]) -> Self {
         let mut digest = [0; 32];
         digest.copy_from_slice(&Sha256::digest(bytes));
         Self(digest)
@@ -131,7 +131,7 @@ impl Digest {
 
     /// Checks that `bytes` have this digest; `what` names them in the error.
     pub(super) fn expect(self, bytes: &[u8], what: &'static str) -> Result<(), ChartError> {
-        self.expect_announced(Some(Self::of(bytes)), what)
+        self.expect_announced(Some(Self::hash(bytes)), what)
     }
 
     /// Checks that an announced digest, if any, is this one.
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_reference_is_whole_or_refused() {
-        let digest = Digest::of(b"x").to_string();
+        let digest = Digest::hash(b"x").to_string();
         let check = |url: &str, name: Option<&str>, version: &str, digest: &str| {
             ChartRef::new(url, name, version, digest).map_err(|error| error.to_string())
         };

@@ -9,10 +9,10 @@ use std::cell::RefCell;
 
 use serde_json::Value;
 
-use super::super::credentials::Hidden;
+use super::super::credentials::Sensitive;
 use super::super::error::Error;
 use super::MAX_PACKED_BYTES;
-use super::download::{Downloads, Got, accepted};
+use super::download::{DownloadResponse, Downloader, accepted};
 use super::error::ChartError;
 use super::reference::Digest;
 use super::url::Url;
@@ -30,7 +30,7 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const ARCHIVES: [&str; 2] = ["application/vnd.cncf.helm.chart.content.v1.tar+gzip", "application/tar+gzip"];
 
 /// A version pulled from a registry.
-pub(super) struct Found {
+pub(super) struct PulledChart {
     pub(super) manifest: Vec<u8>,
     pub(super) archive: Vec<u8>,
 }
@@ -71,34 +71,34 @@ pub(super) fn layer(manifest: &[u8]) -> Result<Digest, &'static str> {
 
 /// Fetches a version whose manifest or archive has this digest.
 pub(super) fn fetch(
-    downloads: &Downloads<'_>,
+    downloads: &Downloader<'_>,
     place: &Url,
     version: &str,
     digest: Digest,
-) -> Result<Found, ChartError> {
-    let session = Session { downloads, place, token: RefCell::default() };
+) -> Result<PulledChart, ChartError> {
+    let session = RegistrySession { downloads, place, token: RefCell::default() };
     // A tag must not contain a plus sign; Helm replaces it by an underscore.
     let tag = version.replace('+', "_");
     let manifest =
         session.get(&format!("/manifests/{tag}"), MANIFEST, (MAX_MANIFEST_BYTES, "bytes of a manifest"))?;
     let unusable = |problem| ChartError::Registry { server: place.server(), problem };
     let archive = layer(&manifest).map_err(unusable)?;
-    if Digest::of(&manifest) != digest {
+    if Digest::hash(&manifest) != digest {
         digest.expect_announced(Some(archive), "the chart in the registry")?;
     }
     let bytes = session.get(&format!("/blobs/{archive}"), "*/*", (MAX_PACKED_BYTES, "bytes of a chart"))?;
     archive.expect(&bytes, "what the registry sends")?;
-    Ok(Found { manifest, archive: bytes })
+    Ok(PulledChart { manifest, archive: bytes })
 }
 
 /// Requests to one registry, with its token.
-struct Session<'a> {
-    downloads: &'a Downloads<'a>,
+struct RegistrySession<'a> {
+    downloads: &'a Downloader<'a>,
     place: &'a Url,
-    token: RefCell<Option<Hidden<String>>>,
+    token: RefCell<Option<Sensitive<String>>>,
 }
 
-impl Session<'_> {
+impl RegistrySession<'_> {
     fn get(&self, path: &str, accept: &str, limit: (u64, &'static str)) -> Result<Vec<u8>, ChartError> {
         let url = self.place.at(&format!("{}{path}", self.place.path()));
         let url = url.ok_or(ChartError::Url("is too long"))?;
@@ -120,7 +120,7 @@ impl Session<'_> {
     }
 
     /// Requests a token from the server that the registry names.
-    fn token(&self, parameters: &str) -> Result<Hidden<String>, ChartError> {
+    fn token(&self, parameters: &str) -> Result<Sensitive<String>, ChartError> {
         let unusable = |problem| ChartError::Registry { server: self.place.server(), problem };
         let realm = parameter(parameters, "realm");
         let realm =
@@ -133,12 +133,13 @@ impl Session<'_> {
         let url = Url::parse(&format!("{realm}{mark}{}", query.join("&")));
         let url = url.ok_or_else(|| unusable("names no URL where a token is to be had"))?;
         let limit = (MAX_TOKEN_BYTES, "bytes of a token");
-        let got: Got = self.downloads.get(&url, "application/json", self.downloads.login(), limit)?;
+        let got: DownloadResponse =
+            self.downloads.get(&url, "application/json", self.downloads.login(), limit)?;
         let answer: Value = serde_json::from_slice(&accepted(got)?).unwrap_or_default();
         let token = ["token", "access_token"].iter().find_map(|name| answer[name].as_str());
         let is_sound = |token: &&str| token.bytes().all(|byte| byte.is_ascii_graphic());
         let token = token.filter(is_sound).ok_or_else(|| unusable("gives no token that can be used"))?;
-        Ok(Hidden::new(format!("Bearer {token}")))
+        Ok(Sensitive::new(format!("Bearer {token}")))
     }
 }
 

@@ -36,7 +36,7 @@ impl Url {
     }
 
     /// Resolves a reference relative to this URL.
-    pub(super) fn joined(&self, reference: &str) -> Option<Self> {
+    pub(super) fn resolve(&self, reference: &str) -> Option<Self> {
         if reference.contains("://") {
             return Self::parse(reference);
         }
@@ -114,7 +114,7 @@ mod tests {
             ("", None),
         ];
         for (reference, expect) in table {
-            let found = index.joined(reference).map(|url| url.whole());
+            let found = index.resolve(reference).map(|url| url.whole());
             assert_eq!(found.as_deref(), expect, "{reference}");
         }
         let signed = Url::parse("https://host/a?signature=planted").unwrap();

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn hosts(entries: &[&str]) -> Hosts {
-    Hosts::new("allowedHosts", entries.iter().copied()).unwrap()
+fn hosts(entries: &[&str]) -> HostPolicy {
+    HostPolicy::new("allowedHosts", entries.iter().copied()).unwrap()
 }
 
 fn address(text: &str) -> SocketAddr {
@@ -43,7 +43,7 @@ const GUARDED_ADDRESSES: [&str; 27] = [
 
 #[test]
 fn by_default_all_but_the_guarded_is_reached() {
-    for rules in [Hosts::new("allowedHosts", []).unwrap(), hosts(&["*"])] {
+    for rules in [HostPolicy::new("allowedHosts", []).unwrap(), hosts(&["*"])] {
         for text in GUARDED_ADDRESSES {
             for host in [text, "git.example.com"] {
                 assert_eq!(rules.address(host, address(text)), Err(GUARDED), "{host} at {text}");
@@ -55,7 +55,7 @@ fn by_default_all_but_the_guarded_is_reached() {
             assert_eq!(rules.address(text, address(text)), Ok(()), "{text}");
         }
     }
-    assert_eq!(Hosts::anywhere().address("localhost", address("127.0.0.1")), Ok(()));
+    assert_eq!(HostPolicy::allow_all().address("localhost", address("127.0.0.1")), Ok(()));
 }
 
 #[test]
@@ -129,7 +129,8 @@ fn addresses_that_are_named_are_reached_whatever_they_are() {
 
 #[test]
 fn the_api_server_is_reached_by_no_name() {
-    let rules = hosts(&[]).without(["10.0.0.1:443".parse().unwrap(), "[fd00::9]:6443".parse().unwrap()]);
+    let rules =
+        hosts(&[]).without_api_server(["10.0.0.1:443".parse().unwrap(), "[fd00::9]:6443".parse().unwrap()]);
     for (at, expect) in [
         ("10.0.0.1:443", Err(GUARDED)),
         ("[::ffff:10.0.0.1]:443", Err(GUARDED)),
@@ -146,7 +147,7 @@ fn the_api_server_is_reached_by_no_name() {
 #[test]
 fn what_is_no_entry_is_refused() {
     for entry in ["", " ", "https://host", "a b", "10.0.0.0/33", "a/b", "host:80", "127.1", "..", "a..b"] {
-        let refused = Hosts::new("allowedHosts", [entry]);
+        let refused = HostPolicy::new("allowedHosts", [entry]);
         assert!(
             refused.is_err_and(|error| error.to_string().contains("allowedHosts has an entry")),
             "{entry}"

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
-use super::super::chart::{self, Cache, Chart, ChartError, ChartRef, Digest};
+use super::super::chart::{self, Chart, ChartCache, ChartError, ChartRef, Digest};
 use super::super::credentials::Credentials;
 use super::super::error::Error;
 use super::super::remote::heard;
-use super::super::turns::Ask;
 use super::Repositories;
-use moorline_core::tree::Room;
+use crate::worker_pool::WorkerRequest;
+use moorline_core::tree::MemoryLimit;
 use moorline_runtime::chance;
 
 /// Folder of charts, next to those of mirrors.
@@ -23,14 +23,14 @@ pub(super) const FOLDER: &str = "charts";
 
 /// Cached charts, and fetches in progress.
 #[derive(Debug)]
-pub(super) struct Charts {
-    cache: Cache,
+pub(super) struct ChartStore {
+    cache: ChartCache,
     under_way: Mutex<HashMap<Digest, Weak<tokio::sync::Mutex<()>>>>,
 }
 
-impl Charts {
+impl ChartStore {
     pub(super) fn new(folder: &Path) -> Self {
-        Self { cache: Cache::new(folder), under_way: Mutex::default() }
+        Self { cache: ChartCache::new(folder), under_way: Mutex::default() }
     }
 
     /// Returns the lock for fetches of this chart.
@@ -57,7 +57,7 @@ impl Repositories {
         credentials: &Credentials,
         by: Instant,
     ) -> Result<Chart, ChartError> {
-        self.chart_within(wanted, (owner, asker), credentials, &Room::default(), by).await
+        self.chart_within(wanted, (owner, asker), credentials, &MemoryLimit::default(), by).await
     }
 
     /// True if the chart is in the cache.
@@ -71,18 +71,18 @@ impl Repositories {
         wanted: &ChartRef,
         (owner, asker): (&str, &str),
         credentials: &Credentials,
-        room: &Room,
+        room: &MemoryLimit,
         by: Instant,
     ) -> Result<Chart, ChartError> {
         let work = async {
             let turn = self.0.charts.turn(wanted.digest).lock_owned().await;
-            let ask = |server: Option<Arc<str>>| Ask { namespace: asker.into(), server };
+            let ask = |server: Option<Arc<str>>| WorkerRequest { namespace: asker.into(), server };
             let (house, owner): (_, Box<str>) = (self.0.clone(), owner.into());
             let worker = self.0.turns.take(ask(None)).await;
             let kept = {
                 let (house, owner, wanted, room) =
                     (house.clone(), owner.clone(), wanted.clone(), room.clone());
-                chance::aside(move || {
+                chance::spawn_blocking_deterministic(move || {
                     let _worker = worker;
                     chart::kept((&house.charts.cache, &owner), &wanted, &room)
                 })
@@ -92,7 +92,7 @@ impl Repositories {
             }
             let mut worker = self.0.turns.take(ask(Some(wanted.place.server().into()))).await;
             let (wanted, credentials, room) = (wanted.clone(), credentials.clone(), room.clone());
-            let done = chance::aside(move || {
+            let done = chance::spawn_blocking_deterministic(move || {
                 let cache = (&house.charts.cache, &*owner);
                 let chart = chart::fetch(cache, &house.network, &wanted, &credentials, (&room, by));
                 worker.heard(match &chart {
@@ -108,7 +108,7 @@ impl Repositories {
             Ok(done) => done,
             Err(_) => {
                 let (namespace, server) = (asker.into(), wanted.place.server());
-                let ask = Ask { namespace, server: Some(server.clone().into()) };
+                let ask = WorkerRequest { namespace, server: Some(server.clone().into()) };
                 Err(ChartError::from(match self.0.turns.why(&ask) {
                     Some(why) => Error::Waiting { server, why: why.text() },
                     None => Error::Timeout { server, what: "answer" },

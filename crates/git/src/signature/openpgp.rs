@@ -11,7 +11,7 @@ use pgp::composed::{Deserializable as _, DetachedSignature, SignedPublicKey, Sig
 use pgp::packet::{Signature, SignatureType};
 use pgp::types::KeyDetails as _;
 
-use super::Problem;
+use super::SignatureProblem;
 
 /// First line of a public key.
 pub(super) const BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
@@ -36,12 +36,17 @@ pub(super) fn read(text: &str) -> Result<Vec<Key>, &'static str> {
 }
 
 /// Checks that the content is signed by one of the keys.
-pub(super) fn check(keys: &[Key], text: &[u8], signature: &str, now: SystemTime) -> Result<(), Problem> {
+pub(super) fn check(
+    keys: &[Key],
+    text: &[u8],
+    signature: &str,
+    now: SystemTime,
+) -> Result<(), SignatureProblem> {
     let (signature, _) = DetachedSignature::from_armor_single(signature.as_bytes())
-        .map_err(|_| Problem::Unreadable("it is damaged, or of an unknown kind"))?;
+        .map_err(|_| SignatureProblem::Unreadable("it is damaged, or of an unknown kind"))?;
     let signature = signature.signature;
     if !matches!(signature.typ(), Some(SignatureType::Binary | SignatureType::Text)) {
-        return Err(Problem::Unreadable("it is no signature of a text"));
+        return Err(SignatureProblem::Unreadable("it is no signature of a text"));
     }
     let mut found = None;
     for key in keys {
@@ -49,12 +54,12 @@ pub(super) fn check(keys: &[Key], text: &[u8], signature: &str, now: SystemTime)
             let signer: Box<str> = format!("{}", part.fingerprint()).to_uppercase().into();
             match part.check(key, &signature, text, now) {
                 Ok(()) => return Ok(()),
-                Err(Fault::Wrong) => found = found.or(Some(Problem::Wrong(signer))),
-                Err(Fault::Unusable(why)) => found = Some(Problem::Unusable(signer, why)),
+                Err(SigningKeyError::Wrong) => found = found.or(Some(SignatureProblem::Wrong(signer))),
+                Err(SigningKeyError::Unusable(why)) => found = Some(SignatureProblem::Unusable(signer, why)),
             }
         }
     }
-    Err(found.unwrap_or_else(|| Problem::Unknown(issuer(&signature))))
+    Err(found.unwrap_or_else(|| SignatureProblem::Unknown(issuer(&signature))))
 }
 
 /// A key that may have made a signature: a primary key, or one of its subkeys.
@@ -63,7 +68,7 @@ enum Part<'a> {
     Sub(&'a SignedPublicSubKey),
 }
 
-enum Fault {
+enum SigningKeyError {
     Wrong,
     Unusable(&'static str),
 }
@@ -86,24 +91,24 @@ impl Part<'_> {
         signature: &Signature,
         text: &[u8],
         now: SystemTime,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), SigningKeyError> {
         match self {
             Self::Primary(key) => signature.verify(&key.primary_key, text),
             Self::Sub(sub) => signature.verify(&sub.key, text),
         }
-        .map_err(|_| Fault::Wrong)?;
+        .map_err(|_| SigningKeyError::Wrong)?;
         is_good(key, now)?;
         if has_ended(
             signature.created().map(SystemTime::from),
             signature.signature_expiration_time().map(Into::into),
             now,
         ) {
-            return Err(Fault::Unusable("made it for a time that is over"));
+            return Err(SigningKeyError::Unusable("made it for a time that is over"));
         }
         match self {
             Self::Primary(key) => match may_sign(key) {
                 true => Ok(()),
-                false => Err(Fault::Unusable("may not sign")),
+                false => Err(SigningKeyError::Unusable("may not sign")),
             },
             Self::Sub(sub) => is_bound(key, sub, now),
         }
@@ -133,14 +138,14 @@ fn issuer(signature: &Signature) -> Box<str> {
 }
 
 /// Checks that a primary key was not revoked and has not expired, by its own self-signatures.
-fn is_good(key: &SignedPublicKey, now: SystemTime) -> Result<(), Fault> {
+fn is_good(key: &SignedPublicKey, now: SystemTime) -> Result<(), SigningKeyError> {
     let revoked = key.details.revocation_signatures.iter().any(|it| it.verify_key(&key.primary_key).is_ok());
     if revoked {
-        return Err(Fault::Unusable("was revoked"));
+        return Err(SigningKeyError::Unusable("was revoked"));
     }
     let expiry = newest(own_words(key)).and_then(|words| words.key_expiration_time()).map(Into::into);
     match has_ended(Some(key.primary_key.created_at().into()), expiry, now) {
-        true => Err(Fault::Unusable("has expired")),
+        true => Err(SigningKeyError::Unusable("has expired")),
         false => Ok(()),
     }
 }
@@ -169,7 +174,7 @@ fn may_sign(key: &SignedPublicKey) -> bool {
 
 /// Checks that the primary key certifies this subkey for signing, and the subkey confirms the
 /// binding.
-fn is_bound(key: &SignedPublicKey, sub: &SignedPublicSubKey, now: SystemTime) -> Result<(), Fault> {
+fn is_bound(key: &SignedPublicKey, sub: &SignedPublicSubKey, now: SystemTime) -> Result<(), SigningKeyError> {
     let of_type = |type_: SignatureType| {
         let fits = move |it: &&Signature| {
             it.typ() == Some(type_) && it.verify_subkey_binding(&key.primary_key, &sub.key).is_ok()
@@ -181,20 +186,20 @@ fn is_bound(key: &SignedPublicKey, sub: &SignedPublicSubKey, now: SystemTime) ->
             && it.verify_subkey_binding(&key.primary_key, &sub.key).is_ok()
     });
     if revoked {
-        return Err(Fault::Unusable("was revoked"));
+        return Err(SigningKeyError::Unusable("was revoked"));
     }
     let Some(binding) = newest(of_type(SignatureType::SubkeyBinding).collect()) else {
-        return Err(Fault::Unusable("its primary key does not vouch for"));
+        return Err(SigningKeyError::Unusable("its primary key does not vouch for"));
     };
     let agrees = binding
         .embedded_signature()
         .is_some_and(|back| back.verify_primary_key_binding(&sub.key, &key.primary_key).is_ok());
     if !binding.key_flags().sign() || !agrees {
-        return Err(Fault::Unusable("may not sign"));
+        return Err(SigningKeyError::Unusable("may not sign"));
     }
     let expiry = binding.key_expiration_time().map(Into::into);
     match has_ended(Some(sub.key.created_at().into()), expiry, now) {
-        true => Err(Fault::Unusable("has expired")),
+        true => Err(SigningKeyError::Unusable("has expired")),
         false => Ok(()),
     }
 }

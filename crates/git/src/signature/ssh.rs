@@ -6,7 +6,7 @@
 
 use russh::keys::ssh_key::{HashAlg, PublicKey, SshSig};
 
-use super::Problem;
+use super::SignatureProblem;
 
 /// First line of a signature.
 pub(super) const SIGNATURE: &str = "-----BEGIN SSH SIGNATURE-----";
@@ -45,15 +45,15 @@ fn key(line: &str) -> Result<Key, &'static str> {
 }
 
 /// Checks that the content is signed by one of the keys.
-pub(super) fn check(keys: &[Key], text: &[u8], signature: &str) -> Result<(), Problem> {
+pub(super) fn check(keys: &[Key], text: &[u8], signature: &str) -> Result<(), SignatureProblem> {
     let signature = SshSig::from_pem(signature)
-        .map_err(|_| Problem::Unreadable("it is damaged, or of an unknown kind"))?;
+        .map_err(|_| SignatureProblem::Unreadable("it is damaged, or of an unknown kind"))?;
     let signer: Box<str> = signature.public_key().fingerprint(HashAlg::Sha256).to_string().into();
     if signature.namespace() != NAMESPACE {
-        return Err(Problem::Other("the signature was not made for Git"));
+        return Err(SignatureProblem::Other("the signature was not made for Git"));
     }
     let Some(Key(key)) = keys.iter().find(|Key(key)| key.key_data() == signature.public_key()) else {
-        return Err(Problem::Unknown(signer));
+        return Err(SignatureProblem::Unknown(signer));
     };
-    key.verify(NAMESPACE, text, &signature).map_err(|_| Problem::Wrong(signer))
+    key.verify(NAMESPACE, text, &signature).map_err(|_| SignatureProblem::Wrong(signer))
 }

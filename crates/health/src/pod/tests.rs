@@ -1,6 +1,6 @@
 //! Pods in the states that a cluster reports, and the expected health of each.
 
-use super::super::fixture::check as check_kind;
+use crate::test_fixtures::check as check_kind;
 
 fn check(spec: &str, status: &str, expect: &str) {
     check_kind("Pod", &format!(r#"{{"spec": {{{spec}}}, "status": {{{status}}}}}"#), expect);

@@ -22,9 +22,12 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::Health;
-use super::live::Live;
-use super::sentence::told;
-use moorline_cel::{Expression, Fault, Kind, Language, Meter, Problem, Refused, Sum, Val, Variable};
+use crate::message::quote;
+use crate::object_view::ObjectView;
+use moorline_cel::{
+    CelValue, EvaluationError, Expression, ExpressionError, ExpressionProblem, Kind, Language, NumberError,
+    StepBudget, Variable,
+};
 use moorline_cel::{evaluate, read};
 use moorline_core::object::GroupKind;
 
@@ -37,7 +40,7 @@ const OBJECT: Variable = Variable { name: "object", kind: Kind::Any };
 
 /// Source of one rule, from the spec of the Sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written<'a> {
+pub struct RuleSource<'a> {
     /// API group of the kind, empty for the core group.
     pub group: &'a str,
     /// Kind of the objects.
@@ -59,14 +62,14 @@ pub struct RuleError {
     /// Kind that the rule judges.
     pub kind: String,
     /// Position of the error in the rule.
-    pub place: Place,
+    pub place: RulePosition,
     /// Description of the error.
     pub problem: String,
 }
 
 /// Position in a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum RulePosition {
     /// The rule as a whole.
     Rule,
     /// Line and column of an expression, from 1; columns count characters.
@@ -94,26 +97,26 @@ struct Rule {
 
 impl Rules {
     /// Compiles the rules of a Sync and reports all errors at once.
-    pub fn compile(written: &[Written<'_>]) -> Result<Self, Vec<RuleError>> {
+    pub fn compile(written: &[RuleSource<'_>]) -> Result<Self, Vec<RuleError>> {
         let (mut rules, mut errors): (Vec<Rule>, Vec<RuleError>) = (Vec::new(), Vec::new());
         for (place, rule) in written.iter().enumerate() {
             let kind = GroupKind::new(rule.group, rule.kind);
             let refuse = |problem: &str| RuleError {
                 rule: place,
                 kind: kind.to_string(),
-                place: Place::Rule,
+                place: RulePosition::Rule,
                 problem: problem.to_owned(),
             };
             let mut compile = |field: &'static str, text: Option<&str>| {
-                let found = text.map(|text| expression(text).map_err(|refused| (text, refused)));
-                found.transpose().unwrap_or_else(|(text, Refused { at, problem })| {
+                let found = text.map(|text| compile_expression(text).map_err(|refused| (text, refused)));
+                found.transpose().unwrap_or_else(|(text, ExpressionError { offset: at, problem })| {
                     let place_in_text = position(field, text, at);
                     errors.push(RuleError {
                         rule: place,
                         kind: kind.to_string(),
                         place: place_in_text,
                         problem: match problem {
-                            Problem::Syntax(words) => told(&words),
+                            ExpressionProblem::Syntax(words) => quote(&words),
                             problem => problem.to_string(),
                         },
                     });
@@ -145,23 +148,24 @@ impl Rules {
 
     /// Returns the health of an object by the rule for its kind; `None` without such a rule.
     #[must_use]
-    pub fn judge(&self, kind: &GroupKind, body: &Map<String, Value>) -> Option<Health> {
+    pub fn evaluate(&self, kind: &GroupKind, body: &Map<String, Value>) -> Option<Health> {
         let rule = self.0.iter().find(|rule| rule.kind == *kind)?;
-        let live = Live::new(body);
-        Some(live.deletion().or_else(|| live.stale()).unwrap_or_else(|| rule.judge(body)))
+        let live = ObjectView::new(body);
+        Some(live.deletion_progress().or_else(|| live.stale_status()).unwrap_or_else(|| rule.evaluate(body)))
     }
 }
 
 impl Rule {
-    fn judge(&self, body: &Map<String, Value>) -> Health {
+    fn evaluate(&self, body: &Map<String, Value>) -> Health {
         let ask = |field: &'static str, expression: &Option<Expression>| match expression {
             None => Ok(false),
-            Some(expression) => match holds(expression, body) {
+            Some(expression) => match evaluate_bool(expression, body) {
                 Ok(holds) => Ok(holds),
-                Err(Fault::Missing(_)) => Ok(false),
-                Err(fault) => {
-                    Err(Health::unknown(format!("the rule's {field} has no value: {}", why(&fault))))
-                }
+                Err(EvaluationError::MissingField(_)) => Ok(false),
+                Err(fault) => Err(Health::unknown(format!(
+                    "the rule's {field} has no value: {}",
+                    describe_error(&fault)
+                ))),
             },
         };
         let judged = || {
@@ -182,10 +186,10 @@ impl Rule {
 
 /// Appends the object's own message: that of the condition `Ready`, or of the status.
 fn with_message(body: &Map<String, Value>, sentence: &str) -> String {
-    let live = Live::new(body);
-    let ready = live.condition("Ready").map(|ready| ready.says());
+    let live = ObjectView::new(body);
+    let ready = live.condition("Ready").map(|ready| ready.reason_and_message());
     let message =
-        ready.or_else(|| live.text(&["status", "message"]).map(told)).filter(|message| !message.is_empty());
+        ready.or_else(|| live.text(&["status", "message"]).map(quote)).filter(|message| !message.is_empty());
     match message {
         // A Secret has no status; if one has a message, it is not quoted, because it could reveal
         // the content.
@@ -194,19 +198,19 @@ fn with_message(body: &Map<String, Value>, sentence: &str) -> String {
     }
 }
 
-fn is_secret(live: Live<'_>) -> bool {
+fn is_secret(live: ObjectView<'_>) -> bool {
     live.text(&["kind"]) == Some("Secret")
 }
 
 /// Converts a byte offset to a line and a column.
-fn position(field: &'static str, text: &str, at: usize) -> Place {
+fn position(field: &'static str, text: &str, at: usize) -> RulePosition {
     let before = text.get(..at.min(text.len())).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    Place::Expression { field, line, column }
+    RulePosition::Expression { field, line, column }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RulePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rule => Ok(()),
@@ -216,35 +220,37 @@ impl fmt::Display for Place {
 }
 
 /// Describes the reason for which an expression has no value.
-fn why(fault: &Fault) -> String {
+fn describe_error(fault: &EvaluationError) -> String {
     match fault {
-        Fault::Missing(field) => format!("there is no field {}", told(field)),
-        Fault::Kinds(what) => format!("{what} is not made for what it is given"),
-        Fault::Number(Sum::TooLarge) => "a number is too large".to_owned(),
-        Fault::Number(Sum::ByZero | Sum::RestOfZero) => "a number is divided by zero".to_owned(),
-        Fault::Number(Sum::NoIndex(_)) => "an index is none of the list's".to_owned(),
-        Fault::Number(Sum::NoNumber) => "a text is no number".to_owned(),
-        Fault::Unknown => "it calls what is not known here".to_owned(),
-        Fault::TooMuch => format!("it takes more than {MAX_STEPS} steps with this object"),
+        EvaluationError::MissingField(field) => format!("there is no field {}", quote(field)),
+        EvaluationError::WrongType(what) => format!("{what} is not made for what it is given"),
+        EvaluationError::Number(NumberError::TooLarge) => "a number is too large".to_owned(),
+        EvaluationError::Number(NumberError::ByZero | NumberError::RestOfZero) => {
+            "a number is divided by zero".to_owned()
+        }
+        EvaluationError::Number(NumberError::NoIndex(_)) => "an index is none of the list's".to_owned(),
+        EvaluationError::Number(NumberError::NoNumber) => "a text is no number".to_owned(),
+        EvaluationError::Unsupported => "it calls what is not known here".to_owned(),
+        EvaluationError::OutOfSteps => format!("it takes more than {MAX_STEPS} steps with this object"),
     }
 }
 
 /// Compiles the text of one expression.
-fn expression(text: &str) -> Result<Expression, Refused> {
+fn compile_expression(text: &str) -> Result<Expression, ExpressionError> {
     match read(text, Language::Small, &[OBJECT]) {
         Ok((expression, _)) => Ok(expression),
         // Reports only the first error: the others may be consequences of it.
         Err(refused) => Err(refused
             .into_iter()
             .next()
-            .unwrap_or(Refused { at: 0, problem: Problem::Other(String::new()) })),
+            .unwrap_or(ExpressionError { offset: 0, problem: ExpressionProblem::Other(String::new()) })),
     }
 }
 
 /// Evaluates an expression for one object to true or false.
-fn holds(expression: &Expression, object: &Map<String, Value>) -> Result<bool, Fault> {
-    let object = [Val::Map(object, &OBJECT.kind)];
-    evaluate(expression, &object, true, &mut Meter::new(MAX_STEPS))?.truth("the whole expression")
+fn evaluate_bool(expression: &Expression, object: &Map<String, Value>) -> Result<bool, EvaluationError> {
+    let object = [CelValue::JsonMap(object, &OBJECT.kind)];
+    evaluate(expression, &object, true, &mut StepBudget::new(MAX_STEPS))?.into_bool("the whole expression")
 }
 
 #[cfg(test)]

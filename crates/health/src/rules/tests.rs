@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::super::fixture::{body, kind, told};
 use super::*;
+use crate::test_fixtures::{body, format_health, kind};
 
-fn rule<'a>(healthy: &'a str, degraded: &'a str, progressing: &'a str) -> Written<'a> {
+fn rule<'a>(healthy: &'a str, degraded: &'a str, progressing: &'a str) -> RuleSource<'a> {
     let given = |text: &'a str| Some(text).filter(|text| !text.is_empty());
-    Written {
+    RuleSource {
         group: "example.com",
         kind: "Database",
         healthy: given(healthy),
@@ -20,13 +20,13 @@ fn rule<'a>(healthy: &'a str, degraded: &'a str, progressing: &'a str) -> Writte
 }
 
 /// Health of a body by a rule with these expressions.
-fn said(written: Written<'_>, json: &str) -> String {
+fn said(written: RuleSource<'_>, json: &str) -> String {
     let rules = Rules::compile(&[written]).unwrap_or_else(|errors| panic!("{errors:?}"));
-    told(&rules.judge(&kind("Database.example.com"), &body(json)).unwrap())
+    format_health(&rules.evaluate(&kind("Database.example.com"), &body(json)).unwrap())
 }
 
 /// Errors as a person reads them.
-fn refused(written: &[Written<'_>]) -> Vec<String> {
+fn refused(written: &[RuleSource<'_>]) -> Vec<String> {
     Rules::compile(written).unwrap_err().iter().map(RuleError::to_string).collect()
 }
 
@@ -79,7 +79,7 @@ fn a_rule_is_for_its_kind() {
     assert!(rules.cover(&kind("Database.example.com")));
     for other in ["Database", "Database.example.org", "Table.example.com"] {
         assert!(!rules.cover(&kind(other)));
-        assert_eq!(rules.judge(&kind(other), &body("{}")), None);
+        assert_eq!(rules.evaluate(&kind(other), &body("{}")), None);
     }
 }
 
@@ -88,7 +88,7 @@ fn an_error_names_rule_field_and_place() {
     let check = |healthy: &str, expect: &str| {
         let errors = refused(&[
             rule("true", "", ""),
-            Written { kind: "Table", healthy: Some(healthy), ..rule("", "", "") },
+            RuleSource { kind: "Table", healthy: Some(healthy), ..rule("", "", "") },
         ]);
         let [error] = &errors[..] else { panic!("{errors:?}") };
         assert!(
@@ -125,7 +125,8 @@ fn all_errors_are_told_at_once() {
     ];
     assert_eq!(errors, expect);
     let kinds: Vec<String> = (0..100).map(|at| format!("Kind{at}")).collect();
-    let many: Vec<Written<'_>> = kinds.iter().map(|kind| Written { kind, ..rule("true", "", "") }).collect();
+    let many: Vec<RuleSource<'_>> =
+        kinds.iter().map(|kind| RuleSource { kind, ..rule("true", "", "") }).collect();
     assert_eq!(
         refused(&many),
         ["spec.health.rules[64] (Kind64.example.com): a Sync has too many rules: 64 are read"]
@@ -153,9 +154,9 @@ fn sample() -> Map<String, Value> {
 #[test]
 fn expressions_mean_what_they_mean_in_cel() {
     let oracle = Oracle::new();
-    let check = |text: &str, expect: Result<bool, Fault>| {
-        let read = expression(text).unwrap_or_else(|refused| panic!("{text}: {refused:?}"));
-        assert_eq!(holds(&read, &sample()), expect, "{text}");
+    let check = |text: &str, expect: Result<bool, EvaluationError>| {
+        let read = compile_expression(text).unwrap_or_else(|refused| panic!("{text}: {refused:?}"));
+        assert_eq!(evaluate_bool(&read, &sample()), expect, "{text}");
         oracle.agrees(text, expect.ok())
     };
     let mut answers = 0;
@@ -166,18 +167,18 @@ fn expressions_mean_what_they_mean_in_cel() {
     // The crate's evaluator reads positive numbers as uint, so it cannot add 1 to a count; in
     // Kubernetes they are int.
     assert_eq!(answers, TRUE.len() - 5);
-    let missing = |field: &str| Err(Fault::Missing(field.into()));
+    let missing = |field: &str| Err(EvaluationError::MissingField(field.into()));
     check("object.status.phase == 'a'", missing("phase"));
     check("object['status']['phase'] == 'a'", missing("phase"));
     check("object.status.conditions.all(c, c.reason == 'Waits')", missing("reason"));
     check("object.status.conditions.exists(c, c.reason == 'Odd')", missing("reason"));
     check("object.status.phase == 'a' && true", missing("phase"));
-    check("1 / 0 == 1", Err(Fault::Number(Sum::ByZero)));
-    check("9223372036854775807 + 1 == 1", Err(Fault::Number(Sum::TooLarge)));
-    check("object.status.names[3] == ''", Err(Fault::Number(Sum::NoIndex(3))));
-    check("'a' < 1", Err(Fault::Kinds("a comparison")));
-    check("1", Err(Fault::Kinds("the whole expression")));
-    check("object.metadata.name.size.x == 1", Err(Fault::Kinds("a field")));
+    check("1 / 0 == 1", Err(EvaluationError::Number(NumberError::ByZero)));
+    check("9223372036854775807 + 1 == 1", Err(EvaluationError::Number(NumberError::TooLarge)));
+    check("object.status.names[3] == ''", Err(EvaluationError::Number(NumberError::NoIndex(3))));
+    check("'a' < 1", Err(EvaluationError::WrongType("a comparison")));
+    check("1", Err(EvaluationError::WrongType("the whole expression")));
+    check("object.metadata.name.size.x == 1", Err(EvaluationError::WrongType("a field")));
 }
 
 const TRUE: [&str; 58] = [
@@ -249,7 +250,7 @@ fn what_has_no_mapping_has_no_field() {
     for text in
         ["!has(object.nowhere.phase)", "!has(object.spec.nothing.phase)", "!has(object.nowhere.at.all)"]
     {
-        assert_eq!(holds(&expression(text).unwrap(), &sample()), Ok(true), "{text}");
+        assert_eq!(evaluate_bool(&compile_expression(text).unwrap(), &sample()), Ok(true), "{text}");
     }
 }
 
@@ -321,11 +322,11 @@ fn a_bomb_is_unknown_within_a_moment() {
         let rules =
             Rules::compile(&[rule(&bomb, "", "")]).unwrap_or_else(|errors| panic!("{bomb}: {errors:?}"));
         let start = Instant::now();
-        let found = rules.judge(&kind("Database.example.com"), &object).unwrap();
+        let found = rules.evaluate(&kind("Database.example.com"), &object).unwrap();
         let took = start.elapsed();
         let expect =
             "Unknown: the rule's healthy has no value: it takes more than 100000 steps with this object";
-        assert_eq!(told(&found), expect, "{bomb}");
+        assert_eq!(format_health(&found), expect, "{bomb}");
         // In milliseconds; a slow or busy machine gets a hundred times as long.
         assert!(took < Duration::from_secs(1), "{bomb}: {took:?}");
     }
@@ -355,10 +356,10 @@ fn a_text_is_read_within_a_moment_whatever_it_is() {
     ];
     for shape in shapes {
         let start = Instant::now();
-        let read = expression(&shape);
+        let read = compile_expression(&shape);
         let took = start.elapsed();
         if let Ok(read) = read {
-            let _ = holds(&read, &sample());
+            let _ = evaluate_bool(&read, &sample());
         }
         assert!(took < Duration::from_secs(5), "{shape}: {took:?}");
     }

@@ -6,11 +6,11 @@
 
 use serde_json::Value;
 
-use super::fault::ChartFault;
-use super::{CHART, Files, below};
+use super::error::HelmChartError;
+use super::{CHART, ChartFiles, below};
 use crate::documents::DIALECT;
 use crate::problem::Problem;
-use moorline_core::tree::{Entry, FileTree};
+use moorline_core::tree::{FileTree, TreeEntry};
 use moorline_yaml as yaml;
 
 /// Most files of a chart, including those that links lead to.
@@ -33,24 +33,24 @@ pub(super) struct Chart {
     /// Its folder, for messages.
     pub(super) shown: String,
     /// Its files, by path relative to the folder.
-    pub(super) files: Files,
+    pub(super) files: ChartFiles,
 }
 
 /// Reads the chart in a folder.
 pub(super) fn read(tree: &FileTree, path: &str) -> Result<Chart, Problem> {
     let folder = tree.resolve(path)?;
-    let shown = tree.shown(&folder);
+    let shown = tree.display_path(&folder);
     if !tree.contains(&folder) {
         return Err(Problem::NoSuchPath { path: shown });
     }
     let files = files(tree, &folder, &shown)?;
-    let Some(bytes) = files.get(CHART) else { return Err(ChartFault::NoChart { folder: shown }.into()) };
-    let file = tree.shown(&below(&folder, CHART));
+    let Some(bytes) = files.get(CHART) else { return Err(HelmChartError::NoChart { folder: shown }.into()) };
+    let file = tree.display_path(&below(&folder, CHART));
     let says = yaml::read(&file, bytes, DIALECT)?.into_iter().next().map(|document| document.value);
     let says = says.unwrap_or_default();
     let Some(name) = text(&says, "name") else {
         let problem = "a chart needs a name; write one such as name: shop";
-        return Err(ChartFault::BadChart { file, problem }.into());
+        return Err(HelmChartError::BadChart { file, problem }.into());
     };
     let chart = Chart { name: name.to_owned(), shown, files };
     chart.lacks_none(&says, &file)?;
@@ -59,26 +59,27 @@ pub(super) fn read(tree: &FileTree, path: &str) -> Result<Chart, Problem> {
 
 /// Returns the files below a folder. A link counts as the file it leads to, or as all files of the
 /// folder.
-fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<Files, Problem> {
-    let mut files = Files::new();
+fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<ChartFiles, Problem> {
+    let mut files = ChartFiles::new();
     let (mut bytes, mut followed) = (0, 0);
     // Path inside the chart, and path in the tree.
     let mut waiting = vec![(String::new(), folder.to_owned())];
-    let too_large = || Problem::from(ChartFault::TooLarge { folder: shown.to_owned() });
+    let too_large = || Problem::from(HelmChartError::TooLarge { folder: shown.to_owned() });
     while let Some((inside, place)) = waiting.pop() {
         let top = if place.is_empty() { 0 } else { place.len() + 1 };
-        for (path, entry) in tree.below(&place) {
+        for (path, entry) in tree.entries_below(&place) {
             let inside = below(&inside, path.get(top..).unwrap_or_default());
             let target = match entry {
-                Entry::Link(_) => tree.resolve(path)?,
-                Entry::File(_) | Entry::TooLarge(_) | Entry::Left(_) | Entry::Unreadable { .. } => {
-                    path.to_owned()
-                }
+                TreeEntry::Link(_) => tree.resolve(path)?,
+                TreeEntry::File(_)
+                | TreeEntry::TooLarge(_)
+                | TreeEntry::NotFetched(_)
+                | TreeEntry::Unreadable { .. } => path.to_owned(),
             };
             if files.len() + waiting.len() >= MAX_CHART_FILES {
                 return Err(too_large());
             }
-            if matches!(entry, Entry::Link(_)) && !tree.is_file(&target) && tree.contains(&target) {
+            if matches!(entry, TreeEntry::Link(_)) && !tree.is_file(&target) && tree.contains(&target) {
                 // A link to a parent folder would never end.
                 followed += 1;
                 if followed > MAX_LINKED_FOLDERS {
@@ -108,7 +109,7 @@ impl Chart {
         let there = self.inner();
         for name in named.filter_map(|dependency| text(dependency, "name")) {
             if !there.iter().any(|inner| inner.may_be(name)) {
-                return Err(ChartFault::NoDependency {
+                return Err(HelmChartError::NoDependency {
                     file: file.to_owned(),
                     name: name.to_owned(),
                     charts: format!("{}/{CHARTS}", self.shown).trim_start_matches('/').to_owned(),
@@ -121,16 +122,16 @@ impl Chart {
     }
 
     /// Returns the charts in the folder `charts`.
-    fn inner(&self) -> Vec<Inner> {
+    fn inner(&self) -> Vec<BundledChart> {
         let inside =
             |path: &str| path.strip_prefix(CHARTS).and_then(|rest| rest.strip_prefix('/')).map(str::to_owned);
         let one = |(path, bytes): (&String, &std::sync::Arc<[u8]>)| {
             let path = inside(path)?;
             match path.split_once('/') {
-                None => path.strip_suffix(".tgz").map(|name| Inner::Archive(name.to_owned())),
+                None => path.strip_suffix(".tgz").map(|name| BundledChart::Archive(name.to_owned())),
                 Some((_, file)) if file == CHART => {
                     let says = yaml::read(CHART, bytes, DIALECT).ok()?.into_iter().next()?.value;
-                    text(&says, "name").map(|name| Inner::Folder(name.to_owned()))
+                    text(&says, "name").map(|name| BundledChart::Folder(name.to_owned()))
                 }
                 Some(_) => None,
             }
@@ -140,14 +141,14 @@ impl Chart {
 }
 
 /// A chart inside a chart.
-enum Inner {
+enum BundledChart {
     /// An unpacked chart, by its name.
     Folder(String),
     /// An archive, by the file's name without its extension.
     Archive(String),
 }
 
-impl Inner {
+impl BundledChart {
     /// False only if this certainly is another chart.
     fn may_be(&self, name: &str) -> bool {
         match self {

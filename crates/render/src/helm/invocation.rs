@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::chart::Chart;
-use super::fault::ChartFault;
-use super::looks::{Seen, look_through};
-use super::values::ValuesFile;
-use super::{Files, HelmOptions};
-use moorline_core::tree::Room;
+use super::chart_scan::{ChartScan, scan_chart};
+use super::error::HelmChartError;
+use super::values_files::ValuesFile;
+use super::{ChartFiles, HelmOptions};
+use moorline_core::tree::MemoryLimit;
 
 /// Properties of the server that templates can read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,28 +26,28 @@ pub struct Capabilities {
     /// default.
     pub version: Option<Box<str>>,
     /// API versions that it serves: `apps/v1` and `apps/v1/Deployment`.
-    pub served: BTreeSet<String>,
+    pub api_versions: BTreeSet<String>,
 }
 
 /// One run of helm.
 #[derive(Debug, Clone)]
 pub struct Invocation {
-    files: Files,
+    files: ChartFiles,
     arguments: Vec<String>,
     name: String,
-    shown: String,
+    display_folder: String,
     values: Vec<String>,
-    looks: bool,
+    uses_api_versions: bool,
     /// Paths of the repository on which the run depends, if that is not the whole folder.
-    pub(crate) read: Option<BTreeSet<String>>,
+    pub(crate) input_paths: Option<BTreeSet<String>>,
     /// Memory limit of the run and of everything that is made of its output.
-    pub room: Room,
+    pub room: MemoryLimit,
 }
 
 /// Options of a kustomization's chart beside its values; unset ones are empty. They are passed to
 /// helm exactly as kustomize passes them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Inflation {
+pub(crate) struct ChartInflation {
     pub(crate) release: String,
     pub(crate) namespace: String,
     pub(crate) name_template: String,
@@ -71,7 +71,7 @@ impl Invocation {
         values: Vec<ValuesFile>,
         options: &HelmOptions,
         server: &Capabilities,
-    ) -> Result<Self, ChartFault> {
+    ) -> Result<Self, HelmChartError> {
         let mut arguments = ["template", &*options.release, FOLDER, "--namespace", &*options.namespace]
             .map(str::to_owned)
             .to_vec();
@@ -81,7 +81,7 @@ impl Invocation {
         if let Some(version) = version(options, server)? {
             arguments.extend(["--kube-version".to_owned(), version]);
         }
-        let mut files = Files::new();
+        let mut files = ChartFiles::new();
         let mut named = Vec::new();
         for (at, file) in values.into_iter().enumerate() {
             arguments.extend(["--values".to_owned(), values_file(at)]);
@@ -94,23 +94,32 @@ impl Invocation {
             files.insert(file, Value::Object(options.values.clone()).to_string().into_bytes().into());
         }
         files.extend(chart.files.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
-        let Seen { asks: looks, reaches_out } = look_through(&files);
+        let ChartScan { uses_api_versions: looks, reaches_out } = scan_chart(&files);
         // A schema may refer to others on servers and on the disk, so helm must not load it. The
         // values stay unchecked.
         if reaches_out {
             arguments.push("--skip-schema-validation".to_owned());
         }
         if looks {
-            let served: Vec<&str> = server.served.iter().map(String::as_str).collect();
+            let served: Vec<&str> = server.api_versions.iter().map(String::as_str).collect();
             let words = served.chunks(SERVED_AT_ONCE).map(|some| some.join(","));
             arguments.extend(words.flat_map(|some| ["--api-versions".to_owned(), some]));
         }
         let Chart { name, shown, .. } = chart;
-        Ok(Self { files, arguments, name, shown, values: named, looks, read: None, room: Room::default() })
+        Ok(Self {
+            files,
+            arguments,
+            name,
+            display_folder: shown,
+            values: named,
+            uses_api_versions: looks,
+            input_paths: None,
+            room: MemoryLimit::default(),
+        })
     }
 
     /// Creates the run for a chart of a kustomization, which sees nothing of the server.
-    pub(super) fn of_kustomization(chart: Chart, told: Inflation, room: Room) -> Self {
+    pub(super) fn for_kustomization(chart: Chart, told: ChartInflation, room: MemoryLimit) -> Self {
         let release = if told.release.is_empty() { "--generate-name" } else { &told.release };
         let mut arguments = ["template", release, FOLDER].map(str::to_owned).to_vec();
         // Flag and value share one argument, so that a value can never be taken for a flag.
@@ -128,18 +137,27 @@ impl Invocation {
             ("--no-hooks", told.without_hooks),
         ];
         arguments.extend(flags.iter().filter(|(_, is)| *is).map(|(flag, _)| (*flag).to_owned()));
-        let (mut files, mut named) = (Files::new(), Vec::new());
+        let (mut files, mut named) = (ChartFiles::new(), Vec::new());
         for (at, (shown, bytes)) in told.values.into_iter().enumerate() {
             arguments.push(format!("--values={}", values_file(at)));
             files.insert(values_file(at), bytes);
             named.push(shown);
         }
         files.extend(chart.files.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
-        if look_through(&files).reaches_out {
+        if scan_chart(&files).reaches_out {
             arguments.push("--skip-schema-validation".to_owned());
         }
         let Chart { name, shown, .. } = chart;
-        Self { files, arguments, name, shown, values: named, looks: false, read: None, room }
+        Self {
+            files,
+            arguments,
+            name,
+            display_folder: shown,
+            values: named,
+            uses_api_versions: false,
+            input_paths: None,
+            room,
+        }
     }
 
     /// Files of the run by their relative paths.
@@ -153,8 +171,8 @@ impl Invocation {
     }
 
     /// True if a template may read the API versions that the server serves.
-    pub(crate) fn looks_at_served(&self) -> bool {
-        self.looks
+    pub(crate) fn uses_api_versions(&self) -> bool {
+        self.uses_api_versions
     }
 
     /// Returns a digest of all inputs: runs with the same digest are the same.
@@ -175,9 +193,9 @@ impl Invocation {
 
     /// Returns the path of a template in the repository, given helm's name for it, such as
     /// `shop/templates/web.yaml`.
-    pub(super) fn place(&self, source: &str) -> String {
+    pub(super) fn template_path(&self, source: &str) -> String {
         let inside = source.strip_prefix(&*self.name).and_then(|rest| rest.strip_prefix('/'));
-        match (inside, self.shown.as_str()) {
+        match (inside, self.display_folder.as_str()) {
             (None, _) => source.to_owned(),
             (Some(inside), "") => inside.to_owned(),
             (Some(inside), shown) => format!("{shown}/{inside}"),
@@ -185,19 +203,19 @@ impl Invocation {
     }
 
     /// Replaces the paths of the run in a message of helm by those of the repository.
-    pub(super) fn placed(&self, text: &str) -> String {
+    pub(super) fn translate_paths(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (at, shown) in self.values.iter().enumerate() {
             text = text.replace(&values_file(at), shown);
         }
         text = text.replace("values/inline.json", "spec.render.helm.values");
         for own in ["values.yaml", "values.schema.json", "Chart.yaml"] {
-            let place = self.place(&format!("{}/{own}", self.name));
+            let place = self.template_path(&format!("{}/{own}", self.name));
             text = text.replace(&format!("cannot load {own}"), &format!("cannot load {place}"));
         }
         for part in ["templates", "charts", "crds"] {
             let (theirs, ours) =
-                (format!("{}/{part}/", self.name), self.place(&format!("{}/{part}/", self.name)));
+                (format!("{}/{part}/", self.name), self.template_path(&format!("{}/{part}/", self.name)));
             for before in ["(", " ", "\""] {
                 text = text
                     .replace(&format!("{before}{theirs}"), &format!("{before}{ours}/").replace("//", "/"));
@@ -207,8 +225,8 @@ impl Invocation {
     }
 
     /// Folder of the chart, for messages.
-    pub fn shown(&self) -> &str {
-        if self.shown.is_empty() { "the root of the repository" } else { &self.shown }
+    pub fn display_folder(&self) -> &str {
+        if self.display_folder.is_empty() { "the root of the repository" } else { &self.display_folder }
     }
 }
 
@@ -218,10 +236,10 @@ fn values_file(at: usize) -> String {
 
 /// Returns the version of Kubernetes that templates see. The server's patch version is left out, so
 /// that a patch update does not draw new random numbers.
-fn version(options: &HelmOptions, server: &Capabilities) -> Result<Option<String>, ChartFault> {
+fn version(options: &HelmOptions, server: &Capabilities) -> Result<Option<String>, HelmChartError> {
     match &options.kube_version {
         Some(written) if is_version(written) => Ok(Some(written.to_string())),
-        Some(written) => Err(ChartFault::BadVersion { written: written.to_string() }),
+        Some(written) => Err(HelmChartError::BadVersion { written: written.to_string() }),
         None => {
             let known = server.version.as_deref().and_then(numbers);
             Ok(known.map(|(major, minor)| format!("v{major}.{minor}.0")))

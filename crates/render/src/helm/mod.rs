@@ -8,27 +8,27 @@
 //! result.
 
 mod chart;
-mod fault;
+mod chart_scan;
+mod error;
 mod invocation;
-mod looks;
 mod output;
-mod values;
+mod values_files;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-pub use fault::ChartFault;
-pub(super) use invocation::Inflation;
+pub use error::HelmChartError;
+pub(super) use invocation::ChartInflation;
 pub use invocation::{Capabilities, Invocation, is_version};
-pub(super) use output::Sources;
-pub(super) use output::templated;
-pub use output::told;
+pub(super) use output::TemplateSources;
+pub use output::error_message;
+pub(super) use output::parse_output;
 
-use super::Options;
+use super::RenderOptions;
 use super::problem::Problem;
-use moorline_core::tree::{Entry, FileTree, Room, normalise};
+use moorline_core::tree::{FileTree, MemoryLimit, TreeEntry, normalise};
 
 /// File that makes a folder a chart.
 pub const CHART: &str = "Chart.yaml";
@@ -50,25 +50,25 @@ pub struct HelmOptions {
     /// Version of Kubernetes that templates see, instead of the server's.
     pub kube_version: Option<Box<str>>,
     /// The chart, if it is not in the repository.
-    pub chart: Option<Published>,
+    pub chart: Option<FetchedChart>,
 }
 
 /// A chart that was fetched from a registry or chart repository.
 #[derive(Debug, Clone)]
-pub struct Published {
+pub struct FetchedChart {
     /// Digest of the chart; equal digests mean equal charts.
     pub digest: Box<str>,
     /// Files by their paths in the chart's folder.
     pub files: FileTree,
 }
 
-impl PartialEq for Published {
+impl PartialEq for FetchedChart {
     fn eq(&self, other: &Self) -> bool {
         self.digest == other.digest
     }
 }
 
-impl Eq for Published {}
+impl Eq for FetchedChart {}
 
 impl Default for HelmOptions {
     fn default() -> Self {
@@ -99,7 +99,7 @@ fn is_alphanumeric(char: char) -> bool {
 }
 
 /// Returns the path of the file that would make this folder a chart.
-pub(super) fn place_of_chart(tree: &FileTree, path: &str) -> Option<String> {
+pub(super) fn chart_file_path(tree: &FileTree, path: &str) -> Option<String> {
     Some(below(&tree.resolve(path).ok()?, CHART))
 }
 
@@ -110,54 +110,60 @@ pub(super) fn is_chart(tree: &FileTree, path: &str) -> bool {
 }
 
 /// Returns the run of helm for this folder, or the problem that prevents it.
-pub fn invocation(tree: &FileTree, options: &Options, server: &Capabilities) -> Result<Invocation, Problem> {
+pub fn invocation(
+    tree: &FileTree,
+    options: &RenderOptions,
+    server: &Capabilities,
+) -> Result<Invocation, Problem> {
     let chart = match &options.helm.chart {
         Some(published) => chart::read(&published.files, "")?,
         None => chart::read(tree, &options.path)?,
     };
     let around = tree.resolve(&options.path)?;
-    let files = values::read(tree, &around, &options.helm.values_files)?;
+    let files = crate::helm::values_files::read(tree, &around, &options.helm.values_files)?;
     let mut run = Invocation::new(chart, files, &options.helm, server)?;
-    run.room = tree.room().clone();
+    run.room = tree.memory_limit().clone();
     // A run for a published chart depends on its values files only.
-    run.read = options.helm.chart.is_some().then(|| values::places(tree, &around, options));
+    run.input_paths =
+        options.helm.chart.is_some().then(|| crate::helm::values_files::values_paths(tree, &around, options));
     Ok(run)
 }
 
 /// Returns the run for the chart of a kustomization in this folder.
-pub(super) fn inflation(
+pub(super) fn kustomization_run(
     (tree, folder): (&FileTree, &str),
-    told: Inflation,
-    room: &Room,
+    told: ChartInflation,
+    room: &MemoryLimit,
 ) -> Result<Invocation, Problem> {
-    Ok(Invocation::of_kustomization(chart::read(tree, folder)?, told, room.clone()))
+    Ok(Invocation::for_kustomization(chart::read(tree, folder)?, told, room.clone()))
 }
 
 /// Returns the tree with the output of a run added to it.
-pub fn printing(tree: FileTree, run: &Invocation, output: &Arc<[u8]>) -> FileTree {
-    tree.printing(run.digest(), Sources::read(run, output).names(), output)
+pub fn with_helm_output(tree: FileTree, run: &Invocation, output: &Arc<[u8]>) -> FileTree {
+    tree.with_output(run.digest(), TemplateSources::read(run, output).names(), output)
 }
 
 /// Returns the values files, and the targets of links in the chart, that are not in the tree yet.
-pub(super) fn missing(tree: &FileTree, options: &Options) -> BTreeSet<String> {
+pub(super) fn missing_files(tree: &FileTree, options: &RenderOptions) -> BTreeSet<String> {
     let folder = tree.resolve(&options.path).unwrap_or_default();
     let named = options.helm.values_files.iter();
-    let places = named.filter_map(|file| tree.resolve(&values::place(&folder, file)?).ok());
+    let places =
+        named.filter_map(|file| tree.resolve(&crate::helm::values_files::resolve_path(&folder, file)?).ok());
     let linked = match options.helm.chart {
         Some(_) => BTreeSet::new(),
-        None => linked(tree, folder.clone()),
+        None => link_targets(tree, folder.clone()),
     };
-    places.chain(linked).filter(|place| !tree.holds(place)).collect()
+    places.chain(linked).filter(|place| !tree.is_known(place)).collect()
 }
 
 /// Most link targets that are collected.
 const MAX_LINKS: usize = 1000;
 
 /// Returns the targets of links below a folder, and of links below these targets.
-pub(super) fn linked(tree: &FileTree, folder: String) -> BTreeSet<String> {
+pub(super) fn link_targets(tree: &FileTree, folder: String) -> BTreeSet<String> {
     let (mut found, mut folders) = (BTreeSet::new(), vec![folder]);
     while let Some(folder) = folders.pop() {
-        let links = tree.below(&folder).filter(|(_, entry)| matches!(entry, Entry::Link(_)));
+        let links = tree.entries_below(&folder).filter(|(_, entry)| matches!(entry, TreeEntry::Link(_)));
         for target in links.filter_map(|(path, _)| tree.resolve(path).ok()) {
             if found.len() < MAX_LINKS && found.insert(target.clone()) {
                 folders.push(target);
@@ -168,7 +174,7 @@ pub(super) fn linked(tree: &FileTree, folder: String) -> BTreeSet<String> {
 }
 
 /// Files by their paths; bytes are shared.
-type Files = BTreeMap<String, std::sync::Arc<[u8]>>;
+type ChartFiles = BTreeMap<String, std::sync::Arc<[u8]>>;
 
 /// Returns a path below a folder; an empty folder is the root.
 fn below(folder: &str, path: &str) -> String {

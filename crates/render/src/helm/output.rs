@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use super::invocation::Invocation;
-use crate::cost;
 use crate::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE};
-use crate::packed::Packed;
+use crate::memory_cost;
+use crate::packed_object::PackedObject;
 use crate::problem::Problem;
-use crate::{Found, Variables, object as object_of};
-use moorline_core::tree::{Entry, FileTree, normalise};
+use crate::{Findings, Variables, object_of_manifest as object_of};
+use moorline_core::tree::{FileTree, TreeEntry, normalise};
 
 /// Prefix of the comment before each object, followed by the template's name.
 const SOURCE: &str = "# Source: ";
@@ -24,18 +24,18 @@ const AS_PRINTED: &str = " (as helm template prints it)";
 const MAX_WORDS: usize = 4096;
 
 /// Returns the objects in the output, and a tree of the output in which their positions are found.
-pub(crate) fn templated(
+pub(crate) fn parse_output(
     run: &Invocation,
     output: Arc<[u8]>,
     variables: Option<&Variables>,
-) -> (Found<Packed>, FileTree) {
-    let mut found = Found::default();
-    if let Err(no_room) = run.room.take(cost::of_file(&output)) {
+) -> (Findings<PackedObject>, FileTree) {
+    let mut found = Findings::default();
+    if let Err(no_room) = run.room.reserve(memory_cost::estimate_file(&output)) {
         found.problems.push(no_room.into());
         return (found, FileTree::default());
     }
-    let sources = Sources::read(run, &output);
-    match documents::read_parts(&output, |line| sources.of(line), &run.room) {
+    let sources = TemplateSources::read(run, &output);
+    match documents::read_parts(&output, |line| sources.template_at(line), &run.room) {
         Err(problem) => found.problems.push(problem),
         Ok(FileContent::NoManifests) => {}
         Ok(FileContent::Manifests(manifests)) => {
@@ -52,26 +52,26 @@ pub(crate) fn templated(
         }
     }
     if found.objects.is_empty() && found.problems.is_empty() {
-        found.problems.push(Problem::NothingTemplated { path: run.shown().to_owned() });
+        found.problems.push(Problem::NothingTemplated { path: run.display_folder().to_owned() });
     }
     let files = sources.0.iter().map(|(_, name)| normalise("", name).unwrap_or_default());
-    let tree: FileTree = files.map(|name| (name, Entry::File(output.clone()))).collect();
-    (found, tree.within(run.room.clone()))
+    let tree: FileTree = files.map(|name| (name, TreeEntry::File(output.clone()))).collect();
+    (found, tree.with_memory_limit(run.room.clone()))
 }
 
 /// Templates of the output's lines: the first line of each, from 1, and its name.
-pub(crate) struct Sources(Vec<(u32, Arc<str>)>);
+pub(crate) struct TemplateSources(Vec<(u32, Arc<str>)>);
 
-impl Sources {
+impl TemplateSources {
     pub(crate) fn read(run: &Invocation, output: &[u8]) -> Self {
         let text = String::from_utf8_lossy(output);
-        let mut begins = vec![(1, Arc::from(format!("{}{AS_PRINTED}", run.shown())))];
+        let mut begins = vec![(1, Arc::from(format!("{}{AS_PRINTED}", run.display_folder())))];
         let mut last = "";
         for (line, text) in (1_u32..).zip(text.lines()) {
             let source = text.strip_prefix(SOURCE).filter(|_| last.trim_end() == "---");
-            begins.extend(
-                source.map(|source| (line, Arc::from(format!("{}{AS_PRINTED}", run.place(source.trim()))))),
-            );
+            begins.extend(source.map(|source| {
+                (line, Arc::from(format!("{}{AS_PRINTED}", run.template_path(source.trim()))))
+            }));
             last = text;
         }
         Self(begins)
@@ -83,14 +83,14 @@ impl Sources {
     }
 
     /// Returns the template of a line.
-    pub(crate) fn of(&self, line: u32) -> Arc<str> {
+    pub(crate) fn template_at(&self, line: u32) -> Arc<str> {
         let after = self.0.partition_point(|(begin, _)| *begin <= line);
         self.0.get(after.saturating_sub(1)).map_or_else(|| "".into(), |(_, name)| name.clone())
     }
 }
 
 /// Returns helm's error message for a chart that it does not render, for people.
-pub fn told(run: &Invocation, words: &[u8]) -> String {
+pub fn error_message(run: &Invocation, words: &[u8]) -> String {
     let text = String::from_utf8_lossy(words);
     let lines = text.lines().map(str::trim_end);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("Use --debug flag"));
@@ -99,7 +99,7 @@ pub fn told(run: &Invocation, words: &[u8]) -> String {
         said += if said.ends_with(':') || said.is_empty() { " " } else { "; " };
         said += &line;
     }
-    let mut text = run.placed(&said).trim().to_owned();
+    let mut text = run.translate_paths(&said).trim().to_owned();
     if text.len() > MAX_WORDS {
         let end = (0..=MAX_WORDS).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
         text.truncate(end);

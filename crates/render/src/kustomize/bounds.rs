@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use super::fault::{At, Class, Refusal};
+use super::error::{BuildError, ErrorClass, FieldLocation};
 use super::files::Files;
 
 /// Most kustomizations that are entered, counted at each inclusion.
@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 const MAX_LOOKS: u64 = 50_000_000;
 
 /// Counts object visits before they happen: a number of objects, for each of a number of things.
-pub(super) type Look<'a> = dyn Fn(usize, usize, &At) -> Result<(), Refusal> + 'a;
+pub(super) type VisitCounter<'a> = dyn Fn(usize, usize, &FieldLocation) -> Result<(), BuildError> + 'a;
 
 /// An object of more bytes counts as several.
 const BYTES_OF_AN_OBJECT: u64 = 1024;
@@ -27,9 +27,14 @@ pub(super) const LOOKS_BY_NAMES: usize = 4;
 
 impl Files<'_> {
     /// Counts visits; an error if the build exceeds its bound, or was cancelled.
-    pub(super) fn look(&self, objects: usize, things: usize, at: &At) -> Result<(), Refusal> {
-        self.take(0, at)?;
-        self.bounds.look(objects, things, at)
+    pub(super) fn count_visits(
+        &self,
+        objects: usize,
+        things: usize,
+        at: &FieldLocation,
+    ) -> Result<(), BuildError> {
+        self.reserve(0, at)?;
+        self.bounds.count_visits(objects, things, at)
     }
 }
 
@@ -38,18 +43,18 @@ impl Files<'_> {
 pub(super) struct Bounds {
     folders: Cell<u64>,
     bytes: Cell<u64>,
-    looks: Cell<u64>,
+    visits: Cell<u64>,
 }
 
 impl Bounds {
     /// Counts a kustomization that is entered.
-    pub(super) fn enter(&self, at: &At) -> Result<(), Refusal> {
+    pub(super) fn count_folder(&self, at: &FieldLocation) -> Result<(), BuildError> {
         let text = || format!("the build enters more than {MAX_FOLDERS} kustomizations, counted each time");
         spend(&self.folders, 1, MAX_FOLDERS, at, text)
     }
 
     /// Counts a file of manifests that is read.
-    pub(super) fn read(&self, bytes: usize, at: &At) -> Result<(), Refusal> {
+    pub(super) fn count_bytes(&self, bytes: usize, at: &FieldLocation) -> Result<(), BuildError> {
         let text = || {
             format!(
                 "the build reads more than {} MiB of manifests, counted each time",
@@ -61,18 +66,29 @@ impl Bounds {
 
     /// Returns the number of visits that each pass over all objects adds: large objects take
     /// longer.
-    pub(super) fn weight(&self) -> usize {
+    pub(super) fn object_weight(&self) -> usize {
         usize::try_from(self.bytes.get() / BYTES_OF_AN_OBJECT).unwrap_or(usize::MAX)
     }
 
     /// Counts visits: so many objects, for each of so many things.
-    pub(super) fn look(&self, objects: usize, things: usize, at: &At) -> Result<(), Refusal> {
+    pub(super) fn count_visits(
+        &self,
+        objects: usize,
+        things: usize,
+        at: &FieldLocation,
+    ) -> Result<(), BuildError> {
         let text = || format!("the build makes more than {MAX_LOOKS} changes, counted for each object");
-        spend(&self.looks, (objects as u64).saturating_mul(things as u64), MAX_LOOKS, at, text)
+        spend(&self.visits, (objects as u64).saturating_mul(things as u64), MAX_LOOKS, at, text)
     }
 }
 
-fn spend(spent: &Cell<u64>, more: u64, most: u64, at: &At, text: impl Fn() -> String) -> Result<(), Refusal> {
+fn spend(
+    spent: &Cell<u64>,
+    more: u64,
+    most: u64,
+    at: &FieldLocation,
+    text: impl Fn() -> String,
+) -> Result<(), BuildError> {
     spent.set(spent.get().saturating_add(more));
-    if spent.get() <= most { Ok(()) } else { Err(at.refuse(Class::Bound, text())) }
+    if spent.get() <= most { Ok(()) } else { Err(at.error(ErrorClass::Bound, text())) }
 }

@@ -9,25 +9,25 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::absorbing::absorb;
 use super::bounds::LOOKS_BY_NAMES;
-use super::charts::{self, Around, Chart};
+use super::build_trace::Tracer;
+use super::builtin_plugins;
+use super::charts::{self, ChartEntry, ChartSettings};
 use super::configuration::{self, Additions, Configuration};
-use super::fault::{At, Class, Refusal};
-use super::files::{Files, Folder, Found};
-use super::generating::{Made, generate};
-use super::id::Id;
+use super::error::{BuildError, ErrorClass, FieldLocation};
+use super::files::{Files, Folder, ResourceTarget};
+use super::generated_objects::merge_generated;
+use super::generators::{GeneratedKind, generate};
+use super::id::ResourceId;
 use super::kustomization::{self, Kustomization, Var};
-use super::node::Text;
-use super::plugin;
+use super::node::LocatedText;
 use super::provenance;
-use super::replacement::Budget;
+use super::replacement::WriteBudget;
 use super::resource::Resource;
 use super::schema::{Schemas, Scope};
-use super::trail::Tracer;
-use super::transforming;
+use super::transformers;
 use super::variables;
-use crate::cost;
+use crate::memory_cost;
 use moorline_core::grammar::with_article;
 use moorline_yaml as yaml;
 
@@ -47,15 +47,15 @@ pub(super) struct Build<'a> {
     /// ones.
     schemas: OnceCell<Option<Schemas>>,
     /// Objects were already read, so merge keys can no longer change.
-    began: Cell<bool>,
+    has_objects: Cell<bool>,
     /// The annotations of `buildMetadata` are kept.
-    pub(super) tracks: bool,
+    pub(super) tracks_changes: bool,
     pub(super) tracer: Tracer,
     /// Bytes that replacements may still write.
-    pub(super) budget: RefCell<Budget>,
+    pub(super) budget: RefCell<WriteBudget>,
 }
 
-type Step = Result<(), Refusal>;
+type Step = Result<(), BuildError>;
 
 /// Longest text whose copies are not counted.
 const SHORT: usize = 256;
@@ -67,25 +67,25 @@ impl<'a> Build<'a> {
         folder: &Folder,
         outer: &Kustomization,
         tracer: Tracer,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, BuildError> {
         let tracks = outer
             .build_metadata
             .iter()
             .any(|it| it.text == "originAnnotations" || it.text == "transformerAnnotations");
         let (schemas, began, budget) = (OnceCell::new(), Cell::new(false), RefCell::default());
-        let build = Self { files, schemas, began, tracks, tracer, budget };
+        let build = Self { files, schemas, has_objects: began, tracks_changes: tracks, tracer, budget };
         build.take_schema(folder, outer)?;
         Ok(build)
     }
 
     pub(super) fn schemas(&self) -> &Schemas {
-        match self.custom() {
+        match self.custom_schemas() {
             Some(schemas) => schemas,
             None => Schemas::builtin(),
         }
     }
 
-    fn custom(&self) -> Option<&Schemas> {
+    fn custom_schemas(&self) -> Option<&Schemas> {
         self.schemas.get()?.as_ref()
     }
 
@@ -99,23 +99,24 @@ impl<'a> Build<'a> {
         if from.openapi.is_empty() || self.schemas.get().is_some() {
             return Ok(());
         }
-        if self.began.get() {
+        if self.has_objects.get() {
             let text =
                 "openapi comes after other objects, which the tool reads both ways; name this folder first";
-            return Err(at.refuse(Class::Unsupported, text));
+            return Err(at.error(ErrorClass::Unsupported, text));
         }
         if from.openapi.len() > 1 {
-            return Err(
-                at.refuse(Class::Configuration, "a path and a version are written together; leave one out")
-            );
+            return Err(at.error(
+                ErrorClass::Configuration,
+                "a path and a version are written together; leave one out",
+            ));
         }
         for (field, value) in &from.openapi {
             match field.as_str() {
                 "path" => {
                     let Some((path, bytes)) = &file else { continue };
-                    let schemas = Schemas::with(&self.value(path, bytes)?);
+                    let schemas = Schemas::from_document(&self.read_first_document(path, bytes)?);
                     let schemas =
-                        schemas.map_err(|fault| at.refuse(Class::Configuration, fault.to_string()))?;
+                        schemas.map_err(|fault| at.error(ErrorClass::Configuration, fault.to_string()))?;
                     self.schemas.get_or_init(|| Some(schemas));
                 }
                 "version" if value == "v1.21.2" || value == "v1212" => {
@@ -124,39 +125,39 @@ impl<'a> Build<'a> {
                 "version" => {
                     let text =
                         format!("the version {value} is not known; v1.21.2 is, or a path to definitions");
-                    return Err(at.refuse(Class::Unsupported, text));
+                    return Err(at.error(ErrorClass::Unsupported, text));
                 }
-                _ => return Err(at.refuse(Class::Field, format!("there is no field {field} here"))),
+                _ => return Err(at.error(ErrorClass::Field, format!("there is no field {field} here"))),
             }
         }
         Ok(())
     }
 
     /// Runs a step over all resources, with its work counted and traced.
-    pub(super) fn step(
+    pub(super) fn run_step(
         &self,
         name: (&str, &str),
-        at: &At,
+        at: &FieldLocation,
         resources: &mut Vec<Resource>,
         change: impl FnOnce(&mut Vec<Resource>) -> Step,
     ) -> Step {
-        self.files.look(resources.len() + self.files.bounds.weight(), 1, at)?;
+        self.files.count_visits(resources.len() + self.files.bounds.object_weight(), 1, at)?;
         self.tracer.step(name, at, resources, change)
     }
 
     /// Records a transformer of a kustomization's own fields in the annotations, if they are
     /// requested.
-    pub(super) fn changed(
+    pub(super) fn record_transformer(
         &self,
         kind: &str,
         folder: &Folder,
         by: &Kustomization,
         resources: &mut [Resource],
     ) -> Step {
-        match self.tracks {
+        match self.tracks_changes {
             true => {
                 let mark = folder.source.by_field(&by.at.file, kind);
-                provenance::changed_by(resources, mark.as_deref())
+                provenance::record_transformer(resources, mark.as_deref())
             }
             false => Ok(()),
         }
@@ -164,17 +165,24 @@ impl<'a> Build<'a> {
 
     /// Reserves memory for long texts that a step writes into so many objects; short texts do not
     /// matter.
-    pub(super) fn write<'t>(&self, texts: impl Iterator<Item = &'t str>, into: usize, at: &At) -> Step {
+    pub(super) fn reserve_texts<'t>(
+        &self,
+        texts: impl Iterator<Item = &'t str>,
+        into: usize,
+        at: &FieldLocation,
+    ) -> Step {
         let bytes: usize = texts.map(str::len).filter(|length| *length > SHORT).sum();
         // A workload has most of these texts twice: on itself and on its pod template.
-        self.files.take((2 * bytes as u64).saturating_mul(into as u64), at)
+        self.files.reserve((2 * bytes as u64).saturating_mul(into as u64), at)
     }
 
     /// Returns the first document of a file.
-    pub(super) fn value(&self, path: &str, bytes: &[u8]) -> Result<Value, Refusal> {
-        self.files.take(cost::of_file(bytes), &At::file(path))?;
-        let documents = yaml::read_as_written(&self.files.shown(path), bytes, &|| self.files.is_awaited());
-        let documents = documents.map_err(|error| Refusal::unreadable(Class::Configuration, &error))?;
+    pub(super) fn read_first_document(&self, path: &str, bytes: &[u8]) -> Result<Value, BuildError> {
+        self.files.reserve(memory_cost::estimate_file(bytes), &FieldLocation::file(path))?;
+        let documents =
+            yaml::read_as_written(&self.files.display_path(path), bytes, &|| self.files.is_awaited());
+        let documents =
+            documents.map_err(|error| BuildError::invalid_yaml(ErrorClass::Configuration, &error))?;
         Ok(documents.into_iter().next().map_or(Value::Null, |document| document.value))
     }
 
@@ -184,7 +192,7 @@ impl<'a> Build<'a> {
         folder: &Folder,
         kustomization: &Kustomization,
         mut into: Accumulator,
-    ) -> Result<Accumulator, Refusal> {
+    ) -> Result<Accumulator, BuildError> {
         let folder = &folder.with_namespace(&kustomization.namespace);
         self.add_resources(folder, &kustomization.resources, &mut into)?;
         self.configure(folder, kustomization, &mut into.configuration)?;
@@ -195,69 +203,74 @@ impl<'a> Build<'a> {
             // After each component, kustomize merges everything into an empty accumulator again.
             let mut again = Configuration::default();
             let merged = again.merge(&into.configuration);
-            merged.map_err(|text| entry.at.refuse(Class::Configuration, text))?;
+            merged.map_err(|text| entry.at.error(ErrorClass::Configuration, text))?;
             into.configuration = again;
         }
-        transforming::transform(self, folder, kustomization, &mut into)?;
-        plugin::transform(self, folder, &kustomization.transformers, &mut into)?;
-        plugin::validate(self, folder, &kustomization.validators, &mut into)?;
+        transformers::transform(self, folder, kustomization, &mut into)?;
+        builtin_plugins::transform(self, folder, &kustomization.transformers, &mut into)?;
+        builtin_plugins::validate(self, folder, &kustomization.validators, &mut into)?;
         let vars = LOOKS_BY_NAMES * kustomization.vars.len();
-        self.files.look(into.resources.len(), vars, &kustomization.at)?;
-        variables::mark(&mut into.resources, &kustomization.vars)?;
+        self.files.count_visits(into.resources.len(), vars, &kustomization.at)?;
+        variables::record_sources(&mut into.resources, &kustomization.vars)?;
         variables::merge(&mut into.variables, kustomization.vars.clone())?;
         Ok(into)
     }
 
-    pub(super) fn read(&self, folder: &Folder, at: &At) -> Result<Kustomization, Refusal> {
+    pub(super) fn read(&self, folder: &Folder, at: &FieldLocation) -> Result<Kustomization, BuildError> {
         let (path, bytes) = self.files.kustomization(folder, at)?;
-        kustomization::read(&path, &self.files.shown(&path), &bytes, &|| self.files.is_awaited())
+        kustomization::read(&path, &self.files.display_path(&path), &bytes, &|| self.files.is_awaited())
     }
 
     /// Accumulates the kustomization in a folder that another one names.
     fn enter(
         &self,
         from: &Folder,
-        entry: &Text,
+        entry: &LocatedText,
         as_component: bool,
-    ) -> Result<(Folder, Kustomization), Refusal> {
-        self.files.bounds.enter(&entry.at)?;
+    ) -> Result<(Folder, Kustomization), BuildError> {
+        self.files.bounds.count_folder(&entry.at)?;
         let folder = self.files.folder(from, entry)?;
         let found = self.read(&folder, &entry.at)?;
         self.take_schema(&folder, &found)?;
         match (as_component, found.is_component) {
             (true, false) => {
                 let text = format!("{} is no component; name it under resources", entry.text);
-                Err(entry.at.refuse(Class::Component, text))
+                Err(entry.at.error(ErrorClass::Component, text))
             }
             (false, true) => {
                 let text = format!("{} is a component; name it under components", entry.text);
-                Err(entry.at.refuse(Class::Component, text))
+                Err(entry.at.error(ErrorClass::Component, text))
             }
             _ => Ok((folder, found)),
         }
     }
 
-    pub(super) fn add_resources(&self, folder: &Folder, entries: &[Text], into: &mut Accumulator) -> Step {
-        let mut known = Known::of(&into.resources);
+    pub(super) fn add_resources(
+        &self,
+        folder: &Folder,
+        entries: &[LocatedText],
+        into: &mut Accumulator,
+    ) -> Step {
+        let mut known = ResourceIndex::of(&into.resources);
         for entry in entries {
             match self.files.resource(folder, entry)? {
-                Found::File(path, bytes) => {
-                    self.files.bounds.read(bytes.len(), &entry.at)?;
-                    self.files.take(cost::of_file(&bytes), &entry.at)?;
-                    let mut found = self.files.resources(&self.files.shown(&path), &bytes)?;
-                    self.began.set(true);
+                ResourceTarget::File(path, bytes) => {
+                    self.files.bounds.count_bytes(bytes.len(), &entry.at)?;
+                    self.files.reserve(memory_cost::estimate_file(&bytes), &entry.at)?;
+                    let mut found = self.files.resources(&self.files.display_path(&path), &bytes)?;
+                    self.has_objects.set(true);
                     self.check_scopes(&found, &entry.at)?;
-                    if self.tracks {
+                    if self.tracks_changes {
                         let source = folder.source.append(&entry.text);
-                        found.iter_mut().try_for_each(|it| provenance::come_from(it, &source))?;
+                        found.iter_mut().try_for_each(|it| provenance::record_origin(it, &source))?;
                     }
-                    self.tracer.named(&mut found, entry);
+                    self.tracer.record_source(&mut found, entry);
                     known.add(&mut into.resources, found, &entry.at)?;
                 }
-                Found::Folder => {
+                ResourceTarget::Folder => {
                     let (inner, base) = self.enter(folder, entry, false)?;
                     let mut base = self.accumulate(&inner, &base, Accumulator::default())?;
-                    self.tracer.named(&mut base.resources, entry);
+                    self.tracer.record_source(&mut base.resources, entry);
                     into.merge(base, &mut known, &entry.at)?;
                 }
             }
@@ -267,10 +280,10 @@ impl<'a> Build<'a> {
 
     /// Refuses objects of a kind that only a custom schema declares cluster-scoped: scopes are
     /// known for Kubernetes' own kinds only.
-    fn check_scopes(&self, found: &[Resource], at: &At) -> Step {
+    fn check_scopes(&self, found: &[Resource], at: &FieldLocation) -> Step {
         let scope = |schemas: &Schemas, it: &Resource| schemas.scope_of(it.api_version(), it.kind());
         let is_new = |it: &&Resource| {
-            let own = self.custom().and_then(|schemas| scope(schemas, it));
+            let own = self.custom_schemas().and_then(|schemas| scope(schemas, it));
             own == Some(Scope::Cluster) && scope(Schemas::builtin(), it).is_none()
         };
         match found.iter().find(is_new) {
@@ -280,20 +293,21 @@ impl<'a> Build<'a> {
                     "openapi says that {} has no namespace, which is not supported",
                     with_article(resource.kind())
                 );
-                Err(at.refuse(Class::Unsupported, text))
+                Err(at.error(ErrorClass::Unsupported, text))
             }
         }
     }
 
     fn configure(&self, folder: &Folder, kustomization: &Kustomization, into: &mut Configuration) -> Step {
-        let refuse = |at: &At| {
+        let refuse = |at: &FieldLocation| {
             let at = at.clone();
-            move |text: String| at.refuse(Class::Configuration, text)
+            move |text: String| at.error(ErrorClass::Configuration, text)
         };
         let mut additions = Additions::default();
         for entry in &kustomization.configurations {
             let (path, bytes) = self.files.file(folder, &entry.text, &entry.at)?;
-            let read = Additions::read(&self.value(&path, &bytes)?, &At::file(&path))?;
+            let read =
+                Additions::read(&self.read_first_document(&path, &bytes)?, &FieldLocation::file(&path))?;
             additions.merge(&read).map_err(refuse(&entry.at))?;
         }
         let at = kustomization.at.key("configurations");
@@ -302,7 +316,7 @@ impl<'a> Build<'a> {
         let mut additions = Additions::default();
         for entry in &kustomization.crds {
             let (path, bytes) = self.files.file(folder, &entry.text, &entry.at)?;
-            let read = configuration::of_definitions(&self.value(&path, &bytes)?);
+            let read = configuration::read_definitions(&self.read_first_document(&path, &bytes)?);
             read.and_then(|read| additions.merge(&read)).map_err(refuse(&entry.at))?;
         }
         into.add(&additions).map_err(refuse(&kustomization.at.key("crds")))
@@ -310,44 +324,47 @@ impl<'a> Build<'a> {
 
     fn add_generated(&self, folder: &Folder, kustomization: &Kustomization, into: &mut Accumulator) -> Step {
         let global = kustomization.generator_options.as_ref();
-        let kinds = [(Made::ConfigMap, &kustomization.config_maps), (Made::Secret, &kustomization.secrets)];
+        let kinds = [
+            (GeneratedKind::ConfigMap, &kustomization.config_maps),
+            (GeneratedKind::Secret, &kustomization.secrets),
+        ];
         for (made, generators) in kinds {
             for generator in generators {
                 let mut resource = generate(self.files, folder, made, generator, global)?;
-                self.began.set(true);
-                if self.tracks {
-                    let mark = folder.source.by_field(&kustomization.at.file, made.plugin());
-                    provenance::made_by(&mut resource, &folder.source, mark)?;
+                self.has_objects.set(true);
+                if self.tracks_changes {
+                    let mark = folder.source.by_field(&kustomization.at.file, made.generator_name());
+                    provenance::record_generator(&mut resource, &folder.source, mark)?;
                 }
-                self.step((made.field(), ""), &generator.at, &mut into.resources, |resources| {
-                    absorb(resources, resource, &generator.at)
+                self.run_step((made.field(), ""), &generator.at, &mut into.resources, |resources| {
+                    merge_generated(resources, resource, &generator.at)
                 })?;
             }
         }
         for chart in &kustomization.charts {
             let Kustomization { chart_home: home, digests, .. } = kustomization;
-            let around = Around { home, namespace: &folder.namespace, digests };
+            let around = ChartSettings { home, namespace: &folder.namespace, digests };
             self.add_chart(folder, (chart, "helmCharts"), around, into)?;
         }
-        plugin::generate(self, folder, &kustomization.generators, into)
+        builtin_plugins::generate(self, folder, &kustomization.generators, into)
     }
 
     /// Adds the objects of a chart.
     pub(super) fn add_chart(
         &self,
         folder: &Folder,
-        (chart, field): (&Chart, &str),
-        around: Around<'_>,
+        (chart, field): (&ChartEntry, &str),
+        around: ChartSettings<'_>,
         into: &mut Accumulator,
     ) -> Step {
-        if self.tracks {
+        if self.tracks_changes {
             let text = "buildMetadata: origins and transformations beside charts are not supported";
-            return Err(chart.at.refuse(Class::Unsupported, text));
+            return Err(chart.at.error(ErrorClass::Unsupported, text));
         }
-        self.began.set(true);
+        self.has_objects.set(true);
         for resource in charts::inflate(self, folder, chart, around)? {
-            self.step((field, ""), &chart.at, &mut into.resources, |resources| {
-                absorb(resources, resource, &chart.at)
+            self.run_step((field, ""), &chart.at, &mut into.resources, |resources| {
+                merge_generated(resources, resource, &chart.at)
             })?;
         }
         Ok(())
@@ -355,30 +372,30 @@ impl<'a> Build<'a> {
 }
 
 impl Accumulator {
-    fn merge(&mut self, other: Self, known: &mut Known, at: &At) -> Step {
+    fn merge(&mut self, other: Self, known: &mut ResourceIndex, at: &FieldLocation) -> Step {
         known.add(&mut self.resources, other.resources, at)?;
         let merged = self.configuration.merge(&other.configuration);
-        merged.map_err(|text| at.refuse(Class::Configuration, text))?;
+        merged.map_err(|text| at.error(ErrorClass::Configuration, text))?;
         variables::merge(&mut self.variables, other.variables)
     }
 }
 
 /// Index of the resources by id.
-struct Known(HashMap<Id, usize>);
+struct ResourceIndex(HashMap<ResourceId, usize>);
 
-impl Known {
+impl ResourceIndex {
     fn of(resources: &[Resource]) -> Self {
         Self(resources.iter().enumerate().map(|(at, it)| (it.id().key(), at)).collect())
     }
 
     /// Adds resources; an error if an id exists already.
-    fn add(&mut self, resources: &mut Vec<Resource>, more: Vec<Resource>, at: &At) -> Step {
+    fn add(&mut self, resources: &mut Vec<Resource>, more: Vec<Resource>, at: &FieldLocation) -> Step {
         for resource in more {
             let id = resource.id();
             if let Some(earlier) = self.0.insert(id.key(), resources.len()) {
                 let (first, second) = (&resources[earlier].origin, &resource.origin);
                 let text = format!("{id} is there twice: in {first} and in {second}");
-                return Err(at.refuse(Class::Duplicate, text));
+                return Err(at.error(ErrorClass::Duplicate, text));
             }
             resources.push(resource);
         }
@@ -387,7 +404,11 @@ impl Known {
 }
 
 /// Replaces the resources after a step changed them, if their ids are still distinct.
-pub(super) fn put_back(resources: &mut Vec<Resource>, changed: Vec<Resource>, at: &At) -> Step {
+pub(super) fn replace_resources(
+    resources: &mut Vec<Resource>,
+    changed: Vec<Resource>,
+    at: &FieldLocation,
+) -> Step {
     // Kind and name mostly differ already; this check copies nothing.
     let mut names = HashSet::with_capacity(changed.len());
     if changed.iter().all(|resource| names.insert((resource.kind(), resource.name()))) {
@@ -395,5 +416,5 @@ pub(super) fn put_back(resources: &mut Vec<Resource>, changed: Vec<Resource>, at
         return Ok(());
     }
     resources.clear();
-    Known::of(resources).add(resources, changed, at)
+    ResourceIndex::of(resources).add(resources, changed, at)
 }

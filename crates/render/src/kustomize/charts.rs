@@ -12,15 +12,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::build::Build;
-use super::fault::{At, Class, Refusal};
+use super::error::{BuildError, ErrorClass, FieldLocation};
 use super::files::Folder;
-use super::node::{Fields, Node, Text};
+use super::node::{Fields, LocatedText, Node};
 use super::resource::Resource;
-use super::spelling::Spelling;
-use super::strategic::{self, Merged, Writing};
-use crate::cost;
-use crate::helm::{self, Inflation};
-use crate::problem::Place;
+use super::scalar_style::Spelling;
+use super::strategic::{self, Merged, TargetStyle};
+use crate::helm::{self, ChartInflation};
+use crate::memory_cost;
+use crate::problem::SourcePosition;
 use moorline_api::CHART_DIGEST_PREFIX;
 use moorline_core::tree::FileTree;
 use moorline_yaml::{self as yaml, Dialect};
@@ -54,17 +54,17 @@ const GLOBALS: usize = 17;
 
 /// One chart of a kustomization.
 #[derive(Debug, Clone)]
-pub(super) struct Chart {
-    pub(super) at: At,
+pub(super) struct ChartEntry {
+    pub(super) at: FieldLocation,
     name: String,
     version: String,
     repo: String,
     namespace: String,
     values_file: String,
-    more_values: Vec<Text>,
+    more_values: Vec<LocatedText>,
     values: Map<String, Value>,
-    merge: Merge,
-    inflation: Inflation,
+    merge: ValuesPrecedence,
+    inflation: ChartInflation,
 }
 
 /// A published chart, which is not in the repository.
@@ -79,20 +79,20 @@ pub struct Published {
     /// Required digest.
     pub digest: String,
     /// Position of the entry in the kustomization.
-    pub place: Place,
+    pub place: SourcePosition,
 }
 
 /// Location of a chart.
-enum Lies {
+enum ChartLocation {
     /// In this folder of the repository.
-    Here(String),
+    Repository(String),
     /// In a tree of its own.
     Fetched(FileTree),
 }
 
 /// Settings of a kustomization for all of its charts.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Around<'a> {
+pub(super) struct ChartSettings<'a> {
     /// Folder of the charts.
     pub(super) home: &'a str,
     /// Namespace of charts that have none.
@@ -103,7 +103,7 @@ pub(super) struct Around<'a> {
 
 /// Precedence between a values file and inline values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Merge {
+enum ValuesPrecedence {
     Inline,
     File,
     /// Inline values only, without the file.
@@ -112,53 +112,53 @@ enum Merge {
 
 /// Reads the fields of `helmGlobals` and returns the folder of charts. `configHome` is accepted and
 /// ignored: helm runs here with an empty configuration.
-pub(super) fn home(node: Option<Node<'_>>) -> Result<String, Refusal> {
+pub(super) fn read_chart_home(node: Option<Node<'_>>) -> Result<String, BuildError> {
     let Some(node) = node else { return Ok(HOME.to_owned()) };
     home_of(&node.fields(&["chartHome", "configHome"])?)
 }
 
-fn home_of(fields: &Fields<'_>) -> Result<String, Refusal> {
+fn home_of(fields: &Fields<'_>) -> Result<String, BuildError> {
     fields.text("configHome")?;
     let home = fields.text("chartHome")?;
     Ok(if home.is_empty() { HOME.to_owned() } else { home })
 }
 
 /// Reads an entry of `helmCharts`.
-pub(super) fn chart(node: &Node<'_>) -> Result<Chart, Refusal> {
+pub(super) fn read_chart(node: &Node<'_>) -> Result<ChartEntry, BuildError> {
     read(&node.fields(&FIELDS[..GLOBALS])?, &node.at)
 }
 
 /// Reads a `HelmChartInflationGenerator`, which also has the fields of `helmGlobals`; returns the
 /// chart and its folder.
-pub(super) fn of_plugin(node: &Node<'_>) -> Result<(Chart, String), Refusal> {
+pub(super) fn read_plugin_chart(node: &Node<'_>) -> Result<(ChartEntry, String), BuildError> {
     let fields = node.fields(&FIELDS)?;
     Ok((read(&fields, &node.at)?, home_of(&fields)?))
 }
 
-fn read(fields: &Fields<'_>, at: &At) -> Result<Chart, Refusal> {
+fn read(fields: &Fields<'_>, at: &FieldLocation) -> Result<ChartEntry, BuildError> {
     let name = fields.text("name")?;
     if name.is_empty() {
-        return Err(at.refuse(Class::Generator, "a chart needs a name"));
+        return Err(at.error(ErrorClass::Generator, "a chart needs a name"));
     }
     let merge = match fields.text("valuesMerge")?.as_str() {
-        "" | "override" => Merge::Inline,
-        "merge" => Merge::File,
-        "replace" => Merge::Alone,
+        "" | "override" => ValuesPrecedence::Inline,
+        "merge" => ValuesPrecedence::File,
+        "replace" => ValuesPrecedence::Alone,
         _ => {
             let text = "valuesMerge must be override, merge or replace";
-            return Err(at.key("valuesMerge").refuse(Class::Field, text));
+            return Err(at.key("valuesMerge").error(ErrorClass::Field, text));
         }
     };
     let values = match fields.get("valuesInline").map(|node| (node.value, node.at)) {
         None => Map::new(),
         Some((Value::Object(values), at)) => exact(values, &at)?,
-        Some((_, at)) => return Err(at.refuse(Class::Field, "values are a mapping")),
+        Some((_, at)) => return Err(at.error(ErrorClass::Field, "values are a mapping")),
     };
     // These only change how kustomize contacts servers and reports errors, not the objects.
     fields.flag("debug")?;
     fields.flag("devel")?;
     let api_versions = fields.texts("apiVersions")?.into_iter().map(|it| it.text).collect();
-    let inflation = Inflation {
+    let inflation = ChartInflation {
         release: release(fields, at)?,
         namespace: String::new(),
         name_template: fields.text("nameTemplate")?,
@@ -169,7 +169,7 @@ fn read(fields: &Fields<'_>, at: &At) -> Result<Chart, Refusal> {
         without_tests: fields.flag("skipTests")?,
         without_hooks: fields.flag("skipHooks")?,
     };
-    Ok(Chart {
+    Ok(ChartEntry {
         at: at.clone(),
         name,
         version: fields.text("version")?,
@@ -184,14 +184,14 @@ fn read(fields: &Fields<'_>, at: &At) -> Result<Chart, Refusal> {
 }
 
 /// Reads the name of the release; helm must not take it for a flag.
-fn release(fields: &Fields<'_>, at: &At) -> Result<String, Refusal> {
+fn release(fields: &Fields<'_>, at: &FieldLocation) -> Result<String, BuildError> {
     let name = fields.text("releaseName")?;
     match name.is_empty() || helm::is_release(&name) {
         true => Ok(name),
         false => {
             let text =
                 format!("{name:?} is no name of a release: small letters, digits and dashes, at most 53");
-            Err(at.key("releaseName").refuse(Class::Field, text))
+            Err(at.key("releaseName").error(ErrorClass::Field, text))
         }
     }
 }
@@ -201,7 +201,7 @@ fn release(fields: &Fields<'_>, at: &At) -> Result<String, Refusal> {
 const MAX_EXACT: u64 = 1 << 53;
 
 /// Returns the values, unless kustomize would change one of their numbers.
-fn exact(values: &Map<String, Value>, at: &At) -> Result<Map<String, Value>, Refusal> {
+fn exact(values: &Map<String, Value>, at: &FieldLocation) -> Result<Map<String, Value>, BuildError> {
     let mut waiting: Vec<&Value> = values.values().collect();
     while let Some(value) = waiting.pop() {
         match value {
@@ -212,7 +212,7 @@ fn exact(values: &Map<String, Value>, at: &At) -> Result<Map<String, Value>, Ref
                 if large.is_some_and(|large| large > MAX_EXACT) {
                     let text =
                         format!("{number} is larger than what kustomize keeps of a number; put it in quotes");
-                    return Err(at.refuse(Class::Unsupported, text));
+                    return Err(at.error(ErrorClass::Unsupported, text));
                 }
             }
             Value::Null | Value::Bool(_) | Value::String(_) => {}
@@ -221,10 +221,10 @@ fn exact(values: &Map<String, Value>, at: &At) -> Result<Map<String, Value>, Ref
     Ok(values.clone())
 }
 
-impl Chart {
+impl ChartEntry {
     /// Returns the folder of the chart relative to the kustomization; kustomize puts a fetched
     /// chart into a folder with its version.
-    pub(super) fn place(&self, home: &str) -> String {
+    pub(super) fn folder_path(&self, home: &str) -> String {
         match self.version.is_empty() || self.repo.is_empty() {
             true => format!("{home}/{}", self.name),
             false => format!("{home}/{}-{}/{0}", self.name, self.version),
@@ -233,29 +233,29 @@ impl Chart {
 
     /// Returns the published chart. Its digest must be stated: the server may offer another chart
     /// under the same version tomorrow.
-    fn published(&self, place: &str, digests: &BTreeMap<String, String>) -> Result<Published, Refusal> {
+    fn published(&self, place: &str, digests: &BTreeMap<String, String>) -> Result<Published, BuildError> {
         let Self { at, name, version, repo, .. } = self;
         if repo.is_empty() {
             let text = format!("there is no chart {place}, and no repo is named from which it could come");
-            return Err(at.refuse(Class::Missing, text));
+            return Err(at.error(ErrorClass::Missing, text));
         }
         if version.is_empty() {
             let text = format!(
                 "there is no chart {place}, and one that is fetched needs its version; write it, or commit the chart"
             );
-            return Err(at.refuse(Class::Unsupported, text));
+            return Err(at.error(ErrorClass::Unsupported, text));
         }
         let Some(digest) = digests.get(&format!("{name}-{version}")) else {
             let text = format!(
                 "there is no chart {place}, and one is fetched by its digest only; write {CHART_DIGEST_PREFIX}{name}-{version}: sha256:... of its archive under metadata.annotations of this kustomization, or commit the chart"
             );
-            return Err(at.refuse(Class::Unsupported, text));
+            return Err(at.error(ErrorClass::Unsupported, text));
         };
         let (url, name) = match repo.starts_with("oci://") {
             true => (format!("{}/{name}", repo.trim_end_matches('/')), None),
             false => (repo.clone(), Some(name.clone())),
         };
-        let place = Place { file: at.file.to_string(), line: 1, column: 1 };
+        let place = SourcePosition { file: at.file.to_string(), line: 1, column: 1 };
         Ok(Published { url, name, version: version.clone(), digest: digest.clone(), place })
     }
 }
@@ -264,15 +264,15 @@ impl Chart {
 pub(super) fn inflate(
     build: &Build<'_>,
     folder: &Folder,
-    chart: &Chart,
-    around: Around<'_>,
-) -> Result<Vec<Resource>, Refusal> {
+    chart: &ChartEntry,
+    around: ChartSettings<'_>,
+) -> Result<Vec<Resource>, BuildError> {
     let at = &chart.at;
-    let place = chart.place(around.home);
+    let place = chart.folder_path(around.home);
     let lies = match build.files.chart(folder, &place, at)? {
-        Some(here) => Lies::Here(here),
-        None => match build.files.published(chart.published(&place, around.digests)?, at)? {
-            Some(fetched) => Lies::Fetched(fetched),
+        Some(here) => ChartLocation::Repository(here),
+        None => match build.files.fetched_chart(chart.published(&place, around.digests)?, at)? {
+            Some(fetched) => ChartLocation::Fetched(fetched),
             None => return Ok(Vec::new()),
         },
     };
@@ -281,64 +281,66 @@ pub(super) fn inflate(
         "" => around.namespace.to_owned(),
         own => own.to_owned(),
     };
-    told.values.push(first_values(build, folder, chart, (&place, &lies))?);
+    told.values.push(merged_values(build, folder, chart, (&place, &lies))?);
     for file in &chart.more_values {
         let (path, bytes) = build.files.file(folder, &file.text, &file.at)?;
-        told.values.push((build.files.shown(&path), bytes));
+        told.values.push((build.files.display_path(&path), bytes));
     }
     let run = match &lies {
-        Lies::Here(path) => build.files.run(None, path, told, at)?,
-        Lies::Fetched(tree) => build.files.run(Some(tree), "", told, at)?,
+        ChartLocation::Repository(path) => build.files.helm_run(None, path, told, at)?,
+        ChartLocation::Fetched(tree) => build.files.helm_run(Some(tree), "", told, at)?,
     };
-    let Some(output) = build.files.printed(&run, at) else { return Ok(Vec::new()) };
-    build.files.take(cost::of_file(&output), at)?;
-    let names = helm::Sources::read(&run, &output);
-    let mut found = build.files.resources(&names.of(1), &output)?;
+    let Some(output) = build.files.helm_output(&run, at) else { return Ok(Vec::new()) };
+    build.files.reserve(memory_cost::estimate_file(&output), at)?;
+    let names = helm::TemplateSources::read(&run, &output);
+    let mut found = build.files.resources(&names.template_at(1), &output)?;
     for resource in &mut found {
-        resource.origin.file = names.of(resource.origin.line);
-        mark(resource);
+        resource.origin.file = names.template_at(resource.origin.line);
+        mark_as_helm_output(resource);
     }
     Ok(found)
 }
 
 /// Marks an object of helm: kustomize gives it no namespace, because helm has already decided.
-fn mark(resource: &mut Resource) {
+fn mark_as_helm_output(resource: &mut Resource) {
     let Some(metadata) = resource.metadata_mut() else { return };
     let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
     if annotations.is_null() {
         *annotations = Value::Object(Map::new());
     }
     if let Some(annotations) = annotations.as_object_mut() {
-        annotations.insert(MARK.to_owned(), "true".into());
+        annotations.insert(HELM_MARK.to_owned(), "true".into());
     }
 }
 
 /// Annotation of the mark, removed from the result.
-pub(super) const MARK: &str = "internal.config.kubernetes.io/helm-generated";
+pub(super) const HELM_MARK: &str = "internal.config.kubernetes.io/helm-generated";
 
 /// Returns the values in place of the chart's own: a file, merged with inline values by their
 /// precedence.
-fn first_values(
+fn merged_values(
     build: &Build<'_>,
     folder: &Folder,
-    chart: &Chart,
-    (place, lies): (&str, &Lies),
-) -> Result<(String, Arc<[u8]>), Refusal> {
+    chart: &ChartEntry,
+    (place, lies): (&str, &ChartLocation),
+) -> Result<(String, Arc<[u8]>), BuildError> {
     let own = format!("{place}/values.yaml");
     let at = if chart.values_file.is_empty() { chart.at.clone() } else { chart.at.key("valuesFile") };
-    let shown_by = |(path, bytes): (String, Arc<[u8]>)| (build.files.shown(&path), bytes);
+    let shown_by = |(path, bytes): (String, Arc<[u8]>)| (build.files.display_path(&path), bytes);
     let file = || match (chart.values_file.as_str(), lies) {
-        ("", Lies::Fetched(tree)) => {
-            let bytes = tree.read("values.yaml").map_err(|error| Refusal::tree(&at, &error))?;
-            Ok((tree.shown("values.yaml"), bytes))
+        ("", ChartLocation::Fetched(tree)) => {
+            let bytes = tree.read("values.yaml").map_err(|error| BuildError::from_tree_error(&at, &error))?;
+            Ok((tree.display_path("values.yaml"), bytes))
         }
-        ("", Lies::Here(_)) => build.files.file(folder, &own, &at).map(shown_by),
-        (file, Lies::Here(_) | Lies::Fetched(_)) => build.files.file(folder, file, &at).map(shown_by),
+        ("", ChartLocation::Repository(_)) => build.files.file(folder, &own, &at).map(shown_by),
+        (file, ChartLocation::Repository(_) | ChartLocation::Fetched(_)) => {
+            build.files.file(folder, file, &at).map(shown_by)
+        }
     };
     let inline_at = chart.at.key("valuesInline");
-    let shown = || format!("valuesInline of {}", build.files.shown(&chart.at.file));
+    let shown = || format!("valuesInline of {}", build.files.display_path(&chart.at.file));
     let json = |values: &Value| values.to_string().into_bytes().into();
-    if !chart.values.is_empty() && chart.merge == Merge::Alone {
+    if !chart.values.is_empty() && chart.merge == ValuesPrecedence::Alone {
         return Ok((shown(), json(&Value::Object(chart.values.clone()))));
     }
     let (name, bytes) = file()?;
@@ -346,31 +348,31 @@ fn first_values(
         return Ok((name, bytes));
     }
     let documents = yaml::read(&name, &bytes, Dialect::Kustomize);
-    let documents = documents.map_err(|error| Refusal::unreadable(Class::Generator, &error))?;
+    let documents = documents.map_err(|error| BuildError::invalid_yaml(ErrorClass::Generator, &error))?;
     let Some(of_file) = documents.into_iter().next() else {
         return Err(
-            at.refuse(Class::Generator, format!("{name} holds nothing, with which no values are merged"))
+            at.error(ErrorClass::Generator, format!("{name} holds nothing, with which no values are merged"))
         );
     };
-    let spelling = Spelling::of(&of_file);
-    let unclear = |text: &str| at.refuse(Class::Unsupported, format!("{name} {text}"));
+    let spelling = Spelling::from_document(&of_file);
+    let unclear = |text: &str| at.error(ErrorClass::Unsupported, format!("{name} {text}"));
     let of_file = of_file.value;
     let inline = Value::Object(chart.values.clone());
     if spelling.has_nulls_in_braces() {
         return Err(unclear("has a field without a value inside braces; write null or ''"));
     }
     let (below, above, keeps_nulls) = match chart.merge {
-        Merge::Inline => (of_file, inline, spelling.keeps_nulls().map_err(unclear)?),
-        Merge::File | Merge::Alone => (inline, of_file, true),
+        ValuesPrecedence::Inline => (of_file, inline, spelling.keeps_nulls().map_err(unclear)?),
+        ValuesPrecedence::File | ValuesPrecedence::Alone => (inline, of_file, true),
     };
     if !below.is_object() || !above.is_object() {
-        return Err(at.refuse(Class::Generator, format!("{name} holds no values, which are a mapping")));
+        return Err(at.error(ErrorClass::Generator, format!("{name} holds no values, which are a mapping")));
     }
     // The values are never written out in between, so quotes do not turn a number into text.
-    let writing = Writing { keeps_nulls, is_quoted: None };
-    build.files.take(cost::of_file(&bytes), &at)?;
+    let writing = TargetStyle { keeps_nulls, is_quoted: None };
+    build.files.reserve(memory_cost::estimate_file(&bytes), &at)?;
     match strategic::merge(below, &above, build.schemas(), writing)
-        .map_err(|fault| inline_at.refuse(Class::Generator, fault.to_string()))?
+        .map_err(|fault| inline_at.error(ErrorClass::Generator, fault.to_string()))?
     {
         Merged::Object(values) => Ok((shown(), json(&values))),
         Merged::Deleted => Ok((shown(), json(&Value::Object(Map::new())))),

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::fault::{At, Refusal};
+use super::builtin_field_specs;
+use super::error::{BuildError, FieldLocation};
 use super::id::Gvk;
 use super::node::{Fields, Node};
-use super::standard;
 
 /// A field of some kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) struct FieldSpec {
 
 /// Transformer that changes a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Use {
+pub(super) enum FieldUse {
     NamePrefix,
     NameSuffix,
     Namespace,
@@ -50,7 +50,7 @@ pub(super) struct References {
 /// Contents of files of `configurations` or `crds`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Additions {
-    fields: BTreeMap<Use, Vec<FieldSpec>>,
+    fields: BTreeMap<FieldUse, Vec<FieldSpec>>,
     references: Vec<References>,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Configuration {
     /// False until a table is merged in; until then all tables are empty.
     is_begun: bool,
     /// Tables that differ from the built-in ones.
-    fields: BTreeMap<Use, Vec<FieldSpec>>,
+    fields: BTreeMap<FieldUse, Vec<FieldSpec>>,
     references: Option<Vec<References>>,
 }
 
@@ -83,22 +83,22 @@ const FIELDS: [&str; 11] = [
     "replicas",
 ];
 
-const USES: [(&str, Use); 10] = [
-    ("namePrefix", Use::NamePrefix),
-    ("nameSuffix", Use::NameSuffix),
-    ("namespace", Use::Namespace),
-    ("commonLabels", Use::CommonLabels),
-    ("labels", Use::Labels),
-    ("templateLabels", Use::TemplateLabels),
-    ("commonAnnotations", Use::CommonAnnotations),
-    ("varReference", Use::Variables),
-    ("images", Use::Images),
-    ("replicas", Use::Replicas),
+const USES: [(&str, FieldUse); 10] = [
+    ("namePrefix", FieldUse::NamePrefix),
+    ("nameSuffix", FieldUse::NameSuffix),
+    ("namespace", FieldUse::Namespace),
+    ("commonLabels", FieldUse::CommonLabels),
+    ("labels", FieldUse::Labels),
+    ("templateLabels", FieldUse::TemplateLabels),
+    ("commonAnnotations", FieldUse::CommonAnnotations),
+    ("varReference", FieldUse::Variables),
+    ("images", FieldUse::Images),
+    ("replicas", FieldUse::Replicas),
 ];
 
 impl Additions {
     /// Reads a file of `configurations`.
-    pub(super) fn read(value: &Value, at: &At) -> Result<Self, Refusal> {
+    pub(super) fn read(value: &Value, at: &FieldLocation) -> Result<Self, BuildError> {
         let fields = Node::new(value, at.clone()).fields(&FIELDS)?;
         let mut read = Self::default();
         for (name, what) in USES {
@@ -126,7 +126,7 @@ impl Additions {
         Ok(())
     }
 
-    fn add(&mut self, what: Use, spec: FieldSpec) -> Merged<()> {
+    fn add(&mut self, what: FieldUse, spec: FieldSpec) -> Merged<()> {
         let fields = self.fields.remove(&what).unwrap_or_default();
         self.fields.insert(what, merge_fields(fields, &[spec])?);
         Ok(())
@@ -163,7 +163,7 @@ impl Configuration {
     /// one for all kinds that follows it in the order of kinds; kustomize merges its tables like
     /// this.
     pub(super) fn merge(&mut self, other: &Self) -> Merged<()> {
-        let uses: BTreeSet<Use> = self.fields.keys().chain(other.fields.keys()).copied().collect();
+        let uses: BTreeSet<FieldUse> = self.fields.keys().chain(other.fields.keys()).copied().collect();
         for what in uses {
             let fields = merge_fields(self.fields(what).into_owned(), &other.fields(what))?;
             self.fields.insert(what, sorted(fields));
@@ -177,10 +177,10 @@ impl Configuration {
     }
 
     /// Returns the fields that this transformer changes.
-    pub(super) fn fields(&self, what: Use) -> Cow<'static, [FieldSpec]> {
+    pub(super) fn fields(&self, what: FieldUse) -> Cow<'static, [FieldSpec]> {
         match self.fields.get(&what) {
             Some(fields) => Cow::Owned(fields.clone()),
-            None if self.is_begun => Cow::Borrowed(standard::fields(what)),
+            None if self.is_begun => Cow::Borrowed(builtin_field_specs::fields(what)),
             None => Cow::Borrowed(&[]),
         }
     }
@@ -189,7 +189,7 @@ impl Configuration {
     pub(super) fn references(&self) -> Cow<'static, [References]> {
         match &self.references {
             Some(references) => Cow::Owned(references.clone()),
-            None if self.is_begun => Cow::Borrowed(standard::references()),
+            None if self.is_begun => Cow::Borrowed(builtin_field_specs::references()),
             None => Cow::Borrowed(&[]),
         }
     }
@@ -209,7 +209,7 @@ fn merge_references(mut all: Vec<References>, more: &[References]) -> Merged<Vec
 }
 
 fn sorted_references(mut all: Vec<References>) -> Vec<References> {
-    all.sort_by_cached_key(|references| order(&references.target));
+    all.sort_by_cached_key(|references| sort_key(&references.target));
     all
 }
 
@@ -237,7 +237,7 @@ fn is_known<'a>(mut known: impl Iterator<Item = &'a FieldSpec>, spec: &FieldSpec
 }
 
 /// Reads a list of fields.
-pub(super) fn field_specs(node: &Node<'_>) -> Result<Vec<FieldSpec>, Refusal> {
+pub(super) fn field_specs(node: &Node<'_>) -> Result<Vec<FieldSpec>, BuildError> {
     let spec = |node: &Node<'_>| {
         let fields = node.fields(&["group", "version", "kind", "path", "create"])?;
         Ok(FieldSpec { gvk: gvk(&fields)?, path: fields.text("path")?, create: fields.flag("create")? })
@@ -245,23 +245,23 @@ pub(super) fn field_specs(node: &Node<'_>) -> Result<Vec<FieldSpec>, Refusal> {
     node.list()?.iter().map(spec).collect()
 }
 
-fn gvk(fields: &Fields<'_>) -> Result<Gvk, Refusal> {
+fn gvk(fields: &Fields<'_>) -> Result<Gvk, BuildError> {
     let (group, version, kind) = (fields.text("group")?, fields.text("version")?, fields.text("kind")?);
     Ok(Gvk { group, version, kind })
 }
 
 pub(super) fn sorted(mut specs: Vec<FieldSpec>) -> Vec<FieldSpec> {
-    specs.sort_by_cached_key(|spec| order(&spec.gvk));
+    specs.sort_by_cached_key(|spec| sort_key(&spec.gvk));
     specs
 }
 
 /// Returns the sort key of a kind.
-pub(super) fn order(gvk: &Gvk) -> (i32, String) {
+pub(super) fn sort_key(gvk: &Gvk) -> (i32, String) {
     (super::sort::rank(&gvk.kind, &super::sort::FIRST, &super::sort::LAST), gvk.sort_text())
 }
 
 /// Reads the field annotations of definitions in a file of `crds`.
-pub(super) fn of_definitions(value: &Value) -> Merged<Additions> {
+pub(super) fn read_definitions(value: &Value) -> Merged<Additions> {
     let mut read = Additions::default();
     let Some(definitions) = value.as_object().filter(|all| all.values().all(Value::is_object)) else {
         return Err("the file does not hold definitions by their names".to_owned());
@@ -300,9 +300,9 @@ fn add_definition(
         let spec = |path: &[String]| FieldSpec { gvk: gvk.clone(), path: path.join("/"), create: false };
         let hint = |name: &str| property.get(name).and_then(Value::as_str);
         for (name, what) in [
-            ("x-kubernetes-annotation", Use::CommonAnnotations),
-            ("x-kubernetes-label-selector", Use::CommonLabels),
-            ("x-kubernetes-identity", Use::NamePrefix),
+            ("x-kubernetes-annotation", FieldUse::CommonAnnotations),
+            ("x-kubernetes-label-selector", FieldUse::CommonLabels),
+            ("x-kubernetes-identity", FieldUse::NamePrefix),
         ] {
             if hint(name).is_some() {
                 read.add(what, spec(path))?;
@@ -336,9 +336,12 @@ mod tests {
     #[test]
     fn the_standard_tables_merge_to_themselves() {
         for (_, what) in USES {
-            let standard = standard::fields(what);
+            let standard = builtin_field_specs::fields(what);
             assert_eq!(merge_fields(Vec::new(), standard).unwrap(), standard, "{what:?}");
         }
-        assert_eq!(merge_references(Vec::new(), standard::references()).unwrap(), standard::references());
+        assert_eq!(
+            merge_references(Vec::new(), builtin_field_specs::references()).unwrap(),
+            builtin_field_specs::references()
+        );
     }
 }

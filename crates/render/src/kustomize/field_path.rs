@@ -6,43 +6,43 @@
 
 use serde_json::Value;
 
-use super::fault::Class;
-use super::field_spec::{scalar_text, split};
+use super::error::ErrorClass;
+use super::field_spec::{scalar_text, split_escaped};
 
 /// One step from a value to a value inside it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     Key(String),
     Item(usize),
 }
 
 /// Reason why a field is not reached.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Miss {
-    pub(super) class: Class,
+pub(super) struct FieldPathError {
+    pub(super) class: ErrorClass,
     pub(super) text: String,
 }
 
-impl Miss {
-    pub(super) fn of(class: Class, text: impl Into<String>) -> Self {
+impl FieldPathError {
+    pub(super) fn with_class(class: ErrorClass, text: impl Into<String>) -> Self {
         Self { class, text: text.into() }
     }
 
     pub(super) fn new(text: impl Into<String>) -> Self {
-        Self::of(Class::Replacement, text)
+        Self::with_class(ErrorClass::Replacement, text)
     }
 
     pub(super) fn unsupported(text: impl Into<String>) -> Self {
-        Self::of(Class::Unsupported, text)
+        Self::with_class(ErrorClass::Unsupported, text)
     }
 }
 
 /// Most parts of a path.
 const MAX_PARTS: usize = 256;
 /// Splits a path: a name with dots is in brackets, and so is a selection by `=`, which keeps them.
-pub(super) fn parts(path: &str) -> Result<Vec<String>, Miss> {
+pub(super) fn path_parts(path: &str) -> Result<Vec<String>, FieldPathError> {
     let mut parts = Vec::new();
-    let mut pieces = split(path, '.').into_iter();
+    let mut pieces = split_escaped(path, '.').into_iter();
     while let Some(mut part) = pieces.next() {
         if part.starts_with('[') && !part.ends_with(']') {
             for piece in pieces.by_ref() {
@@ -59,7 +59,10 @@ pub(super) fn parts(path: &str) -> Result<Vec<String>, Miss> {
         parts.push(part);
     }
     match parts.len() > MAX_PARTS {
-        true => Err(Miss::of(Class::Bound, format!("a path of more than {MAX_PARTS} parts"))),
+        true => Err(FieldPathError::with_class(
+            ErrorClass::Bound,
+            format!("a path of more than {MAX_PARTS} parts"),
+        )),
         false => Ok(parts),
     }
 }
@@ -68,7 +71,7 @@ fn number(part: &str) -> Option<i64> {
     part.parse().ok()
 }
 
-pub(super) fn index(part: &str) -> Option<usize> {
+pub(super) fn parse_index(part: &str) -> Option<usize> {
     usize::try_from(number(part)?).ok()
 }
 
@@ -77,27 +80,30 @@ pub(super) fn is_selection(part: &str) -> bool {
 }
 
 /// Splits `[field=value]` into field and value.
-pub(super) fn selection(part: &str) -> Result<(&str, &str), Miss> {
+pub(super) fn parse_selection(part: &str) -> Result<(&str, &str), FieldPathError> {
     let inner = part.strip_suffix(']').unwrap_or(part);
     let inner = inner.strip_prefix('[').unwrap_or(inner);
-    let wrong = || Miss::new(format!("{part} selects no item: write [field=value]"));
+    let wrong = || FieldPathError::new(format!("{part} selects no item: write [field=value]"));
     inner.split_once('=').ok_or_else(wrong)
 }
 
-pub(super) fn not_a(what: &str, part: &str) -> Miss {
-    Miss::new(format!("{part} is looked for in something that is not a {what}"))
+pub(super) fn type_error(what: &str, part: &str) -> FieldPathError {
+    FieldPathError::new(format!("{part} is looked for in something that is not a {what}"))
 }
 
 /// Returns the value at the end of a path.
-pub(super) fn at<'v>(value: &'v mut Value, way: &[Step]) -> Option<&'v mut Value> {
+pub(super) fn value_at<'v>(value: &'v mut Value, way: &[PathStep]) -> Option<&'v mut Value> {
     way.iter().try_fold(value, |value, step| match step {
-        Step::Key(key) => value.get_mut(key),
-        Step::Item(item) => value.get_mut(item),
+        PathStep::Key(key) => value.get_mut(key),
+        PathStep::Item(item) => value.get_mut(item),
     })
 }
 
 /// Returns the single field at a path, if it exists.
-pub(super) fn find<'v>(value: &'v Value, parts: &[String]) -> Result<Option<(Vec<Step>, &'v Value)>, Miss> {
+pub(super) fn find_field<'v>(
+    value: &'v Value,
+    parts: &[String],
+) -> Result<Option<(Vec<PathStep>, &'v Value)>, FieldPathError> {
     let (mut way, mut value) = (Vec::new(), value);
     for part in parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()) {
         let Some((step, next)) = step_to(value, part)? else { return Ok(None) };
@@ -107,33 +113,33 @@ pub(super) fn find<'v>(value: &'v Value, parts: &[String]) -> Result<Option<(Vec
     Ok(Some((way, value)))
 }
 
-fn step_to<'v>(value: &'v Value, part: &str) -> Result<Option<(Step, &'v Value)>, Miss> {
-    let item = |items: &'v [Value], at: usize| items.get(at).map(|item| (Step::Item(at), item));
+fn step_to<'v>(value: &'v Value, part: &str) -> Result<Option<(PathStep, &'v Value)>, FieldPathError> {
+    let item = |items: &'v [Value], at: usize| items.get(at).map(|item| (PathStep::Item(at), item));
     let is_of_list = number(part).is_some() || part == "-" || is_selection(part);
     match value {
-        _ if part == "*" => Err(Miss::new("* means several fields, and here can be only one")),
+        _ if part == "*" => Err(FieldPathError::new("* means several fields, and here can be only one")),
         _ if number(part).is_some_and(|number| number < 0) => {
-            Err(Miss::new(format!("{part} is no position in a list")))
+            Err(FieldPathError::new(format!("{part} is no position in a list")))
         }
-        Value::Null if part == "-" => Err(Miss::new("a list without items has no last one")),
+        Value::Null if part == "-" => Err(FieldPathError::new("a list without items has no last one")),
         Value::Null => Ok(None),
         Value::Array(items) if is_selection(part) => Ok(equal(items, part)?.and_then(|at| item(items, at))),
         Value::Array(items) if part == "-" => {
             let last = items.len().checked_sub(1).and_then(|at| item(items, at));
-            last.map(Some).ok_or_else(|| Miss::new("a list without items has no last one"))
+            last.map(Some).ok_or_else(|| FieldPathError::new("a list without items has no last one"))
         }
-        Value::Array(items) if is_of_list => Ok(index(part).and_then(|at| item(items, at))),
+        Value::Array(items) if is_of_list => Ok(parse_index(part).and_then(|at| item(items, at))),
         Value::Object(map) if !is_of_list => {
-            Ok(map.get(part).map(|field| (Step::Key(part.to_owned()), field)))
+            Ok(map.get(part).map(|field| (PathStep::Key(part.to_owned()), field)))
         }
-        _ if is_of_list => Err(not_a("list", part)),
-        _ => Err(not_a("mapping", part)),
+        _ if is_of_list => Err(type_error("list", part)),
+        _ => Err(type_error("mapping", part)),
     }
 }
 
 /// Returns the first item that matches `[field=value]` or `[=value]`, compared as text.
-fn equal(items: &[Value], part: &str) -> Result<Option<usize>, Miss> {
-    let (field, text) = selection(part)?;
+fn equal(items: &[Value], part: &str) -> Result<Option<usize>, FieldPathError> {
+    let (field, text) = parse_selection(part)?;
     for (at, item) in items.iter().enumerate() {
         let value = match (field, item) {
             ("", item) => Some(item),
@@ -142,7 +148,7 @@ fn equal(items: &[Value], part: &str) -> Result<Option<usize>, Miss> {
         };
         match value {
             Some(Value::Null) if ["", "~", "null"].contains(&text) => {
-                return Err(Miss::unsupported(format!(
+                return Err(FieldPathError::unsupported(format!(
                     "{part} meets a null, which could be written in several ways"
                 )));
             }

@@ -7,7 +7,7 @@ use super::id::Gvk;
 
 /// Value that is created where a field is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Make {
+pub(super) enum CreatedValue {
     Nothing,
     Mapping,
     Scalar,
@@ -17,23 +17,23 @@ pub(super) enum Make {
 pub(super) type Change<'a> = dyn FnMut(&mut Value) -> Result<(), String> + 'a;
 
 /// Changes every field of the specification, if it applies to this kind of object.
-pub(super) fn visit(
+pub(super) fn change_fields(
     body: &mut Value,
     spec: &FieldSpec,
-    make: Make,
+    make: CreatedValue,
     change: &mut Change<'_>,
 ) -> Result<(), String> {
     let text = |field: &str| body.get(field).and_then(Value::as_str).unwrap_or_default();
     if !Gvk::new(text("apiVersion"), text("kind")).is_selected(&spec.gvk) {
         return Ok(());
     }
-    let make = if spec.create { make } else { Make::Nothing };
-    let path = split(&spec.path, '/');
+    let make = if spec.create { make } else { CreatedValue::Nothing };
+    let path = split_escaped(&spec.path, '/');
     let steps: Vec<&str> = path.iter().map(String::as_str).collect();
     walk(body, &steps, make, change).map_err(|text| format!("the field {}: {text}", spec.path))
 }
 
-fn walk(value: &mut Value, path: &[&str], make: Make, change: &mut Change<'_>) -> Result<(), String> {
+fn walk(value: &mut Value, path: &[&str], make: CreatedValue, change: &mut Change<'_>) -> Result<(), String> {
     let Some((step, rest)) = path.split_first() else { return change(value) };
     match value {
         Value::Null => Ok(()),
@@ -47,7 +47,7 @@ fn enter(
     map: &mut Map<String, Value>,
     step: &str,
     rest: &[&str],
-    make: Make,
+    make: CreatedValue,
     change: &mut Change<'_>,
 ) -> Result<(), String> {
     let (name, is_list) = step.strip_suffix("[]").map_or((step, false), |name| (name, true));
@@ -55,10 +55,10 @@ fn enter(
         return Err("a name in it is empty".to_owned());
     }
     let fresh = || match (make, rest.is_empty()) {
-        (Make::Scalar, true) => Value::Null,
+        (CreatedValue::Scalar, true) => Value::Null,
         _ => Value::Object(Map::new()),
     };
-    let makes = make != Make::Nothing && !is_list;
+    let makes = make != CreatedValue::Nothing && !is_list;
     let field = match map.get_mut(name) {
         Some(field) => field,
         None if makes => map.entry(name).or_insert_with(fresh),
@@ -75,7 +75,7 @@ fn enter(
 }
 
 /// Splits a path; a delimiter after a backslash is part of the name.
-pub(super) fn split(path: &str, delimiter: char) -> Vec<String> {
+pub(super) fn split_escaped(path: &str, delimiter: char) -> Vec<String> {
     let path = path.strip_prefix(delimiter).filter(|_| path.len() > 1).unwrap_or(path);
     let mut parts: Vec<String> = Vec::new();
     for part in path.split(delimiter) {
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    fn changed(mut body: Value, path: &str, create: bool, make: Make) -> Value {
+    fn changed(mut body: Value, path: &str, create: bool, make: CreatedValue) -> Value {
         let spec = FieldSpec { gvk: Gvk::default(), path: path.to_owned(), create };
         let mut set = |value: &mut Value| {
             if value.is_object() {
@@ -138,7 +138,7 @@ mod tests {
             }
             set_scalar(value, "new".into())
         };
-        visit(&mut body, &spec, make, &mut set).unwrap();
+        change_fields(&mut body, &spec, make, &mut set).unwrap();
         body
     }
 
@@ -146,21 +146,24 @@ mod tests {
     fn lists_are_walked_through_and_only_mappings_are_made() {
         let body = json!({"spec": {"containers": [{"image": "a"}, {"name": "b"}]}});
         let image = json!({"spec": {"containers": [{"image": "new"}, {"name": "b"}]}});
-        assert_eq!(changed(body.clone(), "spec/containers[]/image", true, Make::Nothing), image);
-        assert_eq!(changed(body, "spec/containers/image", false, Make::Scalar), image);
+        assert_eq!(changed(body.clone(), "spec/containers[]/image", true, CreatedValue::Nothing), image);
+        assert_eq!(changed(body, "spec/containers/image", false, CreatedValue::Scalar), image);
         let made = json!({"spec": {"template": {"metadata": {"labels": {"k": "v"}}}}});
-        assert_eq!(changed(json!({}), "spec/template/metadata/labels", true, Make::Mapping), made);
-        assert_eq!(changed(json!({}), "spec/labels", false, Make::Mapping), json!({}));
+        assert_eq!(changed(json!({}), "spec/template/metadata/labels", true, CreatedValue::Mapping), made);
+        assert_eq!(changed(json!({}), "spec/labels", false, CreatedValue::Mapping), json!({}));
         assert_eq!(
-            changed(json!({"spec": null}), "spec/labels", true, Make::Mapping),
+            changed(json!({"spec": null}), "spec/labels", true, CreatedValue::Mapping),
             json!({"spec": {"labels": {"k": "v"}}})
         );
-        assert_eq!(changed(json!({"list": null}), "list[]/x", true, Make::Mapping), json!({"list": []}));
+        assert_eq!(
+            changed(json!({"list": null}), "list[]/x", true, CreatedValue::Mapping),
+            json!({"list": []})
+        );
     }
 
     #[test]
     fn a_delimiter_behind_a_backslash_belongs_to_the_name() {
-        assert_eq!(split("metadata/annotations/a.b\\/c", '/'), ["metadata", "annotations", "a.b/c"]);
-        assert_eq!(split("/spec", '/'), ["spec"]);
+        assert_eq!(split_escaped("metadata/annotations/a.b\\/c", '/'), ["metadata", "annotations", "a.b/c"]);
+        assert_eq!(split_escaped("/spec", '/'), ["spec"]);
     }
 }

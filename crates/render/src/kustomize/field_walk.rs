@@ -5,21 +5,23 @@
 
 use serde_json::{Map, Value};
 
-use super::field_path::{Miss, Step, at, index, is_selection, not_a, selection};
+use super::field_path::{
+    FieldPathError, PathStep, is_selection, parse_index, parse_selection, type_error, value_at,
+};
 use super::field_spec::scalar_text;
-use super::select::{Expression, expression};
-use super::spelling::Spelling;
+use super::scalar_style::Spelling;
+use super::select::{ByteRegex, expression};
 use moorline_yaml::{self as yaml, Dialect};
 
 /// Type of the value that a created field gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum FieldShape {
     Scalar,
     List,
     Mapping,
 }
 
-impl Shape {
+impl FieldShape {
     pub(super) fn of(value: &Value) -> Self {
         match value {
             Value::Array(_) => Self::List,
@@ -40,7 +42,7 @@ impl Shape {
     fn before(next: Option<&String>, last: Self) -> Self {
         match next.map(String::as_str) {
             None | Some("") => last,
-            Some(part) if is_selection(part) || index(part).is_some() => Self::List,
+            Some(part) if is_selection(part) || parse_index(part).is_some() => Self::List,
             Some(_) => Self::Mapping,
         }
     }
@@ -48,42 +50,44 @@ impl Shape {
 
 /// A field that matches.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FoundField {
     /// It exists, or was created.
-    Field(Vec<Step>),
+    Field(Vec<PathStep>),
     /// It is inside a text, and a value written to it is lost.
-    Lost(Shape),
+    InsideText(FieldShape),
 }
 
 /// Returns every field at a path; with `make`, missing fields are created and recorded.
-pub(super) fn fields(
+pub(super) fn find_fields(
     value: &mut Value,
     parts: &[String],
-    make: Option<Shape>,
+    make: Option<FieldShape>,
     spelling: &mut Spelling,
-) -> Result<Vec<Found>, Miss> {
-    let mut walk = Walk { make, way: Vec::new(), found: Vec::new(), spelling };
-    walk.on(value, parts)?;
+) -> Result<Vec<FoundField>, FieldPathError> {
+    let mut walk = FieldWalk { make, way: Vec::new(), found: Vec::new(), spelling };
+    walk.visit(value, parts)?;
     Ok(walk.found)
 }
 
-struct Walk<'s> {
-    make: Option<Shape>,
-    way: Vec<Step>,
-    found: Vec<Found>,
+struct FieldWalk<'s> {
+    make: Option<FieldShape>,
+    way: Vec<PathStep>,
+    found: Vec<FoundField>,
     spelling: &'s mut Spelling,
 }
 
-impl Walk<'_> {
-    fn on(&mut self, value: &mut Value, parts: &[String]) -> Result<(), Miss> {
+impl FieldWalk<'_> {
+    fn visit(&mut self, value: &mut Value, parts: &[String]) -> Result<(), FieldPathError> {
         let Some((part, rest)) = parts.split_first() else {
-            self.found.push(Found::Field(self.way.clone()));
+            self.found.push(FoundField::Field(self.way.clone()));
             return Ok(());
         };
         if value.is_null() && self.make.is_some() {
-            return Err(Miss::unsupported(format!("{part} is to be made in a null; write {{}} or [] there")));
+            return Err(FieldPathError::unsupported(format!(
+                "{part} is to be made in a null; write {{}} or [] there"
+            )));
         }
-        if let Some(index) = index(part) {
+        if let Some(index) = parse_index(part) {
             return self.item(value, part, index, rest);
         }
         if is_selection(part) {
@@ -95,74 +99,85 @@ impl Walk<'_> {
                     (0..).zip(items).try_for_each(|(at, item)| self.enter_item(item, at, rest))
                 }
                 Value::Null => Ok(()),
-                _ => Err(not_a("list", part)),
+                _ => Err(type_error("list", part)),
             };
         }
         self.field(value, part, rest)
     }
 
-    fn enter_item(&mut self, item: &mut Value, at: usize, rest: &[String]) -> Result<(), Miss> {
-        self.way.push(Step::Item(at));
-        let done = self.on(item, rest);
+    fn enter_item(&mut self, item: &mut Value, at: usize, rest: &[String]) -> Result<(), FieldPathError> {
+        self.way.push(PathStep::Item(at));
+        let done = self.visit(item, rest);
         self.way.pop();
         done
     }
 
     /// Continues in a value that was just created: at the end of the path, or on the way.
-    fn enter_made(&mut self, made: &mut Value, step: Step, rest: &[String]) -> Result<(), Miss> {
+    fn enter_made(
+        &mut self,
+        made: &mut Value,
+        step: PathStep,
+        rest: &[String],
+    ) -> Result<(), FieldPathError> {
         self.way.push(step);
         let done = match (rest.is_empty(), made.is_null()) {
             (true, true) => {
-                self.spelling.note_untyped(&self.way, "");
-                self.found.push(Found::Field(self.way.clone()));
+                self.spelling.record_untyped(&self.way, "");
+                self.found.push(FoundField::Field(self.way.clone()));
                 Ok(())
             }
-            _ => self.on(made, rest),
+            _ => self.visit(made, rest),
         };
         self.way.pop();
         done
     }
 
-    fn item(&mut self, value: &mut Value, part: &str, at: usize, rest: &[String]) -> Result<(), Miss> {
+    fn item(
+        &mut self,
+        value: &mut Value,
+        part: &str,
+        at: usize,
+        rest: &[String],
+    ) -> Result<(), FieldPathError> {
         let items = match value {
             Value::Array(items) => items,
-            Value::Null => return Err(Miss::new(format!("there is no item {part}"))),
-            _ => return Err(not_a("list", part)),
+            Value::Null => return Err(FieldPathError::new(format!("there is no item {part}"))),
+            _ => return Err(type_error("list", part)),
         };
         if let Some(last) = self.make.filter(|_| items.len() == at) {
-            let mut made = Shape::before(rest.first(), last).empty();
-            let done = self.enter_made(&mut made, Step::Item(at), rest);
+            let mut made = FieldShape::before(rest.first(), last).empty();
+            let done = self.enter_made(&mut made, PathStep::Item(at), rest);
             items.push(made);
             return done;
         }
         let count = items.len();
         match items.get_mut(at) {
             Some(item) => self.enter_item(item, at, rest),
-            None => Err(Miss::new(format!("there is no item {part}: the list has {count}"))),
+            None => Err(FieldPathError::new(format!("there is no item {part}: the list has {count}"))),
         }
     }
 
-    fn field(&mut self, value: &mut Value, name: &str, rest: &[String]) -> Result<(), Miss> {
+    fn field(&mut self, value: &mut Value, name: &str, rest: &[String]) -> Result<(), FieldPathError> {
         let map = match value {
-            _ if name.is_empty() => return Err(Miss::new("a part of the path is empty")),
+            _ if name.is_empty() => return Err(FieldPathError::new("a part of the path is empty")),
             Value::Object(map) => map,
             Value::Null => return Ok(()),
-            _ => return Err(not_a("mapping", name)),
+            _ => return Err(type_error("mapping", name)),
         };
-        let step = || Step::Key(name.to_owned());
+        let step = || PathStep::Key(name.to_owned());
         match (map.get_mut(name), self.make) {
             (None, None) => Ok(()),
             (None, Some(last)) => {
-                let made = map.entry(name).or_insert_with(|| Shape::before(rest.first(), last).empty());
+                let made = map.entry(name).or_insert_with(|| FieldShape::before(rest.first(), last).empty());
                 self.enter_made(made, step(), rest)
             }
-            (Some(Value::String(text)), _) if !rest.is_empty() => self.inside(text, name, rest),
+            (Some(Value::String(text)), _) if !rest.is_empty() => self.visit_text(text, name, rest),
             (Some(Value::Number(_) | Value::Bool(_)), _) if !rest.is_empty() => {
-                Err(not_a("mapping", &rest[0]))
+                Err(type_error("mapping", &rest[0]))
             }
             (Some(field), _) => {
                 self.way.push(step());
-                let done = self.on(field, rest);
+                let done = self.visit(field, rest);
                 self.way.pop();
                 done
             }
@@ -171,35 +186,36 @@ impl Walk<'_> {
 
     /// Continues inside a text that is YAML: matching fields are found, and changes to them are
     /// lost.
-    fn inside(&mut self, text: &str, name: &str, rest: &[String]) -> Result<(), Miss> {
-        let document = document(text).ok_or_else(|| not_a("mapping", &format!("{} (in {name})", rest[0])))?;
+    fn visit_text(&mut self, text: &str, name: &str, rest: &[String]) -> Result<(), FieldPathError> {
+        let document =
+            parse_document(text).ok_or_else(|| type_error("mapping", &format!("{} (in {name})", rest[0])))?;
         let mut value = document.value;
-        for found in fields(&mut value, rest, self.make, &mut Spelling::default())? {
+        for found in find_fields(&mut value, rest, self.make, &mut Spelling::default())? {
             self.found.push(match found {
-                Found::Field(way) => {
-                    Found::Lost(at(&mut value, &way).map_or(Shape::Scalar, |it| Shape::of(it)))
-                }
-                Found::Lost(shape) => Found::Lost(shape),
+                FoundField::Field(way) => FoundField::InsideText(
+                    value_at(&mut value, &way).map_or(FieldShape::Scalar, |it| FieldShape::of(it)),
+                ),
+                FoundField::InsideText(shape) => FoundField::InsideText(shape),
             });
         }
         Ok(())
     }
 
-    fn select(&mut self, value: &mut Value, part: &str, rest: &[String]) -> Result<(), Miss> {
-        let (field, text) = selection(part)?;
+    fn select(&mut self, value: &mut Value, part: &str, rest: &[String]) -> Result<(), FieldPathError> {
+        let (field, text) = parse_selection(part)?;
         let items = match value {
             Value::Array(items) => items,
             Value::Null => return Ok(()),
-            _ => return Err(not_a("list", part)),
+            _ => return Err(type_error("list", part)),
         };
-        let fits = Fit::new(text)?;
+        let fits = ItemMatcher::new(text)?;
         let before = self.found.len();
         for (at, item) in items.iter_mut().enumerate() {
             if field.is_empty() {
                 // Kustomize ignores the rest of the path here.
                 if fits.value(item)? {
-                    self.way.push(Step::Item(at));
-                    self.found.push(Found::Field(self.way.clone()));
+                    self.way.push(PathStep::Item(at));
+                    self.found.push(FoundField::Field(self.way.clone()));
                     self.way.pop();
                 }
             } else if let Some(value) = item.as_object().and_then(|map| map.get(field))
@@ -211,23 +227,25 @@ impl Walk<'_> {
         if self.found.len() > before || self.make.is_none() {
             return Ok(());
         }
-        let endless = || Miss::new(format!("{part} does not fit the item that would be made for it"));
-        let plain =
-            yaml::scalar(text, None, Dialect::Kustomize).filter(|_| !text.is_empty()).ok_or_else(endless)?;
+        let endless =
+            || FieldPathError::new(format!("{part} does not fit the item that would be made for it"));
+        let plain = yaml::resolve_scalar(text, None, Dialect::Kustomize)
+            .filter(|_| !text.is_empty())
+            .ok_or_else(endless)?;
         if !fits.value(&plain)? {
             return Err(endless());
         }
         let at = items.len();
-        self.way.push(Step::Item(at));
+        self.way.push(PathStep::Item(at));
         if field.is_empty() {
             items.push(plain);
-            self.spelling.note_untyped(&self.way, text);
-            self.found.push(Found::Field(self.way.clone()));
+            self.spelling.record_untyped(&self.way, text);
+            self.found.push(FoundField::Field(self.way.clone()));
             self.way.pop();
             return Ok(());
         }
-        self.way.push(Step::Key(field.to_owned()));
-        self.spelling.note_untyped(&self.way, text);
+        self.way.push(PathStep::Key(field.to_owned()));
+        self.spelling.record_untyped(&self.way, text);
         self.way.truncate(self.way.len() - 2);
         let mut made = Value::Object(Map::from_iter([(field.to_owned(), plain)]));
         let done = self.enter_item(&mut made, at, rest);
@@ -238,7 +256,7 @@ impl Walk<'_> {
 }
 
 /// Parses a text that is exactly one YAML mapping or list.
-pub(super) fn document(text: &str) -> Option<yaml::Document> {
+pub(super) fn parse_document(text: &str) -> Option<yaml::Document> {
     let mut documents = yaml::read("", text.as_bytes(), Dialect::Kustomize).ok()?;
     let document =
         documents.pop().filter(|it| it.index == 0 && (it.value.is_object() || it.value.is_array()))?;
@@ -247,17 +265,18 @@ pub(super) fn document(text: &str) -> Option<yaml::Document> {
 
 /// A regular expression that is searched in an item's text. Kustomize searches the text with its
 /// original quotes, which are unknown here: an expression whose result depends on them is refused.
-struct Fit<'a> {
+struct ItemMatcher<'a> {
     text: &'a str,
-    expression: Option<Expression>,
+    expression: Option<ByteRegex>,
 }
 
-impl<'a> Fit<'a> {
-    fn new(text: &'a str) -> Result<Self, Miss> {
+impl<'a> ItemMatcher<'a> {
+    fn new(text: &'a str) -> Result<Self, FieldPathError> {
         if !text.contains(|it: char| r"\.+*?()|[]{}^$".contains(it)) {
             return Ok(Self { text, expression: None });
         }
-        let wrong = |()| Miss::unsupported(format!("{text:?} is no regular expression that is supported"));
+        let wrong =
+            |()| FieldPathError::unsupported(format!("{text:?} is no regular expression that is supported"));
         Ok(Self { text, expression: Some(expression(text).map_err(wrong)?) })
     }
 
@@ -268,7 +287,7 @@ impl<'a> Fit<'a> {
         }
     }
 
-    fn value(&self, value: &Value) -> Result<bool, Miss> {
+    fn value(&self, value: &Value) -> Result<bool, FieldPathError> {
         let texts = match value {
             Value::Null => ["null", "~", ""].map(str::to_owned).to_vec(),
             Value::String(text) => {
@@ -282,7 +301,7 @@ impl<'a> Fit<'a> {
                 "whether [..={}] fits an item depends on how that is written: ask for less",
                 self.text
             );
-            Err(Miss::unsupported(text))
+            Err(FieldPathError::unsupported(text))
         };
         let is_odd = texts
             .iter()

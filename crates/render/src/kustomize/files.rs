@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use super::bounds::Bounds;
 use super::charts::Published;
-use super::fault::{At, Class, Refusal};
+use super::error::{BuildError, ErrorClass, FieldLocation};
 use super::kustomization::NAMES;
-use super::node::Text;
-use super::provenance::Source;
+use super::node::LocatedText;
+use super::provenance::SourcePath;
 use super::remote::{self, Remote};
-use crate::helm::{self, Inflation, Invocation};
+use crate::helm::{self, ChartInflation, Invocation};
 use moorline_core::tree::FileTree;
 
 /// Deepest nesting of kustomizations.
@@ -36,13 +36,13 @@ const FILE_COST: usize = 128;
 #[derive(Debug)]
 pub(super) struct Files<'a> {
     tree: &'a FileTree,
-    read: RefCell<BTreeSet<String>>,
+    requested_paths: RefCell<BTreeSet<String>>,
     /// Runs of helm whose output is missing.
-    wanted: RefCell<Vec<(Arc<Invocation>, At)>>,
+    wanted_runs: RefCell<Vec<(Arc<Invocation>, FieldLocation)>>,
     /// Published charts that are missing.
-    unfetched: RefCell<Vec<Published>>,
+    missing_charts: RefCell<Vec<Published>>,
     /// Number of published charts named so far.
-    fetched: Cell<usize>,
+    published_count: Cell<usize>,
     /// Number of charts so far, and their bytes.
     charts: Cell<(usize, usize)>,
     /// Helm rendered a part of the build.
@@ -56,11 +56,11 @@ pub(super) struct Folder {
     /// Its path, with links resolved.
     pub(super) path: String,
     /// The including folders, outermost first.
-    before: Vec<String>,
+    ancestors: Vec<String>,
     /// URLs of the including folders as written.
     urls: Vec<String>,
     /// The same folder as the kustomizations write it.
-    pub(super) source: Source,
+    pub(super) source: SourcePath,
     /// Namespace of charts that have none.
     pub(super) namespace: String,
 }
@@ -78,7 +78,7 @@ impl Folder {
 
 /// Target of an entry of `resources`.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum ResourceTarget {
     File(String, Arc<[u8]>),
     /// Anything that is not a file.
     Folder,
@@ -88,120 +88,142 @@ impl<'a> Files<'a> {
     pub(super) fn new(tree: &'a FileTree) -> Self {
         Self {
             tree,
-            read: RefCell::default(),
-            wanted: RefCell::default(),
+            requested_paths: RefCell::default(),
+            wanted_runs: RefCell::default(),
             by_helm: Cell::default(),
-            unfetched: RefCell::default(),
-            fetched: Cell::default(),
+            missing_charts: RefCell::default(),
+            published_count: Cell::default(),
             charts: Cell::default(),
             bounds: Bounds::default(),
         }
     }
 
     /// Returns every path that was requested.
-    pub(super) fn into_read(self) -> BTreeSet<String> {
-        self.read.into_inner()
+    pub(super) fn into_requested_paths(self) -> BTreeSet<String> {
+        self.requested_paths.into_inner()
     }
 
     /// Reserves memory.
-    pub(super) fn take(&self, bytes: u64, at: &At) -> Result<(), Refusal> {
-        self.tree.room().take(bytes).map_err(|no_room| at.refuse(Class::Bound, no_room.to_string()))
+    pub(super) fn reserve(&self, bytes: u64, at: &FieldLocation) -> Result<(), BuildError> {
+        self.tree
+            .memory_limit()
+            .reserve(bytes)
+            .map_err(|no_room| at.error(ErrorClass::Bound, no_room.to_string()))
     }
 
     /// False once the build was cancelled.
     pub(super) fn is_awaited(&self) -> bool {
-        self.tree.room().is_open()
+        self.tree.memory_limit().is_running()
     }
 
     /// Releases reserved memory.
-    pub(super) fn give(&self, bytes: u64) {
-        self.tree.room().give(bytes);
+    pub(super) fn release(&self, bytes: u64) {
+        self.tree.memory_limit().give_back(bytes);
     }
 
-    pub(super) fn shown(&self, path: &str) -> String {
-        self.tree.shown(path)
+    pub(super) fn display_path(&self, path: &str) -> String {
+        self.tree.display_path(path)
     }
 
     /// Returns the outermost folder of a build.
-    pub(super) fn root(&self, path: &str) -> Result<Folder, Refusal> {
-        let resolved = self.tree.resolve(path).map_err(|error| Refusal::tree(&At::file(path), &error))?;
+    pub(super) fn root(&self, path: &str) -> Result<Folder, BuildError> {
+        let resolved = self
+            .tree
+            .resolve(path)
+            .map_err(|error| BuildError::from_tree_error(&FieldLocation::file(path), &error))?;
         Ok(Folder {
             path: resolved,
-            before: Vec::new(),
+            ancestors: Vec::new(),
             urls: Vec::new(),
             namespace: String::new(),
-            source: Source::default(),
+            source: SourcePath::default(),
         })
     }
 
     /// Returns the kustomization file of a folder: path and bytes.
-    pub(super) fn kustomization(&self, folder: &Folder, at: &At) -> Result<(String, Arc<[u8]>), Refusal> {
+    pub(super) fn kustomization(
+        &self,
+        folder: &Folder,
+        at: &FieldLocation,
+    ) -> Result<(String, Arc<[u8]>), BuildError> {
         let mut found = Vec::new();
         for name in NAMES {
             let path = join(&folder.path, name);
-            self.note(&path);
+            self.record_path(&path);
             let is_inside =
                 self.tree.resolve(&path).is_ok_and(|resolved| lies_below(&resolved, &folder.path));
             // A link to a file outside of the folder is ignored.
             if is_inside && self.is_file(&path) {
-                self.tree.links(&path).iter().for_each(|link| self.note(link));
-                let bytes = self.tree.read(&path).map_err(|error| Refusal::tree(&At::file(&path), &error))?;
+                self.tree.links(&path).iter().for_each(|link| self.record_path(link));
+                let bytes = self
+                    .tree
+                    .read(&path)
+                    .map_err(|error| BuildError::from_tree_error(&FieldLocation::file(&path), &error))?;
                 found.push((path, bytes));
             }
         }
-        let shown = self.shown(&folder.path);
+        let shown = self.display_path(&folder.path);
         match (found.pop(), found.pop()) {
             (Some(one), None) => Ok(one),
             (Some(_), Some(_)) => {
                 let text =
                     format!("{shown} has more than one kustomization; keep one of {}", NAMES.join(", "));
-                Err(at.refuse(Class::Kustomization, text))
+                Err(at.error(ErrorClass::Kustomization, text))
             }
             (None, _) => {
                 let text = format!("{shown} has no kustomization (one of {})", NAMES.join(", "));
-                Err(at.refuse(Class::Kustomization, text))
+                Err(at.error(ErrorClass::Kustomization, text))
             }
         }
     }
 
     /// Returns path and bytes of a file that a kustomization names.
-    pub(super) fn file(&self, folder: &Folder, path: &str, at: &At) -> Result<(String, Arc<[u8]>), Refusal> {
+    pub(super) fn file(
+        &self,
+        folder: &Folder,
+        path: &str,
+        at: &FieldLocation,
+    ) -> Result<(String, Arc<[u8]>), BuildError> {
         if path.contains("://") {
-            let shown = remote::shown(path);
+            let shown = remote::without_password(path);
             let text =
                 format!("{shown} is not in the repository, and single files are not fetched; commit it");
-            return Err(at.refuse(Class::Unsupported, text));
+            return Err(at.error(ErrorClass::Unsupported, text));
         }
         let inside = self.inside(folder, path, at)?;
         let resolved = self.resolve(&inside, at)?;
-        self.note(&resolved);
+        self.record_path(&resolved);
         if !lies_below(&resolved, &folder.path) {
             let text = format!("{path} does not lie below the folder of its kustomization; move it there");
-            return Err(at.refuse(Class::Restricted, text));
+            return Err(at.error(ErrorClass::Restricted, text));
         }
-        let bytes = self.tree.read(&resolved).map_err(|error| Refusal::tree(at, &error))?;
+        let bytes = self.tree.read(&resolved).map_err(|error| BuildError::from_tree_error(at, &error))?;
         Ok((resolved, bytes))
     }
 
     /// Returns the target of an entry of `resources`.
-    pub(super) fn resource(&self, folder: &Folder, entry: &Text) -> Result<Found, Refusal> {
+    pub(super) fn resource(
+        &self,
+        folder: &Folder,
+        entry: &LocatedText,
+    ) -> Result<ResourceTarget, BuildError> {
         let (path, at) = (entry.text.as_str(), &entry.at);
         if path.is_empty() {
-            return Err(at.refuse(Class::Missing, "an empty path leads nowhere"));
+            return Err(at.error(ErrorClass::Missing, "an empty path leads nowhere"));
         }
         // Kustomize first requests such a URL as a file; here it is always a folder.
         if path.contains("://") {
-            return Ok(Found::Folder);
+            return Ok(ResourceTarget::Folder);
         }
         let inside = self.inside(folder, path, at)?;
         match self.is_file(&inside) {
-            true => self.file(folder, path, at).map(|(path, bytes)| Found::File(path, bytes)),
-            false => Ok(Found::Folder),
+            true => self.file(folder, path, at).map(|(path, bytes)| ResourceTarget::File(path, bytes)),
+            false => Ok(ResourceTarget::Folder),
         }
     }
 
     /// Returns the folder of an entry of `resources` or `components`.
-    pub(super) fn folder(&self, from: &Folder, entry: &Text) -> Result<Folder, Refusal> {
+    pub(super) fn folder(&self, from: &Folder, entry: &LocatedText) -> Result<Folder, BuildError> {
         let (path, at) = (entry.text.as_str(), &entry.at);
         let remote = self.remote(entry)?;
         let inside = match &remote {
@@ -210,27 +232,29 @@ impl<'a> Files<'a> {
         };
         let resolved = self.resolve(&inside, at)?;
         if self.is_file(&resolved) || !(resolved.is_empty() || self.tree.contains(&resolved)) {
-            return Err(
-                at.refuse(Class::Missing, format!("there is no file or folder {}", self.shown(&inside)))
-            );
+            return Err(at.error(
+                ErrorClass::Missing,
+                format!("there is no file or folder {}", self.display_path(&inside)),
+            ));
         }
         let leads_back = |visited: &String| {
             resolved.is_empty() || *visited == resolved || visited.starts_with(&format!("{resolved}/"))
         };
         let named_before = remote.is_some() && from.urls.iter().any(|url| url.starts_with(path));
-        if named_before || from.before.iter().chain([&from.path]).any(leads_back) {
-            let text = format!("{path} leads back to {}, a folder on the way to it", self.shown(&resolved));
-            return Err(at.refuse(Class::Cycle, text));
+        if named_before || from.ancestors.iter().chain([&from.path]).any(leads_back) {
+            let text =
+                format!("{path} leads back to {}, a folder on the way to it", self.display_path(&resolved));
+            return Err(at.error(ErrorClass::Cycle, text));
         }
-        if from.before.len() >= MAX_NESTING {
+        if from.ancestors.len() >= MAX_NESTING {
             let text = format!("kustomizations are nested deeper than {MAX_NESTING}");
-            return Err(at.refuse(Class::Bound, text));
+            return Err(at.error(ErrorClass::Bound, text));
         }
-        let before = from.before.iter().cloned().chain([from.path.clone()]).collect();
+        let before = from.ancestors.iter().cloned().chain([from.path.clone()]).collect();
         let urls = from.urls.iter().cloned().chain(remote.map(|_| path.to_owned())).collect();
         Ok(Folder {
             path: resolved,
-            before,
+            ancestors: before,
             urls,
             namespace: from.namespace.clone(),
             source: from.source.append(path),
@@ -239,46 +263,56 @@ impl<'a> Files<'a> {
 
     /// Returns the folder of a chart, if it exists. The build depends on all files in it and on
     /// link targets.
-    pub(super) fn chart(&self, folder: &Folder, path: &str, at: &At) -> Result<Option<String>, Refusal> {
+    pub(super) fn chart(
+        &self,
+        folder: &Folder,
+        path: &str,
+        at: &FieldLocation,
+    ) -> Result<Option<String>, BuildError> {
         let inside = self.inside(folder, path, at)?;
-        self.note(&inside);
+        self.record_path(&inside);
         let resolved = self.resolve(&inside, at)?;
-        self.note(&resolved);
+        self.record_path(&resolved);
         if self.is_file(&resolved) || !self.tree.contains(&resolved) {
             return Ok(None);
         }
-        helm::linked(self.tree, resolved.clone()).iter().for_each(|target| self.note(target));
+        helm::link_targets(self.tree, resolved.clone()).iter().for_each(|target| self.record_path(target));
         Ok(Some(resolved))
     }
 
     /// Returns the files of a published chart; a missing one is recorded as wanted.
-    pub(super) fn published(&self, chart: Published, at: &At) -> Result<Option<FileTree>, Refusal> {
-        if self.fetched.replace(self.fetched.get() + 1) >= MAX_FETCHED {
+    pub(super) fn fetched_chart(
+        &self,
+        chart: Published,
+        at: &FieldLocation,
+    ) -> Result<Option<FileTree>, BuildError> {
+        if self.published_count.replace(self.published_count.get() + 1) >= MAX_FETCHED {
             let text = format!("a build fetches at most {MAX_FETCHED} charts; commit some of them");
-            return Err(at.refuse(Class::Bound, text));
+            return Err(at.error(ErrorClass::Bound, text));
         }
         let found = self.tree.chart(&chart.digest).cloned();
         if found.is_none() {
-            self.unfetched.borrow_mut().push(Published { place: at.place(self.tree), ..chart });
+            self.missing_charts.borrow_mut().push(Published { place: at.position(self.tree), ..chart });
         }
         Ok(found)
     }
 
     /// Published charts that are missing.
-    pub(super) fn unfetched(&self) -> Vec<Published> {
-        self.unfetched.borrow().clone()
+    pub(super) fn missing_charts(&self) -> Vec<Published> {
+        self.missing_charts.borrow().clone()
     }
 
     /// Returns the run of helm for a chart, in the repository if the chart has no tree of its own.
-    pub(super) fn run(
+    pub(super) fn helm_run(
         &self,
         fetched: Option<&FileTree>,
         chart: &str,
-        told: Inflation,
-        at: &At,
-    ) -> Result<Invocation, Refusal> {
-        let run = helm::inflation((fetched.unwrap_or(self.tree), chart), told, self.tree.room());
-        let run = run.map_err(|problem| at.refuse(Class::Generator, problem.to_string()))?;
+        told: ChartInflation,
+        at: &FieldLocation,
+    ) -> Result<Invocation, BuildError> {
+        let run =
+            helm::kustomization_run((fetched.unwrap_or(self.tree), chart), told, self.tree.memory_limit());
+        let run = run.map_err(|problem| at.error(ErrorClass::Generator, problem.to_string()))?;
         let (mut cost, (mut count, mut bytes)) = (0, self.charts.get());
         count += 1;
         for (path, file) in run.files() {
@@ -290,25 +324,25 @@ impl<'a> Files<'a> {
                 "a build has at most {MAX_CHARTS} charts and {} MiB of them; make several of it",
                 MAX_CHART_BYTES / (1024 * 1024)
             );
-            return Err(at.refuse(Class::Bound, text));
+            return Err(at.error(ErrorClass::Bound, text));
         }
-        self.take(cost as u64, at)?;
+        self.reserve(cost as u64, at)?;
         Ok(run)
     }
 
     /// Returns the output of a run; a run without output is recorded as wanted.
-    pub(super) fn printed(&self, run: &Invocation, at: &At) -> Option<Arc<[u8]>> {
+    pub(super) fn helm_output(&self, run: &Invocation, at: &FieldLocation) -> Option<Arc<[u8]>> {
         self.by_helm.set(true);
-        let printed = self.tree.printed(&run.digest());
+        let printed = self.tree.output(&run.digest());
         if printed.is_none() {
-            self.wanted.borrow_mut().push((Arc::new(run.clone()), at.clone()));
+            self.wanted_runs.borrow_mut().push((Arc::new(run.clone()), at.clone()));
         }
         printed
     }
 
     /// Runs of helm whose output is missing, each with the position of its entry.
-    pub(super) fn wanted(&self) -> Vec<(Arc<Invocation>, At)> {
-        self.wanted.borrow().clone()
+    pub(super) fn wanted_runs(&self) -> Vec<(Arc<Invocation>, FieldLocation)> {
+        self.wanted_runs.borrow().clone()
     }
 
     /// True if helm rendered a part of the build.
@@ -318,41 +352,41 @@ impl<'a> Files<'a> {
 
     /// Returns the mounted repository of an entry with a URL, and the folder in it; none for a
     /// plain path.
-    fn remote(&self, entry: &Text) -> Result<Option<(String, Remote)>, Refusal> {
+    fn remote(&self, entry: &LocatedText) -> Result<Option<(String, Remote)>, BuildError> {
         let refuse = |class, why: &str| {
-            let shown = remote::shown(&entry.text);
-            Err(entry.at.refuse(class, format!("{shown} {why}")))
+            let shown = remote::without_password(&entry.text);
+            Err(entry.at.error(class, format!("{shown} {why}")))
         };
-        let remote = match Remote::read(&entry.text) {
+        let remote = match Remote::parse(&entry.text) {
             None => return Ok(None),
-            Some(Err(refused)) => return refuse(Class::Remote, refused.0),
+            Some(Err(refused)) => return refuse(ErrorClass::Remote, refused.0),
             Some(Ok(remote)) => remote,
         };
-        match self.tree.mounted(&remote.name()) {
+        match self.tree.mount_of(&remote.name()) {
             Some(Ok(place)) => Ok(Some((place.to_string(), remote))),
-            Some(Err(why)) => refuse(Class::Remote, why),
-            None => refuse(Class::Remote, NOT_FETCHED),
+            Some(Err(why)) => refuse(ErrorClass::Remote, why),
+            None => refuse(ErrorClass::Remote, NOT_FETCHED),
         }
     }
 
-    fn inside(&self, folder: &Folder, path: &str, at: &At) -> Result<String, Refusal> {
+    fn inside(&self, folder: &Folder, path: &str, at: &FieldLocation) -> Result<String, BuildError> {
         match path.starts_with('/') {
             true => Err(leads_out(path, at)),
             false => self.inside_of(&folder.path, path, at),
         }
     }
 
-    fn inside_of(&self, folder: &str, path: &str, at: &At) -> Result<String, Refusal> {
-        let inside = self.tree.normal(folder, path);
+    fn inside_of(&self, folder: &str, path: &str, at: &FieldLocation) -> Result<String, BuildError> {
+        let inside = self.tree.resolve_relative(folder, path);
         inside.ok_or_else(|| leads_out(path, at))
     }
 
     /// True if a text of a file is quoted; none if only some occurrences are, or if it does not
     /// occur.
     pub(super) fn is_quoted(&self, shown: &str, text: &str) -> Option<bool> {
-        let bytes = self.tree.read(self.tree.hidden(shown)).ok()?;
+        let bytes = self.tree.read(self.tree.parse_display_path(shown)).ok()?;
         // Each text is searched in the whole file, so the work is counted.
-        self.look(bytes.len() / BYTES_OF_A_LOOK, 1, &At::file(shown)).ok()?;
+        self.count_visits(bytes.len() / BYTES_OF_A_LOOK, 1, &FieldLocation::file(shown)).ok()?;
         let file = std::str::from_utf8(&bytes).ok()?;
         let all = file.matches(text).count();
         let quoted = ['"', '\''].map(|quote| file.matches(&format!("{quote}{text}{quote}")).count());
@@ -365,25 +399,25 @@ impl<'a> Files<'a> {
     }
 
     /// Resolves the links of a path, and records them.
-    fn resolve(&self, inside: &str, at: &At) -> Result<String, Refusal> {
-        self.tree.links(inside).iter().for_each(|link| self.note(link));
-        self.tree.resolve(inside).map_err(|error| Refusal::tree(at, &error))
+    fn resolve(&self, inside: &str, at: &FieldLocation) -> Result<String, BuildError> {
+        self.tree.links(inside).iter().for_each(|link| self.record_path(link));
+        self.tree.resolve(inside).map_err(|error| BuildError::from_tree_error(at, &error))
     }
 
     fn is_file(&self, path: &str) -> bool {
         self.tree.is_file(path)
     }
 
-    fn note(&self, path: &str) {
-        self.read.borrow_mut().insert(path.to_owned());
+    fn record_path(&self, path: &str) {
+        self.requested_paths.borrow_mut().insert(path.to_owned());
     }
 }
 
 const NOT_FETCHED: &str = "is not in the repository, and is not fetched: neither the setting remoteBases of the daemon nor --allow-remote on \
                            the command line has a prefix of it; commit the files, or ask who runs the daemon for it";
 
-fn leads_out(path: &str, at: &At) -> Refusal {
-    at.refuse(Class::Restricted, format!("{path} leads out of the repository"))
+fn leads_out(path: &str, at: &FieldLocation) -> BuildError {
+    at.error(ErrorClass::Restricted, format!("{path} leads out of the repository"))
 }
 
 fn lies_below(path: &str, folder: &str) -> bool {

@@ -45,7 +45,7 @@ impl Gvk {
 
 /// Id of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Id {
+pub(super) struct ResourceId {
     pub(super) gvk: Gvk,
     pub(super) name: String,
     /// As written; empty if there is none.
@@ -56,7 +56,7 @@ pub(super) struct Id {
 pub(super) const NO_NAMESPACE: &str = "_non_namespaceable_";
 const DEFAULT_NAMESPACE: &str = "default";
 
-impl Id {
+impl ResourceId {
     /// Effective namespace, with the default filled in.
     pub(super) fn namespace(&self) -> &str {
         match self.namespace.as_str() {
@@ -76,7 +76,7 @@ impl Id {
     }
 }
 
-impl std::fmt::Display for Id {
+impl std::fmt::Display for ResourceId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ", self.gvk.kind)?;
         if !self.namespace.is_empty() {

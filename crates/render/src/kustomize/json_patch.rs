@@ -10,7 +10,7 @@ mod pointer;
 
 use serde_json::Value;
 
-use self::pointer::{Container, Missing, Pointer};
+use self::pointer::{Container, Pointer, PointerError};
 use moorline_yaml::MAX_DEPTH;
 
 /// Most steps of a patch on one object, about a second of work. A step is one part of a path, one
@@ -43,7 +43,7 @@ enum Action {
 
 /// An invalid patch, or one that does not apply.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Fault {
+pub(crate) enum JsonPatchError {
     /// The patch is not a list.
     #[error("a JSON patch must be a list of operations")]
     NotAList,
@@ -65,23 +65,23 @@ pub(crate) enum Fault {
         /// Its `path`.
         path: String,
         /// The reason.
-        what: What,
+        what: OperationError,
     },
 }
 
 /// Reason why an operation does not apply.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum What {
+pub(crate) enum OperationError {
     /// The target of `path` does not exist.
     #[error("{0}")]
-    Missing(Missing),
+    Missing(PointerError),
     /// The target of `from` does not exist.
     #[error("from {path}: {missing}")]
     From {
         /// The path.
         path: String,
         /// The reason.
-        missing: Missing,
+        missing: PointerError,
     },
     /// A `test` that fails.
     #[error("the value there is another one")]
@@ -102,7 +102,7 @@ pub(crate) enum What {
 
 impl Operation {
     /// True if it moves or copies the text of an annotation.
-    pub(crate) fn takes_annotation(&self) -> bool {
+    pub(crate) fn copies_annotation(&self) -> bool {
         match &self.action {
             Action::Move(from) | Action::Copy(from) => from.text().starts_with("/metadata/annotations/"),
             Action::Add(_) | Action::Remove | Action::Replace(_) | Action::Test(_) => false,
@@ -115,7 +115,7 @@ impl Operation {
     }
 
     /// True if it reads the annotations of an object as a whole.
-    pub(crate) fn sees_annotations(&self) -> bool {
+    pub(crate) fn reads_all_annotations(&self) -> bool {
         let read = match &self.action {
             Action::Add(_) | Action::Remove | Action::Replace(_) => return false,
             Action::Test(_) => &self.path,
@@ -126,21 +126,21 @@ impl Operation {
 }
 
 /// Parses the operations of a patch.
-pub(crate) fn parse(patch: &Value) -> Result<Vec<Operation>, Fault> {
-    let operations = patch.as_array().ok_or(Fault::NotAList)?;
+pub(crate) fn parse(patch: &Value) -> Result<Vec<Operation>, JsonPatchError> {
+    let operations = patch.as_array().ok_or(JsonPatchError::NotAList)?;
     operations.iter().zip(1..).map(|(operation, number)| read(operation, number)).collect()
 }
 
 /// Applies the operations in order. After an error the object is partly patched and must be
 /// dropped.
-pub(crate) fn apply(object: &mut Value, operations: &[Operation]) -> Result<(), Fault> {
+pub(crate) fn apply(object: &mut Value, operations: &[Operation]) -> Result<(), JsonPatchError> {
     within(MAX_STEPS, object, operations)
 }
 
-fn within(steps: usize, object: &mut Value, operations: &[Operation]) -> Result<(), Fault> {
-    let mut left = Left { copies: MAX_COPIED, steps };
+fn within(steps: usize, object: &mut Value, operations: &[Operation]) -> Result<(), JsonPatchError> {
+    let mut left = RemainingWork { copies: MAX_COPIED, steps };
     for operation in operations {
-        operation.apply(object, &mut left).map_err(|what| Fault::DoesNotApply {
+        operation.apply(object, &mut left).map_err(|what| JsonPatchError::DoesNotApply {
             number: operation.number,
             action: operation.action.name(),
             path: operation.path.shown(),
@@ -150,11 +150,11 @@ fn within(steps: usize, object: &mut Value, operations: &[Operation]) -> Result<
     Ok(())
 }
 
-fn read(operation: &Value, number: usize) -> Result<Operation, Fault> {
-    let fault = |what| Fault::NotAnOperation { number, what };
+fn read(operation: &Value, number: usize) -> Result<Operation, JsonPatchError> {
+    let fault = |what| JsonPatchError::NotAnOperation { number, what };
     let fields = operation.as_object().ok_or_else(|| fault("must be a map with op and path"))?;
     let pointer = |name, what| match fields.get(name) {
-        Some(Value::String(text)) => Ok(Pointer::of(text)),
+        Some(Value::String(text)) => Ok(Pointer::parse(text)),
         _ => Err(fault(what)),
     };
     let path = || pointer("path", "needs a path, a string such as /spec/replicas");
@@ -187,83 +187,93 @@ impl Action {
 }
 
 /// Remaining work of a patch.
-struct Left {
+struct RemainingWork {
     copies: usize,
     steps: usize,
 }
 
-impl Left {
-    fn step(&mut self, steps: usize) -> Result<(), What> {
-        self.steps = self.steps.checked_sub(steps).ok_or(What::TooLong)?;
+impl RemainingWork {
+    fn step(&mut self, steps: usize) -> Result<(), OperationError> {
+        self.steps = self.steps.checked_sub(steps).ok_or(OperationError::TooLong)?;
         Ok(())
     }
 }
 
 impl Operation {
-    fn apply(&self, object: &mut Value, left: &mut Left) -> Result<(), What> {
+    fn apply(&self, object: &mut Value, left: &mut RemainingWork) -> Result<(), OperationError> {
         let path = &self.path;
         left.step(1 + path.depth())?;
-        let from = |from: &Pointer, missing| What::From { path: from.shown(), missing };
+        let from = |from: &Pointer, missing| OperationError::From { path: from.shown(), missing };
         match &self.action {
-            Action::Add(value) => self.put(object, value.clone(), left),
+            Action::Add(value) => self.insert(object, value.clone(), left),
             Action::Remove => {
-                let place = path.container(object).map_err(What::Missing)?;
+                let place = path.container(object).map_err(OperationError::Missing)?;
                 left.step(place.items())?;
-                place.remove().map(drop).map_err(What::Missing)
+                place.remove().map(drop).map_err(OperationError::Missing)
             }
             Action::Replace(value) if path.is_whole() => match value {
                 Value::Object(_) | Value::Array(_) => {
                     *object = value.clone();
                     Ok(())
                 }
-                _ => Err(What::Whole),
+                _ => Err(OperationError::Whole),
             },
             Action::Replace(value) => {
                 self.fits(value)?;
-                path.container(object).and_then(|place| place.replace(value.clone())).map_err(What::Missing)
+                path.container(object)
+                    .and_then(|place| place.replace(value.clone()))
+                    .map_err(OperationError::Missing)
             }
             Action::Move(source) => {
                 let place = source.container(object).map_err(|missing| from(source, missing))?;
                 left.step(source.depth() + place.items())?;
                 let value = place.remove().map_err(|missing| from(source, missing))?;
                 left.step(size(&value))?;
-                self.put(object, value, left)
+                self.insert(object, value, left)
             }
             Action::Copy(source) => {
                 let place = source.container(object);
                 let value = place.and_then(|place| place.get()).map_err(|missing| from(source, missing))?;
                 let copies = size(value.unwrap_or(&Value::Null));
-                left.copies = left.copies.checked_sub(copies).ok_or(What::TooMuch)?;
+                left.copies = left.copies.checked_sub(copies).ok_or(OperationError::TooMuch)?;
                 left.step(source.depth())?;
                 let value = value.cloned().unwrap_or_default();
-                self.put(object, value, left)
+                self.insert(object, value, left)
             }
             Action::Test(expect) => {
                 let found = match path.is_whole() {
                     true => Some(&*object),
-                    false => path.container(object).and_then(|place| place.get()).map_err(What::Missing)?,
+                    false => path
+                        .container(object)
+                        .and_then(|place| place.get())
+                        .map_err(OperationError::Missing)?,
                 };
                 // A missing field equals null.
                 match equal(found.unwrap_or(&Value::Null), expect) {
-                    true if has_large_numbers(expect) => Err(What::Large),
+                    true if has_large_numbers(expect) => Err(OperationError::Large),
                     true => Ok(()),
-                    false => Err(What::Test),
+                    false => Err(OperationError::Test),
                 }
             }
         }
     }
 
-    fn put(&self, object: &mut Value, value: Value, left: &mut Left) -> Result<(), What> {
+    fn insert(
+        &self,
+        object: &mut Value,
+        value: Value,
+        left: &mut RemainingWork,
+    ) -> Result<(), OperationError> {
         self.fits(&value)?;
-        let place: Container<'_> = self.path.container(object).map_err(What::Missing)?;
+        let place: Container<'_> = self.path.container(object).map_err(OperationError::Missing)?;
         left.step(if self.path.is_at_end() { 0 } else { place.items() })?;
-        place.add(value).map_err(What::Missing)
+        place.add(value).map_err(OperationError::Missing)
     }
 
     /// Values are walked by recursion, so no result may be nested deeper than the reader allows.
-    fn fits(&self, value: &Value) -> Result<(), What> {
+    fn fits(&self, value: &Value) -> Result<(), OperationError> {
         match self.path.depth().saturating_add(depth(value)) > MAX_DEPTH {
-            true => Err(What::TooMuch),
+            true => Err(OperationError::TooMuch),
             false => Ok(()),
         }
     }

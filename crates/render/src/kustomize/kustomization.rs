@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::charts::{self, Chart};
+use super::charts::{self, ChartEntry};
 use super::configuration::{FieldSpec, field_specs};
-use super::fault::{At, Class, Refusal};
-use super::node::{Fields, Node, Text};
+use super::error::{BuildError, ErrorClass, FieldLocation};
+use super::node::{Fields, LocatedText, Node};
 use super::replacement::{Replacements, replacements};
 use super::select::{Selector, selector};
 use moorline_api::CHART_DIGEST_PREFIX;
-use moorline_yaml::{self as yaml, GoOn};
+use moorline_yaml::{self as yaml, KeepGoing};
 
 /// File names of kustomizations.
 pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -59,7 +59,7 @@ const FIELDS: [&str; 34] = [
 /// One kustomization or component.
 #[derive(Debug)]
 pub(super) struct Kustomization {
-    pub(super) at: At,
+    pub(super) at: FieldLocation,
     pub(super) is_component: bool,
     pub(super) openapi: BTreeMap<String, String>,
     pub(super) name_prefix: String,
@@ -68,7 +68,7 @@ pub(super) struct Kustomization {
     pub(super) common_labels: BTreeMap<String, String>,
     pub(super) labels: Vec<Labels>,
     pub(super) common_annotations: BTreeMap<String, String>,
-    pub(super) merge_patches: Vec<Text>,
+    pub(super) merge_patches: Vec<LocatedText>,
     pub(super) json_patches: Vec<Patch>,
     pub(super) patches: Vec<Patch>,
     pub(super) images: Vec<Image>,
@@ -76,18 +76,18 @@ pub(super) struct Kustomization {
     pub(super) replicas: Vec<Replicas>,
     pub(super) vars: Vec<Var>,
     pub(super) sorting: Option<Sorting>,
-    pub(super) resources: Vec<Text>,
-    pub(super) components: Vec<Text>,
-    pub(super) crds: Vec<Text>,
+    pub(super) resources: Vec<LocatedText>,
+    pub(super) components: Vec<LocatedText>,
+    pub(super) crds: Vec<LocatedText>,
     pub(super) config_maps: Vec<Generator>,
     pub(super) secrets: Vec<Generator>,
     pub(super) generator_options: Option<GeneratorOptions>,
-    pub(super) configurations: Vec<Text>,
-    pub(super) generators: Vec<Text>,
-    pub(super) transformers: Vec<Text>,
-    pub(super) validators: Vec<Text>,
-    pub(super) build_metadata: Vec<Text>,
-    pub(super) charts: Vec<Chart>,
+    pub(super) configurations: Vec<LocatedText>,
+    pub(super) generators: Vec<LocatedText>,
+    pub(super) transformers: Vec<LocatedText>,
+    pub(super) validators: Vec<LocatedText>,
+    pub(super) build_metadata: Vec<LocatedText>,
+    pub(super) charts: Vec<ChartEntry>,
     pub(super) chart_home: String,
     /// Digests of published charts, by name and version.
     pub(super) digests: BTreeMap<String, String>,
@@ -95,7 +95,7 @@ pub(super) struct Kustomization {
 
 #[derive(Debug)]
 pub(super) struct Labels {
-    pub(super) at: At,
+    pub(super) at: FieldLocation,
     pub(super) pairs: BTreeMap<String, String>,
     pub(super) include_selectors: bool,
     pub(super) include_templates: bool,
@@ -104,7 +104,7 @@ pub(super) struct Labels {
 
 #[derive(Debug, Clone)]
 pub(super) struct Patch {
-    pub(super) at: At,
+    pub(super) at: FieldLocation,
     pub(super) path: String,
     pub(super) patch: String,
     pub(super) target: Option<Selector>,
@@ -119,19 +119,19 @@ pub(super) struct Image {
     pub(super) new_tag: String,
     pub(super) tag_suffix: String,
     pub(super) digest: String,
-    pub(super) at: At,
+    pub(super) at: FieldLocation,
 }
 
 #[derive(Debug)]
 pub(super) struct Replicas {
-    pub(super) at: At,
+    pub(super) at: FieldLocation,
     pub(super) name: String,
     pub(super) count: i64,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Var {
-    pub(super) at: At,
+    pub(super) at: FieldLocation,
     pub(super) name: String,
     pub(super) api_version: String,
     pub(super) group: String,
@@ -144,21 +144,21 @@ pub(super) struct Var {
 
 #[derive(Debug, Clone)]
 pub(super) struct Sorting {
-    pub(super) at: At,
+    pub(super) at: FieldLocation,
     pub(super) order: String,
     pub(super) legacy: Option<(Vec<String>, Vec<String>)>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Generator {
-    pub(super) at: At,
+    pub(super) at: FieldLocation,
     pub(super) name: String,
     pub(super) namespace: String,
     pub(super) behavior: String,
     pub(super) secret_type: String,
-    pub(super) literals: Vec<Text>,
-    pub(super) files: Vec<Text>,
-    pub(super) envs: Vec<Text>,
+    pub(super) literals: Vec<LocatedText>,
+    pub(super) files: Vec<LocatedText>,
+    pub(super) envs: Vec<LocatedText>,
     pub(super) options: Option<GeneratorOptions>,
 }
 
@@ -170,29 +170,29 @@ pub(super) struct GeneratorOptions {
     pub(super) immutable: bool,
 }
 
-type Read<T> = Result<T, Refusal>;
+type Read<T> = Result<T, BuildError>;
 
 /// Reads a kustomization file.
-pub(super) fn read(file: &str, shown: &str, bytes: &[u8], go_on: GoOn<'_>) -> Read<Kustomization> {
+pub(super) fn read(file: &str, shown: &str, bytes: &[u8], go_on: KeepGoing<'_>) -> Read<Kustomization> {
     let documents = yaml::read_as_written(shown, bytes, go_on);
-    let documents = documents.map_err(|error| Refusal::unreadable(Class::Kustomization, &error))?;
-    let at = At::file(file);
+    let documents = documents.map_err(|error| BuildError::invalid_yaml(ErrorClass::Kustomization, &error))?;
+    let at = FieldLocation::file(file);
     // Kustomize ignores documents after the first.
     let Some(first) = documents.first() else {
-        return Err(at.refuse(Class::Kustomization, "it is empty"));
+        return Err(at.error(ErrorClass::Kustomization, "it is empty"));
     };
     decode(&first.value, &at)
 }
 
-fn decode(value: &Value, at: &At) -> Read<Kustomization> {
+fn decode(value: &Value, at: &FieldLocation) -> Read<Kustomization> {
     let fields = Node::new(value, at.clone()).fields(&FIELDS)?;
     let is_component = head(&fields)?;
     if FIELDS[3..].iter().all(|name| fields.get(name).is_none()) && fields.get("metadata").is_none() {
-        return Err(at.refuse(Class::Kustomization, "it is empty"));
+        return Err(at.error(ErrorClass::Kustomization, "it is empty"));
     }
     if let Some(node) = fields.get("helmChartInflationGenerator") {
         let text = "helmChartInflationGenerator is the old form of helmCharts and helmGlobals; write these";
-        return Err(node.at.refuse(Class::Unsupported, text));
+        return Err(node.at.error(ErrorClass::Unsupported, text));
     }
     let mut digests = BTreeMap::new();
     if let Some(metadata) = fields.get("metadata") {
@@ -239,8 +239,8 @@ fn decode(value: &Value, at: &At) -> Read<Kustomization> {
         transformers: fields.texts("transformers")?,
         validators: fields.texts("validators")?,
         build_metadata: fields.texts("buildMetadata")?,
-        charts: fields.each("helmCharts", charts::chart)?,
-        chart_home: charts::home(fields.get("helmGlobals"))?,
+        charts: fields.each("helmCharts", charts::read_chart)?,
+        chart_home: charts::read_chart_home(fields.get("helmGlobals"))?,
         digests,
     })
 }
@@ -253,14 +253,14 @@ fn head(fields: &Fields<'_>) -> Read<bool> {
         "Component" => (true, "kustomize.config.k8s.io/v1alpha1"),
         _ => {
             let text = format!("found the kind {kind}, expected Kustomization or Component");
-            return Err(fields.at.key("kind").refuse(Class::Kustomization, text));
+            return Err(fields.at.key("kind").error(ErrorClass::Kustomization, text));
         }
     };
     match version.is_empty() || version == expected {
         true => Ok(is_component),
         false => {
             let text = format!("found the version {version}, expected {expected}");
-            Err(fields.at.key("apiVersion").refuse(Class::Kustomization, text))
+            Err(fields.at.key("apiVersion").error(ErrorClass::Kustomization, text))
         }
     }
 }
@@ -343,7 +343,7 @@ pub(super) fn generator(node: &Node<'_>, is_secret: bool) -> Read<Generator> {
     let fields = node.fields(if is_secret { &known } else { &known[..8] })?;
     let mut envs = fields.texts("envs")?;
     if let Some(env) = fields.get("env") {
-        envs.push(Text { text: env.text()?, at: env.at });
+        envs.push(LocatedText { text: env.text()?, at: env.at });
     }
     Ok(Generator {
         at: node.at.clone(),

@@ -1,50 +1,50 @@
 //! Builds kustomizations exactly as kustomize does, without running it.
 //!
-//! In: a tree and the folder of a kustomization. Out: [`Built`], the objects in their order and the
+//! In: a tree and the folder of a kustomization. Out: [`BuildResult`], the objects in their order and the
 //! paths that were read; or a [`KustomizeError`] with file, line and finding. Unsupported features
 //! are refused: nothing is ever built differently.
 //!
 //! One file for each step: `kustomization` reads the fields, `files` enforces the limits on paths,
 //! `build` defines the order, `finalize` runs the final steps.
 
-mod absorbing;
 mod bounds;
 mod build;
+mod build_trace;
+mod builtin_field_specs;
+mod builtin_plugins;
 mod charts;
 mod configuration;
-mod fault;
+mod error;
 mod field_path;
 mod field_spec;
 mod field_walk;
 mod files;
-mod finish;
-mod gathering;
-mod generating;
-mod hashing;
+mod finalize;
+mod generated_objects;
+mod generators;
 mod id;
 mod json_patch;
 mod json_text;
 mod kustomization;
-mod marking;
-mod naming;
+mod labels_images_replicas;
+mod missing_inputs;
+mod name_hash;
+mod name_references;
+mod namespaces_and_affixes;
 mod node;
-mod parse;
-mod patching;
-mod plugin;
+mod patches;
 mod provenance;
-mod referring;
 mod remote;
 mod replacement;
 mod resource;
+mod resource_files;
+mod scalar_style;
 mod schema;
 mod select;
-mod sharing;
+mod shared_labels;
 mod sort;
-mod spelling;
-mod standard;
 mod strategic;
-mod trail;
-mod transforming;
+mod transformers;
 mod variables;
 mod written_value;
 
@@ -54,47 +54,47 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 pub use charts::Published;
-pub use fault::{Class, Fault};
-pub use gathering::Missing;
-pub(super) use gathering::missing;
+pub use error::{ErrorClass, KustomizeError};
 pub use kustomization::NAMES;
+pub use missing_inputs::MissingInputs;
+pub(super) use missing_inputs::missing_inputs;
 pub use remote::Remote;
 
 use build::{Accumulator, Build};
-use fault::{At, Refusal};
+use build_trace::{StepRecord, Tracer};
+use error::{BuildError, FieldLocation};
 use files::Files;
-use trail::{Note, Tracer};
 
 use crate::helm::Invocation;
-use crate::problem::Place;
+use crate::problem::SourcePosition;
 use moorline_core::object::Origin;
 use moorline_core::tree::FileTree;
 
 /// An object of a build.
 #[derive(Debug)]
-pub(super) struct Object {
+pub(super) struct BuiltObject {
     pub(super) body: Map<String, Value>,
     /// Position of the object in its file.
     pub(super) origin: Origin,
-    notes: Vec<Note>,
+    notes: Vec<StepRecord>,
 }
 
 /// A step that made or changed an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct BuildStep {
     /// Field of the kustomization, and the file that it names.
     pub name: String,
     /// Position of the field.
-    pub place: Place,
+    pub place: SourcePosition,
     /// Changed fields; empty if the step made the object.
     pub fields: Vec<String>,
 }
 
 /// Result of a build.
 #[derive(Debug)]
-pub(super) struct Built {
+pub(super) struct BuildResult {
     /// Objects in the order of kustomize.
-    pub(super) objects: Vec<Object>,
+    pub(super) objects: Vec<BuiltObject>,
     /// Every requested path: while the files at these paths stay the same, the result stays the
     /// same.
     pub(super) read: BTreeSet<String>,
@@ -104,8 +104,8 @@ pub(super) struct Built {
 
 /// Failure of a build, and the inputs that are missing.
 #[derive(Debug)]
-pub(super) struct Unbuilt {
-    pub(super) fault: Fault,
+pub(super) struct BuildFailure {
+    pub(super) fault: KustomizeError,
     /// Runs of helm whose output is missing; with the output, the caller builds again.
     pub(super) wanted: Vec<Arc<Invocation>>,
     /// Published charts that are missing.
@@ -113,49 +113,57 @@ pub(super) struct Unbuilt {
 }
 
 /// Builds the kustomization in a folder.
-pub(super) fn build(tree: &FileTree, path: &str) -> Result<Built, Unbuilt> {
+pub(super) fn build(tree: &FileTree, path: &str) -> Result<BuildResult, BuildFailure> {
     let files = Files::new(tree);
-    let built = objects(&files, path, Tracer::default()).map_err(|refusal| refusal.fault(tree));
-    let (wanted, unfetched) = (files.wanted(), files.unfetched());
+    let built = objects(&files, path, Tracer::default()).map_err(|refusal| refusal.locate(tree));
+    let (wanted, unfetched) = (files.wanted_runs(), files.missing_charts());
     let by_helm = files.is_by_helm();
-    let class = Class::Unsupported;
+    let class = ErrorClass::Unsupported;
     let fault = match (unfetched.first(), wanted.first(), built) {
-        (_, _, Err(fault)) if fault.class == Class::Bound => {
-            return Err(Unbuilt { fault, wanted: Vec::new(), unfetched: Vec::new() });
+        (_, _, Err(fault)) if fault.class == ErrorClass::Bound => {
+            return Err(BuildFailure { fault, wanted: Vec::new(), unfetched: Vec::new() });
         }
         // Other errors may be consequences of the missing inputs, so these are reported first.
         (Some(Published { url, version, place, .. }), _, _) => {
             let text = format!(
                 "the chart {version} of {url} is fetched by the daemon only; commit it to build it here"
             );
-            Fault { class, place: place.clone(), text }
+            KustomizeError { class, place: place.clone(), text }
         }
         (None, Some((run, at)), _) => {
-            let text = format!("the chart {} is rendered by helm, which is not run here", run.shown());
-            at.refuse(class, text).fault(tree)
+            let text =
+                format!("the chart {} is rendered by helm, which is not run here", run.display_folder());
+            at.error(class, text).locate(tree)
         }
         (None, None, Err(fault)) => fault,
-        (None, None, Ok(objects)) => return Ok(Built { objects, read: files.into_read(), by_helm }),
+        (None, None, Ok(objects)) => {
+            return Ok(BuildResult { objects, read: files.into_requested_paths(), by_helm });
+        }
     };
-    Err(Unbuilt { fault, wanted: wanted.into_iter().map(|(run, _)| run).collect(), unfetched })
+    Err(BuildFailure { fault, wanted: wanted.into_iter().map(|(run, _)| run).collect(), unfetched })
 }
 
 /// Builds again, and returns the steps that made and changed each object.
-pub(super) fn explain(tree: &FileTree, path: &str) -> Result<Vec<(Object, Vec<Step>)>, Fault> {
-    let objects = objects(&Files::new(tree), path, Tracer::on()).map_err(|refusal| refusal.fault(tree))?;
-    let step = |note: Note| Step { name: note.step, place: note.at.place(tree), fields: note.fields };
-    let told = |mut object: Object| {
+pub(super) fn explain(
+    tree: &FileTree,
+    path: &str,
+) -> Result<Vec<(BuiltObject, Vec<BuildStep>)>, KustomizeError> {
+    let objects =
+        objects(&Files::new(tree), path, Tracer::enabled()).map_err(|refusal| refusal.locate(tree))?;
+    let step =
+        |note: StepRecord| BuildStep { name: note.step, place: note.at.position(tree), fields: note.fields };
+    let told = |mut object: BuiltObject| {
         let steps = std::mem::take(&mut object.notes).into_iter().map(step).collect();
         (object, steps)
     };
     Ok(objects.into_iter().map(told).collect())
 }
 
-fn objects(files: &Files<'_>, path: &str, tracer: Tracer) -> Result<Vec<Object>, Refusal> {
+fn objects(files: &Files<'_>, path: &str, tracer: Tracer) -> Result<Vec<BuiltObject>, BuildError> {
     let folder = files.root(path)?;
-    let (file, bytes) = files.kustomization(&folder, &At::file(path))?;
-    let outer = kustomization::read(&file, &files.shown(&file), &bytes, &|| files.is_awaited())?;
+    let (file, bytes) = files.kustomization(&folder, &FieldLocation::file(path))?;
+    let outer = kustomization::read(&file, &files.display_path(&file), &bytes, &|| files.is_awaited())?;
     let build = Build::new(files, &folder, &outer, tracer)?;
     let accumulator = build.accumulate(&folder, &outer, Accumulator::default())?;
-    finish::finish(accumulator, &outer, &build.tracer, files)
+    crate::kustomize::finalize::finalize(accumulator, &outer, &build.tracer, files)
 }

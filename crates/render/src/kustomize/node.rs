@@ -7,38 +7,38 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::fault::{At, Class, Refusal};
-use crate::documents::kind_of;
-use moorline_core::nearest::nearest;
+use super::error::{BuildError, ErrorClass, FieldLocation};
+use crate::documents::type_name;
+use moorline_core::did_you_mean::nearest_name;
 
 /// A value and its path in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Node<'a> {
     pub(super) value: &'a Value,
-    pub(super) at: At,
+    pub(super) at: FieldLocation,
 }
 
 /// Fields of a mapping, by their known names.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
-    pub(super) at: At,
+    pub(super) at: FieldLocation,
     values: BTreeMap<&'static str, (String, &'a Value)>,
 }
 
-type Read<T> = Result<T, Refusal>;
+type Read<T> = Result<T, BuildError>;
 
 impl<'a> Node<'a> {
-    pub(super) fn new(value: &'a Value, at: At) -> Self {
+    pub(super) fn new(value: &'a Value, at: FieldLocation) -> Self {
         Self { value, at }
     }
 
-    fn expected(&self, what: &str) -> Refusal {
+    fn expected(&self, what: &str) -> BuildError {
         let hint = match (what, self.value) {
             ("text", Value::Number(_) | Value::Bool(_)) => "; put it in quotes",
             _ => "",
         };
-        let found = kind_of(self.value);
-        self.at.refuse(Class::Field, format!("found {found}, expected {what}{hint}"))
+        let found = type_name(self.value);
+        self.at.error(ErrorClass::Field, format!("found {found}, expected {what}{hint}"))
     }
 
     /// Returns the fields of a mapping; null has none.
@@ -53,10 +53,10 @@ impl<'a> Node<'a> {
             let exact = known.iter().find(|name| *name == key);
             let Some(name) = exact.or_else(|| known.iter().find(|name| name.eq_ignore_ascii_case(key)))
             else {
-                let meant = nearest(key, known.iter().copied());
+                let meant = nearest_name(key, known.iter().copied());
                 let meant = meant.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
                 let text = format!("there is no field {key} here{meant}");
-                return Err(self.at.key(key).refuse(Class::UnknownField, text));
+                return Err(self.at.key(key).error(ErrorClass::UnknownField, text));
             };
             // A null does not override the same field in another case.
             if !value.is_null() || !values.contains_key(name) {
@@ -141,8 +141,8 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the texts of a list, each with its path.
-    pub(super) fn texts(&self, name: &'static str) -> Read<Vec<Text>> {
-        self.list(name)?.into_iter().map(|node| Ok(Text { text: node.text()?, at: node.at })).collect()
+    pub(super) fn texts(&self, name: &'static str) -> Read<Vec<LocatedText>> {
+        self.list(name)?.into_iter().map(|node| Ok(LocatedText { text: node.text()?, at: node.at })).collect()
     }
 
     /// Reads every item of a list.
@@ -153,12 +153,12 @@ impl<'a> Fields<'a> {
 
 /// A text and its path in the file.
 #[derive(Debug, Clone)]
-pub(super) struct Text {
+pub(super) struct LocatedText {
     pub(super) text: String,
-    pub(super) at: At,
+    pub(super) at: FieldLocation,
 }
 
-impl Text {
+impl LocatedText {
     /// Returns the text if it has one line, as paths have; else an empty text.
     pub(super) fn one_line(&self) -> &str {
         if self.text.contains('\n') { "" } else { &self.text }

@@ -6,10 +6,10 @@
 
 use serde_json::{Map, Value};
 
-use super::fault::{Class, Refusal};
-use super::parse;
+use super::error::{BuildError, ErrorClass};
 use super::remote::Remote;
 use super::resource::Resource;
+use super::resource_files;
 
 /// Annotation with the origin of an object.
 pub(super) const ORIGIN: &str = "config.kubernetes.io/origin";
@@ -19,7 +19,7 @@ pub(super) const CHANGES: &str = "alpha.config.kubernetes.io/transformations";
 /// A position as written: a path from the outermost kustomization, or from the root of another
 /// repository.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Source {
+pub(super) struct SourcePath {
     path: String,
     repository: String,
     reference: String,
@@ -27,20 +27,20 @@ pub(super) struct Source {
 
 /// The annotations that were written here, to detect changes by others.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Marks {
-    source: Source,
+pub(super) struct WrittenAnnotations {
+    source: SourcePath,
     origin: String,
     changes: String,
 }
 
-impl Source {
+impl SourcePath {
     /// Returns the position of an entry, relative to this one.
     pub(super) fn append(&self, entry: &str) -> Self {
-        let Some(Ok(remote)) = Remote::read(entry) else {
-            return Self { path: joined(&self.path, entry), ..self.clone() };
+        let Some(Ok(remote)) = Remote::parse(entry) else {
+            return Self { path: join_paths(&self.path, entry), ..self.clone() };
         };
         // Kustomize names the folder into which it would have cloned the repository.
-        let path = if remote.path.is_empty() { "notCloned".to_owned() } else { joined("", &remote.path) };
+        let path = if remote.path.is_empty() { "notCloned".to_owned() } else { join_paths("", &remote.path) };
         Self { path, repository: remote.repository, reference: remote.reference.unwrap_or_default() }
     }
 
@@ -58,7 +58,7 @@ impl Source {
     /// Annotation text of a transformer behind a field of a kustomization.
     pub(super) fn by_field(&self, kustomization: &str, kind: &str) -> Option<String> {
         let name = kustomization.rsplit('/').next().unwrap_or_default();
-        let file = Self { path: joined(&self.path, name), ..self.clone() };
+        let file = Self { path: join_paths(&self.path, name), ..self.clone() };
         file.by([("apiVersion", "builtin"), ("kind", kind), ("name", ""), ("namespace", "")])
     }
 }
@@ -75,8 +75,8 @@ pub(super) fn by_plugin(plugin: &Resource) -> Option<String> {
 }
 
 /// Records the file of an object.
-pub(super) fn come_from(resource: &mut Resource, source: &Source) -> Result<(), Refusal> {
-    let text = source.text().ok_or_else(|| unwritten(resource))?;
+pub(super) fn record_origin(resource: &mut Resource, source: &SourcePath) -> Result<(), BuildError> {
+    let text = source.text().ok_or_else(|| unsupported_style(resource))?;
     resource.marks.source = source.clone();
     // The other annotations stay as they are written.
     insert(resource, ORIGIN, &text);
@@ -85,19 +85,23 @@ pub(super) fn come_from(resource: &mut Resource, source: &Source) -> Result<(), 
 }
 
 /// Records the generator of an object.
-pub(super) fn made_by(resource: &mut Resource, source: &Source, mark: Option<String>) -> Result<(), Refusal> {
-    let mark = mark.ok_or_else(|| unwritten(resource))?;
+pub(super) fn record_generator(
+    resource: &mut Resource,
+    source: &SourcePath,
+    mark: Option<String>,
+) -> Result<(), BuildError> {
+    let mark = mark.ok_or_else(|| unsupported_style(resource))?;
     if resource.texts("annotations").is_some_and(|it| it.contains_key(ORIGIN)) {
         return Err(written_by_others(resource, ORIGIN));
     }
-    resource.marks.source = Source { path: String::new(), ..source.clone() };
+    resource.marks.source = SourcePath { path: String::new(), ..source.clone() };
     set_origin(resource, mark)
 }
 
 /// Records a transformer that processed these objects, with or without changes.
-pub(super) fn changed_by(resources: &mut [Resource], mark: Option<&str>) -> Result<(), Refusal> {
+pub(super) fn record_transformer(resources: &mut [Resource], mark: Option<&str>) -> Result<(), BuildError> {
     for resource in resources {
-        let mark = mark.ok_or_else(|| unwritten(resource))?;
+        let mark = mark.ok_or_else(|| unsupported_style(resource))?;
         let text = |key| resource.texts("annotations").and_then(|it| it.get(key));
         match text(ORIGIN) {
             None => set_origin(resource, mark.to_owned())?,
@@ -125,7 +129,7 @@ pub(super) fn changed_by(resources: &mut [Resource], mark: Option<&str>) -> Resu
 
 /// Lets a generated object replace another: recorded changes are kept, and on a merge the origin as
 /// well.
-pub(super) fn succeed(made: &mut Resource, old: &Resource, merges: bool) -> Result<(), Refusal> {
+pub(super) fn take_over(made: &mut Resource, old: &Resource, merges: bool) -> Result<(), BuildError> {
     if made.marks.origin.is_empty() {
         return Ok(());
     }
@@ -140,21 +144,21 @@ pub(super) fn succeed(made: &mut Resource, old: &Resource, merges: bool) -> Resu
     }
 }
 
-fn set_origin(resource: &mut Resource, text: String) -> Result<(), Refusal> {
+fn set_origin(resource: &mut Resource, text: String) -> Result<(), BuildError> {
     set(resource, ORIGIN, &text)?;
     resource.marks.origin = text;
     Ok(())
 }
 
-fn set(resource: &mut Resource, key: &str, text: &str) -> Result<(), Refusal> {
+fn set(resource: &mut Resource, key: &str, text: &str) -> Result<(), BuildError> {
     // All annotations become texts when kustomize writes one of them.
-    resource.make_texts("annotations")?;
+    resource.convert_to_texts("annotations")?;
     insert(resource, key, text);
     Ok(())
 }
 
 fn insert(resource: &mut Resource, key: &str, text: &str) {
-    resource.spelling.is_text_now(&format!("annotations/{key}"), text);
+    resource.spelling.set_text(&format!("annotations/{key}"), text);
     let Some(metadata) = resource.metadata_mut() else { return };
     let annotations = metadata.entry("annotations").or_insert(Value::Null);
     if !annotations.is_object() {
@@ -165,20 +169,20 @@ fn insert(resource: &mut Resource, key: &str, text: &str) {
     }
 }
 
-fn unwritten(resource: &Resource) -> Refusal {
+fn unsupported_style(resource: &Resource) -> BuildError {
     let text = format!(
         "buildMetadata: the origin of {} has a path or a name that YAML writes in quotes, which is not supported; rename it",
         resource.id()
     );
-    parse::refuse(&resource.origin, text).of(Class::Unsupported)
+    resource_files::resource_error(&resource.origin, text).with_class(ErrorClass::Unsupported)
 }
 
-fn written_by_others(resource: &Resource, key: &str) -> Refusal {
+fn written_by_others(resource: &Resource, key: &str) -> BuildError {
     let text = format!(
         "buildMetadata: the annotation {key} of {} was written by hand, which is not supported; remove it",
         resource.id()
     );
-    parse::refuse(&resource.origin, text).of(Class::Unsupported)
+    resource_files::resource_error(&resource.origin, text).with_class(ErrorClass::Unsupported)
 }
 
 /// Formats fields as YAML without the empty ones; none if the style of a value is unknown.
@@ -227,7 +231,7 @@ fn is_word(text: &str) -> bool {
 }
 
 /// Joins two paths and resolves `..` where possible.
-fn joined(first: &str, second: &str) -> String {
+fn join_paths(first: &str, second: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in first.split('/').chain(second.split('/')) {
         match part {
@@ -246,7 +250,7 @@ mod tests {
     #[test]
     fn an_origin_in_another_repository_names_it() {
         let folder =
-            Source::default().append("../base").append("https://example.com/group/it//deep/er?ref=v1");
+            SourcePath::default().append("../base").append("https://example.com/group/it//deep/er?ref=v1");
         let file = folder.append("../a.yaml");
         assert_eq!(
             file.text().as_deref(),

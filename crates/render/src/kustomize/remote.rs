@@ -19,7 +19,7 @@ pub struct Remote {
 
 /// Reason why a URL is not fetched. It never quotes the URL, which may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Refused(pub(super) &'static str);
+pub(super) struct RefusedUrl(pub(super) &'static str);
 
 const SCHEMES: [&str; 4] = ["ssh://", "https://", "http://", "file://"];
 
@@ -28,9 +28,9 @@ const USUAL_PARTS: usize = 2;
 
 impl Remote {
     /// Parses an entry; none if it is a path in the repository.
-    pub(super) fn read(text: &str) -> Option<Result<Self, Refused>> {
+    pub(super) fn parse(text: &str) -> Option<Result<Self, RefusedUrl>> {
         let looks_remote = text.contains("://") || text.contains("?ref=") || starts_with(text, "git::");
-        let refuse = |why| Some(Err(Refused(why)));
+        let refuse = |why| Some(Err(RefusedUrl(why)));
         let Some((repository, path, query)) = split(text) else {
             return if looks_remote { refuse(NO_FOLDER) } else { None };
         };
@@ -76,7 +76,7 @@ fn unwanted(repository: &str) -> Option<&'static str> {
 const OVER_SSH: &str = "is read over ssh, which needs a login; write its https URL, because remote bases are read without a login";
 
 /// Returns the text of an entry without a possible password.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn without_password(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     match authority(rest).rsplit_once('@') {
         Some((login, _)) => format!("{scheme}://…{}", &rest[login.len()..]),
@@ -95,7 +95,8 @@ fn split(text: &str) -> Option<(String, String, &str)> {
     }
     let (text, query) = text.split_once('?').unwrap_or((text, ""));
     let (host, rest) = host(text)?;
-    let (repository, path) = if host == "file://" { marked(rest).or(Some((rest, ""))) } else { parts(rest) }?;
+    let (repository, path) =
+        if host == "file://" { split_marked(rest).or(Some((rest, ""))) } else { parts(rest) }?;
     if repository.is_empty() {
         return None;
     }
@@ -147,7 +148,7 @@ fn user(text: &str) -> (&str, &str) {
 }
 
 /// Splits repository and path, if a marker shows the end of the repository.
-fn marked(text: &str) -> Option<(&str, &str)> {
+fn split_marked(text: &str) -> Option<(&str, &str)> {
     const ROOT: &str = "_git/";
     const END: &str = ".git";
     if let Some(at) = text.find(ROOT) {
@@ -170,7 +171,7 @@ fn parts(text: &str) -> Option<(&str, &str)> {
             (Some(_), Some(end)) => Some((&text[..end], &text[end + 1..])),
         }
     };
-    marked(text).or_else(usual)
+    split_marked(text).or_else(usual)
 }
 
 /// Returns the parameters of a query, the first of each name; none if it is invalid.

@@ -5,17 +5,17 @@
 
 use serde_json::Value;
 
-use super::bounds::{LOOKS_BY_NAMES, Look};
+use super::bounds::{LOOKS_BY_NAMES, VisitCounter};
 use super::configuration::FieldSpec;
-use super::fault::{At, Class, Refusal};
-use super::field_path::{Miss, Step, find, parts};
-use super::id::{Gvk, Id};
-use super::node::{Fields, Node, Text};
+use super::error::{BuildError, ErrorClass, FieldLocation};
+use super::field_path::{FieldPathError, PathStep, find_field, path_parts};
+use super::id::{Gvk, ResourceId};
+use super::node::{Fields, LocatedText, Node};
 use super::resource::Resource;
 use super::select::{Selection, Selector, selector};
-pub(super) use super::written_value::Budget;
-use super::written_value::{Options, Written, write};
-use moorline_yaml::{self as yaml, GoOn};
+pub(super) use super::written_value::WriteBudget;
+use super::written_value::{FieldOptions, SourceValue, write};
+use moorline_yaml::{self as yaml, KeepGoing};
 
 /// One entry of `replacements`.
 #[derive(Debug)]
@@ -23,13 +23,13 @@ pub(super) enum Replacements {
     /// An inline replacement.
     Inline(Box<Replacement>),
     /// A file with one or more replacements.
-    File(Text),
+    File(LocatedText),
 }
 
 /// One replacement.
 #[derive(Debug)]
 pub(super) struct Replacement {
-    at: At,
+    at: FieldLocation,
     source: Option<Source>,
     value: Option<String>,
     targets: Option<Vec<Target>>,
@@ -37,24 +37,24 @@ pub(super) struct Replacement {
 
 #[derive(Debug)]
 struct Source {
-    at: At,
+    at: FieldLocation,
     gvk: Gvk,
     name: String,
     namespace: String,
     path: String,
-    options: Options,
+    options: FieldOptions,
 }
 
 #[derive(Debug)]
 struct Target {
-    at: At,
+    at: FieldLocation,
     select: Option<Selector>,
     reject: Vec<Selector>,
-    paths: Vec<Text>,
-    options: Options,
+    paths: Vec<LocatedText>,
+    options: FieldOptions,
 }
 
-type Read<T> = Result<T, Refusal>;
+type Read<T> = Result<T, BuildError>;
 
 /// Default path for reading and writing.
 const NAME: &str = "metadata.name";
@@ -63,13 +63,15 @@ const NAME: &str = "metadata.name";
 pub(super) fn replacements(node: &Node<'_>) -> Read<Replacements> {
     let fields = node.fields(&["path", "source", "targets", "sourceValue"])?;
     let mut replacement = of_replacement(&fields)?;
-    let path = fields.get("path").map(|node| Ok(Text { text: node.text()?, at: node.at }));
+    let path = fields.get("path").map(|node| Ok(LocatedText { text: node.text()?, at: node.at }));
     match path.transpose()?.filter(|path| !path.text.is_empty()) {
         Some(path)
             if replacement.source.is_some()
                 || replacement.targets.as_ref().is_some_and(|it| !it.is_empty()) =>
         {
-            Err(path.at.refuse(Class::Field, "a path and a replacement are written together; leave one out"))
+            Err(path
+                .at
+                .error(ErrorClass::Field, "a path and a replacement are written together; leave one out"))
         }
         Some(path) => Ok(Replacements::File(path)),
         None => {
@@ -80,16 +82,16 @@ pub(super) fn replacements(node: &Node<'_>) -> Read<Replacements> {
 }
 
 /// Reads a file with one replacement or a list of them.
-pub(super) fn read(file: &str, shown: &str, bytes: &[u8], go_on: GoOn<'_>) -> Read<Vec<Replacement>> {
+pub(super) fn read(file: &str, shown: &str, bytes: &[u8], go_on: KeepGoing<'_>) -> Read<Vec<Replacement>> {
     let documents = yaml::read_as_written(shown, bytes, go_on);
-    let documents = documents.map_err(|error| Refusal::unreadable(Class::Field, &error))?;
-    let at = At::file(file);
+    let documents = documents.map_err(|error| BuildError::invalid_yaml(ErrorClass::Field, &error))?;
+    let at = FieldLocation::file(file);
     let first = documents.first();
     let one = |node: &Node<'_>| of_replacement(&node.fields(&["source", "targets", "sourceValue"])?);
     match first.map(|first| &first.value) {
         Some(value @ Value::Array(_)) => Node::new(value, at).list()?.iter().map(one).collect(),
         Some(value @ Value::Object(_)) => Ok(vec![one(&Node::new(value, at))?]),
-        _ => Err(at.refuse(Class::Field, "found neither a replacement nor a list of them")),
+        _ => Err(at.error(ErrorClass::Field, "found neither a replacement nor a list of them")),
     }
 }
 
@@ -123,10 +125,10 @@ fn target(node: &Node<'_>) -> Read<Target> {
     let fields = node.fields(&["select", "reject", "fieldPaths", "options"])?;
     let mut paths = fields.texts("fieldPaths")?;
     if paths.is_empty() {
-        paths.push(Text { text: NAME.to_owned(), at: node.at.clone() });
+        paths.push(LocatedText { text: NAME.to_owned(), at: node.at.clone() });
     }
     let reject = |node: &Node<'_>| match node.value {
-        Value::Null => Err(node.at.refuse(Class::Field, "found null, expected a selector")),
+        Value::Null => Err(node.at.error(ErrorClass::Field, "found null, expected a selector")),
         _ => selector(node),
     };
     Ok(Target {
@@ -138,12 +140,12 @@ fn target(node: &Node<'_>) -> Read<Target> {
     })
 }
 
-fn options(fields: &Fields<'_>) -> Read<Options> {
-    let Some(node) = fields.get("options") else { return Ok(Options::default()) };
+fn options(fields: &Fields<'_>) -> Read<FieldOptions> {
+    let Some(node) = fields.get("options") else { return Ok(FieldOptions::default()) };
     let fields = node.fields(&["delimiter", "index", "encoding", "create"])?;
     // Kustomize accepts `encoding` and ignores it.
     fields.text("encoding")?;
-    Ok(Options {
+    Ok(FieldOptions {
         delimiter: Some(fields.text("delimiter")?).filter(|text| !text.is_empty()),
         index: fields.integer("index")?,
         create: fields.flag("create")?,
@@ -154,8 +156,8 @@ fn options(fields: &Fields<'_>) -> Read<Options> {
 pub(super) fn apply(
     resources: &mut [Resource],
     replacements: &[Replacement],
-    budget: &mut Budget,
-    look: &Look<'_>,
+    budget: &mut WriteBudget,
+    look: &VisitCounter<'_>,
 ) -> Read<()> {
     for replacement in replacements {
         look(resources.len(), LOOKS_BY_NAMES, &replacement.at)?;
@@ -172,48 +174,50 @@ const NOTES: &str =
     "the tool keeps notes among these annotations, such as former names; name single annotations";
 
 /// True if a field contains annotations that kustomize uses internally.
-fn has_notes_in(resource: &Resource, way: &[Step]) -> bool {
-    let is = |step: &Step, name: &str| matches!(step, Step::Key(key) if key == name);
+fn has_notes_in(resource: &Resource, way: &[PathStep]) -> bool {
+    let is = |step: &PathStep, name: &str| matches!(step, PathStep::Key(key) if key == name);
     let holds = match way {
         [] => true,
         [first] => is(first, "metadata"),
         [first, second] => is(first, "metadata") && is(second, "annotations"),
         _ => false,
     };
-    holds && resource.has_notes()
+    holds && resource.has_internal_annotations()
 }
 
-fn at(at: &At) -> impl Fn(Miss) -> Refusal + '_ {
-    move |miss| at.refuse(miss.class, miss.text)
+fn at(at: &FieldLocation) -> impl Fn(FieldPathError) -> BuildError + '_ {
+    move |miss| at.error(miss.class, miss.text)
 }
 
 impl Replacement {
     /// Returns the value, and the index of the object that it comes from.
-    fn value(&self, resources: &[Resource]) -> Read<(Written, Option<usize>)> {
-        let refuse = |text: &str| Err(self.at.refuse(Class::Replacement, text));
+    fn value(&self, resources: &[Resource]) -> Read<(SourceValue, Option<usize>)> {
+        let refuse = |text: &str| Err(self.at.error(ErrorClass::Replacement, text));
         match (&self.source, &self.value) {
             _ if self.targets.is_none() => refuse("there are no targets"),
             (None, None) => refuse("there is neither a source nor a sourceValue"),
             (Some(_), Some(_)) => refuse("there are both a source and a sourceValue; leave one out"),
-            (None, Some(text)) => Ok((Written::plain(text), None)),
+            (None, Some(text)) => Ok((SourceValue::untyped_text(text), None)),
             (Some(source), None) => source.value(resources),
         }
     }
 }
 
 impl Source {
-    fn value(&self, resources: &[Resource]) -> Read<(Written, Option<usize>)> {
+    fn value(&self, resources: &[Resource]) -> Read<(SourceValue, Option<usize>)> {
         let takes = |(_, resource): &(usize, &Resource)| resource.ids().any(|id| self.takes(&id));
         let mut selected = resources.iter().enumerate().filter(takes);
         let Some((position, resource)) = selected.next() else {
-            return Err(self.at.refuse(Class::Target, "no object is the source of this replacement"));
+            return Err(self.at.error(ErrorClass::Target, "no object is the source of this replacement"));
         };
         if let Some((_, other)) = selected.next() {
             let text =
                 format!("{} and {} could both be the source; say more of it", resource.id(), other.id());
-            return Err(self.at.refuse(Class::Target, text));
+            return Err(self.at.error(ErrorClass::Target, text));
         }
-        let found = parts(&self.path).and_then(|parts| find(&resource.body, &parts)).map_err(at(&self.at))?;
+        let found = path_parts(&self.path)
+            .and_then(|parts| find_field(&resource.body, &parts))
+            .map_err(at(&self.at))?;
         let is_empty = |value: &Value| match value {
             Value::Null => true,
             Value::Array(items) => items.is_empty(),
@@ -222,16 +226,17 @@ impl Source {
         };
         let Some((way, value)) = found.filter(|(_, value)| !is_empty(value)) else {
             let text = format!("{} has no field {}, or nothing in it", resource.id(), self.path);
-            return Err(self.at.refuse(Class::Replacement, text));
+            return Err(self.at.error(ErrorClass::Replacement, text));
         };
         if has_notes_in(resource, &way) {
-            return Err(self.at.refuse(Class::Unsupported, NOTES));
+            return Err(self.at.error(ErrorClass::Unsupported, NOTES));
         }
-        let written = Written::of(&resource.spelling, &way, value, &self.options).map_err(at(&self.at))?;
+        let written =
+            SourceValue::from_field(&resource.spelling, &way, value, &self.options).map_err(at(&self.at))?;
         Ok((written, Some(position)))
     }
 
-    fn takes(&self, id: &Id) -> bool {
+    fn takes(&self, id: &ResourceId) -> bool {
         // The scope of a kind does not matter here.
         let namespace = |text: &str| if text.is_empty() { "default".to_owned() } else { text.to_owned() };
         (self.name.is_empty() || self.name == id.name)
@@ -258,33 +263,33 @@ impl Reject {
     /// An object is rejected by its id, and also by its labels and annotations alone.
     fn takes(&self, resource: &Resource) -> bool {
         (self.by_id && resource.ids().any(|id| takes(&self.selection, &id)))
-            || (self.by_texts && self.selection.takes_texts(resource))
+            || (self.by_texts && self.selection.matches_texts(resource))
     }
 }
 
 /// A single id must match as a whole, with its namespace as written.
-fn takes(selection: &Selection, id: &Id) -> bool {
-    selection.takes_kind(&id.gvk)
-        && selection.takes_name(&id.name)
-        && selection.takes_namespace(&id.namespace)
+fn takes(selection: &Selection, id: &ResourceId) -> bool {
+    selection.matches_kind(&id.gvk)
+        && selection.matches_name(&id.name)
+        && selection.matches_namespace(&id.namespace)
 }
 
 impl Target {
     fn write(
         &self,
         resources: &mut [Resource],
-        (value, source): &mut (Written, Option<usize>),
-        budget: &mut Budget,
-        look: &Look<'_>,
+        (value, source): &mut (SourceValue, Option<usize>),
+        budget: &mut WriteBudget,
+        look: &VisitCounter<'_>,
     ) -> Read<()> {
         let Some(select) = &self.select else {
-            return Err(self.at.refuse(Class::Replacement, "this target selects nothing"));
+            return Err(self.at.error(ErrorClass::Replacement, "this target selects nothing"));
         };
         let select = select.selection()?;
         let reject = self.reject.iter().map(Reject::of).collect::<Read<Vec<_>>>()?;
         for (position, resource) in resources.iter_mut().enumerate() {
             let is_source = *source == Some(position);
-            let is_target = select.takes_texts(resource)
+            let is_target = select.matches_texts(resource)
                 && resource.ids().any(|id| takes(&select, &id))
                 && !reject.iter().any(|reject| reject.takes(resource));
             if !is_target {
@@ -292,16 +297,16 @@ impl Target {
             }
             for path in &self.paths {
                 look(1, 1, &path.at)?;
-                let parts = parts(&path.text).map_err(at(&path.at))?;
-                let found = find(&resource.body, &parts).ok().flatten();
+                let parts = path_parts(&path.text).map_err(at(&path.at))?;
+                let found = find_field(&resource.body, &parts).ok().flatten();
                 if found.is_some_and(|(way, _)| has_notes_in(resource, &way)) {
-                    return Err(path.at.refuse(Class::Unsupported, NOTES));
+                    return Err(path.at.error(ErrorClass::Unsupported, NOTES));
                 }
-                let shared = resource.sharing.before(&mut resource.body);
+                let shared = resource.sharing.snapshot(&mut resource.body);
                 let written = write(resource, &parts, (&mut *value, is_source), &self.options, budget);
-                let refuse = |miss: Miss, resource: &Resource| {
+                let refuse = |miss: FieldPathError, resource: &Resource| {
                     let text = format!("{} in {}: {}", path.text, resource.id(), miss.text);
-                    path.at.refuse(miss.class, text)
+                    path.at.error(miss.class, text)
                 };
                 written.map_err(|miss| refuse(miss, resource))?;
                 let is_entry = |key: &str| parts.last().is_some_and(|last| last == key);
@@ -309,7 +314,7 @@ impl Target {
                     let around: Vec<&str> = field.path.split('/').take(parts.len()).collect();
                     around.len() == parts.len() && around.iter().zip(&parts).all(|(one, other)| one == other)
                 };
-                if resource.sharing.follow(shared, &mut resource.body, is_new, is_entry) && is_source {
+                if resource.sharing.propagate(shared, &mut resource.body, is_new, is_entry) && is_source {
                     value
                         .reread(&mut resource.body, &resource.spelling)
                         .map_err(|miss| refuse(miss, resource))?;
@@ -317,7 +322,7 @@ impl Target {
             }
             if resource.kind().is_empty() || resource.name().is_empty() {
                 let text = "this takes the kind or the name from an object";
-                return Err(self.at.refuse(Class::Replacement, text));
+                return Err(self.at.error(ErrorClass::Replacement, text));
             }
         }
         Ok(())

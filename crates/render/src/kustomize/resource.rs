@@ -5,16 +5,16 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::charts::MARK;
-use super::fault::{Class, Refusal};
-use super::field_path::Step;
+use super::build_trace::ObjectTrace;
+use super::charts::HELM_MARK;
+use super::error::{BuildError, ErrorClass};
+use super::field_path::PathStep;
 use super::field_spec::scalar_text;
-use super::id::{Gvk, Id};
-use super::parse;
-use super::provenance::Marks;
-use super::sharing::Sharing;
-use super::spelling::Spelling;
-use super::trail::Trail;
+use super::id::{Gvk, ResourceId};
+use super::provenance::WrittenAnnotations;
+use super::resource_files;
+use super::scalar_style::Spelling;
+use super::shared_labels::Sharing;
 use moorline_core::object::Origin;
 
 /// An object that is being built.
@@ -27,10 +27,10 @@ pub(super) struct Resource {
     /// Spelling of values, as far as it matters.
     pub(super) spelling: Spelling,
     pub(super) sharing: Sharing,
-    pub(super) trail: Trail,
-    pub(super) marks: Marks,
+    pub(super) trail: ObjectTrace,
+    pub(super) marks: WrittenAnnotations,
     /// Former names, oldest first.
-    earlier: Vec<Earlier>,
+    former_names: Vec<FormerName>,
     pub(super) prefixes: Vec<String>,
     pub(super) suffixes: Vec<String>,
     /// Behavior of the generator towards an existing object of this name.
@@ -44,7 +44,7 @@ pub(super) struct Resource {
 }
 
 #[derive(Debug, Clone)]
-struct Earlier {
+struct FormerName {
     name: String,
     namespace: String,
     kind: String,
@@ -78,9 +78,9 @@ impl Resource {
             origin,
             spelling: Spelling::default(),
             sharing: Sharing::default(),
-            trail: Trail::default(),
-            marks: Marks::default(),
-            earlier: Vec::new(),
+            trail: ObjectTrace::default(),
+            marks: WrittenAnnotations::default(),
+            former_names: Vec::new(),
             prefixes: Vec::new(),
             suffixes: Vec::new(),
             behavior: Behavior::Unspecified,
@@ -126,18 +126,18 @@ impl Resource {
     /// then on.
     pub(super) fn has_null_namespace(&self) -> bool {
         let is_null = self.body.pointer("/metadata/namespace").is_some_and(Value::is_null);
-        is_null && !self.earlier.is_empty() && self.spelling.null_text() != Some("")
+        is_null && !self.former_names.is_empty() && self.spelling.null_text() != Some("")
     }
 
     /// True if the namespace is not a text.
-    pub(super) fn has_odd_namespace(&self) -> bool {
+    pub(super) fn has_non_text_namespace(&self) -> bool {
         let namespace = self.body.get("metadata").and_then(|it| it.get("namespace"));
         namespace.is_some_and(|it| !it.is_string() && !it.is_null())
     }
 
     /// True if helm made it, or an annotation says so.
-    pub(super) fn is_by_helm(&self) -> bool {
-        self.texts("annotations").is_some_and(|texts| texts.get(MARK).is_some_and(|it| it == "true"))
+    pub(super) fn is_from_helm(&self) -> bool {
+        self.texts("annotations").is_some_and(|texts| texts.get(HELM_MARK).is_some_and(|it| it == "true"))
     }
 
     pub(super) fn gvk(&self) -> Gvk {
@@ -145,14 +145,14 @@ impl Resource {
     }
 
     /// Current id.
-    pub(super) fn id(&self) -> Id {
-        Id { gvk: self.gvk(), name: self.name().to_owned(), namespace: self.namespace().into_owned() }
+    pub(super) fn id(&self) -> ResourceId {
+        ResourceId { gvk: self.gvk(), name: self.name().to_owned(), namespace: self.namespace().into_owned() }
     }
 
     /// Former ids, oldest first.
-    pub(super) fn earlier_ids(&self) -> impl Iterator<Item = Id> + '_ {
+    pub(super) fn former_ids(&self) -> impl Iterator<Item = ResourceId> + '_ {
         let gvk = self.gvk();
-        self.earlier.iter().map(move |earlier| Id {
+        self.former_names.iter().map(move |earlier| ResourceId {
             gvk: Gvk { kind: earlier.kind.clone(), ..gvk.clone() },
             name: earlier.name.clone(),
             namespace: earlier.namespace.clone(),
@@ -160,35 +160,35 @@ impl Resource {
     }
 
     /// First id.
-    pub(super) fn first_id(&self) -> Id {
-        self.earlier_ids().next().unwrap_or_else(|| self.id())
+    pub(super) fn first_id(&self) -> ResourceId {
+        self.former_ids().next().unwrap_or_else(|| self.id())
     }
 
     /// All former ids and the current one.
-    pub(super) fn ids(&self) -> impl Iterator<Item = Id> + '_ {
-        self.earlier_ids().chain(std::iter::once(self.id()))
+    pub(super) fn ids(&self) -> impl Iterator<Item = ResourceId> + '_ {
+        self.former_ids().chain(std::iter::once(self.id()))
     }
 
     /// True if this id is, or was, the resource's.
-    pub(super) fn is_or_was(&self, id: &Id) -> bool {
+    pub(super) fn is_or_was(&self, id: &ResourceId) -> bool {
         self.has_name(&id.name) && self.ids().any(|own| own.is_same(id))
     }
 
     /// True if it has or had this name in any namespace; cheaper than comparing ids.
     pub(super) fn has_name(&self, name: &str) -> bool {
-        self.name() == name || self.earlier.iter().any(|earlier| earlier.name == name)
+        self.name() == name || self.former_names.iter().any(|earlier| earlier.name == name)
     }
 
     /// Records the current name, before a change.
-    pub(super) fn remember(&mut self) {
+    pub(super) fn record_name(&mut self) {
         let id = self.id();
         let namespace = id.namespace().to_owned();
-        self.earlier.push(Earlier { name: id.name, namespace, kind: id.gvk.kind });
+        self.former_names.push(FormerName { name: id.name, namespace, kind: id.gvk.kind });
     }
 
     /// Takes over the history of the object that it replaces.
-    pub(super) fn inherit(&mut self, other: &Self) {
-        self.earlier = other.earlier.clone();
+    pub(super) fn take_over_history(&mut self, other: &Self) {
+        self.former_names = other.former_names.clone();
         self.prefixes = other.prefixes.clone();
         self.suffixes = other.suffixes.clone();
         self.vars = other.vars.clone();
@@ -196,14 +196,17 @@ impl Resource {
     }
 
     /// True if kustomize has internal annotations on it.
-    pub(super) fn has_notes(&self) -> bool {
+    pub(super) fn has_internal_annotations(&self) -> bool {
         let has_affixes = !self.prefixes.is_empty() || !self.suffixes.is_empty();
-        has_affixes || !self.earlier.is_empty() || self.needs_hash || self.behavior != Behavior::Unspecified
+        has_affixes
+            || !self.former_names.is_empty()
+            || self.needs_hash
+            || self.behavior != Behavior::Unspecified
     }
 
     /// Drops everything that kustomize keeps in annotations, because they were deleted or replaced.
-    pub(super) fn lose_notes(&mut self) {
-        self.earlier.clear();
+    pub(super) fn clear_internal_annotations(&mut self) {
+        self.former_names.clear();
         self.prefixes.clear();
         self.suffixes.clear();
         self.needs_hash = false;
@@ -228,7 +231,7 @@ impl Resource {
 
     /// Sets the namespace; an empty one is removed.
     pub(super) fn set_namespace(&mut self, namespace: &str) {
-        if self.has_odd_namespace() && self.namespace() == namespace {
+        if self.has_non_text_namespace() && self.namespace() == namespace {
             return;
         }
         match (self.metadata_mut(), namespace) {
@@ -261,16 +264,16 @@ impl Resource {
 
     /// Converts all labels or annotations to texts, as kustomize does when it writes all of them.
     /// An empty map is removed.
-    pub(super) fn make_texts(&mut self, field: &str) -> Result<(), Refusal> {
+    pub(super) fn convert_to_texts(&mut self, field: &str) -> Result<(), BuildError> {
         let Some(found) = self.body.get("metadata").and_then(|it| it.get(field)) else { return Ok(()) };
         let mut texts = Map::new();
         for (key, value) in found.as_object().into_iter().flatten() {
             let place = format!("{field}/{key}");
             let text = self.spelling.text(&place, value).ok_or_else(|| {
                 let text = format!("{field}: the text of {key} is not known; put it in quotes");
-                parse::refuse(&self.origin, text).of(Class::Unsupported)
+                resource_files::resource_error(&self.origin, text).with_class(ErrorClass::Unsupported)
             })?;
-            self.spelling.is_text_now(&place, &text);
+            self.spelling.set_text(&place, &text);
             texts.insert(key.clone(), text.into());
         }
         match self.metadata_mut() {
@@ -282,16 +285,17 @@ impl Resource {
     }
 
     /// Converts all values of the data to texts, as kustomize does when a generator merges into it.
-    pub(super) fn make_data_texts(&mut self) -> Result<(), Refusal> {
+    pub(super) fn convert_data_to_texts(&mut self) -> Result<(), BuildError> {
         for field in ["data", "binaryData"] {
             let Some(values) = self.body.get_mut(field).and_then(Value::as_object_mut) else { continue };
             for (key, value) in values {
-                let way = [Step::Key(field.to_owned()), Step::Key(key.clone())];
+                let way = [PathStep::Key(field.to_owned()), PathStep::Key(key.clone())];
                 let text = match self.spelling.untyped(&way, value) {
                     Some(text) => text.to_owned(),
-                    None if value.is_null() || self.spelling.is_odd(value) => {
+                    None if value.is_null() || self.spelling.is_rewritten(value) => {
                         let text = format!("{field}: the text of {key} is not known; put it in quotes");
-                        return Err(parse::refuse(&self.origin, text).of(Class::Unsupported));
+                        return Err(resource_files::resource_error(&self.origin, text)
+                            .with_class(ErrorClass::Unsupported));
                     }
                     None => scalar_text(value).unwrap_or_default(),
                 };

@@ -4,15 +4,15 @@
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::fault::{At, Class, Refusal};
+use super::error::{BuildError, ErrorClass, FieldLocation};
 use super::node::{Fields, Node};
 use super::resource::Resource;
-use crate::rules::{label_value, qualified_name};
+use crate::name_rules::{label_value, qualified_name};
 
 /// A selector as written.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Selector {
-    pub(super) at: At,
+    pub(super) at: FieldLocation,
     pub(super) group: String,
     pub(super) version: String,
     pub(super) kind: String,
@@ -30,12 +30,12 @@ pub(super) const FIELDS: [&str; 8] =
 const MAX_EXPRESSION: usize = 1 << 20;
 
 /// Reads a selector.
-pub(super) fn selector(node: &Node<'_>) -> Result<Selector, Refusal> {
-    of_fields(&node.fields(&FIELDS[..7])?)
+pub(super) fn selector(node: &Node<'_>) -> Result<Selector, BuildError> {
+    read_selector(&node.fields(&FIELDS[..7])?)
 }
 
 /// Reads a selector from fields that may have others beside them.
-pub(super) fn of_fields(fields: &Fields<'_>) -> Result<Selector, Refusal> {
+pub(super) fn read_selector(fields: &Fields<'_>) -> Result<Selector, BuildError> {
     Ok(Selector {
         at: fields.at.clone(),
         group: fields.text("group")?,
@@ -51,23 +51,23 @@ pub(super) fn of_fields(fields: &Fields<'_>) -> Result<Selector, Refusal> {
 /// A compiled selector.
 #[derive(Debug)]
 pub(super) struct Selection {
-    group: Option<Expression>,
-    version: Option<Expression>,
-    kind: Option<Expression>,
-    name: Option<Expression>,
-    namespace: Option<Expression>,
+    group: Option<ByteRegex>,
+    version: Option<ByteRegex>,
+    kind: Option<ByteRegex>,
+    name: Option<ByteRegex>,
+    namespace: Option<ByteRegex>,
     annotations: Vec<Requirement>,
     labels: Vec<Requirement>,
 }
 
 impl Selector {
-    pub(super) fn selection(&self) -> Result<Selection, Refusal> {
+    pub(super) fn selection(&self) -> Result<Selection, BuildError> {
         let expression =
-            |text: &str| whole(text).map(Some).map_err(|error| self.at.refuse(Class::Field, error));
+            |text: &str| full_match(text).map(Some).map_err(|error| self.at.error(ErrorClass::Field, error));
         let optional = |text: &str| if text.is_empty() { Ok(None) } else { expression(text) };
         let requirements = |text: &str| {
             let error =
-                || self.at.refuse(Class::Field, format!("{text:?} selects by no label or annotation"));
+                || self.at.error(ErrorClass::Field, format!("{text:?} selects by no label or annotation"));
             requirements(text).ok_or_else(error)
         };
         Ok(Selection {
@@ -84,50 +84,51 @@ impl Selector {
 
 impl Selector {
     /// Refuses selectors on the internal annotations of kustomize, which do not exist here.
-    fn of_people<'a>(&self, annotations: &'a str) -> Result<&'a str, Refusal> {
+    fn of_people<'a>(&self, annotations: &'a str) -> Result<&'a str, BuildError> {
         match annotations.contains("internal.config.kubernetes.io") {
-            true => Err(self
-                .at
-                .refuse(Class::Unsupported, "annotations that the tool makes for itself are not supported")),
+            true => Err(self.at.error(
+                ErrorClass::Unsupported,
+                "annotations that the tool makes for itself are not supported",
+            )),
             false => Ok(annotations),
         }
     }
 }
 
 impl Selection {
-    pub(super) fn takes(&self, resource: &Resource) -> bool {
-        let fits = |expression: &Option<Expression>, text: &str| {
+    pub(super) fn matches(&self, resource: &Resource) -> bool {
+        let fits = |expression: &Option<ByteRegex>, text: &str| {
             expression.as_ref().is_none_or(|expression| expression.is_match(text))
         };
         let (first, now) = (resource.first_id(), resource.id());
         (fits(&self.namespace, first.namespace()) || fits(&self.namespace, now.namespace()))
             && (fits(&self.name, &first.name) || fits(&self.name, &now.name))
-            && self.takes_kind(&now.gvk)
-            && self.takes_texts(resource)
+            && self.matches_kind(&now.gvk)
+            && self.matches_texts(resource)
     }
 
-    pub(super) fn takes_kind(&self, gvk: &super::id::Gvk) -> bool {
-        let fits = |expression: &Option<Expression>, text: &str| {
+    pub(super) fn matches_kind(&self, gvk: &super::id::Gvk) -> bool {
+        let fits = |expression: &Option<ByteRegex>, text: &str| {
             expression.as_ref().is_none_or(|expression| expression.is_match(text))
         };
         fits(&self.group, &gvk.group) && fits(&self.version, &gvk.version) && fits(&self.kind, &gvk.kind)
     }
 
-    pub(super) fn takes_name(&self, name: &str) -> bool {
+    pub(super) fn matches_name(&self, name: &str) -> bool {
         self.name.as_ref().is_none_or(|expression| expression.is_match(name))
     }
 
-    pub(super) fn takes_namespace(&self, namespace: &str) -> bool {
+    pub(super) fn matches_namespace(&self, namespace: &str) -> bool {
         self.namespace.as_ref().is_none_or(|expression| expression.is_match(namespace))
     }
 
-    pub(super) fn takes_texts(&self, resource: &Resource) -> bool {
+    pub(super) fn matches_texts(&self, resource: &Resource) -> bool {
         meets(&self.labels, resource, "labels") && meets(&self.annotations, resource, "annotations")
     }
 }
 
 /// Compiles an expression that must match a whole text.
-pub(super) fn whole(text: &str) -> Result<Expression, String> {
+pub(super) fn full_match(text: &str) -> Result<ByteRegex, String> {
     expression(&format!("^(?:{text})$"))
         .map_err(|()| format!("{text:?} is no regular expression, or a too large one"))
 }
@@ -135,21 +136,21 @@ pub(super) fn whole(text: &str) -> Result<Expression, String> {
 /// A regular expression over bytes, so that `\d` and `(?i)` mean the same as in kustomize and need
 /// no tables.
 #[derive(Debug)]
-pub(super) struct Expression(Regex);
+pub(super) struct ByteRegex(Regex);
 
-impl Expression {
+impl ByteRegex {
     pub(super) fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text.as_bytes())
     }
 }
 
-pub(super) fn expression(text: &str) -> Result<Expression, ()> {
+pub(super) fn expression(text: &str) -> Result<ByteRegex, ()> {
     if !text.is_ascii() || has_sets(text) {
         return Err(());
     }
     let mut builder = RegexBuilder::new(text);
     let built = builder.unicode(false).size_limit(MAX_EXPRESSION).dfa_size_limit(MAX_EXPRESSION).build();
-    built.map(Expression).map_err(|_| ())
+    built.map(ByteRegex).map_err(|_| ())
 }
 
 /// True if there is a class such as `[a--b]` or `[[a]b]`, which kustomize reads differently.

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::fault::{Class, Refusal};
-use super::id::{Gvk, Id};
+use super::error::{BuildError, ErrorClass};
+use super::id::{Gvk, ResourceId};
 use super::kustomization::Sorting;
 use super::resource::Resource;
 
@@ -48,7 +48,7 @@ pub(super) fn rank<T: AsRef<str>>(kind: &str, first: &[T], last: &[T]) -> i32 {
 }
 
 /// Sorts the resources of a build.
-pub(super) fn sort(resources: &mut [Resource], sorting: Option<&Sorting>) -> Result<(), Refusal> {
+pub(super) fn sort(resources: &mut [Resource], sorting: Option<&Sorting>) -> Result<(), BuildError> {
     let default = || (FIRST.map(str::to_owned).to_vec(), LAST.map(str::to_owned).to_vec());
     let (first, last) = match sorting {
         None => default(),
@@ -58,18 +58,18 @@ pub(super) fn sort(resources: &mut [Resource], sorting: Option<&Sorting>) -> Res
             ("fifo", None) => return Ok(()),
             ("fifo", Some(_)) => {
                 let text = "legacySortOptions are of no use with the order fifo; write order: legacy";
-                return Err(at.refuse(Class::Field, text));
+                return Err(at.error(ErrorClass::Field, text));
             }
-            _ => return Err(at.refuse(Class::Field, "the order of sortOptions must be legacy or fifo")),
+            _ => return Err(at.error(ErrorClass::Field, "the order of sortOptions must be legacy or fifo")),
         },
     };
-    resources.sort_by_cached_key(|resource| Key::of(&resource.id(), &first, &last));
+    resources.sort_by_cached_key(|resource| SortKey::of(&resource.id(), &first, &last));
     Ok(())
 }
 
 /// Sort key of a resource.
 #[derive(Debug, PartialEq, Eq)]
-struct Key {
+struct SortKey {
     rank: i32,
     /// A Namespace without a group comes before others, against the order of the texts.
     is_namespace: bool,
@@ -78,8 +78,8 @@ struct Key {
     rest: String,
 }
 
-impl Key {
-    fn of(id: &Id, first: &[String], last: &[String]) -> Self {
+impl SortKey {
+    fn of(id: &ResourceId, first: &[String], last: &[String]) -> Self {
         let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
         let Gvk { group, version, kind } = &id.gvk;
         let gvk = [or(kind, "[noKind]"), or(version, "[noVer]"), or(group, "[noGrp]")].join(".");
@@ -93,7 +93,7 @@ impl Key {
     }
 }
 
-impl Ord for Key {
+impl Ord for SortKey {
     fn cmp(&self, other: &Self) -> Ordering {
         let kinds = match self.is_namespace && other.is_namespace && !(self.has_group && other.has_group) {
             true => other.kind.cmp(&self.kind),
@@ -103,7 +103,7 @@ impl Ord for Key {
     }
 }
 
-impl PartialOrd for Key {
+impl PartialOrd for SortKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }

@@ -9,25 +9,25 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::Value;
 
 use super::configuration::FieldSpec;
-use super::fault::{Class, Refusal};
-use super::field_path::{Miss, find, parts};
-use super::field_spec::{Make, visit};
-use super::id::{Gvk, Id};
+use super::error::{BuildError, ErrorClass};
+use super::field_path::{FieldPathError, find_field, path_parts};
+use super::field_spec::{CreatedValue, change_fields};
+use super::id::{Gvk, ResourceId};
 use super::kustomization::Var;
 use super::resource::Resource;
-use super::spelling::float_text;
+use super::scalar_style::float_text;
 
-type Done<T> = Result<T, Refusal>;
+type Done<T> = Result<T, BuildError>;
 
 /// From here on, the spelling of a number cannot be derived from its value.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 /// Records on the objects which variables refer to them, in the kustomization that declares the
 /// variables.
-pub(super) fn mark(resources: &mut [Resource], vars: &[Var]) -> Done<()> {
+pub(super) fn record_sources(resources: &mut [Resource], vars: &[Var]) -> Done<()> {
     for var in vars {
         let gvk = gvk(var);
-        let means = |id: &Id| {
+        let means = |id: &ResourceId| {
             let is_there = var.namespace.is_empty() || var.namespace == id.namespace();
             id.gvk == gvk && id.name == var.object && is_there
         };
@@ -36,7 +36,7 @@ pub(super) fn mark(resources: &mut [Resource], vars: &[Var]) -> Done<()> {
         if let Some(other) = meant.next() {
             let text =
                 format!("{} could mean {} and {}; name the namespace", var.name, first.id(), other.id());
-            return Err(var.at.refuse(Class::Variable, text));
+            return Err(var.at.error(ErrorClass::Variable, text));
         }
         first.vars.push(var.name.clone());
     }
@@ -52,7 +52,7 @@ pub(super) fn merge(known: &mut Vec<Var>, more: Vec<Var>) -> Done<()> {
     for var in more {
         if !names.insert(var.name.clone()) {
             let text = format!("there is a variable {} already", var.name);
-            return Err(var.at.refuse(Class::Variable, text));
+            return Err(var.at.error(ErrorClass::Variable, text));
         }
         known.push(var);
     }
@@ -72,14 +72,15 @@ pub(super) fn resolve(resources: &mut [Resource], vars: &[Var], specs: &[FieldSp
                 "a replacement has made a field in {} whose type variables would change",
                 resource.id()
             );
-            return Err(first.at.refuse(Class::Unsupported, text));
+            return Err(first.at.error(ErrorClass::Unsupported, text));
         }
         for spec in specs {
             let mut change = |field: &mut Value| replace(field, &values, &mut budget);
-            if let Err(text) = visit(&mut resource.body, spec, Make::Nothing, &mut change) {
+            if let Err(text) = change_fields(&mut resource.body, spec, CreatedValue::Nothing, &mut change) {
                 let text = format!("in {}, {text}", resource.id());
-                let class = if text.ends_with(NOT_ASCII) { Class::Unsupported } else { Class::Variable };
-                return Err(first.at.refuse(class, text));
+                let class =
+                    if text.ends_with(NOT_ASCII) { ErrorClass::Unsupported } else { ErrorClass::Variable };
+                return Err(first.at.error(class, text));
             }
         }
     }
@@ -110,36 +111,39 @@ fn sources(resources: &[Resource]) -> HashMap<&str, &Resource> {
 
 /// Returns the value of a variable.
 fn value(sources: &HashMap<&str, &Resource>, var: &Var) -> Done<Value> {
-    let refuse = |class, text: String| var.at.refuse(class, text);
+    let refuse = |class, text: String| var.at.error(class, text);
     let Some(resource) = sources.get(var.name.as_str()) else {
         let text = format!("there is no {} {} of which {} takes its value", var.kind, var.object, var.name);
-        return Err(refuse(Class::Variable, text));
+        return Err(refuse(ErrorClass::Variable, text));
     };
-    let missed = |miss: Miss| refuse(miss.class, format!("{}: {}", var.field, miss.text));
-    let parts = indexed(parts(&var.field).map_err(missed)?);
-    let found = find(&resource.body, &parts).map_err(|miss| match miss.class {
-        Class::Replacement => missed(Miss { class: Class::Variable, ..miss }),
+    let missed = |miss: FieldPathError| refuse(miss.class, format!("{}: {}", var.field, miss.text));
+    let parts = indexed(path_parts(&var.field).map_err(missed)?);
+    let found = find_field(&resource.body, &parts).map_err(|miss| match miss.class {
+        ErrorClass::Replacement => missed(FieldPathError { class: ErrorClass::Variable, ..miss }),
         _ => missed(miss),
     })?;
     match found {
-        None => Err(refuse(Class::Variable, format!("{} has no field {}", resource.id(), var.field))),
+        None => Err(refuse(ErrorClass::Variable, format!("{} has no field {}", resource.id(), var.field))),
         Some((_, Value::Null)) => {
             let text =
                 format!("{} of {} is null, which could be written in several ways", var.field, resource.id());
-            Err(refuse(Class::Unsupported, text))
+            Err(refuse(ErrorClass::Unsupported, text))
         }
-        Some((_, Value::Number(number))) if number.as_f64().is_some_and(|it| it.abs() >= TWO_TO_63) => Err(
-            refuse(Class::Unsupported, format!("{} of {} is too large a number", var.field, resource.id())),
-        ),
+        Some((_, Value::Number(number))) if number.as_f64().is_some_and(|it| it.abs() >= TWO_TO_63) => {
+            Err(refuse(
+                ErrorClass::Unsupported,
+                format!("{} of {} is too large a number", var.field, resource.id()),
+            ))
+        }
         Some((way, value)) => match resource.spelling.untyped(&way, value) {
             Some(text) => Ok(Value::String(text.to_owned())),
-            None if resource.spelling.is_odd(value) => {
+            None if resource.spelling.is_rewritten(value) => {
                 let text = format!(
                     "{} of {} may be written in another way; put it in quotes",
                     var.field,
                     resource.id()
                 );
-                Err(refuse(Class::Unsupported, text))
+                Err(refuse(ErrorClass::Unsupported, text))
             }
             None => Ok(value.clone()),
         },
@@ -202,7 +206,7 @@ fn replaced(text: &str, values: &Values<'_>, budget: &mut usize) -> Result<Optio
     let whole = whole.filter(|name| !name.contains(')')).and_then(|name| values.get(name));
     let new = match whole.filter(|value| !is_composite(value)) {
         Some(value) => value.clone(),
-        None => Value::String(put(text, begin, values, *budget)?),
+        None => Value::String(substitute_references(text, begin, values, *budget)?),
     };
     let bytes = new.as_str().map_or(0, str::len);
     *budget = budget.checked_sub(bytes).ok_or_else(too_much)?;
@@ -217,7 +221,12 @@ fn is_composite(value: &Value) -> bool {
     matches!(value, Value::Array(_) | Value::Object(_))
 }
 
-fn put(text: &str, begin: usize, values: &Values<'_>, budget: usize) -> Result<String, String> {
+fn substitute_references(
+    text: &str,
+    begin: usize,
+    values: &Values<'_>,
+    budget: usize,
+) -> Result<String, String> {
     let (before, mut rest) = text.split_at(begin);
     let mut out = before.to_owned();
     while let Some(at) = rest.find('$') {
@@ -276,7 +285,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kustomize::fault::At;
+    use crate::kustomize::error::FieldLocation;
     use moorline_core::object::Origin;
 
     fn object(body: Value) -> Resource {
@@ -285,7 +294,7 @@ mod tests {
 
     fn var(name: &str, field: &str) -> Var {
         Var {
-            at: At::default(),
+            at: FieldLocation::default(),
             name: name.to_owned(),
             api_version: "apps/v1".to_owned(),
             group: String::new(),
@@ -297,7 +306,7 @@ mod tests {
         }
     }
 
-    fn built(text: &Value) -> Result<Value, Class> {
+    fn built(text: &Value) -> Result<Value, ErrorClass> {
         let spec = json!({"n": 3, "f": 1.5, "tiny": 0.00001, "t": true, "s": "$(N)", "m": {}, "list": ["a"], "field": text});
         let body =
             json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec});
@@ -313,7 +322,7 @@ mod tests {
         let mut vars: Vec<Var> = fields.iter().map(|(name, field)| var(name, field)).collect();
         vars.extend([var("I", "spec.list[0]"), var("NAME", "metadata.name")]);
         let specs = [FieldSpec { gvk: Gvk::default(), path: "spec/field".to_owned(), create: false }];
-        mark(&mut resources, &vars)
+        record_sources(&mut resources, &vars)
             .and_then(|()| resolve(&mut resources, &vars, &specs))
             .map_err(|refusal| refusal.class())?;
         Ok(resources[0].body["spec"]["field"].clone())
@@ -340,8 +349,8 @@ mod tests {
         ] {
             assert_eq!(built(&text), Ok(expected), "{text}");
         }
-        assert_eq!(built(&json!(["a", 7])), Err(Class::Variable));
-        assert_eq!(built(&json!("$é")), Err(Class::Unsupported));
+        assert_eq!(built(&json!(["a", 7])), Err(ErrorClass::Variable));
+        assert_eq!(built(&json!("$é")), Err(ErrorClass::Unsupported));
     }
 
     #[test]
@@ -351,16 +360,16 @@ mod tests {
             object(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}))
         };
         let mut resources = [body("a"), body("b")];
-        let refused = mark(&mut resources, &[var("X", "metadata.name")]).unwrap_err();
-        assert_eq!(refused.class(), Class::Variable);
+        let refused = record_sources(&mut resources, &[var("X", "metadata.name")]).unwrap_err();
+        assert_eq!(refused.class(), ErrorClass::Variable);
         let one = Var { namespace: "b".to_owned(), ..var("X", "metadata.namespace") };
-        mark(&mut resources, std::slice::from_ref(&one)).unwrap();
+        record_sources(&mut resources, std::slice::from_ref(&one)).unwrap();
         assert_eq!(value(&sources(&resources), &one).unwrap(), json!("b"));
         let mut known = vec![one.clone()];
-        assert_eq!(merge(&mut known, vec![one]).unwrap_err().class(), Class::Variable);
+        assert_eq!(merge(&mut known, vec![one]).unwrap_err().class(), ErrorClass::Variable);
         let missing = [var("Y", "metadata.name"), var("X", "spec.missing")];
         for var in &missing {
-            assert_eq!(value(&sources(&resources), var).unwrap_err().class(), Class::Variable);
+            assert_eq!(value(&sources(&resources), var).unwrap_err().class(), ErrorClass::Variable);
         }
     }
 }

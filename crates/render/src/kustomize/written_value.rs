@@ -6,18 +6,18 @@
 
 use serde_json::Value;
 
-use super::fault::Class;
-use super::field_path::{Miss, Step, at, find};
+use super::error::ErrorClass;
+use super::field_path::{FieldPathError, PathStep, find_field, value_at};
 use super::field_spec::scalar_text;
-use super::field_walk::{Found, Shape, document, fields};
+use super::field_walk::{FieldShape, FoundField, find_fields, parse_document};
 use super::json_text::json_text;
 use super::resource::Resource;
-use super::spelling::Spelling;
+use super::scalar_style::Spelling;
 use moorline_yaml::{self as yaml, Dialect};
 
 /// Options for reading or writing a value.
 #[derive(Debug, Default)]
-pub(super) struct Options {
+pub(super) struct FieldOptions {
     pub(super) delimiter: Option<String>,
     pub(super) index: i64,
     pub(super) create: bool,
@@ -25,89 +25,97 @@ pub(super) struct Options {
 
 /// A value to be written.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct SourceValue {
     /// Text for an existing scalar.
     text: String,
     /// Replacement for anything else; none if there is no such value.
     value: Option<Value>,
-    shape: Shape,
+    shape: FieldShape,
     /// True for a text that has no type yet.
     is_untyped: bool,
     /// Field that it was read from, if later changes of that field affect it.
-    source: Option<Vec<Step>>,
+    source: Option<Vec<PathStep>>,
 }
 
 /// Number of bytes that one build may still write.
 #[derive(Debug)]
-pub(super) struct Budget(usize);
+pub(super) struct WriteBudget(usize);
 
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Overhead of a value beside its text.
 const NODE_BYTES: usize = 32;
 
-impl Default for Budget {
+impl Default for WriteBudget {
     fn default() -> Self {
         Self(MAX_BYTES)
     }
 }
 
-impl Budget {
+impl WriteBudget {
     #[cfg(test)]
     pub(super) fn of(bytes: usize) -> Self {
         Self(bytes)
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<(), Miss> {
+    fn spend(&mut self, bytes: usize) -> Result<(), FieldPathError> {
         let left = self.0.checked_sub(bytes);
         self.0 = left.ok_or_else(|| {
-            Miss::of(Class::Bound, format!("replacements write more than {MAX_BYTES} bytes"))
+            FieldPathError::with_class(
+                ErrorClass::Bound,
+                format!("replacements write more than {MAX_BYTES} bytes"),
+            )
         })?;
         Ok(())
     }
 }
 
-type Done<T> = Result<T, Miss>;
+type Done<T> = Result<T, FieldPathError>;
 
-impl Written {
+impl SourceValue {
     /// Creates a text without a type.
-    pub(super) fn plain(text: &str) -> Self {
+    pub(super) fn untyped_text(text: &str) -> Self {
         let value = untyped(text).ok();
-        Self { text: text.to_owned(), value, shape: Shape::Scalar, is_untyped: true, source: None }
+        Self { text: text.to_owned(), value, shape: FieldShape::Scalar, is_untyped: true, source: None }
     }
 
     /// Creates the value of an object's field, or a part of it.
-    pub(super) fn of(spelling: &Spelling, way: &[Step], value: &Value, options: &Options) -> Done<Self> {
-        let shape = Shape::of(value);
+    pub(super) fn from_field(
+        spelling: &Spelling,
+        way: &[PathStep],
+        value: &Value,
+        options: &FieldOptions,
+    ) -> Done<Self> {
+        let shape = FieldShape::of(value);
         let (text, is_untyped) = match spelling.untyped(way, value) {
             Some(text) => (text.to_owned(), true),
-            None if Shape::of(value) != Shape::Scalar => (String::new(), false),
-            None => (spelling.scalar(value).ok_or_else(|| odd(value))?, false),
+            None if FieldShape::of(value) != FieldShape::Scalar => (String::new(), false),
+            None => (spelling.scalar(value).ok_or_else(|| spelling_error(value))?, false),
         };
         let Some(delimiter) = &options.delimiter else {
             let source = Some(way.to_vec());
             return Ok(Self { text, value: Some(value.clone()), shape, is_untyped, source });
         };
-        if shape != Shape::Scalar {
+        if shape != FieldShape::Scalar {
             return Err(scalars_only());
         }
         let index = usize::try_from(options.index).ok();
         let part = index.and_then(|index| text.split(delimiter.as_str()).nth(index)).ok_or_else(|| {
             let text = format!("there is no part {} between {delimiter:?}", options.index);
-            Miss::of(Class::Replacement, text)
+            FieldPathError::with_class(ErrorClass::Replacement, text)
         })?;
         if is_untyped {
-            return Ok(Self::plain(part));
+            return Ok(Self::untyped_text(part));
         }
         Ok(Self { value: typed(part, value).ok(), text: part.to_owned(), shape, is_untyped, source: None })
     }
 
     /// Reads the value again after a write to its source: kustomize holds the node itself, not a
     /// copy.
-    fn refresh(&mut self, body: &mut Value, spelling: &Spelling, written: &[Step]) -> Done<()> {
+    fn refresh(&mut self, body: &mut Value, spelling: &Spelling, written: &[PathStep]) -> Done<()> {
         let Some(source) = self.source.take() else { return Ok(()) };
         if written.starts_with(&source) {
-            if let Some(value) = at(body, &source) {
-                *self = Self::of(spelling, &source, value, &Options::default())?;
+            if let Some(value) = value_at(body, &source) {
+                *self = Self::from_field(spelling, &source, value, &FieldOptions::default())?;
             }
         } else if !source.starts_with(written) {
             self.source = Some(source);
@@ -146,111 +154,118 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-fn odd(value: &Value) -> Miss {
+fn spelling_error(value: &Value) -> FieldPathError {
     let text = scalar_text(value).unwrap_or_default();
-    Miss::unsupported(format!(
+    FieldPathError::unsupported(format!(
         "{text} is perhaps written in another way, as 1.5 is in 1.50; put it in quotes"
     ))
 }
 
-fn scalars_only() -> Miss {
-    Miss::of(Class::Replacement, "a delimiter parts text, and a mapping or a list is there")
+fn scalars_only() -> FieldPathError {
+    FieldPathError::with_class(
+        ErrorClass::Replacement,
+        "a delimiter parts text, and a mapping or a list is there",
+    )
 }
 
 /// Writes a value into every field at the path.
 pub(super) fn write(
     resource: &mut Resource,
     parts: &[String],
-    (value, is_source): (&mut Written, bool),
-    options: &Options,
-    budget: &mut Budget,
+    (value, is_source): (&mut SourceValue, bool),
+    options: &FieldOptions,
+    budget: &mut WriteBudget,
 ) -> Done<()> {
     let make = options.create.then_some(value.shape);
     let Resource { body, spelling, .. } = resource;
     if let Some(way) = write_inside(body, parts, value, make, budget)? {
         return if is_source { value.refresh(body, spelling, &way) } else { Ok(()) };
     }
-    let found = fields(body, parts, make, spelling)?;
+    let found = find_fields(body, parts, make, spelling)?;
     if found.is_empty() {
-        return Err(Miss::of(
-            Class::Replacement,
+        return Err(FieldPathError::with_class(
+            ErrorClass::Replacement,
             "there is no such field; it is made with options.create: true",
         ));
     }
     for found in found {
-        put((&mut *body, &mut *spelling), &found, value, options, budget)?;
-        if let (true, Found::Field(way)) = (is_source, &found) {
+        write_value((&mut *body, &mut *spelling), &found, value, options, budget)?;
+        if let (true, FoundField::Field(way)) = (is_source, &found) {
             value.refresh(body, spelling, way)?;
         }
     }
     Ok(())
 }
 
-type Target<'t> = (&'t mut Value, &'t mut Spelling);
+type FieldSlot<'t> = (&'t mut Value, &'t mut Spelling);
 
-fn put(
-    target: Target<'_>,
-    found: &Found,
-    value: &Written,
-    options: &Options,
-    budget: &mut Budget,
+fn write_value(
+    target: FieldSlot<'_>,
+    found: &FoundField,
+    value: &SourceValue,
+    options: &FieldOptions,
+    budget: &mut WriteBudget,
 ) -> Done<()> {
     let (body, spelling) = target;
     let way = match found {
-        Found::Field(way) => way,
-        Found::Lost(Shape::Scalar) => return Ok(()),
-        Found::Lost(_) if options.delimiter.is_some() => return Err(scalars_only()),
-        Found::Lost(_) => return Ok(()),
+        FoundField::Field(way) => way,
+        FoundField::InsideText(FieldShape::Scalar) => return Ok(()),
+        FoundField::InsideText(_) if options.delimiter.is_some() => return Err(scalars_only()),
+        FoundField::InsideText(_) => return Ok(()),
     };
-    let Some(field) = at(body, way) else { return Ok(()) };
+    let Some(field) = value_at(body, way) else { return Ok(()) };
     let untyped_text = spelling.untyped(way, field);
     let is_untyped = untyped_text.is_some();
     let known = if is_untyped { untyped_text.map(str::to_owned) } else { spelling.scalar(field) };
     let is_unknown =
-        !is_untyped && (field.is_null() || (known.is_none() && Shape::of(field) == Shape::Scalar));
+        !is_untyped && (field.is_null() || (known.is_none() && FieldShape::of(field) == FieldShape::Scalar));
     let old = known.or_else(|| scalar_text(field));
     let text = match (&options.delimiter, old) {
         (None, _) => value.text.clone(),
         (Some(_), None) => return Err(scalars_only()),
-        (Some(_), Some(_)) if is_unknown => return Err(odd(field)),
+        (Some(_), Some(_)) if is_unknown => return Err(spelling_error(field)),
         (Some(delimiter), Some(old)) => joined(&old, &value.text, delimiter, options.index),
     };
     budget.spend(text.len() + value.bytes())?;
-    let is_scalar = Shape::of(field) == Shape::Scalar;
+    let is_scalar = FieldShape::of(field) == FieldShape::Scalar;
     let stays_untyped = if is_scalar { is_untyped } else { value.is_untyped };
     let new = match is_scalar {
         true if is_untyped => untyped(&text),
         // A date is a text here, and was not one in the file.
-        true if field.is_string() && is_unknown => Err(odd(field)),
+        true if field.is_string() && is_unknown => Err(spelling_error(field)),
         true => typed(&text, field),
         false => whole(value, way.len()),
     };
     // Annotations become texts at the end of the build in any case; a mapping has no text.
-    if is_annotation(way) && (stays_untyped || new.as_ref().is_ok_and(|new| Shape::of(new) != Shape::Scalar))
+    if is_annotation(way)
+        && (stays_untyped || new.as_ref().is_ok_and(|new| FieldShape::of(new) != FieldShape::Scalar))
     {
         *field = Value::String(text);
         return Ok(());
     }
     *field = new?;
     if stays_untyped {
-        spelling.note_untyped(way, &text);
+        spelling.record_untyped(way, &text);
     }
     Ok(())
 }
 
-fn is_annotation(way: &[Step]) -> bool {
-    let is = |step: &Step, name: &str| matches!(step, Step::Key(key) if key == name);
-    matches!(way, [first, second, Step::Key(_)] if is(first, "metadata") && is(second, "annotations"))
+fn is_annotation(way: &[PathStep]) -> bool {
+    let is = |step: &PathStep, name: &str| matches!(step, PathStep::Key(key) if key == name);
+    matches!(way, [first, second, PathStep::Key(_)] if is(first, "metadata") && is(second, "annotations"))
 }
 
-fn whole(value: &Written, depth_of_field: usize) -> Done<Value> {
+fn whole(value: &SourceValue, depth_of_field: usize) -> Done<Value> {
     let value = match &value.value {
         Some(value) => value.clone(),
         None if value.is_untyped => untyped(&value.text)?,
         None => return Err(not_of_type(&value.text)),
     };
     match depth(&value) + depth_of_field > yaml::MAX_DEPTH {
-        true => Err(Miss::of(Class::Bound, format!("values are nested deeper than {}", yaml::MAX_DEPTH))),
+        true => Err(FieldPathError::with_class(
+            ErrorClass::Bound,
+            format!("values are nested deeper than {}", yaml::MAX_DEPTH),
+        )),
         false => Ok(value),
     }
 }
@@ -269,24 +284,27 @@ fn joined(old: &str, new: &str, delimiter: &str, index: i64) -> String {
 }
 
 fn plain(text: &str) -> Option<Value> {
-    yaml::scalar(text, None, Dialect::Kustomize)
+    yaml::resolve_scalar(text, None, Dialect::Kustomize)
 }
 
 fn untyped(text: &str) -> Done<Value> {
     match text {
         // In block style it would be null, in braces an empty text.
-        "" => Err(Miss::unsupported("an empty text without a type is not supported")),
+        "" => Err(FieldPathError::unsupported("an empty text without a type is not supported")),
         text => plain(text).ok_or_else(|| not_of_type(text)),
     }
 }
 
-fn not_of_type(text: &str) -> Miss {
-    Miss::of(Class::Replacement, format!("{text:?} is not of the type of the value that is there"))
+fn not_of_type(text: &str) -> FieldPathError {
+    FieldPathError::with_class(
+        ErrorClass::Replacement,
+        format!("{text:?} is not of the type of the value that is there"),
+    )
 }
 
 /// Parses a text as the type of an existing value.
 fn typed(text: &str, old: &Value) -> Done<Value> {
-    let tagged = |tag: &str| yaml::scalar(text, Some(tag), Dialect::Kustomize);
+    let tagged = |tag: &str| yaml::resolve_scalar(text, Some(tag), Dialect::Kustomize);
     let found = match old {
         Value::String(_) => Some(Value::String(text.to_owned())),
         Value::Bool(_) => tagged("bool"),
@@ -295,7 +313,7 @@ fn typed(text: &str, old: &Value) -> Done<Value> {
         Value::Number(_) => match (tagged("int"), tagged("float")) {
             (None, Some(_)) => {
                 let text = format!("{text} replaces a number that could be written as an integer or not");
-                return Err(Miss::unsupported(text));
+                return Err(FieldPathError::unsupported(text));
             }
             (found, _) => found,
         },
@@ -309,44 +327,46 @@ fn typed(text: &str, old: &Value) -> Done<Value> {
 fn write_inside(
     body: &mut Value,
     parts: &[String],
-    value: &Written,
-    make: Option<Shape>,
-    budget: &mut Budget,
-) -> Done<Option<Vec<Step>>> {
+    value: &SourceValue,
+    make: Option<FieldShape>,
+    budget: &mut WriteBudget,
+) -> Done<Option<Vec<PathStep>>> {
     let Some((way, rest, text)) = text_on_the_way(body, parts) else { return Ok(None) };
-    let Some(yaml::Document { value: mut inner, odd, .. }) = document(&text) else { return Ok(None) };
-    let (options, mut spelling) = (Options::default(), Spelling::new(odd, yaml::Nulls::default()));
-    let found = match fields(&mut inner, rest, make, &mut spelling) {
+    let Some(yaml::Document { value: mut inner, rewritten_values: odd, .. }) = parse_document(&text) else {
+        return Ok(None);
+    };
+    let (options, mut spelling) = (FieldOptions::default(), Spelling::new(odd, yaml::NullForms::default()));
+    let found = match find_fields(&mut inner, rest, make, &mut spelling) {
         Ok(found) if !found.is_empty() => found,
-        Err(miss) if miss.class != Class::Replacement => return Err(miss),
+        Err(miss) if miss.class != ErrorClass::Replacement => return Err(miss),
         Ok(_) | Err(_) => return Ok(None),
     };
     if !text.trim_start().starts_with(['{', '[']) {
         let text = "the path leads into a text that is YAML; only JSON is supported there";
-        return Err(Miss::unsupported(text));
+        return Err(FieldPathError::unsupported(text));
     }
     for found in found {
-        match put((&mut inner, &mut spelling), &found, value, &options, budget) {
+        match write_value((&mut inner, &mut spelling), &found, value, &options, budget) {
             Ok(()) => {}
-            Err(miss) if miss.class == Class::Replacement => return Ok(None),
+            Err(miss) if miss.class == ErrorClass::Replacement => return Ok(None),
             Err(miss) => return Err(miss),
         }
     }
     let is_indented = text.contains('\n') && text.contains("  ");
     let text = json_text(&inner, is_indented)
-        .ok_or_else(|| Miss::unsupported("a number in the JSON there is too large"))?;
+        .ok_or_else(|| FieldPathError::unsupported("a number in the JSON there is too large"))?;
     budget.spend(text.len())?;
-    if let Some(field) = at(body, &way) {
+    if let Some(field) = value_at(body, &way) {
         *field = Value::String(text);
     }
     Ok(Some(way))
 }
 
-type Inside<'p> = (Vec<Step>, &'p [String], String);
+type Inside<'p> = (Vec<PathStep>, &'p [String], String);
 
 /// Returns the text on the path, and the rest of the path.
 fn text_on_the_way<'p>(body: &Value, parts: &'p [String]) -> Option<Inside<'p>> {
-    (1..parts.len()).find_map(|end| match find(body, &parts[..end]) {
+    (1..parts.len()).find_map(|end| match find_field(body, &parts[..end]) {
         Ok(Some((way, Value::String(text)))) => Some((way, &parts[end..], text.clone())),
         _ => None,
     })

@@ -3,9 +3,9 @@
 //! In: a [`Template`], [`Variables`], and a limit on the output. Out: the text, and whether it
 //! contains a value from a Secret.
 
-use super::expression::{Expression, Operator, Part, Template, Which};
-use super::fault::Fault;
-use super::pattern::{MAX_PATTERN, fitting};
+use super::error::VariableError;
+use super::expression::{Expression, Occurrence, Operator, Part, Template};
+use super::pattern::{MAX_PATTERN, match_length};
 use super::variables::Variables;
 
 /// Bytes of values that may be processed for one object; no API server accepts an object of that
@@ -14,61 +14,62 @@ pub(super) const MAX_BYTES: usize = 8 << 20;
 
 /// A text after substitution.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Text {
+pub(super) struct SubstitutedText {
     pub(super) text: String,
     /// Contains a value from a Secret.
-    pub(super) secret: bool,
+    pub(super) contains_secret: bool,
 }
 
 /// Substitutes variables and counts the output.
 pub(super) struct Evaluation<'a> {
     pub(super) variables: &'a Variables,
     /// Bytes that may still be produced.
-    pub(super) left: usize,
+    pub(super) remaining_bytes: usize,
 }
 
 impl Evaluation<'_> {
-    pub(super) fn text(&mut self, template: &Template) -> Result<Text, Fault> {
-        let mut made = Text::default();
+    pub(super) fn evaluate(&mut self, template: &Template) -> Result<SubstitutedText, VariableError> {
+        let mut made = SubstitutedText::default();
         for part in &template.0 {
             match part {
                 Part::Text(text) => self.adds(&mut made.text, text)?,
                 Part::Expression(expression) => {
                     let found = self.expression(expression)?;
                     self.adds(&mut made.text, &found.text)?;
-                    made.secret |= found.secret;
+                    made.contains_secret |= found.contains_secret;
                 }
             }
         }
         Ok(made)
     }
 
-    fn adds(&mut self, to: &mut String, text: &str) -> Result<(), Fault> {
+    fn adds(&mut self, to: &mut String, text: &str) -> Result<(), VariableError> {
         self.spends(text.len())?;
         to.push_str(text);
         Ok(())
     }
 
-    fn spends(&mut self, bytes: usize) -> Result<(), Fault> {
-        self.left = self.left.checked_sub(bytes).ok_or(Fault::TooLong { most: MAX_BYTES })?;
+    fn spends(&mut self, bytes: usize) -> Result<(), VariableError> {
+        self.remaining_bytes =
+            self.remaining_bytes.checked_sub(bytes).ok_or(VariableError::TooLong { most: MAX_BYTES })?;
         Ok(())
     }
 
-    fn expression(&mut self, expression: &Expression) -> Result<Text, Fault> {
+    fn expression(&mut self, expression: &Expression) -> Result<SubstitutedText, VariableError> {
         let Expression { name, operator } = expression;
         let known = self.variables.get(name);
         if let Operator::Default { also_empty, text } = operator {
             return match known {
                 Some(known) if !(known.text.is_empty() && *also_empty) => {
-                    Ok(Text { text: known.text.to_string(), secret: known.secret })
+                    Ok(SubstitutedText { text: known.text.to_string(), contains_secret: known.is_secret })
                 }
-                Some(_) | None => self.text(text),
+                Some(_) | None => self.evaluate(text),
             };
         }
         let Some(known) = known else {
-            return Err(Fault::Unknown { name: name.clone(), nearest: self.variables.nearest(name) });
+            return Err(VariableError::Unknown { name: name.clone(), nearest: self.variables.nearest(name) });
         };
-        let (value, secret) = (&*known.text, known.secret);
+        let (value, secret) = (&*known.text, known.is_secret);
         self.spends(value.len())?;
         let made = match operator {
             Operator::Value | Operator::Default { .. } => value.to_owned(),
@@ -78,20 +79,23 @@ impl Evaluation<'_> {
                 return self.slice(name, (value, secret), from, length.as_ref());
             }
             Operator::Trim { end, longest, pattern } => {
-                let pattern = self.text(pattern)?;
+                let pattern = self.evaluate(pattern)?;
                 if pattern.text.chars().count() > MAX_PATTERN {
-                    return Err(Fault::LongPattern { name: name.clone(), most: MAX_PATTERN });
+                    return Err(VariableError::LongPattern { name: name.clone(), most: MAX_PATTERN });
                 }
                 let text = trimmed(value, &pattern.text, *end, *longest);
-                return Ok(Text { text, secret: secret || pattern.secret });
+                return Ok(SubstitutedText { text, contains_secret: secret || pattern.contains_secret });
             }
             Operator::Replace { which, text, other } => {
-                let (text, other) = (self.text(text)?, self.text(other)?);
-                let secret = secret || text.secret || other.secret;
-                return Ok(Text { text: self.replaced(value, &text.text, &other.text, *which)?, secret });
+                let (text, other) = (self.evaluate(text)?, self.evaluate(other)?);
+                let secret = secret || text.contains_secret || other.contains_secret;
+                return Ok(SubstitutedText {
+                    text: self.replaced(value, &text.text, &other.text, *which)?,
+                    contains_secret: secret,
+                });
             }
         };
-        Ok(Text { text: made, secret })
+        Ok(SubstitutedText { text: made, contains_secret: secret })
     }
 
     fn slice(
@@ -100,12 +104,12 @@ impl Evaluation<'_> {
         (value, secret): (&str, bool),
         from: &Template,
         length: Option<&Template>,
-    ) -> Result<Text, Fault> {
+    ) -> Result<SubstitutedText, VariableError> {
         let mut secret = secret;
         let mut number = |template: &Template| {
-            let found = self.text(template)?;
-            secret |= found.secret;
-            found.text.trim().parse::<i64>().map_err(|_| Fault::NoNumber { name: name.to_owned() })
+            let found = self.evaluate(template)?;
+            secret |= found.contains_secret;
+            found.text.trim().parse::<i64>().map_err(|_| VariableError::NoNumber { name: name.to_owned() })
         };
         let from = number(from)?;
         let length = length.map(&mut number).transpose()?;
@@ -118,32 +122,41 @@ impl Evaluation<'_> {
         let taken = match length.map(usize::try_from) {
             None => usize::MAX,
             Some(Ok(length)) => length,
-            Some(Err(_)) => return Err(Fault::NoNumber { name: name.to_owned() }),
+            Some(Err(_)) => return Err(VariableError::NoNumber { name: name.to_owned() }),
         };
-        Ok(Text { text: value.chars().skip(skipped).take(taken).collect(), secret })
+        Ok(SubstitutedText {
+            text: value.chars().skip(skipped).take(taken).collect(),
+            contains_secret: secret,
+        })
     }
 
-    fn replaced(&self, value: &str, text: &str, other: &str, which: Which) -> Result<String, Fault> {
+    fn replaced(
+        &self,
+        value: &str,
+        text: &str,
+        other: &str,
+        which: Occurrence,
+    ) -> Result<String, VariableError> {
         // An empty text would match everywhere.
         if text.is_empty() {
             return Ok(value.to_owned());
         }
         let made = match which {
-            Which::First => value.replacen(text, other, 1),
-            Which::All => {
+            Occurrence::First => value.replacen(text, other, 1),
+            Occurrence::All => {
                 // Checked before the text is built: many short matches, each replaced by a long
                 // text, would exhaust memory.
                 let grown = value.matches(text).count().saturating_mul(other.len());
-                if grown > self.left {
-                    return Err(Fault::TooLong { most: MAX_BYTES });
+                if grown > self.remaining_bytes {
+                    return Err(VariableError::TooLong { most: MAX_BYTES });
                 }
                 value.replace(text, other)
             }
-            Which::Beginning => match value.strip_prefix(text) {
+            Occurrence::Beginning => match value.strip_prefix(text) {
                 Some(rest) => format!("{other}{rest}"),
                 None => value.to_owned(),
             },
-            Which::End => match value.strip_suffix(text) {
+            Occurrence::End => match value.strip_suffix(text) {
                 Some(rest) => format!("{rest}{other}"),
                 None => value.to_owned(),
             },
@@ -163,7 +176,7 @@ fn cased(value: &str, upper: bool, all: bool) -> String {
 
 fn trimmed(value: &str, pattern: &str, end: bool, longest: bool) -> String {
     let chars: Vec<char> = value.chars().collect();
-    let gone = fitting(&chars, pattern, end, longest).unwrap_or_default();
+    let gone = match_length(&chars, pattern, end, longest).unwrap_or_default();
     match end {
         true => chars[..chars.len() - gone].iter().collect(),
         false => chars[gone..].iter().collect(),

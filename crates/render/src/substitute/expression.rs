@@ -3,7 +3,7 @@
 //! In: a text from a manifest. Out: a [`Template`], or a [`VariableError`]. Unknown syntax is
 //! refused: a shell script that was not meant for substitution must not be changed in part.
 
-use super::fault::Fault;
+use super::error::VariableError;
 
 /// Deepest nesting of expressions.
 const MAX_DEPTH: usize = 16;
@@ -46,12 +46,12 @@ pub(super) enum Operator {
     /// at its beginning or end.
     Trim { end: bool, longest: bool, pattern: Template },
     /// `${v/text/other}` and its variants: a text replaced by another.
-    Replace { which: Which, text: Template, other: Template },
+    Replace { which: Occurrence, text: Template, other: Template },
 }
 
 /// Occurrences of a text that are replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum Occurrence {
     First,
     All,
     Beginning,
@@ -60,8 +60,8 @@ pub(super) enum Which {
 
 impl Template {
     /// Parses a text.
-    pub(super) fn read(text: &str) -> Result<Self, Fault> {
-        let mut reader = Reader { rest: text, depth: 0 };
+    pub(super) fn read(text: &str) -> Result<Self, VariableError> {
+        let mut reader = ExpressionParser { rest: text, depth: 0 };
         reader.template(Until::End)
     }
 
@@ -97,13 +97,13 @@ enum Until {
     Replacement,
 }
 
-struct Reader<'a> {
+struct ExpressionParser<'a> {
     rest: &'a str,
     depth: usize,
 }
 
-impl Reader<'_> {
-    fn template(&mut self, until: Until) -> Result<Template, Fault> {
+impl ExpressionParser<'_> {
+    fn template(&mut self, until: Until) -> Result<Template, VariableError> {
         let mut parts = Vec::new();
         let mut text = String::new();
         while let Some(first) = self.rest.chars().next() {
@@ -114,7 +114,7 @@ impl Reader<'_> {
                 Until::Slash => matches!(first, '/' | '}'),
             };
             if is_end {
-                return Ok(done(parts, text));
+                return Ok(template_of(parts, text));
             }
             if self.takes("$$") {
                 text.push('$');
@@ -134,16 +134,16 @@ impl Reader<'_> {
             }
         }
         match until {
-            Until::End => Ok(done(parts, text)),
-            Until::Brace | Until::Colon | Until::Slash | Until::Replacement => Err(Fault::Unclosed),
+            Until::End => Ok(template_of(parts, text)),
+            Until::Brace | Until::Colon | Until::Slash | Until::Replacement => Err(VariableError::Unclosed),
         }
     }
 
     /// Parses the expression after `${`, up to its closing brace.
-    fn expression(&mut self) -> Result<Expression, Fault> {
+    fn expression(&mut self) -> Result<Expression, VariableError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(Fault::TooDeep { most: MAX_DEPTH });
+            return Err(VariableError::TooDeep { most: MAX_DEPTH });
         }
         let is_length = self.takes("#");
         let name = self.name()?;
@@ -151,23 +151,23 @@ impl Reader<'_> {
         self.depth -= 1;
         match self.takes("}") {
             true => Ok(Expression { name, operator }),
-            false if self.rest.is_empty() => Err(Fault::Unclosed),
-            false => Err(Fault::UnknownOperator { name }),
+            false if self.rest.is_empty() => Err(VariableError::Unclosed),
+            false => Err(VariableError::UnknownOperator { name }),
         }
     }
 
-    fn name(&mut self) -> Result<String, Fault> {
+    fn name(&mut self) -> Result<String, VariableError> {
         let inner = |char: char| char.is_ascii_alphanumeric() || char == '_';
         let end = self.rest.find(|char| !inner(char)).unwrap_or(self.rest.len());
         let (name, rest) = self.rest.split_at(end);
         if !is_name(name) {
-            return Err(Fault::NoName);
+            return Err(VariableError::NoName);
         }
         self.rest = rest;
         Ok(name.to_owned())
     }
 
-    fn operator(&mut self, name: &str) -> Result<Operator, Fault> {
+    fn operator(&mut self, name: &str) -> Result<Operator, VariableError> {
         for (sign, also_empty) in [(":-", true), (":=", true), ("=", true), ("-", false)] {
             if self.takes(sign) {
                 return Ok(Operator::Default { also_empty, text: self.template(Until::Brace)? });
@@ -187,15 +187,18 @@ impl Reader<'_> {
                 return Ok(Operator::Trim { end, longest, pattern: self.template(Until::Brace)? });
             }
         }
-        for (sign, which) in
-            [("//", Which::All), ("/#", Which::Beginning), ("/%", Which::End), ("/", Which::First)]
-        {
+        for (sign, which) in [
+            ("//", Occurrence::All),
+            ("/#", Occurrence::Beginning),
+            ("/%", Occurrence::End),
+            ("/", Occurrence::First),
+        ] {
             if self.takes(sign) {
                 return self.replacement(name, which);
             }
         }
         if self.rest.starts_with(":?") || self.rest.starts_with(":+") {
-            return Err(Fault::UnknownOperator { name: name.to_owned() });
+            return Err(VariableError::UnknownOperator { name: name.to_owned() });
         }
         match self.takes(":") {
             true => self.slice(),
@@ -203,21 +206,21 @@ impl Reader<'_> {
         }
     }
 
-    fn slice(&mut self) -> Result<Operator, Fault> {
+    fn slice(&mut self) -> Result<Operator, VariableError> {
         let from = self.template(Until::Colon)?;
         let length = if self.takes(":") { Some(self.template(Until::Brace)?) } else { None };
         Ok(Operator::Slice { from, length })
     }
 
-    fn replacement(&mut self, name: &str, which: Which) -> Result<Operator, Fault> {
+    fn replacement(&mut self, name: &str, which: Occurrence) -> Result<Operator, VariableError> {
         let text = self.template(Until::Slash)?;
         // Without the second slash, one tool removes the text and another reads on into the
         // following text.
         if !self.takes("/") {
-            return Err(Fault::NoReplacement { name: name.to_owned() });
+            return Err(VariableError::NoReplacement { name: name.to_owned() });
         }
         if text.0.is_empty() {
-            return Err(Fault::EmptyText { name: name.to_owned() });
+            return Err(VariableError::EmptyText { name: name.to_owned() });
         }
         Ok(Operator::Replace { which, text, other: self.template(Until::Replacement)? })
     }
@@ -229,7 +232,7 @@ impl Reader<'_> {
     }
 }
 
-fn done(mut parts: Vec<Part>, text: String) -> Template {
+fn template_of(mut parts: Vec<Part>, text: String) -> Template {
     if !text.is_empty() {
         parts.push(Part::Text(text));
     }

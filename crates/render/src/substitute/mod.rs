@@ -4,10 +4,10 @@
 //! whether one of them comes from a Secret; or every problem with its position. Substitution works
 //! on parsed values and not on the text of a file, so a value can never add fields beside its own.
 
+mod error;
 mod evaluate;
 mod expression;
-mod fault;
-mod kind_of_place;
+mod field_rules;
 mod pattern;
 #[cfg(test)]
 mod tests;
@@ -15,15 +15,15 @@ mod variables;
 
 use serde_json::{Map, Value};
 
-pub use fault::Fault;
-pub use variables::{Seen, Variables, variable_rule};
+pub use error::VariableError;
+pub use variables::{Variables, Visibility, variable_rule};
 
-use super::documents::{DIALECT, MAX_PROBLEMS_PER_FILE, Manifest, place_in};
+use super::documents::{DIALECT, MAX_PROBLEMS_PER_FILE, Manifest, position_in};
 use super::problem::Problem;
 use evaluate::{Evaluation, MAX_BYTES};
 use expression::Template;
 use moorline_api::SUBSTITUTE_SWITCHES;
-use moorline_core::tree::Room;
+use moorline_core::tree::MemoryLimit;
 use moorline_yaml::{self as yaml, Step};
 
 /// A manifest after substitution.
@@ -31,35 +31,40 @@ use moorline_yaml::{self as yaml, Step};
 pub(super) struct Substituted {
     pub(super) manifest: Manifest,
     /// Contains a value from a Secret.
-    pub(super) secret: bool,
+    pub(super) contains_secret: bool,
 }
 
 /// Substitutes the variables of a manifest, unless its annotation disables that.
 pub(super) fn substitute(
     manifest: Manifest,
-    source: (&[u8], &Room),
+    source: (&[u8], &MemoryLimit),
     variables: &Variables,
 ) -> Result<Substituted, Vec<Problem>> {
     let Manifest { body, origin } = manifest;
     if is_left_out(&body) || !body.iter().any(|(key, value)| key.contains('$') || has_any(value)) {
-        return Ok(Substituted { manifest: Manifest { body, origin }, secret: false });
+        return Ok(Substituted { manifest: Manifest { body, origin }, contains_secret: false });
     }
-    let called = called(&body);
+    let called = display_name(&body);
     let text = |field: &str| body.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (version, kind) = (text("apiVersion"), text("kind"));
-    let evaluation = Evaluation { variables, left: MAX_BYTES };
+    let evaluation = Evaluation { variables, remaining_bytes: MAX_BYTES };
     let group = version.rsplit_once('/').map_or("", |(group, _)| group);
     let mut walk =
-        Walk { group, kind: &kind, evaluation, path: Vec::new(), faults: Vec::new(), secret: false };
+        ObjectWalk { group, kind: &kind, evaluation, path: Vec::new(), faults: Vec::new(), secret: false };
     let body = walk.map(body);
     let (secret, faults) = (walk.secret, walk.faults);
     if faults.is_empty() {
-        return Ok(Substituted { manifest: Manifest { body, origin }, secret });
+        return Ok(Substituted { manifest: Manifest { body, origin }, contains_secret: secret });
     }
-    let problem = |(path, fault): (Vec<Taken>, Fault)| {
-        let steps: Vec<Step<'_>> = path.iter().map(Taken::step).collect();
-        let place = place_in(source, &origin, &steps);
-        Problem::Substitution { place, field: shown(&steps), object: called.clone(), fault: Box::new(fault) }
+    let problem = |(path, fault): (Vec<OwnedStep>, VariableError)| {
+        let steps: Vec<Step<'_>> = path.iter().map(OwnedStep::step).collect();
+        let place = position_in(source, &origin, &steps);
+        Problem::Substitution {
+            place,
+            field: display_path(&steps),
+            object: called.clone(),
+            fault: Box::new(fault),
+        }
     };
     Err(faults.into_iter().map(problem).collect())
 }
@@ -84,7 +89,7 @@ fn has_any(value: &Value) -> bool {
 }
 
 /// Returns kind and name of the object as they are written, for messages.
-fn called(body: &Map<String, Value>) -> String {
+fn display_name(body: &Map<String, Value>) -> String {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     let metadata = |field: &str| text(body.get("metadata").and_then(|metadata| metadata.get(field)));
     let (kind, namespace, name) = (text(body.get("kind")), metadata("namespace"), metadata("name"));
@@ -96,12 +101,12 @@ fn called(body: &Map<String, Value>) -> String {
 
 /// One step of the path to a field, owned.
 #[derive(Debug, Clone)]
-enum Taken {
+enum OwnedStep {
     Key(String),
     Item(usize),
 }
 
-impl Taken {
+impl OwnedStep {
     fn step(&self) -> Step<'_> {
         match self {
             Self::Key(key) => Step::Key(key),
@@ -111,16 +116,16 @@ impl Taken {
 }
 
 /// State of the walk through an object.
-struct Walk<'a> {
+struct ObjectWalk<'a> {
     group: &'a str,
     kind: &'a str,
     evaluation: Evaluation<'a>,
-    path: Vec<Taken>,
-    faults: Vec<(Vec<Taken>, Fault)>,
+    path: Vec<OwnedStep>,
+    faults: Vec<(Vec<OwnedStep>, VariableError)>,
     secret: bool,
 }
 
-impl Walk<'_> {
+impl ObjectWalk<'_> {
     fn map(&mut self, map: Map<String, Value>) -> Map<String, Value> {
         let mut made = Map::new();
         for (key, value) in map {
@@ -128,11 +133,11 @@ impl Walk<'_> {
             if self.faults.len() >= MAX_PROBLEMS_PER_FILE {
                 break;
             }
-            self.path.push(Taken::Key(key.clone()));
+            self.path.push(OwnedStep::Key(key.clone()));
             let key = if key.contains('$') { self.key(key) } else { key };
             let value = self.value(value);
             if made.insert(key, value).is_some() {
-                self.fails(Fault::KeyTwice);
+                self.fails(VariableError::KeyTwice);
             }
             self.path.pop();
         }
@@ -148,7 +153,7 @@ impl Walk<'_> {
             Value::Array(items) => {
                 let mut made = Vec::with_capacity(items.len());
                 for (at, item) in items.into_iter().enumerate() {
-                    self.path.push(Taken::Item(at));
+                    self.path.push(OwnedStep::Item(at));
                     made.push(self.value(item));
                     self.path.pop();
                 }
@@ -160,9 +165,9 @@ impl Walk<'_> {
     }
 
     fn key(&mut self, key: String) -> String {
-        let found = Template::read(&key).and_then(|template| self.evaluation.text(&template));
+        let found = Template::read(&key).and_then(|template| self.evaluation.evaluate(&template));
         match found {
-            Ok(found) if found.secret => self.fails(Fault::SecretInKey),
+            Ok(found) if found.contains_secret => self.fails(VariableError::SecretInKey),
             Ok(found) => return found.text,
             Err(fault) => self.fails(fault),
         }
@@ -170,7 +175,7 @@ impl Walk<'_> {
     }
 
     fn text(&mut self, text: String) -> Value {
-        match self.replaced(&text) {
+        match self.substitute_text(&text) {
             Ok(value) => value,
             Err(fault) => {
                 self.fails(fault);
@@ -179,23 +184,23 @@ impl Walk<'_> {
         }
     }
 
-    fn replaced(&mut self, text: &str) -> Result<Value, Fault> {
+    fn substitute_text(&mut self, text: &str) -> Result<Value, VariableError> {
         let template = Template::read(text)?;
-        let made = self.evaluation.text(&template)?;
-        let steps: Vec<Step<'_>> = self.path.iter().map(Taken::step).collect();
-        if made.secret && kind_of_place::is_name(self.group, self.kind, &steps) {
-            return Err(Fault::SecretInName);
+        let made = self.evaluation.evaluate(&template)?;
+        let steps: Vec<Step<'_>> = self.path.iter().map(OwnedStep::step).collect();
+        if made.contains_secret && crate::substitute::field_rules::is_name(self.group, self.kind, &steps) {
+            return Err(VariableError::SecretInName);
         }
-        self.secret |= made.secret;
+        self.secret |= made.contains_secret;
         if !template.has_expressions() {
             return Ok(Value::String(made.text));
         }
         let is_whole = template.is_one_expression();
-        let is_text = kind_of_place::is_text(self.group, self.kind, &steps);
-        read(made.text, is_whole, is_text, made.secret)
+        let is_text = crate::substitute::field_rules::is_text(self.group, self.kind, &steps);
+        read(made.text, is_whole, is_text, made.contains_secret)
     }
 
-    fn fails(&mut self, fault: Fault) {
+    fn fails(&mut self, fault: VariableError) {
         self.faults.push((self.path.clone(), fault));
     }
 }
@@ -203,25 +208,25 @@ impl Walk<'_> {
 /// Returns the value of a text after substitution: in most fields `3` becomes a number and `true` a
 /// boolean. A quoted text stays text, and a field that is exactly one variable may become a list or
 /// a mapping.
-fn read(text: String, is_whole: bool, is_text: bool, secret: bool) -> Result<Value, Fault> {
+fn read(text: String, is_whole: bool, is_text: bool, secret: bool) -> Result<Value, VariableError> {
     let quoted = |quote: char| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
     if is_whole && (quoted('"') || quoted('\'')) {
-        return Ok(whole(&text).filter(Value::is_string).unwrap_or(Value::String(text)));
+        return Ok(parse_whole_value(&text).filter(Value::is_string).unwrap_or(Value::String(text)));
     }
     if is_text {
         return Ok(Value::String(text));
     }
     if is_whole && !secret && text.starts_with(['[', '{']) {
-        return whole(&text).ok_or(Fault::Broken);
+        return parse_whole_value(&text).ok_or(VariableError::Broken);
     }
-    match yaml::scalar(&text, None, DIALECT) {
+    match yaml::resolve_scalar(&text, None, DIALECT) {
         Some(value) if !value.is_string() => Ok(value),
         Some(_) | None => Ok(Value::String(text)),
     }
 }
 
 /// Parses a text as the value of a field.
-fn whole(text: &str) -> Option<Value> {
+fn parse_whole_value(text: &str) -> Option<Value> {
     // Parsed inside a mapping, because a text that begins with a brace would be read as JSON.
     let documents = yaml::read("", format!("field: {text}").as_bytes(), DIALECT).ok()?;
     match <[_; 1]>::try_from(documents) {
@@ -234,7 +239,7 @@ fn whole(text: &str) -> Option<Value> {
 }
 
 /// Formats a path for messages.
-fn shown(path: &[Step<'_>]) -> String {
+fn display_path(path: &[Step<'_>]) -> String {
     let mut text = String::new();
     for step in path {
         match step {

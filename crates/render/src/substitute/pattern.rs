@@ -17,7 +17,7 @@ enum Token {
 
 /// Returns the number of characters that match at the beginning of the text, or with `end` at its
 /// end: the shortest match, or the longest.
-pub(super) fn fitting(text: &[char], pattern: &str, end: bool, longest: bool) -> Option<usize> {
+pub(super) fn match_length(text: &[char], pattern: &str, end: bool, longest: bool) -> Option<usize> {
     let mut tokens = tokens(pattern);
     let mut places = vec![false; tokens.len() + 1];
     places[0] = true;
@@ -123,7 +123,7 @@ mod tests {
     fn patterns_fit_as_shells_have_them() {
         let check = |text: &str, pattern: &str, end: bool, few: Option<usize>, many: Option<usize>| {
             let chars: Vec<char> = text.chars().collect();
-            let found = [false, true].map(|longest| fitting(&chars, pattern, end, longest));
+            let found = [false, true].map(|longest| match_length(&chars, pattern, end, longest));
             assert_eq!(found, [few, many], "{text} {pattern}");
         };
         check("bash.string.txt", "*.", false, Some(5), Some(12));

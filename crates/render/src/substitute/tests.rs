@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Options, Rendered, render};
+use crate::{RenderOptions, Rendered, render};
 use moorline_core::object::Origin;
-use moorline_core::tree::{Entry, FileTree, Room};
+use moorline_core::tree::{FileTree, MemoryLimit, TreeEntry};
 
 const NAMES: [(&str, &str); 9] = [
     ("v", "abcABC123ABCabc"),
@@ -23,7 +23,9 @@ const NAMES: [(&str, &str); 9] = [
 ];
 
 fn variables() -> Variables {
-    Variables::default().with(NAMES, Seen::ByAll).with([("hidden", "hunter2")], Seen::ByNobody)
+    Variables::default()
+        .with_values(NAMES, Visibility::Public)
+        .with_values([("hidden", "hunter2")], Visibility::Secret)
 }
 
 fn manifest(body: Value) -> Manifest {
@@ -33,7 +35,7 @@ fn manifest(body: Value) -> Manifest {
 
 fn made(text: &str) -> Result<Value, String> {
     let body = json!({"apiVersion": "example.com/v1", "kind": "Any", "metadata": {"name": "a"}, "spec": {"of": text}});
-    let found = substitute(manifest(body), (b"", &Room::default()), &variables());
+    let found = substitute(manifest(body), (b"", &MemoryLimit::default()), &variables());
     let found = found.map_err(|problems| problems.iter().map(ToString::to_string).collect::<String>())?;
     Ok(found.manifest.body["spec"]["of"].clone())
 }
@@ -110,7 +112,7 @@ fn what_comes_out_is_what_a_plain_scalar_would_be() {
 #[test]
 fn where_text_belongs_everything_stays_text() {
     let texts = |body: Value| {
-        let found = substitute(manifest(body), (b"", &Room::default()), &variables()).unwrap();
+        let found = substitute(manifest(body), (b"", &MemoryLimit::default()), &variables()).unwrap();
         Value::Object(found.manifest.body)
     };
     let pod = texts(json!({
@@ -181,16 +183,17 @@ fn an_object_may_ask_to_be_left_as_it_is() {
         ["moorline.dev/substitute", "kustomize.toolkit.fluxcd.io/substitute"].map(|key| (field, key))
     }) {
         let body = json!({"kind": "Any", "metadata": {field: {key: "disabled"}}, "x": "${"});
-        let found = substitute(manifest(body.clone()), (b"", &Room::default()), &variables()).unwrap();
+        let found = substitute(manifest(body.clone()), (b"", &MemoryLimit::default()), &variables()).unwrap();
         assert_eq!(Value::Object(found.manifest.body), body);
     }
 }
 
 #[test]
 fn where_a_value_of_a_secret_went_is_known_and_never_in_a_name_or_a_key() {
-    let of = |body: Value| substitute(manifest(body), (b"", &Room::default()), &variables());
-    let is_secret_in = |metadata: Value| of(json!({"kind": "Any", "metadata": metadata})).unwrap().secret;
-    let is_secret = |text: &str| of(json!({"kind": "Any", "spec": text})).unwrap().secret;
+    let of = |body: Value| substitute(manifest(body), (b"", &MemoryLimit::default()), &variables());
+    let is_secret_in =
+        |metadata: Value| of(json!({"kind": "Any", "metadata": metadata})).unwrap().contains_secret;
+    let is_secret = |text: &str| of(json!({"kind": "Any", "spec": text})).unwrap().contains_secret;
     for text in [
         "${hidden}",
         "x ${hidden^^}",
@@ -224,15 +227,18 @@ fn where_a_value_of_a_secret_went_is_known_and_never_in_a_name_or_a_key() {
     assert!(is_secret_in(json!({"annotations": {"a": "${hidden}"}, "labels": {"b": "${hidden}"}})));
     assert!(told(json!({"kind": "Any", "spec": {"${hidden}": 1}})).contains("cannot be part of a key"));
     assert!(told(json!({"kind": "Any", "spec": {"${n}": 1, "3": 2}})).contains("are the same"));
-    assert_eq!(format!("{:?}", Variables::default().with([("a", "hunter2")], Seen::ByNobody)), "{\"a\"}");
+    assert_eq!(
+        format!("{:?}", Variables::default().with_values([("a", "hunter2")], Visibility::Secret)),
+        "{\"a\"}"
+    );
 }
 
 #[test]
 fn later_values_win_and_line_breaks_are_dropped() {
-    let first = Variables::default().with([("a", "1"), ("b", "x\r\ny\n")], Seen::ByNobody);
-    let all = first.with([("a", "2"), ("a.b", "no name")], Seen::ByAll);
-    let all = all.under(&Variables::default().with([("c", "3")], Seen::ByAll));
-    let text = |name: &str| all.get(name).map(|found| (&*found.text, found.secret));
+    let first = Variables::default().with_values([("a", "1"), ("b", "x\r\ny\n")], Visibility::Secret);
+    let all = first.with_values([("a", "2"), ("a.b", "no name")], Visibility::Public);
+    let all = all.overridden_by(&Variables::default().with_values([("c", "3")], Visibility::Public));
+    let text = |name: &str| all.get(name).map(|found| (&*found.text, found.is_secret));
     assert_eq!(
         [text("a"), text("b"), text("c"), text("a.b")],
         [Some(("2", false)), Some(("xy", true)), Some(("3", false)), None]
@@ -242,9 +248,10 @@ fn later_values_win_and_line_breaks_are_dropped() {
 #[test]
 fn a_value_never_grows_without_bound() {
     let long = "a".repeat(1 << 20);
-    let variables = Variables::default().with([("a", long.as_str())], Seen::ByAll);
+    let variables = Variables::default().with_values([("a", long.as_str())], Visibility::Public);
     let body = json!({"kind": "Any", "spec": "${a//a/${a}}"});
-    let told = substitute(manifest(body), (b"", &Room::default()), &variables).unwrap_err()[0].to_string();
+    let told =
+        substitute(manifest(body), (b"", &MemoryLimit::default()), &variables).unwrap_err()[0].to_string();
     assert!(told.contains("bytes"), "{told}");
 }
 
@@ -261,10 +268,10 @@ fn it_happens_after_a_kustomization_is_built_and_before_names_are_checked() {
         ),
     ];
     let tree: FileTree =
-        files.iter().map(|(path, text)| (*path, Entry::File(text.as_bytes().into()))).collect();
+        files.iter().map(|(path, text)| (*path, TreeEntry::File(text.as_bytes().into()))).collect();
     let rendered = |variables: &[(&str, &str)]| {
-        let variables = Variables::default().with(variables.iter().copied(), Seen::ByAll);
-        render(&tree, &Options { variables: Some(Arc::new(variables)), ..Options::default() })
+        let variables = Variables::default().with_values(variables.iter().copied(), Visibility::Public);
+        render(&tree, &RenderOptions { variables: Some(Arc::new(variables)), ..RenderOptions::default() })
     };
     let Rendered::Complete(complete) = rendered(&[("APP", "shop"), ("N", "3")]) else { panic!("complete") };
     let object = complete.objects()[0].object();
@@ -280,7 +287,7 @@ fn it_happens_after_a_kustomization_is_built_and_before_names_are_checked() {
     );
     assert_eq!(incomplete.problems[0].reason(), "VariableUnknown");
     // Off by default.
-    let Rendered::Incomplete(off) = render(&tree, &Options::default()) else { panic!("a bad name") };
+    let Rendered::Incomplete(off) = render(&tree, &RenderOptions::default()) else { panic!("a bad name") };
     assert!(off.problems[0].to_string().contains("metadata.name \"pre-${APP}\""), "{}", off.problems[0]);
 }
 
@@ -309,9 +316,9 @@ proptest! {
 
     #[test]
     fn a_value_comes_out_as_it_is_where_text_belongs(value in "[^\"'\r\n]{0,40}") {
-        let variables = Variables::default().with([("a", value.as_str())], Seen::ByAll);
+        let variables = Variables::default().with_values([("a", value.as_str())], Visibility::Public);
         let body = json!({"kind": "Any", "metadata": {"labels": {"x": "${a}"}}});
-        let found = substitute(manifest(body), (b"", &Room::default()), &variables).unwrap();
+        let found = substitute(manifest(body), (b"", &MemoryLimit::default()), &variables).unwrap();
         prop_assert_eq!(&found.manifest.body["metadata"]["labels"]["x"], &json!(value));
     }
 }

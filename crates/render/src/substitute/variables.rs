@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::expression::is_name;
-use moorline_core::nearest::nearest;
+use moorline_core::did_you_mean::nearest_name;
 
 /// Variables by name.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -18,32 +18,32 @@ pub struct Variables(BTreeMap<Box<str>, Variable>);
 pub(super) struct Variable {
     pub(super) text: Box<str>,
     /// It comes from a Secret.
-    pub(super) secret: bool,
+    pub(super) is_secret: bool,
 }
 
 /// Visibility of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
+pub enum Visibility {
     /// The values may be shown.
-    ByAll,
+    Public,
     /// The values come from a Secret.
-    ByNobody,
+    Secret,
 }
 
 impl Variables {
     /// Adds values, which override existing ones. Names that no expression can use are skipped;
     /// line breaks are removed.
     #[must_use]
-    pub fn with<N: AsRef<str>, T: AsRef<str>>(
+    pub fn with_values<N: AsRef<str>, T: AsRef<str>>(
         mut self,
         values: impl IntoIterator<Item = (N, T)>,
-        seen: Seen,
+        seen: Visibility,
     ) -> Self {
         for (name, text) in values {
             if is_name(name.as_ref()) {
                 let text = text.as_ref().replace(['\n', '\r'], "").into();
-                let secret = seen == Seen::ByNobody;
-                self.0.insert(name.as_ref().into(), Variable { text, secret });
+                let secret = seen == Visibility::Secret;
+                self.0.insert(name.as_ref().into(), Variable { text, is_secret: secret });
             }
         }
         self
@@ -51,7 +51,7 @@ impl Variables {
 
     /// Adds the variables of `over`, which override existing ones.
     #[must_use]
-    pub fn under(mut self, over: &Self) -> Self {
+    pub fn overridden_by(mut self, over: &Self) -> Self {
         self.0.extend(over.0.iter().map(|(name, value)| (name.clone(), value.clone())));
         self
     }
@@ -62,7 +62,7 @@ impl Variables {
 
     /// Returns the known name that is most similar.
     pub(super) fn nearest(&self, name: &str) -> Option<String> {
-        nearest(name, self.0.keys().map(|known| &**known)).map(str::to_owned)
+        nearest_name(name, self.0.keys().map(|known| &**known)).map(str::to_owned)
     }
 }
 

@@ -10,29 +10,29 @@
 //! tried again with the response. A response is valid as long as the object has the revision that
 //! the webhook saw.
 
-mod asked;
-mod configured;
+mod responses;
 mod review;
+mod webhooks;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::convert;
-use super::refusal::Refusal;
-use super::served::{Resource, stored_as};
 use super::state::State;
 use super::store::Key;
-use super::write::Target;
-pub(crate) use asked::Admissions;
-pub(crate) use configured::{Admitter, admitters};
+use super::write::RequestTarget;
+use crate::resource_registry::{Resource, storage_key};
+use crate::status_error::StatusError;
+pub(crate) use responses::AdmissionResponses;
+pub(crate) use webhooks::{AdmissionWebhook, admitters};
 
 /// Storage name of the webhook configurations.
 pub(crate) const CONFIGURATIONS: &str = "admissionregistration.k8s.io/mutatingwebhookconfigurations";
 
 /// Operation to be admitted, besides the object.
 pub(crate) struct Admission<'a> {
-    pub(crate) target: &'a Target,
+    pub(crate) target: &'a RequestTarget,
     /// Name in the request; empty for a whole collection.
     pub(crate) name: &'a str,
     /// `CREATE`, `UPDATE` or `DELETE`.
@@ -56,11 +56,11 @@ impl Admission<'_> {
 
 impl State {
     /// Lets the webhooks admit an object; null for a deletion.
-    pub(crate) fn ask_admission(
+    pub(crate) fn call_admission_webhooks(
         &mut self,
         about: &Admission<'_>,
         object: &mut Value,
-    ) -> Result<Vec<String>, Refusal> {
+    ) -> Result<Vec<String>, StatusError> {
         let mut warnings = Vec::new();
         if self.admitters.is_empty() || is_exempt(&about.target.resource) {
             return Ok(warnings);
@@ -91,30 +91,31 @@ impl State {
     /// its rule.
     fn ask_one(
         &mut self,
-        admitter: &Arc<Admitter>,
+        admitter: &Arc<AdmissionWebhook>,
         round: u8,
         about: &Admission<'_>,
         object: &mut Value,
         warnings: &mut Vec<String>,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, StatusError> {
         let target = about.target;
         let is_meant = self.selects(admitter, about, object);
         let Some(version) = admitter.version(about).filter(|_| is_meant) else { return Ok(false) };
         let shown = self.in_version(about, version, object)?;
         let old = about.old.map(|old| self.in_version(about, version, old)).transpose()?;
         // Without all conversions, this is not yet the object that will be written.
-        if self.conversions.awaits() {
-            return Err(Refusal::busy());
+        if self.conversions.has_pending() {
+            return Err(StatusError::busy());
         }
-        let revision = self.store.get(&target.resource.home, &target.key).map(|stored| stored.revision);
+        let revision =
+            self.store.get(&target.resource.storage_key, &target.key).map(|stored| stored.revision);
         let key = format!("{} {round} {:?} {revision:?}", admitter.id, target.key);
         let request = || review::request(about, version, &shown, old.as_ref());
         let response = match self.conversions.admissions.find(key, admitter, request) {
-            None => return Err(Refusal::busy()),
+            None => return Err(StatusError::busy()),
             Some(Err(_)) if admitter.fails_open() => return Ok(true),
             Some(Err(words)) => {
                 let words = format!("failed calling webhook {:?}: {words}", admitter.name);
-                return Err(Refusal::internal(&words));
+                return Err(StatusError::internal(&words));
             }
             Some(Ok(response)) => response,
         };
@@ -122,13 +123,13 @@ impl State {
         warnings.extend(told.filter_map(|one| one.as_str().map(str::to_owned)));
         if response["allowed"] != true {
             let refusal = review::denied(&admitter.name, &response["status"]);
-            return Err(Refusal { warnings: std::mem::take(warnings), ..refusal });
+            return Err(StatusError { warnings: std::mem::take(warnings), ..refusal });
         }
         if response["patch"].as_array().is_none_or(Vec::is_empty) {
             return Ok(true);
         }
         if shown.is_null() {
-            return Err(Refusal::internal(&format!(
+            return Err(StatusError::internal(&format!(
                 "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
                 admitter.name
             )));
@@ -137,22 +138,34 @@ impl State {
         // Unknown fields stay until the object is stored.
         *object = match target.subresource.as_str() {
             "scale" => patched,
-            _ => convert::between(&self.conversions, &target.resource, target.version, patched)
-                .map_err(Refusal::failed)?,
+            _ => {
+                convert::convert_for_comparison(&self.conversions, &target.resource, target.version, patched)
+                    .map_err(StatusError::failed)?
+            }
         };
         Ok(true)
     }
 
     /// Converts an object to a version of its resource. A `Scale` has only one version.
-    fn in_version(&self, about: &Admission<'_>, version: usize, object: &Value) -> Result<Value, Refusal> {
+    fn in_version(
+        &self,
+        about: &Admission<'_>,
+        version: usize,
+        object: &Value,
+    ) -> Result<Value, StatusError> {
         match object.is_null() || about.target.subresource == "scale" {
             true => Ok(object.clone()),
-            false => convert::in_version(&self.conversions, &about.target.resource, version, object.clone()),
+            false => convert::convert_to_version(
+                &self.conversions,
+                &about.target.resource,
+                version,
+                object.clone(),
+            ),
         }
     }
 
     /// True if the labels of the object and of its namespace match the selectors of the webhook.
-    fn selects(&self, admitter: &Admitter, about: &Admission<'_>, object: &Value) -> bool {
+    fn selects(&self, admitter: &AdmissionWebhook, about: &Admission<'_>, object: &Value) -> bool {
         let namespace = about.namespace();
         let is_written = is_namespace(&about.target.resource)
             && about.target.subresource.is_empty()
@@ -162,7 +175,7 @@ impl State {
         } else if is_written {
             admitter.selects_namespace(&|name| object["metadata"]["labels"][name].as_str())
         } else {
-            let found = self.store.get(&stored_as("", "namespaces"), &Key::new("", namespace));
+            let found = self.store.get(&storage_key("", "namespaces"), &Key::new("", namespace));
             admitter.selects_namespace(&|name| found.and_then(|found| found.label(name)))
         };
         fits_namespace && (admitter.selects(object) || about.old.is_some_and(|old| admitter.selects(old)))

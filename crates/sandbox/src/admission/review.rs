@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Admission;
 use crate::convert::read_review;
 use crate::patch;
-use crate::refusal::Refusal;
+use crate::status_error::StatusError;
 
 const GROUP: &str = "admission.k8s.io";
 
@@ -139,10 +139,11 @@ fn operations(response: &Value) -> Result<Value, String> {
 }
 
 /// Applies the operations of a patch to an object.
-pub(super) fn patched(mut object: Value, operations: &Value) -> Result<Value, Refusal> {
+pub(super) fn patched(mut object: Value, operations: &Value) -> Result<Value, StatusError> {
     for operation in operations.as_array().into_iter().flatten() {
         let why = why_not(&object, operation);
-        object = patch::json(object, &json!([operation])).map_err(|_| Refusal::internal(&why))?;
+        object =
+            patch::apply_json_patch(object, &json!([operation])).map_err(|_| StatusError::internal(&why))?;
     }
     Ok(object)
 }
@@ -183,7 +184,7 @@ fn why_not(object: &Value, operation: &Value) -> String {
 }
 
 /// Returns the error for a write that a webhook denied.
-pub(super) fn denied(name: &str, status: &Value) -> Refusal {
+pub(super) fn denied(name: &str, status: &Value) -> StatusError {
     let by = format!("admission webhook {name:?} denied the request");
     let (message, reason) = (text(&status["message"]), text(&status["reason"]));
     let message = match (message, reason) {
@@ -192,7 +193,7 @@ pub(super) fn denied(name: &str, status: &Value) -> Refusal {
     };
     let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(0).max(400);
     let details = status["details"].is_object().then(|| Box::new(status["details"].clone()));
-    Refusal { reason: reason.to_owned().into(), details, ..Refusal::new(code, "", message) }
+    StatusError { reason: reason.to_owned().into(), details, ..StatusError::new(code, "", message) }
 }
 
 fn text(value: &Value) -> &str {

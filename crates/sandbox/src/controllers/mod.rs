@@ -5,7 +5,7 @@
 //! complete: one empties namespaces, the other collects garbage. Workloads become ready only if
 //! that is configured.
 
-mod collect;
+mod garbage_collector;
 mod namespaces;
 mod workloads;
 
@@ -13,21 +13,21 @@ use std::sync::{Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use super::state::State;
-pub(crate) use collect::target_of;
+pub(crate) use garbage_collector::stored_target;
 
 /// Time after which workloads become ready; never if `None`.
 pub(crate) type Readiness = Option<Duration>;
 
 /// Runs the controllers until the server is gone.
-pub(crate) async fn work(state: Weak<Mutex<State>>, readiness: Readiness) {
-    let Some(mut chores) = state.upgrade().map(|state| lock(&state).chores.subscribe()) else { return };
+pub(crate) async fn run(state: Weak<Mutex<State>>, readiness: Readiness) {
+    let Some(mut chores) = state.upgrade().map(|state| lock(&state).pending_work.subscribe()) else { return };
     let mut workloads = readiness.map(workloads::Workloads::new);
     loop {
         let next = {
             let Some(shared) = state.upgrade() else { return };
             let mut state = lock(&shared);
             chores.borrow_and_update();
-            collect::collect(&mut state);
+            crate::controllers::garbage_collector::collect(&mut state);
             namespaces::end(&mut state);
             workloads.as_mut().and_then(|workloads| workloads.work(&mut state))
         };

@@ -7,27 +7,27 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::collect::target_of;
-use crate::served::stored_as;
+use super::garbage_collector::stored_target;
+use crate::resource_registry::storage_key;
 use crate::state::State;
 use crate::store::Key;
-use crate::write::{CLEANUP, Wish};
+use crate::write::{CLEANUP, DeleteOptions};
 
 /// Continues every deletion that has begun.
 pub(super) fn end(state: &mut State) {
-    let ending = std::mem::take(&mut state.ending);
+    let ending = std::mem::take(&mut state.deleting_containers);
     for (home, key) in ending {
         let Some(body) = state.store.get(&home, &key).map(|stored| stored.body()) else { continue };
         let is_over = match &*home {
             "/namespaces" => empty_namespace(state, &key.name),
             _ => empty_definition(state, &key.name),
         };
-        let Some(target) = target_of(state, &home, key.clone()) else { continue };
+        let Some(target) = stored_target(state, &home, key.clone()) else { continue };
         if !is_over {
-            state.ending.push((home, key));
+            state.deleting_containers.push((home, key));
             continue;
         }
-        let _ = state.store_as_kept(&target, released(&home, body));
+        let _ = state.store_or_remove(&target, released(&home, body));
     }
 }
 
@@ -57,7 +57,7 @@ fn empty_namespace(state: &mut State, namespace: &str) -> bool {
 /// Deletes the objects of a definition; true if none is left.
 fn empty_definition(state: &mut State, name: &str) -> bool {
     let Some((plural, group)) = name.split_once('.') else { return true };
-    let home = stored_as(group, plural);
+    let home = storage_key(group, plural);
     let keys: Vec<Key> = state.store.all(&home, None).map(|stored| stored.key.clone()).collect();
     !empty(state, &home, keys)
 }
@@ -65,13 +65,13 @@ fn empty_definition(state: &mut State, name: &str) -> bool {
 fn empty(state: &mut State, home: &Arc<str>, keys: Vec<Key>) -> bool {
     let mut left = false;
     for key in keys {
-        let Some(target) = target_of(state, home, key) else { continue };
+        let Some(target) = stored_target(state, home, key) else { continue };
         let is_held = state
             .store
             .get(home, &target.key)
             .is_some_and(|stored| !stored.body()["metadata"]["deletionTimestamp"].is_null());
         if !is_held {
-            let _ = state.delete(&target, &Wish::background());
+            let _ = state.delete(&target, &DeleteOptions::background());
         }
         left |= state.store.get(home, &target.key).is_some();
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::collect::target_of;
+use super::garbage_collector::stored_target;
 use crate::state::State;
-use crate::store::{Key, Stored};
+use crate::store::{Key, StoredObject};
 
 const HOMES: [&str; 4] = ["apps/deployments", "apps/statefulsets", "apps/daemonsets", "batch/jobs"];
 const MANAGER: &str = "kube-controller-manager";
@@ -48,14 +48,16 @@ impl Workloads {
         self.due.values().map(|(_, at)| *at).min()
     }
 
-    fn news(&self, state: &State, home: &str) -> Vec<std::sync::Arc<Stored>> {
+    fn news(&self, state: &State, home: &str) -> Vec<std::sync::Arc<StoredObject>> {
         match state.store.changes(home, self.seen) {
-            Ok(changes) => changes.filter(|change| !change.gone).map(|change| change.new.clone()).collect(),
+            Ok(changes) => {
+                changes.filter(|change| !change.deleted).map(|change| change.new.clone()).collect()
+            }
             Err(_) => state.store.all(home, None).cloned().collect(),
         }
     }
 
-    fn begin(&mut self, state: &mut State, home: &'static str, stored: &Stored) {
+    fn begin(&mut self, state: &mut State, home: &'static str, stored: &StoredObject) {
         let body = stored.body();
         let generation = body["metadata"]["generation"].as_i64().unwrap_or_default();
         let place = (home, stored.key.clone());
@@ -83,7 +85,7 @@ fn is_ready(body: &Value) -> bool {
 }
 
 fn write(state: &mut State, home: &'static str, key: Key, ready: bool) {
-    let Some(target) = target_of(state, home, key) else { return };
+    let Some(target) = stored_target(state, home, key) else { return };
     let Some(stored) = state.store.get(home, &target.key) else { return };
     let (body, now) = (stored.body(), state.clock.text());
     state.write_status(&target, MANAGER, |status| {

@@ -12,47 +12,47 @@
 //! attempt has changed nothing.
 
 mod builtin;
-mod call;
-mod conversions;
-mod hook;
+mod conversion_cache;
+mod conversion_webhook;
 mod review;
+mod webhook_client;
 
 use serde_json::Value;
 
-use super::refusal::Refusal;
-use super::served::{Origin, Resource};
-use super::store::Stored;
-pub(crate) use call::Caller;
-pub(crate) use conversions::Conversions;
-pub(crate) use hook::Hook;
+use super::store::StoredObject;
+use crate::resource_registry::{Origin, Resource};
+use crate::status_error::StatusError;
+pub(crate) use conversion_cache::ConversionCache;
+pub(crate) use conversion_webhook::ConversionWebhook;
 pub(crate) use review::read as read_review;
+pub(crate) use webhook_client::WebhookClient;
 
 /// Reads a stored object in a served version: prunes the fields that its definition has dropped
 /// since, and fills in new defaults, both by the schema of the stored version.
-pub(crate) fn read(
-    conversions: &Conversions,
+pub(crate) fn read_stored(
+    conversions: &ConversionCache,
     resource: &Resource,
     version: usize,
-    stored: &Stored,
-) -> Result<Value, Refusal> {
+    stored: &StoredObject,
+) -> Result<Value, StatusError> {
     let mut body = stored.body();
     if resource.is_older(stored.revision)
         && let Some(own) = resource.version_of(&body)
     {
         let schema = &resource.versions[own].schema;
-        schema.pruned(&mut body);
+        schema.prune(&mut body);
         schema.with_defaults(&mut body);
     }
-    in_version(conversions, resource, version, body)
+    convert_to_version(conversions, resource, version, body)
 }
 
 /// Converts an object to another version, in the form in which it is read and stored there.
-pub(crate) fn in_version(
-    conversions: &Conversions,
+pub(crate) fn convert_to_version(
+    conversions: &ConversionCache,
     resource: &Resource,
     version: usize,
     mut object: Value,
-) -> Result<Value, Refusal> {
+) -> Result<Value, StatusError> {
     let wanted = resource.api_version(version);
     if object["apiVersion"] == wanted {
         return Ok(object);
@@ -62,9 +62,10 @@ pub(crate) fn in_version(
     }
     // The resourceVersion is not part of the conversion.
     let revision = object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("resourceVersion"));
-    let mut converted = between(conversions, resource, version, object).map_err(Refusal::failed)?;
+    let mut converted =
+        convert_for_comparison(conversions, resource, version, object).map_err(StatusError::failed)?;
     let schema = &resource.versions[version].schema;
-    schema.pruned(&mut converted);
+    schema.prune(&mut converted);
     schema.without_nulls(&mut converted);
     if let Some(metadata) = converted["metadata"].as_object_mut() {
         metadata.retain(|name, value| {
@@ -80,21 +81,23 @@ pub(crate) fn in_version(
 
 /// Converts an object to the version in which it is stored.
 pub(crate) fn to_stored(
-    conversions: &Conversions,
+    conversions: &ConversionCache,
     resource: &Resource,
     object: Value,
-) -> Result<Value, Refusal> {
+) -> Result<Value, StatusError> {
     match &resource.origin {
         // Events of the newer group are stored under the older one.
-        Origin::Builtin(kind) if kind.home() != kind.group => Ok(builtin::converted(kind.kind, "v1", object)),
+        Origin::Builtin(kind) if kind.storage_group() != kind.group => {
+            Ok(builtin::converted(kind.kind, "v1", object))
+        }
         // Controllers leave an object in the version that it has.
-        Origin::Definition { hook: Some(_), .. } if !conversions.asks() => Ok(object),
-        Origin::Builtin(_) => in_version(conversions, resource, resource.stored_version(), object),
+        Origin::Definition { hook: Some(_), .. } if !conversions.calls_webhooks() => Ok(object),
+        Origin::Builtin(_) => convert_to_version(conversions, resource, resource.stored_version(), object),
         Origin::Definition { stored, .. } if object["apiVersion"] == resource.api_version(*stored) => {
             Ok(object)
         }
         Origin::Definition { stored, .. } => {
-            let mut kept = in_version(conversions, resource, *stored, object)?;
+            let mut kept = convert_to_version(conversions, resource, *stored, object)?;
             // A real server fills in defaults when it reads; clients see no difference.
             resource.versions[*stored].schema.with_defaults(&mut kept);
             Ok(kept)
@@ -103,8 +106,8 @@ pub(crate) fn to_stored(
 }
 
 /// Converts an object for a comparison: the plain result of the conversion, with unknown fields.
-pub(crate) fn between(
-    conversions: &Conversions,
+pub(crate) fn convert_for_comparison(
+    conversions: &ConversionCache,
     resource: &Resource,
     version: usize,
     mut object: Value,

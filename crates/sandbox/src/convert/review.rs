@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::kinds;
-use crate::ownership::go_type;
+use crate::managed_fields::go_type;
 use moorline_yaml::{self as yaml, Dialect};
 
 const GROUP: &str = "apiextensions.k8s.io";

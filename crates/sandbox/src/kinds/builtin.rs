@@ -48,12 +48,12 @@ const VERBS: [(char, &str); 8] = [
 ];
 
 /// Returns all built-in kinds; the kinds of one group are adjacent.
-pub(crate) fn builtin() -> &'static [Kind] {
+pub(crate) fn builtin_kinds() -> &'static [Kind] {
     &KINDS
 }
 
 /// Returns a built-in kind; Event exists in two groups.
-pub(crate) fn named(group: &str, kind: &str) -> Option<&'static Kind> {
+pub(crate) fn find_kind(group: &str, kind: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|it| it.group == group && it.kind == kind)
 }
 
@@ -65,7 +65,7 @@ impl Kind {
 
     /// Returns the group under which the objects are stored; it differs only for Events of
     /// `events.k8s.io`. All versions of a kind store the same objects.
-    pub(crate) fn home(&self) -> &'static str {
+    pub(crate) fn storage_group(&self) -> &'static str {
         match self.group {
             "events.k8s.io" => "",
             group => group,
@@ -132,15 +132,15 @@ mod tests {
 
     #[test]
     fn the_table_is_read_whole() {
-        assert_eq!(builtin().len(), 67);
+        assert_eq!(builtin_kinds().len(), 67);
         let broken: Vec<_> =
-            builtin().iter().filter(|it| it.kind.is_empty() || it.verbs.is_empty()).collect();
+            builtin_kinds().iter().filter(|it| it.kind.is_empty() || it.verbs.is_empty()).collect();
         assert!(broken.is_empty(), "{broken:?}");
     }
 
     #[test]
     fn kinds_are_as_the_server_tells_them() {
-        let deployment = named("apps", "Deployment").expect("Deployments are served");
+        let deployment = find_kind("apps", "Deployment").expect("Deployments are served");
         assert_eq!((deployment.plural, deployment.singular), ("deployments", "deployment"));
         assert_eq!(
             (&deployment.short_names[..], &deployment.categories[..]),
@@ -151,9 +151,12 @@ mod tests {
         assert_eq!((scale.foreign, scale.kind), (Some(("autoscaling", "v1")), "Scale"));
         assert_eq!(scale.verbs, ["get", "patch", "update"]);
         assert_eq!(deployment.subresource("status").expect("they have a status").foreign, None);
-        assert_eq!(named("autoscaling", "HorizontalPodAutoscaler").expect("served").versions, ["v2", "v1"]);
-        assert_eq!(named("", "Namespace").map(|it| it.namespaced), Some(false));
-        assert_eq!(named("", "Binding").expect("served").verbs, ["create"]);
-        assert_eq!(named("events.k8s.io", "Event").expect("served").home(), "");
+        assert_eq!(
+            find_kind("autoscaling", "HorizontalPodAutoscaler").expect("served").versions,
+            ["v2", "v1"]
+        );
+        assert_eq!(find_kind("", "Namespace").map(|it| it.namespaced), Some(false));
+        assert_eq!(find_kind("", "Binding").expect("served").verbs, ["create"]);
+        assert_eq!(find_kind("events.k8s.io", "Event").expect("served").storage_group(), "");
     }
 }

@@ -10,25 +10,25 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use super::derived;
-use super::paths::Path;
+use super::derived_defaults;
+use super::field_paths::Path;
 
 /// Sets the defaults of an object.
-pub(crate) fn default(group: &str, kind: &str, object: &mut Value) {
+pub(crate) fn set_defaults(group: &str, kind: &str, object: &mut Value) {
     if let Some(rules) = TABLE.kinds.get(&(group, kind)) {
         fill(rules, object);
     }
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("defaults.txt")));
+static TABLE: LazyLock<DefaultTable> = LazyLock::new(|| DefaultTable::read(include_str!("defaults.txt")));
 
 #[derive(Default)]
-struct Table {
-    kinds: HashMap<(&'static str, &'static str), Vec<Rule>>,
-    shapes: HashMap<&'static str, Vec<Rule>>,
+struct DefaultTable {
+    kinds: HashMap<(&'static str, &'static str), Vec<DefaultRule>>,
+    shapes: HashMap<&'static str, Vec<DefaultRule>>,
 }
 
-struct Rule {
+struct DefaultRule {
     /// Values that contain the field; for a shape the values themselves.
     path: Path,
     field: &'static str,
@@ -42,7 +42,7 @@ enum Act {
     CopyFromRoot { from: Path },
     Add { from: &'static str },
     Shape(&'static str),
-    Derive(derived::Derive),
+    Derive(derived_defaults::Derive),
 }
 
 pub(super) struct Condition {
@@ -57,7 +57,7 @@ enum Wanted {
     Other(Value),
 }
 
-fn fill(rules: &[Rule], node: &mut Value) {
+fn fill(rules: &[DefaultRule], node: &mut Value) {
     for rule in rules {
         if !rule.conditions.iter().all(|it| it.holds(node)) {
             continue;
@@ -70,7 +70,7 @@ fn fill(rules: &[Rule], node: &mut Value) {
     }
 }
 
-impl Rule {
+impl DefaultRule {
     fn act_on(&self, place: &mut Value, of_root: Option<&Value>) {
         if let Act::Shape(shape) = self.act {
             fill(TABLE.shapes.get(shape).map_or(&[], Vec::as_slice), place);
@@ -82,7 +82,7 @@ impl Rule {
             return derive(place, "");
         }
         let Some(holder) = place.as_object_mut() else { return };
-        let empty = nothing(holder.get(self.field));
+        let empty = is_unset(holder.get(self.field));
         match &self.act {
             Act::Set { value, over_zero } => {
                 if empty || (*over_zero && holder.get(self.field).and_then(Value::as_i64) == Some(0)) {
@@ -90,13 +90,14 @@ impl Rule {
                 }
             }
             Act::Copy { from } => {
-                if let Some(value) = holder.get(*from).filter(|value| empty && !nothing(Some(value))).cloned()
+                if let Some(value) =
+                    holder.get(*from).filter(|value| empty && !is_unset(Some(value))).cloned()
                 {
                     holder.insert(self.field.to_owned(), value);
                 }
             }
             Act::CopyFromRoot { .. } => {
-                if let Some(value) = of_root.filter(|value| empty && !nothing(Some(value))) {
+                if let Some(value) = of_root.filter(|value| empty && !is_unset(Some(value))) {
                     holder.insert(self.field.to_owned(), value.clone());
                 }
             }
@@ -118,7 +119,7 @@ fn add(holder: &mut Map<String, Value>, field: &str, from: &str) {
 }
 
 /// True if a default replaces the value: it is absent, null or empty text.
-pub(crate) fn nothing(value: Option<&Value>) -> bool {
+pub(crate) fn is_unset(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
         Some(Value::String(text)) => text.is_empty(),
@@ -131,8 +132,8 @@ impl Condition {
     pub(super) fn holds(&self, node: &Value) -> bool {
         let found = self.path.first(node);
         match &self.wanted {
-            Wanted::Present => !nothing(found),
-            Wanted::Absent => nothing(found),
+            Wanted::Present => !is_unset(found),
+            Wanted::Absent => is_unset(found),
             Wanted::Equal(value) => found == Some(value),
             Wanted::Other(value) => found != Some(value),
         }
@@ -157,10 +158,10 @@ impl Condition {
     }
 }
 
-impl Table {
+impl DefaultTable {
     fn read(text: &'static str) -> Self {
         let mut table = Self::default();
-        let mut section: &mut Vec<Rule> = &mut Vec::new();
+        let mut section: &mut Vec<DefaultRule> = &mut Vec::new();
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let words: Vec<_> = line.splitn(3, ' ').collect();
             match words[..] {
@@ -169,7 +170,7 @@ impl Table {
                     section = table.kinds.entry((group, kind)).or_default();
                 }
                 ["SHAPE", shape] => section = table.shapes.entry(shape).or_default(),
-                [path, sign, rest] => section.extend(Rule::read(path, sign, rest)),
+                [path, sign, rest] => section.extend(DefaultRule::read(path, sign, rest)),
                 _ => {}
             }
         }
@@ -177,7 +178,7 @@ impl Table {
     }
 }
 
-impl Rule {
+impl DefaultRule {
     fn read(path: &'static str, sign: &str, rest: &'static str) -> Option<Self> {
         let (rest, conditions) = rest.split_once(" if ").unwrap_or((rest, ""));
         let conditions = Condition::all(conditions);
@@ -189,7 +190,7 @@ impl Rule {
             },
             "+" => Act::Add { from: rest },
             ">" => Act::Shape(rest),
-            "!" => Act::Derive(derived::named(rest)?),
+            "!" => Act::Derive(derived_defaults::named(rest)?),
             _ => return None,
         };
         let path = Path::of(path);
@@ -229,7 +230,7 @@ mod tests {
     fn what_stands_is_kept() {
         let mut object = json!({"spec": {"strategy": {"type": "Recreate"}, "replicas": 0, "template": {"spec": {
             "containers": [{"image": "a:b", "livenessProbe": {"timeoutSeconds": 0, "periodSeconds": 3}}]}}}});
-        default("apps", "Deployment", &mut object);
+        set_defaults("apps", "Deployment", &mut object);
         let once = object.clone();
         assert_eq!(once["spec"]["strategy"], json!({"type": "Recreate"}));
         assert_eq!(once["spec"]["replicas"], 0);
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(container["imagePullPolicy"], "IfNotPresent");
         assert_eq!(container["livenessProbe"]["timeoutSeconds"], 1);
         assert_eq!(container["livenessProbe"]["periodSeconds"], 3);
-        default("apps", "Deployment", &mut object);
+        set_defaults("apps", "Deployment", &mut object);
         assert_eq!(object, once);
     }
 }

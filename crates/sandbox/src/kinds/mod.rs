@@ -8,10 +8,10 @@
 
 mod builtin;
 mod defaults;
-mod derived;
-mod lives;
-mod normal;
-mod paths;
+mod derived_defaults;
+mod field_paths;
+mod lifecycle;
+mod normalization;
 mod pods;
 mod prepare;
 mod services;
@@ -20,16 +20,16 @@ mod tests;
 mod validate;
 mod warnings;
 
-pub(crate) use builtin::{Kind, builtin, named};
-pub(crate) use defaults::default;
-pub(crate) use lives::{is_made_by_update, needs_version};
-pub(crate) use normal::normalize;
+pub(crate) use builtin::{Kind, builtin_kinds, find_kind};
+pub(crate) use defaults::set_defaults;
+pub(crate) use lifecycle::{is_made_by_update, needs_version};
+pub(crate) use normalization::normalize;
 pub(crate) use prepare::{prepare, prepare_custom};
 pub(crate) use validate::{Cause, validate, validate_custom};
 pub(crate) use warnings::{deprecation, warnings};
 
 /// Allocates values and looks up other objects, for which the state of the server is needed.
-pub(crate) trait Allocate {
+pub(crate) trait Allocator {
     /// Returns a free cluster IP for a Service.
     fn address(&mut self) -> String;
     /// Returns a free node port.

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::Allocate;
+use super::Allocator;
 use moorline_cel::quantity;
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -14,7 +14,7 @@ const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOLERATED_SECONDS: u32 = 300;
 
 /// Completes a new Pod.
-pub(crate) fn complete(pod: &mut Value, allocate: &mut dyn Allocate) {
+pub(crate) fn complete(pod: &mut Value, allocate: &mut dyn Allocator) {
     let class = class_of_service(&pod["spec"]);
     pod["status"]["qosClass"] = class.into();
     let spec = &mut pod["spec"];
@@ -60,7 +60,7 @@ fn tolerate(spec: &mut Value, taint: &str) {
 
 /// Mounts the token of the ServiceAccount in every container, unless the container mounts something
 /// else there.
-fn mount_token(spec: &mut Value, allocate: &mut dyn Allocate) {
+fn mount_token(spec: &mut Value, allocate: &mut dyn Allocator) {
     let mut name = None;
     for list in ["initContainers", "containers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {

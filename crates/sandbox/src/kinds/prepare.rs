@@ -6,9 +6,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Allocate;
+use super::Allocator;
 use super::builtin::Kind;
-use super::lives::{self, Generation};
+use super::lifecycle;
+use super::lifecycle::GenerationRule;
 use super::{pods, services};
 
 /// Prepares an object of a built-in kind for storage; `subresource` is empty for the object itself.
@@ -17,14 +18,14 @@ pub(crate) fn prepare(
     subresource: &str,
     old: Option<&Value>,
     new: &mut Value,
-    allocate: &mut dyn Allocate,
+    allocate: &mut dyn Allocator,
 ) {
     let has_status = kind.subresource("status").is_some();
     match old {
         None => {
             if has_status && kind.kind != "Node" {
                 let version = new["apiVersion"].as_str().unwrap_or_default().to_owned();
-                new["status"] = lives::first_status(kind.kind, &version);
+                new["status"] = lifecycle::first_status(kind.kind, &version);
             }
             set_first_generation(kind.kind, new);
             complete(kind.kind, new, allocate);
@@ -34,7 +35,7 @@ pub(crate) fn prepare(
             let status = new.get("status").cloned();
             *new = old.clone();
             new["metadata"] = metadata;
-            carry(new, old, "/metadata", lives::kept_by_a_status(kind.kind));
+            carry(new, old, "/metadata", lifecycle::metadata_kept_by_status_update(kind.kind));
             put(new, "status", status);
             carry(new, old, "/metadata", &["generation"]);
         }
@@ -44,7 +45,7 @@ pub(crate) fn prepare(
             }
             carry(new, old, "/metadata", &["generation"]);
             keep(kind.kind, subresource, old, new, allocate);
-            move_generation(lives::generation(kind.kind), old, new);
+            move_generation(lifecycle::generation(kind.kind), old, new);
         }
     }
 }
@@ -88,16 +89,16 @@ pub(crate) fn prepare_custom(has_status: bool, subresource: &str, old: Option<&V
 }
 
 fn set_first_generation(kind: &str, new: &mut Value) {
-    match lives::generation(kind) {
-        Generation::Absent | Generation::Late(_) => {}
-        Generation::Constant
-        | Generation::Field(_)
-        | Generation::SpecAndAnnotations
-        | Generation::BodyAndLabels => set_generation(new, 1),
+    match lifecycle::generation(kind) {
+        GenerationRule::Absent | GenerationRule::Late(_) => {}
+        GenerationRule::Constant
+        | GenerationRule::Field(_)
+        | GenerationRule::SpecAndAnnotations
+        | GenerationRule::BodyAndLabels => set_generation(new, 1),
     }
 }
 
-fn move_generation(rule: Generation, old: &Value, new: &mut Value) {
+fn move_generation(rule: GenerationRule, old: &Value, new: &mut Value) {
     let differs = |path: &str| old.pointer(path) != new.pointer(path);
     let body = |it: &Value| {
         let mut it = it.as_object().cloned().unwrap_or_default();
@@ -105,10 +106,10 @@ fn move_generation(rule: Generation, old: &Value, new: &mut Value) {
         it
     };
     let moves = match rule {
-        Generation::Absent | Generation::Constant => false,
-        Generation::Field(field) | Generation::Late(field) => old.get(field) != new.get(field),
-        Generation::SpecAndAnnotations => differs("/spec") || differs("/metadata/annotations"),
-        Generation::BodyAndLabels => differs("/metadata/labels") || body(old) != body(new),
+        GenerationRule::Absent | GenerationRule::Constant => false,
+        GenerationRule::Field(field) | GenerationRule::Late(field) => old.get(field) != new.get(field),
+        GenerationRule::SpecAndAnnotations => differs("/spec") || differs("/metadata/annotations"),
+        GenerationRule::BodyAndLabels => differs("/metadata/labels") || body(old) != body(new),
     };
     if moves {
         add_to_generation(old, new);
@@ -127,7 +128,7 @@ fn set_generation(new: &mut Value, generation: i64) {
 }
 
 /// Adds the values that the server assigns to a new object.
-fn complete(kind: &str, new: &mut Value, allocate: &mut dyn Allocate) {
+fn complete(kind: &str, new: &mut Value, allocate: &mut dyn Allocator) {
     match kind {
         "Namespace" => add_to_list(new, "/spec", "finalizers", json!("kubernetes")),
         "Node" => {
@@ -165,7 +166,7 @@ fn complete(kind: &str, new: &mut Value, allocate: &mut dyn Allocate) {
 }
 
 /// Restores the fields that an update cannot change.
-fn keep(kind: &str, subresource: &str, old: &Value, new: &mut Value, allocate: &mut dyn Allocate) {
+fn keep(kind: &str, subresource: &str, old: &Value, new: &mut Value, allocate: &mut dyn Allocator) {
     match kind {
         "Namespace" if subresource != "finalize" => carry(new, old, "/spec", &["finalizers"]),
         "Node" => drop_config_source(new),

@@ -6,10 +6,10 @@
 
 use serde_json::{Value, json};
 
-use super::Allocate;
+use super::Allocator;
 
 /// Allocates the addresses and ports that the type of a Service needs.
-pub(crate) fn allocate_for(service: &mut Value, allocate: &mut dyn Allocate) {
+pub(crate) fn allocate_for(service: &mut Value, allocate: &mut dyn Allocator) {
     let Some(kind) = service["spec"]["type"].as_str().map(str::to_owned) else { return };
     let spec = &mut service["spec"];
     if has_address(&kind) {

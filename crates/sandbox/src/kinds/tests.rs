@@ -11,7 +11,7 @@ use crate::schema::Schema;
 /// The recorder's placeholders for allocated values.
 struct Fixed;
 
-impl Allocate for Fixed {
+impl Allocator for Fixed {
     fn address(&mut self) -> String {
         "10.0.0.1".to_owned()
     }
@@ -35,7 +35,7 @@ fn kind_of(object: &Value) -> (&'static Kind, Schema) {
     let version = object["apiVersion"].as_str().unwrap();
     let (group, version) = version.split_once('/').unwrap_or(("", version));
     let kind = object["kind"].as_str().unwrap();
-    (named(group, kind).unwrap(), Schema::builtin(group, version, kind).unwrap())
+    (find_kind(group, kind).unwrap(), Schema::builtin(group, version, kind).unwrap())
 }
 
 /// Returns the stored object in the format of the recorder.
@@ -59,7 +59,7 @@ fn completed(sent: &Value, old: Option<&Value>, subresource: &str) -> Value {
     metadata.remove("creationTimestamp");
     metadata.insert("uid".to_owned(), UID.into());
     normalize(&schema, kind.kind, &mut object);
-    default(kind.group, kind.kind, &mut object);
+    set_defaults(kind.group, kind.kind, &mut object);
     prepare(kind, subresource, old, &mut object, &mut Fixed);
     object
 }
@@ -70,7 +70,7 @@ fn differences(wanted: &Value, made: &Value, place: &str, found: &mut Vec<String
         (Value::Object(left), Value::Object(right)) => {
             let names: std::collections::BTreeSet<_> = left.keys().chain(right.keys()).collect();
             for name in names {
-                let at = paths::below(place, name);
+                let at = field_paths::below(place, name);
                 match (left.get(name), right.get(name)) {
                     (Some(left), Some(right)) => differences(left, right, &at, found),
                     (left, right) => found.push(format!("{at}: server {left:?}, here {right:?}")),
@@ -119,7 +119,7 @@ fn what_is_done_twice_changes_nothing() {
         let (kind, schema) = kind_of(&line["sent"]);
         let mut again = line["answer"].clone();
         normalize(&schema, kind.kind, &mut again);
-        default(kind.group, kind.kind, &mut again);
+        set_defaults(kind.group, kind.kind, &mut again);
         prepare(kind, "", Some(&line["answer"]), &mut again, &mut Fixed);
         let mut found = Vec::new();
         differences(&line["answer"], &again, "", &mut found);

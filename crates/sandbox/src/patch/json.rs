@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Fault;
+use super::PatchError;
 
 /// Maximum number of operations of one patch.
 const MAX_OPERATIONS: usize = 10_000;
@@ -15,25 +15,25 @@ const MAX_OPERATIONS: usize = 10_000;
 const REJECTED: &str = "the server rejected our request due to an error in our request";
 
 /// Applies the operations to the document.
-pub(crate) fn json(mut document: Value, operations: &Value) -> Result<Value, Fault> {
+pub(crate) fn apply_json_patch(mut document: Value, operations: &Value) -> Result<Value, PatchError> {
     let Value::Array(operations) = operations else {
         return Err(undecodable(operations, "[]handlers.jsonPatchOp"));
     };
     if operations.len() > MAX_OPERATIONS {
         let (most, count) = (MAX_OPERATIONS, operations.len());
         let words = format!("The allowed maximum operations in a JSON patch is {most}, got {count}");
-        return Err(Fault::new(413, words));
+        return Err(PatchError::new(413, words));
     }
     for operation in operations {
         let Value::Object(operation) = operation else {
             return Err(undecodable(operation, "handlers.jsonPatchOp"));
         };
-        act(&mut document, operation).ok_or_else(|| Fault::new(422, REJECTED))?;
+        act(&mut document, operation).ok_or_else(|| PatchError::new(422, REJECTED))?;
     }
     Ok(document)
 }
 
-fn undecodable(found: &Value, wanted: &str) -> Fault {
+fn undecodable(found: &Value, wanted: &str) -> PatchError {
     let found = match found {
         Value::Null | Value::Object(_) => "object",
         Value::Array(_) => "array",
@@ -41,7 +41,7 @@ fn undecodable(found: &Value, wanted: &str) -> Fault {
         Value::Number(_) => "number",
         Value::Bool(_) => "bool",
     };
-    Fault::new(
+    PatchError::new(
         400,
         format!("error decoding patch: json: cannot unmarshal {found} into Go value of type {wanted}"),
     )
@@ -166,7 +166,7 @@ mod tests {
         let schema = crate::schema::Schema::builtin("", "v1", "ConfigMap").unwrap();
         for line in include_str!("../../../../tests/sandbox_kinds/json_patches.jsonl").lines() {
             let case: Value = serde_json::from_str(line).unwrap();
-            let made = json(case["live"].clone(), &case["patch"]);
+            let made = apply_json_patch(case["live"].clone(), &case["patch"]);
             match (made, case["code"].as_u64().unwrap()) {
                 (Ok(mut made), 200) => {
                     // The server drops nulls and fields that a ConfigMap does not have.
@@ -190,6 +190,6 @@ mod tests {
     fn a_patch_is_bounded() {
         let operation = serde_json::json!({"op": "test", "path": "/a", "value": null});
         let many = Value::Array(vec![operation; MAX_OPERATIONS + 1]);
-        assert_eq!(json(serde_json::json!({}), &many).unwrap_err().code, 413);
+        assert_eq!(apply_json_patch(serde_json::json!({}), &many).unwrap_err().code, 413);
     }
 }

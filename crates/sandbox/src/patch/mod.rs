@@ -8,19 +8,19 @@ mod strategic;
 
 use serde_json::{Map, Value};
 
-pub(crate) use json::json;
-pub(crate) use strategic::strategic;
+pub(crate) use json::apply_json_patch;
+pub(crate) use strategic::apply_strategic_patch;
 
 /// Error of a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct PatchError {
     /// Status code of the response: 400, 413, 422 or 500.
     pub(crate) code: u16,
     /// Message of the response.
     pub(crate) words: String,
 }
 
-impl Fault {
+impl PatchError {
     fn new(code: u16, words: impl Into<String>) -> Self {
         Self { code, words: words.into() }
     }
@@ -28,7 +28,7 @@ impl Fault {
 
 /// Applies a merge patch (RFC 7386): null removes a member, maps are merged, everything else is
 /// replaced.
-pub(crate) fn merge(target: &mut Value, patch: &Value) {
+pub(crate) fn apply_merge_patch(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return;
@@ -41,7 +41,7 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
         if value.is_null() {
             target.remove(name);
         } else {
-            merge(target.entry(name.as_str()).or_insert(Value::Null), value);
+            apply_merge_patch(target.entry(name.as_str()).or_insert(Value::Null), value);
         }
     }
 }
@@ -73,7 +73,7 @@ mod tests {
             (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
         ] {
             let mut merged = target.clone();
-            merge(&mut merged, &patch);
+            apply_merge_patch(&mut merged, &patch);
             assert_eq!(merged, result, "{target} with {patch}");
         }
     }

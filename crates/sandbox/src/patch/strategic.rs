@@ -9,7 +9,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Fault;
+use super::PatchError;
 use crate::schema::Schema;
 
 const PATCH: &str = "$patch";
@@ -22,7 +22,11 @@ const BAD_RETAIN: &str = "invalid patch format of retainKeys";
 type Object = Map<String, Value>;
 
 /// Applies the patch to the object.
-pub(crate) fn strategic(schema: &Schema, target: Value, patch: Value) -> Result<Value, Fault> {
+pub(crate) fn apply_strategic_patch(
+    schema: &Schema,
+    target: Value,
+    patch: Value,
+) -> Result<Value, PatchError> {
     let Value::Object(patch) = patch else {
         let found = match patch {
             Value::Array(_) => "array",
@@ -32,14 +36,14 @@ pub(crate) fn strategic(schema: &Schema, target: Value, patch: Value) -> Result<
             Value::Null | Value::Object(_) => "null",
         };
         let words = format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}");
-        return Err(Fault::new(400, words));
+        return Err(PatchError::new(400, words));
     };
     let target = if let Value::Object(target) = target { target } else { Object::new() };
     merge(Some(schema), target, patch).map(Value::Object)
 }
 
 /// Patch strategy of a list or map field.
-struct Field<'a> {
+struct FieldStrategy<'a> {
     schema: Option<&'a Schema>,
     merges: bool,
     replaces: bool,
@@ -47,7 +51,7 @@ struct Field<'a> {
     key: &'a str,
 }
 
-impl<'a> Field<'a> {
+impl<'a> FieldStrategy<'a> {
     fn of(schema: Option<&'a Schema>, name: &str) -> Self {
         let patch = schema.and_then(|it| it.declared(name)).and_then(|it| it.patch.as_ref());
         Self {
@@ -64,7 +68,7 @@ impl<'a> Field<'a> {
     }
 }
 
-fn merge(schema: Option<&Schema>, mut target: Object, mut patch: Object) -> Result<Object, Fault> {
+fn merge(schema: Option<&Schema>, mut target: Object, mut patch: Object) -> Result<Object, PatchError> {
     if let Some(directive) = patch.get(PATCH) {
         return match directive.as_str() {
             Some("replace") => {
@@ -86,7 +90,7 @@ fn merge(schema: Option<&Schema>, mut target: Object, mut patch: Object) -> Resu
             target.remove(&name);
             continue;
         }
-        let field = Field::of(schema, &name);
+        let field = FieldStrategy::of(schema, &name);
         let merged = match (target.remove(&name), wanted) {
             (Some(Value::Object(own)), Value::Object(wanted)) if !field.replaces => {
                 Some(Value::Object(merge(field.schema, own, wanted)?))
@@ -110,25 +114,25 @@ fn merge(schema: Option<&Schema>, mut target: Object, mut patch: Object) -> Resu
 }
 
 /// `$retainKeys` lists all members that are kept; the patch may set no others.
-fn retain(target: &mut Object, patch: &mut Object) -> Result<(), Fault> {
+fn retain(target: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
     let Some(kept) = patch.remove(RETAIN) else { return Ok(()) };
-    let Value::Array(kept) = kept else { return Err(Fault::new(400, BAD_RETAIN)) };
+    let Value::Array(kept) = kept else { return Err(PatchError::new(400, BAD_RETAIN)) };
     let stays = |name: &String| kept.iter().any(|it| it == name);
     let is_plain = |name: &str| !name.starts_with(DELETE_FROM) && !name.starts_with(ORDER);
     if patch.iter().any(|(name, value)| !value.is_null() && is_plain(name) && !stays(name)) {
-        return Err(Fault::new(400, BAD_RETAIN));
+        return Err(PatchError::new(400, BAD_RETAIN));
     }
     target.retain(|name, _| stays(name));
     Ok(())
 }
 
 /// `$setElementOrder/…` gives the order of the items that the patch mentions.
-fn order_lists(schema: Option<&Schema>, target: &mut Object, patch: &mut Object) -> Result<(), Fault> {
+fn order_lists(schema: Option<&Schema>, target: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
     let ordered: Vec<_> = patch.keys().filter(|name| name.starts_with(ORDER)).cloned().collect();
     for directive in ordered {
         let Some(Value::Array(order)) = patch.remove(&directive) else { return Err(wrong_type("slice")) };
         let name = &directive[ORDER.len()..];
-        let field = Field::of(schema, name);
+        let field = FieldStrategy::of(schema, name);
         let list = |value: Option<Value>| match value {
             Some(Value::Array(list)) => Ok(Some(list)),
             None => Ok(None),
@@ -159,7 +163,7 @@ fn order_lists(schema: Option<&Schema>, target: &mut Object, patch: &mut Object)
 }
 
 /// Checks that the items of a patch are in the order that it gives itself.
-fn agree(wanted: &[Value], order: &[Value], key: &str) -> Result<(), Fault> {
+fn agree(wanted: &[Value], order: &[Value], key: &str) -> Result<(), PatchError> {
     if order.is_empty() || wanted.is_empty() {
         return Ok(());
     }
@@ -172,7 +176,7 @@ fn agree(wanted: &[Value], order: &[Value], key: &str) -> Result<(), Fault> {
     let (wanted, order) = (go(&Value::Array(wanted.to_vec())), go(&Value::Array(order.to_vec())));
     let words =
         format!("The order in patch list:\n{wanted}\n doesn't match $setElementOrder list:\n{order}\n");
-    Err(Fault::new(500, words))
+    Err(PatchError::new(500, words))
 }
 
 fn merge_lists(
@@ -181,16 +185,16 @@ fn merge_lists(
     wanted: Vec<Value>,
     key: &str,
     deletes: bool,
-) -> Result<Vec<Value>, Fault> {
+) -> Result<Vec<Value>, PatchError> {
     let Some(first) = own.first().or(wanted.first()) else { return Ok(own) };
     if first.is_array() {
-        return Err(Fault::new(422, "lists of lists are not supported"));
+        return Err(PatchError::new(422, "lists of lists are not supported"));
     }
     let kind = std::mem::discriminant(first);
     if own.iter().chain(&wanted).any(|it| std::mem::discriminant(it) != kind) {
         let words =
             format!("list element types are not identical: [{} {}]", go(&own.into()), go(&wanted.into()));
-        return Err(Fault::new(500, words));
+        return Err(PatchError::new(500, words));
     }
     if !first.is_object() {
         if deletes {
@@ -206,7 +210,7 @@ fn merge_lists(
     }
     if key.is_empty() {
         let name = schema.map_or("", Schema::name);
-        return Err(Fault::new(500, format!("cannot merge lists without merge key for {name}")));
+        return Err(PatchError::new(500, format!("cannot merge lists without merge key for {name}")));
     }
     let (own, wanted) = obey(own, wanted, key)?;
     let before = own.clone();
@@ -229,7 +233,7 @@ fn merge_lists(
 
 /// Applies the directives of list items: `$patch: delete` for one item, `$patch: replace` for the
 /// whole list.
-fn obey(mut own: Vec<Value>, wanted: Vec<Value>, key: &str) -> Result<(Vec<Value>, Vec<Value>), Fault> {
+fn obey(mut own: Vec<Value>, wanted: Vec<Value>, key: &str) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let (mut plain, mut replaces) = (Vec::with_capacity(wanted.len()), false);
     for item in wanted {
         match item.get(PATCH).map(|it| it.as_str().unwrap_or_default()) {
@@ -240,7 +244,7 @@ fn obey(mut own: Vec<Value>, wanted: Vec<Value>, key: &str) -> Result<(Vec<Value
             }
             Some("replace") => replaces = true,
             Some("merge") => {
-                return Err(Fault::new(500, "merging lists cannot yet be specified in the patch"));
+                return Err(PatchError::new(500, "merging lists cannot yet be specified in the patch"));
             }
             Some(_) => {
                 let map = item.as_object().cloned().unwrap_or_default();
@@ -279,7 +283,7 @@ fn same(left: &Value, right: &Value, key: &str) -> bool {
     if key.is_empty() { left == right } else { left.get(key).is_some() && left.get(key) == right.get(key) }
 }
 
-fn check_keys(items: &[Value], key: &str) -> Result<(), Fault> {
+fn check_keys(items: &[Value], key: &str) -> Result<(), PatchError> {
     match items.iter().find(|it| !key.is_empty() && it.get(key).is_none()) {
         Some(item) => Err(no_key(item, key)),
         None => Ok(()),
@@ -311,17 +315,17 @@ fn without_directives(value: Value) -> Option<Value> {
     })
 }
 
-fn unknown_directive(directive: &Value, map: &Object) -> Fault {
+fn unknown_directive(directive: &Value, map: &Object) -> PatchError {
     let map = go(&Value::Object(map.clone()));
-    Fault::new(500, format!("unknown patch type: {} in map: {map}", go(directive)))
+    PatchError::new(500, format!("unknown patch type: {} in map: {map}", go(directive)))
 }
 
-fn no_key(item: &Value, key: &str) -> Fault {
-    Fault::new(500, format!("map: {} does not contain declared merge key: {key}", go(item)))
+fn no_key(item: &Value, key: &str) -> PatchError {
+    PatchError::new(500, format!("map: {} does not contain declared merge key: {key}", go(item)))
 }
 
-fn wrong_type(wanted: &str) -> Fault {
-    Fault::new(500, format!("expected a {wanted}"))
+fn wrong_type(wanted: &str) -> PatchError {
+    PatchError::new(500, format!("expected a {wanted}"))
 }
 
 /// Formats a value as Go prints it.
@@ -350,7 +354,7 @@ mod tests {
             let case: Value = serde_json::from_str(line).unwrap();
             let of = |field: &str| case[field].as_str().unwrap();
             let schema = Schema::builtin(of("group"), of("version"), of("kind")).unwrap();
-            let made = strategic(&schema, case["target"].clone(), case["patch"].clone());
+            let made = apply_strategic_patch(&schema, case["target"].clone(), case["patch"].clone());
             let same = match (&made, case.get("merged")) {
                 (Ok(made), Some(merged)) => made == merged,
                 (Err(fault), None) => fault.words == of("error"),

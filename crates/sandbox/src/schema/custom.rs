@@ -10,7 +10,7 @@ use super::{Schema, Shape};
 impl Schema {
     /// Removes unknown fields and returns their paths in the format of the server:
     /// `spec.items[0].colour`.
-    pub(crate) fn pruned(&self, object: &mut Value) -> Vec<String> {
+    pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut told = Vec::new();
         prune(self, object, &mut String::new(), &mut told);
         told.sort();

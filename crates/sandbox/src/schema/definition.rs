@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
-use super::{Field, Fields, Link, List, ListType, Node, Scalar, Schema, Shape, Written, table};
+use super::{Field, Fields, Link, List, ListType, Node, Scalar, Schema, Shape, WritePolicy, table};
 
 /// Maximum depth; values below it are untyped. Real definitions have a few levels.
 const MAX_DEPTH: usize = 100;
@@ -117,7 +117,7 @@ fn field(name: &str, link: Link, required: bool, default: Option<Value>) -> Fiel
         link,
         required,
         pointer: true,
-        written: Written::UnlessEmpty,
+        write_policy: WritePolicy::UnlessEmpty,
         default,
         patch: None,
     }

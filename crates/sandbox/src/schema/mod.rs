@@ -7,14 +7,14 @@
 //! kind in its code.
 
 mod custom;
+mod decoding;
 mod definition;
+mod go_time;
 mod problems;
-mod strict;
 mod table;
 #[cfg(test)]
 mod tests;
-mod times;
-mod zero;
+mod zero_values;
 
 use std::sync::{Arc, OnceLock};
 
@@ -118,7 +118,7 @@ pub(crate) struct Field {
     /// True for a pointer in Go, which distinguishes zero from absent.
     pub(crate) pointer: bool,
     /// Condition under which Go writes the field.
-    pub(crate) written: Written,
+    pub(crate) write_policy: WritePolicy,
     /// Value of the field if it is absent.
     pub(crate) default: Option<Value>,
     /// Strategy of a strategic merge patch.
@@ -127,7 +127,7 @@ pub(crate) struct Field {
 
 /// Condition under which Go writes a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum WritePolicy {
     /// Always, as null or empty if necessary (no `omitempty`).
     Always,
     /// Unless it is empty: false, 0, null, empty text, list or map. A struct is never empty

@@ -5,8 +5,8 @@
 //! CEL rules (`x-kubernetes-validations`) are evaluated in `crates/sandbox/src/cel_rules/`.
 
 mod bounds;
+mod combinators;
 mod formats;
-mod several;
 
 use serde_json::{Map, Value};
 
@@ -28,8 +28,8 @@ pub(crate) struct Problem {
 
 impl Schema {
     /// Validates an object; `old` is its previous state.
-    pub(crate) fn problems_since(&self, old: Option<&Value>, object: &Value) -> Vec<Problem> {
-        let mut check = Check { path: String::new(), found: Vec::new() };
+    pub(crate) fn validate(&self, old: Option<&Value>, object: &Value) -> Vec<Problem> {
+        let mut check = SchemaValidator { path: String::new(), found: Vec::new() };
         check.value(self, old, object);
         let mut found = check.found;
         duplicates(self, object, &mut String::new(), &mut found);
@@ -65,12 +65,12 @@ impl Problem {
     }
 }
 
-struct Check {
+struct SchemaValidator {
     path: String,
     found: Vec<Problem>,
 }
 
-impl Check {
+impl SchemaValidator {
     fn value(&mut self, schema: &Schema, old: Option<&Value>, value: &Value) {
         if old == Some(value) {
             return;
@@ -81,7 +81,7 @@ impl Check {
         }
         let rules = schema.rules();
         bounds::of_value_with(rules, schema.pattern(), &self.path, value, &mut self.found);
-        several::of_value(rules, &self.path, value, &mut self.found);
+        crate::schema::problems::combinators::of_value(rules, &self.path, value, &mut self.found);
         match (schema.shape(), value) {
             (Shape::Fields(fields), Value::Object(map)) => {
                 self.fields(fields, old.and_then(Value::as_object), map);

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use super::{Field, Fields, Link, List, ListType, PatchStrategy, Scalar, Schema, Shape, Written};
+use super::{Field, Fields, Link, List, ListType, PatchStrategy, Scalar, Schema, Shape, WritePolicy};
 
 /// The compressed table: it is part of the program for `moorline demo`, so its size matters.
 const PACKED: &[u8] = include_bytes!("kubernetes.deflate");
@@ -115,10 +115,10 @@ impl<'a> Reader<'a> {
             link: self.link(shape.unwrap_or("s")),
             required: flags.contains('+'),
             pointer: flags.contains('*'),
-            written: match () {
-                () if flags.contains('!') => Written::Always,
-                () if flags.contains('^') => Written::UnlessZero,
-                () => Written::UnlessEmpty,
+            write_policy: match () {
+                () if flags.contains('!') => WritePolicy::Always,
+                () if flags.contains('^') => WritePolicy::UnlessZero,
+                () => WritePolicy::UnlessEmpty,
             },
             default: default.and_then(|text| serde_json::from_str(text).ok()),
             patch: patch.map(patch_strategy),

@@ -79,10 +79,10 @@ fn how_fields_of_kubernetes_are_written_and_patched() {
     let field = |path: &str, name: &str| at(&deployment, path).declared(name).expect(name).clone();
     let port = |name: &str| field("spec.template.spec.containers.*.ports.*", name);
     assert_eq!(port("protocol").default, Some(json!("TCP")));
-    assert!(port("containerPort").required && port("containerPort").written == Written::Always);
+    assert!(port("containerPort").required && port("containerPort").write_policy == WritePolicy::Always);
     assert!(port("hostPort").is_dropped_when_zero() && !field("spec", "replicas").is_dropped_when_zero());
     assert!(!field("", "status").is_dropped_when_zero() && !field("spec", "strategy").is_dropped_when_zero());
-    assert_eq!(field("metadata", "creationTimestamp").written, Written::UnlessZero);
+    assert_eq!(field("metadata", "creationTimestamp").write_policy, WritePolicy::UnlessZero);
     let patch = |path: &str, name: &str| {
         field(path, name).patch.map(|it| (it.merge, it.retain_keys, it.merge_key.to_string()))
     };
@@ -149,14 +149,14 @@ fn custom_resources_are_pruned_filled_in_and_checked_as_they_are_by_kubernetes()
         let Some(name) = recorded["schema"].as_str() else { continue };
         let schema = Schema::of_definition(&input["schemas"][name]);
         let mut object = recorded["object"].clone();
-        let unknown = schema.pruned(&mut object);
+        let unknown = schema.prune(&mut object);
         assert_eq!(json!(unknown), *recorded.get("unknown").unwrap_or(&json!([])), "{recorded}");
         assert_eq!(object, recorded["pruned"], "{recorded}");
         schema.without_nulls(&mut object);
         schema.with_defaults(&mut object);
         assert_eq!(object, recorded["defaulted"], "{recorded}");
         let mut found: Vec<[String; 3]> = schema
-            .problems_since(recorded.get("old"), &object)
+            .validate(recorded.get("old"), &object)
             .into_iter()
             .map(|problem| [problem.reason.to_owned(), problem.message, problem.field])
             .collect();
@@ -176,9 +176,9 @@ fn objects_of_kubernetes_are_decoded_as_it_decodes_them() {
         let text = |name: &str| recorded.get(name).and_then(Value::as_str).unwrap_or_default();
         // Named string types are strings here.
         let of_type = |text: &str| text.replace(" of type v1.PullPolicy", " of type string");
-        assert_eq!(schema.mismatch(object).unwrap_or_default(), of_type(text("decoded")), "{object}");
+        assert_eq!(schema.type_mismatch(object).unwrap_or_default(), of_type(text("decoded")), "{object}");
         if text("decoded").is_empty() {
-            let unknown = schema.unknown(object).join(", ");
+            let unknown = schema.unknown_fields(object).join(", ");
             assert_eq!(format!("strict decoding error: {unknown}"), text("strict"), "{object}");
         }
         count += 1;

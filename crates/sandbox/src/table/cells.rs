@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use super::{at, duration};
 
 /// Computes a cell.
-pub(super) type Show = fn(&Value, Timestamp) -> Value;
+pub(super) type CellFn = fn(&Value, Timestamp) -> Value;
 
 const NONE: &str = "<none>";
 const UNSET: &str = "<unset>";
 
 /// Returns the function that the table refers to by this name.
-pub(super) fn named(name: &str) -> Option<Show> {
+pub(super) fn named(name: &str) -> Option<CellFn> {
     Some(match name {
         "accounts" => |it, _| subjects(it, "ServiceAccount"),
         "age" => |it, now| duration::since(&it["metadata"]["creationTimestamp"], now).into(),

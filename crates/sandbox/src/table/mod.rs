@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 /// Part of its object that a row includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Include {
+pub(crate) enum RowObject {
     /// No object.
     None,
     /// The metadata, which is the default of the server.
@@ -36,7 +36,7 @@ pub(crate) fn table(
     kind: &str,
     columns: Option<&Value>,
     objects: &[&Value],
-    include: Include,
+    include: RowObject,
     now: Timestamp,
 ) -> Value {
     let shown = match columns {
@@ -51,12 +51,12 @@ pub(crate) fn table(
     })
 }
 
-fn row(columns: &[Column], kind: &str, object: &Value, include: Include, now: Timestamp) -> Value {
+fn row(columns: &[Column], kind: &str, object: &Value, include: RowObject, now: Timestamp) -> Value {
     let cells: Vec<_> = columns.iter().map(|column| column.cell.show(object, now)).collect();
     let carried = match include {
-        Include::None => Value::Null,
-        Include::Object => object.clone(),
-        Include::Metadata => json!({
+        RowObject::None => Value::Null,
+        RowObject::Object => object.clone(),
+        RowObject::Metadata => json!({
             "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"],
         }),
     };
@@ -89,7 +89,7 @@ enum Cell {
         as_text: bool,
     },
     Count(&'static str),
-    Shown(cells::Show),
+    Shown(cells::CellFn),
     /// Column of a custom resource: path and type.
     Custom(String, String),
 }
@@ -274,7 +274,7 @@ mod tests {
             let version = object["apiVersion"].as_str().unwrap();
             let group = version.split_once('/').map_or("", |(group, _)| group);
             let now = case["now"].as_str().unwrap().parse().unwrap();
-            let made = table(group, object["kind"].as_str().unwrap(), None, &[object], Include::None, now);
+            let made = table(group, object["kind"].as_str().unwrap(), None, &[object], RowObject::None, now);
             let mut definitions = made["columnDefinitions"].clone();
             definitions.as_array_mut().unwrap().iter_mut().for_each(|it| {
                 it.as_object_mut().unwrap().remove("description");
@@ -311,14 +311,14 @@ mod tests {
             {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
         ]);
         let now = "2024-01-01T00:00:30Z".parse().unwrap();
-        let made = table("example.com", "Database", Some(&columns), &[&object], Include::Metadata, now);
+        let made = table("example.com", "Database", Some(&columns), &[&object], RowObject::Metadata, now);
         assert_eq!(
             made["rows"][0]["cells"],
             json!(["a", "mysql", 3, "{\"a\":\"b\"}", 0.5, true, null, null, "<invalid>", "30s"])
         );
         assert_eq!(made["columnDefinitions"][2]["priority"], 1);
         assert_eq!(made["rows"][0]["object"]["kind"], "PartialObjectMetadata");
-        let made = table("example.com", "Database", Some(&json!([])), &[&object], Include::None, now);
+        let made = table("example.com", "Database", Some(&json!([])), &[&object], RowObject::None, now);
         assert_eq!(made["rows"][0]["cells"], json!(["a", "30s"]));
         assert_eq!(made["columnDefinitions"][1]["type"], "date");
     }

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::cells::{Show, count, items, joined, or, text};
+use super::cells::{CellFn, count, items, joined, or, text};
 
 /// Maximum number of items in a cell.
 const SHOWN: usize = 3;
@@ -14,7 +14,7 @@ const NONE: &str = "<none>";
 const UNSET: &str = "<unset>";
 
 /// Returns the function that the table refers to by this name.
-pub(super) fn named(name: &str) -> Option<Show> {
+pub(super) fn named(name: &str) -> Option<CellFn> {
     Some(match name {
         "api-available" => api_available,
         "api-backend" => api_backend,

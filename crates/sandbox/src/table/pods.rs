@@ -6,25 +6,25 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::cells::{Show, items, text};
+use super::cells::{CellFn, items, text};
 use super::duration;
 
 /// Returns the function that the table refers to by this name.
-pub(super) fn named(name: &str) -> Option<Show> {
+pub(super) fn named(name: &str) -> Option<CellFn> {
     Some(match name {
         "pod-gates" => gates,
         "pod-ready" => |it, _| {
-            let seen = Seen::of(it);
+            let seen = PodSummary::of(it);
             format!("{}/{}", seen.ready, seen.all).into()
         },
         "pod-restarts" => restarts,
-        "pod-status" => |it, _| Seen::of(it).word.into(),
+        "pod-status" => |it, _| PodSummary::of(it).word.into(),
         _ => return None,
     })
 }
 
 /// Summary of the container statuses of a Pod.
-struct Seen {
+struct PodSummary {
     all: usize,
     ready: usize,
     word: String,
@@ -33,7 +33,7 @@ struct Seen {
     restarted: Option<Timestamp>,
 }
 
-impl Seen {
+impl PodSummary {
     fn of(pod: &Value) -> Self {
         let (spec, status) = (&pod["spec"], &pod["status"]);
         let sidecar = |name: &Value| {
@@ -143,7 +143,7 @@ fn has_true(status: &Value, condition: &str) -> bool {
 }
 
 fn restarts(pod: &Value, now: Timestamp) -> Value {
-    let seen = Seen::of(pod);
+    let seen = PodSummary::of(pod);
     match seen.restarted.filter(|_| seen.restarts != 0) {
         Some(last) => format!("{} ({} ago)", seen.restarts, duration::between(last, now)).into(),
         None => seen.restarts.to_string().into(),

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::cells::{Show, items, or, pairs, selector, text};
+use super::cells::{CellFn, items, or, pairs, selector, text};
 use super::{at, duration};
 
 const NONE: &str = "<none>";
@@ -15,7 +15,7 @@ const UNKNOWN: &str = "<unknown>";
 const METRICS_SHOWN: usize = 2;
 
 /// Returns the function that the table refers to by this name.
-pub(super) fn named(name: &str) -> Option<Show> {
+pub(super) fn named(name: &str) -> Option<CellFn> {
     Some(match name {
         "containers" => |it, _| containers(it, "spec.template.spec", "name"),
         "cron-containers" => |it, _| containers(it, "spec.jobTemplate.spec.template.spec", "name"),

@@ -5,31 +5,31 @@
 
 use serde_json::{Value, json};
 
-use super::{Draft, Target, Written};
-use crate::ask::Ask;
-use crate::refusal::Refusal;
-use crate::served::stored_as;
+use super::{Draft, RequestTarget, WriteResult};
+use crate::request::ApiRequest;
+use crate::resource_registry::storage_key;
 use crate::state::State;
+use crate::status_error::StatusError;
 use crate::store::Key;
 
 impl State {
     /// Creates an object.
     pub(crate) fn create(
         &mut self,
-        mut target: Target,
-        ask: &Ask,
+        mut target: RequestTarget,
+        ask: &ApiRequest,
         mut body: Value,
-    ) -> Result<Written, Refusal> {
+    ) -> Result<WriteResult, StatusError> {
         super::same_kind(&target, &body)?;
         let given = |field: &str| body["metadata"][field].as_str().unwrap_or_default().to_owned();
         if !given("resourceVersion").is_empty() {
-            return Err(Refusal::failed(
+            return Err(StatusError::failed(
                 "resourceVersion should not be set on objects to be created".to_owned(),
             ));
         }
         let namespace = given("namespace");
         if target.resource.namespaced && !namespace.is_empty() && *namespace != *target.key.namespace {
-            return Err(Refusal::bad_request(
+            return Err(StatusError::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
@@ -49,25 +49,29 @@ impl State {
     /// Creates an object with a known name.
     pub(crate) fn create_as(
         &mut self,
-        target: &Target,
-        ask: &Ask,
+        target: &RequestTarget,
+        ask: &ApiRequest,
         draft: Draft<'_>,
-    ) -> Result<Written, Refusal> {
+    ) -> Result<WriteResult, StatusError> {
         self.admit(target)?;
-        self.keep(target, ask, draft)
+        self.write_object(target, ask, draft)
     }
 
     /// Refuses a new object if its namespace does not exist or is being deleted.
-    fn admit(&self, target: &Target) -> Result<(), Refusal> {
+    fn admit(&self, target: &RequestTarget) -> Result<(), StatusError> {
         let namespace = &*target.key.namespace;
         if namespace.is_empty() {
             return Ok(());
         }
-        let home = stored_as("", "namespaces");
+        let home = storage_key("", "namespaces");
         let Some(found) = self.store.get(&home, &Key::new("", namespace)) else {
-            let namespaces =
-                crate::refusal::About { group: "", plural: "namespaces", kind: "Namespace", name: namespace };
-            return Err(Refusal::not_found(namespaces));
+            let namespaces = crate::status_error::ErrorSubject {
+                group: "",
+                plural: "namespaces",
+                kind: "Namespace",
+                name: namespace,
+            };
+            return Err(StatusError::not_found(namespaces));
         };
         if found.body()["metadata"]["deletionTimestamp"].is_null() {
             return Ok(());
@@ -77,6 +81,6 @@ impl State {
             json!([{"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}]);
         let why =
             format!("unable to create new content in namespace {namespace} because it is being terminated");
-        Err(Refusal::forbidden(target.about(), &why, Some(causes)))
+        Err(StatusError::forbidden(target.about(), &why, Some(causes)))
     }
 }

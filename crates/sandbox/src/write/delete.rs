@@ -6,23 +6,23 @@
 
 use serde_json::{Value, json};
 
-use super::Target;
+use super::RequestTarget;
 use crate::admission::Admission;
-use crate::answer::Answer;
-use crate::ask::{Ask, Place};
-use crate::refusal::{About, Refusal};
+use crate::request::{ApiRequest, Endpoint};
+use crate::response::ApiResponse;
 use crate::state::State;
+use crate::status_error::{ErrorSubject, StatusError};
 
 /// Options of a deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct DeleteOptions {
     uid: Option<String>,
     version: Option<String>,
     propagation: Option<String>,
     grace: Option<i64>,
     dry_run: bool,
     /// Options as webhooks receive them; no webhook is called if `None`.
-    told: Option<Value>,
+    webhook_options: Option<Value>,
     /// True if a whole collection is deleted.
     is_of_all: bool,
 }
@@ -34,9 +34,9 @@ pub(crate) const ORPHAN: &str = "orphan";
 /// Finalizer of a definition whose objects are deleted first.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-impl Wish {
+impl DeleteOptions {
     /// Reads the options from the body and the query.
-    pub(crate) fn of(ask: &Ask) -> Result<Self, Refusal> {
+    pub(crate) fn from_request(ask: &ApiRequest) -> Result<Self, StatusError> {
         let body = ask.body()?.unwrap_or_default();
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let orphans = body["orphanDependents"].as_bool().map(|orphans| match orphans {
@@ -54,8 +54,8 @@ impl Wish {
                 .as_i64()
                 .or_else(|| ask.query("gracePeriodSeconds").and_then(|text| text.parse().ok())),
             dry_run: ask.is_dry_run() || body["dryRun"][0] == "All",
-            is_of_all: matches!(&ask.place, Place::Objects(objects) if objects.name.is_none()),
-            told: ask.asks_admission().then(|| told(ask, body)),
+            is_of_all: matches!(&ask.endpoint, Endpoint::Objects(objects) if objects.name.is_none()),
+            webhook_options: ask.asks_admission().then(|| told(ask, body)),
         })
     }
 
@@ -67,8 +67,12 @@ impl Wish {
 
 impl State {
     /// Deletes an object, or marks it for deletion if finalizers keep it.
-    pub(crate) fn delete(&mut self, target: &Target, wish: &Wish) -> Result<Answer, Refusal> {
-        let (stored, mut live) = self.must_live(target)?;
+    pub(crate) fn delete(
+        &mut self,
+        target: &RequestTarget,
+        wish: &DeleteOptions,
+    ) -> Result<ApiResponse, StatusError> {
+        let (stored, mut live) = self.require_live(target)?;
         check(target, &live, wish)?;
         let warnings = self.admit_deletion(target, &live, wish)?;
         let uid = stored.uid.clone();
@@ -76,11 +80,11 @@ impl State {
         let is_namespace = &*target.resource.kind == "Namespace" && target.resource.group.is_empty();
         if finalizers.is_empty() && !is_namespace {
             if !wish.dry_run {
-                let deleted = self.remove(&target.resource.home, &target.key);
+                let deleted = self.remove(&target.resource.storage_key, &target.key);
                 self.definition_changed(&target.resource, &target.key, true);
                 live = deleted.map(|deleted| deleted.body()).unwrap_or(live);
             }
-            return Ok(Answer::json(200, &gone(target, &uid, live)).warning(warnings));
+            return Ok(ApiResponse::json(200, &gone(target, &uid, live)).warning(warnings));
         }
         let metadata = &mut live["metadata"];
         let first = metadata["deletionTimestamp"].is_null();
@@ -106,37 +110,46 @@ impl State {
                 terminating(&mut live, &self.clock.text());
             }
             if !wish.dry_run {
-                live = self.store_as_kept(target, live)?;
+                live = self.store_or_remove(target, live)?;
                 self.begin_end(target, &finalizers);
             }
         }
-        Ok(Answer::json(200, &live).warning(warnings))
+        Ok(ApiResponse::json(200, &live).warning(warnings))
     }
 
-    fn admit_deletion(&mut self, target: &Target, live: &Value, wish: &Wish) -> Result<Vec<String>, Refusal> {
-        let (Some(options), false) = (&wish.told, self.admitters.is_empty()) else { return Ok(Vec::new()) };
+    fn admit_deletion(
+        &mut self,
+        target: &RequestTarget,
+        live: &Value,
+        wish: &DeleteOptions,
+    ) -> Result<Vec<String>, StatusError> {
+        let (Some(options), false) = (&wish.webhook_options, self.admitters.is_empty()) else {
+            return Ok(Vec::new());
+        };
         let (options, is_dry_run) = (options.clone(), wish.dry_run);
         let name = if wish.is_of_all { "" } else { &*target.key.name };
         let about = Admission { target, name, operation: "DELETE", old: Some(live), options, is_dry_run };
-        self.ask_admission(&about, &mut Value::Null)
+        self.call_admission_webhooks(&about, &mut Value::Null)
     }
 
     /// Queues the object for the controllers that delete or release its content first.
-    fn begin_end(&mut self, target: &Target, finalizers: &[String]) {
-        let place = (target.resource.home.clone(), target.key.clone());
+    fn begin_end(&mut self, target: &RequestTarget, finalizers: &[String]) {
+        let place = (target.resource.storage_key.clone(), target.key.clone());
         if matches!(&*target.resource.kind, "Namespace" | "CustomResourceDefinition")
-            && !self.ending.contains(&place)
+            && !self.deleting_containers.contains(&place)
         {
-            self.ending.push(place.clone());
+            self.deleting_containers.push(place.clone());
         }
-        if finalizers.iter().any(|one| one == FOREGROUND || one == ORPHAN) && !self.leaving.contains(&place) {
-            self.leaving.push(place);
+        if finalizers.iter().any(|one| one == FOREGROUND || one == ORPHAN)
+            && !self.deleting_owners.contains(&place)
+        {
+            self.deleting_owners.push(place);
         }
     }
 }
 
 /// Merges the options of body and query.
-fn told(ask: &Ask, mut options: Value) -> Value {
+fn told(ask: &ApiRequest, mut options: Value) -> Value {
     if !options.is_object() {
         options = json!({});
         for field in ["propagationPolicy", "gracePeriodSeconds"] {
@@ -165,7 +178,7 @@ fn terminating(definition: &mut Value, now: &str) {
 }
 
 /// Checks the preconditions, so that no other object of the same name is deleted.
-fn check(target: &Target, live: &Value, wish: &Wish) -> Result<(), Refusal> {
+fn check(target: &RequestTarget, live: &Value, wish: &DeleteOptions) -> Result<(), StatusError> {
     let metadata = &live["metadata"];
     const AGAIN: &str = "The object might have been deleted and then recreated";
     const CHANGED: &str = "The object might have been modified";
@@ -180,14 +193,17 @@ fn check(target: &Target, live: &Value, wish: &Wish) -> Result<(), Refusal> {
                 "the {word} in the precondition ({wanted}) does not match the {word} in record ({known}). {why}"
             );
             // Here the server prints the kind in place of the resource.
-            return Err(Refusal::conflict(About { plural: &target.resource.kind, ..target.about() }, &why));
+            return Err(StatusError::conflict(
+                ErrorSubject { plural: &target.resource.kind, ..target.about() },
+                &why,
+            ));
         }
     }
     Ok(())
 }
 
 /// Returns the finalizers that keep the object, given the propagation policy.
-fn finalizers(target: &Target, live: &Value, wish: &Wish) -> Vec<String> {
+fn finalizers(target: &RequestTarget, live: &Value, wish: &DeleteOptions) -> Vec<String> {
     let held = live["metadata"]["finalizers"].as_array().into_iter().flatten();
     let mut held: Vec<String> = held.filter_map(|one| one.as_str().map(str::to_owned)).collect();
     let wanted = match wish.propagation.as_deref() {
@@ -210,7 +226,7 @@ fn finalizers(target: &Target, live: &Value, wish: &Wish) -> Vec<String> {
 }
 
 /// Returns the response for a deleted object: a `Status`, or for some kinds the object itself.
-fn gone(target: &Target, uid: &str, live: Value) -> Value {
+fn gone(target: &RequestTarget, uid: &str, live: Value) -> Value {
     // The server returns the deleted object of these kinds.
     const TOLD: [&str; 6] =
         ["Pod", "Service", "ServiceAccount", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota"];

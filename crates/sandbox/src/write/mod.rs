@@ -5,11 +5,11 @@
 //! is normalized, its `managedFields` are updated, webhooks admit it, and an unchanged object is
 //! not stored.
 
-mod admitted;
-mod by_controller;
+mod admit;
+mod controller_writes;
 mod create;
 mod delete;
-mod owned;
+mod field_owners;
 mod patch;
 mod scale;
 mod update;
@@ -18,19 +18,19 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::answer::Answer;
-use super::ask::{Ask, Objects};
-use super::check;
 use super::convert;
 use super::kinds;
-use super::refusal::{About, Refusal};
-use super::served::{Resource, Version};
 use super::state::State;
-use super::store::{Key, Stored};
-pub(crate) use delete::{CLEANUP, FOREGROUND, ORPHAN, Wish};
+use super::store::{Key, StoredObject};
+use crate::object_validation;
+use crate::request::{ApiRequest, ObjectPath};
+use crate::resource_registry::{Resource, Version};
+use crate::response::ApiResponse;
+use crate::status_error::{ErrorSubject, StatusError};
+pub(crate) use delete::{CLEANUP, DeleteOptions, FOREGROUND, ORPHAN};
 
 /// Object or collection that a request addresses.
-pub(crate) struct Target {
+pub(crate) struct RequestTarget {
     pub(crate) resource: Arc<Resource>,
     pub(crate) version: usize,
     pub(crate) key: Key,
@@ -47,33 +47,33 @@ pub(crate) struct Draft<'a> {
 }
 
 /// An object as it is stored, and the response to the writer if that has another version.
-struct Kept {
+struct ConvertedWrite {
     stored: Value,
     told: Option<Value>,
 }
 
-impl Kept {
+impl ConvertedWrite {
     fn told(self) -> Value {
         self.told.unwrap_or(self.stored)
     }
 }
 
 /// Result of a write.
-pub(crate) struct Written {
+pub(crate) struct WriteResult {
     pub(crate) body: Value,
     pub(crate) created: bool,
     pub(crate) warnings: Vec<String>,
 }
 
-impl Target {
+impl RequestTarget {
     /// Returns the target of a path.
-    pub(crate) fn new(resource: Arc<Resource>, version: usize, objects: &Objects) -> Self {
+    pub(crate) fn new(resource: Arc<Resource>, version: usize, objects: &ObjectPath) -> Self {
         let namespace = objects.namespace.as_deref().filter(|_| resource.namespaced).unwrap_or_default();
         let key = Key::new(namespace, objects.name.as_deref().unwrap_or_default());
         Self { resource, version, key, subresource: objects.subresource.clone().unwrap_or_default() }
     }
 
-    pub(crate) fn about(&self) -> About<'_> {
+    pub(crate) fn about(&self) -> ErrorSubject<'_> {
         self.resource.about(&self.key.name)
     }
 
@@ -86,45 +86,56 @@ impl Target {
     }
 }
 
-impl Written {
+impl WriteResult {
     /// Returns the response to the writer.
-    pub(crate) fn answer(self) -> Answer {
-        Answer::json(if self.created { 201 } else { 200 }, &self.body).warning(self.warnings)
+    pub(crate) fn answer(self) -> ApiResponse {
+        ApiResponse::json(if self.created { 201 } else { 200 }, &self.body).warning(self.warnings)
     }
 }
 
 impl State {
     /// Returns the live object in the version of the target.
-    pub(crate) fn live(&self, target: &Target) -> Result<Option<(Arc<Stored>, Value)>, Refusal> {
-        let Some(stored) = self.store.get(&target.resource.home, &target.key) else { return Ok(None) };
-        let body = convert::read(&self.conversions, &target.resource, target.version, stored)?;
+    pub(crate) fn live(
+        &self,
+        target: &RequestTarget,
+    ) -> Result<Option<(Arc<StoredObject>, Value)>, StatusError> {
+        let Some(stored) = self.store.get(&target.resource.storage_key, &target.key) else { return Ok(None) };
+        let body = convert::read_stored(&self.conversions, &target.resource, target.version, stored)?;
         Ok(Some((stored.clone(), body)))
     }
 
     /// Returns the live object, or the error that it does not exist.
-    pub(crate) fn must_live(&self, target: &Target) -> Result<(Arc<Stored>, Value), Refusal> {
-        self.live(target)?.ok_or_else(|| Refusal::not_found(target.about()))
+    pub(crate) fn require_live(
+        &self,
+        target: &RequestTarget,
+    ) -> Result<(Arc<StoredObject>, Value), StatusError> {
+        self.live(target)?.ok_or_else(|| StatusError::not_found(target.about()))
     }
 
     /// Validates and stores an object.
-    pub(crate) fn keep(&mut self, target: &Target, ask: &Ask, draft: Draft<'_>) -> Result<Written, Refusal> {
+    pub(crate) fn write_object(
+        &mut self,
+        target: &RequestTarget,
+        ask: &ApiRequest,
+        draft: Draft<'_>,
+    ) -> Result<WriteResult, StatusError> {
         let Draft { old, mut new, applied } = draft;
         let strict = ask.query("fieldValidation").unwrap_or("Warn");
         same_kind(target, &new)?;
         let mut warnings = match applied {
             true => Vec::new(),
-            false => check::decode(target, &mut new, strict)?,
+            false => object_validation::check_decoding(target, &mut new, strict)?,
         };
         self.identify(target, old, &mut new);
         let emptied = if applied { Vec::new() } else { empty_lists(&new) };
         match target.resource.builtin() {
             Some(kind) => {
                 kinds::normalize(&target.served().schema, kind.kind, &mut new);
-                kinds::default(kind.group, kind.kind, &mut new);
+                kinds::set_defaults(kind.group, kind.kind, &mut new);
             }
             None => {
                 let schema = &target.served().schema;
-                schema.pruned(&mut new);
+                schema.prune(&mut new);
                 if !applied {
                     schema.without_nulls(&mut new);
                 }
@@ -139,7 +150,7 @@ impl State {
             let emptied: Vec<String> =
                 emptied.into_iter().filter(|name| new.get(name) == Some(&Value::Null)).collect();
             emptied.iter().for_each(|name| new[name] = json!([]));
-            owned::note(self, target, ask, old, &mut new);
+            crate::write::field_owners::record_managers(self, target, ask, old, &mut new);
             emptied.iter().for_each(|name| new[name] = Value::Null);
         }
         warnings.extend(self.admit_object(target, ask, old, &mut new)?);
@@ -147,7 +158,7 @@ impl State {
             Some(kind) => kinds::prepare(kind, &target.subresource, old, &mut new, self),
             None => kinds::prepare_custom(target.served().has_status, &target.subresource, old, &mut new),
         }
-        warnings.extend(check::refuse(target, old, &new, ask.asks_rules())?);
+        warnings.extend(object_validation::validate_object(target, old, &new, ask.asks_rules())?);
         if let Some(kind) = target.resource.builtin() {
             warnings.extend(kinds::warnings(kind.kind, &new));
         }
@@ -155,7 +166,7 @@ impl State {
     }
 
     /// Sets the metadata that only the server sets.
-    fn identify(&mut self, target: &Target, old: Option<&Value>, new: &mut Value) {
+    fn identify(&mut self, target: &RequestTarget, old: Option<&Value>, new: &mut Value) {
         let Some(body) = new.as_object_mut() else { return };
         body.insert("apiVersion".to_owned(), target.api_version().into());
         body.insert("kind".to_owned(), (&*target.resource.kind).into());
@@ -177,7 +188,7 @@ impl State {
             }
         }
         match old {
-            Some(old) => carry(old, metadata),
+            Some(old) => copy_server_metadata(old, metadata),
             None => {
                 for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"] {
                     metadata.remove(field);
@@ -191,47 +202,51 @@ impl State {
 
     fn commit(
         &mut self,
-        target: &Target,
-        ask: &Ask,
+        target: &RequestTarget,
+        ask: &ApiRequest,
         old: Option<&Value>,
         mut new: Value,
         warnings: Vec<String>,
-    ) -> Result<Written, Refusal> {
+    ) -> Result<WriteResult, StatusError> {
         if let Some(old) = old {
-            super::ownership::keep_times(old, &mut new);
+            crate::managed_fields::keep_times(old, &mut new);
             if *old == new && !self.is_converted(target) {
-                return Ok(Written { body: new, created: false, warnings });
+                return Ok(WriteResult { body: new, created: false, warnings });
             }
         }
         let created = old.is_none();
         // Other problems of a new object are reported first.
-        if created && self.store.get(&target.resource.home, &target.key).is_some() {
-            return Err(Refusal::already_exists(target.about()));
+        if created && self.store.get(&target.resource.storage_key, &target.key).is_some() {
+            return Err(StatusError::already_exists(target.about()));
         }
         if !self.admitters.is_empty() && target.resource.builtin().is_none() {
-            target.served().schema.pruned(&mut new);
+            target.served().schema.prune(&mut new);
         }
         let kept = self.kept(target, new)?;
         if let Some(old) = old.filter(|_| self.is_stored(target, &kept.stored)) {
-            return Ok(Written { body: old.clone(), created, warnings });
+            return Ok(WriteResult { body: old.clone(), created, warnings });
         }
-        let body = if ask.is_dry_run() { kept.told() } else { self.put_kept(target, kept)? };
-        Ok(Written { body, created, warnings })
+        let body = if ask.is_dry_run() { kept.told() } else { self.store_converted(target, kept)? };
+        Ok(WriteResult { body, created, warnings })
     }
 
     /// Stores an object, or removes it if no finalizer is left; returns it in the version of the
     /// target.
-    pub(crate) fn store_as_kept(&mut self, target: &Target, new: Value) -> Result<Value, Refusal> {
+    pub(crate) fn store_or_remove(
+        &mut self,
+        target: &RequestTarget,
+        new: Value,
+    ) -> Result<Value, StatusError> {
         let kept = self.kept(target, new)?;
-        self.put_kept(target, kept)
+        self.store_converted(target, kept)
     }
 
     /// True if the stored object is not, or will not be, in the version of the target, or was
     /// written under an older definition. Only the stored form shows then if the write changes
     /// anything.
-    fn is_converted(&self, target: &Target) -> bool {
-        let stored = self.store.get(&target.resource.home, &target.key);
-        let is_other = |stored: &Arc<Stored>| {
+    fn is_converted(&self, target: &RequestTarget) -> bool {
+        let stored = self.store.get(&target.resource.storage_key, &target.key);
+        let is_other = |stored: &Arc<StoredObject>| {
             target.resource.is_older(stored.revision) || stored.api_version() != target.api_version()
         };
         target.resource.builtin().is_none()
@@ -239,33 +254,37 @@ impl State {
     }
 
     /// True if the converted object equals the stored one.
-    fn is_stored(&self, target: &Target, object: &Value) -> bool {
-        let stored = || self.store.get(&target.resource.home, &target.key);
+    fn is_stored(&self, target: &RequestTarget, object: &Value) -> bool {
+        let stored = || self.store.get(&target.resource.storage_key, &target.key);
         self.is_converted(target) && stored().is_some_and(|stored| stored.body() == *object)
     }
 
     /// Converts an object to its stored form and to the response.
-    fn kept(&self, target: &Target, mut new: Value) -> Result<Kept, Refusal> {
+    fn kept(&self, target: &RequestTarget, mut new: Value) -> Result<ConvertedWrite, StatusError> {
         let (resource, conversions) = (&target.resource, &self.conversions);
-        if conversions.asks() && self.is_converted(target) {
-            let revision = self.store.get(&resource.home, &target.key).map(|stored| stored.revision);
+        if conversions.calls_webhooks() && self.is_converted(target) {
+            let revision = self.store.get(&resource.storage_key, &target.key).map(|stored| stored.revision);
             new = conversions.draft(&target.key, revision, new);
         }
         let stored = convert::to_stored(conversions, resource, new)?;
         let told = (stored["apiVersion"] != target.api_version())
-            .then(|| convert::in_version(conversions, resource, target.version, stored.clone()));
-        Ok(Kept { stored, told: told.transpose()? })
+            .then(|| convert::convert_to_version(conversions, resource, target.version, stored.clone()));
+        Ok(ConvertedWrite { stored, told: told.transpose()? })
     }
 
-    fn put_kept(&mut self, target: &Target, kept: Kept) -> Result<Value, Refusal> {
+    fn store_converted(
+        &mut self,
+        target: &RequestTarget,
+        kept: ConvertedWrite,
+    ) -> Result<Value, StatusError> {
         // A discarded attempt writes nothing: see `convert/mod.rs`.
-        if self.conversions.awaits() {
-            return Err(Refusal::busy());
+        if self.conversions.has_pending() {
+            return Err(StatusError::busy());
         }
-        let Kept { stored, told } = kept;
-        let Value::Object(mut body) = stored else { return Err(Refusal::bad_request("no object")) };
+        let ConvertedWrite { stored, told } = kept;
+        let Value::Object(mut body) = stored else { return Err(StatusError::bad_request("no object")) };
         let is_over = is_over(&target.resource, &body);
-        let home = &target.resource.home;
+        let home = &target.resource.storage_key;
         if is_over && self.store.get(home, &target.key).is_some() {
             // The writer gets the object that it wrote; watches get its last state.
             self.remove(home, &target.key);
@@ -313,7 +332,7 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// Metadata that clients cannot change.
-const KEPT: [&str; 6] = [
+const SERVER_METADATA: [&str; 6] = [
     "uid",
     "creationTimestamp",
     "resourceVersion",
@@ -323,9 +342,9 @@ const KEPT: [&str; 6] = [
 ];
 
 /// Copies the metadata that clients cannot change.
-fn carry(old: &Value, metadata: &mut Map<String, Value>) {
+fn copy_server_metadata(old: &Value, metadata: &mut Map<String, Value>) {
     let old = &old["metadata"];
-    for field in KEPT {
+    for field in SERVER_METADATA {
         match old.get(field) {
             Some(value) => metadata.insert(field.to_owned(), value.clone()),
             None => metadata.remove(field),
@@ -334,9 +353,9 @@ fn carry(old: &Value, metadata: &mut Map<String, Value>) {
 }
 
 /// Refuses a body of another kind or version than the path.
-fn same_kind(target: &Target, body: &Value) -> Result<(), Refusal> {
+fn same_kind(target: &RequestTarget, body: &Value) -> Result<(), StatusError> {
     if !body.is_object() {
-        return Err(Refusal::bad_request("the body of the request is no object"));
+        return Err(StatusError::bad_request("the body of the request is no object"));
     }
     let (version, kind) = (&body["apiVersion"], &body["kind"]);
     let expected = target.api_version();
@@ -349,8 +368,8 @@ fn same_kind(target: &Target, body: &Value) -> Result<(), Refusal> {
         let home =
             if own.group.is_empty() { "core" } else { own.group.split('.').next().unwrap_or_default() };
         let own = &own.kind;
-        return Err(Refusal::bad_request(
-            match super::kinds::named(if group == "core" { "" } else { group }, kind) {
+        return Err(StatusError::bad_request(
+            match super::kinds::find_kind(if group == "core" { "" } else { group }, kind) {
                 Some(_) => format!(
                     "{kind} in version {name:?} cannot be handled as a {own}: converting ({name}.{kind}) to ({home}.{own}): unknown conversion"
                 ),
@@ -363,13 +382,13 @@ fn same_kind(target: &Target, body: &Value) -> Result<(), Refusal> {
     let is_known =
         target.resource.versions.iter().enumerate().any(|(at, _)| target.resource.api_version(at) == version);
     if target.resource.builtin().is_some() && !is_known {
-        return Err(Refusal::bad_request(format!(
+        return Err(StatusError::bad_request(format!(
             "{kind} in version {version:?} cannot be handled as a {kind}: no kind {kind:?} is registered for version \
              {version:?} in scheme \"pkg/runtime/scheme.go:111\""
         )));
     }
     if version != expected || *kind != *target.resource.kind {
-        return Err(Refusal::bad_request(format!(
+        return Err(StatusError::bad_request(format!(
             "the API version in the data ({}) does not match the expected API version ({expected})",
             version,
         )));

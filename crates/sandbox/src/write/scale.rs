@@ -5,30 +5,35 @@
 
 use serde_json::{Value, json};
 
-use super::{Draft, Target, Written, patch};
-use crate::ask::Ask;
-use crate::ownership;
-use crate::refusal::Refusal;
-use crate::served::Scale;
+use super::{Draft, RequestTarget, WriteResult, patch};
+use crate::managed_fields;
+use crate::request::ApiRequest;
+use crate::resource_registry::Scale;
 use crate::state::State;
+use crate::status_error::StatusError;
 
 impl State {
     /// Returns the `Scale` of an object.
-    pub(crate) fn scale(&self, target: &Target) -> Result<Value, Refusal> {
-        let (_, live) = self.must_live(target)?;
+    pub(crate) fn scale(&self, target: &RequestTarget) -> Result<Value, StatusError> {
+        let (_, live) = self.require_live(target)?;
         Ok(shown(paths(target)?, &live))
     }
 
     /// Scales an object by a complete `Scale` or by a patch of one.
-    pub(crate) fn rescale(&mut self, target: &Target, ask: &Ask, body: &Value) -> Result<Written, Refusal> {
+    pub(crate) fn rescale(
+        &mut self,
+        target: &RequestTarget,
+        ask: &ApiRequest,
+        body: &Value,
+    ) -> Result<WriteResult, StatusError> {
         let paths = paths(target)?.clone();
-        let (_, live) = self.must_live(target)?;
+        let (_, live) = self.require_live(target)?;
         let before = shown(&paths, &live);
         let mut wanted = match ask.content_type() {
             "application/json" | "application/yaml" => body.clone(),
             "application/strategic-merge-patch+json" => {
                 let mut wanted = before.clone();
-                crate::patch::merge(&mut wanted, body);
+                crate::patch::apply_merge_patch(&mut wanted, body);
                 wanted
             }
             _ => patch::patched(target, ask, &before, body)?,
@@ -45,26 +50,32 @@ impl State {
                 "reason": "FieldValueInvalid", "field": "spec.replicas",
                 "message": format!("Invalid value: {}: {should}", wanted["spec"]["replicas"]),
             });
-            let about = crate::refusal::About {
+            let about = crate::status_error::ErrorSubject {
                 group: "autoscaling",
                 plural: "",
                 kind: "Scale",
                 name: &target.key.name,
             };
-            return Err(Refusal::invalid(about, &[cause]));
+            return Err(StatusError::invalid(about, &[cause]));
         };
         let mut new = live.clone();
         set(&mut new, &paths.spec, replicas.into());
         if shown(&paths, &live)["spec"] != shown(&paths, &new)["spec"] {
-            ownership::scale(&mut new, &paths.spec, &ask.manager(), &target.api_version(), replicas > 0);
+            managed_fields::transfer_replicas(
+                &mut new,
+                &paths.spec,
+                &ask.manager(),
+                &target.api_version(),
+                replicas > 0,
+            );
         }
-        let written = self.keep(target, ask, Draft { old: Some(&live), new, applied: true })?;
-        Ok(Written { body: shown(&paths, &written.body), warnings, ..written })
+        let written = self.write_object(target, ask, Draft { old: Some(&live), new, applied: true })?;
+        Ok(WriteResult { body: shown(&paths, &written.body), warnings, ..written })
     }
 }
 
-fn paths(target: &Target) -> Result<&Scale, Refusal> {
-    target.served().scale.as_ref().ok_or_else(Refusal::no_such_path)
+fn paths(target: &RequestTarget) -> Result<&Scale, StatusError> {
+    target.served().scale.as_ref().ok_or_else(StatusError::no_such_path)
 }
 
 fn shown(paths: &Scale, live: &Value) -> Value {

@@ -5,15 +5,20 @@
 
 use serde_json::Value;
 
-use super::{Draft, Target, Written};
-use crate::ask::Ask;
+use super::{Draft, RequestTarget, WriteResult};
 use crate::kinds;
-use crate::refusal::{About, Refusal};
+use crate::request::ApiRequest;
 use crate::state::State;
+use crate::status_error::{ErrorSubject, StatusError};
 
 impl State {
     /// Replaces an object.
-    pub(crate) fn update(&mut self, target: &Target, ask: &Ask, body: Value) -> Result<Written, Refusal> {
+    pub(crate) fn update(
+        &mut self,
+        target: &RequestTarget,
+        ask: &ApiRequest,
+        body: Value,
+    ) -> Result<WriteResult, StatusError> {
         super::same_kind(target, &body)?;
         named_alike(target, &body)?;
         let Some((_, live)) = self.live(target)? else {
@@ -22,7 +27,7 @@ impl State {
                 target.subresource.is_empty() && kind.is_some_and(|kind| kinds::is_made_by_update(kind.kind));
             return match makes {
                 true => self.create_as(target, ask, Draft { old: None, new: body, applied: false }),
-                false => Err(Refusal::not_found(target.about())),
+                false => Err(StatusError::not_found(target.about())),
             };
         };
         let uid = body["metadata"]["uid"].as_str().unwrap_or_default();
@@ -34,7 +39,7 @@ impl State {
                 registry(target),
                 target.key.name,
             );
-            return Err(Refusal::conflict(target.about(), &why));
+            return Err(StatusError::conflict(target.about(), &why));
         }
         let unversioned = body["metadata"]["resourceVersion"].as_str().unwrap_or_default().is_empty();
         let needs = target.resource.builtin().is_none_or(|kind| kinds::needs_version(kind.kind));
@@ -45,15 +50,15 @@ impl State {
             });
             // Here the server prints the resource in place of the kind.
             let about = target.about();
-            return Err(Refusal::invalid(About { kind: about.plural, ..about }, &[cause]));
+            return Err(StatusError::invalid(ErrorSubject { kind: about.plural, ..about }, &[cause]));
         }
         same_version(target, &live, &body)?;
-        self.keep(target, ask, Draft { old: Some(&live), new: body, applied: false })
+        self.write_object(target, ask, Draft { old: Some(&live), new: body, applied: false })
     }
 }
 
 /// Returns the etcd path under which a real server stores the object.
-fn registry(target: &Target) -> String {
+fn registry(target: &RequestTarget) -> String {
     let resource = &target.resource;
     let root = match (&*resource.group, &*resource.plural) {
         ("", "services") => "services/specs".to_owned(),
@@ -71,17 +76,17 @@ fn registry(target: &Target) -> String {
 }
 
 /// Refuses a write if its resourceVersion is not that of the live object.
-pub(super) fn same_version(target: &Target, live: &Value, body: &Value) -> Result<(), Refusal> {
+pub(super) fn same_version(target: &RequestTarget, live: &Value, body: &Value) -> Result<(), StatusError> {
     let version = |of: &Value| of["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     let wanted = version(body);
     match wanted.is_empty() || wanted == version(live) {
         true => Ok(()),
-        false => Err(Refusal::modified(target.about())),
+        false => Err(StatusError::modified(target.about())),
     }
 }
 
 /// Refuses a body whose name or namespace differs from the path.
-pub(super) fn named_alike(target: &Target, body: &Value) -> Result<(), Refusal> {
+pub(super) fn named_alike(target: &RequestTarget, body: &Value) -> Result<(), StatusError> {
     let given = |field: &str| body["metadata"][field].as_str().unwrap_or_default();
     let (name, namespace) = (given("name"), given("namespace"));
     if name.is_empty() {
@@ -89,16 +94,16 @@ pub(super) fn named_alike(target: &Target, body: &Value) -> Result<(), Refusal> 
             "reason": "FieldValueRequired", "field": "metadata.name",
             "message": "Required value: name is required",
         });
-        return Err(Refusal::invalid(target.resource.about(""), &[cause]));
+        return Err(StatusError::invalid(target.resource.about(""), &[cause]));
     }
     if *name != *target.key.name {
-        return Err(Refusal::bad_request(format!(
+        return Err(StatusError::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
             target.key.name
         )));
     }
     if !namespace.is_empty() && *namespace != *target.key.namespace {
-        return Err(Refusal::bad_request(
+        return Err(StatusError::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }

@@ -5,11 +5,11 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{BLOCK, Entry, FileTree, MAX_FILE_BYTES, Room};
+use super::{BLOCK, FileTree, MAX_FILE_BYTES, MemoryLimit, TreeEntry};
 use crate::ChartError;
 
 fn unpack(packed: &[u8]) -> Result<FileTree, ChartError> {
-    super::unpack(packed, &Room::default())
+    super::unpack(packed, &MemoryLimit::default())
 }
 
 /// An archive entry with a correct header.
@@ -69,7 +69,7 @@ fn files_lie_below_the_folder_of_the_chart() {
     let texts: Vec<(&str, String)> = tree
         .entries()
         .map(|(path, entry)| match entry {
-            Entry::File(bytes) => (path, String::from_utf8(bytes.to_vec()).unwrap()),
+            TreeEntry::File(bytes) => (path, String::from_utf8(bytes.to_vec()).unwrap()),
             other => panic!("{path}: {other:?}"),
         })
         .collect();
@@ -139,10 +139,10 @@ fn what_is_no_archive_of_a_chart_is_refused() {
 fn no_more_is_unpacked_than_there_is_room_for() {
     let things = [file("web/Chart.yaml", "name: web\n"), file("web/a", &"a".repeat(100_000))];
     let packed = packed(&things);
-    let (small, enough) = (Room::of(50_000), Room::of(200_000));
+    let (small, enough) = (MemoryLimit::with_bytes(50_000), MemoryLimit::with_bytes(200_000));
     assert!(super::unpack(&packed, &enough).is_ok());
     assert_eq!(super::unpack(&packed, &small).unwrap_err().reason(), "MemoryBusy");
-    assert!(small.short().is_some_and(|bytes| bytes > 100_000));
-    drop(enough.stop_when_dropped());
+    assert!(small.required_bytes().is_some_and(|bytes| bytes > 100_000));
+    drop(enough.stop_on_drop());
     assert_eq!(super::unpack(&packed, &enough).unwrap_err().reason(), "RepositoryTimeout");
 }

@@ -22,7 +22,7 @@ impl Pointer {
 
 /// Reason why a path has no target.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Missing {
+pub(crate) enum PointerError {
     /// The path is empty or has no `/`.
     #[error("the path names the whole object; it must name a field, such as /spec")]
     Whole,
@@ -52,7 +52,7 @@ pub(super) enum Container<'a> {
 }
 
 impl Pointer {
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn parse(text: &str) -> Self {
         Self { text: text.to_owned(), parts: text.split('/').skip(1).map(unescaped).collect() }
     }
 
@@ -74,11 +74,11 @@ impl Pointer {
     }
 
     /// Returns the map or list that holds the target.
-    pub(super) fn container<'a>(&'a self, object: &'a mut Value) -> Result<Container<'a>, Missing> {
-        let (last, parents) = self.parts.split_last().ok_or(Missing::Whole)?;
+    pub(super) fn container<'a>(&'a self, object: &'a mut Value) -> Result<Container<'a>, PointerError> {
+        let (last, parents) = self.parts.split_last().ok_or(PointerError::Whole)?;
         let mut here = object;
         for (at, part) in parents.iter().enumerate() {
-            let missing = || Missing::Parent(shown(&parents[..=at]));
+            let missing = || PointerError::Parent(shown(&parents[..=at]));
             here = match here {
                 Value::Object(fields) => fields.get_mut(part).ok_or_else(missing)?,
                 Value::Array(items) => {
@@ -92,7 +92,7 @@ impl Pointer {
             Value::Object(fields) => Ok(Container::Map(fields, last)),
             Value::Array(items) => Ok(Container::List(items, last)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                Err(Missing::Parent(shown(parents)))
+                Err(PointerError::Parent(shown(parents)))
             }
         }
     }
@@ -108,7 +108,7 @@ impl<'a> Container<'a> {
     }
 
     /// Returns the value at the target; none for a missing field of a map.
-    pub(super) fn get(self) -> Result<Option<&'a Value>, Missing> {
+    pub(super) fn get(self) -> Result<Option<&'a Value>, PointerError> {
         match self {
             Self::Map(fields, name) => Ok(fields.get(name)),
             Self::List(items, index) => {
@@ -118,7 +118,7 @@ impl<'a> Container<'a> {
         }
     }
 
-    pub(super) fn add(self, value: Value) -> Result<(), Missing> {
+    pub(super) fn add(self, value: Value) -> Result<(), PointerError> {
         match self {
             Self::Map(fields, name) => drop(fields.insert(name.to_owned(), value)),
             Self::List(items, "-") => items.push(value),
@@ -131,7 +131,7 @@ impl<'a> Container<'a> {
         Ok(())
     }
 
-    pub(super) fn replace(self, value: Value) -> Result<(), Missing> {
+    pub(super) fn replace(self, value: Value) -> Result<(), PointerError> {
         match self {
             Self::Map(fields, name) => drop(fields.insert(name.to_owned(), value)),
             Self::List(items, index) => {
@@ -142,9 +142,11 @@ impl<'a> Container<'a> {
         Ok(())
     }
 
-    pub(super) fn remove(self) -> Result<Value, Missing> {
+    pub(super) fn remove(self) -> Result<Value, PointerError> {
         match self {
-            Self::Map(fields, name) => fields.remove(name).ok_or_else(|| Missing::Field(name.to_owned())),
+            Self::Map(fields, name) => {
+                fields.remove(name).ok_or_else(|| PointerError::Field(name.to_owned()))
+            }
             Self::List(items, index) => {
                 let place = place(index, items.len(), items.len())?;
                 Ok(items.remove(place))
@@ -160,11 +162,11 @@ fn shown(parts: &[String]) -> String {
 
 /// Resolves an index among `places` positions; negative ones count from the end. The result is
 /// below `places`.
-fn place(index: &str, places: usize, items: usize) -> Result<usize, Missing> {
-    let number: i64 = index.parse().map_err(|_| Missing::Index(index.to_owned()))?;
+fn place(index: &str, places: usize, items: usize) -> Result<usize, PointerError> {
+    let number: i64 = index.parse().map_err(|_| PointerError::Index(index.to_owned()))?;
     let distance = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
     let place = if number < 0 { places.checked_sub(distance) } else { Some(distance) };
-    place.filter(|place| *place < places).ok_or_else(|| Missing::Item { index: index.to_owned(), items })
+    place.filter(|place| *place < places).ok_or_else(|| PointerError::Item { index: index.to_owned(), items })
 }
 
 /// Removes the escapes of a part: `~1` is `/`, `~0` is `~`, each read once.

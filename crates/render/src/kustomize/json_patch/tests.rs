@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-fn patched(mut object: Value, patch: &Value) -> Result<Value, Fault> {
+fn patched(mut object: Value, patch: &Value) -> Result<Value, JsonPatchError> {
     apply(&mut object, &parse(patch)?)?;
     Ok(object)
 }

@@ -1,6 +1,6 @@
 //! Tests against the results of Kustomize 5.8.1.
 
-use super::{Remote, shown, split, values};
+use super::{Remote, split, values, without_password};
 
 /// A repository, a path and a reference.
 type Parts = (&'static str, &'static str, &'static str);
@@ -94,7 +94,7 @@ fn entries_are_taken_apart_as_the_tool_does() {
 #[test]
 fn only_what_needs_no_login_and_is_a_folder_is_fetched() {
     let check = |text: &str, expect: Option<Result<(&str, &str), &str>>| {
-        let found = Remote::read(text);
+        let found = Remote::parse(text);
         match (&found, expect) {
             (None, None) => {}
             (Some(Ok(remote)), Some(Ok((name, path)))) => {
@@ -127,8 +127,8 @@ fn only_what_needs_no_login_and_is_a_folder_is_fetched() {
 
 #[test]
 fn what_may_be_a_password_is_not_shown() {
-    assert_eq!(shown("https://me:planted@host/a/b@c?ref=x"), "https://…@host/a/b@c?ref=x");
-    assert_eq!(shown("git::https://planted@host/a"), "git::https://…@host/a");
-    assert_eq!(shown("https://host/a@b"), "https://host/a@b");
-    assert_eq!(shown("git@host:a/b"), "git@host:a/b");
+    assert_eq!(without_password("https://me:planted@host/a/b@c?ref=x"), "https://…@host/a/b@c?ref=x");
+    assert_eq!(without_password("git::https://planted@host/a"), "git::https://…@host/a");
+    assert_eq!(without_password("https://host/a@b"), "https://host/a@b");
+    assert_eq!(without_password("git@host:a/b"), "git@host:a/b");
 }

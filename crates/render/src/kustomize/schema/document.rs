@@ -17,7 +17,7 @@ const DEFINITIONS: &str = "#/definitions/";
 
 /// Reason why an OpenAPI document cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Fault {
+pub(crate) enum OpenApiError {
     /// A value of the wrong type.
     #[error("in the OpenAPI document, {place} must be {expected}")]
     WrongType {
@@ -39,12 +39,12 @@ pub(crate) enum Fault {
 }
 
 /// Reads an OpenAPI document.
-pub(super) fn read(document: &Value) -> Result<Schemas, Fault> {
+pub(super) fn read(document: &Value) -> Result<Schemas, OpenApiError> {
     let root = map(document, "the document")?;
     let none = Map::new();
     let definitions = optional(root, "definitions", "definitions")?.unwrap_or(&none);
     let places = definitions.keys().map(String::as_str).zip(0..).collect();
-    let reader = Reader { places };
+    let reader = DocumentReader { places };
     let mut schemas = Schemas::default();
     for ((name, definition), place) in definitions.iter().zip(0..) {
         let at = format!("definitions.{name}");
@@ -66,11 +66,11 @@ pub(super) fn read(document: &Value) -> Result<Schemas, Fault> {
 }
 
 /// Returns the key of a kind; none for an invalid one.
-fn kind_of(kind: &Value, place: &str) -> Result<Option<String>, Fault> {
+fn kind_of(kind: &Value, place: &str) -> Result<Option<String>, OpenApiError> {
     let Value::Object(fields) = kind else { return Ok(None) };
     let word = |name| match fields.get(name) {
         Some(Value::String(text)) => Ok(text.as_str()),
-        _ => Err(Fault::WrongType { place: format!("{place}.{KINDS}.{name}"), expected: "a string" }),
+        _ => Err(OpenApiError::WrongType { place: format!("{place}.{KINDS}.{name}"), expected: "a string" }),
     };
     let (version, kind) = (word("version")?, word("kind")?);
     Ok(Some(match fields.get("group").and_then(Value::as_str) {
@@ -80,18 +80,19 @@ fn kind_of(kind: &Value, place: &str) -> Result<Option<String>, Fault> {
 }
 
 /// Index of each definition.
-struct Reader<'a> {
+struct DocumentReader<'a> {
     places: HashMap<&'a str, usize>,
 }
 
-impl Reader<'_> {
+impl DocumentReader<'_> {
     /// Reads a schema. The recursion is bounded by the nesting of the document, which is bounded.
-    fn shape(&self, schema: &Map<String, Value>, place: &str) -> Result<Shape, Fault> {
+    fn shape(&self, schema: &Map<String, Value>, place: &str) -> Result<Shape, OpenApiError> {
         if let Some(target) = schema.get("$ref") {
             return self.reference(target, place);
         }
         if let Some(strategy) = schema.get(STRATEGY) {
-            let expected = Fault::WrongType { place: format!("{place}.{STRATEGY}"), expected: "a string" };
+            let expected =
+                OpenApiError::WrongType { place: format!("{place}.{STRATEGY}"), expected: "a string" };
             if strategy.as_str().ok_or(expected)?.split(',').any(|word| word == "merge") {
                 return self.list(schema, place);
             }
@@ -115,8 +116,9 @@ impl Reader<'_> {
         })
     }
 
-    fn list(&self, schema: &Map<String, Value>, place: &str) -> Result<Shape, Fault> {
-        let wrong = |name: &str, expected| Fault::WrongType { place: format!("{place}.{name}"), expected };
+    fn list(&self, schema: &Map<String, Value>, place: &str) -> Result<Shape, OpenApiError> {
+        let wrong =
+            |name: &str, expected| OpenApiError::WrongType { place: format!("{place}.{name}"), expected };
         let keys = match (schema.get(MAP_KEYS), schema.get(MERGE_KEY)) {
             (Some(keys), _) => {
                 let keys = keys.as_array().into_iter().flatten().map(|key| key.as_str().map(str::to_owned));
@@ -141,20 +143,20 @@ impl Reader<'_> {
         Ok(Shape::List { keys, items })
     }
 
-    fn reference(&self, target: &Value, place: &str) -> Result<Shape, Fault> {
+    fn reference(&self, target: &Value, place: &str) -> Result<Shape, OpenApiError> {
         let place = || format!("{place}.$ref");
         let Value::String(target) = target else {
-            return Err(Fault::WrongType { place: place(), expected: "a string" });
+            return Err(OpenApiError::WrongType { place: place(), expected: "a string" });
         };
         let name = target.strip_prefix(DEFINITIONS).filter(|name| !name.contains(['/', '%']));
-        let name = name.ok_or_else(|| Fault::Reference { place: place(), target: target.clone() })?;
+        let name = name.ok_or_else(|| OpenApiError::Reference { place: place(), target: target.clone() })?;
         let name = name.replace("~1", "/").replace("~0", "~");
         Ok(self.places.get(name.as_str()).map_or(Shape::Unknown, |place| Shape::Defined(*place)))
     }
 }
 
-fn map<'a>(value: &'a Value, place: &str) -> Result<&'a Map<String, Value>, Fault> {
-    value.as_object().ok_or_else(|| Fault::WrongType { place: place.to_owned(), expected: "a map" })
+fn map<'a>(value: &'a Value, place: &str) -> Result<&'a Map<String, Value>, OpenApiError> {
+    value.as_object().ok_or_else(|| OpenApiError::WrongType { place: place.to_owned(), expected: "a map" })
 }
 
 /// Returns an optional map.
@@ -162,6 +164,6 @@ fn optional<'a>(
     parent: &'a Map<String, Value>,
     name: &str,
     place: &str,
-) -> Result<Option<&'a Map<String, Value>>, Fault> {
+) -> Result<Option<&'a Map<String, Value>>, OpenApiError> {
     parent.get(name).filter(|value| !value.is_null()).map(|value| map(value, place)).transpose()
 }

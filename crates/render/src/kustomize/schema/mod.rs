@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-pub(crate) use document::Fault;
+pub(crate) use document::OpenApiError;
 
 static BUILTIN: LazyLock<Schemas> = LazyLock::new(|| table::read(include_str!("kubernetes.txt")));
 
@@ -64,12 +64,12 @@ impl Schemas {
 
     /// Reads the kinds of an OpenAPI document, and no others: in kustomize such a document replaces
     /// the built-in one.
-    pub(crate) fn with(document: &Value) -> Result<Self, Fault> {
+    pub(crate) fn from_document(document: &Value) -> Result<Self, OpenApiError> {
         document::read(document)
     }
 
     /// Returns the schema of a kind.
-    pub(crate) fn of(&self, api_version: &str, kind: &str) -> Option<Schema<'_>> {
+    pub(crate) fn schema_of(&self, api_version: &str, kind: &str) -> Option<Schema<'_>> {
         self.resolve(self.kinds.get(&key(api_version, kind))?)
     }
 

@@ -6,7 +6,7 @@ use super::*;
 
 /// Returns the keys of the list at a path; `[]` steps into items, `*` into any field of a map.
 fn keys<'a>(schemas: &'a Schemas, api_version: &str, kind: &str, path: &str) -> Option<&'a [String]> {
-    let start = schemas.of(api_version, kind);
+    let start = schemas.schema_of(api_version, kind);
     let end = path.split('.').try_fold(start?, |schema, step| match step {
         "[]" => schema.items(),
         field => schema.field(field),
@@ -47,7 +47,7 @@ fn lists_of_kubernetes_have_their_keys() {
 #[test]
 fn a_reference_to_an_object_is_not_that_object() {
     let schemas = Schemas::builtin();
-    let scaler = schemas.of("autoscaling/v1", "HorizontalPodAutoscaler").expect("is known");
+    let scaler = schemas.schema_of("autoscaling/v1", "HorizontalPodAutoscaler").expect("is known");
     let target = scaler.field("spec").and_then(|spec| spec.field("scaleTargetRef"));
     assert!(target.is_some_and(|target| target.field("spec").is_none()));
 }
@@ -82,7 +82,7 @@ fn the_table_has_as_much_as_it_should() {
 
 #[test]
 fn a_document_takes_the_place_of_kubernetes_own() {
-    let schemas = Schemas::with(&json!({
+    let schemas = Schemas::from_document(&json!({
         "definitions": {
             "Gate": {
                 "x-kubernetes-group-version-kind": [{"group": "example.com", "version": "v1", "kind": "Gate"}],
@@ -118,7 +118,7 @@ fn a_document_takes_the_place_of_kubernetes_own() {
     assert_eq!(keys("spec.whole"), None);
     assert_eq!(keys("spec.bars.[]"), None, "names of names come to nothing");
     assert_eq!(keys("gone"), None);
-    assert!(schemas.of("apps/v1", "Deployment").is_none());
+    assert!(schemas.schema_of("apps/v1", "Deployment").is_none());
     assert_eq!(schemas.scope_of("example.com/v1", "Gate"), Some(Scope::Cluster));
     assert_eq!(schemas.scope_of("v1", "ConfigMap"), Some(Scope::Namespaced));
 }
@@ -126,7 +126,7 @@ fn a_document_takes_the_place_of_kubernetes_own() {
 #[test]
 fn a_document_that_cannot_be_followed_is_refused() {
     let check = |document: Value, expect: &str| {
-        let fault = Schemas::with(&document).expect_err("is refused");
+        let fault = Schemas::from_document(&document).expect_err("is refused");
         assert_eq!(fault.to_string(), format!("in the OpenAPI document, {expect}"));
     };
     check(json!([]), "the document must be a map");

@@ -136,7 +136,7 @@ fn labels_are_selected_as_the_tool_does() {
     for (text, expected) in CASES {
         let selector = Selector { labels: (*text).to_owned(), ..Selector::default() };
         let found = selector.selection().ok().map(|selection| {
-            let takes = |(_, object): &(usize, &Resource)| selection.takes_texts(object);
+            let takes = |(_, object): &(usize, &Resource)| selection.matches_texts(object);
             objects.iter().enumerate().filter(takes).map(|(at, _)| at).collect::<Vec<_>>()
         });
         if found.as_deref() != *expected {
@@ -158,7 +158,7 @@ fn expressions_are_those_of_the_tool() {
         ("(?i)WEB", "web", true),
         ("web\\b", "web", true),
     ] {
-        let found = whole(expression).map(|expression| expression.is_match(text.as_ref()));
+        let found = full_match(expression).map(|expression| expression.is_match(text.as_ref()));
         assert_eq!(found, Ok(fits), "{expression}");
     }
 }
@@ -176,6 +176,6 @@ fn classes_that_are_read_in_two_ways_are_refused() {
         ("[a&&b]", false),
         ("é", false),
     ] {
-        assert_eq!(whole(expression).is_ok(), is_taken, "{expression}");
+        assert_eq!(full_match(expression).is_ok(), is_taken, "{expression}");
     }
 }

@@ -3,8 +3,8 @@
 //! In: a map or a list of the patch. Out: the directive, which is removed from the patch. In a list
 //! the directive is an item without other fields.
 
-use super::nodes::{Id, Node};
-use super::{Fault, Merge};
+use super::nodes::{MergeNode, NodeId};
+use super::{MergeState, StrategicMergeError};
 
 const PATCH: &str = "$patch";
 
@@ -16,9 +16,9 @@ pub(super) enum Directive {
     Merge,
 }
 
-impl Merge<'_> {
+impl MergeState<'_> {
     /// Takes the directive of a map.
-    pub(super) fn map_directive(&mut self, patch: Option<Id>) -> Result<Directive, Fault> {
+    pub(super) fn map_directive(&mut self, patch: Option<NodeId>) -> Result<Directive, StrategicMergeError> {
         let Some(patch) = patch else { return Ok(Directive::Merge) };
         let Some(word) = self.nodes.field(patch, PATCH) else { return Ok(Directive::Merge) };
         let directive = self.understood(word)?;
@@ -29,13 +29,13 @@ impl Merge<'_> {
     }
 
     /// Takes the directive of a list.
-    pub(super) fn list_directive(&mut self, patch: Option<Id>) -> Result<Directive, Fault> {
+    pub(super) fn list_directive(&mut self, patch: Option<NodeId>) -> Result<Directive, StrategicMergeError> {
         let Some(patch) = patch else { return Ok(Directive::Merge) };
         let items = self.nodes.items(patch);
         let marked = items.iter().find_map(|item| Some((*item, self.nodes.field(*item, PATCH)?)));
         let Some((item, word)) = marked else { return Ok(Directive::Merge) };
         // Beside other fields, the directive is that of the item.
-        if matches!(self.nodes.get(item), Node::Map(fields) if fields.len() > 1) {
+        if matches!(self.nodes.get(item), MergeNode::Map(fields) if fields.len() > 1) {
             return Ok(Directive::Merge);
         }
         let directive = self.understood(word)?;
@@ -44,12 +44,12 @@ impl Merge<'_> {
         Ok(directive)
     }
 
-    fn understood(&self, word: Id) -> Result<Directive, Fault> {
+    fn understood(&self, word: NodeId) -> Result<Directive, StrategicMergeError> {
         match &*self.nodes.text(word) {
             "delete" => Ok(Directive::Delete),
             "replace" => Ok(Directive::Replace),
             "merge" => Ok(Directive::Merge),
-            _ => Err(Fault::Directive { path: self.place() }),
+            _ => Err(StrategicMergeError::Directive { path: self.place() }),
         }
     }
 }

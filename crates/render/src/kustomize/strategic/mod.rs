@@ -10,13 +10,13 @@
 //! no effect.
 
 mod directive;
-mod keyed;
+mod keyed_list;
 mod nodes;
 
 use serde_json::Value;
 
 use self::directive::Directive;
-use self::nodes::{Id, Node, Nodes};
+use self::nodes::{MergeNode, NodeId, Nodes};
 use super::schema::{Schema, Schemas};
 use moorline_yaml::{self as yaml, Dialect};
 
@@ -38,7 +38,7 @@ pub(crate) enum Merged {
 
 /// Reason why a patch cannot be merged.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Fault {
+pub(crate) enum StrategicMergeError {
     /// Values of different types, such as a map and a list.
     #[error("{}: the object has {target} there and the patch has {patch}", shown(.path))]
     Kinds {
@@ -90,7 +90,7 @@ type IsQuoted<'a> = dyn Fn(&str) -> Option<bool> + 'a;
 
 /// Spelling of the object, as far as its values do not show it.
 #[derive(Clone, Copy)]
-pub(crate) struct Writing<'a> {
+pub(crate) struct TargetStyle<'a> {
     /// True if its nulls are kept: explicit ones are, implicit ones are not.
     pub(crate) keeps_nulls: bool,
     /// True if a text that needs no quotes has some; none if unknown. Kustomize keeps the quotes
@@ -104,8 +104,8 @@ pub(crate) fn merge(
     target: Value,
     patch: &Value,
     schemas: &Schemas,
-    writing: Writing<'_>,
-) -> Result<Merged, Fault> {
+    writing: TargetStyle<'_>,
+) -> Result<Merged, StrategicMergeError> {
     within(MAX_STEPS, target, patch, schemas, writing)
 }
 
@@ -114,84 +114,91 @@ fn within(
     target: Value,
     patch: &Value,
     schemas: &Schemas,
-    writing: Writing<'_>,
-) -> Result<Merged, Fault> {
+    writing: TargetStyle<'_>,
+) -> Result<Merged, StrategicMergeError> {
     let mut nodes = Nodes::default();
-    let (target, patch) = (nodes.take(target), nodes.take(patch.clone()));
-    let mut merge = Merge { nodes, schemas, writing, path: Vec::new(), left: limit, doubt: None };
+    let (target, patch) = (nodes.insert_value(target), nodes.insert_value(patch.clone()));
+    let mut merge = MergeState {
+        nodes,
+        schemas,
+        writing,
+        path: Vec::new(),
+        remaining_steps: limit,
+        unknown_quotes: None,
+    };
     if merge.walk(Some(target), Some(patch), None)?.is_none() || merge.nodes.is_empty(target) {
         return Ok(Merged::Deleted);
     }
-    if let Some(path) = merge.doubt {
-        return Err(Fault::Quotes { path });
+    if let Some(path) = merge.unknown_quotes {
+        return Err(StrategicMergeError::Quotes { path });
     }
     // Reads the original object and not the result of the walk: so `replace` on the whole object
     // has no effect.
     let mut left = MAX_NODES;
     let merged = merge.nodes.value(target, &mut left);
-    merged.map(Merged::Object).ok_or(Fault::TooMuch { path: String::new() })
+    merged.map(Merged::Object).ok_or(StrategicMergeError::TooMuch { path: String::new() })
 }
 
 /// State of a merge.
-struct Merge<'a> {
+struct MergeState<'a> {
     nodes: Nodes,
     schemas: &'a Schemas,
-    writing: Writing<'a>,
+    writing: TargetStyle<'a>,
     path: Vec<String>,
     /// First field whose quotes are unknown.
-    doubt: Option<String>,
+    unknown_quotes: Option<String>,
     /// Remaining steps.
-    left: usize,
+    remaining_steps: usize,
 }
 
 /// Result for one path.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
-    Is(Id),
+    Is(NodeId),
     /// An explicit null of the object itself. Nulls of patches delete.
     OwnNull,
 }
 
-impl<'a> Merge<'a> {
+impl<'a> MergeState<'a> {
     /// Merges the values at one path; none if it is removed.
     fn walk(
         &mut self,
-        target: Option<Id>,
-        patch: Option<Id>,
+        target: Option<NodeId>,
+        patch: Option<NodeId>,
         schema: Option<Schema<'a>>,
-    ) -> Result<Option<Outcome>, Fault> {
+    ) -> Result<Option<Outcome>, StrategicMergeError> {
         self.step(1)?;
         // An embedded object is recognized wherever the path has no schema.
         let schema = schema.or_else(|| self.kind(target?)).or_else(|| self.kind(patch?));
-        let present = |id: &Id| !self.nodes.is_null(*id);
+        let present = |id: &NodeId| !self.nodes.is_null(*id);
         let (old, new) = (target.filter(present), patch.filter(present));
         if let (Some(old), Some(new)) = (old, new)
-            && self.called(old) != self.called(new)
+            && self.type_name(old) != self.type_name(new)
         {
-            let (target, patch) = (self.called(old), self.called(new));
-            return Err(Fault::Kinds { path: self.place(), target, patch });
+            let (target, patch) = (self.type_name(old), self.type_name(new));
+            return Err(StrategicMergeError::Kinds { path: self.place(), target, patch });
         }
         match old.or(new).map(|id| self.nodes.get(id)) {
-            None | Some(Node::Null | Node::Map(_)) => self.map(target, patch, schema),
-            Some(Node::List(_)) => match schema.filter(Schema::is_keyed_list) {
+            None | Some(MergeNode::Null | MergeNode::Map(_)) => self.map(target, patch, schema),
+            Some(MergeNode::List(_)) => match schema.filter(Schema::is_keyed_list) {
                 Some(schema) => Ok(self.keyed_list(target, patch, schema)?.map(Outcome::Is)),
-                None => Ok(self.taken(target, patch)),
+                None => Ok(self.replaced_whole(target, patch)),
             },
-            Some(Node::Scalar(_)) => Ok(self.taken(target, patch)),
+            Some(MergeNode::Scalar(_)) => Ok(self.replaced_whole(target, patch)),
         }
     }
 
     /// Returns a value that is replaced as a whole: the patch's, if there is one.
-    fn taken(&self, target: Option<Id>, patch: Option<Id>) -> Option<Outcome> {
+    fn replaced_whole(&self, target: Option<NodeId>, patch: Option<NodeId>) -> Option<Outcome> {
         patch.or(target).filter(|id| !self.nodes.is_null(*id)).map(Outcome::Is)
     }
 
     fn map(
         &mut self,
-        target: Option<Id>,
-        patch: Option<Id>,
+        target: Option<NodeId>,
+        patch: Option<NodeId>,
         schema: Option<Schema<'a>>,
-    ) -> Result<Option<Outcome>, Fault> {
+    ) -> Result<Option<Outcome>, StrategicMergeError> {
         let target = match target {
             Some(target) if !self.nodes.is_null(target) => {
                 if patch.is_some_and(|patch| self.nodes.is_null(patch)) {
@@ -213,7 +220,7 @@ impl<'a> Merge<'a> {
         };
         for name in self.names(target, patch) {
             if name.is_empty() {
-                return Err(Fault::EmptyName { path: self.place() });
+                return Err(StrategicMergeError::EmptyName { path: self.place() });
             }
             let old = self.nodes.field(target, &name);
             let new = patch.and_then(|patch| self.nodes.field(patch, &name));
@@ -227,10 +234,10 @@ impl<'a> Merge<'a> {
     }
 
     /// Returns the names of the fields of both maps.
-    fn names(&self, target: Id, patch: Option<Id>) -> Vec<String> {
-        let names = |id: Id| match self.nodes.get(id) {
-            Node::Map(fields) => fields.keys().cloned().collect(),
-            Node::Null | Node::Scalar(_) | Node::List(_) => Vec::new(),
+    fn names(&self, target: NodeId, patch: Option<NodeId>) -> Vec<String> {
+        let names = |id: NodeId| match self.nodes.get(id) {
+            MergeNode::Map(fields) => fields.keys().cloned().collect(),
+            MergeNode::Null | MergeNode::Scalar(_) | MergeNode::List(_) => Vec::new(),
         };
         let mut all = names(target);
         if let Some(patch) = patch.filter(|patch| *patch != target) {
@@ -241,10 +248,10 @@ impl<'a> Merge<'a> {
         all
     }
 
-    fn set(&mut self, map: Id, name: String, outcome: Option<Outcome>) {
+    fn set(&mut self, map: NodeId, name: String, outcome: Option<Outcome>) {
         let value = match outcome {
             Some(Outcome::Is(value)) => value,
-            Some(Outcome::OwnNull) => self.nodes.add(Node::Null),
+            Some(Outcome::OwnNull) => self.nodes.add(MergeNode::Null),
             None => {
                 if let Some(fields) = self.nodes.fields_mut(map) {
                     fields.remove(&name);
@@ -263,11 +270,11 @@ impl<'a> Merge<'a> {
     }
 
     /// Sets the value of a field. Existing quotes stay, and turn a number into a text.
-    fn replace(&mut self, field: Id, value: Id, name: String) {
+    fn replace(&mut self, field: NodeId, value: NodeId, name: String) {
         if field == value {
             return;
         }
-        if let (Node::Scalar(Value::String(was)), Node::Scalar(Value::Bool(_) | Value::Number(_))) =
+        if let (MergeNode::Scalar(Value::String(was)), MergeNode::Scalar(Value::Bool(_) | Value::Number(_))) =
             (self.nodes.get(field), self.nodes.get(value))
             && let Some(ask) = self.writing.is_quoted
         {
@@ -276,12 +283,12 @@ impl<'a> Merge<'a> {
                 Some(true) => {
                     let text = self.nodes.text(value).into_owned();
                     // Also in the patch, because another item of the list may use the node again.
-                    self.nodes.set(value, Node::Scalar(text.into()));
+                    self.nodes.set(value, MergeNode::Scalar(text.into()));
                 }
                 Some(false) => {}
                 None => {
                     self.path.push(name);
-                    self.doubt.get_or_insert(self.place());
+                    self.unknown_quotes.get_or_insert(self.place());
                     self.path.pop();
                 }
             }
@@ -290,20 +297,20 @@ impl<'a> Merge<'a> {
     }
 
     /// Returns the schema of a map that contains apiVersion and kind.
-    fn kind(&self, id: Id) -> Option<Schema<'a>> {
+    fn kind(&self, id: NodeId) -> Option<Schema<'a>> {
         let word = |name| {
             let field = self.nodes.field(id, name).filter(|field| !self.nodes.is_empty(*field))?;
             Some(self.nodes.text(field)).filter(|text| !text.is_empty())
         };
-        self.schemas.of(&word("apiVersion")?, &word("kind")?)
+        self.schemas.schema_of(&word("apiVersion")?, &word("kind")?)
     }
 
-    fn called(&self, id: Id) -> &'static str {
+    fn type_name(&self, id: NodeId) -> &'static str {
         match self.nodes.get(id) {
-            Node::Null => "null",
-            Node::Scalar(_) => "a single value",
-            Node::Map(_) => "a map",
-            Node::List(_) => "a list",
+            MergeNode::Null => "null",
+            MergeNode::Scalar(_) => "a single value",
+            MergeNode::Map(_) => "a map",
+            MergeNode::List(_) => "a list",
         }
     }
 
@@ -317,8 +324,11 @@ impl<'a> Merge<'a> {
         self.path[..self.path.len() - items].join(".").replace(".[", "[")
     }
 
-    fn step(&mut self, steps: usize) -> Result<(), Fault> {
-        self.left = self.left.checked_sub(steps).ok_or_else(|| Fault::TooMuch { path: self.place() })?;
+    fn step(&mut self, steps: usize) -> Result<(), StrategicMergeError> {
+        self.remaining_steps = self
+            .remaining_steps
+            .checked_sub(steps)
+            .ok_or_else(|| StrategicMergeError::TooMuch { path: self.place() })?;
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-const PLAIN: Writing<'static> = Writing { keeps_nulls: true, is_quoted: Some(&|_| Some(false)) };
+const PLAIN: TargetStyle<'static> = TargetStyle { keeps_nulls: true, is_quoted: Some(&|_| Some(false)) };
 
 fn pod(containers: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": containers}})
@@ -16,7 +16,7 @@ fn merges_come_to_what_kustomize_makes_of_them() {
     let mut wrong = Vec::new();
     for line in cases.lines() {
         let case: Value = serde_json::from_str(line).expect("a case is JSON");
-        let own = case.get("schema").map(|schema| Schemas::with(schema).expect("can be followed"));
+        let own = case.get("schema").map(|schema| Schemas::from_document(schema).expect("can be followed"));
         let schemas = own.as_ref().unwrap_or(Schemas::builtin());
         let (gives, is) = match merge(case["object"].clone(), &case["patch"], schemas, PLAIN) {
             Ok(Merged::Object(object)) => (object, Value::Null),
@@ -65,13 +65,13 @@ fn lists_that_would_take_for_ever_are_given_up() {
     let many = |prefix: &str| (0..1000).map(|at| json!({"name": format!("{prefix}{at}")})).collect::<Value>();
     let fault = within(1_000_000, pod(many("a")), &pod(many("b")), Schemas::builtin(), PLAIN)
         .expect_err("is too much");
-    assert!(matches!(fault, Fault::TooMuch { .. }), "{fault}");
+    assert!(matches!(fault, StrategicMergeError::TooMuch { .. }), "{fault}");
 }
 
 #[test]
 fn what_doubles_at_each_level_is_given_up() {
     // An item that lacks the first of two keys is added twice, and so are the lists in it.
-    let schemas = Schemas::with(&json!({"definitions": {"Gate": {
+    let schemas = Schemas::from_document(&json!({"definitions": {"Gate": {
         "x-kubernetes-group-version-kind": [{"version": "v1", "kind": "Gate"}],
         "properties": {"kids": {
             "type": "array", "items": {"$ref": "#/definitions/Gate"},
@@ -83,7 +83,7 @@ fn what_doubles_at_each_level_is_given_up() {
     let mut gate = json!({"apiVersion": "v1", "kind": "Gate"});
     gate["kids"] = json!([deep]);
     let fault = within(1_000_000, gate.clone(), &gate, &schemas, PLAIN).expect_err("is too much");
-    assert!(matches!(fault, Fault::TooMuch { .. }), "{fault}");
+    assert!(matches!(fault, StrategicMergeError::TooMuch { .. }), "{fault}");
 }
 
 #[test]

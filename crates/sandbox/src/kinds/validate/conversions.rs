@@ -7,17 +7,18 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{Cause, Own, Seen, forbidden, invalid, names, required, unsupported};
+use super::name_formats;
+use super::{Cause, CustomCheck, RuleInput, forbidden, invalid, required, unsupported};
 
 const CLIENT: &str = "spec.conversion.webhookClientConfig";
 const FORMS: &str = "spec.conversion.conversionReviewVersions";
 
 /// Returns the check that the table refers to by this name.
-pub(super) fn named(name: &str) -> Option<Own> {
-    (name == "conversion").then_some(conversion as Own)
+pub(super) fn named(name: &str) -> Option<CustomCheck> {
+    (name == "conversion").then_some(conversion as CustomCheck)
 }
 
-fn conversion(seen: &Seen, causes: &mut Vec<Cause>) {
+fn conversion(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let Some(conversion) = seen.value.filter(|value| value.is_object()) else { return };
     let strategy = conversion["strategy"].as_str().unwrap_or_default();
     let (client, forms) =
@@ -131,7 +132,7 @@ fn in_cluster(service: &Value, causes: &mut Vec<Cause>) {
         match step {
             "" => wrong(format!("segment[{place}] may not be empty")),
             step => {
-                names::subdomain(step)
+                name_formats::subdomain(step)
                     .into_iter()
                     .for_each(|words| wrong(format!("segment[{place}]: {words}")));
             }
@@ -150,7 +151,7 @@ fn understood(forms: &[Value], causes: &mut Vec<Cause>) {
             causes.push(invalid(&at, Some(form), "duplicate version"));
             continue;
         }
-        let wrong = names::old_label(form.as_str().unwrap_or_default());
+        let wrong = name_formats::old_label(form.as_str().unwrap_or_default());
         causes.extend(wrong.iter().map(|words| invalid(&at, Some(form), words)));
     }
     if !forms.iter().any(|form| *form == "v1" || *form == "v1beta1") {

@@ -6,13 +6,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Cause, Own, Seen, invalid, is_empty, names, required};
+use super::name_formats;
+use super::{Cause, CustomCheck, RuleInput, invalid, is_empty, required};
 
 /// Maximum depth to which a schema is checked.
 const MAX_DEPTH: usize = 64;
 
 /// Returns the check that the table refers to by this name.
-pub(super) fn named(name: &str) -> Option<Own> {
+pub(super) fn named(name: &str) -> Option<CustomCheck> {
     Some(match name {
         "alone" => alone,
         "api-service" => api_service,
@@ -32,7 +33,7 @@ pub(super) fn named(name: &str) -> Option<Own> {
     })
 }
 
-fn definition_name(seen: &Seen, causes: &mut Vec<Cause>) {
+fn definition_name(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let part = |path: &str| seen.root.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let name = part("/metadata/name");
     if name != format!("{}.{}", part("/spec/names/plural"), part("/spec/group")) {
@@ -44,7 +45,7 @@ fn definition_name(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn definition_names(seen: &Seen, causes: &mut Vec<Cause>) {
+fn definition_names(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let names = &seen.root["spec"]["names"];
     for field in ["plural", "singular", "kind", "listKind"] {
         let at = format!("spec.names.{field}");
@@ -52,7 +53,7 @@ fn definition_names(seen: &Seen, causes: &mut Vec<Cause>) {
             "" => causes.push(required(&at, "")),
             name => {
                 let lower = name.to_lowercase();
-                let wrong = names::old_label(&lower);
+                let wrong = name_formats::old_label(&lower);
                 causes.extend(wrong.iter().map(|words| invalid(&at, names.get(field), words)));
             }
         }
@@ -63,18 +64,18 @@ fn definition_names(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn version_name(seen: &Seen, causes: &mut Vec<Cause>) {
+fn version_name(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let name = seen.value.and_then(Value::as_str).unwrap_or_default();
-    causes.extend(names::old_label(name).iter().map(|words| invalid(&seen.at, seen.value, words)));
+    causes.extend(name_formats::old_label(name).iter().map(|words| invalid(&seen.at, seen.value, words)));
 }
 
-fn schema_required(seen: &Seen, causes: &mut Vec<Cause>) {
+fn schema_required(seen: &RuleInput, causes: &mut Vec<Cause>) {
     if seen.value.is_some_and(|it| it["schema"]["openAPIV3Schema"].is_null()) {
         causes.push(required(&format!("{}.schema.openAPIV3Schema", seen.at), ""));
     }
 }
 
-fn stored_once(seen: &Seen, causes: &mut Vec<Cause>) {
+fn stored_once(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let all = seen.value.and_then(Value::as_array);
     let stored = all.into_iter().flatten().filter(|it| it["storage"] == true).count();
     if stored != 1 {
@@ -84,14 +85,14 @@ fn stored_once(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn some_version(seen: &Seen, causes: &mut Vec<Cause>) {
+fn some_version(seen: &RuleInput, causes: &mut Vec<Cause>) {
     if seen.value.is_none_or(is_empty) {
         causes.push(invalid(&seen.at, None, "must have at least one stored version"));
     }
 }
 
 /// Checks for a structural schema: every field has a type, and every list has an item type.
-fn structural(seen: &Seen, causes: &mut Vec<Cause>) {
+fn structural(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let Some(schema) = seen.value else { return };
     typed(schema, &seen.at, 0, causes);
     // If all versions have the same schema, the server stores it once and reports that path.
@@ -244,7 +245,7 @@ fn leads_somewhere(schema: &Value, path: &str) -> bool {
     true
 }
 
-fn api_service(seen: &Seen, causes: &mut Vec<Cause>) {
+fn api_service(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let (spec, name) = (&seen.root["spec"], &seen.root["metadata"]["name"]);
     let part = |field: &str| spec[field].as_str().unwrap_or_default();
     let wanted = format!("{}.{}", part("version"), part("group"));
@@ -260,7 +261,7 @@ fn api_service(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn webhook_name(seen: &Seen, causes: &mut Vec<Cause>) {
+fn webhook_name(seen: &RuleInput, causes: &mut Vec<Cause>) {
     match seen.value.and_then(Value::as_str).unwrap_or_default() {
         "" => causes.push(required(&seen.at, "")),
         name if name.split('.').count() < 3 => {
@@ -268,12 +269,14 @@ fn webhook_name(seen: &Seen, causes: &mut Vec<Cause>) {
             causes.push(invalid(&seen.at, seen.value, words));
         }
         name => {
-            causes.extend(names::subdomain(name).iter().map(|words| invalid(&seen.at, seen.value, words)));
+            causes.extend(
+                name_formats::subdomain(name).iter().map(|words| invalid(&seen.at, seen.value, words)),
+            );
         }
     }
 }
 
-fn unique_webhooks(seen: &Seen, causes: &mut Vec<Cause>) {
+fn unique_webhooks(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let all: Vec<_> =
         seen.value.and_then(Value::as_array).into_iter().flatten().map(|it| &it["name"]).collect();
     for (index, name) in all.iter().enumerate().filter(|(index, name)| all[..*index].contains(name)) {
@@ -285,7 +288,7 @@ fn unique_webhooks(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn client(seen: &Seen, causes: &mut Vec<Cause>) {
+fn client(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let Some(it) = seen.value else { return };
     let url = it["url"].as_str();
     if url.is_some() == it.get("service").is_some() {
@@ -299,7 +302,7 @@ fn client(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn review_versions(seen: &Seen, causes: &mut Vec<Cause>) {
+fn review_versions(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let all = seen.value.and_then(Value::as_array);
     if all.is_none_or(Vec::is_empty) {
         causes.push(required(&seen.at, "must specify one of v1, v1beta1"));
@@ -308,14 +311,14 @@ fn review_versions(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn webhook_timeout(seen: &Seen, causes: &mut Vec<Cause>) {
+fn webhook_timeout(seen: &RuleInput, causes: &mut Vec<Cause>) {
     if seen.value.and_then(Value::as_i64).is_some_and(|it| !(1..=30).contains(&it)) {
         causes.push(invalid(&seen.at, seen.value, "the timeout value must be between 1 and 30 seconds"));
     }
 }
 
 /// A `*` must be the only entry of its list.
-fn alone(seen: &Seen, causes: &mut Vec<Cause>) {
+fn alone(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let lists = [("apiGroups", "API groups"), ("apiVersions", "API versions"), ("operations", "operations")];
     for (field, what) in lists {
         let list = seen.value.and_then(|it| it.get(field)).and_then(Value::as_array);

@@ -5,7 +5,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Cause, Own, Seen, invalid, is_empty, names, required};
+use super::name_formats;
+use super::{Cause, CustomCheck, RuleInput, invalid, is_empty, required};
 
 /// Maximum length of `action`, `reason` and `reportingInstance`; below that of a note.
 const MAX_WORD: usize = 128;
@@ -29,11 +30,11 @@ const FIXED: [(&str, &str); 13] = [
 ];
 
 /// Returns the check that the table refers to by this name.
-pub(super) fn named(name: &str) -> Option<Own> {
-    (name == "event").then_some(event as Own)
+pub(super) fn named(name: &str) -> Option<CustomCheck> {
+    (name == "event").then_some(event as CustomCheck)
 }
 
-fn event(seen: &Seen, causes: &mut Vec<Cause>) {
+fn event(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let is_core = seen.kind.group.is_empty();
     match seen.root["eventTime"].is_null() {
         true => namespaces_agree(seen, is_core, causes),
@@ -51,7 +52,7 @@ fn about(event: &Value, is_core: bool) -> &Value {
     &event[if is_core { "involvedObject" } else { "regarding" }]
 }
 
-fn namespaces_agree(seen: &Seen, is_core: bool, causes: &mut Vec<Cause>) {
+fn namespaces_agree(seen: &RuleInput, is_core: bool, causes: &mut Vec<Cause>) {
     let own = seen.root["metadata"]["namespace"].as_str().unwrap_or_default();
     let other = about(seen.root, is_core)["namespace"].as_str().unwrap_or_default();
     let agree = if other.is_empty() { matches!(own, "" | "default") } else { own == other };
@@ -62,7 +63,7 @@ fn namespaces_agree(seen: &Seen, is_core: bool, causes: &mut Vec<Cause>) {
 }
 
 /// An Event with `eventTime` must name its reporter.
-fn timed(seen: &Seen, is_core: bool, causes: &mut Vec<Cause>) {
+fn timed(seen: &RuleInput, is_core: bool, causes: &mut Vec<Cause>) {
     let text = |field: &str| seen.root[field].as_str().unwrap_or_default();
     let own = seen.root["metadata"]["namespace"].as_str().unwrap_or_default();
     if is_empty(&about(seen.root, is_core)["namespace"]) && !matches!(own, "default" | "kube-system") {
@@ -73,7 +74,7 @@ fn timed(seen: &Seen, is_core: bool, causes: &mut Vec<Cause>) {
     if text(reporter).is_empty() {
         causes.push(required(reporter, ""));
     }
-    let wrong = names::qualified(text(reporter));
+    let wrong = name_formats::qualified(text(reporter));
     causes.extend(wrong.iter().map(|words| invalid(reporter, Some(&json!(text(reporter))), words)));
     for field in ["reportingInstance", "action", "reason"] {
         match text(field).len() {

@@ -5,7 +5,8 @@
 
 use serde_json::{Value, json};
 
-use super::names::{self, Rule};
+use super::name_formats;
+use super::name_formats::SyntaxCheck;
 use super::{Cause, invalid, is_empty, required};
 
 /// Maximum size of all annotations together, in bytes.
@@ -30,15 +31,17 @@ fn name(kind: &str, metadata: &Value, causes: &mut Vec<Cause>) {
     let Some(name) = metadata["name"].as_str().filter(|it| !it.is_empty()) else {
         return causes.push(required(at, "name or generateName is required"));
     };
-    let rule: Rule = match kind {
+    let rule: SyntaxCheck = match kind {
         "Namespace" | "Service" => |name| {
             let dots = name.contains('.').then(|| NO_DOTS.to_owned());
-            dots.map_or_else(|| names::label(name), |it| vec![it])
+            dots.map_or_else(|| name_formats::label(name), |it| vec![it])
         },
-        "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" | "CSINode" => names::path_segment,
+        "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" | "CSINode" => {
+            name_formats::path_segment
+        }
         // The names of these kinds depend on their content and are checked with it.
         "APIService" | "IPAddress" => |_| Vec::new(),
-        _ => names::subdomain,
+        _ => name_formats::subdomain,
     };
     causes.extend(rule(name).iter().map(|words| invalid(at, Some(&json!(name)), words)));
 }
@@ -46,9 +49,9 @@ fn name(kind: &str, metadata: &Value, causes: &mut Vec<Cause>) {
 /// Validates labels, or maps with the same syntax.
 pub(super) fn labels(at: &str, labels: Option<&Value>, causes: &mut Vec<Cause>) {
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
-        causes.extend(names::qualified(key).iter().map(|words| invalid(at, Some(&json!(key)), words)));
+        causes.extend(name_formats::qualified(key).iter().map(|words| invalid(at, Some(&json!(key)), words)));
         let text = value.as_str().unwrap_or_default();
-        causes.extend(names::label_value(text).iter().map(|words| invalid(at, Some(value), words)));
+        causes.extend(name_formats::label_value(text).iter().map(|words| invalid(at, Some(value), words)));
     }
 }
 
@@ -58,7 +61,9 @@ pub(super) fn annotations(at: &str, annotations: Option<&Value>, causes: &mut Ve
         size += key.len() + value.as_str().map_or(0, str::len);
         // Annotation keys may have upper-case letters before the slash.
         let lower = key.to_lowercase();
-        causes.extend(names::qualified(&lower).iter().map(|words| invalid(at, Some(&json!(key)), words)));
+        causes.extend(
+            name_formats::qualified(&lower).iter().map(|words| invalid(at, Some(&json!(key)), words)),
+        );
     }
     if size > MAX_ANNOTATIONS {
         let message = format!("Too long: may not be more than {MAX_ANNOTATIONS} bytes");
@@ -101,7 +106,7 @@ fn finalizers(metadata: &Value, causes: &mut Vec<Cause>) {
     let at = "metadata.finalizers";
     for (index, finalizer) in metadata["finalizers"].as_array().into_iter().flatten().enumerate() {
         let text = finalizer.as_str().unwrap_or_default();
-        causes.extend(names::qualified(text).iter().map(|words| invalid(at, Some(finalizer), words)));
+        causes.extend(name_formats::qualified(text).iter().map(|words| invalid(at, Some(finalizer), words)));
         if !text.contains('/') && !matches!(text, "orphan" | "foregroundDeletion" | "kubernetes") {
             let words = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(invalid(&format!("{at}[{index}]"), Some(finalizer), words));

@@ -6,15 +6,15 @@
 //! otherwise in the files that are named after their subject. The messages match those of the
 //! server, because people search for them.
 
-mod bodies;
 mod conversions;
 mod definitions;
 mod events;
+mod immutability;
 mod metadata;
-mod names;
+mod name_formats;
 mod networks;
+mod other_kinds;
 mod pods;
-mod updates;
 mod workloads;
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use super::builtin::Kind;
 use super::defaults::Condition;
-use super::paths::{Path, below};
+use super::field_paths::{Path, below};
 
 /// One problem, as `details.causes` of an error lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) fn validate(kind: &Kind, subresource: &str, old: Option<&Value>, new:
     if subresource != "status"
         && let Some(rules) = RULES.kinds.get(&(kind.group, kind.kind))
     {
-        Judge { kind, root: new, old }.judge(rules, new, "", &mut causes);
+        Validator { kind, root: new, old }.judge(rules, new, "", &mut causes);
     }
     let mut told = Vec::with_capacity(causes.len());
     for cause in causes {
@@ -69,7 +69,7 @@ pub(crate) fn refusal(group: &str, kind: &str, name: &str, causes: &[Cause]) -> 
 }
 
 /// Input of a rule.
-struct Seen<'a> {
+struct RuleInput<'a> {
     kind: &'a Kind,
     /// New object.
     root: &'a Value,
@@ -82,45 +82,45 @@ struct Seen<'a> {
     at: String,
 }
 
-type Own = fn(&Seen, &mut Vec<Cause>);
+type CustomCheck = fn(&RuleInput, &mut Vec<Cause>);
 
-static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::read(include_str!("rules.txt")));
+static RULES: LazyLock<ValidationRules> = LazyLock::new(|| ValidationRules::read(include_str!("rules.txt")));
 
 #[derive(Default)]
-struct Rules {
-    kinds: HashMap<(&'static str, &'static str), Vec<Rule>>,
-    shapes: HashMap<&'static str, Vec<Rule>>,
+struct ValidationRules {
+    kinds: HashMap<(&'static str, &'static str), Vec<ValidationRule>>,
+    shapes: HashMap<&'static str, Vec<ValidationRule>>,
 }
 
-struct Rule {
+struct ValidationRule {
     path: Path,
     field: &'static str,
-    check: Check,
+    check: RuleCheck,
     conditions: Vec<Condition>,
 }
 
-enum Check {
+enum RuleCheck {
     Required(&'static str),
     OneOf(Vec<&'static str>),
     AtLeast(i64),
     Between(i64, i64),
     Port,
-    Named(names::Rule),
-    Keys(names::Rule),
+    Named(crate::kinds::validate::name_formats::SyntaxCheck),
+    Keys(crate::kinds::validate::name_formats::SyntaxCheck),
     Unique(&'static str),
     Fixed(&'static str),
     Shape(&'static str),
-    Own(Own),
+    Own(CustomCheck),
 }
 
-struct Judge<'a> {
+struct Validator<'a> {
     kind: &'a Kind,
     root: &'a Value,
     old: Option<&'a Value>,
 }
 
-impl Judge<'_> {
-    fn judge(&self, rules: &[Rule], section: &Value, place: &str, causes: &mut Vec<Cause>) {
+impl Validator<'_> {
+    fn judge(&self, rules: &[ValidationRule], section: &Value, place: &str, causes: &mut Vec<Cause>) {
         for rule in rules {
             if !rule.conditions.iter().all(|it| it.holds(section)) {
                 continue;
@@ -135,28 +135,28 @@ impl Judge<'_> {
                     "" => (Some(holder), at),
                     field => (holder.get(field).filter(|it| !it.is_null()), below(&at, field)),
                 };
-                if let Check::Shape(shape) = rule.check {
+                if let RuleCheck::Shape(shape) = rule.check {
                     let rules = RULES.shapes.get(shape).map_or(&[][..], Vec::as_slice);
                     return self.judge(rules, holder, &at, causes);
                 }
-                let seen = Seen { kind: self.kind, root: self.root, old: self.old, section, value, at };
+                let seen = RuleInput { kind: self.kind, root: self.root, old: self.old, section, value, at };
                 rule.check(&seen, causes);
             });
         }
     }
 }
 
-impl Rule {
-    fn check(&self, seen: &Seen, causes: &mut Vec<Cause>) {
+impl ValidationRule {
+    fn check(&self, seen: &RuleInput, causes: &mut Vec<Cause>) {
         let text = seen.value.and_then(Value::as_str).filter(|it| !it.is_empty());
         let number = seen.value.and_then(Value::as_i64);
         match &self.check {
-            Check::Required(words) => {
+            RuleCheck::Required(words) => {
                 if seen.value.is_none_or(is_empty) {
                     causes.push(required(&seen.at, words));
                 }
             }
-            Check::OneOf(all) => {
+            RuleCheck::OneOf(all) => {
                 let values = match seen.value {
                     Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
                     _ => text.into_iter().collect::<Vec<_>>(),
@@ -164,51 +164,55 @@ impl Rule {
                 let wrong = values.into_iter().filter(|it| !all.contains(it));
                 causes.extend(wrong.map(|it| unsupported(&seen.at, it, all)));
             }
-            Check::AtLeast(least) => {
+            RuleCheck::AtLeast(least) => {
                 if number.is_some_and(|it| it < *least) {
                     let words = format!("must be greater than or equal to {least}");
                     causes.push(invalid(&seen.at, seen.value, &words));
                 }
             }
-            Check::Between(least, most) => {
+            RuleCheck::Between(least, most) => {
                 if number.is_some_and(|it| !(*least..=*most).contains(&it)) {
                     let words = format!("must be between {least} and {most}, inclusive");
                     causes.push(invalid(&seen.at, seen.value, &words));
                 }
             }
-            Check::Port => port(seen, causes),
-            Check::Named(rule) => {
+            RuleCheck::Port => port(seen, causes),
+            RuleCheck::Named(rule) => {
                 let wrong = text.into_iter().flat_map(rule);
                 causes.extend(wrong.map(|words| invalid(&seen.at, seen.value, &words)));
             }
-            Check::Keys(rule) => {
+            RuleCheck::Keys(rule) => {
                 for key in seen.value.and_then(Value::as_object).into_iter().flat_map(|it| it.keys()) {
                     let at = format!("{}[{key}]", seen.at);
                     causes.extend(rule(key).iter().map(|words| invalid(&at, Some(&json!(key)), words)));
                 }
             }
-            Check::Unique(field) => unique(seen, field, causes),
-            Check::Fixed(words) => updates::fixed(seen, words, causes),
-            Check::Shape(_) => {}
-            Check::Own(check) => check(seen, causes),
+            RuleCheck::Unique(field) => unique(seen, field, causes),
+            RuleCheck::Fixed(words) => crate::kinds::validate::immutability::fixed(seen, words, causes),
+            RuleCheck::Shape(_) => {}
+            RuleCheck::Own(check) => check(seen, causes),
         }
     }
 }
 
 /// Checks a port: a number, or the name of a container port.
-fn port(seen: &Seen, causes: &mut Vec<Cause>) {
+fn port(seen: &RuleInput, causes: &mut Vec<Cause>) {
     match seen.value {
         Some(Value::Number(number)) if !number.as_i64().is_some_and(|it| (1..=65535).contains(&it)) => {
             causes.push(invalid(&seen.at, seen.value, "must be between 1 and 65535, inclusive"));
         }
         Some(Value::String(name)) => {
-            causes.extend(names::port_name(name).iter().map(|words| invalid(&seen.at, seen.value, words)));
+            causes.extend(
+                crate::kinds::validate::name_formats::port_name(name)
+                    .iter()
+                    .map(|words| invalid(&seen.at, seen.value, words)),
+            );
         }
         _ => {}
     }
 }
 
-fn unique(seen: &Seen, field: &str, causes: &mut Vec<Cause>) {
+fn unique(seen: &RuleInput, field: &str, causes: &mut Vec<Cause>) {
     let mut known = Vec::new();
     for (index, item) in seen.value.and_then(Value::as_array).into_iter().flatten().enumerate() {
         let Some(value) = item.get(field).filter(|it| !is_empty(it)) else { continue };
@@ -227,10 +231,10 @@ fn unique(seen: &Seen, field: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-impl Rules {
+impl ValidationRules {
     fn read(text: &'static str) -> Self {
         let mut rules = Self::default();
-        let mut section: &mut Vec<Rule> = &mut Vec::new();
+        let mut section: &mut Vec<ValidationRule> = &mut Vec::new();
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let words: Vec<_> = line.splitn(3, ' ').collect();
             match words[..] {
@@ -239,8 +243,8 @@ impl Rules {
                     section = rules.kinds.entry((group, kind)).or_default();
                 }
                 ["SHAPE", shape] => section = rules.shapes.entry(shape).or_default(),
-                [path, check] => section.extend(Rule::read(path, check, "")),
-                [path, check, rest] => section.extend(Rule::read(path, check, rest)),
+                [path, check] => section.extend(ValidationRule::read(path, check, "")),
+                [path, check, rest] => section.extend(ValidationRule::read(path, check, rest)),
                 _ => {}
             }
         }
@@ -248,7 +252,7 @@ impl Rules {
     }
 }
 
-impl Rule {
+impl ValidationRule {
     fn read(path: &'static str, check: &str, rest: &'static str) -> Option<Self> {
         let (rest, conditions) = match rest.strip_prefix("if ") {
             Some(conditions) => ("", conditions),
@@ -256,30 +260,30 @@ impl Rule {
         };
         let number = |at: usize| rest.split(' ').nth(at).and_then(|it| it.parse().ok());
         let check = match check {
-            "required" => Check::Required(rest),
-            "one-of" => Check::OneOf(rest.split(' ').collect()),
-            "at-least" => Check::AtLeast(number(0)?),
-            "between" => Check::Between(number(0)?, number(1)?),
-            "port" => Check::Port,
-            "named" => Check::Named(names::rule(rest)?),
-            "keys" => Check::Keys(names::rule(rest)?),
-            "unique" => Check::Unique(rest),
-            "fixed" => Check::Fixed(rest),
-            ">" => Check::Shape(rest),
-            "!" => Check::Own(
-                bodies::named(rest)
+            "required" => RuleCheck::Required(rest),
+            "one-of" => RuleCheck::OneOf(rest.split(' ').collect()),
+            "at-least" => RuleCheck::AtLeast(number(0)?),
+            "between" => RuleCheck::Between(number(0)?, number(1)?),
+            "port" => RuleCheck::Port,
+            "named" => RuleCheck::Named(crate::kinds::validate::name_formats::rule(rest)?),
+            "keys" => RuleCheck::Keys(crate::kinds::validate::name_formats::rule(rest)?),
+            "unique" => RuleCheck::Unique(rest),
+            "fixed" => RuleCheck::Fixed(rest),
+            ">" => RuleCheck::Shape(rest),
+            "!" => RuleCheck::Own(
+                crate::kinds::validate::other_kinds::named(rest)
                     .or_else(|| networks::named(rest))
                     .or_else(|| workloads::named(rest))
                     .or_else(|| pods::named(rest))
                     .or_else(|| definitions::named(rest))
                     .or_else(|| conversions::named(rest))
                     .or_else(|| events::named(rest))
-                    .or_else(|| updates::named(rest))?,
+                    .or_else(|| crate::kinds::validate::immutability::named(rest))?,
             ),
             _ => return None,
         };
         let path = Path::of(path);
-        let (path, field) = if matches!(check, Check::Shape(_)) { (path, "") } else { path.split_last() };
+        let (path, field) = if matches!(check, RuleCheck::Shape(_)) { (path, "") } else { path.split_last() };
         Some(Self { path, field, check, conditions: Condition::all(conditions) })
     }
 }
@@ -289,7 +293,7 @@ fn items(value: Option<&Value>) -> impl Iterator<Item = &Value> {
 }
 
 /// Returns the text to check, if it is text and not empty.
-fn text<'a>(seen: &Seen<'a>) -> Option<&'a str> {
+fn text<'a>(seen: &RuleInput<'a>) -> Option<&'a str> {
     seen.value.and_then(Value::as_str).filter(|it| !it.is_empty())
 }
 
@@ -341,12 +345,12 @@ mod tests {
         let lines: Vec<_> = text.lines().filter(|line| !line.is_empty() && !heads(line)).collect();
         let read = |line: &&&'static str| {
             let words: Vec<_> = line.splitn(3, ' ').collect();
-            Rule::read(words[0], words[1], words.get(2).unwrap_or(&"")).is_none()
+            ValidationRule::read(words[0], words[1], words.get(2).unwrap_or(&"")).is_none()
         };
         let unread: Vec<_> = lines.iter().filter(read).collect();
         assert!(unread.is_empty(), "{unread:#?}");
         for rule in RULES.kinds.values().chain(RULES.shapes.values()).flatten() {
-            if let Check::Shape(shape) = rule.check {
+            if let RuleCheck::Shape(shape) = rule.check {
                 assert!(RULES.shapes.contains_key(shape), "{shape}");
             }
         }

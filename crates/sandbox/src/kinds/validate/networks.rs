@@ -8,11 +8,14 @@ use core::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::super::paths::Path;
-use super::{Cause, Own, Seen, forbidden, invalid, is_empty, items, names, required, text, unsupported};
+use super::name_formats;
+use super::{
+    Cause, CustomCheck, RuleInput, forbidden, invalid, is_empty, items, required, text, unsupported,
+};
+use crate::kinds::field_paths::Path;
 
 /// Returns the check that the table refers to by this name.
-pub(super) fn named(name: &str) -> Option<Own> {
+pub(super) fn named(name: &str) -> Option<CustomCheck> {
     Some(match name {
         "address" => address,
         "backend" => backend,
@@ -27,7 +30,7 @@ pub(super) fn named(name: &str) -> Option<Own> {
     })
 }
 
-fn service_port(seen: &Seen, causes: &mut Vec<Cause>) {
+fn service_port(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let number = seen.value.and_then(Value::as_i64).unwrap_or(0);
     if !(1..=65535).contains(&number) {
         causes.push(invalid(&seen.at, Some(&json!(number)), "must be between 1 and 65535, inclusive"));
@@ -35,7 +38,7 @@ fn service_port(seen: &Seen, causes: &mut Vec<Cause>) {
 }
 
 /// Several ports must have unique names.
-fn service_ports(seen: &Seen, causes: &mut Vec<Cause>) {
+fn service_ports(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let all: Vec<_> = items(seen.value).collect();
     let key = |port: &Value| (port["protocol"].clone(), port["port"].clone());
     for (index, port) in all.iter().enumerate() {
@@ -64,7 +67,7 @@ fn service_ports(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn no_node_port(seen: &Seen, causes: &mut Vec<Cause>) {
+fn no_node_port(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let kind = seen.section["spec"]["type"].as_str().unwrap_or_default();
     if seen.value.is_some_and(|it| *it != 0) && matches!(kind, "ClusterIP" | "ExternalName") {
         let words = format!("may not be used when `type` is '{kind}'");
@@ -72,7 +75,7 @@ fn no_node_port(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn address(seen: &Seen, causes: &mut Vec<Cause>) {
+fn address(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let Some(address) = text(seen).filter(|it| *it != "None") else { return };
     if address.parse::<IpAddr>().is_err() {
         let words = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -80,7 +83,7 @@ fn address(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn policy_peer(seen: &Seen, causes: &mut Vec<Cause>) {
+fn policy_peer(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let Some(peer) = seen.value else { return };
     if is_empty(peer) {
         return causes.push(required(&seen.at, "must specify a peer"));
@@ -95,23 +98,23 @@ fn policy_peer(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn some_backend(seen: &Seen, causes: &mut Vec<Cause>) {
+fn some_backend(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let spec = &seen.section["spec"];
     if spec.get("defaultBackend").is_none() && spec.get("rules").is_none_or(is_empty) {
         causes.push(invalid(&seen.at, None, "either `defaultBackend` or `rules` must be specified"));
     }
 }
 
-fn host(seen: &Seen, causes: &mut Vec<Cause>) {
+fn host(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let Some(host) = text(seen) else { return };
     if host.parse::<IpAddr>().is_ok() {
         return causes.push(invalid(&seen.at, seen.value, "must be a DNS name, not an IP address"));
     }
     let name = host.strip_prefix("*.").unwrap_or(host);
-    causes.extend(names::subdomain(name).iter().map(|words| invalid(&seen.at, seen.value, words)));
+    causes.extend(name_formats::subdomain(name).iter().map(|words| invalid(&seen.at, seen.value, words)));
 }
 
-fn ingress_path(seen: &Seen, causes: &mut Vec<Cause>) {
+fn ingress_path(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let at = format!("{}.path", seen.at);
     let Some(it) = seen.value else { return };
     let path = it["path"].as_str().unwrap_or_default();
@@ -134,7 +137,7 @@ fn ingress_path(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn backend(seen: &Seen, causes: &mut Vec<Cause>) {
+fn backend(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let Some(it) = seen.value else { return };
     if seen.section["spec"]["rules"].is_array() && unfinished_path(seen) {
         return;
@@ -157,7 +160,7 @@ fn backend(seen: &Seen, causes: &mut Vec<Cause>) {
 }
 
 /// True for a path without a type, which is not checked further.
-fn unfinished_path(seen: &Seen) -> bool {
+fn unfinished_path(seen: &RuleInput) -> bool {
     let place = seen.at.strip_suffix(".backend").unwrap_or_default();
     let mut kind = None;
     let paths = Path::of("spec.rules[].http.paths[]");

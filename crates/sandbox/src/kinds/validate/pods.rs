@@ -5,11 +5,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Cause, Own, Seen, forbidden, invalid, is_empty, required};
+use super::{Cause, CustomCheck, RuleInput, forbidden, invalid, is_empty, required};
 use moorline_cel::quantity;
 
 /// Returns the check that the table refers to by this name.
-pub(super) fn named(name: &str) -> Option<Own> {
+pub(super) fn named(name: &str) -> Option<CustomCheck> {
     Some(match name {
         "container-port" => container_port,
         "env-source" => env_source,
@@ -27,20 +27,20 @@ pub(super) fn named(name: &str) -> Option<Own> {
     })
 }
 
-fn untrimmed(seen: &Seen, causes: &mut Vec<Cause>) {
+fn untrimmed(seen: &RuleInput, causes: &mut Vec<Cause>) {
     if seen.value.and_then(Value::as_str).is_some_and(|it| it.trim() != it) {
         causes.push(invalid(&seen.at, seen.value, "must not have leading or trailing whitespace"));
     }
 }
 
 /// Ephemeral containers can only be added to an existing Pod.
-fn only_later(seen: &Seen, causes: &mut Vec<Cause>) {
+fn only_later(seen: &RuleInput, causes: &mut Vec<Cause>) {
     if seen.old.is_none() && seen.value.is_some_and(|it| !is_empty(it)) {
         causes.push(forbidden(&seen.at, "cannot be set on create"));
     }
 }
 
-fn container_port(seen: &Seen, causes: &mut Vec<Cause>) {
+fn container_port(seen: &RuleInput, causes: &mut Vec<Cause>) {
     match seen.value.and_then(Value::as_i64).unwrap_or(0) {
         0 => causes.push(required(&seen.at, "")),
         1..=65535 => {}
@@ -49,7 +49,7 @@ fn container_port(seen: &Seen, causes: &mut Vec<Cause>) {
 }
 
 /// A variable has either a value or exactly one source.
-fn env_source(seen: &Seen, causes: &mut Vec<Cause>) {
+fn env_source(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let Some(from) = seen.value.and_then(|it| it.get("valueFrom")) else { return };
     let at = format!("{}.valueFrom", seen.at);
     let words = match from.as_object().map_or(0, serde_json::Map::len) {
@@ -64,7 +64,7 @@ fn env_source(seen: &Seen, causes: &mut Vec<Cause>) {
 }
 
 /// A probe or a lifecycle hook has exactly one handler.
-fn handler(seen: &Seen, causes: &mut Vec<Cause>) {
+fn handler(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let Some(it) = seen.value else { return };
     let mut ways =
         ["exec", "httpGet", "tcpSocket", "grpc", "sleep"].into_iter().filter(|way| it.get(way).is_some());
@@ -76,19 +76,19 @@ fn handler(seen: &Seen, causes: &mut Vec<Cause>) {
     );
 }
 
-fn must_be_one(seen: &Seen, causes: &mut Vec<Cause>) {
+fn must_be_one(seen: &RuleInput, causes: &mut Vec<Cause>) {
     if seen.value.and_then(Value::as_i64).is_some_and(|it| it != 1) {
         causes.push(invalid(&seen.at, seen.value, "must be 1"));
     }
 }
 
-fn job_restarts(seen: &Seen, causes: &mut Vec<Cause>) {
+fn job_restarts(seen: &RuleInput, causes: &mut Vec<Cause>) {
     if seen.value == Some(&json!("Always")) {
         causes.push(required(&seen.at, "valid values: \"OnFailure\", \"Never\""));
     }
 }
 
-fn known_volume(seen: &Seen, causes: &mut Vec<Cause>) {
+fn known_volume(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let volumes = ["volumes", "volumeClaimTemplates"].map(|list| seen.section[list].as_array());
     let claims = seen.root["spec"]["volumeClaimTemplates"].as_array();
     let claims = claims.into_iter().flatten().map(|it| &it["metadata"]["name"]);
@@ -104,21 +104,21 @@ fn known_volume(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn volume_kind(seen: &Seen, causes: &mut Vec<Cause>) {
+fn volume_kind(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let volume = seen.value.and_then(Value::as_object);
     let kinds = volume.into_iter().flat_map(|it| it.keys()).filter(|it| *it != "name");
     let more = kinds.skip(1).map(|it| format!("{}.{it}", seen.at));
     causes.extend(more.map(|at| forbidden(&at, "may not specify more than 1 volume type")));
 }
 
-fn no_backsteps(seen: &Seen, causes: &mut Vec<Cause>) {
+fn no_backsteps(seen: &RuleInput, causes: &mut Vec<Cause>) {
     if seen.value.and_then(Value::as_str).is_some_and(|it| it.split('/').any(|part| part == "..")) {
         causes.push(invalid(&seen.at, seen.value, "must not contain '..'"));
     }
 }
 
 /// A request is neither negative nor greater than its limit.
-fn resources(seen: &Seen, causes: &mut Vec<Cause>) {
+fn resources(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let Some(it) = seen.value else { return };
     let amount = |what: &str, of: &str| it[what][of].as_str().and_then(quantity::millis);
     for what in ["limits", "requests"] {
@@ -141,7 +141,7 @@ fn resources(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn toleration(seen: &Seen, causes: &mut Vec<Cause>) {
+fn toleration(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let Some(it) = seen.value else { return };
     let at = format!("{}.operator", seen.at);
     let blank = |field: &str| it.get(field).is_none_or(is_empty);

@@ -5,10 +5,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Cause, Own, Seen, forbidden, invalid, is_empty, items, names, required, text, unsupported};
+use super::name_formats;
+use super::{
+    Cause, CustomCheck, RuleInput, forbidden, invalid, is_empty, items, required, text, unsupported,
+};
 
 /// Returns the check that the table refers to by this name.
-pub(super) fn named(name: &str) -> Option<Own> {
+pub(super) fn named(name: &str) -> Option<CustomCheck> {
     Some(match name {
         "after-ready" => after_ready,
         "cron-name" => cron_name,
@@ -51,7 +54,7 @@ fn selects(selector: &Value, labels: &Value) -> Option<bool> {
     Some(fine)
 }
 
-fn selected(seen: &Seen, causes: &mut Vec<Cause>) {
+fn selected(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let selector = seen.section.get("selector").filter(|it| !it.is_null());
     let labels = seen.value.unwrap_or(&Value::Null);
     let place = seen.at.split(".template").next().unwrap_or_default();
@@ -67,14 +70,14 @@ fn selected(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn deployment_selector(seen: &Seen, causes: &mut Vec<Cause>) {
+fn deployment_selector(seen: &RuleInput, causes: &mut Vec<Cause>) {
     if seen.value.is_some_and(is_empty) {
         causes.retain(|it| it.field != seen.at);
         causes.push(invalid(&seen.at, seen.value, "empty selector is invalid for deployment"));
     }
 }
 
-fn expression(seen: &Seen, causes: &mut Vec<Cause>) {
+fn expression(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let Some(it) = seen.value else { return };
     let none = it.get("values").is_none_or(is_empty);
     match it["operator"].as_str().unwrap_or_default() {
@@ -94,11 +97,11 @@ fn expression(seen: &Seen, causes: &mut Vec<Cause>) {
     }
     let key = it["key"].as_str().unwrap_or_default();
     let at = format!("{}.key", seen.at);
-    causes.extend(names::qualified(key).iter().map(|words| invalid(&at, it.get("key"), words)));
+    causes.extend(name_formats::qualified(key).iter().map(|words| invalid(&at, it.get("key"), words)));
 }
 
 /// Returns an unknown strategy type; the message prints the whole strategy as Go does.
-fn strategy_type<'a>(seen: &Seen<'a>, known: [&str; 2]) -> Option<&'a str> {
+fn strategy_type<'a>(seen: &RuleInput<'a>, known: [&str; 2]) -> Option<&'a str> {
     let kind = seen.value?["type"].as_str()?;
     (!known.contains(&kind)).then_some(kind)
 }
@@ -107,7 +110,7 @@ fn in_go(kind: &str) -> String {
     format!("{{\"Type\":{},\"RollingUpdate\":null}}", json!(kind))
 }
 
-fn deployment_strategy(seen: &Seen, causes: &mut Vec<Cause>) {
+fn deployment_strategy(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let all = ["Recreate", "RollingUpdate"];
     if let Some(kind) = strategy_type(seen, all) {
         let message =
@@ -126,14 +129,14 @@ fn deployment_strategy(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn set_strategy(seen: &Seen, causes: &mut Vec<Cause>) {
+fn set_strategy(seen: &RuleInput, causes: &mut Vec<Cause>) {
     if let Some(kind) = strategy_type(seen, ["RollingUpdate", "OnDelete"]) {
         let message = format!("Invalid value: {}: must be 'RollingUpdate' or 'OnDelete'", in_go(kind));
         causes.push(Cause { reason: "FieldValueInvalid", message, field: seen.at.clone() });
     }
 }
 
-fn daemon_strategy(seen: &Seen, causes: &mut Vec<Cause>) {
+fn daemon_strategy(seen: &RuleInput, causes: &mut Vec<Cause>) {
     if let Some(kind) = strategy_type(seen, ["RollingUpdate", "OnDelete"]) {
         let message =
             format!("Unsupported value: {}: supported values: \"RollingUpdate\", \"OnDelete\"", in_go(kind));
@@ -141,20 +144,20 @@ fn daemon_strategy(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn management_policy(seen: &Seen, causes: &mut Vec<Cause>) {
+fn management_policy(seen: &RuleInput, causes: &mut Vec<Cause>) {
     if text(seen).is_some_and(|it| it != "OrderedReady" && it != "Parallel") {
         causes.push(invalid(&seen.at, seen.value, "must be 'OrderedReady' or 'Parallel'"));
     }
 }
 
-fn after_ready(seen: &Seen, causes: &mut Vec<Cause>) {
+fn after_ready(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let ready = seen.section["spec"]["minReadySeconds"].as_i64().unwrap_or(0);
     if seen.value.and_then(Value::as_i64).is_some_and(|it| it >= 0 && it <= ready) {
         causes.push(invalid(&seen.at, seen.value, "must be greater than minReadySeconds"));
     }
 }
 
-fn job_selector(seen: &Seen, causes: &mut Vec<Cause>) {
+fn job_selector(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let spec = &seen.section["spec"];
     let labels = &spec["template"]["metadata"]["labels"];
     let uid = "batch.kubernetes.io/controller-uid";
@@ -169,7 +172,7 @@ fn job_selector(seen: &Seen, causes: &mut Vec<Cause>) {
 }
 
 /// The names of its Jobs have eleven more characters.
-fn cron_name(seen: &Seen, causes: &mut Vec<Cause>) {
+fn cron_name(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let name = seen.root["metadata"].get("name");
     if seen.old.is_none() && name.and_then(Value::as_str).is_some_and(|it| it.len() > 52) {
         causes.push(invalid("metadata.name", name, "must be no more than 52 characters"));
@@ -177,7 +180,7 @@ fn cron_name(seen: &Seen, causes: &mut Vec<Cause>) {
 }
 
 /// A schedule has five fields, or is a macro such as `@daily`.
-fn schedule(seen: &Seen, causes: &mut Vec<Cause>) {
+fn schedule(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let Some(schedule) = text(seen) else { return };
     if schedule.starts_with('@') {
         return;
@@ -189,7 +192,7 @@ fn schedule(seen: &Seen, causes: &mut Vec<Cause>) {
     }
 }
 
-fn most_replicas(seen: &Seen, causes: &mut Vec<Cause>) {
+fn most_replicas(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let (most, least) =
         (seen.value.and_then(Value::as_i64).unwrap_or(0), seen.section["spec"]["minReplicas"].as_i64());
     if most < 1 {
@@ -201,14 +204,14 @@ fn most_replicas(seen: &Seen, causes: &mut Vec<Cause>) {
 }
 
 /// The version of a scale target needs an API group, unless it is `v1`.
-fn scalable_group(seen: &Seen, causes: &mut Vec<Cause>) {
+fn scalable_group(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let version = text(seen).unwrap_or_default();
     if !version.contains('/') && version != "v1" {
         causes.push(invalid(&seen.at, Some(&json!(version)), "apiVersion must specify API group"));
     }
 }
 
-fn metric(seen: &Seen, causes: &mut Vec<Cause>) {
+fn metric(seen: &RuleInput, causes: &mut Vec<Cause>) {
     let sources = [
         ("ContainerResource", "containerResource"),
         ("External", "external"),

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::{Problem, formats};
-use moorline_cel::{Pattern, number as number_text};
+use moorline_cel::{Pattern, format_number as number_text};
 
 /// Validates one value, without its children.
 pub(super) fn of_value(rules: &Map<String, Value>, path: &str, value: &Value, found: &mut Vec<Problem>) {

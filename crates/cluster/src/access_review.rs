@@ -1,0 +1,67 @@
+//! Access reviews: what this identity may do, as the API server says.
+//!
+//! In: a namespace, or an object.
+//! Out: the review of our own rights there. Every identity may request reviews of itself.
+
+use serde_json::{Value, json};
+
+use super::Cluster;
+use crate::api_client::{ApiError, ApiRequest};
+use moorline_core::object::ObjectId;
+use moorline_metrics::RequestClass;
+
+const RULES: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+const ACCESS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
+impl Cluster {
+    /// Returns our rules in a namespace, including cluster-wide ones.
+    pub async fn own_rules(&self, namespace: &str) -> Result<Value, ApiError> {
+        self.review(RULES, "SelfSubjectRulesReview", json!({"namespace": namespace})).await
+    }
+
+    /// True if we may read this Sync.
+    pub async fn may_read_sync(&self, namespace: &str, name: &str) -> Result<bool, ApiError> {
+        let attributes = json!({
+            "namespace": namespace, "name": name, "verb": "get", "group": "moorline.dev", "resource": "syncs",
+        });
+        self.is_allowed(attributes).await
+    }
+
+    /// True if we may get this Secret.
+    pub async fn may_get_secret(&self, namespace: &str, name: &str) -> Result<bool, ApiError> {
+        let attributes = json!({
+            "namespace": namespace, "name": name, "verb": "get", "group": "", "resource": "secrets",
+        });
+        self.is_allowed(attributes).await
+    }
+
+    /// True if we may patch this object; without a name, every object of its kind and namespace.
+    pub async fn may_patch(&self, id: &ObjectId, name: Option<&str>) -> Result<bool, ApiError> {
+        let kind = id.group_kind();
+        let kinds = self.kinds();
+        let Some(served) = kinds.get(&kind) else {
+            return Err(ApiError::UnknownKind(kind.to_string().into()));
+        };
+        let mut attributes = json!({
+            "verb": "patch", "group": id.group(), "resource": served.plural,
+            "namespace": id.namespace().unwrap_or_default(),
+        });
+        if let Some(name) = name {
+            attributes["name"] = name.into();
+        }
+        self.is_allowed(attributes).await
+    }
+
+    async fn is_allowed(&self, attributes: Value) -> Result<bool, ApiError> {
+        let review =
+            self.review(ACCESS, "SelfSubjectAccessReview", json!({"resourceAttributes": attributes})).await?;
+        Ok(review.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or_default())
+    }
+
+    async fn review(&self, uri: &str, kind: &str, spec: Value) -> Result<Value, ApiError> {
+        let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
+        let call = ApiRequest::new(RequestClass::Verify, "create", uri.to_owned())
+            .content("application/json", body.to_string().into_bytes());
+        self.0.wire.send(call).await?.json()
+    }
+}

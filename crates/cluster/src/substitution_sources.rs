@@ -1,0 +1,127 @@
+//! Reads and watches ConfigMaps and Secrets with substitution values.
+//!
+//! In: a kind, a namespace and a name.
+//! Out: [`SubstitutionValues`], and a notification whenever the object has changed. Objects are
+//! watched by name, and only their metadata.
+
+use serde_json::{Map, Value};
+
+use super::watch::{WatchEvent, WatchTarget, follow};
+use super::{ApiError, Cluster, WatchGuard, kinds};
+use crate::api_client::ApiRequest;
+use moorline_api::{KEYS_LABEL, ValuesKind};
+use moorline_metrics::RequestClass;
+
+/// Values in a ConfigMap or Secret. They are never formatted.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SubstitutionValues {
+    /// resourceVersion of the object.
+    pub version: Box<str>,
+    /// Keys and values; binary values are left out.
+    pub values: Vec<(String, String)>,
+    /// True for a Secret whose label says that it holds the keys of a daemon.
+    pub holds_keys: bool,
+}
+
+impl Cluster {
+    /// Reads the values of a ConfigMap or Secret; none if it does not exist.
+    pub async fn substitution_values(
+        &self,
+        kind: ValuesKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<SubstitutionValues>, ApiError> {
+        let uri = format!("{}/{}", collection(kind, namespace), kinds::escape(name));
+        match self.0.wire.send(ApiRequest::new(RequestClass::Verify, "get", uri)).await {
+            Ok(reply) => read(kind, &reply.body).map(Some),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Reports the resourceVersion of a ConfigMap or Secret on every change, and none while it does
+    /// not exist, until the guard is dropped. It is watched by name, and only its metadata.
+    pub fn watch_substitution_values(
+        &self,
+        kind: ValuesKind,
+        namespace: &str,
+        name: &str,
+        mut tell: impl FnMut(ValuesWatchEvent<'_>) + Send + 'static,
+    ) -> WatchGuard {
+        let target = WatchTarget::one(kind.as_str(), Some(namespace), collection(kind, namespace), name);
+        let (mut listing, mut seen) = (true, None);
+        let sink = move |event| match event {
+            WatchEvent::Begins => (listing, seen) = (true, None),
+            WatchEvent::Seen(object) => {
+                seen = version(&object);
+                if !listing {
+                    tell(ValuesWatchEvent::Version(seen.as_deref()));
+                }
+            }
+            WatchEvent::Gone(_) => tell(ValuesWatchEvent::Version(None)),
+            WatchEvent::Listed(_) => {
+                listing = false;
+                tell(ValuesWatchEvent::Version(seen.take().as_deref()));
+            }
+            WatchEvent::Broken(failure) if failure.code() == Some(403) => tell(ValuesWatchEvent::Forbidden),
+            WatchEvent::Rewound | WatchEvent::Upgraded | WatchEvent::Broken(_) => {}
+        };
+        WatchGuard(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
+    }
+}
+
+/// Event of a watch on one object.
+#[derive(Debug, Clone, Copy)]
+pub enum ValuesWatchEvent<'a> {
+    /// Its resourceVersion; none if it does not exist.
+    Version(Option<&'a str>),
+    /// It may not be watched.
+    Forbidden,
+}
+
+fn collection(kind: ValuesKind, namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/{}", kind.plural())
+}
+
+fn version(object: &Map<String, Value>) -> Option<Box<str>> {
+    Some(object.get("metadata")?.get("resourceVersion")?.as_str()?.into())
+}
+
+fn read(kind: ValuesKind, body: &[u8]) -> Result<SubstitutionValues, ApiError> {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    // Unreadable content is not quoted: it may be a secret value.
+    let bad = || ApiError::BadAnswer(format!("a {} that cannot be read", kind.as_str()).into());
+    let body: Map<String, Value> = serde_json::from_slice(body).map_err(|_| bad())?;
+    let version = version(&body).ok_or_else(bad)?;
+    let data = body.get("data").and_then(Value::as_object);
+    let text = |value: &Value| match kind {
+        ValuesKind::ConfigMap => value.as_str().map(str::to_owned),
+        ValuesKind::Secret => String::from_utf8(STANDARD.decode(value.as_str()?).ok()?).ok(),
+    };
+    let entries = data.into_iter().flatten();
+    let texts = entries.filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect();
+    let labels = body.get("metadata").and_then(|metadata| metadata.get("labels"));
+    let holds_keys = kind == ValuesKind::Secret && labels.is_some_and(|all| all.get(KEYS_LABEL).is_some());
+    Ok(SubstitutionValues { version, values: texts, holds_keys })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_text_is_left_out() {
+        let body = |data: Value| json!({"metadata": {"resourceVersion": "7"}, "data": data}).to_string();
+        let texts = |kind, data: Value| read(kind, body(data).as_bytes()).map(|found| found.values).ok();
+        let pair = |key: &str, text: &str| (key.to_owned(), text.to_owned());
+        assert_eq!(texts(ValuesKind::ConfigMap, json!({"A": "b"})), Some(vec![pair("A", "b")]));
+        let found = texts(ValuesKind::Secret, json!({"A": "aGk=", "B": "/w==", "C": "no base64"}));
+        assert_eq!(found, Some(vec![pair("A", "hi")]));
+        assert_eq!(texts(ValuesKind::Secret, Value::Null), Some(Vec::new()));
+        let told = read(ValuesKind::Secret, b"hunter2").map(drop).unwrap_err().to_string();
+        assert!(!told.contains("hunter2"), "{told}");
+    }
+}

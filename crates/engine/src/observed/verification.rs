@@ -1,0 +1,36 @@
+//! Verification state of the fields that Git sets in one object.
+
+use super::Drift;
+
+/// State of the fields that Git sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verification {
+    /// They are as applied.
+    Verified,
+    /// Not checked since this program started.
+    Unverified,
+    /// Another manager wrote to the object since, and may have changed our fields.
+    MaybeDrifted,
+    /// Another manager changed them.
+    Drifted(Box<Drift>),
+}
+
+impl Verification {
+    /// Returns the state after a write that may have changed our fields.
+    pub(super) fn after_write(&self) -> Self {
+        match self {
+            Self::Verified | Self::MaybeDrifted => Self::MaybeDrifted,
+            Self::Unverified | Self::Drifted(_) => self.clone(),
+        }
+    }
+
+    /// Returns the state after a write that changed our fields.
+    pub(super) fn after_drift(&self, mut drift: Drift) -> Self {
+        // A later writer may hide the first one in `managedFields`; an author once known is kept.
+        if let (Self::Drifted(before), None) = (self, &drift.manager) {
+            drift.manager.clone_from(&before.manager);
+            drift.time.clone_from(&before.time);
+        }
+        Self::Drifted(Box::new(drift))
+    }
+}

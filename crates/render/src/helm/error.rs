@@ -1,0 +1,78 @@
+//! Errors in a chart, found before helm runs, with messages for its author.
+
+use super::chart::{MAX_CHART_BYTES, MAX_CHART_FILES};
+
+/// An error in a chart or its values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HelmChartError {
+    /// A folder without a `Chart.yaml`.
+    #[error("{folder}: there is no Chart.yaml, so this is no Helm chart; name the folder of the chart")]
+    NoChart {
+        /// The folder.
+        folder: String,
+    },
+    /// A `Chart.yaml` that lacks something.
+    #[error("{file}: {problem}")]
+    BadChart {
+        /// The file.
+        file: String,
+        /// The finding and the remedy.
+        problem: &'static str,
+    },
+    /// A dependency that is not in the folder `charts`.
+    #[error(
+        "{file}: the dependency {name} is not in {charts}, and nothing is fetched; run `helm dependency build {folder}` and commit what it puts there"
+    )]
+    NoDependency {
+        /// The file that names the dependency.
+        file: String,
+        /// The dependency's name.
+        name: String,
+        /// The expected folder.
+        charts: String,
+        /// The chart's folder.
+        folder: String,
+    },
+    /// A values file that does not exist.
+    #[error(
+        "there is no {shown}, which valuesFiles names as {written}; write it relative to the chart, or from the root of the repository with / in front"
+    )]
+    NoValues {
+        /// The path as written.
+        written: String,
+        /// The resolved path.
+        shown: String,
+    },
+    /// A values file outside of the repository.
+    #[error("valuesFiles names {written}, which leads out of the repository; only what is in it is read")]
+    ValuesOutside {
+        /// The path as written.
+        written: String,
+    },
+    /// A chart that is too large.
+    #[error(
+        "{folder}: the chart has more than {MAX_CHART_FILES} files or {MAX_CHART_BYTES} bytes, links followed; move what is no part of it elsewhere"
+    )]
+    TooLarge {
+        /// The folder.
+        folder: String,
+    },
+    /// An invalid version of Kubernetes.
+    #[error("kubeVersion {written:?} is no version of Kubernetes; write one such as 1.33 or v1.33.2")]
+    BadVersion {
+        /// The version as written.
+        written: String,
+    },
+}
+
+impl HelmChartError {
+    /// Machine-readable reason for conditions, events and metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NoChart { .. } | Self::BadChart { .. } | Self::BadVersion { .. } => "ChartInvalid",
+            Self::NoDependency { .. } => "ChartDependencyMissing",
+            Self::NoValues { .. } | Self::ValuesOutside { .. } => "ValuesFileMissing",
+            Self::TooLarge { .. } => "ChartTooLarge",
+        }
+    }
+}

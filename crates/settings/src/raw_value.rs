@@ -1,0 +1,110 @@
+//! One value as written by a user, and its validation.
+//!
+//! In: JSON from the file, or text from a variable or a flag.
+//! Out: a validated value, or [`ValueError`] with the allowed values. A value in the file has its
+//! JSON type; a text is parsed as the setting needs it.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::duration;
+use moorline_core::sanitize::sanitize;
+
+/// Maximum number of characters of a value that a message repeats.
+const MAX_SHOWN: usize = 60;
+/// Maximum number of entries of a list.
+const MAX_ENTRIES: usize = 1000;
+
+/// A value as it was written.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RawValue<'a> {
+    /// From the file.
+    Json(&'a Value),
+    /// From a variable or a flag.
+    Text(&'a str),
+}
+
+/// A rejected value. Holds the description of the allowed ones.
+#[derive(Debug)]
+pub(super) struct ValueError(pub(super) String);
+
+type Checked<T> = Result<T, ValueError>;
+
+impl<'a> RawValue<'a> {
+    /// Formats the value for a message: one line, shortened.
+    pub(super) fn display(self) -> String {
+        let text = match self {
+            Self::Json(value) => value.to_string(),
+            Self::Text(text) => text.to_owned(),
+        };
+        let text = sanitize(&text);
+        match text.char_indices().nth(MAX_SHOWN) {
+            Some((end, _)) => format!("`{}…`", &text[..end]),
+            None => format!("`{text}`"),
+        }
+    }
+
+    pub(super) fn number(self, range: RangeInclusive<u32>) -> Checked<u32> {
+        let number = match self {
+            Self::Json(value) => value.as_u64(),
+            Self::Text(text) => text.parse().ok(),
+        };
+        let number = number.and_then(|number| u32::try_from(number).ok());
+        number
+            .filter(|number| range.contains(number))
+            .ok_or_else(|| ValueError(format!("a whole number from {} to {}", range.start(), range.end())))
+    }
+
+    pub(super) fn duration(self, range: RangeInclusive<Duration>) -> Checked<Duration> {
+        let allowed = || {
+            let [least, most] = [range.start(), range.end()].map(|end| duration::format(*end));
+            ValueError(format!("a duration from {least} to {most}, such as 1m30s"))
+        };
+        let found = self.string().and_then(duration::parse);
+        found.filter(|found| range.contains(found)).ok_or_else(allowed)
+    }
+
+    /// Accepts one of several keywords.
+    pub(super) fn one_of<T: Copy>(self, words: &[(&str, T)]) -> Checked<T> {
+        let found = self.string().and_then(|text| words.iter().find(|(word, _)| *word == text));
+        let names = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+        found.map(|(_, value)| *value).ok_or_else(|| ValueError(format!("one of {}", names())))
+    }
+
+    /// Accepts a text for which `is_sound` is true; `what` describes such texts.
+    pub(super) fn text(self, what: &str, is_sound: impl Fn(&str) -> bool) -> Checked<Box<str>> {
+        let found = self.string().filter(|text| is_sound(text));
+        found.map(Into::into).ok_or_else(|| ValueError(what.to_owned()))
+    }
+
+    /// Like [`RawValue::text`], and an empty text means none.
+    pub(super) fn optional(self, what: &str, is_sound: impl Fn(&str) -> bool) -> Checked<Option<Box<str>>> {
+        if self.string() == Some("") { Ok(None) } else { self.text(what, is_sound).map(Some) }
+    }
+
+    /// Accepts a list of texts that are all sound; in a variable or a flag they are separated by
+    /// commas.
+    pub(super) fn list(self, what: &str, is_sound: impl Fn(&str) -> bool) -> Checked<Vec<Box<str>>> {
+        let entries: Option<Vec<&str>> = match self {
+            Self::Json(value) => value.as_array().and_then(|list| list.iter().map(Value::as_str).collect()),
+            Self::Text(text) => {
+                Some(text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect())
+            }
+        };
+        let sound =
+            |entries: &Vec<&str>| entries.len() <= MAX_ENTRIES && entries.iter().all(|entry| is_sound(entry));
+        match entries.filter(sound) {
+            Some(entries) => Ok(entries.into_iter().map(Into::into).collect()),
+            None => Err(ValueError(format!("a list of at most {MAX_ENTRIES} entries, each {what}"))),
+        }
+    }
+
+    fn string(self) -> Option<&'a str> {
+        match self {
+            Self::Json(value) => value.as_str(),
+            Self::Text(text) => Some(text),
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! Executes a plan.
+//!
+//! In: a [`Plan`] and the context that it was made from.
+//! Out: the outcome of each object.
+//!
+//! Stages run one after the other, and the steps of a stage run concurrently. A failure delays
+//! higher waves and objects that depend on the failed one, never its peers. Before each write the
+//! cancel flag is checked, so that nothing is sent after a newer commit has arrived.
+
+pub(crate) mod apply_object;
+pub(crate) mod delete_precondition;
+pub(crate) mod extra_fields;
+pub(crate) mod field_handover;
+pub(crate) mod list_key_conflict;
+pub(crate) mod non_empty_guard;
+pub(crate) mod recreate;
+pub(crate) mod removed_fields;
+pub(crate) mod stale_owner;
+pub(crate) mod verify;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Context;
+use super::memory::field_conflicts::FieldConflicts;
+use super::peers::registry::ClaimedObject;
+use super::reconcile::webhook_backends::WebhookBackends;
+use super::status::events::was_written;
+use crate::adopt::AdoptedFrom;
+use crate::api::{ConflictPolicy, PROOF_ANNOTATION, SpecHash, SyncName};
+use crate::cluster::{ApiError, ApplyResult, CancelFlag, Cluster, Force, RetryWhen, classify_error};
+use crate::desired::{DesiredSet, ReplicaCount};
+use crate::fields::{FieldPath, FieldSet};
+use crate::health::may_report;
+use crate::object::{GroupKind, ObjectId};
+use crate::observed::{InstallationRole, ManagedEntry, Observed, holds_keys};
+use crate::plan::{
+    Action, AwaitedKinds, Change, Contest, Failure, Hold, Outcome, Plan, RolloutGate, Stage, Step,
+    blocks_more, find_blocker, may_fill_keys,
+};
+use delete_precondition::DeletePrecondition;
+use futures::StreamExt as _;
+
+/// Steps that are prepared concurrently. The write limiter of the cluster decides how many of them
+/// are sent.
+const SIDE_BY_SIDE: usize = 64;
+
+/// Dependencies of every step of a plan: client, owner, desired set, conflict policy, cancel flag.
+pub(crate) struct ApplyContext<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) owner: &'a SyncName,
+    pub(crate) desired: &'a DesiredSet,
+    pub(crate) conflicts: ConflictPolicy,
+    /// The tool that managed these objects before, if the Sync was adopted from one.
+    pub(crate) predecessor: Option<&'a AdoptedFrom>,
+    pub(crate) ledger: &'a FieldConflicts,
+    /// Contested objects, whose repairs other controllers undo.
+    pub(crate) contested: Arc<BTreeMap<ObjectId, Contest>>,
+    /// Numbers of replicas that Git sets.
+    pub(crate) numbers: Arc<BTreeMap<ObjectId, ReplicaCount>>,
+    pub(crate) deletions: Arc<DeletionLimits>,
+    /// Check that the Sync still asks for the deletions.
+    pub(crate) asked: &'a DeletePrecondition<'a>,
+    /// Webhooks of the desired set, and their backends.
+    pub(crate) backends: &'a WebhookBackends,
+    /// A newer commit or spec that cannot be applied. While there is one, no object is deleted to
+    /// be created again.
+    pub(crate) refused: Option<&'a str>,
+    pub(crate) stop: &'a CancelFlag,
+}
+
+/// Limits on deletions, as known when the plan was made.
+#[derive(Debug, Default)]
+pub(crate) struct DeletionLimits {
+    /// Objects that other Syncs claim and for which a person decides about the claim.
+    pub(crate) claimed: BTreeSet<ObjectId>,
+    /// Kinds whose objects are deleted only by approval.
+    pub(crate) protected: BTreeSet<GroupKind>,
+    /// Approved deletions, by uid.
+    pub(crate) consented: BTreeMap<ObjectId, Box<str>>,
+}
+
+/// Executes every step of a plan except those that only verify.
+///
+/// `before` are objects that failed earlier and are not retried now; later stages wait for them.
+/// `awaits` knows the objects that must be healthy first, and `kinds` knows the resources that go
+/// before webhooks.
+///
+/// # Guarantees
+///
+/// A step of a later stage is sent only if no earlier failure blocks it. Objects that are held or
+/// failed are in the result with their reason.
+///
+/// # Cancellation
+///
+/// Once `work.stop` is set, no further step is sent and unsent steps are missing in the result. A
+/// hand-over of an object is finished, because its second write must follow the first.
+pub(crate) async fn execute(
+    work: &ApplyContext<'_>,
+    plan: Plan,
+    before: Vec<(Stage, ObjectId)>,
+    mut awaits: Option<RolloutGate<'_>>,
+    kinds: &mut AwaitedKinds<'_>,
+) -> BTreeMap<ObjectId, Outcome> {
+    let (mut outcomes, mut blocking) = (BTreeMap::new(), Vec::new());
+    for (stage, id) in before {
+        if blocks_more(&blocking, stage, &id) {
+            blocking.push((stage, id));
+        }
+    }
+    for (stage, steps) in plan.stages {
+        if work.stop.is_cancelled() {
+            break;
+        }
+        let (held, ready): (Vec<_>, Vec<_>) = steps
+            .into_iter()
+            .filter(|step| step.action != Action::Update(Change::Unverified))
+            .map(|step| {
+                let blocker = find_blocker(&blocking, stage, &step.id).or_else(|| kinds.find_blocker(&step));
+                (blocker.or_else(|| awaits.as_mut()?.find_blocker(&step)), step)
+            })
+            .partition(|(blocker, _)| blocker.is_some());
+        let served = work.cluster.kinds();
+        let is_served = |id: &ObjectId| served.get(&id.group_kind()).is_some();
+        for (blocker, step) in held {
+            if let Some(blocker) = blocker {
+                let outcome = Outcome::Held(Hold::WaitsFor(blocker));
+                kinds.record_outcome(&step.id, &outcome, || is_served(&step.id));
+                outcomes.insert(step.id, outcome);
+            }
+        }
+        let done = futures::stream::iter(ready)
+            .map(|(_, step)| async move {
+                let outcome = match work.stop.is_cancelled() {
+                    true => None,
+                    false => work.step(&step).await,
+                };
+                (step.id, outcome)
+            })
+            .buffer_unordered(SIDE_BY_SIDE);
+        for (id, outcome) in done.collect::<Vec<_>>().await {
+            let Some(outcome) = outcome else { continue };
+            kinds.record_outcome(&id, &outcome, || is_served(&id));
+            if blocks(&outcome) && blocks_more(&blocking, stage, &id) {
+                blocking.push((stage, id.clone()));
+            }
+            if let Some(awaits) =
+                awaits.as_mut().filter(|_| was_written(&outcome) && may_report(&id.group_kind()))
+            {
+                awaits.on_written(&id);
+            }
+            outcomes.insert(id, outcome);
+        }
+    }
+    outcomes
+}
+
+/// Returns true if later stages must wait for this outcome.
+fn blocks(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Failed(_) | Outcome::Pruned { gone: false } => true,
+        Outcome::Held(hold) => hold.blocks_later_waves(),
+        _ => false,
+    }
+}
+
+impl ApplyContext<'_> {
+    /// Executes one step; `None` if it was cancelled before it was sent. Many steps wait for a
+    /// write slot at the same time, and after a newer commit none of them is sent.
+    pub(crate) async fn step(&self, step: &Step) -> Option<Outcome> {
+        let cluster = match step.action {
+            // The first of its two writes belongs to another Sync, and the second must follow.
+            Action::HandOver { .. } => self.cluster.clone(),
+            _ => self.cluster.cancelled_by(self.stop),
+        };
+        let (contested, numbers) = (self.contested.clone(), self.numbers.clone());
+        let deletions = self.deletions.clone();
+        let work = ApplyContext { cluster: &cluster, contested, numbers, deletions, ..*self };
+        if let Some(hold) = work.guarded(step).await {
+            return Some(Outcome::Held(hold));
+        }
+        match work.act(step).await {
+            Err(ApiError::Superseded) => None,
+            Err(failure) => Some(work.refusal(step, &failure)),
+            Ok(outcome) => Some(outcome),
+        }
+    }
+
+    async fn act(&self, step: &Step) -> Result<Outcome, ApiError> {
+        match &step.action {
+            Action::Create => self.create_or_adopt(&step.id).await,
+            Action::ReplaceHookRuns { runs } => match self.delete_previous_runs(runs).await? {
+                Some(held) => Ok(held),
+                None => self.create_or_adopt(&step.id).await,
+            },
+            Action::Adopt { managers } => {
+                self.apply(&step.id, None, |_| Outcome::Adopted(managers.clone())).await
+            }
+            Action::Update(Change::RerunHook) => self.run_again(&step.id).await,
+            Action::Update(change) => {
+                let (before, own) = (self.version(&step.id), self.own(&step.id, change));
+                let fields = self.fields_without_proof(&step.id, change);
+                let is_same = |applied: &ApplyResult| {
+                    applied.version == before
+                        || own.as_ref().is_some_and(|own| self.has_left(own, applied))
+                        || fields.as_ref().is_some_and(|fields| self.has_only_proven(fields, applied))
+                };
+                self.apply(&step.id, Some(change), |applied| match is_same(applied) {
+                    true => Outcome::Kept,
+                    false if applied.created => Outcome::Created,
+                    false => Outcome::Updated(change.clone()),
+                })
+                .await
+            }
+            Action::HandOver { to } => self.hand_over_object(&step.id, to).await,
+            Action::Prune { uid, resource_version } => self.prune(&step.id, uid, resource_version).await,
+        }
+    }
+
+    /// Creates or adopts an object that the cache does not have; the write shows if it exists after
+    /// all.
+    async fn create_or_adopt(&self, id: &ObjectId) -> Result<Outcome, ApiError> {
+        if let Some(wanted) = self.desired.get(id) {
+            match self.create_new(wanted).await {
+                Ok(None) if may_fill_keys(wanted) => {
+                    let live = self.cluster.read_metadata(id, &wanted.version).await?;
+                    if live.as_ref().is_some_and(holds_keys) {
+                        return Ok(Outcome::Held(Hold::OwnKeys));
+                    }
+                }
+                Ok(None) => {}
+                Ok(Some(created)) => return Ok(created),
+                Err(failure) => return self.refused(wanted, failure).await,
+            }
+        }
+        self.apply(id, None, |applied| match applied.created {
+            true => Outcome::Created,
+            false => Outcome::Adopted(Vec::new()),
+        })
+        .await
+    }
+
+    /// Hands an object over to another Sync: applies it as that Sync desires it, then releases our
+    /// fields. Nothing is deleted.
+    async fn hand_over_object(&self, id: &ObjectId, to: &str) -> Result<Outcome, ApiError> {
+        let held = || Ok(Outcome::Held(Hold::ClaimedBy(to.into())));
+        let Some(claimed) = self.context.registry.desired_by(to, id) else { return held() };
+        let ClaimedObject { sync: other, wanted, cluster, receiving } = claimed;
+        let Some(leave) = receiving.begin() else { return held() };
+        let cluster = cluster.cancelled_by(&leave.stop);
+        // Fields that the other Sync ignores must not be lost with our ownership.
+        if let Some(own) = self.cluster.read_observed(self.owner, |set| set.get(id)?.owned_fields()) {
+            self.transfer_fields(&wanted, &own, &[]).await?;
+        }
+        // Uses the permissions of the other Sync: claiming an object must not extend its rights.
+        match cluster.apply(&wanted, &other, Force::Yes).await {
+            Ok(_) => {}
+            Err(failure) if matches!(failure.code(), Some(401 | 403)) => return held(),
+            // The other Sync desires something newer. It takes the object itself, or gets it next
+            // time.
+            Err(ApiError::Superseded) => return held(),
+            // The object is still ours.
+            Err(failure) if self.resolve_list_key_conflict(&wanted, &failure, true).await? => {
+                cluster.apply(&wanted, &other, Force::Yes).await?;
+            }
+            Err(failure) => return Err(failure),
+        }
+        drop(leave);
+        self.cluster.release_object(id, &wanted.version, &self.owner.to_string()).await?;
+        // If the watch event is late, the object would be handed over repeatedly until it arrives.
+        self.cluster.forget_object(self.owner, id);
+        // To the store this was a write of its own, which wakes no one.
+        cluster.changed_notify(&other).notify_one();
+        Ok(Outcome::HandedOver(to.into()))
+    }
+
+    /// Returns the Sync that claims an object, unless a person decides about that claim.
+    pub(super) fn claimed(&self, id: &ObjectId) -> Option<Box<str>> {
+        self.context.claimed(self.owner, id).filter(|_| !self.deletions.claimed.contains(id))
+    }
+
+    /// Reads the object once more, and deletes it if it is still the one that the plan meant and
+    /// the Sync still asks for it.
+    async fn prune(&self, id: &ObjectId, uid: &str, version: &str) -> Result<Outcome, ApiError> {
+        // Another Sync may have claimed it since the plan was made.
+        if let Some(sync) = self.claimed(id) {
+            return Ok(Outcome::Held(Hold::ClaimedBy(sync)));
+        }
+        let Some(live) = self.cluster.observe_object(id, self.owner).await? else {
+            return Ok(Outcome::Pruned { gone: true });
+        };
+        let is_meant =
+            *live.uid == *uid && live.ownership == crate::observed::Ownership::Ours && live.applied_by_us;
+        if live.installation_role == InstallationRole::Keys {
+            return Ok(Outcome::Held(Hold::OwnKeys));
+        }
+        if !is_meant || live.controlled || live.prune_disabled || live.reconcile_disabled {
+            return Ok(Outcome::Held(Hold::NotAppliedByUs));
+        }
+        if !live.proven && self.deletions.consented.get(id).is_none_or(|consented| **consented != *uid) {
+            return Ok(Outcome::Held(Hold::Unproven));
+        }
+        if let Some(hold) = self.non_empty_hold(id).await? {
+            return Ok(Outcome::Held(hold));
+        }
+        if let Err(instead) = self.asked.check(self.context).await {
+            return Ok(instead);
+        }
+        let version = if live.resource_version.is_empty() { version } else { &live.resource_version };
+        // Noted before the watch reports the deletion.
+        self.context.registry.note_pruned(uid);
+        let gone = self.cluster.delete(id, self.owner, uid, version).await?;
+        Ok(Outcome::Pruned { gone })
+    }
+
+    /// Returns our managed fields entry before an object is verified to which another manager
+    /// wrote.
+    fn own(&self, id: &ObjectId, change: &Change) -> Option<ManagedEntry> {
+        let is_look = matches!(change, Change::MaybeDrifted);
+        self.cluster
+            .read_observed(self.owner, |set| set.get(id)?.baseline.as_ref()?.own_entry.clone())
+            .filter(|_| is_look)
+    }
+
+    /// Returns true if an apply left our entry unchanged, including its time. Then the apply
+    /// changed nothing, and a newer version comes from a concurrent write of another manager.
+    fn has_left(&self, own: &ManagedEntry, applied: &ApplyResult) -> bool {
+        let now = Observed::from_apply(&applied.object, self.owner)
+            .baseline
+            .and_then(|baseline| baseline.own_entry);
+        now.is_some_and(|now| (now.digest, &now.time) == (own.digest, &own.time))
+    }
+
+    /// Returns our fields of an object whose proof is missing or was made with an old key, before
+    /// the verification that follows every start.
+    fn fields_without_proof(&self, id: &ObjectId, change: &Change) -> Option<FieldSet> {
+        let proof = self.cluster.notary().prove(self.owner, id)?;
+        self.cluster
+            .read_observed(self.owner, |set| {
+                let seen = set.get(id).filter(|seen| seen.proof.as_deref() != Some(&proof))?;
+                seen.owned_fields()
+            })
+            .filter(|_| *change == Change::Unverified)
+    }
+
+    /// Returns true if an apply changed none of our fields except the proof: the object was in
+    /// sync.
+    fn has_only_proven(&self, before: &FieldSet, applied: &ApplyResult) -> bool {
+        let Some(now) = Observed::first_seen(&applied.object, self.owner).owned_fields() else {
+            return false;
+        };
+        let proof = FieldPath::of_fields(&["metadata", "annotations", PROOF_ANNOTATION]);
+        before.minus(&now).is_empty() && now.minus(before).owned_paths().iter().all(|path| *path == proof)
+    }
+
+    /// Returns the hash that is recorded on the object.
+    pub(super) fn recorded(&self, id: &ObjectId) -> Option<SpecHash> {
+        let read = |set: &crate::observed::ObservedSet| set.get(id).and_then(|seen| seen.recorded_hash);
+        self.cluster.read_observed(self.owner, read)
+    }
+
+    fn version(&self, id: &ObjectId) -> Box<str> {
+        let read = |set: &crate::observed::ObservedSet| set.get(id).map(|seen| seen.resource_version.clone());
+        self.cluster.read_observed(self.owner, read).unwrap_or_default()
+    }
+}
+
+/// Maps a failed write to an outcome; with `hides`, the message of the server is left out.
+pub(crate) fn failed(failure: &ApiError, hides: bool) -> Outcome {
+    // Discovery lags behind a CRD that was established a moment ago. The reconcile retries on its
+    // own.
+    if matches!(failure, ApiError::UnknownKind(_)) {
+        return Outcome::Held(Hold::UnknownKind);
+    }
+    let answer = classify_error(failure, hides);
+    Outcome::Failed(Failure {
+        reason: answer.reason,
+        message: answer.message,
+        manifest: answer.retry_when == RetryWhen::ManifestChanges,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_not_there_as_it_should_be_blocks_what_comes_later() {
+        let failed = |manifest| Outcome::Failed(Failure { reason: "Any", message: String::new(), manifest });
+        let held = Outcome::Held;
+        let id = ObjectId::parse("/ConfigMap|a/x").unwrap();
+        for blocker in [
+            failed(true),
+            failed(false),
+            Outcome::Pruned { gone: false },
+            held(Hold::UnknownKind),
+            held(Hold::OwnedBy("ops/other".into())),
+            held(Hold::Conflict { managers: Vec::new(), fields: Vec::new() }),
+            held(Hold::NamespaceMissing("a".into())),
+            held(Hold::NamespaceTerminating("a".into())),
+            held(Hold::BeingDeleted(Box::default())),
+            held(Hold::WaitsFor(id)),
+        ] {
+            assert!(blocks(&blocker), "{blocker:?}");
+        }
+        for done in [
+            Outcome::Created,
+            Outcome::Adopted(Vec::new()),
+            Outcome::Updated(Change::MaybeDrifted),
+            Outcome::Recreated,
+            Outcome::Kept,
+            Outcome::HandedOver("ops/other".into()),
+            Outcome::Pruned { gone: true },
+            held(Hold::ReconcileDisabled),
+            held(Hold::PruneDisabled),
+            held(Hold::Protected),
+            held(Hold::NotAppliedByUs),
+        ] {
+            assert!(!blocks(&done), "{done:?}");
+        }
+    }
+}

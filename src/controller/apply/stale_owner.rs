@@ -1,0 +1,56 @@
+//! Checks if the owner of an object is gone, or will never release the object.
+//!
+//! In: the name of the owning Sync.
+//! Out: true if no Sync and no process uses that name, or if the owner has released an object that
+//! it cannot see.
+//!
+//! A name is in use if this daemon serves the Sync, if another daemon does, or if a run without a
+//! Sync holds the Lease of that name.
+
+use super::ApplyContext;
+use crate::api::{PROOF_ANNOTATION, SYNC_LABEL, SyncName};
+use crate::cluster::ApiError;
+use crate::controller::Context;
+use crate::desired::DesiredObject;
+use crate::proof::Proof;
+
+impl ApplyContext<'_> {
+    /// Returns true if it is certain that no Sync and no run uses this name.
+    pub(crate) async fn is_owner_gone(&self, sync: &str) -> Result<bool, ApiError> {
+        is_owner_gone(self.context, sync).await
+    }
+
+    /// Returns true if a Sync has released an object and will never remove its managed fields: the
+    /// label by which it would see the object was removed, or the object never was its own.
+    pub(crate) async fn has_owner_released(
+        &self,
+        sync: &str,
+        wanted: &DesiredObject,
+    ) -> Result<bool, ApiError> {
+        let Some((namespace, name)) = sync.split_once('/') else { return Ok(false) };
+        if !self.context.registry.has_released(sync, &wanted.id) {
+            return Ok(false);
+        }
+        let other = SyncName::new(namespace, name);
+        let live = self.cluster.read_metadata(&wanted.id, &wanted.version).await?;
+        Ok(live.is_some_and(|live| {
+            let proof = live.annotation(PROOF_ANNOTATION).and_then(Proof::parse);
+            let is_proven = self.cluster.notary().is_valid(&other, &wanted.id, proof.as_ref());
+            !is_proven || live.label(SYNC_LABEL) != Some(&other.label())
+        }))
+    }
+}
+
+/// Returns true if it is certain that no Sync and no run uses this name.
+pub(crate) async fn is_owner_gone(context: &Context, sync: &str) -> Result<bool, ApiError> {
+    let Some((namespace, name)) = sync.split_once('/') else { return Ok(false) };
+    if !context.registry.is_gone(sync) {
+        return Ok(false);
+    }
+    let cluster = &context.cluster;
+    let is_there = cluster.live_sync(&SyncName::new(namespace, name)).await?.is_some();
+    Ok(!is_there && !cluster.is_held(&format!("{namespace}/{RUN}{name}")).await?)
+}
+
+/// Prefix of the Leases of runs without a Sync.
+pub(crate) const RUN: &str = "moorline-";

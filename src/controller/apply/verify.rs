@@ -1,0 +1,160 @@
+//! Verifies one object that may differ from Git.
+//!
+//! In: an object, and the method of verification.
+//! Out: an [`Outcome`], and if a reconcile has to follow.
+//!
+//! A Sync that repairs drift applies the object, which verifies and repairs it in one request. A
+//! Sync that only reports drift compares the live object with the result of a dry-run apply.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::{ApplyContext, failed};
+use crate::controller::memory::{RetryPolicy, SyncMemory};
+use crate::controller::schedule::Uptime;
+use crate::desired::DesiredSet;
+use crate::object::ObjectId;
+use crate::observed::{Observed, ObservedSet, Verification};
+use crate::plan::{Action, Change, Hold, Outcome, Plan, Step, changed_fields};
+
+/// Method of a verification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VerifyMethod {
+    /// An apply.
+    Apply,
+    /// A dry-run comparison that writes nothing.
+    Compare,
+}
+
+/// Attempts to compare an object that changes between the two requests.
+const MAX_COMPARISONS: usize = 3;
+
+/// Returns the objects that the plan only verifies; empty while the Sync is suspended.
+pub(crate) fn to_verify(
+    plan: &Plan,
+    observed: &ObservedSet,
+    suspended: bool,
+) -> VecDeque<(ObjectId, VerifyMethod)> {
+    if suspended {
+        return VecDeque::new();
+    }
+    let unverified = plan.steps().filter(|step| step.action == Action::Update(Change::Unverified));
+    let applied = unverified.map(|step| (step.id.clone(), VerifyMethod::Apply));
+    let open = plan.held.iter().filter(|(id, hold)| match hold {
+        Hold::Unverified => true,
+        Hold::DriftReported(_) => observed.get(id).is_some_and(|seen| !is_compared(seen)),
+        _ => false,
+    });
+    applied.chain(open.map(|(id, _)| (id.clone(), VerifyMethod::Compare))).collect()
+}
+
+/// Returns true if the drift of this version was found by a comparison, or is none that a
+/// comparison could find.
+fn is_compared(seen: &Observed) -> bool {
+    let known = seen.baseline.as_ref().map(|baseline| &baseline.resource_version);
+    !matches!(seen.verification, Verification::Drifted(_)) || known == Some(&seen.resource_version)
+}
+
+fn is_open(seen: &Observed, how: VerifyMethod) -> bool {
+    match how {
+        VerifyMethod::Apply => seen.verification == Verification::Unverified,
+        VerifyMethod::Compare => match seen.verification {
+            Verification::Unverified | Verification::MaybeDrifted => true,
+            Verification::Drifted(_) => !is_compared(seen),
+            Verification::Verified => false,
+        },
+    }
+}
+
+impl ApplyContext<'_> {
+    /// Verifies one object when the rate limit allows it; `None` if there is nothing to verify any
+    /// more.
+    pub(crate) async fn verify(&self, id: &ObjectId, how: VerifyMethod) -> Option<Outcome> {
+        self.context.verify_turn().await;
+        let open =
+            self.cluster.read_observed(self.owner, |set| set.get(id).is_some_and(|seen| is_open(seen, how)));
+        if !open || self.stop.is_cancelled() {
+            return None;
+        }
+        match how {
+            VerifyMethod::Apply => {
+                self.step(&Step { id: id.clone(), action: Action::Update(Change::Unverified) }).await
+            }
+            VerifyMethod::Compare => Some(
+                self.compare(id)
+                    .await
+                    .unwrap_or_else(|failure| failed(&failure, self.desired.is_redacted(id, None))),
+            ),
+        }
+    }
+
+    async fn compare(&self, id: &ObjectId) -> Result<Outcome, crate::cluster::ApiError> {
+        let Some(wanted) = self.desired.get(id) else { return Ok(Outcome::Kept) };
+        for _ in 0..MAX_COMPARISONS {
+            // If it is gone, its watch reports that.
+            let Some(live) = self.cluster.read_whole_object(id, Some(&wanted.version)).await? else { break };
+            let would_be =
+                self.cluster.dry_run_apply(wanted, self.owner, &self.ledger.yielded(wanted)).await?;
+            if live.metadata("resourceVersion") != would_be.metadata("resourceVersion") {
+                continue;
+            }
+            let known =
+                self.cluster.record_comparison(self.owner, &live, changed_fields(&live.body, &would_be.body));
+            return Ok(match known.map(|known| known.verification) {
+                Some(Verification::Drifted(drift)) => Outcome::Held(Hold::DriftReported(drift)),
+                Some(Verification::Verified | Verification::Unverified | Verification::MaybeDrifted)
+                | None => Outcome::Kept,
+            });
+        }
+        Ok(Outcome::Held(Hold::Unverified))
+    }
+}
+
+impl SyncMemory {
+    /// Records the outcome of a verification; returns true if a reconcile has to report or do
+    /// something.
+    pub(crate) fn verified(
+        &mut self,
+        id: &ObjectId,
+        outcome: &Outcome,
+        desired: &DesiredSet,
+        now: Uptime,
+        chance: f64,
+        pauses: RetryPolicy,
+    ) -> bool {
+        let outcomes = [(id.clone(), outcome.clone())].into_iter().collect();
+        self.record_outcomes(&outcomes, desired, now, chance, pauses);
+        self.incomparable.learn(id, outcome, now, chance, pauses);
+        self.fights.learn(&outcomes, desired, now);
+        match outcome {
+            Outcome::Failed(_) | Outcome::Held(_) => true,
+            // Results of comparisons are reported once all of them are known.
+            _ => self.comparing && self.unverified.is_empty(),
+        }
+    }
+
+    /// Queues verifications, except for objects that failed recently. Returns the number of
+    /// comparisons that are throttled because the objects are written to all the time.
+    pub(crate) fn enqueue_verification(
+        &mut self,
+        found: VecDeque<(ObjectId, VerifyMethod)>,
+        now: Uptime,
+    ) -> usize {
+        self.unverified = found;
+        let compared: BTreeSet<&ObjectId> = self
+            .unverified
+            .iter()
+            .filter(|(_, how)| *how == VerifyMethod::Compare)
+            .map(|(id, _)| id)
+            .collect();
+        self.incomparable.retain(|id| compared.contains(id));
+        let failing = &self.failing;
+        self.unverified.retain(|(id, _)| failing.get(id).is_none_or(|known| !known.waits(now)));
+        let incomparable = &self.incomparable;
+        self.unverified.retain(|(id, how)| *how == VerifyMethod::Apply || !incomparable.waits(id, now));
+        let (restless, before) = (&mut self.restless, self.unverified.len());
+        self.unverified.retain(|(id, how)| *how == VerifyMethod::Apply || !restless.waits(id, now));
+        let spared = before - self.unverified.len();
+        self.comparing = self.unverified.iter().any(|(_, how)| *how == VerifyMethod::Compare);
+        spared
+    }
+}

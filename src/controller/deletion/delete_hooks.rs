@@ -1,0 +1,168 @@
+//! Hooks that run when a Sync is deleted together with its objects.
+//!
+//! In: a Sync that is being deleted, and the revision that was applied last.
+//! Out: its delete hooks have run, or the reason why they did not.
+//!
+//! If a hook before the deletion fails, nothing is deleted: a failed backup keeps the data that it
+//! was to save. A completed hook is recorded before anything is deleted, so that no second run
+//! saves data that is half gone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::api::{FinishedObject, SpecHash, SyncName, SyncStatus};
+use crate::clock;
+use crate::cluster::{ApiError, Cluster};
+use crate::controller::Context;
+use crate::controller::apply::ApplyContext;
+use crate::controller::inspect;
+use crate::controller::reconcile::prepare::{prepare, source_error};
+use crate::controller::reconcile::remote_bases::TrackedBases;
+use crate::controller::reconcile::substitution_values;
+use crate::controller::spec::ValidatedSpec;
+use crate::controller::status::StatusRecorder;
+use crate::desired::{DeletePhase, DesiredObject, DesiredSet, REDACTED};
+use crate::health::{self, Health, health};
+use crate::object::ObjectId;
+use crate::plan::{Action, Outcome, Step, is_run_kind};
+use crate::report::ReconcileError;
+use crate::sanitize::sanitize;
+use crate::source::{Credentials, Revision};
+
+/// Pause between two checks if a hook has ended.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Returns the delete hooks of a set, as the status names them.
+pub(crate) fn named(desired: &DesiredSet) -> Vec<String> {
+    let hooks = desired.objects().iter().filter(|object| parting(object).is_some());
+    hooks.take(MAX_NAMED).map(|object| object.id.to_string()).collect()
+}
+
+/// Most hooks that a status names; only their existence matters.
+const MAX_NAMED: usize = 10;
+
+fn parting(object: &DesiredObject) -> Option<DeletePhase> {
+    object.annotations.hook.and_then(|hook| hook.delete_phase)
+}
+
+/// Returns the set that was applied last, if it has delete hooks.
+pub(crate) async fn find(
+    context: &Context,
+    cluster: &Cluster,
+    name: &SyncName,
+    (status, uid): (&SyncStatus, &str),
+    wish: &ValidatedSpec,
+    by: Instant,
+) -> Result<Option<Arc<DesiredSet>>, ReconcileError> {
+    if status.hooks_at_deletion.is_empty() {
+        return Ok(None);
+    }
+    let applied = status.revision.as_ref().and_then(|revision| revision.applied.as_ref());
+    let Some(revision) = applied.and_then(|text| Revision::parse(text, None, &wish.reference)) else {
+        // It has never been applied, so no hook has anything to clean up.
+        return Ok(None);
+    };
+    let credentials = match &wish.secret {
+        Some(secret) => {
+            let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
+            context.login(cluster, name, wish, (secret, data), &mut None).await?
+        }
+        None => Credentials::default(),
+    };
+    let owner = wish.secret.as_ref().map(|secret| format!("{}/{secret}", name.namespace)).unwrap_or_default();
+    let repository = context.repositories.repository(&wish.address, &owner, &credentials);
+    let repository = repository.map_err(source_error)?.on_behalf_of(&name.namespace);
+    let wish = &substitution_values::filled(cluster, name, wish.clone()).await?;
+    let followed = TrackedBases::default();
+    let ground = &context.ground(name, wish, &followed, wish.interval);
+    let means = context.means(cluster, ground);
+    let prepared = prepare(&repository, &revision, wish, means, None, by).await?;
+    let prepared = prepared.with_keys(cluster.notary().content_keys(), None);
+    Ok(Some(Arc::new(prepared.rendered.delete_hooks(uid))))
+}
+
+/// Returns true if it is recorded that this hook has run for this deletion.
+fn has_run(hook: &DesiredObject, ran: &[FinishedObject]) -> bool {
+    let is_it = |end: &&FinishedObject| end.object == hook.id.as_str() && !end.begun && !end.failed;
+    let mut hashes = ran.iter().filter(is_it).filter_map(|end| SpecHash::parse(&end.hash));
+    hashes.any(|hash| hook.is_recorded_as(&hash))
+}
+
+impl ApplyContext<'_> {
+    /// Runs the hooks of one phase, wave by wave; returns false if one of them fails or takes too
+    /// long.
+    pub(crate) async fn run_delete_hooks(
+        &self,
+        at: DeletePhase,
+        desk: &StatusRecorder,
+        by: Instant,
+    ) -> Result<bool, ApiError> {
+        let ran = desk.finished();
+        // Deleting a hook that has run must not start another run.
+        let is_open = |hook: &&DesiredObject| parting(hook) == Some(at) && !has_run(hook, &ran);
+        let mut hooks: Vec<&DesiredObject> = self.desired.objects().iter().filter(is_open).collect();
+        hooks.sort_by_key(|object| object.annotations.phase_wave());
+        for wave in hooks.chunk_by(|a, b| a.annotations.phase_wave() == b.annotations.phase_wave()) {
+            for hook in wave {
+                if let Outcome::Failed(why) = self.begin(hook).await? {
+                    let told = sanitize(&why.message);
+                    tracing::warn!(sync = %self.owner, object = %hook.id, reason = why.reason, "a hook did not begin: {told}");
+                    return Ok(false);
+                }
+            }
+            for hook in wave {
+                if !self.ends_well(&hook.id, by).await? {
+                    return Ok(false);
+                }
+                let hash = hook.recorded_hash().map(|hash| hash.to_string()).unwrap_or_default();
+                let object = hook.id.as_str().to_owned();
+                let end = FinishedObject { object, hash, begun: false, failed: false };
+                if !desk.has_run(end, by.saturating_duration_since(clock::now())).await {
+                    tracing::warn!(sync = %self.owner, object = %hook.id, "that it has run could not be written down");
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Starts a hook, unless it was started for this deletion already. A run for anything else is
+    /// replaced.
+    async fn begin(&self, hook: &DesiredObject) -> Result<Outcome, ApiError> {
+        let live = self.cluster.observe_object(&hook.id, self.owner).await?;
+        let recorded = live.as_ref().and_then(|live| live.recorded_hash);
+        match live {
+            Some(_) if recorded.is_some_and(|recorded| hook.is_recorded_as(&recorded)) => Ok(Outcome::Kept),
+            Some(_) if is_run_kind(&hook.id) => self.run_again(&hook.id).await,
+            Some(_) | None => {
+                let step = Step { id: hook.id.clone(), action: Action::Create };
+                Ok(self.step(&step).await.unwrap_or(Outcome::Kept))
+            }
+        }
+    }
+
+    async fn ends_well(&self, id: &ObjectId, by: Instant) -> Result<bool, ApiError> {
+        loop {
+            let Some(live) = self.cluster.read_whole_object(id, None).await? else {
+                tracing::warn!(sync = %self.owner, object = %id, "a hook was deleted before it had ended");
+                return Ok(false);
+            };
+            let found = health(&id.group_kind(), &live.body, &health::Context::default());
+            match &found {
+                Health::Healthy => return Ok(true),
+                Health::Degraded { why } => {
+                    let why = if self.desired.is_tainted(id) { REDACTED } else { why };
+                    tracing::warn!(sync = %self.owner, object = %id, "a hook has failed: {}", sanitize(why));
+                    return Ok(false);
+                }
+                _ if clock::now() >= by => {
+                    tracing::warn!(sync = %self.owner, object = %id, "a hook has not ended in time");
+                    return Ok(false);
+                }
+                // A suspended Job waits for its turn and has not run yet.
+                Health::Suspended | Health::Progressing { .. } | Health::Unknown { .. } => {
+                    tokio::time::sleep(LOOK).await;
+                }
+            }
+        }
+    }
+}

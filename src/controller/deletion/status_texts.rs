@@ -1,0 +1,80 @@
+//! Status texts about the progress of a deletion, and about the reason why it is held.
+//!
+//! In: the objects that are left.
+//! Out: a reconcile error for the status, which is written only if it has changed.
+
+use super::decision::HeldReason;
+use crate::api::{Reason, SyncName};
+use crate::object::ObjectId;
+use crate::plan::{Hold, Plan};
+use crate::report::ReconcileError;
+
+/// Most objects that are named; a status has room for as many problems.
+const MAX_NAMED: usize = 10;
+
+/// Returns the text while objects are being deleted.
+pub(super) fn deleting(plan: &Plan, left: &[ObjectId]) -> ReconcileError {
+    // The first object that waits for something outside of the Sync says the most.
+    let waits = plan.held.iter().find(|(_, hold)| !matches!(hold, Hold::WaitsFor(_)));
+    let first = waits.map(|(id, hold)| format!("; {id}: {hold}")).unwrap_or_default();
+    let message = format!("the Sync is being deleted, and {}{first}", are_left(left));
+    ReconcileError { reason: reason(Reason::Deleting), message, problems: named(left), permanent: false }
+}
+
+/// Returns the text while the deletion waits for a person. The remaining objects may be unknown.
+pub(super) fn held(name: &SyncName, pause: HeldReason, left: Option<&[ObjectId]>) -> ReconcileError {
+    let SyncName { namespace, name } = name;
+    let left_now = left.map(|left| format!(", and {}", are_left(left))).unwrap_or_default();
+    let (why, goes_on) = match pause {
+        HeldReason::Suspended => ("is suspended", format!("`moorline resume {name} -n {namespace}` goes on")),
+        HeldReason::PolicyChanged => {
+            ("has deletionPolicy Orphan now", "`spec.deletionPolicy: Delete` goes on".to_owned())
+        }
+    };
+    let message = format!(
+        "the Sync is being deleted and {why}: nothing more is deleted{left_now}; {goes_on}, \
+         `moorline delete {name} -n {namespace} --orphan` leaves them, and with `--delete` they are deleted"
+    );
+    let problems = named(left.unwrap_or_default());
+    ReconcileError { reason: reason(Reason::DeletionHeld), message, problems, permanent: true }
+}
+
+fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Deleting => "Deleting",
+        _ => "DeletionHeld",
+    }
+}
+
+fn are_left(left: &[ObjectId]) -> String {
+    match left.len() {
+        1 => "1 object is left".to_owned(),
+        count => format!("{count} objects are left"),
+    }
+}
+
+fn named(left: &[ObjectId]) -> Vec<String> {
+    left.iter().take(MAX_NAMED).map(|id| format!("{id} is left")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_reads_what_is_left_and_what_to_do() {
+        let name = SyncName::new("ops", "shop");
+        let left = [ObjectId::parse("/ConfigMap|shop/a").unwrap()];
+        let told = held(&name, HeldReason::Suspended, Some(&left));
+        assert_eq!(
+            told.message,
+            "the Sync is being deleted and is suspended: nothing more is deleted, and 1 object is left; \
+             `moorline resume shop -n ops` goes on, `moorline delete shop -n ops --orphan` leaves them, and \
+             with `--delete` they are deleted"
+        );
+        assert_eq!((told.problems.len(), told.permanent), (1, true));
+        let told = held(&name, HeldReason::PolicyChanged, None);
+        assert!(told.message.contains("`spec.deletionPolicy: Delete` goes on"), "{}", told.message);
+        assert!(told.problems.is_empty());
+    }
+}

@@ -1,0 +1,212 @@
+//! Renders a Sync for a command that does not serve it.
+//!
+//! In: a Sync as the API server has it. Out: its current desired set, by the same steps as in the
+//! daemon. Nothing is written.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::peers::latest_revisions::LatestRevisions;
+use super::reconcile::prepare;
+use super::reconcile::prepare::{cluster_error, prepare, source_error};
+use super::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
+use super::reconcile::renderer::RenderContext;
+use super::reconcile::rollout::RolloutProgress;
+use super::reconcile::substitution_values;
+use super::spec;
+use super::spec::{ValidatedSpec, validate_within};
+use crate::api::{SpecHash, SyncName, SyncStatus};
+use crate::clock;
+use crate::cluster::{Cluster, SecretData};
+use crate::desired::{DesiredSet, HashMatch};
+use crate::helm::Helm;
+use crate::metrics::Metrics;
+use crate::object::ObjectId;
+use crate::plan::{Policy, Rollout};
+use crate::report::ReconcileError;
+use crate::source::{
+    Address, AllowList, Credentials, Error, NameError, ObjectHash, Reference, Repositories, Repository,
+    Revision, TrustedKeys,
+};
+
+/// A rendered Sync.
+#[derive(Debug)]
+pub struct Inspected {
+    /// The valid spec.
+    pub wish: ValidatedSpec,
+    /// The newest revision.
+    pub revision: Revision,
+    /// The desired set of that revision.
+    pub desired: Arc<DesiredSet>,
+}
+
+impl Inspected {
+    /// Returns the policy that the daemon would use, as far as the status has its inputs: completed
+    /// hooks, and the rollout.
+    pub fn policy(&self, approved: Option<String>, status: &SyncStatus) -> Policy {
+        let mut rolled_out = RolloutProgress::default();
+        rolled_out.restore(status);
+        let (revision, digest) = (self.revision.to_string(), self.desired.digest());
+        let rollout = rolled_out.begin(&digest, &revision).map(|is_later| Rollout {
+            is_upgrade: is_later,
+            only_hooks: !self.wish.health.wait,
+            ..Rollout::default()
+        });
+        let ended = status.finished.iter().filter(|end| !end.begun);
+        let ended = ended.filter_map(|end| Some((ObjectId::parse(&end.object)?, end)));
+        let (mut finished, mut ended_well) = (BTreeMap::new(), BTreeMap::new());
+        for (id, end) in ended {
+            ended_well.insert(id.clone(), !end.failed);
+            finished.extend(SpecHash::parse(&end.hash).map(|hash| (id, hash)));
+        }
+        let is_it = |known: &SpecHash| digest.matches(known) != HashMatch::Other;
+        let was_applied = status.revision.as_ref().is_some_and(|it| it.is_applied(&revision, is_it));
+        Policy {
+            rollout,
+            completed: finished,
+            succeeded: ended_well,
+            was_applied,
+            ..self.wish.policy(approved)
+        }
+    }
+}
+
+/// Renders a Sync at its own revision, or at `at`: a commit, a branch or a tag.
+///
+/// # Errors
+///
+/// Returns the first error of the spec, a Secret, the repository, a signature or the render.
+pub async fn render_sync(
+    cluster: &Cluster,
+    (repositories, allowed, helm): (&Repositories, &AllowList, &Helm),
+    metrics: &Metrics,
+    name: &SyncName,
+    sync: Value,
+    at: Option<&str>,
+) -> Result<Inspected, ReconcileError> {
+    let refuse = |refusal: spec::SpecError| ReconcileError {
+        reason: "SpecInvalid",
+        message: refusal.to_string(),
+        problems: Vec::new(),
+        permanent: true,
+    };
+    let spec = spec::read(sync).map_err(refuse)?.spec;
+    // The daemon of a local sandbox reads repositories on the local disk.
+    let is_local =
+        || Address::local_or_remote(&spec.source.git.url).is_ok_and(|address| address.local_path().is_some());
+    let disk = (is_local() && cluster.is_sandbox().await).then_some(Path::new("/"));
+    let wish = validate_within(name, &spec, disk).map_err(refuse)?;
+    cluster.ensure_discovery().await.map_err(|failure| cluster_error(&failure))?;
+    let wish = substitution_values::filled(cluster, name, wish).await?;
+    let credentials = match &wish.secret {
+        Some(secret) => credentials(cluster, &name.namespace, secret).await?,
+        None => Credentials::default(),
+    };
+    let repository = repositories.repository(&wish.address, "", &credentials).map_err(source_error)?;
+    let by = clock::now() + wish.timeout;
+    let revision = match at {
+        None => repository.resolve(&wish.reference, by).await.map_err(source_error)?,
+        Some(name) => named(&repository, name, by).await?,
+    };
+    if let Some((signed, secret)) = &wish.verify {
+        let keys = keys(secret, self::secret(cluster, &name.namespace, secret).await?)?;
+        repository.verify(&revision, *signed, &keys, by).await.map_err(source_error)?;
+    }
+    let (heads, followed) = (LatestRevisions::default(), TrackedBases::default());
+    let (pinned, fresh) = (wish.verify.is_some(), wish.timeout);
+    let ground = &RemoteBaseContext {
+        repositories,
+        heads: &heads,
+        allowed,
+        followed: &followed,
+        asker: "",
+        sync: Box::default(),
+        metrics,
+        pinned,
+        fresh,
+    };
+    let means = RenderContext { cluster, helm, ground };
+    let prepared = prepare(&repository, &revision, &wish, means, None, by).await?;
+    Ok(Inspected { wish, revision, desired: prepared.rendered })
+}
+
+/// Resolves a commit, a branch or a tag.
+async fn named(repository: &Repository, name: &str, by: Instant) -> Result<Revision, ReconcileError> {
+    if let Some(commit) = ObjectHash::parse(name) {
+        return repository.resolve(&Reference::Commit(commit), by).await.map_err(source_error);
+    }
+    let bad = |error: NameError| ReconcileError {
+        reason: "NoReference",
+        message: error.to_string(),
+        problems: Vec::new(),
+        permanent: true,
+    };
+    let branch = repository.resolve(&Reference::branch(name).map_err(bad)?, by).await;
+    match branch {
+        Err(Error::NoReference { .. }) => {
+            // If there is no such tag either, the missing branch is reported.
+            let tag = repository.resolve(&Reference::tag(name).map_err(bad)?, by).await;
+            tag.or(branch).map_err(source_error)
+        }
+        found => found.map_err(source_error),
+    }
+}
+
+/// Reads the credentials of a repository from a Secret.
+async fn credentials(cluster: &Cluster, namespace: &str, name: &str) -> Result<Credentials, ReconcileError> {
+    login(secret(cluster, namespace, name).await?).map(|(credentials, _)| credentials)
+}
+
+/// Returns the credentials in a Secret, with the hosts that the Secret names.
+pub(super) fn login(secret: SecretData) -> Result<(Credentials, Option<Box<str>>), ReconcileError> {
+    let read = Credentials::from_secret(secret.data).map_err(|error| prepare::source_error(error.into()))?;
+    Ok((read, secret.hosts))
+}
+
+/// Returns the trusted signing keys in the Secret of this name.
+pub(super) fn keys(name: &str, secret: SecretData) -> Result<Arc<TrustedKeys>, ReconcileError> {
+    TrustedKeys::from_secret(secret.data).map(Arc::new).map_err(|error| ReconcileError {
+        reason: "KeysInvalid",
+        message: format!("the Secret {name} that spec.source.git.verify names: {error}"),
+        problems: Vec::new(),
+        permanent: true,
+    })
+}
+
+/// Error for a Secret with the keys of the daemon, by which objects are proven: no Sync may read
+/// them.
+pub(super) fn is_of_the_daemon(name: &str) -> ReconcileError {
+    ReconcileError {
+        reason: "SpecInvalid",
+        message: format!(
+            "the Secret {name} holds the keys of the daemon, which no Sync may name; name another Secret"
+        ),
+        problems: Vec::new(),
+        permanent: true,
+    }
+}
+
+/// Reads a Secret that a Sync names.
+pub(super) async fn secret(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+) -> Result<SecretData, ReconcileError> {
+    if cluster.notary().is_key_secret(namespace, name) {
+        return Err(is_of_the_daemon(name));
+    }
+    let found = cluster.read_secret(namespace, name).await.map_err(|failure| cluster_error(&failure))?;
+    if found.as_ref().is_some_and(|found| found.holds_keys) {
+        return Err(is_of_the_daemon(name));
+    }
+    found.ok_or_else(|| ReconcileError {
+        reason: "SecretMissing",
+        message: format!("there is no Secret {name} in the namespace {namespace}"),
+        problems: Vec::new(),
+        permanent: false,
+    })
+}

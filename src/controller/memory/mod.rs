@@ -1,0 +1,440 @@
+//! State of a Sync between reconciles. It is only a cache: losing it costs requests, nothing else.
+
+pub(crate) mod compare_failures;
+pub(crate) mod contention;
+pub(crate) mod field_conflicts;
+pub(crate) mod health_monitor;
+pub(crate) mod hook_completion;
+pub(crate) mod noisy_objects;
+pub(crate) mod pending_namespaces;
+pub(crate) mod prune_guards;
+mod rejected_manifests;
+pub(crate) mod stuck_deletions;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::apply::verify::VerifyMethod;
+use super::peers::claims::ClaimWaits;
+use super::reconcile::autoscalers::AutoscaledReplicas;
+use super::reconcile::awaited_resources::AwaitedResources;
+use super::reconcile::missing_permissions::MissingPermissions;
+use super::reconcile::policy_inputs::CompletedObjects;
+use super::reconcile::prepare::PreparedRevision;
+use super::reconcile::refused_commit::RefusedCommit;
+use super::reconcile::rollout::{RolloutProgress, UnhealthySnapshot};
+use super::reconcile::webhook_backends::WebhookFailures;
+use super::schedule::{Backoff, Uptime};
+use crate::api::{SpecHash, SyncName};
+use crate::cluster::{Cluster, CrdChanges};
+use crate::desired::DesiredSet;
+use crate::object::{GroupKind, ObjectId};
+use crate::plan::{Action, Change, Hold, Outcome, Plan, Replacement, Stage, Step, UnservedWebhook};
+use crate::source::{Revision, SignaturePolicy, TrustedKeys};
+use compare_failures::CompareFailures;
+use contention::Contention;
+use field_conflicts::FieldConflicts;
+use noisy_objects::NoisyObjects;
+use pending_namespaces::PendingNamespaces;
+use prune_guards::PruneGuards;
+pub(crate) use rejected_manifests::RejectedManifests;
+use stuck_deletions::StuckDeletions;
+
+/// State of a Sync between reconciles.
+#[derive(Debug, Default)]
+pub(crate) struct SyncMemory {
+    /// The held revision, rendered.
+    pub(crate) prepared: Option<PreparedRevision>,
+    /// Objects that could not be written, and the times of their next attempts.
+    pub(crate) failing: BTreeMap<ObjectId, RetryState>,
+    /// Objects that could not be compared.
+    pub(crate) incomparable: CompareFailures,
+    /// Kinds that may contain objects of this Sync.
+    pub(crate) inventory_kinds: BTreeSet<GroupKind>,
+    /// Namespaces that may contain objects of this Sync.
+    pub(crate) inventory_namespaces: BTreeSet<Box<str>>,
+    /// Time of the last server reply about each object.
+    replied: HashMap<ObjectId, Uptime>,
+    /// Spec revision and Git revision of the last accepted render.
+    spec_revision: u64,
+    revision: Option<Revision>,
+    /// Time for which admission may deny an object before a rollback; `None` without rollback.
+    pub(crate) patience: Option<Duration>,
+    /// Last revision with a valid signature, and the keys that were used.
+    pub(crate) trusted: Option<(Revision, SignaturePolicy, Arc<TrustedKeys>)>,
+    /// True once the earlier inventory of this Sync was loaded.
+    pub(crate) inventory_loaded: bool,
+    /// True if some kinds could not be listed then: only the recorded scope covers their objects.
+    pub(crate) inventory_incomplete: bool,
+    /// Objects that are still to be verified since the start.
+    pub(crate) unverified: VecDeque<(ObjectId, VerifyMethod)>,
+    /// True while comparisons of this reconcile are outstanding: drift counts are incomplete.
+    pub(crate) comparing: bool,
+    /// Controllers that undo our repairs.
+    pub(crate) fights: Contention,
+    /// Approved deletions that are not complete yet, by uid.
+    pub(crate) consented: BTreeMap<ObjectId, Box<str>>,
+    /// Changes that need a new object, and wait for approval to delete the old one.
+    pub(crate) replacements: BTreeMap<ObjectId, Replacement>,
+    /// Objects on which the mark of another Sync is ignored.
+    pub(crate) disbelieved: BTreeSet<ObjectId>,
+    /// True if an apply has found such a replacement: the next plan names the approval.
+    pub(crate) needs_replan: bool,
+    /// Objects that are written to all the time.
+    pub(crate) restless: NoisyObjects,
+    /// Start times of objects that wait for other Syncs.
+    pub(crate) claim_waits: ClaimWaits,
+    /// Objects that are being deleted.
+    pub(crate) leaving: StuckDeletions,
+    /// Objects whose deletion takes other objects with it.
+    pub(crate) guarded: PruneGuards,
+    /// Objects that have completed.
+    pub(crate) completed: CompletedObjects,
+    /// Time at which the next pause that a person asked for ends.
+    pub(crate) pause_ends: Option<Uptime>,
+    /// Conflicts with other managers over fields.
+    pub(crate) ledger: Arc<FieldConflicts>,
+    /// Namespaces that objects wait for.
+    pub(crate) namespaces: PendingNamespaces,
+    /// Permissions that are missing.
+    pub(crate) lacking: Option<MissingPermissions>,
+    /// Numbers of replicas that autoscalers may set.
+    pub(crate) scaling: AutoscaledReplicas,
+    /// The newest commit, while it cannot be rendered.
+    pub(crate) refusal: Option<RefusedCommit>,
+    /// Changes of CRDs that were not processed yet.
+    pub(crate) definitions: CrdChanges,
+    /// Resources whose kinds are not served yet.
+    pub(crate) awaited: AwaitedResources,
+    /// Objects whose webhooks fail.
+    pub(crate) unreached: WebhookFailures,
+    /// Desired sets that have been rolled out.
+    pub(crate) rolled_out: RolloutProgress,
+    /// Objects that were unhealthy at the last look at the rollout.
+    pub(crate) unhealthy_at_rollout: Option<UnhealthySnapshot>,
+    /// Objects that other actors deleted and that do not exist again.
+    pub(crate) deleted: BTreeSet<ObjectId>,
+    /// Objects that are gone as expected: this Sync deleted them, or they had completed. Their
+    /// absence is no drift.
+    pub(crate) departed: BTreeSet<ObjectId>,
+    /// True if a person asks to run failed hooks again.
+    pub(crate) rerun_failed_hooks: bool,
+    /// Time at which completed hooks are deleted, if there are any.
+    pub(crate) hook_cleanup_at: Option<Uptime>,
+    /// Next discovery of kinds that the server does not serve, and of autoscalers that it does not
+    /// list; `None` if nothing is missing.
+    pub(crate) rediscover_at: Option<(Uptime, Backoff)>,
+}
+
+/// Steps that are not retried yet.
+#[derive(Debug, Default)]
+pub(crate) struct BackedOff {
+    pub(crate) outcomes: BTreeMap<ObjectId, Outcome>,
+    pub(crate) blocking: Vec<(Stage, ObjectId)>,
+}
+
+/// Retry interval of holds that a person or a watch event resolves.
+pub(super) const HELD: Duration = Duration::from_secs(60);
+
+/// Interval at which one of many forbidden objects is retried.
+const PROBE: Duration = Duration::from_secs(4);
+
+/// A kind in a namespace.
+type KindInNamespace = (GroupKind, Box<str>);
+
+fn place(id: &ObjectId) -> KindInNamespace {
+    (id.group_kind(), id.namespace().unwrap_or_default().into())
+}
+
+fn is_forbidden(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(why) if why.reason == "Forbidden")
+}
+
+/// Retry state of an object that could not be written.
+#[derive(Debug)]
+pub(crate) struct RetryState {
+    hash: Option<SpecHash>,
+    until: Uptime,
+    /// Time of the next attempt by the wall clock, for people.
+    next_try: Option<Timestamp>,
+    backoff: Backoff,
+    /// First and last time of a refusal that only another manifest can resolve.
+    refused: Option<(Uptime, Uptime)>,
+    why: Outcome,
+}
+
+/// Delays after failures.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RetryPolicy {
+    /// Back-off between attempts that wait for the cluster.
+    pub(crate) cluster: Backoff,
+    /// Delay between attempts that wait for another manifest.
+    pub(crate) manifest: Duration,
+}
+
+/// Returns a hash that is the same in every process, so that a restart does not move the schedule
+/// of an object.
+fn hash(id: &ObjectId) -> u16 {
+    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    (id.as_str().bytes().fold(0x811c_9dc5, step) >> 16) as u16
+}
+
+impl SyncMemory {
+    /// Returns the last render, if it was made with this spec revision: every field of the spec can
+    /// affect a render.
+    pub(crate) fn rendered_as(&self, order: u64) -> Option<&PreparedRevision> {
+        self.prepared.as_ref().filter(|_| self.spec_revision == order)
+    }
+
+    /// Accepts a completely rendered revision that is about to be applied. With new input, earlier
+    /// failures are retried at once.
+    pub(crate) fn accept_revision(&mut self, generation: u64, revision: &Revision) {
+        if self.spec_revision != generation || self.revision.as_ref() != Some(revision) {
+            self.failing.clear();
+            self.incomparable.clear();
+        }
+        self.spec_revision = generation;
+        self.revision = Some(revision.clone());
+    }
+
+    /// Takes failed steps that are not due yet out of a plan. A retried step is executed in this
+    /// reconcile instead of being verified later, so that its result is reported.
+    pub(crate) fn take_backed_off(
+        &mut self,
+        plan: &mut Plan,
+        desired: &DesiredSet,
+        now: Uptime,
+    ) -> BackedOff {
+        let mut postponed = BackedOff::default();
+        let namespaces = &self.namespaces;
+        self.failing.retain(|_, failing| !namespaces.frees(&failing.why));
+        if self.failing.is_empty() {
+            return postponed;
+        }
+        // An object that needs no step any more, because another actor changed or deleted it, has
+        // not failed any more.
+        let steps: BTreeSet<&ObjectId> = plan.steps().map(|step| &step.id).collect();
+        self.failing.retain(|id, _| steps.contains(id));
+        let waits = |step: &Step| {
+            let failing = self.failing.get(&step.id)?;
+            let hash = desired.get(&step.id).map(|wanted| wanted.hash);
+            (failing.until > now && failing.hash == hash).then(|| failing.why.clone())
+        };
+        for (stage, steps) in &mut plan.stages {
+            steps.retain(|step| match waits(step) {
+                Some(why) => {
+                    postponed.blocking.push((*stage, step.id.clone()));
+                    postponed.outcomes.insert(step.id.clone(), why);
+                    false
+                }
+                None => true,
+            });
+            let again = steps.iter_mut().filter(|step| self.failing.contains_key(&step.id));
+            again.filter(|step| step.action == Action::Update(Change::Unverified)).for_each(|step| {
+                step.action = Action::Update(Change::MaybeDrifted);
+            });
+        }
+        postponed
+    }
+
+    /// Retries at once the objects that their owning Sync has released.
+    pub(crate) fn free_released(&mut self, is_released: impl Fn(&str, &ObjectId) -> bool) {
+        self.failing.retain(|id, failing| match &failing.why {
+            Outcome::Held(Hold::OwnedBy(other)) => !is_released(other, id),
+            _ => true,
+        });
+    }
+
+    /// Returns the next attempts of refused objects, as far as they are known.
+    pub(crate) fn next_tries(&self) -> BTreeMap<ObjectId, Timestamp> {
+        let tries = self.failing.iter().filter_map(|(id, failing)| Some((id.clone(), failing.next_try?)));
+        tries.collect()
+    }
+
+    /// Records the next attempts of objects that were just refused. Recorded times do not move.
+    pub(crate) fn note_tries(
+        &mut self,
+        outcomes: &BTreeMap<ObjectId, Outcome>,
+        now: Uptime,
+        wall: Timestamp,
+    ) {
+        for (id, failing) in &mut self.failing {
+            let is_refused = matches!(&failing.why, Outcome::Failed(why) if why.manifest);
+            if is_refused && outcomes.contains_key(id) {
+                failing.next_try = wall.checked_add(failing.until.saturating_sub(now)).ok();
+            }
+        }
+    }
+
+    /// Records failures, and forgets those that are resolved.
+    pub(crate) fn record_outcomes(
+        &mut self,
+        outcomes: &BTreeMap<ObjectId, Outcome>,
+        desired: &DesiredSet,
+        now: Uptime,
+        chance: f64,
+        pauses: RetryPolicy,
+    ) {
+        self.restless.learn(outcomes, now);
+        self.unreached.learn(outcomes, now);
+        let mut granted = BTreeSet::new();
+        for (id, outcome) in outcomes {
+            if let Outcome::Held(Hold::ReplacementWaits(replacement)) = outcome {
+                self.replacements.insert(id.clone(), (**replacement).clone());
+                self.needs_replan = true;
+            }
+            let hash = desired.get(id).map(|wanted| wanted.hash);
+            let mut backoff = match self.failing.get(id) {
+                Some(known) if known.hash == hash => known.backoff,
+                Some(_) | None => pauses.cluster,
+            };
+            let pause = match outcome {
+                Outcome::Failed(why) if why.manifest => {
+                    let left = self.patience_left(id, hash, why, now);
+                    left.map_or(pauses.manifest, |left| left.min(pauses.manifest))
+                }
+                Outcome::Held(Hold::WebhookUnserved(_)) => {
+                    backoff.failed(chance).min(self.unreached.left(id, now))
+                }
+                Outcome::Failed(_) => backoff.failed(chance),
+                Outcome::Held(
+                    Hold::Conflict { .. }
+                    | Hold::NamespaceMissing(_)
+                    | Hold::NamespaceTerminating(_)
+                    | Hold::OwnedBy(_)
+                    | Hold::NotEmpty(_)
+                    | Hold::ContentUnknown(_),
+                ) => HELD,
+                _ => {
+                    let known = self.failing.remove(id);
+                    if known.is_some_and(|known| is_forbidden(&known.why)) {
+                        granted.insert(place(id));
+                    }
+                    continue;
+                }
+            };
+            let refused = self.refused_since(id, hash, outcome, now).map(|since| (since, now));
+            let (until, why) = (now + pause, outcome.clone());
+            let failing = RetryState { hash, until, next_try: None, backoff, refused, why };
+            self.failing.insert(id.clone(), failing);
+        }
+        self.retry_one_forbidden(&granted, now);
+    }
+
+    /// Retries one forbidden object of each kind and namespace soon, so that granted permissions
+    /// are noticed. Once it succeeds, all others are retried.
+    fn retry_one_forbidden(&mut self, granted: &BTreeSet<KindInNamespace>, now: Uptime) {
+        let mut probed = BTreeSet::new();
+        for (id, failing) in self.failing.iter_mut().filter(|(_, failing)| is_forbidden(&failing.why)) {
+            let place = place(id);
+            if granted.contains(&place) {
+                failing.until = failing.until.min(now);
+            } else if probed.insert(place) {
+                failing.until = failing.until.min(now + PROBE);
+            }
+        }
+    }
+
+    /// Schedules the next discovery, if anything is missing.
+    pub(crate) fn schedule_rediscovery(
+        &mut self,
+        missing: bool,
+        now: Uptime,
+        chance: f64,
+        pauses: RetryPolicy,
+    ) {
+        let mut backoff = match self.rediscover_at {
+            // Discovery ran earlier, for another reason.
+            Some((due, _)) if missing && due > now => return,
+            Some((_, backoff)) => backoff,
+            None => pauses.cluster,
+        };
+        self.rediscover_at = missing.then(|| (now + backoff.failed(chance), backoff));
+    }
+
+    /// Returns true if another actor deleted an object that is created now: either every object had
+    /// been applied, or its deletion was observed.
+    pub(crate) fn was_deleted(&self, id: &ObjectId, was_applied: bool) -> bool {
+        was_applied || self.deleted.contains(id) && !self.departed.contains(id)
+    }
+
+    /// Records the objects that are gone as expected, until they exist again or are not known any
+    /// more.
+    pub(crate) fn note_departed(
+        &mut self,
+        outcomes: &BTreeMap<ObjectId, Outcome>,
+        is_known: impl Fn(&ObjectId) -> bool,
+    ) {
+        let going = outcomes.iter().filter(|(_, it)| matches!(it, Outcome::Pruned { gone: false }));
+        self.departed.retain(|id| is_known(id) && outcomes.get(id) != Some(&Outcome::Created));
+        self.departed.extend(going.map(|(id, _)| id.clone()));
+    }
+
+    /// Watches the namespaces that objects wait for.
+    pub(crate) fn wait(&mut self, cluster: &Cluster, owner: &SyncName) {
+        let waiting = self.failing.values().map(|failing| &failing.why);
+        self.namespaces.watch(cluster, owner, waiting);
+    }
+
+    /// Returns the objects whose last reply is so old that they are verified again. Each has its
+    /// own time, between three quarters and five quarters of `every`.
+    pub(crate) fn due_for_verification(&mut self, now: Uptime, every: Duration) -> Vec<ObjectId> {
+        let due = |id: &ObjectId, replied: Uptime| {
+            let spread = f64::from(hash(id) % 1024) / 2048.0;
+            now.saturating_sub(replied) >= every.mul_f64(0.75 + spread)
+        };
+        let found: Vec<ObjectId> =
+            self.replied.iter().filter(|(id, at)| due(id, **at)).map(|(id, _)| id.clone()).collect();
+        for id in &found {
+            self.replied.remove(id);
+        }
+        found
+    }
+
+    /// Records that the server has just answered about these objects. An object that is no longer
+    /// desired is forgotten when it is due.
+    pub(crate) fn replied(&mut self, ids: impl Iterator<Item = ObjectId>, now: Uptime) {
+        self.replied.extend(ids.map(|id| (id, now)));
+    }
+
+    /// Returns the next time at which a failure is retried, a wait ends or a deletion is stuck.
+    pub(crate) fn next(&self, now: Uptime, within: Duration) -> Option<Uptime> {
+        let failing = self.failing.values().filter(|it| !it.is_owned()).map(|it| it.until);
+        let unknown = self.rediscover_at.map(|(due, _)| due);
+        let late = self.leaving.next(now, within);
+        let failing = failing
+            .chain(self.hook_cleanup_at)
+            .chain(self.incomparable.next(now))
+            .chain(self.awaited.next(now));
+        let failing = failing.chain(self.claim_waits.next(now));
+        let again = self.fights.next(now).into_iter().chain(self.restless.next());
+        failing.chain(again).chain(self.pause_ends).chain(unknown).chain(late).chain(self.next_try()).min()
+    }
+}
+
+impl RetryState {
+    /// Returns the webhook that it waits for, if it does.
+    pub(crate) fn unserved(&self) -> Option<&UnservedWebhook> {
+        match &self.why {
+            Outcome::Held(Hold::WebhookUnserved(why)) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Returns true if another Sync applies the object: it is not retried before that Sync releases
+    /// it, or before a reconcile for another reason.
+    fn is_owned(&self) -> bool {
+        matches!(self.why, Outcome::Held(Hold::OwnedBy(_)))
+    }
+
+    /// Returns true if the object is not retried yet.
+    pub(crate) fn waits(&self, now: Uptime) -> bool {
+        self.until > now
+    }
+}
+
+#[cfg(test)]
+mod tests;

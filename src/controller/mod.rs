@@ -1,0 +1,329 @@
+//! Controller of the daemon: runs one worker for each Sync, and holds the state that they share.
+//!
+//! In: a cluster, repositories, settings. Out: a cluster that matches the repositories. One Sync is
+//! served by `reconciler/` (when to reconcile), `pass.rs` (one reconcile from fetch to status),
+//! `prepare.rs` (from a commit to objects) and `execute.rs` (from a plan to writes); `schedule/`
+//! decides when a reconcile is due, and `memory.rs` holds the in-memory state of a Sync.
+
+pub mod apply;
+mod cache_losses;
+pub mod deletion;
+pub mod inspect;
+pub mod key_manager;
+pub mod lease_terms;
+pub mod manager;
+mod memory;
+mod peers;
+pub mod reconcile;
+mod resource;
+pub mod schedule;
+pub mod spec;
+pub mod standalone;
+mod status;
+mod worker;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, watch};
+
+use crate::api::SyncName;
+use crate::clock;
+use crate::cluster::lease::Leadership;
+use crate::cluster::{Cluster, connect};
+use crate::fair_queue::FairQueue;
+use crate::helm::Helm;
+use crate::metrics::Metrics;
+use crate::report::ReconcileError;
+use crate::serve::DaemonHealth;
+use crate::settings::Settings;
+use crate::source::{AllowList, Repositories};
+pub use cache_losses::CacheKind;
+use cache_losses::CacheLosses;
+use memory::RetryPolicy;
+use peers::Peers;
+use peers::claim_rights::ClaimRights;
+use peers::dependencies::Dependencies;
+use peers::latest_revisions::LatestRevisions;
+pub use peers::registry::Registry;
+use reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
+use reconcile::renderer::RenderContext;
+use schedule::{Backoff, Uptime};
+use spec::ValidatedSpec;
+pub use status::board::Board;
+use status::events::Allowances;
+pub use status::lease_record::LeaseRecord;
+pub use status::live_objects::serve_live_objects;
+use status::log_lines::Lines;
+
+/// State that all Syncs of a daemon share.
+pub struct Context {
+    /// The cluster, with the daemon's own identity.
+    pub cluster: Cluster,
+    /// Local mirrors of the repositories.
+    pub repositories: Repositories,
+    /// Repositories that a kustomization may name by URL.
+    pub allowed: AllowList,
+    /// Renders charts.
+    pub helm: Helm,
+    /// Counters and gauges for Prometheus.
+    pub metrics: Metrics,
+    /// Liveness and readiness of this daemon.
+    pub health: DaemonHealth,
+    /// Settings of the daemon; [`Context::change`] replaces them.
+    settings: RwLock<Arc<Settings>>,
+    /// Notified when the settings were replaced.
+    reset: Notify,
+    /// Namespace of the daemon: only Syncs in it may act with the daemon's own rights.
+    pub namespace: Box<str>,
+    /// The Lease that this daemon holds, as namespace/name.
+    pub held_by: Option<String>,
+    /// Record in the Lease of the scope of a run without a Sync resource, if it is kept.
+    notebook: Option<Arc<LeaseRecord>>,
+    /// Folder of the local disk in which Syncs may name repositories, if any.
+    disk: Option<PathBuf>,
+    /// Data of the status page, for all Syncs.
+    pub board: Board,
+    /// Desired and applied objects of all Syncs, for hand-overs between them.
+    pub registry: Registry,
+    neighbours: Peers,
+    /// Access reviews by which claims on objects count.
+    claim_rights: ClaimRights,
+    /// The graph of `spec.dependsOn` between Syncs.
+    dependencies: Dependencies,
+    /// Newest known revision of each repository and ref.
+    heads: LatestRevisions,
+    /// Budget of Kubernetes Events, by namespace.
+    events: Allowances,
+    /// True once the daemon shuts down.
+    pub ending: watch::Receiver<bool>,
+    /// Time that work in progress gets at shutdown.
+    grace: Duration,
+    began: Instant,
+    /// Time of the last paced verification of an object.
+    verify: tokio::sync::Mutex<Instant>,
+    /// Limits the concurrent reads of object statuses.
+    reads: FairQueue,
+    /// The cluster as each impersonated ServiceAccount sees it, by user name.
+    identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
+    losses: CacheLosses,
+    /// Log lines that were written for conditions that last, so that each is written once.
+    lines: Lines,
+}
+
+/// Options of a new [`Context`].
+pub struct ContextOptions {
+    /// Mirrors of the repositories, and the repositories that a kustomization may name by URL.
+    pub sources: (Repositories, AllowList),
+    /// Renders charts.
+    pub helm: Helm,
+    /// Counters and gauges for Prometheus.
+    pub metrics: Metrics,
+    /// Liveness and readiness of this daemon.
+    pub health: DaemonHealth,
+    /// Settings of the daemon.
+    pub settings: Settings,
+    /// Namespace of the daemon.
+    pub namespace: Box<str>,
+    /// The Lease that this daemon holds, as namespace/name.
+    pub held_by: Option<String>,
+    /// Record in the Lease of the scope of a run without a Sync resource, if it is kept.
+    pub notebook: Option<Arc<LeaseRecord>>,
+    /// Folder of the local disk in which Syncs may name repositories: set only where the API server
+    /// runs in this process and nothing else uses it.
+    pub disk: Option<PathBuf>,
+    /// True once the daemon shuts down.
+    pub ending: watch::Receiver<bool>,
+}
+
+impl Context {
+    /// Creates the shared state, with no Sync in it.
+    pub fn new(cluster: Cluster, board: Board, parts: ContextOptions) -> Self {
+        let metrics = parts.metrics.clone();
+        parts.sources.0.report_waiting(move |count| metrics.git_waiting(count));
+        Self {
+            cluster,
+            grace: GRACE,
+            began: clock::now(),
+            verify: tokio::sync::Mutex::new(clock::now()),
+            reads: FairQueue::new(READS),
+            identities: tokio::sync::Mutex::default(),
+            losses: CacheLosses::default(),
+            lines: Lines::default(),
+            registry: Registry::default(),
+            neighbours: Peers::default(),
+            claim_rights: ClaimRights::default(),
+            dependencies: Dependencies::default(),
+            heads: LatestRevisions::default(),
+            events: Allowances::new(EVENTS),
+            repositories: parts.sources.0,
+            allowed: parts.sources.1,
+            helm: parts.helm,
+            metrics: parts.metrics,
+            health: parts.health,
+            settings: RwLock::new(Arc::new(parts.settings)),
+            reset: Notify::new(),
+            namespace: parts.namespace,
+            held_by: parts.held_by,
+            notebook: parts.notebook,
+            disk: parts.disk,
+            board,
+            ending: parts.ending,
+        }
+    }
+
+    /// Returns the current settings.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the rules for reading the remote bases of a Sync. A revision that was read within
+    /// `fresh` is new enough.
+    fn ground<'a>(
+        &'a self,
+        sync: &'a SyncName,
+        wish: &ValidatedSpec,
+        followed: &'a TrackedBases,
+        fresh: Duration,
+    ) -> RemoteBaseContext<'a> {
+        RemoteBaseContext {
+            repositories: &self.repositories,
+            heads: &self.heads,
+            allowed: &self.allowed,
+            followed,
+            asker: &sync.namespace,
+            sync: sync.to_string().into(),
+            metrics: &self.metrics,
+            pinned: wish.verify.is_some(),
+            fresh,
+        }
+    }
+
+    /// Waits until this daemon may write; false if it shuts down before that.
+    async fn leads(&self) -> bool {
+        let mut ending = self.ending.clone();
+        tokio::select! {
+            biased;
+            () = self.cluster.terms().wait_until_leading() => true,
+            _ = ending.wait_for(|ending| *ending) => false,
+        }
+    }
+
+    /// Continues the records in the Lease: the next term has begun, and no other daemon held the
+    /// Lease in between.
+    pub fn goes_on(&self, leadership: &Leadership) {
+        self.notebook.iter().for_each(|notebook| notebook.goes_on(leadership));
+    }
+
+    /// Drops the metrics and the page entries of all Syncs: another daemon serves them now.
+    pub fn retire(&self) {
+        for name in self.registry.names() {
+            self.metrics.remove_sync(&name.to_string());
+            self.board.remove(&name);
+        }
+    }
+
+    /// Replaces the settings; values that are read only at the start keep their effect.
+    pub fn change(&self, settings: Settings) {
+        self.cluster.set_rate(settings.qps, settings.burst);
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+        self.reset.notify_waiters();
+    }
+
+    /// Returns the back-off after failures.
+    fn pauses(&self) -> RetryPolicy {
+        let settings = self.settings();
+        let cluster = Backoff::new(settings.retry_base, settings.retry_cap);
+        RetryPolicy { cluster, manifest: settings.manifest_retry }
+    }
+
+    /// Checks that a Sync which names no ServiceAccount may act with the daemon's own rights.
+    fn may_act_as_itself(&self, sync: &SyncName, wish: &ValidatedSpec) -> Result<(), String> {
+        let trusted = self.namespace == sync.namespace
+            || self.settings().daemon_identity_namespaces.contains(&sync.namespace);
+        if trusted || wish.service_account.is_some() {
+            return Ok(());
+        }
+        Err(format!(
+            "a Sync outside of the namespace {} does not act with the daemon's rights: write the name of a ServiceAccount in {} as spec.serviceAccountName",
+            self.namespace, sync.namespace
+        ))
+    }
+
+    /// Returns the cluster with the identity of a Sync.
+    async fn cluster_of(&self, sync: &SyncName, wish: &ValidatedSpec) -> Result<Cluster, ReconcileError> {
+        let Some(account) = &wish.service_account else { return Ok(self.cluster.clone()) };
+        if self.disk.is_some() {
+            // In a demonstration every Sync has all rights.
+            return Ok(self.cluster.clone());
+        }
+        let user = format!("system:serviceaccount:{}:{account}", sync.namespace);
+        let mut identities = self.identities.lock().await;
+        if let Some(known) = identities.get(&user) {
+            return Ok(known.clone());
+        }
+        let connection = connect(Some(&user)).await.map_err(|error| ReconcileError {
+            reason: "ClusterUnreachable",
+            message: error.to_string(),
+            problems: Vec::new(),
+            permanent: false,
+        })?;
+        let cluster = self.cluster.with_connection(connection);
+        identities.insert(user, cluster.clone());
+        Ok(cluster)
+    }
+
+    /// Lists all watched objects again, for each identity: the server has gone back to an earlier
+    /// state.
+    fn relist_all(self: &Arc<Self>) {
+        self.cluster.relist_all();
+        let this = self.clone();
+        tokio::spawn(async move { this.identities.lock().await.values().for_each(Cluster::relist_all) });
+    }
+
+    /// Marks all objects as unverified, for each identity: another release of the server may answer
+    /// an apply differently.
+    fn distrust_all(self: &Arc<Self>) {
+        self.cluster.mark_all_unverified();
+        let this = self.clone();
+        tokio::spawn(
+            async move { this.identities.lock().await.values().for_each(Cluster::mark_all_unverified) },
+        );
+    }
+
+    /// Returns the context in which commits are rendered for this cluster.
+    fn means<'a>(&'a self, cluster: &'a Cluster, ground: &'a RemoteBaseContext<'a>) -> RenderContext<'a> {
+        RenderContext { cluster, helm: &self.helm, ground }
+    }
+
+    fn now(&self) -> Uptime {
+        clock::since(self.began)
+    }
+
+    fn instant(&self, time: Uptime) -> Instant {
+        self.began + time
+    }
+
+    /// Waits until one more object may be verified.
+    async fn verify_turn(&self) {
+        let mut last = self.verify.lock().await;
+        let pause = Duration::from_secs(1) / self.settings().verify_rate.max(1);
+        tokio::time::sleep_until((*last + pause).into()).await;
+        *last = clock::now();
+    }
+}
+
+/// Events of one namespace: the burst, and the rate in a second. Hundreds of Syncs may be created
+/// at once, and their statuses say the same.
+const EVENTS: (u32, u32) = (50, 5);
+/// Syncs whose object statuses are read at the same time.
+const READS: usize = 8;
+/// Time that work in progress gets when the daemon shuts down.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// Returns a random number between 0 and 1.
+fn chance() -> f64 {
+    (crate::chance::next() >> 11) as f64 / (1_u64 << 53) as f64
+}

@@ -1,0 +1,240 @@
+//! Registry of all Syncs: their desired sets, and the claims of one Sync on objects of another.
+//!
+//! In: the desired set of each Sync's newest complete render. Out: claims on objects that another
+//! Sync would prune, and the existence of a Sync.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::transfer_gate::TransferGate;
+use crate::api::SyncName;
+use crate::cluster::Cluster;
+use crate::desired::{DesiredObject, DesiredSet};
+use crate::object::ObjectId;
+
+/// All Syncs that this daemon knows.
+#[derive(Default)]
+pub struct Registry(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    syncs: HashMap<SyncName, RegistryEntry>,
+    /// The first list of Syncs is complete, so that an unknown Sync does not exist.
+    complete: bool,
+    /// Uids of the objects that Syncs of this daemon pruned last, oldest first.
+    pruned: VecDeque<Box<str>>,
+}
+
+/// Most pruned objects that are remembered.
+const MAX_PRUNED: usize = 4096;
+
+#[derive(Default)]
+struct RegistryEntry {
+    wants: Option<DesiredClaim>,
+    /// Its newest render is complete, and it is not suspended.
+    ready: bool,
+    /// Syncs whose objects are held because of its desired set.
+    held: BTreeSet<SyncName>,
+}
+
+/// A Sync with a claim on an object.
+pub(crate) struct ClaimingSync {
+    pub(crate) sync: SyncName,
+    /// It adopts the object.
+    pub(crate) ready: bool,
+    /// The cluster with the identity of the Sync.
+    pub(crate) cluster: Cluster,
+}
+
+struct DesiredClaim {
+    set: Arc<DesiredSet>,
+    /// The cluster with the identity of the Sync: it adopts with its own permissions, whichever
+    /// Sync releases the object.
+    cluster: Cluster,
+    /// Gate of hand-overs into this Sync that use this desired set.
+    receiving: TransferGate,
+}
+
+/// The claim of a Sync on an object of another one.
+pub(crate) struct ClaimedObject {
+    pub(crate) sync: SyncName,
+    pub(crate) wanted: DesiredObject,
+    /// The cluster with the identity of the claiming Sync.
+    pub(crate) cluster: Cluster,
+    /// Gate of the hand-over; closed once the claim is outdated.
+    pub(crate) receiving: TransferGate,
+}
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a Sync.
+    pub(crate) fn add(&self, sync: &SyncName) {
+        self.lock().syncs.entry(sync.clone()).or_default();
+    }
+
+    /// Removes a Sync. Returns the Syncs whose objects it has held, which have to reconcile again.
+    pub(crate) fn remove(&self, sync: &SyncName) -> BTreeSet<SyncName> {
+        self.lock().syncs.remove(sync).map(|entry| entry.held).unwrap_or_default()
+    }
+
+    /// Returns the names of all known Syncs.
+    pub(crate) fn names(&self) -> Vec<SyncName> {
+        self.lock().syncs.keys().cloned().collect()
+    }
+
+    /// Retains only these Syncs, which are all Syncs of the cluster.
+    pub(crate) fn retain_listed(&self, syncs: &BTreeSet<SyncName>) {
+        let mut known = self.lock();
+        known.syncs.retain(|sync, _| syncs.contains(sync));
+        known.complete = true;
+    }
+
+    /// Closes the hand-overs into a Sync that use another desired set than this one. Waits until
+    /// those in progress have ended.
+    pub(crate) async fn closes(&self, sync: &SyncName, set: &Arc<DesiredSet>) {
+        let other = |entry: &RegistryEntry| {
+            let wants = entry.wants.as_ref().filter(|wants| !Arc::ptr_eq(&wants.set, set))?;
+            Some(wants.receiving.clone())
+        };
+        let before = self.lock().syncs.get(sync).and_then(other);
+        if let Some(before) = before {
+            before.end().await;
+        }
+    }
+
+    /// Sets the desired set of a Sync. Waits until hand-overs with the previous set have ended.
+    /// Returns the Syncs whose objects were held because of the previous set; they have to
+    /// reconcile again.
+    pub(crate) async fn set_desired(
+        &self,
+        sync: &SyncName,
+        set: &Arc<DesiredSet>,
+        cluster: &Cluster,
+        ready: bool,
+    ) -> BTreeSet<SyncName> {
+        let mut held = BTreeSet::new();
+        let before = match self.lock().syncs.get_mut(sync) {
+            Some(entry) => {
+                let was_ready = std::mem::replace(&mut entry.ready, ready);
+                let is_same = |wants: &DesiredClaim| Arc::ptr_eq(&wants.set, set);
+                let same = entry.wants.as_ref().filter(|wants| is_same(wants));
+                let receiving = same.map(|wants| wants.receiving.clone());
+                let before = entry.wants.take().filter(|wants| !is_same(wants));
+                let receiving = receiving.unwrap_or_default();
+                entry.wants =
+                    Some(DesiredClaim { set: set.clone(), cluster: cluster.in_any_term(), receiving });
+                if before.is_some() || was_ready != ready {
+                    held = std::mem::take(&mut entry.held);
+                }
+                before
+            }
+            None => None,
+        };
+        if let Some(before) = before {
+            before.receiving.end().await;
+        }
+        held
+    }
+
+    /// Records that a Sync of this daemon has pruned an object.
+    pub(crate) fn note_pruned(&self, uid: &str) {
+        let mut known = self.lock();
+        if known.pruned.len() == MAX_PRUNED {
+            known.pruned.pop_front();
+        }
+        known.pruned.push_back(uid.into());
+    }
+
+    /// True if a Sync of this daemon has pruned the object, so that its deletion is not reported as
+    /// drift by another one.
+    pub(crate) fn was_pruned(&self, uid: &str) -> bool {
+        self.lock().pruned.iter().any(|pruned| **pruned == *uid)
+    }
+
+    /// Clears the entry of a Sync that claims nothing any more. Returns the Syncs whose objects it
+    /// has held, which have to reconcile again.
+    pub(crate) fn clear_desired(&self, sync: &SyncName) -> BTreeSet<SyncName> {
+        let mut known = self.lock();
+        let entry = known.syncs.get_mut(sync).map(std::mem::take);
+        entry.map(|entry| entry.held).unwrap_or_default()
+    }
+
+    /// Withdraws the desired set of a Sync, until it renders again. Waits until hand-overs into it
+    /// have ended. Returns the Syncs whose objects it has held, which have to reconcile again.
+    pub(crate) async fn withdraw_desired(&self, sync: &SyncName) -> BTreeSet<SyncName> {
+        let (held, before) = match self.lock().syncs.get_mut(sync) {
+            Some(entry) => {
+                entry.ready = false;
+                (std::mem::take(&mut entry.held), entry.wants.take())
+            }
+            None => Default::default(),
+        };
+        if let Some(before) = before {
+            before.receiving.end().await;
+        }
+        held
+    }
+
+    /// Marks the desired set of a Sync as unknown, or as one that the Sync will not apply.
+    pub(crate) fn unready(&self, sync: &SyncName) {
+        if let Some(entry) = self.lock().syncs.get_mut(sync) {
+            entry.ready = false;
+        }
+    }
+
+    /// Returns the other Syncs that claim an object, sorted by name.
+    pub(crate) fn wanting(&self, own: &SyncName, id: &ObjectId) -> Vec<ClaimingSync> {
+        let known = self.lock();
+        let others = known.syncs.iter().filter(|(sync, _)| *sync != own);
+        let mut all: Vec<ClaimingSync> = others
+            .filter_map(|(sync, entry)| {
+                let wants = entry.wants.as_ref().filter(|wants| wants.set.get(id).is_some())?;
+                let (sync, cluster) = (sync.clone(), wants.cluster.clone());
+                Some(ClaimingSync { sync, ready: entry.ready, cluster })
+            })
+            .collect();
+        all.sort_by(|a, b| a.sync.cmp(&b.sync));
+        all
+    }
+
+    /// Records that objects of `held` are held because of the desired set of `claimant`.
+    pub(crate) fn holds(&self, claimant: &SyncName, held: &SyncName) {
+        if let Some(entry) = self.lock().syncs.get_mut(claimant) {
+            entry.held.insert(held.clone());
+        }
+    }
+
+    /// Returns the desired set of a Sync, and the cluster with its identity.
+    pub(crate) fn view(&self, sync: &SyncName) -> Option<(Arc<DesiredSet>, Cluster)> {
+        let known = self.lock();
+        let wants = known.syncs.get(sync)?.wants.as_ref()?;
+        Some((wants.set.clone(), wants.cluster.clone()))
+    }
+
+    /// Returns the desired object of a Sync, as a claim.
+    pub(crate) fn desired_by(&self, sync: &str, id: &ObjectId) -> Option<ClaimedObject> {
+        let known = self.lock();
+        let (name, entry) = known.syncs.iter().find(|(name, _)| name.to_string() == sync)?;
+        let DesiredClaim { set, cluster, receiving } = entry.wants.as_ref()?;
+        let wanted = set.get(id)?.clone();
+        let (cluster, receiving) = (cluster.clone(), receiving.clone());
+        Some(ClaimedObject { sync: name.clone(), wanted, cluster, receiving })
+    }
+
+    /// True if this Sync exists and has released the object: its newest render does not contain it.
+    pub(crate) fn has_released(&self, sync: &str, id: &ObjectId) -> bool {
+        let known = self.lock();
+        let entry = known.syncs.iter().find(|(name, _)| name.to_string() == sync).map(|(_, entry)| entry);
+        let wants = entry.filter(|entry| entry.ready).and_then(|entry| entry.wants.as_ref());
+        wants.is_some_and(|wants| wants.set.get(id).is_none())
+    }
+
+    /// True if it is certain that there is no such Sync.
+    pub(crate) fn is_gone(&self, sync: &str) -> bool {
+        let known = self.lock();
+        known.complete && !known.syncs.keys().any(|name| name.to_string() == sync)
+    }
+}

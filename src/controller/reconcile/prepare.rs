@@ -1,0 +1,397 @@
+//! Turns a revision into the desired set: fetches files, renders them, and canonicalises the
+//! objects.
+//!
+//! In: a repository, a revision, and the spec of the Sync.
+//! Out: a [`PreparedRevision`], or an error with the problems and their locations.
+//!
+//! A commit that changes no file of the last render is not read again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::remote_bases;
+use super::remote_bases::{RemoteBase, RemoteBaseContext, ResolvedBases};
+use super::render_memory;
+use super::render_memory::MemoryLimits;
+use super::renderer::{ChartFetches, RenderContext};
+use crate::chance;
+use crate::clock;
+use crate::cluster::ApiError;
+use crate::controller::spec::ValidatedSpec;
+use crate::desired::{DesiredSet, Scopes, SetDigest, build_desired_set};
+use crate::metrics::Metrics;
+use crate::object::ObjectId;
+use crate::proof::KeyRing;
+use crate::render::helm::Capabilities;
+use crate::render::{Rendered, missing_inputs};
+use crate::report::ReconcileError;
+use crate::source::{
+    CommitSummary, Error, MemoryShare, ObjectHash, ObjectIds, ReadLimits, ReadResult, Repository, Revision,
+    Snapshot,
+};
+use crate::tree::{FileTree, MemoryLimit};
+
+/// A revision and its desired set.
+#[derive(Debug, Clone)]
+pub(crate) struct PreparedRevision {
+    pub(crate) revision: Revision,
+    /// Author and subject of the commit.
+    pub(crate) words: CommitSummary,
+    /// Git object ids of the files that were read; equal ids mean equal files.
+    pub(crate) ids: ObjectIds,
+    /// Git id of the tree or file at the path.
+    pub(crate) tree: Option<ObjectHash>,
+    /// Folders that other folders reference, and that have to be fetched as well.
+    extra_folders: Arc<[Box<str>]>,
+    /// Repositories of submodules; holding them keeps their mirrors.
+    #[expect(dead_code, reason = "it is held, and nothing is asked of it")]
+    submodule_repositories: Arc<[Repository]>,
+    /// Remote bases.
+    bases: Arc<[RemoteBase]>,
+    /// The desired set of Git and the Sync.
+    pub(crate) rendered: Arc<DesiredSet>,
+    /// Version and kinds of the server that a chart could read.
+    server: Option<Arc<Capabilities>>,
+    /// Warning about the isolation in which helm rendered a chart.
+    pub(crate) caution: Option<Arc<str>>,
+    /// Digest of `rendered`.
+    pub(crate) digest: SetDigest,
+    /// The desired set without the fields that are left to autoscalers.
+    pub(crate) desired: Arc<DesiredSet>,
+    /// Path of the number of replicas in each object that an autoscaler scales.
+    pub(crate) unmanaged_replicas: BTreeMap<ObjectId, Box<str>>,
+    /// Memory limit of the render; the next render most likely needs as much.
+    room: u64,
+    /// Memory reserved for its objects.
+    #[expect(dead_code, reason = "it is held, and nothing is asked of it")]
+    kept: Arc<MemoryShare>,
+    /// True if all kinds were served; otherwise it is rendered again once more kinds are.
+    pub(crate) complete: bool,
+}
+
+impl PreparedRevision {
+    /// Returns the same revision with hashes of the current keys. `recorded` is the revision that
+    /// an earlier daemon recorded last.
+    pub(crate) fn with_keys(mut self, keys: Option<Arc<KeyRing>>, recorded: Option<&str>) -> Self {
+        let Some(keys) = keys else { return self };
+        let is_recorded = recorded.is_some_and(|recorded| recorded == self.revision.to_string());
+        if !self.rendered.has_keys(&keys, is_recorded) {
+            let is_one = Arc::ptr_eq(&self.rendered, &self.desired);
+            self.rendered = Arc::new(self.rendered.with_keys(&keys, is_recorded));
+            self.desired = match is_one {
+                true => self.rendered.clone(),
+                false => Arc::new(self.desired.with_keys(&keys, is_recorded)),
+            };
+            self.digest = self.rendered.digest();
+        }
+        self
+    }
+
+    /// Returns true if the render depends on the kinds that the server serves.
+    pub(crate) fn looks_at_kinds(&self) -> bool {
+        self.server.as_ref().is_some_and(|shown| !shown.api_versions.is_empty())
+    }
+}
+
+/// Most problems that are reported.
+const MAX_PROBLEMS: usize = 20;
+
+/// Prepares a revision; the last prepared one is reused if nothing has changed.
+pub(crate) async fn prepare(
+    repository: &Repository,
+    revision: &Revision,
+    wish: &ValidatedSpec,
+    means: RenderContext<'_>,
+    last: Option<&PreparedRevision>,
+    by: Instant,
+) -> Result<PreparedRevision, ReconcileError> {
+    let memory = means.ground.repositories.memory();
+    means.fetch_chart(wish, by).await?;
+    let mut rooms = MemoryLimits::of(memory, wish, last.map(|last| last.room));
+    let mut charts = ChartFetches::default();
+    loop {
+        let (prepared, short) = {
+            let room = rooms.room();
+            // Cancels the remaining work when this future is dropped.
+            let _stop = room.stop_on_drop();
+            let from = (repository, revision);
+            (prepare_in(&room, from, wish, (means, &mut charts), last, by).await, room.required_bytes())
+        };
+        match (&prepared, short) {
+            (Err(_), Some(short)) => rooms.grow(short)?,
+            (Err(_), None) if !charts.wanted.is_empty() => {}
+            (Ok(_), _) | (Err(_), None) => return prepared,
+        }
+        means.fetch_charts(&mut charts, by).await?;
+    }
+}
+
+/// Prepares a revision within a memory limit.
+async fn prepare_in(
+    room: &MemoryLimit,
+    (repository, revision): (&Repository, &Revision),
+    wish: &ValidatedSpec,
+    (means, charts): (RenderContext<'_>, &mut ChartFetches),
+    last: Option<&PreparedRevision>,
+    by: Instant,
+) -> Result<PreparedRevision, ReconcileError> {
+    let ground = means.ground;
+    let mut last = last.filter(|last| last.complete);
+    if !means.is_server_unchanged(last.and_then(|last| last.server.as_deref())).await? {
+        last = None;
+    }
+    let kept = match last {
+        Some(last) => {
+            let bases = remote_bases::renewed(&last.bases, ground, by).await?;
+            bases.map(|bases| PreparedRevision { bases, ..last.clone() })
+        }
+        None => None,
+    };
+    if let Some(kept) = kept.as_ref().filter(|kept| kept.revision.commit == revision.commit) {
+        ground.followed.set(kept.bases.to_vec());
+        return Ok(PreparedRevision { revision: revision.clone(), ..kept.clone() });
+    }
+    let earlier = kept.as_ref().map(|kept| kept.ids.clone()).unwrap_or_default();
+    let Some(FetchedFiles { snapshot, files, beside, bases }) =
+        fetch_until_complete((repository, revision), wish, room, &earlier, last, by, ground).await?
+    else {
+        // Files that were never read cannot be unchanged.
+        let kept = kept.ok_or_else(stopped)?;
+        ground.followed.set(kept.bases.to_vec());
+        let (tree, words) = place(repository, revision, wish, by).await?;
+        return Ok(PreparedRevision { revision: revision.clone(), words, tree, ..kept });
+    };
+    let (mut ids, modules) = (snapshot.ids, snapshot.submodule_repositories);
+    drop(snapshot.files);
+    let (made, read, server, caution) = rendered(files.clone(), wish, (means, charts), by).await?;
+    let rendered = Arc::new(made.without_ignored_fields(&wish.ignore));
+    let kept = render_memory::kept(ground.repositories.memory(), &ground.sync, &rendered)?;
+    let paths = || read.iter().flatten().map(String::as_str);
+    let bases = bases.read(&files, paths(), by).await?;
+    // Files in a submodule have no id here; for them the folders as a whole are compared.
+    if read.is_some() && modules.is_empty() {
+        let own = paths().filter(|path| files.split_mount(path).0.is_empty());
+        ids = repository.ids(revision, own, by).await.map_err(source_error)?;
+    }
+    let (tree, words) = place(repository, revision, wish, by).await?;
+    let complete = rendered.objects().iter().all(|object| object.scope.is_some());
+    let (revision, desired, left) = (revision.clone(), rendered.clone(), BTreeMap::new());
+    let digest = rendered.digest();
+    Ok(PreparedRevision {
+        revision,
+        words,
+        ids,
+        tree,
+        extra_folders: beside,
+        submodule_repositories: modules.into(),
+        bases: bases.into(),
+        rendered,
+        server,
+        caution,
+        digest,
+        desired,
+        unmanaged_replicas: left,
+        room: room.limit(),
+        kept,
+        complete,
+    })
+}
+
+/// A desired set, the paths that it depends on, the server version and kinds that a chart read, and
+/// a warning about helm's isolation.
+type RenderedSet = (DesiredSet, Option<BTreeSet<String>>, Option<Arc<Capabilities>>, Option<Arc<str>>);
+
+/// Renders files to a desired set.
+async fn rendered(
+    files: FileTree,
+    wish: &ValidatedSpec,
+    (means, charts): (RenderContext<'_>, &mut ChartFetches),
+    by: Instant,
+) -> Result<RenderedSet, ReconcileError> {
+    let room = files.memory_limit().clone();
+    let (rendered, server) = means.rendered(files, wish, charts, by).await?;
+    let caution = match &rendered {
+        Rendered::Complete(complete) if complete.is_by_helm() => means.helm.isolation_warning().await,
+        Rendered::Complete(_) | Rendered::Incomplete(_) => None,
+    };
+    let (target, scopes) = (wish.target_namespace.clone(), means.cluster.kinds().scopes());
+    // Rendering is CPU-bound, and must not block the async runtime.
+    let made = chance::spawn_blocking_deterministic(move || {
+        let _turn = room.wait_for_processor();
+        wanted(rendered, &target, &scopes)
+    });
+    let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
+    let (made, read) = made.unwrap_or_else(|_| Err(stopped()))?;
+    Ok((made, read, server, caution.map(Arc::from)))
+}
+
+/// Returns the desired set of a render, and the paths that it depends on unless these are whole
+/// folders.
+fn wanted(
+    rendered: Rendered,
+    target: &str,
+    scopes: &Scopes,
+) -> Result<(DesiredSet, Option<BTreeSet<String>>), ReconcileError> {
+    match rendered {
+        Rendered::Incomplete(incomplete) => Err(of_problems(
+            incomplete.problems.first().map_or("RenderFailed", |problem| problem.reason()),
+            &incomplete.problems,
+        )),
+        Rendered::Complete(complete) => {
+            let read = complete.input_paths().cloned();
+            let made = build_desired_set(complete, target, scopes).map_err(|problems| {
+                of_problems(problems.first().map_or("RenderFailed", |first| first.reason()), &problems)
+            })?;
+            Ok((made, read))
+        }
+    }
+}
+
+/// Returns the Git id at the path of a Sync, and author and subject of the commit.
+async fn place(
+    repository: &Repository,
+    revision: &Revision,
+    wish: &ValidatedSpec,
+    by: Instant,
+) -> Result<(Option<ObjectHash>, CommitSummary), ReconcileError> {
+    repository.object_at(revision, &wish.options.path, by).await.map_err(source_error)
+}
+
+/// The files of a revision, and the folders that were fetched beside its own.
+struct FetchedFiles {
+    snapshot: Snapshot,
+    /// The same files, with those of remote bases.
+    files: FileTree,
+    beside: Arc<[Box<str>]>,
+    bases: ResolvedBases,
+}
+
+/// Most rounds of fetching referenced folders, and so the deepest nesting of references.
+const MAX_ROUNDS: usize = 64;
+
+/// Fetches the files that a render reads; `None` if they are unchanged.
+async fn fetch_until_complete(
+    from: (&Repository, &Revision),
+    wish: &ValidatedSpec,
+    room: &MemoryLimit,
+    earlier: &ObjectIds,
+    last: Option<&PreparedRevision>,
+    by: Instant,
+    ground: &RemoteBaseContext<'_>,
+) -> Result<Option<FetchedFiles>, ReconcileError> {
+    // References rarely change, so the folders of the last time are fetched at once.
+    let mut beside: BTreeSet<Box<str>> =
+        last.iter().flat_map(|last| last.extra_folders.iter().cloned()).collect();
+    let within = ReadLimits { room: room.clone(), choose: render_memory::choose(wish) };
+    let read = async |beside: &BTreeSet<Box<str>>, earlier: &ObjectIds| {
+        own_files(from, wish, (beside, &within), earlier, by, ground.metrics).await
+    };
+    let taken = room.reserved_bytes();
+    let Some(mut snapshot) = read(&beside, earlier).await? else {
+        return Ok(None);
+    };
+    let mut own = room.reserved_bytes() - taken;
+    let mut bases = ResolvedBases::default();
+    for _ in 0..MAX_ROUNDS {
+        let files = bases.mount(snapshot.files.clone(), by).await?;
+        let (tree, options) = (files.clone(), wish.options.clone());
+        let looked = chance::spawn_blocking_deterministic(move || {
+            let _turn = tree.memory_limit().wait_for_processor();
+            missing_inputs(&tree, &options)
+        });
+        let missing = looked.await.unwrap_or_default();
+        let (more, grown) = bases.take(missing, &files, ground, by).await?;
+        let before = beside.len();
+        let wanted: Arc<[Box<str>]> = beside.iter().cloned().collect();
+        beside.extend(more);
+        match (beside.len() > before, grown) {
+            (false, false) => return Ok(Some(FetchedFiles { snapshot, files, beside: wanted, bases })),
+            (false, true) => {}
+            (true, _) => {
+                // The second read replaces the first one, so the memory of the first is returned.
+                drop((files, std::mem::take(&mut snapshot.files)));
+                room.give_back(own);
+                let taken = room.reserved_bytes();
+                snapshot = read(&beside, &ObjectIds::new()).await?.ok_or_else(stopped)?;
+                own = room.reserved_bytes() - taken;
+            }
+        }
+    }
+    let message = format!("kustomizations name folders that name folders, more than {MAX_ROUNDS} deep");
+    Err(ReconcileError { reason: "KustomizeInvalid", message, problems: Vec::new(), permanent: true })
+}
+
+/// Reads the files of the repository itself; `None` if they are unchanged.
+async fn own_files(
+    (repository, revision): (&Repository, &Revision),
+    wish: &ValidatedSpec,
+    (beside, within): (&BTreeSet<Box<str>>, &ReadLimits),
+    earlier: &ObjectIds,
+    by: Instant,
+    metrics: &Metrics,
+) -> Result<Option<Snapshot>, ReconcileError> {
+    let begun = clock::now();
+    let (folders, wanted) = ([wish.options.path.as_str()], beside.iter().cloned().collect::<Vec<_>>());
+    let reading = match wish.submodules {
+        true => repository.read_with_submodules(revision, (&folders, &wanted), earlier, within, by).await,
+        false => repository.read_changed(revision, (&folders, &wanted), earlier, within, by).await,
+    };
+    count(metrics, &reading, begun);
+    Ok(reading.map_err(source_error)?.snapshot)
+}
+
+/// Records the duration of a read in the metrics; a failed read counts as a failed fetch.
+fn count(metrics: &Metrics, reading: &Result<ReadResult, Error>, begun: Instant) {
+    match reading {
+        Ok(reading) => {
+            reading.fetched.iter().for_each(|took| metrics.git_request("fetch", *took, None));
+            metrics.git_request("read", reading.took, None);
+        }
+        Err(error) => metrics.git_request("fetch", clock::since(begun), Some(error.reason())),
+    }
+}
+
+/// Maps an error of a repository to a reconcile error.
+pub(crate) fn source_error(error: Error) -> ReconcileError {
+    ReconcileError {
+        reason: error.reason(),
+        message: error.to_string(),
+        problems: Vec::new(),
+        permanent: error.needs_new_input(),
+    }
+}
+
+/// Reason while the API server asks the client to slow down.
+pub(crate) const BUSY: &str = "Progressing";
+
+/// Maps an error of the cluster to a reconcile error.
+pub(crate) fn cluster_error(failure: &ApiError) -> ReconcileError {
+    let reason = match failure.code() {
+        Some(401 | 403) => "RightsMissing",
+        // A server that answers 429 is reachable: it is about to serve a new kind, or is busy.
+        Some(429) => BUSY,
+        Some(_) | None => "ClusterUnreachable",
+    };
+    ReconcileError { reason, message: failure.to_string(), problems: Vec::new(), permanent: false }
+}
+
+fn of_problems(reason: &'static str, problems: &[impl std::fmt::Display]) -> ReconcileError {
+    let told: Vec<String> = problems.iter().take(MAX_PROBLEMS).map(ToString::to_string).collect();
+    let message = match told.as_slice() {
+        [only] if problems.len() == 1 => only.clone(),
+        [first, ..] => format!("{first} (and {} more)", problems.len() - 1),
+        [] => "the render is not complete".to_owned(),
+    };
+    ReconcileError { reason, message, problems: told, permanent: true }
+}
+
+pub(crate) fn too_slow() -> ReconcileError {
+    let message = "rendering took longer than spec.timeout".to_owned();
+    ReconcileError { reason: "RenderFailed", message, problems: Vec::new(), permanent: false }
+}
+
+fn stopped() -> ReconcileError {
+    let message = "the render was stopped".to_owned();
+    ReconcileError { reason: "Stopped", message, problems: Vec::new(), permanent: false }
+}

@@ -1,0 +1,188 @@
+//! A commit that cannot be rendered, and the time of its next attempt.
+//!
+//! In: the error of the render.
+//! Out: a [`RefusedCommit`] in the memory of the Sync.
+//!
+//! Until the next attempt, the commit is not rendered again for the same spec, and the last
+//! completely rendered revision stays applied.
+
+use std::time::Duration;
+
+use crate::controller::memory::{RetryPolicy, SyncMemory};
+use crate::controller::schedule::{Backoff, Uptime};
+use crate::report::ReconcileError;
+use crate::source::Revision;
+
+/// A commit that could not be rendered.
+#[derive(Debug, Clone)]
+pub(crate) struct RefusedCommit {
+    revision: Revision,
+    /// Number of the spec revision: another spec may render the commit.
+    order: u64,
+    pub(crate) trouble: ReconcileError,
+    /// Time of the next attempt.
+    until: Uptime,
+    backoff: Backoff,
+    /// Time that the next attempt has before it gives way to repairs.
+    patience: Duration,
+}
+
+/// Time that an attempt has before it gives way to repairs of the held revision.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Longest time of an attempt that never finished: more than any deadline leaves it.
+const MOST_PATIENCE: Duration = Duration::from_secs(24 * 3600);
+
+impl RefusedCommit {
+    /// Returns true if this is the refusal of the commit under this spec revision.
+    pub(crate) fn is_of(&self, revision: &Revision, order: u64) -> bool {
+        (&self.revision, self.order) == (revision, order)
+    }
+}
+
+impl SyncMemory {
+    /// Records that a commit cannot be rendered. Earlier approvals of deletions are void from then
+    /// on.
+    pub(crate) fn refuse(
+        &mut self,
+        (revision, order): (&Revision, u64),
+        trouble: ReconcileError,
+        (now, chance): (Uptime, f64),
+        pauses: RetryPolicy,
+    ) {
+        let known = self.refusal.take().filter(|known| known.is_of(revision, order));
+        if known.is_none() {
+            self.consented.clear();
+        }
+        let mut backoff = known.map_or(pauses.cluster, |known| known.backoff);
+        let pause = if trouble.permanent { pauses.manifest } else { backoff.failed(chance) };
+        let (revision, until) = (revision.clone(), now + pause);
+        self.refusal = Some(RefusedCommit { revision, order, trouble, until, backoff, patience: PATIENCE });
+    }
+
+    /// Records that an attempt gave way to repairs. A commit that never finished gets twice the
+    /// time in the next attempt, so that a valid but slow commit is rendered, however much there is
+    /// to repair.
+    pub(crate) fn record_interruption(
+        &mut self,
+        (revision, order): (&Revision, u64),
+        moment: (Uptime, f64),
+        pauses: RetryPolicy,
+    ) {
+        let known = self.refusal_of(revision, order).cloned();
+        let (trouble, patience) = match known {
+            Some(known) if known.trouble.reason != UNFINISHED => (known.trouble, PATIENCE),
+            Some(known) => (known.trouble, (2 * known.patience).min(MOST_PATIENCE)),
+            None => (unfinished(), 2 * PATIENCE),
+        };
+        self.refuse((revision, order), ReconcileError { permanent: false, ..trouble }, moment, pauses);
+        self.refusal.iter_mut().for_each(|refusal| refusal.patience = patience);
+    }
+
+    /// Returns the time that an attempt of this commit has before it gives way to repairs.
+    pub(crate) fn patience_of(&self, revision: &Revision, order: u64) -> Duration {
+        self.refusal_of(revision, order).map_or(PATIENCE, |refusal| refusal.patience)
+    }
+
+    /// Returns the refusal of this commit under this spec revision, if there is one.
+    pub(crate) fn refusal_of(&self, revision: &Revision, order: u64) -> Option<&RefusedCommit> {
+        self.refusal.as_ref().filter(|refusal| refusal.is_of(revision, order))
+    }
+
+    /// Returns true if this commit was refused, and is not retried yet.
+    pub(crate) fn waits_to_try(&self, revision: &Revision, order: u64, now: Uptime) -> bool {
+        self.refusal_of(revision, order).is_some_and(|refusal| now < refusal.until)
+    }
+
+    /// Returns the time of the next attempt of the refused commit.
+    pub(crate) fn next_try(&self) -> Option<Uptime> {
+        self.refusal.as_ref().map(|refusal| refusal.until)
+    }
+}
+
+/// Reason of a commit that no attempt has finished.
+const UNFINISHED: &str = "Progressing";
+
+fn unfinished() -> ReconcileError {
+    let message = "reading and rendering it takes long; the revision before it is repaired first".to_owned();
+    ReconcileError { reason: UNFINISHED, message, problems: Vec::new(), permanent: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::object::ObjectId;
+    use crate::source::ObjectHash;
+
+    fn revision(digit: &str) -> Revision {
+        Revision { commit: ObjectHash::parse(&digit.repeat(40)).unwrap(), name: "HEAD".into(), tag: None }
+    }
+
+    fn at(seconds: u64) -> Uptime {
+        Duration::from_secs(seconds)
+    }
+
+    fn trouble(lasting: bool) -> ReconcileError {
+        ReconcileError {
+            reason: "YamlInvalid",
+            message: "a tab".to_owned(),
+            problems: Vec::new(),
+            permanent: lasting,
+        }
+    }
+
+    #[test]
+    fn the_same_commit_is_tried_again_after_a_pause_only() {
+        let pauses = RetryPolicy { cluster: Backoff::new(at(1), at(60)), manifest: Duration::from_secs(600) };
+        let mut memory = SyncMemory::default();
+        let newest = revision("1");
+        assert!(!memory.waits_to_try(&newest, 7, at(0)));
+        memory.refuse((&newest, 7), trouble(true), (at(0), 1.0), pauses);
+        assert!(memory.waits_to_try(&newest, 7, at(599)), "only another commit helps");
+        assert!(!memory.waits_to_try(&newest, 7, at(600)), "a bound for what nobody has thought of");
+        assert!(!memory.waits_to_try(&newest, 8, at(1)), "another spec may render it");
+        assert!(!memory.waits_to_try(&revision("2"), 7, at(1)));
+        // A temporary error is retried sooner, with growing pauses.
+        memory.refuse((&newest, 8), trouble(false), (at(0), 1.0), pauses);
+        let first = memory.next_try().unwrap();
+        memory.refuse((&newest, 8), trouble(false), (first, 1.0), pauses);
+        memory.refuse((&newest, 8), trouble(false), (first, 1.0), pauses);
+        assert!(memory.next_try().unwrap() > first + Duration::from_secs(1));
+        assert!(memory.next_try().unwrap() <= first + Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_try_that_never_ends_gets_more_and_more_time_and_one_that_failed_does_not() {
+        let pauses = RetryPolicy { cluster: Backoff::new(at(1), at(60)), manifest: at(600) };
+        let mut memory = SyncMemory::default();
+        let newest = revision("1");
+        let mut patience = Vec::new();
+        for second in 0..4 {
+            patience.push(memory.patience_of(&newest, 7));
+            memory.record_interruption((&newest, 7), (at(second), 0.5), pauses);
+        }
+        assert_eq!(patience, [at(1), at(2), at(4), at(8)]);
+        memory.refuse((&newest, 7), trouble(false), (at(9), 0.5), pauses);
+        for second in 10..12 {
+            memory.record_interruption((&newest, 7), (at(second), 0.5), pauses);
+            assert_eq!(memory.patience_of(&newest, 7), at(1));
+            assert_eq!(memory.refusal.as_ref().unwrap().trouble.reason, "YamlInvalid", "it stays refused");
+        }
+    }
+
+    #[test]
+    fn an_approval_from_before_the_refusal_does_not_count() {
+        let pauses = RetryPolicy { cluster: Backoff::new(at(1), at(60)), manifest: at(600) };
+        let consent = || BTreeMap::from([(ObjectId::parse("/ConfigMap|shop/a").unwrap(), "uid".into())]);
+        let mut memory = SyncMemory::default();
+        memory.consented = consent();
+        memory.refuse((&revision("1"), 0), trouble(true), (at(0), 0.5), pauses);
+        assert!(memory.consented.is_empty());
+        // An approval that was given after the refusal is valid.
+        memory.consented = consent();
+        memory.refuse((&revision("1"), 0), trouble(true), (at(0), 0.5), pauses);
+        assert!(!memory.consented.is_empty());
+    }
+}

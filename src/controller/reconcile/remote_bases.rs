@@ -1,0 +1,313 @@
+//! Remote bases: repositories that kustomizations reference by URL.
+//!
+//! In: the references that a render could not resolve, and the allow list.
+//! Out: the same file tree with the files of the other repositories mounted in it.
+//!
+//! A remote base is fetched like any other repository, but without credentials. A base that may not
+//! be fetched becomes a reason in the tree, and the render reports it with the line that names it.
+//! A base that does not answer is a reconcile error, which may be temporary.
+
+mod tracked;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use tracked::TrackedBases;
+
+use super::prepare::source_error;
+use crate::clock;
+use crate::controller::peers::latest_revisions;
+pub use crate::controller::peers::latest_revisions::LatestRevisions;
+use crate::controller::peers::latest_revisions::RevisionChannel;
+use crate::metrics::Metrics;
+use crate::render::{MissingInputs, Remote, SourcePosition};
+use crate::report::ReconcileError;
+use crate::source::{
+    Address, AllowList, Credentials, Error, ObjectIds, ReadLimits, Reference, Repositories, Repository,
+    Revision,
+};
+use crate::tree::{FileTree, MAX_FILES, MAX_TREE_BYTES, TreeEntry};
+
+/// Most remote bases that one render may name.
+const MAX_BASES: usize = 32;
+
+/// Everything that resolving remote bases needs: pool, allow list, cache and requester.
+pub struct RemoteBaseContext<'a> {
+    /// Pool of repository mirrors.
+    pub repositories: &'a Repositories,
+    /// Cache of the newest revisions.
+    pub heads: &'a LatestRevisions,
+    /// Allow list of repositories that may be fetched.
+    pub allowed: &'a AllowList,
+    /// Receives the bases that the last render named.
+    pub followed: &'a TrackedBases,
+    /// Namespace on whose behalf they are fetched.
+    pub asker: &'a str,
+    /// Sync that needs them; empty if there is none.
+    pub sync: Box<str>,
+    /// Metrics of the Git requests.
+    pub metrics: &'a Metrics,
+    /// True if only bases pinned to a full commit id are fetched.
+    pub pinned: bool,
+    /// Age up to which a cached revision is new enough.
+    pub fresh: Duration,
+}
+
+/// Remote bases that a render has named so far.
+#[derive(Debug, Default)]
+pub struct ResolvedBases {
+    named: BTreeMap<Box<str>, Result<RemoteBase, Box<str>>>,
+    /// Files that were read, by mount point, with the folders that were requested.
+    read: BTreeMap<Box<str>, (BTreeSet<Box<str>>, FileTree)>,
+}
+
+/// A remote base at its resolved commit.
+#[derive(Debug, Clone)]
+pub struct RemoteBase {
+    address: Address,
+    reference: Reference,
+    repository: Repository,
+    head: Arc<RevisionChannel>,
+    revision: Revision,
+    /// Folders of it that are named.
+    paths: BTreeSet<Box<str>>,
+    /// Git object ids of the files that were read; equal ids mean equal files.
+    ids: ObjectIds,
+}
+
+impl ResolvedBases {
+    /// Returns the tree with the files of all remote bases that are known so far.
+    pub async fn mount(&mut self, files: FileTree, by: Instant) -> Result<FileTree, ReconcileError> {
+        let mut wanted: BTreeMap<Box<str>, (&RemoteBase, BTreeSet<Box<str>>)> = BTreeMap::new();
+        for base in self.named.values().flatten() {
+            wanted
+                .entry(base.place())
+                .or_insert((base, BTreeSet::new()))
+                .1
+                .extend(base.paths.iter().cloned());
+        }
+        for (place, (base, paths)) in wanted {
+            if self.read.get(&place).is_none_or(|(before, _)| *before != paths) {
+                let beside: Vec<Box<str>> = paths.iter().cloned().collect();
+                let asked = (&[][..], &beside[..]);
+                let within = ReadLimits { room: files.memory_limit().clone(), ..ReadLimits::default() };
+                let reading =
+                    base.repository.read_changed(&base.revision, asked, &ObjectIds::new(), &within, by).await;
+                let snapshot = reading.map_err(|error| base.trouble(error))?.snapshot;
+                let files = snapshot.map(|snapshot| snapshot.files).unwrap_or_default();
+                self.read.insert(place, (paths, files));
+            }
+        }
+        self.check_size(&files)?;
+        let names = self
+            .named
+            .iter()
+            .map(|(name, base)| (name.clone(), base.as_ref().map(RemoteBase::place).map_err(Clone::clone)));
+        let there = self.read.iter().map(|(place, (_, files))| (place.clone(), files.clone()));
+        Ok(if self.named.is_empty() { files } else { files.with_mounts(names.collect(), there) })
+    }
+
+    /// Resolves the paths that are missing in `files`, a tree that [`Self::mount`] returned.
+    /// Returns the missing folders of the repository itself, and true if the tree has to be mounted
+    /// again.
+    pub async fn take(
+        &mut self,
+        missing: MissingInputs,
+        files: &FileTree,
+        ground: &RemoteBaseContext<'_>,
+        by: Instant,
+    ) -> Result<(BTreeSet<Box<str>>, bool), ReconcileError> {
+        let (mut own, mut grown) = (BTreeSet::new(), !missing.remotes.is_empty());
+        for folder in missing.folders {
+            let (place, inside) = files.split_mount(&folder);
+            let base = self.named.values_mut().flatten().find(|base| *base.place() == *place);
+            match base.filter(|_| !place.is_empty()) {
+                Some(base) => grown |= base.paths.insert(inside.into()),
+                None => drop(own.insert(folder.into())),
+            }
+        }
+        for (remote, place) in missing.remotes {
+            let name = remote.name().into_boxed_str();
+            if !self.named.contains_key(&name) {
+                let base = match self.named.len() < MAX_BASES {
+                    true => find(&remote, &place, ground, by).await?,
+                    false => {
+                        Err(format!("is one too many: a render reads at most {MAX_BASES} remote bases")
+                            .into())
+                    }
+                };
+                self.named.insert(name.clone(), base);
+            }
+            if let Some(Ok(base)) = self.named.get_mut(&name) {
+                base.paths.insert(normal(&remote.path));
+            }
+        }
+        ground.followed.set(self.found());
+        Ok((own, grown))
+    }
+
+    /// Returns all remote bases, each with the object ids of the paths that the render read.
+    pub async fn read<'a>(
+        &self,
+        files: &FileTree,
+        read: impl Iterator<Item = &'a str>,
+        by: Instant,
+    ) -> Result<Vec<RemoteBase>, ReconcileError> {
+        let mut paths: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (place, inside) in read.map(|path| files.split_mount(path)) {
+            paths.entry(place).or_default().push(inside);
+        }
+        let mut found = self.found();
+        for base in &mut found {
+            let paths = paths.get(&*base.place()).cloned().unwrap_or_default();
+            let ids = base.repository.ids(&base.revision, paths, by).await;
+            base.ids = ids.map_err(|error| base.trouble(error))?;
+        }
+        Ok(found)
+    }
+
+    /// Returns one line for each remote base: its address and its commit.
+    pub fn told(&self) -> Vec<String> {
+        self.found().iter().map(|base| format!("{} is {}", base.address, base.revision)).collect()
+    }
+
+    fn found(&self) -> Vec<RemoteBase> {
+        self.named.values().flatten().cloned().collect()
+    }
+
+    /// Checks the limits of one tree against all mounted trees together.
+    fn check_size(&self, own: &FileTree) -> Result<(), ReconcileError> {
+        let trees = || self.read.values().map(|(_, files)| files).chain([own]);
+        let entries = || trees().flat_map(|tree| tree.entries().map(|(_, entry)| entry));
+        let bytes =
+            |entry: &TreeEntry| if let TreeEntry::File(bytes) = entry { bytes.len() as u64 } else { 0 };
+        let (of, limit) = match entries().count() > MAX_FILES {
+            true => ("files", MAX_FILES as u64),
+            false if entries().map(bytes).sum::<u64>() > MAX_TREE_BYTES => ("bytes", MAX_TREE_BYTES),
+            false => return Ok(()),
+        };
+        Err(source_error(Error::TooMuch { path: "the repository with its remote bases".into(), of, limit }))
+    }
+}
+
+impl RemoteBase {
+    /// Returns the mount point. No repository path has two slashes, and no address has a space.
+    fn place(&self) -> Box<str> {
+        format!("{} at {}", self.address, self.revision.commit).into()
+    }
+
+    fn trouble(&self, error: Error) -> ReconcileError {
+        trouble(&self.address, error)
+    }
+
+    /// Returns the newest revision in the shared cache.
+    fn newest(&self) -> Revision {
+        match &self.reference {
+            Reference::Commit(_) => self.revision.clone(),
+            _ => self
+                .head
+                .borrow()
+                .as_ref()
+                .map_or_else(|| self.revision.clone(), |seen| seen.revision.clone()),
+        }
+    }
+
+    /// Resolves the reference to a revision.
+    async fn look(&self, ground: &RemoteBaseContext<'_>, by: Instant) -> Result<Revision, Error> {
+        look((&self.repository, &self.head), &self.reference, ground, by).await
+    }
+}
+
+/// Returns the bases at their newest commits, or `None` if a file that was read has changed.
+pub(crate) async fn renewed(
+    bases: &Arc<[RemoteBase]>,
+    ground: &RemoteBaseContext<'_>,
+    by: Instant,
+) -> Result<Option<Arc<[RemoteBase]>>, ReconcileError> {
+    if bases.iter().all(|base| base.newest() == base.revision) {
+        return Ok(Some(bases.clone()));
+    }
+    let mut now = bases.to_vec();
+    for base in &mut now {
+        let newest = base.newest();
+        if newest.commit != base.revision.commit {
+            let paths = base.ids.keys().map(|path| &**path);
+            let ids = base.repository.ids(&newest, paths, by).await.map_err(|error| base.trouble(error))?;
+            if ids != base.ids {
+                return Ok(None);
+            }
+        }
+        base.revision = newest;
+    }
+    ground.followed.set(now.clone());
+    Ok(Some(now.into()))
+}
+
+/// Resolves a remote reference to a base; the inner error is the reason for not fetching it.
+async fn find(
+    remote: &Remote,
+    place: &SourcePosition,
+    ground: &RemoteBaseContext<'_>,
+    by: Instant,
+) -> Result<Result<RemoteBase, Box<str>>, ReconcileError> {
+    let address = match Address::remote(&remote.repository) {
+        Ok(address) if ground.allowed.allows(&address) => address,
+        Ok(_) => return Ok(Err(NOT_ALLOWED.into())),
+        Err(error) => return Ok(Err(format!("is not fetched: {error}").into())),
+    };
+    let reference = match Reference::named(remote.reference.as_deref().unwrap_or_default()) {
+        Ok(reference) if ground.pinned && !matches!(reference, Reference::Commit(_)) => {
+            return Ok(Err(NOT_PINNED.into()));
+        }
+        Ok(reference) => reference,
+        Err(error) => return Ok(Err(format!("is not fetched: {error}").into())),
+    };
+    let told = |error: Error| {
+        let ReconcileError { message, .. } = trouble(&address, error.clone());
+        ReconcileError { message: format!("{place}: {message}"), ..source_error(error) }
+    };
+    let opened = ground.repositories.repository(&address, "", &Credentials::default());
+    let repository = opened.map_err(told)?.on_behalf_of(ground.asker);
+    // The cache key that Syncs without a Secret use for this repository.
+    let head = ground.heads.channel((format!("{address}\n/").into(), reference.clone()));
+    let revision = look((&repository, &head), &reference, ground, by).await.map_err(told)?;
+    let (paths, ids) = (BTreeSet::new(), ObjectIds::new());
+    Ok(Ok(RemoteBase { address, reference, repository, head, revision, paths, ids }))
+}
+
+const NOT_ALLOWED: &str = "may not be fetched: neither the setting remoteBases of the daemon nor --allow-remote on the command line has a \
+                           prefix of it; commit the files, or ask who runs the daemon for it";
+
+const NOT_PINNED: &str = "is not fetched: where spec.source.git.verify asks for signatures, a remote base is named by the full id of a \
+                          commit (?ref= and 40 hex digits)";
+
+async fn look(
+    (repository, head): (&Repository, &RevisionChannel),
+    reference: &Reference,
+    ground: &RemoteBaseContext<'_>,
+    by: Instant,
+) -> Result<Revision, Error> {
+    let is_commit = matches!(reference, Reference::Commit(_));
+    let known = head.borrow().clone().filter(|seen| clock::since(seen.at) < ground.fresh);
+    if let Some(known) = known.filter(|_| !is_commit) {
+        return Ok(known.revision);
+    }
+    let begun = clock::now();
+    let looked = repository.resolve(reference, by).await;
+    if !is_commit {
+        ground.metrics.git_request("look", clock::since(begun), looked.as_ref().err().map(Error::reason));
+        looked.iter().for_each(|revision| latest_revisions::publish(head, revision, begun));
+    }
+    looked
+}
+
+fn trouble(address: &Address, error: Error) -> ReconcileError {
+    let trouble = source_error(error);
+    ReconcileError { message: format!("the remote base {address}: {}", trouble.message), ..trouble }
+}
+
+/// Normalises a path; the kustomization parser has made sure that it does not leave the repository.
+fn normal(path: &str) -> Box<str> {
+    crate::tree::normalise("", path).unwrap_or_default().into()
+}

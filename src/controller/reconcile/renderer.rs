@@ -1,0 +1,195 @@
+//! Renders a commit with its surroundings: the target cluster, helm, and charts from elsewhere.
+//!
+//! In: files and options.
+//! Out: a render; for a chart also the server version and kinds that it could read, because a
+//! change of these may change the render.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::prepare::{cluster_error, too_slow};
+use super::remote_bases::RemoteBaseContext;
+use crate::cluster::Cluster;
+use crate::controller::spec::ValidatedSpec;
+use crate::helm::{Helm, HelmError};
+use crate::render::helm::{Capabilities, FetchedChart};
+use crate::render::{PublishedChart, Rendered, SourcePosition, SourceType};
+use crate::report::ReconcileError;
+use crate::source::{ChartError, ChartRef, Credentials};
+use crate::tree::{FileTree, MemoryLimit};
+
+/// Published charts that kustomizations reference. They are fetched while no memory is reserved for
+/// the render.
+#[derive(Debug, Default)]
+pub(crate) struct ChartFetches {
+    /// Charts that have to be fetched, and the locations that name them.
+    pub(crate) wanted: Vec<(ChartRef, SourcePosition)>,
+    /// Charts that were fetched.
+    fetched: Vec<ChartRef>,
+}
+
+/// Dependencies of a render.
+#[derive(Clone, Copy)]
+pub(crate) struct RenderContext<'a> {
+    /// Target cluster.
+    pub(crate) cluster: &'a Cluster,
+    /// Renderer of charts.
+    pub(crate) helm: &'a Helm,
+    /// Sources from elsewhere, and metrics.
+    pub(crate) ground: &'a RemoteBaseContext<'a>,
+}
+
+impl RenderContext<'_> {
+    /// Renders a folder; for a chart also returns the server version and kinds that it could read.
+    pub(crate) async fn rendered(
+        self,
+        mut files: FileTree,
+        wish: &ValidatedSpec,
+        charts: &mut ChartFetches,
+        by: Instant,
+    ) -> Result<(Rendered, Option<Arc<Capabilities>>), ReconcileError> {
+        let mut options = wish.options.clone();
+        if let Some(wanted) = &wish.chart {
+            options.helm.chart = Some(self.published(wanted, files.memory_limit(), by).await?);
+        }
+        let server = match options.kind.detect(&files, &options.path) {
+            SourceType::Helm => Some(self.server().await?),
+            SourceType::Auto | SourceType::Plain | SourceType::Kustomize => None,
+        };
+        let rendered = loop {
+            let (asked, shown) = (options.clone(), server.clone().unwrap_or_default());
+            let rendering = self.helm.render_for(self.ground.asker, files.clone(), asked, shown);
+            let rendered = tokio::time::timeout_at(by.into(), rendering).await.map_err(|_| too_slow())?;
+            let rendered = rendered.map_err(of_helm)?;
+            let unfetched = match &rendered {
+                Rendered::Incomplete(incomplete) if !incomplete.missing_charts.is_empty() => {
+                    &incomplete.missing_charts
+                }
+                Rendered::Incomplete(_) | Rendered::Complete(_) => break rendered,
+            };
+            for chart in unfetched {
+                files = self.with_chart(files, chart, charts, by).await?;
+            }
+            if !charts.wanted.is_empty() {
+                // This error is never shown: the render starts again once the charts are fetched.
+                return Err(being_fetched());
+            }
+        };
+        // A chart that does not read the served kinds does not depend on them.
+        let looks = matches!(&rendered, Rendered::Complete(complete) if complete.uses_api_versions());
+        let shown = server.map(|server| match looks {
+            true => server,
+            false => Capabilities { api_versions: Default::default(), ..server },
+        });
+        Ok((rendered, shown.map(Arc::new)))
+    }
+
+    /// Makes sure that the published chart is on disk, so that no render waits for its server while
+    /// it holds memory.
+    pub(crate) async fn fetch_chart(self, wish: &ValidatedSpec, by: Instant) -> Result<(), ReconcileError> {
+        match &wish.chart {
+            Some(wanted) if !self.ground.repositories.has_chart(wanted, "") => self.fetch(wanted, by).await,
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Makes sure that the charts of a kustomization are on disk.
+    pub(crate) async fn fetch_charts(
+        self,
+        charts: &mut ChartFetches,
+        by: Instant,
+    ) -> Result<(), ReconcileError> {
+        for (wanted, place) in std::mem::take(&mut charts.wanted) {
+            self.fetch(&wanted, by).await.map_err(|trouble| trouble.with_place(&place))?;
+            charts.fetched.push(wanted);
+        }
+        Ok(())
+    }
+
+    async fn fetch(self, wanted: &ChartRef, by: Instant) -> Result<(), ReconcileError> {
+        let room = MemoryLimit::with_bytes(self.ground.repositories.memory().most_for_work());
+        // A chart that exceeds this limit is reported once it is rendered with its own limit.
+        match self.published(wanted, &room, by).await {
+            Err(_) if room.required_bytes().is_some() => Ok(()),
+            fetched => fetched.map(drop),
+        }
+    }
+
+    /// Returns the tree with a chart that its kustomization references, or unchanged if the chart
+    /// has to be fetched first.
+    async fn with_chart(
+        self,
+        files: FileTree,
+        chart: &PublishedChart,
+        charts: &mut ChartFetches,
+        by: Instant,
+    ) -> Result<FileTree, ReconcileError> {
+        let wanted = ChartRef::new(&chart.url, chart.name.as_deref(), &chart.version, &chart.digest);
+        let wanted = wanted.map_err(|error| of_chart(&error).with_place(&chart.place))?;
+        if !self.ground.repositories.has_chart(&wanted, "") && !charts.fetched.contains(&wanted) {
+            charts.wanted.push((wanted, chart.place.clone()));
+            return Ok(files);
+        }
+        let fetched = self.published(&wanted, files.memory_limit(), by).await;
+        let fetched = fetched.map_err(|trouble| trouble.with_place(&chart.place))?;
+        Ok(files.with_chart(&chart.digest, fetched.files))
+    }
+
+    /// Returns a chart from its registry, or from disk if it was fetched before.
+    async fn published(
+        self,
+        wanted: &ChartRef,
+        room: &MemoryLimit,
+        by: Instant,
+    ) -> Result<FetchedChart, ReconcileError> {
+        let (repositories, login) = (self.ground.repositories, Credentials::default());
+        let fetched = repositories.chart_within(wanted, ("", self.ground.asker), &login, room, by).await;
+        match fetched {
+            Ok(chart) => Ok(FetchedChart {
+                digest: wanted.digest.to_string().into(),
+                files: chart.files.with_display_prefix(&wanted.place.to_string()),
+            }),
+            Err(error) => Err(ReconcileError {
+                reason: error.reason(),
+                message: error.to_string(),
+                problems: Vec::new(),
+                permanent: error.needs_new_input(),
+            }),
+        }
+    }
+
+    /// Returns true if a chart would read the same from the server now, or if there is no chart.
+    pub(crate) async fn is_server_unchanged(
+        self,
+        shown: Option<&Capabilities>,
+    ) -> Result<bool, ReconcileError> {
+        let Some(shown) = shown else { return Ok(true) };
+        let now = self.server().await?;
+        Ok(shown.version == now.version
+            && (shown.api_versions.is_empty() || shown.api_versions == now.api_versions))
+    }
+
+    async fn server(self) -> Result<Capabilities, ReconcileError> {
+        let version = self.cluster.version().await.map_err(|failure| cluster_error(&failure))?;
+        Ok(Capabilities { version, api_versions: self.cluster.kinds().api_versions() })
+    }
+}
+
+fn of_chart(error: &ChartError) -> ReconcileError {
+    ReconcileError {
+        reason: error.reason(),
+        message: error.to_string(),
+        problems: Vec::new(),
+        permanent: true,
+    }
+}
+
+fn being_fetched() -> ReconcileError {
+    let message = "charts are being fetched".to_owned();
+    ReconcileError { reason: "Stopped", message, problems: Vec::new(), permanent: false }
+}
+
+fn of_helm(failure: HelmError) -> ReconcileError {
+    let (reason, lasting) = (failure.reason(), failure.is_permanent());
+    ReconcileError { reason, message: failure.to_string(), problems: Vec::new(), permanent: lasting }
+}

@@ -1,0 +1,61 @@
+//! Checks that a Sync may depend on the Syncs of other namespaces that it names.
+//!
+//! In: the validated spec. Out: nothing, or the missing permission. A Sync that waits for another
+//! one discloses the health of that one; so the ServiceAccount of the Sync must be able to read it.
+
+use std::time::{Duration, Instant};
+
+use super::SyncWorker;
+use crate::api::SyncName;
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::controller::reconcile::prepare::cluster_error;
+use crate::controller::spec::ValidatedSpec;
+use crate::report::ReconcileError;
+
+/// Validity of a positive answer: the check runs at each event of the Sync.
+const STANDS: Duration = Duration::from_secs(60);
+
+/// Syncs that an account may read, from the last check.
+#[derive(Debug)]
+pub(super) struct Readable {
+    account: Box<str>,
+    syncs: Vec<SyncName>,
+    at: Instant,
+}
+
+impl SyncWorker {
+    pub(super) async fn may_depend(
+        &mut self,
+        wish: &ValidatedSpec,
+        cluster: &Cluster,
+    ) -> Result<(), ReconcileError> {
+        // The daemon may read all Syncs.
+        let Some(account) = &wish.service_account else { return Ok(()) };
+        let elsewhere = wish.depends_on.iter().filter(|other| other.namespace != self.name.namespace);
+        let syncs: Vec<SyncName> = elsewhere.cloned().collect();
+        let stands = |known: &Readable| {
+            (&known.account, &known.syncs) == (account, &syncs) && clock::since(known.at) < STANDS
+        };
+        if syncs.is_empty() || self.readable.as_ref().is_some_and(stands) {
+            return Ok(());
+        }
+        for other in &syncs {
+            let may = cluster.may_read_sync(&other.namespace, &other.name).await;
+            if !may.map_err(|failure| cluster_error(&failure))? {
+                return Err(forbidden(other, account));
+            }
+        }
+        self.readable = Some(Readable { account: account.clone(), syncs, at: clock::now() });
+        Ok(())
+    }
+}
+
+fn forbidden(other: &SyncName, account: &str) -> ReconcileError {
+    let message = format!(
+        "spec.dependsOn names the Sync {other}, which the ServiceAccount {account} may not read: let it get \
+         syncs.moorline.dev in {}, or depend on Syncs of the own namespace",
+        other.namespace
+    );
+    ReconcileError { reason: "RightsMissing", message, problems: Vec::new(), permanent: false }
+}

@@ -1,0 +1,429 @@
+//! Worker of one Sync: validates the resource, reads its Secrets, starts the reconciler, runs the
+//! finalizer.
+//!
+//! In: the Sync as the API server has it, at each change. Out: a request to the reconciler
+//! (`reconciler/`), or a refusal in the status. Secrets and ConfigMaps that the spec names are read
+//! and watched here.
+
+mod deletion;
+mod dependency_access;
+mod finalizers;
+mod instance;
+mod narrowed_request;
+pub(crate) mod repository_credentials;
+mod secrets;
+mod stand_down;
+mod substitution_sources;
+mod versions;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
+use tokio::task::{AbortHandle, JoinHandle};
+
+use super::Context;
+use super::deletion::DeletionRequest;
+use super::reconcile::prepare;
+use super::spec;
+use super::spec::{ValidatedSpec, validate_within};
+use super::status::StatusRecorder;
+use super::status::log_lines::{LogSubject, Tone};
+use super::status::source_summary;
+use super::worker::{ReconcileRequest, run_reconciler};
+use crate::adopt::AdoptedFrom;
+use crate::api::{
+    ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, Reason, Sync,
+    SyncName,
+};
+use crate::cluster::{jitter, version};
+use crate::report::ReconcileError;
+use crate::source::{Address, Reference};
+use repository_credentials::SecretPermission;
+
+/// A Sync as the API server had it.
+#[derive(Clone)]
+pub(crate) struct SyncSnapshot {
+    pub(crate) sync: Arc<Value>,
+    /// Counts the server's histories (a new one after a restored etcd backup): resourceVersions of
+    /// different histories are not comparable.
+    pub(crate) history: u64,
+}
+
+/// The newest snapshot of a Sync; none once the Sync is gone.
+pub(crate) type LatestSnapshot = Option<SyncSnapshot>;
+
+/// First and longest back-off after a transient failure.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// Longest back-off while permissions are missing.
+const GRANTED: Duration = Duration::from_secs(5);
+
+struct SyncWorker {
+    context: Arc<Context>,
+    name: SyncName,
+    desk: StatusRecorder,
+    orders: Option<watch::Sender<ReconcileRequest>>,
+    following: Option<JoinHandle<()>>,
+    /// The Secret with the credentials of the repository, and the one with the trusted signing
+    /// keys.
+    secret: Option<secrets::WatchedSecret>,
+    trusted: Option<secrets::WatchedSecret>,
+    /// Proof that the Sync may use the credentials.
+    permission: Option<Arc<SecretPermission>>,
+    /// ConfigMaps and Secrets with the values of its variables.
+    values: Vec<crate::controller::resource::substitution_sources::Source>,
+    /// Syncs of other namespaces that this one may depend on, from the last access review.
+    readable: Option<crate::controller::resource::dependency_access::Readable>,
+    /// Longest back-off after the current failure.
+    patience: Duration,
+    /// Notified when a Secret or ConfigMap has changed.
+    rotated: Arc<Notify>,
+    generation: u64,
+    /// History of the newest snapshot.
+    history: u64,
+    /// True once the deletion of its objects has begun.
+    deletes: bool,
+    seen: watch::Receiver<LatestSnapshot>,
+    /// Since then the status has named a daemon of another instance as the one that serves the
+    /// Sync.
+    elsewhere_since: Option<Instant>,
+}
+
+/// Next step for a Sync.
+enum NextAction {
+    Follow(Box<ReconcileRequest>),
+    Refuse(ReconcileError),
+    /// The Sync is being deleted; carries its valid spec, or the reason why there is none.
+    Leave(DeletionRequest),
+    /// Another live daemon serves it.
+    Others,
+}
+
+/// Serves a Sync until it is gone or the daemon ends.
+pub(crate) async fn run_worker(
+    context: Arc<Context>,
+    name: SyncName,
+    mut seen: watch::Receiver<LatestSnapshot>,
+) {
+    let desk = StatusRecorder::new(context.clone(), name.clone());
+    let writer = desk.clone();
+    // A task of its own, so that a status is written while this one waits for something else, and
+    // no write is cancelled half-way.
+    let _writing = Writing(tokio::spawn(async move { writer.write().await }).abort_handle());
+    let rotated = Arc::<Notify>::default();
+    let mut keeper = SyncWorker {
+        context: context.clone(),
+        name,
+        desk,
+        orders: None,
+        following: None,
+        secret: None,
+        trusted: None,
+        permission: None,
+        values: Vec::new(),
+        readable: None,
+        patience: RETRY.1,
+        rotated: rotated.clone(),
+        generation: 0,
+        history: 0,
+        deletes: false,
+        seen: seen.clone(),
+        elsewhere_since: None,
+    };
+    let mut retry = RETRY.0;
+    loop {
+        let leads = context.leads().await;
+        let sync = seen.borrow_and_update().clone().filter(|_| leads);
+        let Some(sync) = sync else { break };
+        keeper.history = sync.history;
+        let again = keeper.serve(&sync.sync).await;
+        retry = if again { (retry * 2).min(keeper.patience) } else { RETRY.0 };
+        tokio::select! {
+            changed = seen.changed() => if changed.is_err() { break },
+            () = rotated.notified() => {}
+            // The settings decide, among others, whose rights the Sync may use.
+            () = context.reset.notified() => {}
+            () = tokio::time::sleep(jitter(retry)), if again => {}
+        }
+    }
+    keeper.stop().await;
+    keeper.context.cluster.release_watches(&keeper.name);
+}
+
+/// Task that writes statuses; aborted when the worker ends.
+struct Writing(AbortHandle);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl SyncWorker {
+    /// Takes the next step for the Sync; true if it is to be taken again after a back-off.
+    async fn serve(&mut self, sync: &Value) -> bool {
+        let task = self.task(sync).await;
+        self.logs(&task);
+        match task {
+            // On a transient error keep running with the previous spec.
+            NextAction::Refuse(trouble) if !trouble.permanent => {
+                // A person who grants the missing permission waits for this.
+                let lacks_rights = matches!(trouble.reason, "RightsMissing" | "SecretNotAllowed");
+                self.patience = if lacks_rights { GRANTED } else { RETRY.1 };
+                self.desk.refuse(Some(trouble.clone()));
+                let is_refused = match trouble.reason {
+                    "ClusterUnreachable" | prepare::BUSY => false,
+                    // Without permissions the Sync cannot adopt anything, so no peer may wait for
+                    // it.
+                    _ if lacks_rights => true,
+                    // The missing object may appear at any moment, and the previous request still
+                    // says which files it may claim.
+                    _ => self.orders.is_none(),
+                };
+                self.context.neighbours.is_refused(&self.name, is_refused);
+                // A cluster that does not answer, or asks to wait, says nothing about the spec.
+                let refused =
+                    Some(trouble).filter(|it| !matches!(it.reason, "ClusterUnreachable" | prepare::BUSY));
+                if !self.keep_narrowed(sync, refused) && self.orders.is_some() {
+                    self.withdraw_claims().await;
+                }
+                true
+            }
+            NextAction::Refuse(trouble) => {
+                self.desk.refuse(Some(trouble.clone()));
+                self.context.neighbours.is_refused(&self.name, true);
+                let is_without_identity = trouble.reason == "ServiceAccountRequired";
+                if is_without_identity || !self.keep_narrowed(sync, Some(trouble)) {
+                    self.withdraw_claims().await;
+                    self.remove_claims().await;
+                } else {
+                    self.orphan_if_asked(sync).await;
+                }
+                false
+            }
+            NextAction::Follow(order) => {
+                self.desk.refuse(None);
+                self.context.neighbours.is_refused(&self.name, false);
+                self.follow(*order);
+                false
+            }
+            NextAction::Others => {
+                self.withdraw_claims().await;
+                self.remove_claims().await;
+                self.context.board.remove(&self.name);
+                // The other daemon reports metrics for it.
+                self.context.metrics.remove_sync(&self.name.to_string());
+                true
+            }
+            NextAction::Leave(leaving) => self.finalize(sync, &leaving).await,
+        }
+    }
+
+    /// Logs that the spec is refused, or accepted again. An unreachable API server is logged once
+    /// for all Syncs, elsewhere.
+    fn logs(&self, task: &NextAction) {
+        match task {
+            NextAction::Refuse(trouble) if trouble.reason != "ClusterUnreachable" => {
+                let (reason, message) = (trouble.reason, &trouble.message);
+                self.context.log_condition(&self.name, LogSubject::Spec, Tone::Warning, reason, message);
+            }
+            NextAction::Follow(_) => self.context.end_condition(&self.name, LogSubject::Spec),
+            NextAction::Refuse(_) | NextAction::Leave(_) | NextAction::Others => {}
+        }
+    }
+
+    fn follow(&mut self, order: ReconcileRequest) {
+        self.desk.set_request(order.spec_revision, order.moves_to.clone());
+        if let Some(orders) = &self.orders {
+            // Each status that we write returns as a watch event, and must not start a reconcile.
+            orders.send_if_modified(|last| {
+                let is_news = (last.spec_revision, &last.request) != (order.spec_revision, &order.request);
+                if is_news {
+                    *last = order;
+                }
+                is_news
+            });
+            return;
+        }
+        let (send, receive) = watch::channel(order);
+        self.orders = Some(send);
+        let (context, name, desk) = (self.context.clone(), self.name.clone(), self.desk.clone());
+        self.following = Some(tokio::spawn(run_reconciler(context, name, receive, Some(desk))));
+    }
+
+    /// Closes the request channel and waits until the reconciler has finished the work in progress.
+    async fn stop(&mut self) {
+        self.orders = None;
+        if let Some(following) = self.following.take() {
+            // It ends within the grace period of the context; a panic in it must not reach this
+            // task.
+            let _ = following.await;
+        }
+    }
+
+    /// Decides the next step for the Sync.
+    async fn task(&mut self, value: &Value) -> NextAction {
+        let refuse = |reason: Reason, message: String| {
+            let reason = reason_text(reason);
+            NextAction::Refuse(ReconcileError { reason, message, problems: Vec::new(), permanent: true })
+        };
+        // Publish the source before the first request, so that Syncs of other repositories do not
+        // wait for this one.
+        match followed(&self.name, value, self.context.disk.as_deref()) {
+            Some((address, reference, suspended)) => {
+                self.context.neighbours.set_source(&self.name, &address, &reference, suspended);
+            }
+            None => self.context.neighbours.is_unreadable(&self.name),
+        }
+        let sync = match spec::read(value.clone()) {
+            Ok(sync) => sync,
+            Err(_) if is_going(value) => {
+                let status = value.get("status").and_then(|it| serde_json::from_value(it.clone()).ok());
+                return match self.is_served_elsewhere(status.as_ref()).await {
+                    true => NextAction::Others,
+                    false => NextAction::Leave(Err("SpecInvalid")),
+                };
+            }
+            Err(refusal) => {
+                self.update_status_recorder(value, None, false);
+                return refuse(Reason::SpecInvalid, refusal.to_string());
+            }
+        };
+        if self.is_served_elsewhere(sync.status.as_ref()).await {
+            return NextAction::Others;
+        }
+        self.update_status_recorder(value, sync.status.clone(), sync.spec.suspend);
+        let wish = match validate_within(&self.name, &sync.spec, self.context.disk.as_deref()) {
+            Ok(wish) => wish,
+            Err(_) if is_going(value) => return NextAction::Leave(Err("SpecInvalid")),
+            Err(refusal) => return refuse(Reason::SpecInvalid, refusal.to_string()),
+        };
+        let trusted = self.orders.as_ref().map(|orders| orders.borrow().wish.verify.clone());
+        if wish.verify.is_some() && trusted.is_some_and(|trusted| trusted != wish.verify) {
+            // Before other steps can fail: until the new keys are read, no commit may be accepted
+            // with the old ones.
+            self.revoke_keys(&wish);
+        }
+        match self.context.may_act_as_itself(&self.name, &wish) {
+            Ok(()) if is_going(value) => return NextAction::Leave(Ok(Box::new(wish))),
+            Ok(()) => {}
+            Err(_) if is_going(value) => return NextAction::Leave(Err("ServiceAccountRequired")),
+            Err(message) => return refuse(Reason::ServiceAccountRequired, message),
+        }
+        if let Some(failure) = self.finalizer(&sync).await {
+            return NextAction::Refuse(prepare::cluster_error(&failure));
+        }
+        match self.order(&sync, wish).await {
+            Ok(order) => NextAction::Follow(Box::new(order)),
+            Err(trouble) => NextAction::Refuse(trouble),
+        }
+    }
+
+    fn update_status_recorder(&self, value: &Value, status: Option<crate::api::SyncStatus>, suspended: bool) {
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let generation = value.pointer("/metadata/generation").and_then(Value::as_i64);
+        self.desk.in_history(self.history);
+        self.desk.observe_resource(
+            text("/metadata/uid"),
+            generation,
+            suspended,
+            version(value),
+            status.unwrap_or_default(),
+        );
+        self.desk.follows(source_summary::of_resource(&self.name, value));
+    }
+
+    async fn order(&mut self, sync: &Sync, wish: ValidatedSpec) -> Result<ReconcileRequest, ReconcileError> {
+        let cluster = self.context.cluster_of(&self.name, &wish).await?;
+        let credentials = self.credentials(&wish, &cluster).await?;
+        let keys = self.keys(&wish).await?;
+        let owner = match &wish.secret {
+            Some(secret) => format!("{}/{secret}", self.name.namespace),
+            None => String::new(),
+        };
+        let repository = self
+            .context
+            .repositories
+            .repository(&wish.address, &owner, &credentials)
+            .map_err(prepare::source_error)?
+            .on_behalf_of(&self.name.namespace);
+        self.may_depend(&wish, &cluster).await?;
+        let wish = self.filled(wish, &cluster).await?;
+        let annotation = |key| sync.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
+        let mut order = ReconcileRequest {
+            wish: Arc::new(wish),
+            repository,
+            credentials,
+            permission: self.permission.clone(),
+            keys,
+            namespace: self.name.namespace.clone(),
+            cluster,
+            approved: annotation(APPROVE_ANNOTATION),
+            moves_to: annotation(MOVES_TO_ANNOTATION).map(Box::from),
+            predecessor: predecessor(sync),
+            request: annotation(REQUEST_ANNOTATION),
+            spec_revision: self.generation,
+            render_spec: spec::render_spec(&sync.spec),
+            refused: None,
+        };
+        let last = self.orders.as_ref().map(|orders| orders.borrow().clone());
+        if last.is_none_or(|last| !last.asks_the_same(&order)) {
+            self.generation += 1;
+            order.spec_revision = self.generation;
+            self.context.neighbours.set_request(&self.name, self.generation);
+        }
+        Ok(order)
+    }
+}
+
+/// True if the Sync is being deleted.
+fn is_going(sync: &Value) -> bool {
+    sync.pointer("/metadata/deletionTimestamp").is_some()
+}
+
+/// Returns the source of a Sync and whether it is suspended, if the source is valid. Other fields
+/// may be invalid.
+fn followed(name: &SyncName, sync: &Value, disk: Option<&Path>) -> Option<(Address, Reference, bool)> {
+    let source = serde_json::json!({"source": sync.pointer("/spec/source")?});
+    let wish = validate_within(name, &serde_json::from_value(source).ok()?, disk).ok()?;
+    let suspended = sync.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or_default();
+    Some((wish.address, wish.reference, suspended))
+}
+
+/// Returns the owner that the objects had in another tool, if the Sync was made from such a tool's
+/// resource.
+fn predecessor(sync: &Sync) -> Option<AdoptedFrom> {
+    let from = sync.metadata.annotations.as_ref()?.get(ADOPTED_FROM_ANNOTATION)?;
+    AdoptedFrom::from_annotation(from, &sync.metadata.creation_timestamp.as_ref()?.0.to_string())
+}
+
+/// Returns the reason as conditions spell it.
+fn reason_text(reason: Reason) -> &'static str {
+    match reason {
+        Reason::ServiceAccountRequired => "ServiceAccountRequired",
+        Reason::HeldByOther => "HeldByOther",
+        _ => "SpecInvalid",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_sync_follows_is_known_whatever_else_is_wrong_with_it() {
+        let follows = |spec: Value| followed(&SyncName::new("ops", "shop"), &json!({"spec": spec}), None);
+        let address = Address::remote("https://host/path").unwrap();
+        let source = |url: &str| json!({"git": {"url": url, "ref": {"branch": "main"}, "secretRef": {"name": "gone"}}});
+        let main = Reference::branch("main").unwrap();
+        let spec = json!({"source": source("https://host/path"), "path": "/", "suspend": true, "drift": 1});
+        assert_eq!(follows(spec), Some((address, main, true)));
+        assert_eq!(follows(json!({"source": source("host:path")})), None);
+        assert_eq!(follows(json!({"suspend": true})), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! Validates the Helm options of a Sync.
+//!
+//! In: `spec.render.helm`, and defaults for the fields that it leaves out. Out: [`HelmOptions`], or
+//! an error.
+
+use super::{SpecError, refuse};
+use crate::api::HelmSpec;
+use crate::render::{self, HelmOptions};
+use crate::source::{ChartError, ChartRef};
+
+/// Most values files of a Sync.
+const MAX_FILES: usize = 32;
+/// Most bytes in the name of a values file.
+const MAX_FILE_NAME: usize = 1024;
+/// Most bytes of inline values in a Sync.
+const MAX_VALUES: usize = 512 * 1024;
+
+pub(super) fn helm(spec: Option<&HelmSpec>, name: &str, namespace: &str) -> Result<HelmOptions, SpecError> {
+    let nothing = HelmSpec::default();
+    let spec = spec.unwrap_or(&nothing);
+    let release = spec.release_name.as_deref();
+    if release.is_some_and(|name| !render::helm::is_release(name)) {
+        return refuse(
+            "spec.render.helm.releaseName",
+            "write lower-case letters, digits, - and ., at most 53, beginning and ending with a letter or digit",
+        );
+    }
+    let own = spec.namespace.as_deref();
+    if let Some(rule) = own.and_then(render::namespace_rule) {
+        return refuse("spec.render.helm.namespace", format!("the name of a namespace {rule}"));
+    }
+    if spec.values_files.len() > MAX_FILES {
+        return refuse("spec.render.helm.valuesFiles", format!("name at most {MAX_FILES} files"));
+    }
+    let is_sound = |file: &str| {
+        (1..=MAX_FILE_NAME).contains(&file.len()) && !file.contains("://") && !file.contains(['\0', '\n'])
+    };
+    if let Some(at) = spec.values_files.iter().position(|file| !is_sound(file)) {
+        return refuse(
+            format!("spec.render.helm.valuesFiles[{at}]"),
+            "write a path in the repository, such as ../values/prod.yaml: no file of values is fetched",
+        );
+    }
+    if serde_json::to_string(&spec.values).map_or(0, |text| text.len()) > MAX_VALUES {
+        return refuse(
+            "spec.render.helm.values",
+            format!("write at most {MAX_VALUES} bytes here, and the rest into a file of values"),
+        );
+    }
+    if spec.kube_version.as_deref().is_some_and(|version| !render::helm::is_version(version)) {
+        return refuse(
+            "spec.render.helm.kubeVersion",
+            "write a version of Kubernetes such as 1.33 or v1.33.2",
+        );
+    }
+    Ok(HelmOptions {
+        release: release.unwrap_or(name).into(),
+        namespace: own.unwrap_or(namespace).into(),
+        values_files: spec.values_files.clone(),
+        values: spec.values.clone(),
+        skip_crds: spec.skip_crds,
+        kube_version: spec.kube_version.as_deref().map(Into::into),
+        chart: None,
+    })
+}
+
+/// Returns the chart that is fetched from a chart repository or registry; none if the chart is in
+/// the Git repository.
+pub(super) fn chart(spec: Option<&HelmSpec>) -> Result<Option<ChartRef>, SpecError> {
+    let Some(chart) = spec.and_then(|spec| spec.chart.as_ref()) else { return Ok(None) };
+    let schemes = ["https://", "http://", "oci://"];
+    let behind = schemes.iter().find_map(|scheme| chart.url.strip_prefix(scheme));
+    let strange = |char: char| char.is_whitespace() || "@?#".contains(char);
+    if behind.is_none_or(|rest| rest.is_empty() || rest.contains(strange)) {
+        let text = "write https://host/path or oci://host/path, without a user, ? and #";
+        return refuse("spec.render.helm.chart.url", text);
+    }
+    match ChartRef::new(&chart.url, chart.name.as_deref(), &chart.version, &chart.digest) {
+        Ok(chart) => Ok(Some(chart)),
+        Err(error @ ChartError::Field { field, .. }) if field != "name" => {
+            refuse(format!("spec.render.helm.chart.{field}"), error.to_string())
+        }
+        Err(error) => refuse("spec.render.helm.chart", error.to_string()),
+    }
+}

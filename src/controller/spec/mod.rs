@@ -1,0 +1,512 @@
+//! Validates `SyncSpec` into [`ValidatedSpec`]: defaults filled in, URLs and durations parsed.
+//!
+//! In: a Sync as the API server gave it. Out: [`ValidatedSpec`], or [`SpecError`] with a remedy,
+//! for the condition Stalled. The API server refuses most of this already; it is checked again,
+//! because a CustomResourceDefinition may be older than the daemon, and because an invalid Sync
+//! must not stop the others.
+
+mod health;
+mod helm;
+mod ignored_fields;
+mod narrowing;
+mod source;
+mod substitution;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::api::{
+    ConflictPolicy, DeletionPolicy, Dependency, DriftMode, DurationText, ExtraFieldPolicy, PlainSpec,
+    PrunePolicy, RenderSpec, RenderType, Sync, SyncName, SyncSpec,
+};
+pub use crate::desired::IgnoreRule;
+use crate::object::GroupKind;
+use crate::plan::{self, Policy, PruneBudget};
+use crate::render::{self, Glob, HelmOptions, PlainOptions, RenderOptions, SourceType};
+use crate::source::{Address, ChartRef, Reference, SignaturePolicy};
+pub use health::HealthOptions;
+pub(crate) use narrowing::render_spec;
+pub use substitution::ValuesSource;
+
+/// A valid spec of a Sync, parsed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValidatedSpec {
+    /// Address of the repository.
+    pub address: Address,
+    /// Branch, tag or commit of the repository.
+    pub reference: Reference,
+    /// The Secret in the Sync's namespace with the credentials of the repository.
+    pub secret: Option<Box<str>>,
+    /// The kind of signature that is required, and the Secret with the trusted keys.
+    pub verify: Option<(SignaturePolicy, Box<str>)>,
+    /// Fetch the files of submodules too.
+    pub submodules: bool,
+    /// The folder or file in the repository, without `./`; empty for all of it. `options` has the
+    /// same path.
+    pub path: String,
+    /// Options of the renderer, with the variables that the Sync sets inline.
+    pub options: RenderOptions,
+    /// The chart to render, if it is not in the repository.
+    pub chart: Option<ChartRef>,
+    /// ConfigMaps and Secrets with more variables.
+    pub values: Vec<ValuesSource>,
+    /// Namespace of objects that set none.
+    pub target_namespace: Box<str>,
+    /// Create that namespace if it is missing.
+    pub create_namespace: bool,
+    /// Delete objects that are no longer in Git.
+    pub prune: bool,
+    /// Number of objects that one prune may delete without approval.
+    pub budget: PruneBudget,
+    /// Kinds that are deleted only with approval, including those that are always protected.
+    pub protected: BTreeSet<GroupKind>,
+    /// Reaction to a changed field that Git sets.
+    pub drift: plan::DriftMode,
+    /// Reaction to an extra field.
+    pub extra_fields: ExtraFieldPolicy,
+    /// Reaction to a field that Git sets and another manager owns.
+    pub conflicts: ConflictPolicy,
+    /// Policy for the objects when the Sync is deleted.
+    pub deletion: DeletionPolicy,
+    /// Interval of polls of the repository.
+    pub interval: Duration,
+    /// Longest time that one reconcile may wait.
+    pub timeout: Duration,
+    /// ServiceAccount to impersonate; none for the daemon itself.
+    pub service_account: Option<Box<str>>,
+    /// Syncs that must be ready first.
+    pub depends_on: BTreeSet<SyncName>,
+    /// Health settings of its objects.
+    pub health: HealthOptions,
+    /// Roll back to the last healthy commit when the objects of a new one do not become healthy.
+    pub rollback: bool,
+    /// Fields that are left to other managers.
+    pub ignore: Vec<IgnoreRule>,
+    /// Write nothing.
+    pub suspend: bool,
+}
+
+/// Default of `spec.timeout`.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Error in a spec, which only a change of the Sync resolves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecError {
+    /// The field, such as `spec.source.git.url`.
+    pub field: Box<str>,
+    /// The error and its remedy. Never contains a URL, which may hold a password.
+    pub message: Box<str>,
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+/// Validates a spec as [`validate`] does; repositories in the folder `disk` of the local disk are
+/// allowed, as in a demonstration.
+pub fn validate_within(
+    name: &SyncName,
+    spec: &SyncSpec,
+    disk: Option<&Path>,
+) -> Result<ValidatedSpec, SpecError> {
+    let address = Address::local_or_remote(&spec.source.git.url).ok();
+    let is_there =
+        |address: &Address| address.local_path().zip(disk).is_some_and(|(path, disk)| path.starts_with(disk));
+    let Some(address) = address.filter(is_there) else { return validate(name, spec) };
+    let mut elsewhere = spec.clone();
+    elsewhere.source.git.url = "https://localhost/repository".to_owned();
+    Ok(ValidatedSpec { address, ..validate(name, &elsewhere)? })
+}
+
+/// Validates a spec.
+pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecError> {
+    if let Some(rule) = render::sync_name_rule(&name.name) {
+        return refuse("metadata.name", format!("the name of a Sync {rule}"));
+    }
+    let git = &spec.source.git;
+    let path = source::path(&spec.path)?;
+    let target = spec.target_namespace.as_deref();
+    if let Some(rule) = target.and_then(render::namespace_rule) {
+        return refuse("spec.targetNamespace", format!("the name of a namespace {rule}"));
+    }
+    if spec.create_namespace && target.is_none() {
+        return refuse("spec.createNamespace", "name the namespace that is to be created in targetNamespace");
+    }
+    Ok(ValidatedSpec {
+        address: source::address(git)?,
+        reference: git.reference.as_ref().map_or(Ok(Reference::Head), source::reference)?,
+        secret: named("spec.source.git.secretRef.name", git.secret_ref.as_ref().map(|secret| &*secret.name))?,
+        submodules: git.submodules,
+        verify: git.verify.as_ref().map(|verify| source::signed(git, verify)).transpose()?,
+        options: RenderOptions {
+            path: path.clone(),
+            kind: kind(&spec.render)?,
+            plain: plain(&spec.render.plain)?,
+            variables: crate::controller::spec::substitution::variables(spec.render.substitute.as_ref())?,
+            helm: helm::helm(spec.render.helm.as_ref(), &name.name, target.unwrap_or(&name.namespace))?,
+        },
+        values: crate::controller::spec::substitution::values(spec.render.substitute.as_ref())?,
+        chart: helm::chart(spec.render.helm.as_ref())?,
+        path,
+        target_namespace: target.unwrap_or(&name.namespace).into(),
+        create_namespace: spec.create_namespace,
+        prune: spec.prune.enabled,
+        budget: budget(&spec.prune)?,
+        protected: protected(&spec.prune)?,
+        drift: match spec.drift.mode {
+            DriftMode::Repair => plan::DriftMode::Repair,
+            DriftMode::Report => plan::DriftMode::Report,
+            DriftMode::Ignore => plan::DriftMode::Ignore,
+        },
+        extra_fields: spec.drift.extra_fields,
+        conflicts: spec.conflicts,
+        deletion: spec.deletion_policy,
+        interval: span("spec.interval", &spec.interval)?,
+        timeout: span("spec.timeout", &spec.timeout)?,
+        service_account: named("spec.serviceAccountName", spec.service_account_name.as_deref())?,
+        depends_on: spec
+            .depends_on
+            .iter()
+            .enumerate()
+            .map(|dependency| depends_on(name, dependency))
+            .collect::<Result<_, _>>()?,
+        health: health::health(&spec.health)?,
+        rollback: spec.rollback.on_failure,
+        ignore: spec
+            .ignore_fields
+            .iter()
+            .enumerate()
+            .map(crate::controller::spec::ignored_fields::ignore)
+            .collect::<Result<_, _>>()?,
+        suspend: spec.suspend,
+    })
+}
+
+/// Parses a Sync as the API server gave it. A status that cannot be read counts as absent, which is
+/// safe: the next reconcile determines it again.
+pub fn read(mut sync: Value) -> Result<Sync, SpecError> {
+    if let Ok(read) = serde_json::from_value(sync.clone()) {
+        return Ok(read);
+    }
+    let spec = sync.get("spec").cloned().unwrap_or_default();
+    if let Some(fields) = sync.as_object_mut() {
+        fields.remove("status");
+    }
+    serde_json::from_value(sync).map_err(|_| unreadable(&spec))
+}
+
+impl ValidatedSpec {
+    /// Returns the spec of a run without a Sync resource: all other fields have their defaults.
+    pub fn plain(
+        address: Address,
+        reference: Reference,
+        path: &str,
+        namespace: &str,
+        interval: Duration,
+    ) -> Self {
+        let path = path.trim_start_matches("./").trim_matches('/');
+        let path = if path == "." { String::new() } else { path.to_owned() };
+        let policy = Policy::default();
+        Self {
+            address,
+            reference,
+            secret: None,
+            verify: None,
+            submodules: false,
+            options: RenderOptions {
+                path: path.clone(),
+                helm: HelmOptions { namespace: namespace.into(), ..HelmOptions::default() },
+                ..RenderOptions::default()
+            },
+            values: Vec::new(),
+            chart: None,
+            path,
+            target_namespace: namespace.into(),
+            create_namespace: false,
+            prune: policy.prune,
+            budget: policy.budget,
+            protected: policy.protected,
+            drift: policy.drift,
+            extra_fields: ExtraFieldPolicy::default(),
+            conflicts: ConflictPolicy::default(),
+            deletion: DeletionPolicy::default(),
+            interval,
+            timeout: TIMEOUT,
+            service_account: None,
+            depends_on: BTreeSet::new(),
+            health: HealthOptions::default(),
+            rollback: false,
+            ignore: Vec::new(),
+            suspend: false,
+        }
+    }
+
+    /// Returns the policy of the plan as far as the spec and an approval decide it.
+    pub fn policy(&self, approved: Option<String>) -> Policy {
+        Policy {
+            suspended: self.suspend,
+            drift: self.drift,
+            prune: self.prune,
+            budget: self.budget,
+            protected: self.protected.clone(),
+            approved,
+            ..Policy::default()
+        }
+    }
+}
+
+fn refuse<T>(field: impl Into<Box<str>>, message: impl Into<Box<str>>) -> Result<T, SpecError> {
+    Err(SpecError { field: field.into(), message: message.into() })
+}
+
+/// Names the field of a spec that cannot be read. The message contains the type that was expected,
+/// never the value: a URL in the wrong place is as secret as one in the right place.
+fn unreadable(spec: &Value) -> SpecError {
+    let sound = json!({"source": {"git": {"url": "https://host/path"}}});
+    let fields = spec.as_object().into_iter().flatten();
+    let broken = fields.filter_map(|(name, value)| {
+        let mut probe = sound.clone();
+        probe[name] = value.clone();
+        let error = serde_json::from_value::<SyncSpec>(probe).err()?.to_string();
+        let expected = match error.rsplit_once(", expected ") {
+            Some((_, expected)) => format!("; {expected} is expected"),
+            None if error.starts_with("missing field") => format!("; a {error}"),
+            None => String::new(),
+        };
+        Some((name, expected))
+    });
+    let (field, expected) =
+        broken.map(|(name, expected)| (format!(".{name}"), expected)).next().unwrap_or_default();
+    SpecError {
+        field: format!("spec{field}").into(),
+        message: format!(
+            "this version of Moorline cannot read it{expected}; `kubectl explain sync.spec{field}` says what to write"
+        )
+        .into(),
+    }
+}
+
+fn kind(render: &RenderSpec) -> Result<SourceType, SpecError> {
+    match (render.kind, &render.helm) {
+        (RenderType::Plain | RenderType::Kustomize, Some(_)) => {
+            refuse("spec.render.helm", "helm is for type Helm: take it out, or change the type")
+        }
+        // Helm options mean a chart; no other folder takes them.
+        (RenderType::Helm, _) | (RenderType::Auto, Some(_)) => Ok(SourceType::Helm),
+        (RenderType::Auto, None) => Ok(SourceType::Auto),
+        (RenderType::Plain, None) => Ok(SourceType::Plain),
+        (RenderType::Kustomize, None) => Ok(SourceType::Kustomize),
+    }
+}
+
+fn plain(plain: &PlainSpec) -> Result<PlainOptions, SpecError> {
+    let globs = |field: &str, texts: &[String]| {
+        let pattern = |(at, text): (usize, &String)| {
+            let field = || format!("spec.render.plain.{field}[{at}]");
+            if text.is_empty() || text.starts_with('/') || text.split('/').any(|part| part == "..") {
+                return refuse(
+                    field(),
+                    "write a glob relative to the path, such as base/**, without .. in it",
+                );
+            }
+            Glob::new(text).or_else(|error| refuse(field(), format!("write a sound glob: {}", error.msg)))
+        };
+        texts.iter().enumerate().map(pattern).collect::<Result<Vec<_>, _>>()
+    };
+    let (include, exclude) = (globs("include", &plain.include)?, globs("exclude", &plain.exclude)?);
+    Ok(PlainOptions { recurse: plain.recurse, include, exclude })
+}
+
+fn budget(prune: &PrunePolicy) -> Result<PruneBudget, SpecError> {
+    let Some(budget) = &prune.budget else { return Ok(PruneBudget::default()) };
+    let count = match budget.count.map(usize::try_from).transpose() {
+        Ok(count) => count,
+        Err(_) => return refuse("spec.prune.budget.count", "write a number of objects, 0 or more"),
+    };
+    let percent = match budget.percent.map(u8::try_from).transpose() {
+        Ok(percent) if percent.is_none_or(|percent| percent <= 100) => percent,
+        _ => return refuse("spec.prune.budget.percent", "write a number from 0 to 100"),
+    };
+    Ok(PruneBudget { count, percent })
+}
+
+/// Returns the protected kinds: those that the spec names and those that are always protected.
+fn protected(prune: &PrunePolicy) -> Result<BTreeSet<GroupKind>, SpecError> {
+    let mut protected = Policy::default().protected;
+    for (at, text) in prune.protect.iter().enumerate() {
+        let (kind, group) = text.split_once('.').unwrap_or((text, ""));
+        let word = |text: &str, more: &[u8]| {
+            text.starts_with(|first: char| first.is_ascii_alphanumeric())
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
+        };
+        let sound_group = group.is_empty() != text.contains('.') && (group.is_empty() || word(group, b"-."));
+        if !word(kind, b"-") || kind.starts_with(|first: char| first.is_ascii_digit()) || !sound_group {
+            return refuse(
+                format!("spec.prune.protect[{at}]"),
+                "write Kind for the core group, else Kind.group, such as Secret or Cluster.postgresql.cnpg.io",
+            );
+        }
+        protected.insert(GroupKind::new(group, kind));
+    }
+    Ok(protected)
+}
+
+fn span(field: &str, span: &DurationText) -> Result<Duration, SpecError> {
+    span.duration()
+        .map_or_else(|| refuse(field, "write a length of time from 5s to 24h, such as 30s, 5m or 1h30m"), Ok)
+}
+
+/// Validates the name of an object in the Sync's own namespace.
+fn named(field: &str, name: Option<&str>) -> Result<Option<Box<str>>, SpecError> {
+    let part = |part: &str| !part.is_empty() && !part.starts_with('-') && !part.ends_with('-');
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    match name {
+        Some(name) if name.len() > 253 || !name.bytes().all(inner) || !name.split('.').all(part) => refuse(
+            field,
+            "write the name of an object in the Sync's own namespace: lower-case letters, digits, - and .",
+        ),
+        name => Ok(name.map(Into::into)),
+    }
+}
+
+fn depends_on(own: &SyncName, (at, on): (usize, &Dependency)) -> Result<SyncName, SpecError> {
+    let field = |name: &str| format!("spec.dependsOn[{at}].{name}");
+    if let Some(rule) = render::sync_name_rule(&on.name) {
+        return refuse(field("name"), format!("the name of a Sync {rule}"));
+    }
+    if let Some(rule) = on.namespace.as_deref().and_then(render::namespace_rule) {
+        return refuse(field("namespace"), format!("the name of a namespace {rule}"));
+    }
+    let other = SyncName::new(on.namespace.as_deref().unwrap_or(&own.namespace), &on.name);
+    if other == *own {
+        return refuse(field("name"), "name another Sync: this is the one that would wait");
+    }
+    Ok(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::ObjectId;
+
+    /// Validates this spec of a Sync `moorline/shop`.
+    fn wished(spec: Value) -> Result<ValidatedSpec, SpecError> {
+        let sync = json!({
+            "apiVersion": "moorline.dev/v1alpha1",
+            "kind": "Sync",
+            "metadata": {"name": "shop", "namespace": "moorline"},
+            "spec": spec,
+        });
+        validate(&SyncName::new("moorline", "shop"), &read(sync)?.spec)
+    }
+
+    fn with_url(url: &str) -> Value {
+        json!({"source": {"git": {"url": url}}})
+    }
+
+    #[test]
+    fn a_url_alone_is_a_whole_wish() {
+        let wish = wished(with_url("https://host/a")).unwrap();
+        assert_eq!((&wish.reference, wish.path.as_str(), &wish.secret), (&Reference::Head, "", &None));
+        assert_eq!((&*wish.target_namespace, wish.create_namespace), ("moorline", false));
+        assert_eq!((wish.interval, wish.timeout), (Duration::from_secs(30), Duration::from_secs(300)));
+        assert_eq!((wish.deletion, wish.conflicts), (DeletionPolicy::Orphan, ConflictPolicy::Force));
+        assert_eq!((wish.extra_fields, &wish.ignore), (ExtraFieldPolicy::Report, &Vec::new()));
+        assert_eq!(wish.policy(None), Policy::default());
+    }
+
+    #[test]
+    fn everything_that_is_written_is_wished() {
+        let wish = wished(json!({
+            "source": {"git": {"url": "ssh://git@host/a", "ref": {"branch": "main"}, "secretRef": {"name": "key"}}},
+            "path": "./clusters//prod/./",
+            "render": {"plain": {"recurse": false, "include": ["*.yaml"], "exclude": ["a/**"]}},
+            "targetNamespace": "shop",
+            "createNamespace": true,
+            "prune": {"enabled": false, "budget": {"count": 5, "percent": 50}, "protect": ["Secret", "A.b.c"]},
+            "deletionPolicy": "Delete",
+            "drift": {"mode": "Report", "extraFields": "Remove"},
+            "conflicts": "Fail",
+            "interval": "1m",
+            "timeout": "1h",
+            "serviceAccountName": "deployer",
+            "ignoreFields": [{"target": {"kind": "Deployment"}, "paths": ["/spec/replicas"]}],
+            "suspend": true,
+        }))
+        .unwrap();
+        assert_eq!(wish.path, "clusters/prod");
+        assert_eq!(
+            (wish.secret.as_deref(), wish.service_account.as_deref()),
+            (Some("key"), Some("deployer"))
+        );
+        let plain = &wish.options.plain;
+        assert_eq!((plain.recurse, plain.include.len(), plain.exclude.len()), (false, 1, 1));
+        assert_eq!((wish.deletion, wish.conflicts), (DeletionPolicy::Delete, ConflictPolicy::Fail));
+        let policy = wish.policy(Some("hash".to_owned()));
+        assert_eq!((policy.suspended, policy.prune, policy.drift), (true, false, plan::DriftMode::Report));
+        assert_eq!(policy.budget, PruneBudget { count: Some(5), percent: Some(50) });
+        assert_eq!(policy.protected.len(), Policy::default().protected.len() + 2);
+        assert!(policy.protected.contains(&GroupKind::new("b.c", "A")));
+        assert!(policy.protected.contains(&GroupKind::new("", "Secret")));
+        let id = |text| ObjectId::parse(text).unwrap();
+        assert!(wish.ignore[0].matches(&id("apps/Deployment|shop/web")));
+        assert!(!wish.ignore[0].matches(&id("apps/StatefulSet|shop/web")));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_and_never_quoted() {
+        let check = |spec: Value, expect: &str| {
+            let refusal = wished(spec).unwrap_err().to_string();
+            assert!(refusal.starts_with(expect) && !refusal.contains("planted"), "{refusal}");
+        };
+        let unread = "this version of Moorline cannot read it";
+        check(json!({}), &format!("spec: {unread}"));
+        check(
+            json!({"source": {"git": "https://user:planted, expected@host/a"}}),
+            &format!("spec.source: {unread}; struct Git is expected; `kubectl explain sync.spec.source`"),
+        );
+        check(json!({"source": {"git": {}}}), &format!("spec.source: {unread}; a missing field `url`;"));
+        let mut spec = with_url("https://host/a");
+        spec["conflicts"] = json!("planted");
+        check(
+            spec.clone(),
+            &format!("spec.conflicts: {unread}; one of `Force`, `Yield`, `Fail` is expected;"),
+        );
+        spec["conflicts"] = json!("Force");
+        spec["suspend"] = json!("planted");
+        check(spec, &format!("spec.suspend: {unread}; a boolean is expected;"));
+    }
+
+    #[test]
+    fn a_status_that_cannot_be_read_counts_as_absent() {
+        let sync = |status: Value| {
+            json!({
+                "apiVersion": "moorline.dev/v1alpha1",
+                "kind": "Sync",
+                "metadata": {"name": "shop"},
+                "spec": with_url("https://host/a"),
+                "status": status,
+            })
+        };
+        assert_eq!(read(sync(json!({"objects": "many"}))).unwrap().status, None);
+        assert!(read(sync(json!({"objects": {"desired": 1}}))).unwrap().status.is_some());
+    }
+
+    #[test]
+    fn a_login_without_a_host_is_no_address() {
+        for url in ["git:planted@host:a", "host:a", "https://user:planted@host/a", "file:///planted"] {
+            let refusal = wished(with_url(url)).unwrap_err();
+            assert_eq!(&*refusal.field, "spec.source.git.url");
+            assert!(!refusal.message.contains("planted"), "{refusal}");
+        }
+        assert!(wished(with_url("git@host:a")).is_ok());
+    }
+}

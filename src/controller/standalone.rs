@@ -1,0 +1,94 @@
+//! Serves one Sync that has no resource, for `moorline run --url`.
+//!
+//! In: a spec from the command line. Out: log lines. The engine is the same as for Syncs with a
+//! resource.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use super::Context;
+use super::spec::ValidatedSpec;
+use super::worker::{ReconcileRequest, run_reconciler};
+use crate::api::SyncName;
+use crate::cluster::SyncWatchEvent;
+use crate::report::board::DaemonRole;
+use crate::serve::webhooks::{RepositoryNames, repository_name};
+use crate::source::{Credentials, RefWatch, Repository};
+
+/// Serves one Sync until the daemon ends.
+pub async fn run(
+    context: Arc<Context>,
+    owner: SyncName,
+    wish: ValidatedSpec,
+    repository: Repository,
+    mut called: mpsc::Receiver<RepositoryNames>,
+) {
+    let own_name = repository_name(&wish.address.to_string());
+    let local = wish.address.local_path().map(RefWatch::new).and_then(|watch| {
+        // Polling goes on as well, so that without a watch a commit is only detected later.
+        watch.inspect_err(|error| tracing::warn!(%error, "commits are seen by polling only")).ok()
+    });
+    let order = ReconcileRequest {
+        // Only the path and the release name decide what a commit renders to; no other field can be
+        // set.
+        render_spec: format!("{}|{}", wish.path, owner.name).into(),
+        wish: Arc::new(wish),
+        repository,
+        credentials: Credentials::default(),
+        permission: None,
+        keys: None,
+        namespace: owner.namespace.clone(),
+        cluster: context.cluster.clone(),
+        approved: None,
+        moves_to: None,
+        predecessor: None,
+        request: None,
+        spec_revision: 0,
+        refused: None,
+    };
+    context.registry.add(&owner);
+    context.board.stand(DaemonRole::Serving);
+    let aware = context.clone();
+    let _server = context.cluster.watch_server(&context.namespace, move |told| match told {
+        SyncWatchEvent::Rewound => aware.relist_all(),
+        SyncWatchEvent::Upgraded => aware.distrust_all(),
+        SyncWatchEvent::Seen(..)
+        | SyncWatchEvent::Gone(_)
+        | SyncWatchEvent::Begins
+        | SyncWatchEvent::Listed
+        | SyncWatchEvent::Broken(_) => {}
+    });
+    let (send, receive) = watch::channel(order);
+    let nudges = async {
+        match &local {
+            Some(local) => loop {
+                local.changed().await;
+                send.send_modify(|_| {});
+            },
+            None => std::future::pending().await,
+        }
+    };
+    let calls = async {
+        while let Some(names) = called.recv().await {
+            if own_name.as_ref().is_some_and(|own| names.contains(own)) {
+                send.send_modify(|_| {});
+            }
+        }
+        std::future::pending().await
+    };
+    let mut beat = tokio::time::interval(crate::controller::manager::BEAT);
+    let beats = async {
+        loop {
+            beat.tick().await;
+            context.health.beat();
+        }
+    };
+    context.health.set_readiness(Ok(()));
+    tokio::select! {
+        () = run_reconciler(context.clone(), owner, receive, None) => {}
+        () = nudges => {}
+        () = calls => {}
+        () = beats => {}
+    }
+}

@@ -1,0 +1,226 @@
+//! Log lines and metrics of a Sync: counts its events, and sets gauges from its status.
+//!
+//! In: events, and the status after them. Out: log lines and metrics. Gauges are derived from the
+//! status, so that an alert and the status cannot contradict each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::events::{repaired_drift, waits_by_itself};
+use super::log_lines::{LogSubject, Tone};
+use crate::api::{ConditionType, SyncName, SyncStatus};
+use crate::controller::Context;
+use crate::controller::reconcile::ReconcileResult;
+use crate::controller::worker::WorkerEvent;
+use crate::grammar;
+use crate::object::ObjectId;
+use crate::observed::Drift;
+use crate::plan::{Failure, Outcome};
+use crate::report::ReconcileError;
+
+impl Context {
+    /// Logs and counts an event.
+    pub(crate) fn count(&self, sync: &SyncName, told: &WorkerEvent) {
+        let name = sync.to_string();
+        match told {
+            WorkerEvent::Polled { found: Ok(revision), .. } => {
+                self.end_condition(sync, LogSubject::Source);
+                tracing::debug!(%sync, %revision, "seen");
+            }
+            WorkerEvent::Polled { found: Err(trouble), .. } => {
+                self.troubled(sync, LogSubject::Source, trouble)
+            }
+            WorkerEvent::Verified(_, Outcome::Kept) => self.metrics.applied(&name, "verified"),
+            WorkerEvent::Verified(id, Outcome::Failed(why)) => {
+                self.metrics.applied(&name, "failed");
+                self.failed(sync, id, why);
+            }
+            WorkerEvent::Verified(id, outcome) => {
+                self.metrics.applied(&name, outcome.verb());
+                match repaired_drift(outcome) {
+                    Some(drift) => self.repaired(sync, &name, id, &drift),
+                    None => done(sync, id, outcome),
+                }
+            }
+            WorkerEvent::Reconciled(report) => self.passed(sync, &name, report),
+            // The status has it, and it may last.
+            WorkerEvent::Waiting(_) | WorkerEvent::RolledBack(None) => {}
+            WorkerEvent::RolledBack(Some(rejected)) => {
+                tracing::warn!(%sync, revision = rejected.revision, instead = rejected.held, "given up: {}", rejected.why);
+            }
+            WorkerEvent::HealthChanged(summary, ..) => match summary.worst.first() {
+                Some((id, health)) if summary.degraded + summary.unknown > 0 => {
+                    let text = format!("{id}: {}", health.message().unwrap_or_default());
+                    self.log_condition(sync, LogSubject::Health, Tone::Warning, health.name(), &text);
+                }
+                first => {
+                    self.end_condition(sync, LogSubject::Health);
+                    let (objects, waiting) = (summary.objects, summary.unread + summary.progressing);
+                    let why = first.and_then(|(_, health)| health.message()).unwrap_or_default();
+                    tracing::debug!(%sync, objects, waiting, why, "examined");
+                }
+            },
+            WorkerEvent::RevisionChanged(lineage) => match lineage.news() {
+                Some(("Warning", reason, note)) => tracing::warn!(%sync, %reason, "{note}"),
+                Some((_, reason, note)) => tracing::info!(%sync, %reason, "{note}"),
+                None => tracing::debug!(%sync, before = %lineage.before, now = %lineage.now, "moved on"),
+            },
+        }
+    }
+
+    fn passed(&self, sync: &SyncName, name: &str, report: &ReconcileResult) {
+        self.pass_as_a_whole(sync, report);
+        let (mut failed, mut held) = (BTreeSet::new(), BTreeMap::<&str, usize>::new());
+        for (id, outcome) in &report.outcomes {
+            match outcome {
+                Outcome::Failed(why) => {
+                    failed.insert(id);
+                    // One line names all missing permissions.
+                    match why.reason == "Forbidden" && !report.rights.is_empty() {
+                        true => {
+                            tracing::debug!(%sync, object = %id, reason = why.reason, "failed: {}", why.message)
+                        }
+                        false => self.failed(sync, id, why),
+                    }
+                }
+                Outcome::Held(hold) => {
+                    *held.entry(hold.reason()).or_default() += 1;
+                    tracing::debug!(%sync, object = %id, "held: {hold}");
+                }
+                Outcome::Pruned { .. } => {
+                    self.metrics.pruned(name);
+                    tracing::info!(%sync, object = %id, "pruned");
+                }
+                other => match repaired_drift(other) {
+                    Some(drift) => self.repaired(sync, name, id, &drift),
+                    None => done(sync, id, other),
+                },
+            }
+            self.metrics.applied(name, outcome.verb());
+        }
+        if report.trouble.is_some() || report.stopped {
+            // The changes count, but the result is not complete.
+            return;
+        }
+        self.only_these_fail(sync, &failed);
+        self.metrics.all_holds(name, held);
+        let failed = failed.len();
+        let revision = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
+        let is_done = |outcome: &Outcome| !matches!(outcome, Outcome::Failed(_) | Outcome::Held(_));
+        if report.outcomes.is_empty() {
+            tracing::debug!(%sync, revision, "nothing to do");
+        } else if !report.outcomes.values().any(is_done) {
+            let (objects, held) =
+                (grammar::counted(report.desired, "object"), report.outcomes.len() - failed);
+            let text = format!("{revision}: nothing changed; {objects}, {held} held, {failed} failed");
+            self.log_condition(sync, LogSubject::Result, Tone::Normal, "Unchanged", &text);
+        } else {
+            self.end_condition(sync, LogSubject::Result);
+            tracing::info!(%sync, revision, objects = report.desired, kept = report.kept, failed, "passed");
+        }
+    }
+
+    /// Logs the errors of a reconcile as a whole, and missing permissions.
+    fn pass_as_a_whole(&self, sync: &SyncName, report: &ReconcileResult) {
+        if let Some(trouble) = &report.trouble {
+            self.troubled(sync, LogSubject::Pass, trouble);
+        }
+        if let Some((trouble, refused)) = report.refusal() {
+            let kept = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
+            let text = format!("{refused} cannot be applied, and {kept} is kept: {}", with_problems(trouble));
+            self.log_condition(sync, LogSubject::Refusal, tone(trouble), trouble.reason, &text);
+        }
+        if !report.rights.is_empty() {
+            let text = format!("rights are missing: {}", report.rights.join("; "));
+            self.log_condition(sync, LogSubject::Rights, Tone::Warning, "RightsMissing", &text);
+        }
+        if report.trouble.is_some() || report.stopped {
+            return;
+        }
+        self.end_condition(sync, LogSubject::Pass);
+        if report.refusal().is_none() {
+            self.end_condition(sync, LogSubject::Refusal);
+        }
+        if report.rights.is_empty() {
+            self.end_condition(sync, LogSubject::Rights);
+        }
+    }
+
+    fn troubled(&self, sync: &SyncName, about: LogSubject<'_>, trouble: &ReconcileError) {
+        self.log_condition(sync, about, tone(trouble), trouble.reason, &with_problems(trouble));
+    }
+
+    fn failed(&self, sync: &SyncName, id: &ObjectId, why: &Failure) {
+        self.log_condition(
+            sync,
+            LogSubject::Object(id),
+            Tone::Warning,
+            why.reason,
+            &format!("failed: {}", why.message),
+        );
+    }
+
+    fn repaired(&self, sync: &SyncName, name: &str, id: &ObjectId, drift: &Drift) {
+        let manager = drift.manager.as_deref().unwrap_or_default();
+        self.metrics.drift_repaired(name, manager);
+        let fields = drift.fields.join(", ");
+        let changed_at = drift.time.as_deref().unwrap_or_default();
+        tracing::info!(%sync, object = %id, manager, changed_at, fields, "repaired");
+    }
+
+    /// Sets the gauges from the status of a Sync; `current` is the time at which the repository had
+    /// no newer revision.
+    pub(crate) fn show(&self, sync: &SyncName, status: &SyncStatus, current: Option<&Time>) {
+        let name = sync.to_string();
+        let is = |type_: ConditionType| {
+            let type_ = type_.to_string();
+            status.conditions.iter().any(|known| known.type_ == type_ && known.status == "True")
+        };
+        let is_ready = is(ConditionType::Ready);
+        self.metrics.ready(&name, is_ready);
+        self.metrics.healthy(&name, is(ConditionType::Healthy));
+        if let Some(applied) = status.revision.as_ref().and_then(|revision| revision.applied.as_ref()) {
+            self.metrics.revision(&name, applied);
+        }
+        if let Some(counts) = status.objects {
+            let states = [
+                ("desired", counts.desired),
+                ("applied", counts.applied),
+                ("held", counts.held),
+                ("failed", counts.failed),
+                ("drifted", counts.drifted),
+                ("pruned", counts.pruned),
+            ];
+            states.iter().for_each(|(state, count)| self.metrics.objects(&name, state, *count));
+        }
+        if let Some(at) = current.filter(|_| is_ready) {
+            self.metrics.last_success(&name, at.0.as_second());
+        }
+    }
+}
+
+/// Returns the tone of an error; a Sync that waits for another one, or for the server, continues
+/// without a person.
+fn tone(trouble: &ReconcileError) -> Tone {
+    match waits_by_itself(trouble.reason) {
+        true => Tone::Normal,
+        false => Tone::Warning,
+    }
+}
+
+/// Returns the message, followed by all problems that it does not contain.
+fn with_problems(trouble: &ReconcileError) -> String {
+    let more = trouble.problems.iter().skip(1).map(|problem| format!("; {problem}"));
+    std::iter::once(trouble.message.clone()).chain(more).collect()
+}
+
+/// Logs the change of an object, with the previous managers of an adopted one.
+fn done(sync: &SyncName, id: &ObjectId, outcome: &Outcome) {
+    match outcome {
+        Outcome::Adopted(managers) if !managers.is_empty() => {
+            tracing::info!(%sync, object = %id, managers = managers.join(", "), "adopted");
+        }
+        outcome => tracing::info!(%sync, object = %id, "{}", outcome.verb()),
+    }
+}

@@ -1,0 +1,299 @@
+//! State that the status carries across restarts: reads it from memory or from the written status,
+//! and records more of it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::event_queue::Note;
+use super::events::transition;
+use super::{MAX_NEWS, Ordered, PATIENCE, StatusRecorder, StatusState};
+use crate::api::{EventReason, FinishedObject, HeldRevision, Scope, SyncName, SyncStatus};
+use crate::clock;
+use crate::cluster::LiveSync;
+use crate::controller::reconcile::ReconcileResult;
+use crate::report::{ReconcileError, RolledBackRevision};
+use crate::source::{Reference, Revision};
+
+impl StatusRecorder {
+    /// Returns the name of the Sync.
+    pub(crate) fn name(&self) -> &SyncName {
+        &self.0.name
+    }
+
+    /// Returns the status that was last written.
+    pub(crate) fn status(&self) -> SyncStatus {
+        SyncStatus::clone(&self.lock().persisted_status)
+    }
+
+    /// True if the request is still the newest one, and belongs to the Sync in this state.
+    pub(crate) fn is_order_of(&self, order: u64, standing: &LiveSync) -> bool {
+        let state = self.lock();
+        let asked = Ordered { order, generation: standing.generation, moves_to: standing.moves_to.clone() };
+        state.uid == standing.uid && state.ordered.as_ref() == Some(&asked)
+    }
+
+    /// True for the value of the request annotation that was answered last.
+    pub(crate) fn has_handled(&self, request: Option<&str>) -> bool {
+        self.lock().persisted_status.last_handled_request.as_deref() == request
+    }
+
+    /// Records that a hook has run for the deletion of the Sync; false if the status does not have
+    /// it in time.
+    pub(crate) async fn has_run(&self, hook: FinishedObject, within: Duration) -> bool {
+        let (done, wait) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            state.ran.push(hook);
+            if state.has_written_last_hooks() {
+                return true;
+            }
+            state.waiting.push(done);
+        }
+        self.0.changed.notify_one();
+        tokio::time::timeout(within, wait).await.is_ok()
+    }
+
+    /// Returns the scope in which the Sync may have owned objects before.
+    pub(crate) fn scope(&self) -> Option<Scope> {
+        self.lock().persisted_status.scope.clone()
+    }
+
+    /// Records the scope in which the Sync is about to own objects; false if the status does not
+    /// have it in time.
+    pub(crate) async fn record(&self, scope: Scope, within: Duration) -> bool {
+        let (done, wait) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            state.scope = Some(scope);
+            if state.persisted_status.scope == state.scope {
+                return true;
+            }
+            state.waiting.push(done);
+        }
+        self.0.changed.notify_one();
+        // The writer ends only with the Sync.
+        tokio::time::timeout(within, wait).await.is_ok()
+    }
+
+    /// Records the revision that is about to be applied; false if the status does not have it in
+    /// time.
+    pub(crate) async fn record_revision(&self, held: HeldRevision, within: Duration) -> bool {
+        let (done, wait) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            state.held = Some(held);
+            if state.has_written_held() {
+                return true;
+            }
+            state.waiting.push(done);
+        }
+        self.0.urgent.notify_one();
+        self.0.changed.notify_one();
+        tokio::time::timeout(within, wait).await.is_ok()
+    }
+
+    /// Returns the Jobs, Pods and hooks that have completed before.
+    pub(crate) fn finished(&self) -> Vec<FinishedObject> {
+        self.lock().persisted_status.finished.clone()
+    }
+
+    /// Returns the revision that was last observed in `source`, parsed for the ref `asked`.
+    pub(crate) fn last_seen(&self, source: &str, asked: &Reference) -> Option<Revision> {
+        let state = self.lock();
+        // The revision may not be in the written status yet.
+        if let Some(seen) = state.seen.as_ref().filter(|seen| *seen.source == *source) {
+            return Revision::parse(&seen.revision, seen.tag.as_deref(), asked);
+        }
+        let known = state.persisted_status.revision.as_ref()?;
+        let is_same = match &known.source {
+            Some(of) => **of == *source,
+            // A server with an older CustomResourceDefinition has pruned the field.
+            None => state.persisted_status.observed_generation == state.generation,
+        };
+        let seen = known.seen.as_ref().filter(|_| is_same)?;
+        Revision::parse(seen, known.tag.as_deref(), asked)
+    }
+}
+
+/// The error of a Sync that its status reports, beside those of its objects.
+pub(super) struct Wrong<'a> {
+    /// The error that takes precedence.
+    pub(super) trouble: Option<Cow<'a, ReconcileError>>,
+    /// The error concerns the newest commit.
+    pub(super) of_revision: bool,
+    /// The refused commit, if the error concerns one.
+    pub(super) refused: Option<String>,
+}
+
+impl StatusState {
+    /// Selects the error to report: those of the spec, the repository or a dependency come before
+    /// that of the newest commit.
+    pub(super) fn trouble(&self) -> Wrong<'_> {
+        let report = self.report.as_deref();
+        let trouble = self.trouble_beside();
+        let of_revision = trouble.is_none();
+        let refused = report.and_then(|report| report.refused.as_ref()).filter(|_| of_revision);
+        let of_report = report.and_then(|report| report.trouble.as_ref());
+        Wrong {
+            trouble: self.not_kept().map(Cow::Owned).or_else(|| {
+                let of_pass = refused.and_then(|refused| refused.trouble.as_ref()).or(of_report);
+                trouble.or(of_pass).map(Cow::Borrowed)
+            }),
+            of_revision,
+            refused: refused.and_then(|refused| Some(refused.revision.as_ref()?.to_string())),
+        }
+    }
+
+    /// Returns the error beside that of the last reconcile, with the revision that is not held
+    /// because of it: the Sync is not reconciled any more, or the reconcile could not keep the
+    /// revision.
+    fn not_kept(&self) -> Option<ReconcileError> {
+        let is_lost = self.refused.is_some() && !self.is_followed
+            || self.report.as_deref().is_some_and(|report| report.trouble.is_some());
+        let trouble = self.trouble_beside().filter(|_| is_lost)?;
+        let held = self.persisted_status.revision.as_ref()?.held.as_ref()?;
+        let message = format!("{}; {} is not kept", trouble.message, held.revision);
+        Some(ReconcileError { message, ..trouble.clone() })
+    }
+
+    /// Returns the error of the spec, the repository or a dependency.
+    fn trouble_beside(&self) -> Option<&ReconcileError> {
+        self.refused.as_ref().or(self.source.as_ref()).or(self.waits.as_ref())
+    }
+
+    /// True if the last result was for this newest revision, whether it was applied or another one
+    /// was kept.
+    pub(super) fn has_passed(&self, revision: &Revision) -> bool {
+        let report = self.report.as_deref();
+        let refused = report.and_then(|it| it.refused.as_ref()).and_then(|it| it.revision.as_ref());
+        // While the repository was unreachable, the revision was kept with the previous spec.
+        let is_of_older_spec = |report: &ReconcileResult| {
+            report.refused.as_ref().is_some_and(|it| it.newer.is_some() && it.trouble.is_none())
+        };
+        let rejected = self.rejected.as_ref().map(|rejected| rejected.revision.clone());
+        rejected == Some(revision.to_string())
+            || refused == Some(revision)
+            || report.filter(|it| !is_of_older_spec(it)).and_then(|it| it.revision.as_ref()) == Some(revision)
+    }
+
+    /// Returns a status with only the fields that must be recorded before a write to the cluster,
+    /// while the rest is about to be known.
+    pub(super) fn first_lines(&self) -> Option<(Box<str>, Arc<SyncStatus>)> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let mut next = SyncStatus::clone(&self.persisted_status);
+        next.scope = self.scope.clone().or(next.scope);
+        self.adds_held(&mut next);
+        self.adds_last_hooks(&mut next.finished);
+        (next != *self.persisted_status).then(|| (self.uid.clone(), Arc::new(next)))
+    }
+
+    /// Returns the command that grants all permissions that the Sync needs.
+    pub(super) fn grant(&self, name: &SyncName) -> String {
+        match self.uid.is_empty() {
+            true => "moorline rbac PATH | kubectl apply -f -".to_owned(),
+            false => format!("moorline rbac --sync {} -n {} | kubectl apply -f -", name.name, name.namespace),
+        }
+    }
+
+    /// True while the written status says more than a daemon that has just started.
+    pub(super) fn waits_for_words(&self) -> bool {
+        !self.persisted_status.conditions.is_empty()
+            || self.since.is_none_or(|since| clock::since(since) < PATIENCE)
+    }
+
+    /// Completes a status with the recorded state that does not come from the result of a
+    /// reconcile.
+    pub(super) fn completed(&mut self, mut next: SyncStatus) -> SyncStatus {
+        next.scope = self.scope.clone().or(next.scope);
+        self.adds_held(&mut next);
+        self.adds_last_hooks(&mut next.finished);
+        // Counts alone are no reason to write a status.
+        if next != *self.persisted_status {
+            self.uncounted.fold(&mut next);
+            let news = transition(&self.persisted_status, &next).filter(|(type_, ..)| *type_ == "Warning");
+            // The history reports a refused revision.
+            let is_told = |reason: &str| next.history.first().is_some_and(|entry| entry.result == reason);
+            if let Some((_, reason, text)) = news.filter(|(_, reason, _)| !is_told(reason)) {
+                self.posting.happened(&Note { reason, text });
+            }
+        }
+        next
+    }
+
+    /// Sets the held revision in a status.
+    pub(super) fn adds_held(&self, next: &mut SyncStatus) {
+        if let Some(held) = &self.held {
+            let revision = next.revision.get_or_insert_default();
+            if revision.applied.as_ref() != Some(&held.revision) {
+                revision.applied_digest = None;
+            }
+            revision.held = Some(held.clone());
+        }
+    }
+
+    /// True if the written status names the revision that is about to be applied.
+    pub(super) fn has_written_held(&self) -> bool {
+        let written = self.persisted_status.revision.as_ref().and_then(|revision| revision.held.as_ref());
+        self.held.is_none() || self.held.as_ref() == written
+    }
+
+    pub(super) fn has_written_last_hooks(&self) -> bool {
+        self.ran.iter().all(|hook| self.persisted_status.finished.contains(hook))
+    }
+
+    /// Adds the hooks that have run for the deletion of the Sync to the completed objects.
+    pub(super) fn adds_last_hooks(&self, finished: &mut Vec<FinishedObject>) {
+        finished.retain(|known| !self.ran.iter().any(|hook| hook.object == known.object));
+        finished.extend(self.ran.iter().cloned());
+    }
+
+    /// Records that the newest revision was rolled back, or is accepted again; true if that is new.
+    pub(super) fn reject(&mut self, rejected: Option<RolledBackRevision>) -> bool {
+        if self.rejected == rejected {
+            return false;
+        }
+        if let Some(RolledBackRevision { revision, held: instead, why }) =
+            rejected.as_ref().filter(|_| self.news.len() < MAX_NEWS)
+        {
+            let note = format!("{revision} is given up for {instead}: {why}");
+            self.news.push(("Warning", EventReason::RolledBack, note));
+        }
+        self.rejected = rejected;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::reconcile::RefusedUpdate;
+    use crate::source::ObjectHash;
+
+    #[test]
+    fn a_revision_that_was_kept_with_an_older_spec_was_not_applied() {
+        let revision =
+            Revision { commit: ObjectHash::parse(&"1".repeat(40)).unwrap(), name: "HEAD".into(), tag: None };
+        let passed = |newer: Option<&str>| {
+            let refused = RefusedUpdate {
+                revision: None,
+                newer: newer.map(Box::from),
+                was_tried: false,
+                trouble: None,
+            };
+            let (revision, refused) = (Some(revision.clone()), Some(refused));
+            let report = ReconcileResult { revision, refused, ..ReconcileResult::default() };
+            StatusState { report: Some(Box::new(report)), ..StatusState::default() }.has_passed(&Revision {
+                commit: ObjectHash::parse(&"1".repeat(40)).unwrap(),
+                name: "HEAD".into(),
+                tag: None,
+            })
+        };
+        assert!(passed(None), "the spec is the same");
+        assert!(!passed(Some("the spec")), "Ready would be True of a spec that nobody has applied");
+    }
+}

@@ -1,0 +1,77 @@
+//! Source of a Sync in text form, for the status page.
+//!
+//! In: the Sync as the API server has it, valid or not. Out: its summary. An invalid URL is
+//! left out: the invalid part may be a password.
+
+use serde_json::Value;
+
+use crate::api::SyncName;
+use crate::controller::spec::ValidatedSpec;
+use crate::report::board::SourceSummary;
+use crate::source::Address;
+
+/// Text for a source without a ref.
+const MAIN: &str = "the repository's main branch";
+
+/// Returns the source of a Sync resource.
+pub(crate) fn of_resource(name: &SyncName, sync: &Value) -> SourceSummary {
+    let text = |pointer: &str| sync.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let url = Address::local_or_remote(text("/spec/source/git/url")).map(|address| address.to_string());
+    let reference = sync.pointer("/spec/source/git/ref").and_then(Value::as_object);
+    let named = reference.into_iter().flatten().find_map(|(kind, value)| Some((kind, value.as_str()?)));
+    let dependencies = sync.pointer("/spec/dependsOn").and_then(Value::as_array);
+    let dependency = |one: &Value| {
+        let namespace = one.get("namespace").and_then(Value::as_str).unwrap_or(&name.namespace);
+        Some(SyncName::new(namespace, one.get("name")?.as_str()?))
+    };
+    let account = text("/spec/serviceAccountName");
+    SourceSummary {
+        url: url.unwrap_or_default().into(),
+        path: text("/spec/path").into(),
+        reference: match named {
+            Some((kind, value)) => format!("{kind} {value}").into(),
+            None => MAIN.into(),
+        },
+        interval: text("/spec/interval").into(),
+        service_account: Some(account).filter(|account| !account.is_empty()).map(Into::into),
+        depends_on: dependencies.into_iter().flatten().filter_map(dependency).collect(),
+        is_resource: true,
+    }
+}
+
+/// Returns the source of a run without a Sync resource.
+pub(crate) fn of_wish(wish: &ValidatedSpec) -> SourceSummary {
+    SourceSummary {
+        url: wish.address.to_string().into(),
+        path: wish.path.as_str().into(),
+        reference: MAIN.into(),
+        interval: format!("{} s", wish.interval.as_secs()).into(),
+        ..SourceSummary::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_sync_follows_is_told_without_a_login() {
+        let follows = |url: &str| {
+            let spec = json!({
+                "source": {"git": {"url": url, "ref": {"branch": "main"}}}, "path": "a", "interval": "30s",
+                "dependsOn": [{"name": "base"}, {"name": "crds", "namespace": "platform"}],
+            });
+            of_resource(&SyncName::new("ops", "shop"), &json!({"spec": spec}))
+        };
+        let sound = follows("https://host/path");
+        assert_eq!((&*sound.url, &*sound.path, &*sound.reference), ("https://host/path", "a", "branch main"));
+        assert_eq!(sound.depends_on, [SyncName::new("ops", "base"), SyncName::new("platform", "crds")]);
+        assert_eq!(&*follows("https://user:hunter2@host/path").url, "");
+        // Only the demo follows such an address; elsewhere it is reported as invalid, without its
+        // value.
+        assert_eq!(&*follows("file:///a/b").url, "/a/b");
+        assert_eq!(&*of_resource(&SyncName::new("a", "b"), &json!({})).reference, MAIN);
+    }
+}

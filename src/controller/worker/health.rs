@@ -1,0 +1,236 @@
+//! Reads the statuses of the objects, and reports their health.
+//!
+//! In: writes that were observed in the cluster. Out: reads, a few at a time; and the health,
+//! reported at once when its verdict changes, and at intervals while only its messages change.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::FutureExt as _;
+
+use super::super::schedule::Uptime;
+use super::{Reconciler, WorkerEvent};
+use crate::controller::memory::health_monitor::HealthMonitor;
+use crate::controller::reconcile::ReconcileResult;
+use crate::controller::status::events::was_written;
+use crate::health::HealthSummary;
+
+/// Delay of reads while a reconcile writes. Writes come first, but not without limit.
+const BEHIND: Duration = Duration::from_secs(10);
+/// Pause between two reports with the same verdict and other messages: a rollout counts its Pods
+/// one by one.
+const WORDS: Duration = Duration::from_secs(5);
+
+/// Limit for an object that alternates between healthy and unhealthy: so many reports of a new
+/// verdict in this time.
+const MANY: (usize, Duration) = (10, Duration::from_secs(60));
+
+/// Health that was last reported.
+#[derive(Default)]
+pub(super) struct ReportedHealth {
+    summary: Option<HealthSummary>,
+    at: Uptime,
+    /// Times of the last reports with a new verdict.
+    words: VecDeque<Uptime>,
+    /// Time of the next report, if other messages wait for it.
+    again: Option<Uptime>,
+}
+
+impl Reconciler {
+    pub(super) fn new_vitals(&self) -> Arc<HealthMonitor> {
+        let (context, cluster) = (self.context.clone(), self.order.cluster.clone());
+        Arc::new(HealthMonitor::new(context, cluster, self.owner.clone(), self.order.wish.health.clone()))
+    }
+
+    /// Forgets the health: it was read with another identity, or with other health rules.
+    pub(super) fn reset_health(&mut self) {
+        self.vitals = self.new_vitals();
+        self.stir = self.order.cluster.written_notify(&self.owner);
+        self.reading = None;
+        self.told_health = ReportedHealth::default();
+    }
+
+    /// Returns the time of the next read or report, if no event comes before it.
+    pub(super) fn next_read(&self) -> Option<Uptime> {
+        self.next_due().into_iter().chain(self.told_health.again).min()
+    }
+
+    fn next_due(&self) -> Option<Uptime> {
+        let behind = if self.passing.is_some() { BEHIND } else { Duration::ZERO };
+        let is_idle = self.reading.is_none() && !self.order.wish.suspend;
+        let due = if is_idle { self.vitals.next() } else { None };
+        due.map(|due| Duration::from_millis(u64::try_from(due).unwrap_or_default()) + behind)
+    }
+
+    /// Reads statuses that are due, and reports health that changes by time alone.
+    pub(super) fn begin_reading(&mut self) {
+        let now = self.context.now();
+        if self.next_read().is_none_or(|due| due > now) {
+            return;
+        }
+        if self.next_due().is_some_and(|due| due <= now) {
+            let due = self.vitals.due();
+            if due != crate::health::DueReads::default() {
+                self.reading = Some(self.vitals.clone().read(due).boxed());
+                return;
+            }
+        }
+        self.tell_health();
+    }
+
+    pub(super) fn have_read(&mut self) {
+        self.reading = None;
+        self.tell_health();
+    }
+
+    /// Records the writes of a reconcile. Runs before the result is reported, so that the old
+    /// health is not taken for that of the new revision.
+    pub(super) fn examine(&mut self, report: &mut ReconcileResult) {
+        if let Some(set) = &report.set {
+            let written =
+                report.outcomes.iter().filter(|(_, outcome)| was_written(outcome)).map(|(id, _)| id);
+            self.vitals.wants(set, written);
+            self.vitals.ends(&mut report.finished);
+        }
+        self.vitals.process_written();
+        self.tell_health();
+    }
+
+    pub(super) fn tell_health(&mut self) {
+        self.health_moved = true;
+        self.told_health.again = None;
+        let (Some(summary), now) = (self.vitals.summary(), self.context.now()) else { return };
+        if self.told_health.summary.as_ref() == Some(&summary) {
+            return;
+        }
+        // Syncs that depend on this one follow its actual health, not the reported one.
+        self.publish_applied();
+        self.note_health();
+        if let Some(again) = self.told_health.waits(&summary, now) {
+            self.told_health.again = Some(again);
+            return;
+        }
+        let healths = if self.context.board.is_read() { self.vitals.healths() } else { Arc::default() };
+        self.record_event(WorkerEvent::HealthChanged(
+            Box::new(summary.clone()),
+            healths,
+            self.order.wish.health.wait,
+        ));
+        self.told_health.told(summary, now);
+    }
+
+    /// True once after the health may have changed, while no reconcile runs.
+    pub(super) fn health_has_moved(&mut self) -> bool {
+        self.passing.is_none() && std::mem::take(&mut self.health_moved)
+    }
+
+    /// True if something waits until objects are healthy, and the set of unhealthy ones differs
+    /// from that at the last reconcile.
+    pub(super) fn gate_has_moved(&mut self) -> bool {
+        let Some(gate) = &mut self.gate else { return false };
+        let unwell = self.vitals.unwell();
+        let moved = *gate != unwell;
+        *gate = unwell;
+        moved
+    }
+
+    /// True if objects wait for webhooks, and a backend of one has become ready since the last
+    /// call.
+    pub(super) fn backends_came(&mut self) -> bool {
+        let ready = self.vitals.ready_now();
+        !ready.is_empty() && self.memory.as_mut().is_some_and(|memory| memory.try_behind(&ready))
+    }
+
+    /// True if the objects are healthy, or the Sync does not wait for that.
+    pub(super) fn is_well(&self) -> bool {
+        !self.order.wish.health.wait || self.vitals.summary().is_some_and(|summary| summary.is_healthy())
+    }
+}
+
+impl ReportedHealth {
+    fn is_as(&self, summary: &HealthSummary) -> bool {
+        self.summary.as_ref().is_some_and(|told| told.has_same_states(summary))
+    }
+
+    /// Returns the time until which this report is delayed, if it is. A worse verdict is never
+    /// delayed, nor the first one after a write.
+    fn waits(&self, summary: &HealthSummary, now: Uptime) -> Option<Uptime> {
+        let told = self.summary.as_ref()?;
+        let again = match self.is_as(summary) {
+            true => self.at + WORDS,
+            false if !told.is_known() || !summary.is_known() || rank(summary) > rank(told) => return None,
+            false if self.words.len() < MANY.0 => return None,
+            false => *self.words.front()? + MANY.1,
+        };
+        (now < again).then_some(again)
+    }
+
+    fn told(&mut self, summary: HealthSummary, now: Uptime) {
+        let is_known = summary.is_known() && self.summary.as_ref().is_some_and(HealthSummary::is_known);
+        if is_known && !self.is_as(&summary) {
+            self.words.push_back(now);
+            self.words.drain(..self.words.len().saturating_sub(MANY.0));
+        }
+        (self.summary, self.at) = (Some(summary), now);
+    }
+}
+
+/// Severity of a summary.
+fn rank(summary: &HealthSummary) -> u8 {
+    match (summary.degraded, summary.unknown, summary.progressing) {
+        (1.., _, _) => 3,
+        (0, 1.., _) => 2,
+        (0, 0, 1..) => 1,
+        (0, 0, 0) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts the reports in two minutes on an object that changes between healthy and unhealthy
+    /// each second.
+    #[test]
+    fn who_changes_to_and_fro_is_told_of_less_often() {
+        let at = |second| Duration::from_secs(second);
+        let is = |unwell: bool| HealthSummary {
+            objects: 1,
+            degraded: usize::from(unwell),
+            ..HealthSummary::default()
+        };
+        let mut told = ReportedHealth::default();
+        let mut times = Vec::new();
+        for second in 0..120 {
+            let summary = is(second % 2 == 1);
+            if told.summary.as_ref() != Some(&summary) && told.waits(&summary, at(second)).is_none() {
+                told.told(summary, at(second));
+                times.push(second);
+            }
+        }
+        assert_eq!(times[..12], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+        assert!(times.len() < 30, "{times:?}");
+        // A worse state is reported at once, a better one some time later.
+        let worse = HealthSummary { objects: 1, unknown: 1, ..HealthSummary::default() };
+        told.told(worse, at(119));
+        assert_eq!(told.waits(&is(true), at(119)), None);
+        assert!(told.waits(&is(false), at(119)).is_some_and(|again| again <= at(179)));
+        // An object that was just written never counts as healthy.
+        let unread = HealthSummary { objects: 1, unread: 1, ..HealthSummary::default() };
+        assert_eq!(told.waits(&unread, at(119)), None);
+        told.told(unread, at(119));
+        assert_eq!(told.waits(&is(false), at(119)), None, "and is told of as soon as it was read");
+    }
+
+    #[test]
+    fn the_same_in_other_words_is_told_from_time_to_time() {
+        let at = |second| Duration::from_secs(second);
+        let is = |progressing| HealthSummary { objects: 9, progressing, ..HealthSummary::default() };
+        let mut told = ReportedHealth::default();
+        told.told(is(9), at(10));
+        assert_eq!(told.waits(&is(8), at(11)), Some(at(15)));
+        assert_eq!(told.waits(&is(8), at(15)), None);
+        assert_eq!(told.waits(&is(0), at(11)), None, "another word is told at once");
+    }
+}

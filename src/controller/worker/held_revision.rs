@@ -1,0 +1,199 @@
+//! The revision that is held while nothing newer can be applied.
+//!
+//! In: the newest revision, the spec, and the held revision of the status. Out: the
+//! [`ReconcileTarget`] of the next reconcile. The newest revision that rendered completely is held,
+//! with the spec that rendered it, narrowed by the newer spec. A daemon that starts holds exactly
+//! the revision that the status names, and none if that revision or its spec is not available.
+
+use super::signature_check::source_id;
+use super::{ReconcileRequest, Reconciler};
+use crate::api::HeldRevision;
+use crate::controller::reconcile::RefusedUpdate;
+use crate::report::ReconcileError;
+use crate::source::Revision;
+
+/// A revision that rendered completely, and the request for which it did.
+#[derive(Clone)]
+pub(super) struct HeldRender {
+    pub(super) revision: Revision,
+    pub(super) order: ReconcileRequest,
+}
+
+/// The held revision, as far as this daemon knows it.
+#[derive(Default)]
+pub(super) struct HeldState {
+    held: Option<HeldRender>,
+    /// The held revision of the status was read.
+    is_restored: bool,
+    /// Reason why the revision of the status is not held.
+    lost: Option<String>,
+    /// A poll has failed before any revision was read, and the held revision was reconciled for
+    /// that.
+    begun: bool,
+}
+
+/// Target of the next reconcile.
+pub(super) enum ReconcileTarget {
+    /// Apply this revision; `rejected` is the newest one, if that was rolled back.
+    Apply { revision: Revision, rejected: Option<Revision> },
+    /// Nothing newer can be applied; keep the held revision.
+    Keep { held: Box<HeldRender>, refused: RefusedUpdate },
+    /// There is no revision to apply or to hold.
+    Nothing(ReconcileError),
+}
+
+impl HeldRender {
+    /// Returns the request that the held revision is reconciled with: the one that rendered it,
+    /// with those fields of the newest spec that do not change its objects, or that narrow what may
+    /// be done.
+    pub(super) fn order_now(&self, newest: &ReconcileRequest) -> ReconcileRequest {
+        let before = &self.order.wish;
+        let wish = match self.is_asked_for(newest) {
+            // The fields that decide what is rendered are equal; values from Secrets may differ.
+            true => before.rendered_as_before(&newest.wish),
+            false => before.narrowed_by(&newest.wish),
+        };
+        ReconcileRequest {
+            wish: std::sync::Arc::new(wish),
+            repository: self.order.repository.clone(),
+            credentials: self.order.credentials.clone(),
+            permission: self.order.permission.clone(),
+            spec_revision: self.order.spec_revision,
+            // The status names the spec that rendered the revision, not the refused one.
+            render_spec: self.order.render_spec.clone(),
+            ..newest.clone()
+        }
+    }
+
+    /// True if the newest spec has the same source and the same render options.
+    pub(super) fn is_asked_for(&self, newest: &ReconcileRequest) -> bool {
+        source_id(&self.order.wish) == source_id(&newest.wish) && self.order.render_spec == newest.render_spec
+    }
+
+    /// True if only values from outside of the spec differ from those of the newest request.
+    pub(super) fn has_older_values(&self, newest: &ReconcileRequest) -> bool {
+        newest.refused.is_none()
+            && self.order.spec_revision != newest.spec_revision
+            && self.is_asked_for(newest)
+            && self.order.wish.options != newest.wish.options
+    }
+}
+
+impl Reconciler {
+    /// Returns the held revision and its spec as the status records them.
+    pub(super) fn record(order: &ReconcileRequest, revision: &Revision) -> HeldRevision {
+        HeldRevision {
+            revision: revision.to_string(),
+            tag: revision.tag.map(|tag| tag.to_string()),
+            source: source_id(&order.wish).into(),
+            spec: order.render_spec.to_string(),
+            bytes: None,
+        }
+    }
+
+    /// Restores the revision that the previous daemon held.
+    pub(super) fn restore_held(&mut self) {
+        if std::mem::replace(&mut self.holding.is_restored, true) {
+            return;
+        }
+        let noted = self.context.notebook.as_ref().and_then(|notebook| notebook.held());
+        let told = || self.recorder.status().revision.and_then(|revision| revision.held);
+        let Some(known) = noted.or_else(told) else { return };
+        let order = &self.order;
+        let lost = match () {
+            () if *known.source != *source_id(&order.wish) => "it is of another source".to_owned(),
+            () if *known.spec != *order.render_spec => "the spec has changed since".to_owned(),
+            () => {
+                let reference = &order.wish.reference;
+                if let Some(revision) = Revision::parse(&known.revision, known.tag.as_deref(), reference) {
+                    self.holding.held = Some(HeldRender { revision, order: order.clone() });
+                    return;
+                }
+                "its name cannot be read".to_owned()
+            }
+        };
+        self.holding.lost = Some(format!("{} is not kept: {lost}", known.revision));
+    }
+
+    /// Returns the held revision, if any.
+    pub(super) fn held(&self) -> Option<&HeldRender> {
+        self.holding.held.as_ref()
+    }
+
+    /// Holds a revision that has rendered completely.
+    pub(super) fn holds(&mut self, revision: &Revision, order: &ReconcileRequest) {
+        let is_known = self.held().is_some_and(|held| {
+            held.revision == *revision && held.order.spec_revision == order.spec_revision
+        });
+        if !is_known {
+            self.holding.held = Some(HeldRender { revision: revision.clone(), order: order.clone() });
+        }
+        self.holding.lost = None;
+    }
+
+    /// True once, if no revision was read from the repository and one from the status is to be
+    /// held.
+    pub(super) fn begins_to_hold(&mut self) -> bool {
+        self.restore_held();
+        let begins = self.revision.is_none() && self.holding.held.is_some();
+        begins && !std::mem::replace(&mut self.holding.begun, true)
+    }
+
+    /// Lets [`Self::begins_to_hold`] be true once more, for a new request.
+    pub(super) fn reset_hold(&mut self) {
+        self.holding.begun = false;
+    }
+
+    /// Decides the target of the next reconcile.
+    pub(super) fn target(&mut self) -> ReconcileTarget {
+        self.restore_held();
+        let held = self.held().cloned().map(Box::new);
+        if let Some(trouble) = self.order.refused.clone() {
+            let newer = Some("the spec".into());
+            let refused =
+                RefusedUpdate { revision: None, newer, was_tried: false, trouble: Some(trouble.clone()) };
+            return held
+                .map_or(ReconcileTarget::Nothing(trouble), |held| ReconcileTarget::Keep { held, refused });
+        }
+        let Some(newest) = self.revision.clone() else {
+            // The error of the poll is reported separately.
+            let newer = held.as_ref().and_then(|held| self.newer_than(held));
+            let refused = RefusedUpdate { revision: None, newer, was_tried: false, trouble: None };
+            return held.map_or_else(
+                || ReconcileTarget::Nothing(unread()),
+                |held| ReconcileTarget::Keep { held, refused },
+            );
+        };
+        match self.select_revision(newest) {
+            Ok((revision, rejected)) => ReconcileTarget::Apply { revision, rejected },
+            Err(waits) => {
+                let refused = RefusedUpdate { revision: None, newer: None, was_tried: false, trouble: None };
+                held.map_or(ReconcileTarget::Nothing(waits), |held| ReconcileTarget::Keep { held, refused })
+            }
+        }
+    }
+
+    /// Returns the newer commit or spec that is known while the repository cannot be read, if there
+    /// is one.
+    fn newer_than(&self, held: &HeldRender) -> Option<Box<str>> {
+        if !held.is_asked_for(&self.order) {
+            return Some("the spec".into());
+        }
+        let wish = &self.order.wish;
+        let seen = self.recorder.last_seen(&source_id(wish), &wish.reference)?;
+        (seen.commit != held.revision.commit).then(|| seen.to_string().into())
+    }
+
+    /// Adds the reason why nothing is held, where the status names a held revision.
+    pub(super) fn says_lost(&self, trouble: &mut ReconcileError) {
+        if let Some(lost) = &self.holding.lost {
+            trouble.message = format!("{}; {lost}", trouble.message);
+        }
+    }
+}
+
+/// Error while no revision was read yet and none is held.
+fn unread() -> ReconcileError {
+    let message = "the repository has not been read yet".to_owned();
+    ReconcileError { reason: "Progressing", message, problems: Vec::new(), permanent: false }
+}

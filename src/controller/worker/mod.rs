@@ -1,0 +1,409 @@
+//! Event loop of one Sync: turns the schedule's commands into futures, and their results into
+//! events.
+//!
+//! In: the newest [`ReconcileRequest`] of the Sync. Out: [`WorkerEvent`]s for the status. At most
+//! one poll and one reconcile of a Sync run at a time, side by side; while neither runs, objects
+//! that were not verified since the start are verified one by one.
+
+mod depends_on;
+mod health;
+mod held_revision;
+pub(crate) mod optional_future;
+mod path_lag;
+mod periodic_verification;
+mod poll;
+mod reconcile_run;
+mod reconcile_task;
+mod request;
+pub(crate) mod revision_change;
+mod revision_relation;
+mod rollback;
+mod server_lags;
+mod signature_check;
+mod yielding_attempt;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use tokio::sync::{Notify, watch};
+
+use super::memory::SyncMemory;
+use super::memory::health_monitor::HealthMonitor;
+use super::peers::latest_revisions::{RevisionChannel, TimedRevision};
+use super::reconcile::ReconcileResult;
+use super::reconcile::remote_bases::TrackedBases;
+use super::reconcile::rollout::UnhealthySnapshot;
+use super::schedule::{Schedule, ScheduleCommand, ScheduleEvent};
+use super::status::StatusRecorder;
+use super::status::source_summary::of_wish;
+use super::{Context, chance};
+use crate::api::SyncName;
+use crate::clock;
+use crate::cluster::{CancelFlag, Cluster};
+use crate::health::HealthSummary;
+use crate::object::ObjectId;
+use crate::plan::{DriftMode, Outcome};
+use crate::report::board::HealthTable;
+use crate::report::{ReconcileError, RolledBackRevision};
+use crate::source::Revision;
+use health::ReportedHealth;
+use held_revision::{HeldRender, HeldState};
+use optional_future::{running, sleep_until};
+use path_lag::PathLag;
+use poll::FinishedPoll;
+pub(crate) use request::ReconcileRequest;
+use revision_change::RevisionChange;
+use rollback::RollbackState;
+use server_lags::Lags;
+use yielding_attempt::RenderAttempt;
+
+/// Interval of the check for objects that were not verified for long.
+const LOOK_OVER: Duration = Duration::from_secs(60);
+
+/// Event of a Sync, recorded in its status, metrics and log.
+#[derive(Debug)]
+pub(crate) enum WorkerEvent {
+    /// The repository was polled.
+    Polled {
+        found: Result<Revision, ReconcileError>,
+        /// Identifier of the repository and ref.
+        source: Box<str>,
+        /// The value of the request annotation that this poll answers.
+        request: Option<String>,
+    },
+    /// A reconcile has ended.
+    Reconciled(Box<ReconcileResult>),
+    /// An object was verified.
+    Verified(ObjectId, Outcome),
+    /// The newest revision waits for something, or no longer waits.
+    Waiting(Option<ReconcileError>),
+    /// The newest revision was rolled back, or is accepted again.
+    RolledBack(Option<RolledBackRevision>),
+    /// The relation of a new commit to the previous one is known.
+    RevisionChanged(RevisionChange),
+    /// Health of the objects: the summary, the health of each object while the status page is read,
+    /// and true if the Sync is ready only when they are healthy.
+    HealthChanged(Box<HealthSummary>, Arc<HealthTable>, bool),
+}
+
+struct Reconciler {
+    context: Arc<Context>,
+    owner: SyncName,
+    order: ReconcileRequest,
+    /// Handle to the status of the Sync, if it has a resource.
+    desk: Option<StatusRecorder>,
+    /// Recorder of all events, whether the Sync has a status or not.
+    recorder: StatusRecorder,
+    schedule: Schedule,
+    revision: Option<Revision>,
+    /// The revision that was accepted last, also while its signature has to be checked again.
+    last: Option<Revision>,
+    /// Time at which the revision was first observed, until it is applied; none if it was applied
+    /// before.
+    seen_at: Option<Instant>,
+    /// The last revision that did not have to wait for dependencies.
+    taken_up: Option<Revision>,
+    /// No revision was observed since the start.
+    is_first: bool,
+    /// The previous revision, until its relation to this one is known.
+    before: Option<Revision>,
+    /// Channel on which the Syncs of one source share its newest revision.
+    head: Arc<RevisionChannel>,
+    heard: watch::Receiver<Option<TimedRevision>>,
+    /// Remote bases that the revision names by URL.
+    followed: TrackedBases,
+    /// The next poll must ask the repository itself.
+    nudged: bool,
+    /// The request that the last poll answered.
+    answered: Option<String>,
+    memory: Option<SyncMemory>,
+    /// Counter of dropped caches at the last use of the memory.
+    losses: u64,
+    /// Notified when an object of the Sync changes in the cluster.
+    wake: Arc<Notify>,
+    /// The cluster with previous identities, which work in progress may still use.
+    retired_clusters: Vec<Cluster>,
+    stop: CancelFlag,
+    looking: Option<BoxFuture<'static, FinishedPoll>>,
+    passing: Option<BoxFuture<'static, (SyncMemory, ReconcileResult, Option<HeldRender>)>>,
+    /// The attempt to render a new commit, which yields to repairs.
+    hurry: Option<RenderAttempt>,
+    verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,
+    verify_stop: CancelFlag,
+    relating: Option<BoxFuture<'static, RevisionChange>>,
+    /// Health of the objects.
+    vitals: Arc<HealthMonitor>,
+    /// Notified when the status of an object of the Sync may have changed.
+    stir: Arc<Notify>,
+    reading: Option<BoxFuture<'static, ()>>,
+    told_health: ReportedHealth,
+    /// Unhealthy and failed objects at the last reconcile, if something waited for them.
+    gate: Option<UnhealthySnapshot>,
+    /// The health may have changed since it was last compared.
+    health_moved: bool,
+    /// A person has requested that failed hooks run again.
+    again: bool,
+    /// The healthy revisions, and the ones that were rolled back.
+    trials: RollbackState,
+    /// The revision that was last applied completely.
+    applied: Option<Revision>,
+    /// The revision that is held while nothing newer can be applied.
+    holding: HeldState,
+    /// The newer commit or spec that cannot be applied.
+    refused: Option<Box<str>>,
+    /// The next reconcile tries a refused commit again.
+    tries_newest: bool,
+    /// The next reconcile tries objects again that could not be applied.
+    retries: bool,
+    /// The path may have been pushed after the newest revision was polled.
+    path_lag: PathLag,
+    /// Time limits for kinds that the API server does not serve yet.
+    lags: Lags,
+}
+
+/// Serves a Sync until the daemon ends or the sender of requests is dropped.
+pub(crate) async fn run_reconciler(
+    context: Arc<Context>,
+    owner: SyncName,
+    mut orders: watch::Receiver<ReconcileRequest>,
+    desk: Option<StatusRecorder>,
+) {
+    let order = orders.borrow_and_update().clone();
+    let schedule = Schedule::new(context.pauses().cluster);
+    let head = context.heads.channel(order.head());
+    let wake = order.cluster.changed_notify(&owner);
+    let stir = order.cluster.written_notify(&owner);
+    let of = (context.clone(), order.cluster.clone(), owner.clone(), order.wish.health.clone());
+    let vitals = Arc::new(HealthMonitor::new(of.0, of.1, of.2, of.3));
+    let told = desk.clone().unwrap_or_else(|| {
+        let desk = StatusRecorder::new(context.clone(), owner.clone());
+        desk.follows(of_wish(&order.wish));
+        desk
+    });
+    let mut follower = Reconciler {
+        context,
+        owner,
+        order,
+        desk,
+        recorder: told,
+        schedule,
+        revision: None,
+        last: None,
+        seen_at: None,
+        taken_up: None,
+        is_first: true,
+        before: None,
+        heard: head.subscribe(),
+        head,
+        followed: TrackedBases::default(),
+        nudged: false,
+        answered: None,
+        memory: Some(SyncMemory::default()),
+        losses: 0,
+        wake,
+        retired_clusters: Vec::new(),
+        stop: CancelFlag::default(),
+        looking: None,
+        passing: None,
+        hurry: None,
+        verifying: None,
+        verify_stop: CancelFlag::default(),
+        relating: None,
+        vitals,
+        stir,
+        reading: None,
+        told_health: ReportedHealth::default(),
+        gate: None,
+        health_moved: false,
+        again: false,
+        trials: RollbackState::default(),
+        applied: None,
+        holding: HeldState::default(),
+        refused: None,
+        tries_newest: false,
+        retries: false,
+        path_lag: PathLag::default(),
+        lags: Lags::default(),
+    };
+    follower.run(&mut orders).await;
+}
+
+impl Reconciler {
+    async fn run(&mut self, orders: &mut watch::Receiver<ReconcileRequest>) {
+        let context = self.context.clone();
+        let mut ending = context.ending.clone();
+        let bell = context.neighbours.bell(&self.owner);
+        let first = context.dependencies.again(&self.owner);
+        let wished = self.spec_event();
+        self.step(wished);
+        let mut look_over = tokio::time::interval(LOOK_OVER);
+        let mut term = context.cluster.terms().subscribe();
+        loop {
+            self.begin_verifying();
+            self.begin_reading();
+            if self.health_has_moved()
+                && (self.backends_came() || self.should_roll_back() || self.gate_has_moved())
+            {
+                self.step(ScheduleEvent::ObjectsChanged);
+            }
+            let hurries = self.hurry.as_ref().and_then(RenderAttempt::next);
+            let next = self.schedule.next().into_iter().chain(self.next_read()).chain(hurries).min();
+            let next = next.map(|due| context.instant(due));
+            let event = tokio::select! {
+                changed = orders.changed() => match changed {
+                    Ok(()) => self.on_request(orders.borrow_and_update().clone()),
+                    Err(_) => break,
+                },
+                _ = ending.wait_for(|ending| *ending) => break,
+                looked = running(&mut self.looking) => self.on_polled(looked),
+                done = running(&mut self.passing) => self.on_reconciled(done),
+                (id, outcome) = running(&mut self.verifying) => match self.verified(id, outcome) {
+                    Some(event) => event,
+                    None => continue,
+                },
+                lineage = running(&mut self.relating) => {
+                    self.related(lineage);
+                    continue;
+                }
+                () = running(&mut self.reading) => {
+                    self.have_read();
+                    continue;
+                }
+                () = self.stir.notified() => {
+                    self.vitals.process_written();
+                    self.health_moved = true;
+                    continue;
+                }
+                () = self.wake.notified() => ScheduleEvent::ObjectsChanged,
+                () = bell.again.notified() => ScheduleEvent::ObjectsChanged,
+                () = first.notified() => ScheduleEvent::ObjectsChanged,
+                () = bell.look.notified() => ScheduleEvent::PollRequested,
+                () = bell.called.notified() => {
+                    self.nudged = true;
+                    ScheduleEvent::PollRequested
+                }
+                _ = self.heard.changed() => match self.on_peer_revision() {
+                    Some(event) => event,
+                    None => continue,
+                },
+                _ = look_over.tick() => match self.look_over() {
+                    Some(event) => event,
+                    None => continue,
+                },
+                Ok(()) = term.changed() => {
+                    self.verify_stop.cancel();
+                    ScheduleEvent::TermBegan
+                }
+                () = sleep_until(next) => ScheduleEvent::TimerFired,
+            };
+            self.step(event);
+        }
+        self.end().await;
+    }
+
+    /// Waits for work in progress; nothing new begins.
+    async fn end(&mut self) {
+        self.stop.cancel();
+        if let Some(passing) = self.passing.take() {
+            // Longer work is dropped, as when the process is killed; every write survives that.
+            let _ = tokio::time::timeout(self.context.grace, passing).await;
+        }
+        self.drop_old_identities();
+        self.order.cluster.release_watches(&self.owner);
+    }
+
+    fn spec_event(&mut self) -> ScheduleEvent {
+        self.reset_hold();
+        let wish = &self.order.wish;
+        let known = self.revision.is_some() || self.order.refused.is_some();
+        self.context.neighbours.invalidate(&self.owner);
+        self.context.dependencies.depends(&self.owner, &wish.depends_on);
+        ScheduleEvent::SpecChanged { suspended: wish.suspend, interval: wish.interval, known }
+    }
+
+    fn on_request(&mut self, order: ReconcileRequest) -> ScheduleEvent {
+        let changed = order.spec_revision != self.order.spec_revision;
+        let (old, new) = (&self.order.wish, &order.wish);
+        let elsewhere =
+            (&old.address, &old.reference, &old.secret) != (&new.address, &new.reference, &new.secret);
+        if elsewhere {
+            self.applied = None;
+            self.publish_applied();
+        }
+        let other_ref = (&old.address, &old.reference) != (&new.address, &new.reference);
+        let other_source = other_ref || old.path != new.path;
+        // The commit with the new path may have been pushed after the last poll.
+        if old.path != new.path {
+            self.path_lag.begin(clock::now());
+        }
+        if other_ref {
+            self.last = None;
+        }
+        let lost = elsewhere || (&old.verify, &self.order.keys) != (&new.verify, &order.keys);
+        if lost {
+            (self.revision, self.before, self.relating) = (None, None, None);
+            self.taken_up = None;
+            self.looking = None;
+        }
+        // Health that changed while no status was read is unknown.
+        let judges_anew = old.health != new.health || old.suspend && !new.suspend;
+        let other_eyes = old.service_account != new.service_account;
+        let repairs_anew = old.drift != new.drift && new.drift == DriftMode::Repair;
+        let last = std::mem::replace(&mut self.order, order);
+        if other_source {
+            self.forget_trials();
+        }
+        self.retired_clusters.extend(other_eyes.then_some(last.cluster));
+        if judges_anew {
+            self.reset_health();
+        }
+        if repairs_anew {
+            self.distrusts_unproven();
+        }
+        if self.passing.is_none() {
+            self.drop_old_identities();
+        }
+        self.nudged = true;
+        self.head = self.context.heads.channel(self.order.head());
+        self.heard = self.head.subscribe();
+        if !changed && !lost {
+            return ScheduleEvent::PollRequested;
+        }
+        self.stop.cancel();
+        self.spec_event()
+    }
+
+    /// After a change of the ServiceAccount: drops the watches of the previous identity once no
+    /// reconcile uses them.
+    fn drop_old_identities(&mut self) {
+        if self.retired_clusters.is_empty() {
+            return;
+        }
+        self.retired_clusters.drain(..).for_each(|cluster| cluster.release_watches(&self.owner));
+        self.wake = self.order.cluster.changed_notify(&self.owner);
+        self.memory = Some(SyncMemory::default());
+        self.reset_health();
+    }
+
+    fn step(&mut self, event: ScheduleEvent) {
+        self.schedule.pace(self.context.pauses().cluster);
+        let now = self.context.now();
+        match (&mut self.hurry, event) {
+            (Some(hurry), ScheduleEvent::ObjectsChanged) => hurry.call(now),
+            (Some(hurry), _) => hurry.look(now),
+            (None, _) => {}
+        }
+        for command in self.schedule.step(event, now, chance()) {
+            match command {
+                ScheduleCommand::Poll => self.start_poll(),
+                ScheduleCommand::Reconcile => self.start_reconcile(),
+                ScheduleCommand::Stop => self.stop.cancel(),
+            }
+        }
+    }
+
+    fn record_event(&self, told: WorkerEvent) {
+        self.recorder.record_event(told);
+    }
+}

@@ -1,0 +1,224 @@
+//! Polls the repository, receives revisions that peers have polled, and decides what follows.
+
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use futures::future::FutureExt as _;
+
+use super::super::schedule::{PollResult, ScheduleEvent};
+use super::signature_check::source_id;
+use super::{ReconcileRequest, Reconciler, WorkerEvent};
+use crate::api::WEBHOOK_REQUEST;
+use crate::clock;
+use crate::controller::peers::latest_revisions;
+use crate::controller::peers::latest_revisions::TimedRevision;
+use crate::controller::reconcile::prepare::source_error;
+use crate::controller::spec::ValidatedSpec;
+use crate::controller::status::StatusRecorder;
+use crate::report::ReconcileError;
+use crate::source::{Error, Repository, Revision};
+
+/// Result of a poll.
+pub(super) struct FinishedPoll {
+    found: Result<Revision, ReconcileError>,
+    /// The revision that stays in place when the newest one is not accepted.
+    held: Option<Revision>,
+    /// A remote base refers to another commit now.
+    moved: bool,
+    /// The revision comes from a poll of another Sync.
+    hearsay: bool,
+    /// The request that this poll answers.
+    request: Option<String>,
+    /// Time at which the repository was polled.
+    asked: Instant,
+}
+
+/// True if this Sync has no access to a repository that others may read, and waiting does not help.
+fn is_shut_out(trouble: &ReconcileError) -> bool {
+    let reasons = [
+        "RepositoryAccessDenied",
+        "RepositoryNotFound",
+        "RepositoryUntrusted",
+        "ReferenceNotFound",
+        "SecretNotAllowed",
+    ];
+    trouble.permanent || reasons.contains(&trouble.reason)
+}
+
+/// After this time the status reports that the poll waits for a free worker.
+const SAYS_THAT_IT_WAITS: Duration = Duration::from_secs(5);
+
+/// Polls the repository, and reports if that has to wait for long.
+async fn look(
+    repository: &Repository,
+    wish: &ValidatedSpec,
+    told: &StatusRecorder,
+    begun: Instant,
+) -> Result<Revision, Error> {
+    let mut look = pin!(repository.resolve(&wish.reference, begun + wish.timeout));
+    if let Ok(looked) = tokio::time::timeout(SAYS_THAT_IT_WAITS, &mut look).await {
+        return looked;
+    }
+    if let Some(waits) = repository.waiting_reason() {
+        told.record_event(WorkerEvent::Polled {
+            found: Err(source_error(waits)),
+            source: source_id(wish),
+            request: None,
+        });
+    }
+    look.await
+}
+
+impl Reconciler {
+    /// Handles a revision that another Sync of the same repository has polled.
+    pub(super) fn on_peer_revision(&mut self) -> Option<ScheduleEvent> {
+        let seen = self.heard.borrow_and_update().clone()?;
+        if self.revision.as_ref() == Some(&seen.revision) || self.order.wish.suspend {
+            return None;
+        }
+        if self.order.keys.is_some() || self.order.permission.as_ref().is_some_and(|it| it.is_old()) {
+            // Each Sync checks for itself that it trusts the revision, and that its credentials may
+            // still be sent.
+            return Some(ScheduleEvent::PollRequested);
+        }
+        self.path_lag.begin(clock::now());
+        self.context.neighbours.has_looked(&self.owner, seen.asked, seen.revision.commit);
+        self.is_new(&seen.revision);
+        self.accept_revision(&seen.revision);
+        self.tell_seen(Ok(seen.revision), None);
+        Some(ScheduleEvent::PeerPolled)
+    }
+
+    /// Returns a revision that a peer has polled within half of the interval, unless a poll was
+    /// requested.
+    fn known(&self) -> Option<TimedRevision> {
+        if self.nudged {
+            return None;
+        }
+        let seen = self.head.borrow().clone()?;
+        (clock::since(seen.at) < self.order.wish.interval / 2).then_some(seen)
+    }
+
+    pub(super) fn start_poll(&mut self) {
+        let ReconcileRequest { repository, wish, request, permission, cluster, .. } = self.order.clone();
+        let (known, trust) = (self.known(), self.trust());
+        let hearsay = known.is_some();
+        let (followed, current) = (self.followed.clone(), self.revision.clone());
+        let fresh = if self.nudged { Duration::ZERO } else { wish.interval / 2 };
+        self.nudged = false;
+        let (context, owner, told) = (self.context.clone(), self.owner.clone(), self.recorder.clone());
+        self.looking = Some(
+            async move {
+                let begun = clock::now();
+                let asked = known.as_ref().map_or(begun, |known| known.asked);
+                if let Some(permission) = permission
+                    && let Err(trouble) = permission.holds(&cluster, &owner).await
+                {
+                    let (found, held, moved) = (Err(trouble), None, false);
+                    return FinishedPoll { found, held, moved, hearsay, request, asked };
+                }
+                let looked = match known {
+                    Some(known) => Ok(known.revision),
+                    None => {
+                        let looked = look(&repository, &wish, &told, begun).await;
+                        context.metrics.git_request(
+                            "look",
+                            clock::since(begun),
+                            looked.as_ref().err().map(Error::reason),
+                        );
+                        looked
+                    }
+                };
+                let (found, held) = match looked {
+                    Ok(revision) => trust.check(&repository, revision, begun + wish.timeout).await,
+                    Err(error) => (Err(error), None),
+                };
+                let mut found = found.map_err(source_error);
+                let ground = context.ground(&owner, &wish, &followed, fresh);
+                let moved = match followed.have_moved(&ground, begun + wish.timeout).await {
+                    Ok(moved) => moved,
+                    Err(trouble) => {
+                        // A new revision may not need the base that cannot be reached, and its
+                        // render finds that out.
+                        if found.as_ref().ok() == current.as_ref() {
+                            found = Err(trouble);
+                        }
+                        false
+                    }
+                };
+                FinishedPoll { found, held, moved, hearsay, request, asked }
+            }
+            .boxed(),
+        );
+    }
+
+    pub(super) fn on_polled(&mut self, looked: FinishedPoll) -> ScheduleEvent {
+        let FinishedPoll { mut found, held, moved, hearsay, request, asked } = looked;
+        self.looking = None;
+        match hearsay {
+            true => self.path_lag.begin(clock::now()),
+            false if found.is_ok() => self.path_lag.answered(asked),
+            false => {}
+        }
+        if moved {
+            tracing::info!(sync = %self.owner, "a remote base stands for another commit now");
+        }
+        let is_known = found.as_ref().is_ok_and(|revision| self.revision.as_ref() == Some(revision));
+        let look = match &found {
+            Ok(_) if is_known && !moved => PollResult::Same,
+            Ok(_) => PollResult::New,
+            Err(_) if held.is_some() => PollResult::FailedWithFallback,
+            Err(trouble) if trouble.permanent => PollResult::FailedPermanently,
+            Err(_) => PollResult::Failed,
+        };
+        self.context.neighbours.is_shut_out(&self.owner, found.as_ref().is_err_and(is_shut_out));
+        if let Ok(revision) = &found {
+            if self.known().is_none_or(|known| known.revision != *revision) {
+                latest_revisions::publish(&self.head, revision, asked);
+            }
+            self.context.neighbours.has_looked(&self.owner, asked, revision.commit);
+            if !is_known {
+                self.is_new(revision);
+            }
+            self.accept_revision(revision);
+        }
+        if let Some(held) = &held {
+            self.accept_revision(held);
+        }
+        let is_person = request.as_ref().is_some_and(|request| !request.starts_with(WEBHOOK_REQUEST));
+        let is_asked =
+            is_person && request != self.answered && !self.recorder.has_handled(request.as_deref());
+        self.tries_newest |= is_asked || moved;
+        if is_asked {
+            // A person who requests a reconcile wants everything that has failed to be tried again.
+            self.again = self.gate.is_some();
+            self.retries = self.memory.as_ref().is_none_or(|memory| !memory.failing.is_empty());
+            if self.again || self.retries || self.refused.is_some() {
+                self.wake.notify_one();
+            }
+        }
+        self.answered.clone_from(&request);
+        if let Err(trouble) = &mut found
+            && self.revision.is_none()
+        {
+            self.restore_held();
+            self.says_lost(trouble);
+        }
+        let has_failed = found.is_err();
+        // The request is answered after the objects were tried again, not before.
+        let request = request.filter(|_| has_failed || !self.retries);
+        self.tell_seen(found, request);
+        if has_failed && self.begins_to_hold() {
+            self.step(ScheduleEvent::HoldStarted);
+        }
+        ScheduleEvent::Polled(look)
+    }
+
+    fn accept_revision(&mut self, revision: &Revision) {
+        (self.revision, self.last) = (Some(revision.clone()), Some(revision.clone()));
+    }
+
+    fn tell_seen(&self, found: Result<Revision, ReconcileError>, request: Option<String>) {
+        self.record_event(WorkerEvent::Polled { found, source: source_id(&self.order.wish), request });
+    }
+}

@@ -1,0 +1,231 @@
+//! Reconciles the cluster to a revision: applies the newest one, or keeps the held one.
+//!
+//! In: the request, the memory of the Sync, and a target. Out: a result, and the
+//! revision that is held from now on. The claims of a commit that cannot be rendered are published
+//! to the other Syncs of the repository.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::super::memory::SyncMemory;
+use super::super::{Context, chance};
+use super::held_revision::HeldRender;
+use super::{ReconcileRequest, Reconciler};
+use crate::api::SyncName;
+use crate::clock;
+use crate::cluster::CancelFlag;
+use crate::controller::memory::health_monitor::HealthMonitor;
+use crate::controller::reconcile::prepare::source_error;
+use crate::controller::reconcile::remote_bases::TrackedBases;
+use crate::controller::reconcile::unrendered_commit::UnrenderedCommit;
+use crate::controller::reconcile::{Aim, ReconcileContext, ReconcileResult, RefusedUpdate};
+use crate::controller::status::StatusRecorder;
+use crate::report::ReconcileError;
+use crate::source::{Repository, Revision};
+
+/// Longest wait for the author and subject of a refused commit.
+const DESCRIBE: Duration = Duration::from_secs(2);
+
+/// Everything that a reconcile needs beside its target.
+pub(super) struct ReconcileRun {
+    pub(super) context: Arc<Context>,
+    pub(super) owner: SyncName,
+    /// The newest request; a held revision may have been rendered for an older one.
+    pub(super) order: ReconcileRequest,
+    pub(super) desk: Option<StatusRecorder>,
+    pub(super) vitals: Arc<HealthMonitor>,
+    pub(super) followed: TrackedBases,
+    pub(super) stop: CancelFlag,
+    /// Cancels the attempt to render a commit while another revision is held.
+    pub(super) gives_way: CancelFlag,
+}
+
+/// The revision to which one reconcile brings the cluster, and its aim.
+struct Driven<'a> {
+    order: &'a ReconcileRequest,
+    revision: &'a Revision,
+    newest: &'a Revision,
+    aim: Aim,
+    /// Another revision is held until this one is rendered.
+    gives_way: bool,
+}
+
+impl ReconcileRun {
+    async fn pass(&self, memory: &mut SyncMemory, driven: Driven<'_>) -> ReconcileResult {
+        let Driven { order, revision, newest, aim, gives_way } = driven;
+        let subject = ReconcileContext {
+            context: &self.context,
+            cluster: &self.order.cluster,
+            desk: self.desk.as_ref(),
+            owner: &self.owner,
+            wish: &order.wish,
+            spec_revision: self.order.spec_revision,
+            rendered_spec_revision: order.spec_revision,
+            aim,
+            record: Reconciler::record(order, revision),
+            bytes: OnceLock::new(),
+            approved: self.order.approved.clone(),
+            moves_to: self.order.moves_to.as_deref(),
+            predecessor: self.order.predecessor.as_ref(),
+            vitals: &self.vitals,
+            repository: &order.repository,
+            followed: &self.followed,
+            revision,
+            newest,
+            stop: &self.stop,
+            gives_way: gives_way.then_some(&self.gives_way),
+        };
+        subject.reconcile(memory).await
+    }
+
+    /// Applies a revision; if it cannot be rendered, keeps the held one.
+    pub(super) async fn apply(
+        &self,
+        memory: &mut SyncMemory,
+        (revision, rejected): (Revision, Option<Revision>),
+        held: Option<HeldRender>,
+    ) -> (ReconcileResult, Option<HeldRender>) {
+        let (order, now) = (&self.order, self.context.now());
+        memory.refusal = memory.refusal.take().filter(|it| it.is_of(&revision, order.spec_revision));
+        let is_refused = held.is_some() && memory.waits_to_try(&revision, order.spec_revision, now);
+        let mut was_tried = !is_refused;
+        if !is_refused {
+            if rejected.is_some()
+                && let Some(report) = self.distrusts(memory, &revision, &order.repository).await
+            {
+                return (report, None);
+            }
+            let newest = rejected.as_ref().unwrap_or(&revision);
+            let gives_way = held.as_ref().is_some_and(|held| held.revision != revision);
+            let driven = Driven { order, revision: &revision, newest, aim: Aim::Apply, gives_way };
+            let report = self.pass(memory, driven).await;
+            if report.gave_way {
+                let moment = (self.context.now(), chance());
+                memory.record_interruption((&revision, order.spec_revision), moment, self.context.pauses());
+                was_tried = false;
+            } else if report.trouble.is_none() || memory.refusal.is_none() || report.stopped {
+                let rendered = report.held.is_some() && report.trouble.is_none();
+                let order = order.clone();
+                return (report, rendered.then_some(HeldRender { revision, order }));
+            }
+            if held.is_none() && !report.gave_way {
+                let mut report = report;
+                self.describe(&revision, false, &mut report).await;
+                return (report, None);
+            }
+        }
+        let trouble = memory.refusal.as_ref().map(|refusal| refusal.trouble.clone());
+        let newer = Some(revision.to_string().into());
+        let refused = RefusedUpdate { revision: Some(revision.clone()), newer, was_tried, trouble };
+        let Some(held) = held else { return (ReconcileResult::default(), None) };
+        let (mut report, held) = self.keep(memory, held, refused).await;
+        // The files of the held revision are known now, and so is the difference of the newest one.
+        self.tell_unrendered(memory, &revision).await;
+        self.describe(&revision, is_refused, &mut report).await;
+        (report, held)
+    }
+
+    /// Publishes to the other Syncs of the repository the objects that an unapplied commit may
+    /// claim.
+    pub(super) async fn tell_unrendered(&self, memory: &SyncMemory, revision: &Revision) {
+        let order = &self.order;
+        let unrendered = UnrenderedCommit {
+            context: &self.context,
+            owner: &self.owner,
+            order: order.spec_revision,
+            cluster: &order.cluster,
+            repository: &order.repository,
+            revision,
+            wish: &order.wish,
+        };
+        unrendered.tell(memory.prepared.as_ref()).await;
+    }
+
+    /// Reads author and subject of a commit that was not rendered, unless they are known.
+    async fn describe(&self, revision: &Revision, is_known: bool, report: &mut ReconcileResult) {
+        if is_known {
+            return;
+        }
+        let by = clock::now() + DESCRIBE;
+        if let Some(words) = self.order.repository.commit_summary(revision, by).await {
+            report.names(revision, words);
+        }
+    }
+
+    /// Keeps a revision that has rendered before.
+    pub(super) async fn keep(
+        &self,
+        memory: &mut SyncMemory,
+        held: HeldRender,
+        refused: RefusedUpdate,
+    ) -> (ReconcileResult, Option<HeldRender>) {
+        if let Some(report) = self.distrusts(memory, &held.revision, &held.order.repository).await {
+            return (not_kept(report, &held, &refused), None);
+        }
+        let aim = Aim::Keep { refused: refused.newer.clone() };
+        if held.has_older_values(&self.order) {
+            // New values count if the revision renders completely with them.
+            let revision = &held.revision;
+            let (order, aim) = (&self.order, aim.clone());
+            let driven = Driven { order, revision, newest: revision, aim, gives_way: false };
+            let report = self.pass(memory, driven).await;
+            if report.trouble.is_none() {
+                // A reconcile that was stopped may not have rendered it.
+                let order = self.order.clone();
+                let held = report.held.is_some().then(|| HeldRender { revision: revision.clone(), order });
+                return (ReconcileResult { refused: Some(refused), ..report }, held);
+            }
+        }
+        let order = held.order_now(&self.order);
+        let revision = &held.revision;
+        let driven = Driven { order: &order, revision, newest: revision, aim, gives_way: false };
+        let report = self.pass(memory, driven).await;
+        match report.trouble {
+            None => (ReconcileResult { refused: Some(refused), ..report }, Some(held)),
+            Some(_) => (not_kept(report, &held, &refused), None),
+        }
+    }
+
+    /// Returns a failed result if no key that is trusted now has signed the held revision: the keys
+    /// may have changed. A signature that these keys have proven before stays trusted while it
+    /// cannot be read.
+    async fn distrusts(
+        &self,
+        memory: &mut SyncMemory,
+        revision: &Revision,
+        repository: &Repository,
+    ) -> Option<ReconcileResult> {
+        let order = &self.order;
+        let signed = order.wish.verify.as_ref().map(|(signed, _)| *signed);
+        let (signed, keys) = signed.zip(order.keys.clone())?;
+        let by = clock::now() + order.wish.timeout;
+        let proven = Some((revision.clone(), signed, keys.clone()));
+        let error = match repository.verify(revision, signed, &keys, by).await {
+            Ok(()) => {
+                memory.trusted = proven;
+                return None;
+            }
+            Err(error) if !error.is_distrust() && memory.trusted == proven => return None,
+            Err(error) => error,
+        };
+        Some(ReconcileResult {
+            spec_revision: order.spec_revision,
+            trouble: Some(source_error(error)),
+            ..ReconcileResult::default()
+        })
+    }
+}
+
+/// Returns the result where a revision should have been kept and could not be: the reason of the
+/// newest revision comes first.
+fn not_kept(report: ReconcileResult, held: &HeldRender, refused: &RefusedUpdate) -> ReconcileResult {
+    let Some(mut why) = report.trouble else { return report };
+    let not_kept = format!("{} is not kept: {}", held.revision, why.message);
+    if let Some(newest) = &refused.trouble {
+        why = ReconcileError { permanent: newest.permanent && why.permanent, ..newest.clone() };
+        why.message = format!("{}; {not_kept}", newest.message);
+    } else {
+        why.message = not_kept;
+    }
+    ReconcileResult { trouble: Some(why), ..report }
+}

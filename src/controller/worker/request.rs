@@ -1,0 +1,62 @@
+//! Request of a Sync to the reconciler: its spec, and the content of everything that the spec
+//! names.
+//!
+//! In: the objects that the worker has read. Out: [`ReconcileRequest`], valid until the next one
+//! comes.
+
+use std::sync::Arc;
+
+use crate::adopt::AdoptedFrom;
+use crate::cluster::Cluster;
+use crate::controller::peers::latest_revisions::SourceKey;
+use crate::controller::resource::repository_credentials::SecretPermission;
+use crate::controller::spec::ValidatedSpec;
+use crate::report::ReconcileError;
+use crate::source::{Credentials, Repository, TrustedKeys};
+
+/// The newest spec of a Sync, with the content of everything that it names.
+#[derive(Clone)]
+pub(crate) struct ReconcileRequest {
+    pub(crate) wish: Arc<ValidatedSpec>,
+    pub(crate) repository: Repository,
+    /// The value of the approval annotation.
+    pub(crate) approved: Option<String>,
+    /// The Sync to which this one moves its objects, as the annotation names it.
+    pub(crate) moves_to: Option<Box<str>>,
+    /// Previous owner of the objects in another tool.
+    pub(crate) predecessor: Option<AdoptedFrom>,
+    pub(crate) credentials: Credentials,
+    /// Permission to send the credentials, where the Secret itself does not allow it.
+    pub(crate) permission: Option<Arc<SecretPermission>>,
+    /// The trusted signing keys, where signatures are verified.
+    pub(crate) keys: Option<Arc<TrustedKeys>>,
+    /// The namespace of the Sync, in which its Secret is.
+    pub(crate) namespace: Box<str>,
+    pub(crate) cluster: Cluster,
+    /// The value of the request annotation, which changes with each request to poll now.
+    pub(crate) request: Option<String>,
+    /// Revision of the spec: changes with everything else in the request.
+    pub(crate) spec_revision: u64,
+    /// Hash of the fields of the spec that decide what is rendered.
+    pub(crate) render_spec: Box<str>,
+    /// The reason why the newest spec cannot be applied: this request has the previous one,
+    /// narrowed.
+    pub(crate) refused: Option<ReconcileError>,
+}
+
+impl ReconcileRequest {
+    /// Returns the key of the repository and the ref.
+    pub(super) fn head(&self) -> SourceKey {
+        let secret = self.wish.secret.as_deref().unwrap_or_default();
+        let owner = if secret.is_empty() { "" } else { &*self.namespace };
+        (format!("{}\n{owner}/{secret}", self.wish.address).into(), self.wish.reference.clone())
+    }
+
+    /// True if the other request differs at most in the poll that it asks for.
+    pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
+        (&self.wish, &self.approved, &self.predecessor) == (&other.wish, &other.approved, &other.predecessor)
+            && (&self.credentials, &self.keys) == (&other.credentials, &other.keys)
+            && self.permission.is_some() == other.permission.is_some()
+            && (&self.refused, &self.moves_to) == (&other.refused, &other.moves_to)
+    }
+}

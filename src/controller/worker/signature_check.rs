@@ -1,0 +1,121 @@
+//! Decides whether a revision is accepted, where signatures are verified.
+//!
+//! In: a revision from a poll. Out: the same revision, or the reason why it is refused: no trusted
+//! key has signed it, or it does not descend from the one that was accepted before. That one is
+//! held meanwhile, if its signature is still trusted.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+use std::time::Instant;
+
+use sha2::{Digest, Sha256};
+
+use super::Reconciler;
+use crate::controller::spec::ValidatedSpec;
+use crate::controller::status::StatusRecorder;
+use crate::source::{Error, History, Reference, Repository, Revision, SignaturePolicy, TrustedKeys};
+
+/// Check that a revision has to pass.
+pub(super) struct RevisionCheck {
+    asked: Option<(SignaturePolicy, Arc<TrustedKeys>)>,
+    reference: Reference,
+    source: Box<str>,
+    /// Revision that passed the check before, with these keys.
+    good: Option<Revision>,
+    /// Revision that this daemon accepted last, with any keys.
+    last: Option<Revision>,
+    /// Status recorder, which knows the last revision across restarts.
+    told: StatusRecorder,
+}
+
+/// Returns the identifier of repository and ref for the status: a revision of another source is no
+/// measure for this one.
+pub(super) fn source_id(wish: &ValidatedSpec) -> Box<str> {
+    let hash = Sha256::digest(format!("{}\n{}", wish.address, wish.reference));
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Reconciler {
+    /// Returns the check that the next revision has to pass.
+    pub(super) fn trust(&self) -> RevisionCheck {
+        let signed = self.order.wish.verify.as_ref().map(|(signed, _)| *signed);
+        RevisionCheck {
+            asked: signed.zip(self.order.keys.clone()),
+            reference: self.order.wish.reference.clone(),
+            source: source_id(&self.order.wish),
+            good: self.revision.clone(),
+            last: self.last.clone(),
+            told: self.recorder.clone(),
+        }
+    }
+}
+
+impl RevisionCheck {
+    /// Returns the revision if it is accepted. If not, and no revision is in place yet, returns
+    /// next to the error the revision that was accepted before and is still trusted.
+    pub(super) async fn check(
+        self,
+        repository: &Repository,
+        found: Revision,
+        by: Instant,
+    ) -> (Result<Revision, Error>, Option<Revision>) {
+        let Some((signed, keys)) = &self.asked else { return (Ok(found), None) };
+        if self.good.as_ref() == Some(&found) {
+            return (Ok(found), None);
+        }
+        let refused = match repository.verify(&found, *signed, keys, by).await {
+            Ok(()) => self.follows(repository, &found, by).await.err(),
+            Err(error) => Some(error),
+        };
+        match refused {
+            None => (Ok(found), None),
+            Some(error) if error.is_distrust() && self.good.is_none() => {
+                let held = self.held(repository, (*signed, keys), by).await;
+                (Err(error), held)
+            }
+            Some(error) => (Err(error), None),
+        }
+    }
+
+    /// Returns the revision that was accepted last, also by the previous daemon.
+    fn before(&self) -> Option<Revision> {
+        self.last.clone().or_else(|| self.told.last_seen(&self.source, &self.reference))
+    }
+
+    /// Checks that a revision descends from the previous one. The check ignores the name of the
+    /// ref: a server may call any branch its main branch. Two tags of a version range need not
+    /// descend from each other, but the version may only increase.
+    async fn follows(&self, repository: &Repository, now: &Revision, by: Instant) -> Result<(), Error> {
+        let before = self.before().filter(|before| before.commit != now.commit);
+        let Some(before) = before.filter(|_| !matches!(self.reference, Reference::Commit(_))) else {
+            return Ok(());
+        };
+        let is_range = matches!(self.reference, Reference::Semver(_));
+        match now.compare_versions(&before).filter(|_| is_range) {
+            Some(Ordering::Greater) => return Ok(()),
+            Some(Ordering::Less) => {
+                let (before, now) = (before.to_string().into(), now.to_string().into());
+                return Err(Error::Lowered { before, now });
+            }
+            Some(Ordering::Equal) | None => {}
+        }
+        let (told, new) = (before.commit.to_string().into(), now.to_string().into());
+        match repository.whole_history(before.commit, now.commit, by).await? {
+            History::Forward => Ok(()),
+            History::Rewritten => Err(Error::Rewritten { before: told, now: new }),
+            History::Unknown => Err(Error::Unproven { before: told, now: new }),
+        }
+    }
+
+    /// Returns the revision that was accepted before, if a key that is trusted now has signed it.
+    async fn held(
+        &self,
+        repository: &Repository,
+        (signed, keys): (SignaturePolicy, &Arc<TrustedKeys>),
+        by: Instant,
+    ) -> Option<Revision> {
+        let before = self.before()?;
+        repository.verify(&before, signed, keys, by).await.ok()?;
+        Some(before)
+    }
+}

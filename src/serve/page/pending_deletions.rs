@@ -1,0 +1,110 @@
+//! The section about pending deletions, with the commands that approve them.
+
+use super::html::Html;
+use super::layout;
+use super::routes::Link;
+use crate::api::{APPROVE_ANNOTATION, DELETION_ANNOTATION, DeletionPolicy, Reason, format_deletion_answer};
+use crate::grammar::counted;
+use crate::report::board::{ObjectState, SyncCard};
+
+/// The most objects that are listed.
+const MAX_NAMED: usize = 50;
+
+/// Writes the pending deletions, if there are any.
+pub(super) fn write_section(html: &mut Html, card: &SyncCard) {
+    if is_deletion(card) {
+        layout::begin_section(html, "waiting", "What waits for your word");
+        html.element(
+            "p",
+            &[],
+            "The deletion of this Sync has stopped. Say what becomes of the objects that are left.",
+        );
+        answers(html, card);
+        html.close();
+        return;
+    }
+    if card.status.approval.is_none() {
+        return;
+    }
+    layout::begin_section(html, "waiting", "What waits for your word");
+    let waiting: Vec<_> = card.objects.rows().filter(|row| row.state == ObjectState::PendingPrune).collect();
+    let told = format!(
+        "{} left Git and would be deleted. Nothing else waits: each goes only if it is still the same one.",
+        counted(waiting.len(), "object")
+    );
+    html.element("p", &[], &told);
+    write_commands(html, card);
+    html.open("ul", &[("class", "named")]);
+    let mut last = "";
+    for row in waiting.iter().take(MAX_NAMED) {
+        html.open("li", &[]);
+        html.link(&Link::object(&card.name, row.id), &[], &row.id.to_string());
+        // Equal messages are written once.
+        if row.message != last {
+            html.element("span", &[("class", "quiet")], &format!(" {}", row.message));
+            last = row.message;
+        }
+        html.close();
+    }
+    html.close();
+    if waiting.len() > MAX_NAMED {
+        let all = Link::sync(&card.name).with_query(&[("state", "leaving")]);
+        html.open("p", &[]);
+        html.link(&all, &[], &format!("and {} more", waiting.len() - MAX_NAMED));
+        html.close();
+    }
+    html.close();
+}
+
+/// True if the deletion of the Sync waits for a person.
+fn is_deletion(card: &SyncCard) -> bool {
+    card.ready_reason().0 == Reason::DeletionHeld.to_string()
+}
+
+/// Writes the commands that answer a pending deletion.
+fn answers(html: &mut Html, card: &SyncCard) {
+    let (namespace, name) = (&card.name.namespace, &card.name.name);
+    let generation = card.status.observed_generation.unwrap_or_default();
+    for (policy, flag, told) in [
+        (DeletionPolicy::Orphan, "--orphan", "They stay in the cluster:"),
+        (DeletionPolicy::Delete, "--delete", "They are deleted:"),
+    ] {
+        html.element("p", &[("class", "advice")], told);
+        html.open("div", &[("class", "commands")]);
+        html.element("pre", &[("tabindex", "0")], &format!("moorline delete {name} -n {namespace} {flag}"));
+        html.element("span", &[("class", "quiet")], "or");
+        let annotate = format!(
+            "kubectl annotate sync {name} -n {namespace} --overwrite {DELETION_ANNOTATION}={}",
+            format_deletion_answer(policy, generation)
+        );
+        html.element("pre", &[("tabindex", "0")], &annotate);
+        html.close();
+    }
+}
+
+/// Writes the commands that approve the pending prunes, and no later ones, or that answer a pending
+/// deletion.
+pub(super) fn write_commands(html: &mut Html, card: &SyncCard) {
+    if is_deletion(card) {
+        return answers(html, card);
+    }
+    let Some(approval) = &card.status.approval else { return };
+    if !card.source.is_resource {
+        html.element(
+            "p",
+            &[("class", "advice")],
+            "Without a Sync in the cluster there is nothing that could be approved: delete them by hand, or bring them back in Git.",
+        );
+        return;
+    }
+    let (namespace, name) = (&card.name.namespace, &card.name.name);
+    html.open("div", &[("class", "commands")]);
+    html.element("pre", &[("tabindex", "0")], &format!("moorline approve {name} -n {namespace}"));
+    html.element("span", &[("class", "quiet")], "or");
+    let annotate = format!(
+        "kubectl annotate sync {name} -n {namespace} --overwrite {APPROVE_ANNOTATION}={}",
+        approval.hash
+    );
+    html.element("pre", &[("tabindex", "0")], &annotate);
+    html.close();
+}

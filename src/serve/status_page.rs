@@ -1,0 +1,323 @@
+//! Serves the status page over HTTP: routing, access, caching and live updates.
+//!
+//! In: the board, and a channel that requests live objects. Out: responses. Only GET and HEAD are
+//! accepted: the page changes nothing. Bound to the loopback interface, it accepts only loopback
+//! host names, so that no foreign website can read it through a browser by DNS rebinding. Event
+//! streams are limited in number, and so are all connections together; they are separate from those
+//! of probes and metrics.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HOST, HeaderName,
+    IF_NONE_MATCH, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::response::Builder;
+use axum::http::{HeaderMap, Method, Response, StatusCode};
+use jiff::Timestamp;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::time::{sleep, timeout};
+
+use super::page::{self, LiveRead, PageRequest, Route};
+use crate::api::SyncName;
+use crate::object::ObjectId;
+use crate::report::board::{LiveObject, StatusBoard};
+
+/// The most open event streams; further clients poll.
+pub const MAX_LISTENERS: usize = 32;
+/// The shortest interval between two events of a stream.
+const MIN_EVENT_INTERVAL: Duration = Duration::from_millis(500);
+/// Interval of keep-alive comments: proxies close silent connections.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(20);
+/// The longest wait for a live object.
+const READ_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// Content security policy: everything comes from this origin.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+    form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const HTML: &str = "text/html; charset=utf-8";
+const JSON: &str = "application/json";
+/// Cached, and revalidated on each use.
+const REVALIDATE: &str = "no-cache";
+/// For files whose name contains their digest.
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
+const NO_STORE: &str = "no-store";
+
+/// A request for a live object.
+#[derive(Debug)]
+pub struct LiveObjectRequest {
+    /// The Sync of the object.
+    pub sync: SyncName,
+    /// The object.
+    pub id: ObjectId,
+    /// Receives the object, or the reason why it was not read.
+    pub answer: oneshot::Sender<Result<LiveObject, String>>,
+}
+
+/// Handler of the status page; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct StatusPage(Arc<StatusPageInner>);
+
+#[derive(Debug)]
+struct StatusPageInner {
+    board: watch::Receiver<Arc<StatusBoard>>,
+    requests: mpsc::Sender<LiveObjectRequest>,
+    ending: watch::Receiver<bool>,
+    is_private: bool,
+    listeners: Arc<Semaphore>,
+    /// Start time, which tells the versions of this process from those of another.
+    began: u128,
+}
+
+impl StatusPage {
+    /// Creates the handler. `is_private` is true if it is bound to the loopback interface.
+    pub fn new(
+        board: watch::Receiver<Arc<StatusBoard>>,
+        looks: mpsc::Sender<LiveObjectRequest>,
+        ending: watch::Receiver<bool>,
+        is_private: bool,
+    ) -> Self {
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let listeners = Arc::new(Semaphore::new(MAX_LISTENERS));
+        Self(Arc::new(StatusPageInner { board, requests: looks, ending, is_private, listeners, began }))
+    }
+
+    pub(super) fn router(self) -> Router {
+        Router::new()
+            .fallback(|State(viewing): State<Self>, request: Request| async move {
+                let headers = request.headers();
+                let (method, uri) = (request.method(), request.uri());
+                viewing.answer(method, uri.path(), uri.query().unwrap_or_default(), headers).await
+            })
+            .with_state(self)
+    }
+
+    async fn answer(&self, method: &Method, path: &str, query: &str, headers: &HeaderMap) -> Response<Body> {
+        if self.0.is_private && !is_of_the_loopback(headers) {
+            let told = "This page answers to 127.0.0.1, [::1] and localhost only.\n";
+            return plain(StatusCode::MISDIRECTED_REQUEST, told);
+        }
+        let is_head = *method == Method::HEAD;
+        if !is_head && *method != Method::GET {
+            let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "This page only shows.\n");
+            refusal.headers_mut().insert(ALLOW, axum::http::HeaderValue::from_static("GET, HEAD"));
+            return refusal;
+        }
+        let asked = page::parse_path(path);
+        let file = |kind, text: &str| reply(200, kind, IMMUTABLE, None, text.to_owned(), is_head);
+        match &asked.route {
+            Route::Style => file("text/css; charset=utf-8", page::STYLE),
+            Route::Script => file("text/javascript; charset=utf-8", page::SCRIPT),
+            Route::Icon => file("image/svg+xml", page::ICON),
+            Route::Events if is_head => reply(200, "text/event-stream", NO_STORE, None, String::new(), true),
+            Route::Events => self.events(page::parse_event_source(query)),
+            Route::Overview | Route::Sync(_) | Route::Object(..) | Route::NotFound => {
+                self.document(&asked, query, headers, is_head).await
+            }
+        }
+    }
+
+    async fn document(
+        &self,
+        asked: &PageRequest,
+        query: &str,
+        headers: &HeaderMap,
+        is_head: bool,
+    ) -> Response<Body> {
+        let board = self.0.board.borrow().clone();
+        let now = Timestamp::try_from(SystemTime::now()).unwrap_or_default();
+        let kind = if asked.json { JSON } else { HTML };
+        // Ages in the HTML change every minute, so the tag has to change as well.
+        let minute = if asked.json { 0 } else { now.as_second() / 60 };
+        let tag = |version: u64| format!("\"{:x}-{version:x}-{minute:x}\"", self.0.began);
+        let known = page::version(&board, &asked.route).map(tag);
+        if known.as_ref().is_some_and(|known| is_known(headers, known)) {
+            return built(head(304, kind, REVALIDATE, known.as_deref()).body(Body::empty()));
+        }
+        let looked = match &asked.route {
+            Route::Object(sync, id) if !is_head => {
+                let is_listed = board.cards.get(sync).is_some_and(|card| card.objects.row(id).is_some());
+                if is_listed { Some(self.read_live_object(sync, id).await) } else { None }
+            }
+            _ => None,
+        };
+        let look = looked.as_ref().map(|looked| match looked {
+            Ok(seen) => LiveRead::Read(seen),
+            Err(why) => LiveRead::NotRead(why),
+        });
+        let answer = page::respond(&board, asked, query, look, now);
+        let caching = if answer.version.is_some() { REVALIDATE } else { NO_STORE };
+        let tag = answer.version.map(tag);
+        reply(answer.status, kind, caching, tag.as_deref(), answer.body, is_head)
+    }
+
+    /// Requests a live object, and waits for it.
+    async fn read_live_object(&self, sync: &SyncName, id: &ObjectId) -> Result<LiveObject, String> {
+        let (answer, told) = oneshot::channel();
+        let wanted = LiveObjectRequest { sync: sync.clone(), id: id.clone(), answer };
+        if self.0.requests.try_send(wanted).is_err() {
+            return Err("many look at objects now; try again in a moment".to_owned());
+        }
+        match timeout(READ_TIMEOUT, told).await {
+            Ok(Ok(seen)) => seen,
+            Ok(Err(_)) | Err(_) => Err("it took too long".to_owned()),
+        }
+    }
+
+    /// Opens an event stream with the versions of a page.
+    fn events(&self, of: Option<SyncName>) -> Response<Body> {
+        let Ok(place) = self.0.listeners.clone().try_acquire_owned() else {
+            let mut refusal = plain(StatusCode::SERVICE_UNAVAILABLE, "Too many listen already.\n");
+            refusal.headers_mut().insert(RETRY_AFTER, axum::http::HeaderValue::from_static("30"));
+            return refusal;
+        };
+        let listener = EventStream {
+            board: self.0.board.clone(),
+            ending: self.0.ending.clone(),
+            route: of.map_or(Route::Overview, Route::Sync),
+            last_sent: None,
+            _place: place,
+        };
+        let stream = futures::stream::unfold(listener, |mut listener| async move {
+            let said = listener.next().await?;
+            Some((Ok::<_, std::convert::Infallible>(said), listener))
+        });
+        built(head(200, "text/event-stream", NO_STORE, None).body(Body::from_stream(stream)))
+    }
+}
+
+/// A client of the event stream.
+struct EventStream {
+    board: watch::Receiver<Arc<StatusBoard>>,
+    ending: watch::Receiver<bool>,
+    route: Route,
+    /// The version that was sent last.
+    last_sent: Option<u64>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl EventStream {
+    /// The next event; `None` once the daemon ends.
+    async fn next(&mut self) -> Option<String> {
+        if self.last_sent.is_some() {
+            // Changes within this time are sent as one.
+            tokio::select! {
+                () = sleep(MIN_EVENT_INTERVAL) => {}
+                _ = self.ending.wait_for(|ending| *ending) => return None,
+            }
+        }
+        let silence = sleep(KEEP_ALIVE_INTERVAL);
+        tokio::pin!(silence);
+        loop {
+            let now = page::version(&self.board.borrow_and_update(), &self.route).unwrap_or_default();
+            if self.last_sent != Some(now) {
+                self.last_sent = Some(now);
+                return Some(format!("event: version\ndata: {now}\n\n"));
+            }
+            tokio::select! {
+                changed = self.board.changed() => changed.ok()?,
+                _ = self.ending.wait_for(|ending| *ending) => return None,
+                () = &mut silence => return Some(":\n\n".to_owned()),
+            }
+            // Other Syncs may change often: compare the version of this page at this interval only.
+            if page::version(&self.board.borrow(), &self.route) == self.last_sent {
+                sleep(MIN_EVENT_INTERVAL).await;
+            }
+        }
+    }
+}
+
+/// True if the Host header is a name of the loopback interface.
+fn is_of_the_loopback(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => (name, port),
+        _ => (host, ""),
+    };
+    port.bytes().all(|byte| byte.is_ascii_digit())
+        && ["127.0.0.1", "localhost", "[::1]"].iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// True if the client has this version.
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let tags = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).unwrap_or_default();
+    tags.split(',').map(|known| known.trim().trim_start_matches("W/")).any(|known| known == tag)
+}
+
+fn head(status: u16, kind: &'static str, caching: &'static str, tag: Option<&str>) -> Builder {
+    let policies: [(HeaderName, &'static str); 6] = [
+        (CONTENT_TYPE, kind),
+        (CACHE_CONTROL, caching),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    let builder = policies
+        .into_iter()
+        .fold(Response::builder().status(status), |builder, (name, value)| builder.header(name, value));
+    match tag {
+        Some(tag) => builder.header(ETAG, tag),
+        None => builder,
+    }
+}
+
+fn reply(
+    status: u16,
+    kind: &'static str,
+    caching: &'static str,
+    tag: Option<&str>,
+    body: String,
+    is_head: bool,
+) -> Response<Body> {
+    let builder = head(status, kind, caching, tag).header(CONTENT_LENGTH, body.len());
+    built(builder.body(if is_head { Body::empty() } else { Body::from(body) }))
+}
+
+fn plain(status: StatusCode, told: &str) -> Response<Body> {
+    reply(status.as_u16(), super::PLAIN, NO_STORE, None, told.to_owned(), false)
+}
+
+/// Returns the response; it cannot be invalid, because all its parts are ours.
+fn built(built: Result<Response<Body>, axum::http::Error>) -> Response<Body> {
+    built.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_the_loopback_are_answered() {
+        let check = |host: Option<&str>, expect: bool| {
+            let mut headers = HeaderMap::new();
+            host.map(|host| headers.insert(HOST, host.parse().unwrap()));
+            assert_eq!(is_of_the_loopback(&headers), expect, "{host:?}");
+        };
+        for good in ["127.0.0.1:8081", "localhost", "LOCALHOST:1", "[::1]:9090", "[::1]"] {
+            check(Some(good), true);
+        }
+        for bad in
+            ["evil.example", "127.0.0.1.evil.example:80", "localhost.evil", "[::1].evil", "localhost:80x", ""]
+        {
+            check(Some(bad), false);
+        }
+        check(None, false);
+    }
+
+    #[test]
+    fn a_version_that_is_known_is_recognised() {
+        let check = |tags: &str, expect: bool| {
+            let headers = HeaderMap::from_iter([(IF_NONE_MATCH, tags.parse().unwrap())]);
+            assert_eq!(is_known(&headers, "\"1-2-3\""), expect, "{tags}");
+        };
+        check("\"1-2-3\"", true);
+        check("\"0\", W/\"1-2-3\"", true);
+        check("\"1-2-4\"", false);
+        check("", false);
+    }
+}
