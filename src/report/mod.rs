@@ -220,7 +220,7 @@ impl ReadyVerdict {
                 };
                 match facts.rejected {
                     Some(rejected) => verdict.with_rollback(rejected),
-                    None if facts.outdated && verdict.ready => verdict.as_outdated(),
+                    None if facts.outdated && verdict.ready => verdict.into_outdated(),
                     None => verdict.with_drift(pass),
                 }
             }
@@ -271,7 +271,7 @@ impl ReadyVerdict {
     }
 
     /// The verdict if the reconcile was for an older request than the current one.
-    fn as_outdated(self) -> Self {
+    fn into_outdated(self) -> Self {
         let message = "what is asked for now is being applied".to_owned();
         let reason = Reason::Progressing.to_string();
         Self { ready: false, reconciling: true, reason, message, ..self }

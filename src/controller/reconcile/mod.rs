@@ -1,7 +1,7 @@
 //! Runs one reconcile: from a revision to the status, for one Sync.
 //!
 //! In: a revision, the spec of the Sync, and its memory.
-//! Out: a [`ReconcileResult`].
+//! Out: a `ReconcileResult`.
 //!
 //! A reconcile is idempotent and can be interrupted anywhere: the next one starts from the observed
 //! state.
