@@ -3,7 +3,7 @@
 //! In: the text of every file of this repository.
 //! Out: nothing, or each violation as `path:line: what (rule)`. A rule is a function of one file's
 //! text, so that the tests beside it can pass a violation and expect it to be found. The import
-//! table of the architecture is in `tidy/table.rs`.
+//! table is in `tidy/table.rs`.
 
 mod tidy {
     pub(crate) mod attributes;
@@ -62,10 +62,9 @@ fn every_file_keeps_the_rules() {
 }
 
 #[test]
-fn the_architecture_shows_the_table() {
-    let Some(document) = files::text("ARCHITECTURE.md") else { return };
-    let block = table::as_markdown(&files::modules());
-    if let Err(message) = table::compare(&document, &block) {
+fn the_readme_of_the_crates_shows_the_import_table() {
+    let document = files::text("crates/README.md").expect("crates/README.md has the table");
+    if let Err(message) = table::compare(&document, &table::as_markdown()) {
         panic!("{message}");
     }
 }

@@ -23,16 +23,6 @@ pub(crate) fn text(path: &str) -> Option<String> {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).ok()
 }
 
-/// Returns the module paths of all files of the program, such as `plan/explain`.
-pub(crate) fn modules() -> Vec<String> {
-    let sources = texts().into_iter().filter_map(|(path, text)| {
-        let source = super::source::Source::new(&path, &text);
-        let module = source.module().join("/");
-        (source.is_program() && !module.is_empty()).then_some(module)
-    });
-    sources.collect()
-}
-
 fn walk(folder: &Path, prefix: &str, files: &mut Vec<(String, String)>) {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("cannot list {prefix:?}: {error}"));
     for entry in entries {

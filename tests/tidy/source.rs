@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::mask::{self, Halves};
-use super::table;
+use super::table::{self, Row};
 
 /// A token of code: an identifier, keyword or number, `::`, or one other character.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,21 +55,21 @@ impl Source {
             || self.lines().any(|(_, text)| text == "#![cfg(test)]")
     }
 
-    /// Returns the module path of a file of the program, outermost first; empty for a `lib.rs` that
-    /// lists modules, and for all other files.
+    /// Returns the module path of a file of the program, outermost first: `engine/plan/prune` for
+    /// `crates/engine/src/plan/prune.rs`. Empty for a `lib.rs` without a row, and for all other
+    /// files.
     pub(crate) fn module(&self) -> Vec<&str> {
-        let (whole, inside) =
-            match self.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/")) {
-                Some((folder, inside)) if table::is_in_table(folder) => {
-                    (table::crate_module(folder), Some(inside))
-                }
-                _ => (None, self.path.strip_prefix("src/")),
-            };
+        let folder = self.crate_folder();
+        let inside = match folder {
+            Some(_) => self.path.split_once("/src/").map(|(_, inside)| inside),
+            None => self.path.strip_prefix("src/"),
+        };
         let Some(inside) = inside else { return Vec::new() };
         let name = inside.strip_suffix(".rs").unwrap_or(inside);
-        let folder = name.strip_suffix("/mod").unwrap_or(name);
-        let parts = folder.split('/').filter(|part| *part != "lib");
-        whole.into_iter().chain(parts).collect()
+        let name = name.strip_suffix("/mod").unwrap_or(name);
+        let parts = name.split('/').filter(|part| *part != "lib");
+        let module: Vec<&str> = folder.into_iter().chain(parts).collect();
+        if inside == "lib.rs" && Row::of(&module).is_none() { Vec::new() } else { module }
     }
 
     /// Returns the folder in `crates` for a source file of a crate, if the table contains the
@@ -194,8 +194,12 @@ fn modules_follow_paths() {
     let check =
         |path: &str, module: &str| assert_eq!(Source::new(path, "").module().join("/"), module, "{path}");
     check("src/lib.rs", "");
-    check("src/tree.rs", "tree");
-    check("src/plan/mod.rs", "plan");
-    check("src/plan/explain.rs", "plan/explain");
+    check("crates/engine/src/lib.rs", "");
+    check("crates/git/src/lib.rs", "git");
+    check("crates/xtask/src/main.rs", "");
+    check("src/settings_watch.rs", "settings_watch");
+    check("src/controller/mod.rs", "controller");
+    check("crates/engine/src/plan/mod.rs", "engine/plan");
+    check("crates/engine/src/plan/explain.rs", "engine/plan/explain");
     check("tests/tidy.rs", "");
 }

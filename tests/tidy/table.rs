@@ -1,6 +1,7 @@
-//! Import table of the architecture: every module, its kind, and the modules that it may use.
+//! Import table of the architecture: every crate and every folder of the program, its kind, and the
+//! modules that it may use.
 //!
-//! Imports go one way: a module may use only modules of earlier rows. ARCHITECTURE.md shows the
+//! Imports go one way: a module may use only modules of earlier rows. `crates/README.md` shows the
 //! same table between two markers, and a test compares the two.
 
 use Kind::{Pure, Shell};
@@ -36,90 +37,88 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
     Row { number, module, kind, may_use }
 }
 
-/// The table. A file belongs to the longest matching name: `src/sync/schedule.rs` to
-/// `sync/schedule`.
+/// The table. A row is a crate, a folder of a crate such as `engine/plan`, or a folder of `src`. A
+/// file belongs to the longest matching name: `src/controller/schedule/backoff.rs` to
+/// `controller/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 44] = [
-    row(1, "api",            Pure,  Only(&[])),
-    row(1, "chance",         Shell, Only(&[])),
-    row(1, "clock",          Shell, Only(&[])),
-    row(1, "expression/quantity", Pure, Only(&[])),
-    row(1, "fair",           Shell, Only(&[])),
-    row(1, "fields",         Pure,  Only(&[])),
-    row(1, "grammar",        Pure,  Only(&[])),
-    row(1, "harmless",       Pure,  Only(&[])),
-    row(1, "nearest",        Pure,  Only(&[])),
-    row(1, "object",         Pure,  Only(&[])),
-    row(1, "proof",          Pure,  Only(&[])),
-    row(1, "repeats",        Pure,  Only(&[])),
-    row(1, "sandbox/table",  Pure,  Only(&[])),
-    row(1, "settings",       Pure,  Only(&["harmless", "nearest"])),
-    row(1, "tree",           Pure,  Only(&[])),
-    row(1, "yaml",           Pure,  Only(&[])),
-    row(2, "adopt",          Pure,  Only(&["api", "fields", "object", "yaml"])),
-    row(2, "diff",           Pure,  Only(&["yaml"])),
-    row(2, "expression",     Pure,  Only(&["expression/quantity"])),
-    row(2, "observed",       Pure,  Only(&["api", "fields", "grammar", "object", "proof"])),
-    row(2, "render",         Pure,  Only(&["api", "grammar", "nearest", "object", "tree", "yaml"])),
-    row(3, "desired",        Pure,  Only(&["api", "fields", "nearest", "object", "proof", "yaml", "render"])),
-    row(3, "health",         Pure,  Only(&["expression", "object"])),
-    row(3, "sandbox/schema", Pure,  Only(&["expression"])),
-    row(3, "sync/schedule",  Pure,  Only(&["api"])),
-    row(4, "plan",           Pure,  Only(&["api", "fields", "grammar", "harmless", "object", "diff", "observed", "desired"])),
-    row(4, "sandbox/kinds",  Pure,  Only(&["expression/quantity", "sandbox/schema"])),
-    row(4, "sandbox/patch",  Pure,  Only(&["sandbox/schema"])),
-    row(4, "sandbox/ownership", Pure, Only(&["fields", "sandbox/schema"])),
-    row(4, "sandbox/rules",  Pure,  Only(&["expression", "sandbox/schema"])),
-    row(4, "rights",         Pure,  Only(&["object", "desired"])),
-    row(5, "sandbox/soundness", Pure, Only(&["nearest", "sandbox/schema", "sandbox/kinds", "sandbox/rules"])),
-    row(5, "report",         Pure,  Only(&["api", "grammar", "object", "health", "observed", "desired", "plan"])),
-    row(6, "serve/page",     Pure,  Only(&["api", "grammar", "harmless", "object", "yaml", "diff", "report"])),
-    row(6, "source",         Shell, Only(&["chance", "clock", "harmless", "nearest", "tree", "yaml"])),
-    row(6, "helm",           Shell, Only(&["chance", "fair", "tree", "yaml", "render"])),
-    row(6, "metrics",        Shell, Only(&[])),
-    row(6, "cluster",        Shell, Only(&["api", "chance", "clock", "fair", "fields", "grammar", "nearest", "object", "proof", "repeats", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
-    row(7, "serve",          Shell, Earlier),
-    row(7, "settings_watch", Shell, Earlier),
-    row(7, "sandbox",        Shell, Only(&["object", "yaml", "sandbox/schema", "sandbox/ownership", "sandbox/kinds", "sandbox/patch", "sandbox/rules", "sandbox/soundness", "sandbox/table"])),
-    row(8, "sync",           Shell, Earlier),
-    row(9, "cli",            Shell, Earlier),
-    row(9, "main",           Shell, Only(&["cli"])),
+pub(crate) const TABLE: [Row; 36] = [
+    row(1, "api",                    Pure,  Only(&[])),
+    row(1, "cel",                    Pure,  Only(&[])),
+    row(1, "core",                   Pure,  Only(&[])),
+    row(1, "engine/proof",           Pure,  Only(&[])),
+    row(1, "managed-fields",         Pure,  Only(&[])),
+    row(1, "metrics",                Shell, Only(&[])),
+    row(1, "runtime",                Shell, Only(&[])),
+    row(1, "sandbox/table",          Pure,  Only(&[])),
+    row(1, "yaml",                   Pure,  Only(&[])),
+    row(2, "adopt",                  Pure,  Only(&["api", "core", "managed-fields", "yaml"])),
+    row(2, "controller/schedule",    Pure,  Only(&["api"])),
+    row(2, "engine/diff",            Pure,  Only(&["yaml"])),
+    row(2, "engine/observed",        Pure,  Only(&["api", "core", "engine/proof", "managed-fields"])),
+    row(2, "git",                    Shell, Only(&["core", "runtime", "yaml"])),
+    row(2, "health",                 Pure,  Only(&["cel", "core"])),
+    row(2, "render",                 Pure,  Only(&["api", "core", "yaml"])),
+    row(2, "sandbox/schema",         Pure,  Only(&["cel"])),
+    row(2, "settings",               Pure,  Only(&["core"])),
+    row(3, "engine/desired",         Pure,  Only(&["api", "core", "engine/proof", "managed-fields", "yaml", "render"])),
+    row(3, "helm",                   Shell, Only(&["core", "runtime", "yaml", "render"])),
+    row(3, "sandbox/cel_rules",      Pure,  Only(&["cel", "sandbox/schema"])),
+    row(3, "sandbox/kinds",          Pure,  Only(&["cel", "sandbox/schema"])),
+    row(3, "sandbox/managed_fields", Pure,  Only(&["managed-fields", "sandbox/schema"])),
+    row(3, "sandbox/patch",          Pure,  Only(&["sandbox/schema"])),
+    row(4, "engine/plan",            Pure,  Only(&["api", "core", "managed-fields", "engine/diff", "engine/observed", "engine/desired"])),
+    row(4, "engine/rbac",            Pure,  Only(&["core", "engine/desired"])),
+    row(4, "sandbox/manifest_check", Pure,  Only(&["core", "sandbox/schema", "sandbox/cel_rules", "sandbox/kinds"])),
+    row(5, "report",                 Pure,  Only(&["api", "core", "health", "engine/observed", "engine/desired", "engine/plan"])),
+    row(6, "cluster",                Shell, Only(&["api", "core", "engine/proof", "managed-fields", "metrics", "runtime", "engine/observed", "health", "settings", "engine/desired", "engine/plan"])),
+    row(6, "serve/page",             Pure,  Only(&["api", "core", "yaml", "engine/diff", "report"])),
+    row(7, "sandbox",                Shell, Only(&["core", "sandbox/table", "yaml", "sandbox/schema", "sandbox/cel_rules", "sandbox/kinds", "sandbox/managed_fields", "sandbox/patch", "sandbox/manifest_check"])),
+    row(7, "serve",                  Shell, Earlier),
+    row(7, "settings_watch",         Shell, Earlier),
+    row(8, "controller",             Shell, Earlier),
+    row(9, "cli",                    Shell, Earlier),
+    row(9, "main",                   Shell, Only(&["cli"])),
 ];
 
-/// Crates of the workspace that contain rows of the table: the folder in `crates`, and the module
-/// that the whole crate is; `None` if it contains several.
-const CRATES: [(&str, Option<&str>); 14] = [
-    ("api", Some("api")),
-    ("cel", Some("expression")),
-    ("cluster", Some("cluster")),
-    ("core", None),
-    ("engine", None),
-    ("git", Some("source")),
-    ("health", Some("health")),
-    ("managed-fields", Some("fields")),
-    ("metrics", Some("metrics")),
-    ("render", Some("render")),
-    ("runtime", None),
-    ("sandbox", Some("sandbox")),
-    ("settings", Some("settings")),
-    ("yaml", Some("yaml")),
+/// Names under which `src/lib.rs` re-exports the crates, and the module behind each.
+const ALIASES: [(&str, &[&str]); 17] = [
+    ("chance", &["runtime", "chance"]),
+    ("clock", &["runtime", "clock"]),
+    ("desired", &["engine", "desired"]),
+    ("did_you_mean", &["core", "did_you_mean"]),
+    ("diff", &["engine", "diff"]),
+    ("fair_queue", &["runtime", "fair_queue"]),
+    ("fields", &["managed-fields"]),
+    ("grammar", &["core", "grammar"]),
+    ("log_repeats", &["core", "log_repeats"]),
+    ("object", &["core", "object"]),
+    ("observed", &["engine", "observed"]),
+    ("plan", &["engine", "plan"]),
+    ("proof", &["engine", "proof"]),
+    ("rbac", &["engine", "rbac"]),
+    ("sanitize", &["core", "sanitize"]),
+    ("source", &["git"]),
+    ("tree", &["core", "tree"]),
 ];
 
-/// Returns the module that the crate in this folder is; `None` if it contains several modules or is
-/// not in the table.
-pub(crate) fn crate_module(folder: &str) -> Option<&'static str> {
-    CRATES.iter().find(|(its, _)| *its == folder).and_then(|(_, module)| *module)
+/// Returns the module behind a name of `src/lib.rs`: the re-exported one, or a folder of `src`.
+pub(crate) fn behind(name: &str) -> Vec<String> {
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
+    alias.map_or_else(
+        || vec![name.to_owned()],
+        |(_, module)| module.iter().map(|part| (*part).to_owned()).collect(),
+    )
 }
 
-/// True if the table applies to the crate in this folder.
+/// True if the table applies to the crate in this folder of `crates`.
 pub(crate) fn is_in_table(folder: &str) -> bool {
-    CRATES.iter().any(|(its, _)| *its == folder)
+    TABLE.iter().any(|row| row.module.split('/').next() == Some(folder))
 }
 
 /// Returns the folder of a crate by its name in code, such as `moorline_managed_fields`.
-pub(crate) fn folder_of(name: &str) -> Option<&'static str> {
-    let name = name.strip_prefix("moorline_")?.replace('_', "-");
-    CRATES.iter().map(|(folder, _)| *folder).find(|folder| *folder == name)
+pub(crate) fn folder_of(name: &str) -> Option<String> {
+    let folder = name.strip_prefix("moorline_")?.replace('_', "-");
+    is_in_table(&folder).then_some(folder)
 }
 
 const OPEN: &str = "<!-- import table -->";
@@ -142,7 +141,7 @@ impl Row {
         }
     }
 
-    /// Lists the modules that it may use, for people.
+    /// Returns the modules that it may use, for messages and for the document.
     pub(crate) fn uses(&self) -> String {
         match self.may_use {
             Only([]) => "none of ours".to_owned(),
@@ -154,18 +153,14 @@ impl Row {
     }
 }
 
-/// Formats the table for ARCHITECTURE.md, including the markers; a module without a file among
-/// `present` is marked as planned.
-pub(crate) fn as_markdown(present: &[String]) -> String {
+/// Formats the table for crates/README.md, including the markers.
+pub(crate) fn as_markdown() -> String {
     let lines = TABLE.iter().map(|row| {
-        let stands =
-            present.iter().any(|module| Row::of(&module.split('/').collect::<Vec<_>>()) == Some(row));
         let kind = match row.kind {
             Pure => "pure",
             Shell => "shell",
         };
-        let later = if stands { "" } else { " (to come)" };
-        format!("| {} | `{}`{later} | {kind} | {} |\n", row.number, row.module, row.uses())
+        format!("| {} | `{}` | {kind} | {} |\n", row.number, row.module, row.uses())
     });
     let lines: String = lines.collect();
     format!("{OPEN}\n| row | module | kind | may use |\n|---|---|---|---|\n{lines}{CLOSE}")
@@ -180,8 +175,8 @@ pub(crate) fn compare(document: &str, block: &str) -> Result<(), String> {
     });
     match shown {
         Some(shown) if shown == block => Ok(()),
-        Some(_) => Err(format!("the import table in ARCHITECTURE.md is not this one:\n\n{block}\n")),
-        None => Err(format!("ARCHITECTURE.md has no import table; it belongs there like this:\n\n{block}\n")),
+        Some(_) => Err(format!("the import table in crates/README.md is not this one:\n\n{block}\n")),
+        None => Err(format!("crates/README.md has no import table; it belongs there like this:\n\n{block}\n")),
     }
 }
 
@@ -210,25 +205,21 @@ fn a_file_belongs_to_the_longest_name() {
     let check = |module: &[&str], expect: Option<&str>| {
         assert_eq!(Row::of(module).map(|row| row.module), expect, "{module:?}");
     };
-    check(&["plan", "explain"], Some("plan"));
-    check(&["sync"], Some("sync"));
-    check(&["sync", "schedule", "Event"], Some("sync/schedule"));
+    check(&["engine", "plan", "explain"], Some("engine/plan"));
+    check(&["controller"], Some("controller"));
+    check(&["controller", "schedule", "Event"], Some("controller/schedule"));
+    check(&["engine"], None);
     check(&["planner"], None);
     check(&[], None);
 }
 
 #[test]
 fn another_table_in_the_document_is_found() {
-    let block = as_markdown(&["plan/explain".to_owned()]);
-    assert!(
-        block.contains(
-            "| 4 | `plan` | pure | `api`, `fields`, `grammar`, `harmless`, `object`, `diff`, `observed`, `desired` |\n"
-        ),
-        "{block}"
-    );
-    assert!(block.contains("| 9 | `cli` (to come) | shell | rows 1 to 8 |\n"), "{block}");
+    let block = as_markdown();
+    assert!(block.contains("| 4 | `engine/rbac` | pure | `core`, `engine/desired` |\n"), "{block}");
+    assert!(block.contains("| 9 | `cli` | shell | rows 1 to 8 |\n"), "{block}");
     assert_eq!(compare(&format!("# Map\n{block}\nmore"), &block), Ok(()));
-    let other = block.replace("| 4 | `plan`", "| 5 | `plan`");
+    let other = block.replace("| 4 | `engine/plan`", "| 5 | `engine/plan`");
     assert!(compare(&other, &block).is_err_and(|message| message.contains(&block)));
     assert!(compare("# Map", &block).is_err_and(|message| message.contains(&block)));
 }
