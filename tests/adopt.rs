@@ -1,5 +1,5 @@
 //! `moorline adopt` with the real binary on a real API server: what a scripted Argo CD and a scripted Flux hold is shown, taken
-//! over and given back, and no object is deleted or made anew on the way.
+//! over and given back, and no object is deleted or made again on the way.
 
 #[path = "adopt/client_side.rs"]
 mod client_side;
@@ -153,7 +153,7 @@ async fn an_application_is_shown_and_taken_over_and_deleted_without_its_objects(
     push(&scene, &in_git);
     let daemon = scene.daemon();
 
-    // What is shown writes nothing.
+    // Showing a proposal writes nothing.
     proxy.take_requests();
     let shown = adopt(&scene, &proxy, part, &[]);
     assert_eq!(shown.code, 2, "{}{}", shown.data, shown.words);
@@ -186,7 +186,7 @@ async fn an_application_is_shown_and_taken_over_and_deleted_without_its_objects(
     scene.settle().await;
     scene.assert_calm("adopted").await;
 
-    // What leaves Git goes, although the old tool's entry still has it.
+    // An object that leaves Git is pruned, although the old tool's entry still has it.
     assert!(managers(&config_map(&scene, "a-0").await).contains(&"argocd-controller"));
     in_git[0]["data"].as_object_mut().unwrap().remove("more");
     let commit = push(&scene, &in_git);

@@ -1,4 +1,4 @@
-//! A Sync that names the daemon's own machine is told so, and nothing there is asked, for every kind of fetch.
+//! A Sync that names the daemon's own machine gets an error that says so, and nothing there is asked, for every kind of fetch.
 
 mod support;
 
@@ -21,7 +21,7 @@ async fn by_default_the_daemons_own_machine_is_not_asked() {
     assert!(message.as_str().is_some_and(|text| text.contains("allowedHosts")), "{message}");
     assert!(scene.git.requests().is_empty());
     drop(daemon);
-    // Who lists it means it.
+    // A host that is listed is allowed.
     let _daemon = scene.daemon_with(&["--leader-election=false", "--allowed-hosts", "127.0.0.1"]);
     scene.until_reason("shop", "Applied").await;
 }

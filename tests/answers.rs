@@ -24,7 +24,7 @@ async fn meaning(client: &Client, path: &str, body: &Value) -> Option<(&'static 
     Some((found.reason, found.retry_when))
 }
 
-/// What the server answers to a request that it refuses.
+/// Returns the server's answer to a request that it refuses.
 async fn refusal(client: &Client, request: http::Request<Vec<u8>>) -> Option<ApiStatus> {
     let status = match client.request_text(request).await {
         Ok(_) => return None,

@@ -1,4 +1,4 @@
-//! What Moorline is built on: that its requests do what the design says, on a real API server and on the sandbox alike.
+//! The ground that Moorline is built on: its requests do what the design says, on a real API server and on the sandbox alike.
 //!
 //! Each scenario is a function of a server and runs as two tests. Where only one of them passes, the sandbox is wrong. One
 //! scenario stands apart: whose rights end where. The sandbox knows who asks, but has no rights that could be refused:
@@ -117,7 +117,7 @@ async fn the_table_of_scopes_is_what_the_server_says(server: &Server) {
         Scope::Namespaced => desired::Scope::Namespaced,
         Scope::Cluster => desired::Scope::Cluster,
     };
-    // What cannot be listed and patched cannot be held to anything: reviews, bindings, component status.
+    // A kind that cannot be listed and patched cannot be held to anything: reviews, bindings, component status.
     let served: BTreeMap<GroupKind, desired::Scope> = discovery
         .groups()
         .flat_map(|group| group.recommended_resources())

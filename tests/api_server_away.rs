@@ -1,7 +1,7 @@
 //! The API server is away for longer than a term of the Lease: the same process waits, stands by and goes on.
 //!
 //! A term ends by itself when the Lease cannot be renewed. The daemon keeps its caches, and what it verified counts on
-//! if nobody held the Lease in between. If somebody did, it stands by and begins anew later.
+//! if nobody held the Lease in between. If somebody did, it stands by and restarts later.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::daemon::{Daemon, until, until_within};
 use support::fault_proxy::{Fate, RecordedRequest};
 use support::scene::{QUIET_TIME, Scene, many};
 
-/// How long the API server is away.
+/// Time for which the API server is away.
 const AWAY: Duration = Duration::from_secs(60);
 /// For the daemon to be as it should after the return.
 const RETURN: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! How the daemon asks the API server: for how much, from where on, how often, and in whose place.
+//! Requests of the daemon to the API server: for how much, from where on, how often, and in whose place.
 
 mod support;
 
@@ -223,7 +223,7 @@ async fn no_more_is_written_in_a_second_than_is_set_and_a_server_is_given_its_pa
     scene.nudge("shop", "two").await;
     scene.until_ready("shop", &commit).await;
     let all = writes(&scene);
-    // What was on its way beside it is no matter.
+    // Requests that were on their way beside it do not count.
     let pause = all.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
     assert!(pause >= Duration::from_millis(1900), "{pause:?}");
     scene.delete_sync("shop").await;

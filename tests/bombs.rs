@@ -174,7 +174,7 @@ async fn what_a_kept_revision_needs_is_reserved_before_others_render() {
     assert_eq!((&greedy["status"], &greedy["reason"]), (&json!("False"), &json!("MemoryBusy")), "{greedy}");
     assert!(!scene.values().await.contains_key("greedy-0"));
 
-    // What is not kept any more is there for others.
+    // Memory that is not kept any more is free for others.
     scene.delete_sync("good").await;
     scene.nudge("greedy", "second").await;
     scene.until_ready("greedy", &newest).await;

@@ -30,7 +30,7 @@ use support::scene::config_map;
 
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
 
-/// How to bring the definition by hand, over whatever is there.
+/// Command that applies the definition by hand, over whatever is there.
 const BY_HAND: &str = "moorline crd | kubectl apply --server-side --force-conflicts -f -";
 
 /// The object's uid and value.
@@ -50,7 +50,7 @@ async fn until_ready(release: &Release, name: &str, commit: &str) {
     .await;
 }
 
-/// What the definition says, and who has written what it says of Syncs.
+/// Returns the definition, and the managed fields of it.
 async fn definition(release: &Release) -> (Value, Vec<Value>) {
     let mut live = release.get(CRD).await.expect("the definition is there");
     let entries = live["metadata"]["managedFields"].as_array().expect("managers").clone();

@@ -150,7 +150,7 @@ async fn a_whole_set_is_asked_about_and_nothing_is_written() {
     assert!(words.contains(&expect), "{words}");
 }
 
-/// A set is refused by the server for a reason that no schema has; the others of the set are told all the same.
+/// A set is refused by the server for a reason that no schema has; the others of the set are reported all the same.
 #[tokio::test]
 async fn the_state_of_the_cluster_counts() {
     let web = WEB.replace("namespace: NS-made", "namespace: NS");
@@ -225,7 +225,7 @@ async fn the_rights_of_the_caller_count() {
     let expect = person.said(0, "", "error: both/b.yaml:1: Secret NS/b: ").2;
     assert!(words.starts_with(&expect) && words.contains("403 Forbidden"), "{words}");
     assert_eq!(words.lines().count(), 1, "{words}");
-    // Whether a namespace is there that the caller may not read is not known. The rest of the set is asked about.
+    // The existence of a namespace that the caller may not read is not known. The rest of the set is asked about.
     let (code, data, words) = person.check(TENANT, &["made"]);
     assert_eq!((code, data.as_str()), (Some(1), "made: 3 objects are sound\n"), "{words}");
     let expect = person.said(0, "", "error: made/made.yaml:1: Namespace NS-made: ").2;

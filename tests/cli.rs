@@ -120,7 +120,7 @@ fn large_files_and_pipes_are_refused_unread() {
     );
 }
 
-/// The exit code tells about manifests, whoever reads the words about them.
+/// The exit code tells about manifests, no matter who reads the words about them.
 #[test]
 fn a_reader_who_has_gone_changes_no_exit_code() {
     let folder = Folder::new("closed", &[("bad.yaml", b"kind: Pod\n"), ("app/a.yaml", CONFIG_MAP)]);
@@ -188,7 +188,7 @@ fn a_wrong_command_line_is_a_usage_error() {
     check(&["render", ".", "--include", "a/***"], "error: invalid value 'a/***' for '--include <GLOB>': ");
 }
 
-/// Who applies a ClusterRole must hold what it grants, so that the rights for it are worth as much.
+/// A user who applies a ClusterRole must hold what it grants, so that the rights for it are worth as much.
 #[test]
 fn rbac_prints_what_a_folder_needs_and_marks_what_amounts_to_all() {
     let web = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 2}});

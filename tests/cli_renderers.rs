@@ -74,7 +74,7 @@ const VERBS: [(&[&str], i32); 7] = [
     (&["plan", "--against", "cluster", "--namespace", "default", "--output", "json"], 2),
 ];
 
-/// What each renderer has to do: the same ConfigMap.
+/// The task of each renderer: the same ConfigMap.
 const FILES: [(&str, &[u8]); 5] = [
     ("plain/map.yaml", CONFIG_MAP),
     ("kustomization/map.yaml", CONFIG_MAP),

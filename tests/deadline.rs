@@ -9,7 +9,7 @@ use serde_json::json;
 use support::daemon::until_within;
 use support::scene::{Scene, config_map};
 
-/// What the Sync may take, and what a look at its status and the end of a step may take beside it.
+/// Time that the Sync may take, and that a look at its status and the end of a step may take beside it.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const BESIDE: Duration = Duration::from_secs(7);
 

@@ -1,4 +1,4 @@
-//! What follows when others define, redefine or take away kinds, on a real API server.
+//! The daemon's reaction when others define, redefine or take away kinds, on a real API server.
 
 mod definitions {
     mod converted;
@@ -45,7 +45,7 @@ fn boat(group: &str, version: &str, sails: u8) -> String {
         .to_string()
 }
 
-/// How often the daemon has applied boats since the mark.
+/// Returns the number of times that the daemon has applied boats since the mark.
 async fn applies(mark: &AuditMark) -> usize {
     let requests = mark.requests().await.by_user(MOORLINE);
     requests.filter(|it| it.verb == "patch" && it.resource == "boats").as_slice().len()
@@ -117,7 +117,7 @@ async fn a_kind_goes_over_to_another_version_and_is_still_watched() {
     send_request(&scene.admin, "DELETE", &uri, &json!({})).await.unwrap();
 }
 
-/// Where nobody may see definitions, the watch is told that nothing is served there.
+/// In a cluster where nobody may see definitions, the watch learns that nothing is served there.
 #[tokio::test]
 async fn a_version_that_goes_is_missed_by_nobody_who_may_not_see_definitions() {
     let Some(scene) = Scene::new("unseen").await else { return };

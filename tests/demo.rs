@@ -258,7 +258,7 @@ fn a_daemon_has_an_api_server_of_its_own() {
     daemon.interrupt();
 }
 
-/// Takes away what tests are told by: it is no setting of a daemon.
+/// Removes the variables that report to tests: they are no settings of a daemon.
 fn is_told_nothing(command: &mut Command) {
     let told = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MOORLINE_"));
     for (name, _) in told {
@@ -266,7 +266,7 @@ fn is_told_nothing(command: &mut Command) {
     }
 }
 
-/// What the binary says of its failure, which must come at once.
+/// Returns the binary's message about its failure, which must come at once.
 fn fails(arguments: &[&str]) -> String {
     let begun = Instant::now();
     let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));

@@ -76,7 +76,7 @@ fn the_paths_of_the_architecture_exist() {
 #[test]
 fn every_annotation_that_counts_is_in_the_readme() {
     use moorline::api;
-    // What Moorline writes itself, and what belongs on a Sync or on what it was made from.
+    // Annotations that Moorline writes itself, or that belong on a Sync or on what it was made from.
     let others = [
         api::ADOPTED_FROM_ANNOTATION,
         api::APPROVE_ANNOTATION,

@@ -1,4 +1,4 @@
-//! What holds for every set of fields, over sets made by chance. `PROPTEST_CASES` sets how many.
+//! Laws of every set of fields, over sets made by chance. `PROPTEST_CASES` sets how many.
 
 use moorline::fields::{FieldPath, FieldSet};
 use proptest::prelude::*;

@@ -70,7 +70,7 @@ async fn versions(scene: &Scene) -> BTreeMap<&'static str, (Value, Vec<Value>)> 
     all
 }
 
-/// How often each of the objects moved since it was like this, as a watch tells it afterwards. A controller's status
+/// Counts the changes of each object since it was like this, as a watch tells it afterwards. A controller's status
 /// does not count.
 async fn moves(scene: &Scene, since: &[(String, Value)]) -> Vec<(String, usize)> {
     let mut all = Vec::new();

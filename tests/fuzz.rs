@@ -19,7 +19,7 @@ use std::path::Path;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// How many inputs each target gets, if no time is asked for.
+/// Number of inputs for each target, if no time is asked for.
 const INPUTS: u64 = 6_000;
 /// The most damages of one input.
 const DAMAGES: u64 = 4;
@@ -233,7 +233,7 @@ fn bodies_of_webhooks_are_read_or_refused() {
     try_for_a_moment(fuzz::webhooks, &[github, bitbucket, r#"{"urls": ["ssh://host:22/a", "A:B"]}"#]);
 }
 
-/// What is done with an input.
+/// Function that runs on an input.
 type Target = fn(&[u8]);
 
 /// The names of targets with their bodies.

@@ -13,7 +13,7 @@ use serde_json::json;
 use support::daemon::{Daemon, until};
 use support::scene::{Scene, config_map};
 
-/// How many Syncs are on silent hosts, and how many hosts these are.
+/// Number of Syncs on silent hosts, and number of these hosts.
 const SYNCS: usize = 200;
 const HOSTS: usize = 40;
 
@@ -35,7 +35,7 @@ async fn longest(scene: &Scene, phase: &str) -> Duration {
     longest
 }
 
-/// How many wait for a worker, as the daemon counts them.
+/// Returns the number of requests that wait for a worker, as the daemon counts them.
 fn waiting(daemon: &Daemon) -> Option<usize> {
     let metrics = daemon.get("/metrics")?;
     metrics.lines().find_map(|line| line.strip_prefix("moorline_git_waiting "))?.parse().ok()

@@ -1,4 +1,4 @@
-//! What keeps a Sync from deleting what it must not, on a real API server: the proofs that each deletion needs, and
+//! Guards that keep a Sync from deleting wrong objects, on a real API server: the proofs that each deletion needs, and
 //! what happens where one of them is missing at the last moment.
 
 #[path = "guards/commits.rs"]
@@ -26,7 +26,7 @@ use support::scene::{Scene, many};
 /// Long enough for a person to come between two requests.
 const MEANWHILE: Duration = Duration::from_secs(2);
 
-/// What the daemon asked to be deleted since the mark.
+/// Returns the daemon's deletions since the mark.
 async fn deletions(mark: &AuditMark) -> Vec<Request> {
     mark.requests().await.by_user(MOORLINE).filter(|it| it.verb == "delete").as_slice().to_vec()
 }
@@ -71,7 +71,7 @@ async fn an_object_that_is_made_anew_while_its_deletion_is_on_its_way_stays() {
     let meant = json!({"uid": old.metadata.uid, "resourceVersion": old.metadata.resource_version});
     assert_eq!(options["preconditions"], meant, "either of them alone would do here");
 
-    // Whoever makes it anew takes all of the old one, with its label and its annotations.
+    // A person who creates it again copies all of the old one, with its label and its annotations.
     let mut copy: ConfigMap = ConfigMap { data: old.data, ..ConfigMap::default() };
     copy.metadata.name = Some("a-5".to_owned());
     copy.metadata.labels = old.metadata.labels;

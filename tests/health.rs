@@ -1,4 +1,4 @@
-//! What holds for the health of every body, however odd: no rule panics, every sentence is one bounded line, the same body
+//! Laws of the health of every body, however odd: no rule panics, every sentence is one bounded line, the same body
 //! gives the same answer, and no rule takes long.
 
 use std::sync::LazyLock;

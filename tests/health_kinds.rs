@@ -27,7 +27,7 @@ fn told(health: &Health) -> String {
     }
 }
 
-/// Which answer of a rule an expectation is.
+/// Returns the rule's answer that an expectation names.
 fn answer(expect: &str) -> Verdict {
     let generations = ["has seen generation", "of an older generation", "has not seen it yet"];
     match expect.split(':').next() {
@@ -65,7 +65,7 @@ fn every_answer_of_every_kind_has_a_fixture() {
     for fixture in all() {
         let row = rows.iter().enumerate().find_map(|(at, row)| Some((at, row.matching_kind(&fixture.kind)?)));
         let Some(place) = row else { panic!("{}: no row is for {}", fixture.place, fixture.kind) };
-        // What would be said of an object without any status shows nothing.
+        // The verdict of an object without any status shows nothing.
         let is_silent = fixture.body.get("status").and_then(Value::as_object).is_none_or(Map::is_empty);
         let answer = answer(&fixture.expect);
         if answer != Verdict::Progressing || !is_silent {
@@ -169,7 +169,7 @@ fn a_sync_s_own_rule_goes_first() {
     assert!(others > 400, "only {others} answers of rows differ from those of the rule");
 }
 
-/// What a list that has read this one object says of it.
+/// Returns the summary of a list that has read this one object.
 fn seen(kind: &GroupKind, body: &Value, rules: &Rules) -> HealthSummary {
     let id = ObjectId::new(&kind.group, &kind.kind, "shop", "web").expect("an id");
     let mut list = Watchlist::default();

@@ -44,7 +44,7 @@ async fn until_said(scene: &Scene, daemon: &Daemon, reason: &str, before: usize)
     }
 }
 
-/// How often the log of a daemon, and of the one before it, names a reason.
+/// Counts the times that the log of a daemon, and of the one before it, names a reason.
 fn times(daemon: &Daemon, reason: &str) -> usize {
     daemon.log().matches(reason).count()
 }
@@ -200,7 +200,7 @@ async fn two_accounts(scene: &Scene) -> Daemon {
     daemon
 }
 
-/// How many requests were sent in the name of an account.
+/// Returns the number of requests in the name of an account.
 async fn asked_as(scene: &Scene, mark: &AuditMark, account: &str) -> usize {
     let user = format!("system:serviceaccount:{}:{account}", scene.namespace);
     let requests = mark.requests().await.by_user(MOORLINE).filter(|one| one.impersonated == user);

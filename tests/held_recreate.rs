@@ -28,7 +28,7 @@ async fn approve(scene: &Scene, hash: &Value) {
     scene.patch_sync("shop", patch).await;
 }
 
-/// A commit that cannot be applied comes after one that needs the object anew.
+/// A commit that cannot be applied comes after one that needs the object to be created again.
 async fn is_refused(scene: &Scene, kept: &str) {
     let refused = scene.push(&[text("app/bad.yaml", "a: [")]);
     scene.nudge("shop", "broken").await;
@@ -76,7 +76,7 @@ async fn what_could_be_made_anew_before_asks_while_a_newer_commit_is_refused() {
     scene.until_reason("shop", "ApplyFailed").await;
     is_refused(&scene, &kept).await;
     scene.proxy.take_requests();
-    // Nothing but the newer commit keeps it from being made anew now.
+    // Nothing but the newer commit keeps it from being made again now.
     spare(Value::Null).await;
     scene.nudge("shop", "again").await;
     until_asked(&scene).await;

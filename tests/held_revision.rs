@@ -247,7 +247,7 @@ async fn a_dependency_that_waits() {
     scene.sync("first", json!({"path": "first"})).await;
     scene.sync("shop", json!({"path": "app", "dependsOn": [{"name": "first"}]})).await;
     scene.until_ready("shop", &commit).await;
-    // The first one never comes to the next commit.
+    // The first one never reaches the next commit.
     scene.push(&[("first/bad.yaml".to_owned(), "a: [".to_owned()), file("app/a", "two")]);
     scene.nudge("shop", "next").await;
     scene.until_reason("shop", "DependencyNotReady").await;
@@ -270,7 +270,7 @@ async fn a_dependency_that_waits() {
 #[tokio::test]
 async fn an_edit_is_repaired_as_fast_as_ever() {
     let Some(scene) = Scene::new("kept-fast").await else { return };
-    // Each edit is of an object of its own: a field that is edited again and again is left to whoever does that.
+    // Each edit is of an object of its own: a field that is edited again and again is left to the one who does that.
     let files: Vec<_> = (0..20).map(|at| file(&format!("app/a-{at}"), "one")).collect();
     let (daemon, kept) = scene.applied(&files, json!({"path": "app"})).await;
     let refused = scene.push(&[("app/bad.yaml".to_owned(), "a: [".to_owned())]);

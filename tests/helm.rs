@@ -46,7 +46,7 @@ pub(crate) fn script(folder: &Path, lines: &str) -> PathBuf {
     place
 }
 
-/// What a chart at `chart` comes to, or everything that is wrong.
+/// Returns the objects of a chart at `chart`, or all problems.
 pub(crate) async fn objects(
     helm: &Helm,
     tree: &FileTree,

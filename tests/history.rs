@@ -188,7 +188,7 @@ async fn a_namespace_that_others_delete_is_told() {
     namespaces.delete(&place, &DeleteParams::default()).await.unwrap();
 }
 
-/// How many repairs a note tells of: those that it names, and those that it counts.
+/// Returns the number of repairs in a note: those that it names, and those that it counts.
 fn repairs_told(note: &str) -> usize {
     let counted =
         note.rsplit_once("; and ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<usize>().ok());
@@ -282,7 +282,7 @@ async fn refusals_approvals_and_prunes_are_told() {
     assert_eq!(entry(0), [format!("main@{bad}").as_str(), "YamlInvalid", "Break the shop", "Grace Hopper"]);
     assert_eq!(entry(1), [format!("main@{good}").as_str(), "Applied", "Open the shop", "Ada Lovelace"]);
 
-    // Deletions that wait for a person are told when they are approved.
+    // Deletions that wait for a person are reported when they are approved.
     scene.work.git(&["rm", "-q", "bad.yaml"]);
     let files: Vec<String> = (4..16).map(|at| format!("a-{at}.json")).collect();
     let fewer = scene.remove(&files.iter().map(String::as_str).collect::<Vec<_>>());

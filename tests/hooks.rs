@@ -1,4 +1,4 @@
-//! Webhooks: strangers get nothing done, and whoever knows the secret has a Sync look at once.
+//! Webhooks: strangers get nothing done, and anyone who knows the secret has a Sync look at once.
 
 mod support;
 
@@ -51,7 +51,7 @@ fn post(address: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u1
         format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
     headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
     stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
-    // Who has heard enough hangs up.
+    // The client hangs up.
     drop(stream.write_all(body));
     answer(stream)
 }
@@ -157,7 +157,7 @@ async fn strangers_and_garbage_are_refused_in_words() {
     let (status, said) =
         hooked.announce("/hooks/github", "Transfer-Encoding: chunked", &[length, more].concat()).await;
     assert!(status == 413 && said.starts_with(&too_long), "{status} {said}");
-    // Whoever sends all of it may be hung up on; the server goes on.
+    // The connection of a client that sends all of it may be closed; the server goes on.
     hooked.post("/hooks/github", &[(header, &proof)], &vec![b' '; 100 << 20]).await;
     assert!(hooked.called.try_recv().is_err(), "none of them was heard");
 

@@ -48,7 +48,7 @@ fn manifest(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a: b}}\n")
 }
 
-/// What a folder comes to: the names of the objects, or what is wrong with it.
+/// Returns the content of a folder: the names of the objects, or what is wrong with it.
 async fn rendered(bench: &Bench, root: &str) -> Result<Vec<String>, String> {
     let commit = git(bench, &["commit-tree", root, "-m", "x"]);
     git(bench, &["update-ref", "refs/heads/main", &commit]);
@@ -96,7 +96,7 @@ async fn a_name_that_is_there_twice_is_in_doubt() {
         let found = rendered(&bench, &root).await;
         assert!(found.is_err(), "{found:?}");
     }
-    // What differs in case alone is two files, as Git has them.
+    // Names that differ in case alone are two files, as Git has them.
     let cases = folder(&bench, &[("100644", "A.yaml", &one), ("100644", "a.yaml", &other)]);
     let mut found = rendered(&bench, &cases).await.unwrap();
     found.sort();

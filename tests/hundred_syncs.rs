@@ -16,7 +16,7 @@ use support::scene::{QUIET_TIME, Scene, config_map, file, text};
 /// The most that a prune may take longer than without broken Syncs beside it.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// How many Syncs share the repository, and how many of them are broken.
+/// Number of Syncs that share the repository, and number of them are broken.
 const SOUND: usize = 70;
 const BROKEN: usize = 30;
 

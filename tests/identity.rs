@@ -35,7 +35,7 @@ async fn edits_are_repaired_whoever_a_sync_acts_as() {
     create(&scene, "rbac.authorization.k8s.io", "RoleBinding", binding).await;
     let commit = scene.push(&[("map.json".to_owned(), config_map("map", "one"))]);
     let _daemon = scene.daemon();
-    // One that sees nothing, so that nothing that it is told helps those that come after it.
+    // One that sees nothing, so that nothing that it is given helps those that come after it.
     scene.sync("shop", json!({"interval": "1h", "serviceAccountName": "nobody"})).await;
     scene.until_reason("shop", "RightsMissing").await;
     for (account, what) in [(json!("tenant"), "as the account"), (Value::Null, "as the daemon")] {

@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What `gcr.io/distroless/cc-debian12` holds of glibc and of GCC's runtime, by the names that binaries ask for.
+/// Content of `gcr.io/distroless/cc-debian12` of glibc and of GCC's runtime, by the names that binaries ask for.
 const BASE: &str = "gcr.io/distroless/cc-debian12:nonroot";
 const BASE_LIBRARIES: [&str; 11] = [
     "ld-linux-aarch64.so.1",
@@ -86,7 +86,7 @@ fn the_first_stage_copies_what_cargo_needs() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What the first stage copies from the repository: names there, and places in its working folder.
+/// Returns the paths that the first stage copies from the repository: names there, and places in its working folder.
 fn sources(dockerfile: &str) -> Result<Vec<(&str, &str)>, String> {
     let mut stages = 0;
     let mut found = Vec::new();
@@ -118,7 +118,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What the last stage of a Dockerfile makes.
+/// Result of the last stage of a Dockerfile.
 #[derive(Debug, PartialEq, Eq)]
 struct Image {
     base: String,
@@ -245,7 +245,7 @@ fn inside(root: &Path, place: &str) -> PathBuf {
     root.join(place.trim_start_matches('/'))
 }
 
-/// Where the libraries are that a binary asks for, all of which the base image has to hold.
+/// Returns the paths of the libraries that a binary asks for, all of which the base image has to hold.
 fn libraries(binary: &Path) -> Result<Vec<String>, String> {
     let output = Command::new("ldd").arg(binary).output().map_err(|error| format!("ldd: {error}"))?;
     libraries_in(&String::from_utf8_lossy(&output.stdout))
@@ -269,7 +269,7 @@ fn libraries_in(ldd: &str) -> Result<Vec<String>, String> {
 
 fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What cargo says to a test of its package would make the build scripts of others run again, and everything that
+    // Variables that cargo sets for a test of its package would make the build scripts of others run again, and everything that
     // uses them be built again.
     let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_package)) {

@@ -17,7 +17,7 @@ use chart::release::Release;
 use support::audit::AuditMark;
 use support::daemon::until;
 
-/// What the project holds itself to.
+/// Time limit that the project sets itself.
 const BAR: Duration = Duration::from_secs(5);
 
 /// An application: a Deployment without replicas, a Service, a ServiceAccount and a ConfigMap.

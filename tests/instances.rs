@@ -10,7 +10,7 @@ use support::daemon::until;
 use support::fault_proxy::FaultProxy;
 use support::scene::{Scene, many};
 
-/// Whose identity each of the objects bears.
+/// Returns the identity of each object.
 async fn owners(scene: &Scene) -> Vec<String> {
     let maps = scene.maps().list(&kube::api::ListParams::default()).await.unwrap();
     let identities =

@@ -1,5 +1,5 @@
-//! What a Sync keeps to while it holds the cluster to Git, on a real API server: the order of waves, what people ask
-//! for, what is written down first, and what is told.
+//! Rules of a Sync while it holds the cluster to Git, on a real API server: the order of waves, what people ask
+//! for, what is written down first, and what is reported.
 
 #[path = "keeping/running.rs"]
 mod running;
@@ -29,7 +29,7 @@ fn file(name: &str, value: &str) -> (String, String) {
     (format!("{name}.json"), config_map(name, value))
 }
 
-/// What is said of each object, as its name and the reason.
+/// Returns the problem of each object, as its name and the reason.
 async fn said(scene: &Scene) -> Vec<String> {
     let problems = scene.status("shop", "/problems").await;
     let text = |one: &Value, field: &str| one[field].as_str().unwrap_or_default().to_owned();
@@ -164,7 +164,7 @@ async fn what_people_ask_to_leave_alone_is_left_alone_by_the_next_daemon() {
     scene.delete_sync("shop").await;
 }
 
-/// Whoever comes after a daemon that died in the middle knows from the status where to look.
+/// The successor of a daemon that died in the middle knows from the status where to look.
 #[tokio::test]
 async fn where_objects_may_be_is_written_down_before_the_first_of_them_is_there() {
     let Some(scene) = Scene::new("written-first").await else { return };

@@ -1,5 +1,5 @@
 //! Kustomizations on a real API server: built from the Git objects, with bases elsewhere in the repository, and not
-//! built anew for a commit that touches nothing that was read.
+//! built again for a commit that touches nothing that was read.
 
 mod support;
 
@@ -70,7 +70,7 @@ async fn a_kustomization_is_built_from_wherever_its_parts_are() {
     scene.until_ready("shop", &commit).await;
     assert_eq!(scene.values().await.get("prod-map").map(String::as_str), Some("two"));
 
-    // What is wrong is said with its place, and what is there stays.
+    // The problem is reported with its place, and what is there stays.
     scene.push(&[file("parts/labelled/kustomization.yaml", "kind: Component\nlabls: []\n")]);
     scene.nudge("shop", "wrong").await;
     until("the problem is told with its place", async || {

@@ -226,7 +226,7 @@ fn an_object_is_explained_by_the_files_and_steps_that_made_it() {
     spec.template.spec.volumes[0].configMap.name
 "
     );
-    // The name of what a generator made has a hash in it, and is told to whoever does not know it. Values never are.
+    // The name of what a generator made has a hash in it, and is shown to anyone who does not know it. Values never are.
     let (code, _, words) = explain("prod", "ConfigMap/settings");
     assert_eq!(code, 1);
     let name = words.trim_end().rsplit('/').next().unwrap().to_owned();

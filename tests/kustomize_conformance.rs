@@ -44,7 +44,7 @@ const WHOLE: &[&str] = &[
     "replacements-of-their-source",
     "texts-of-metadata",
 ];
-/// How many cases there are at least: a lost folder must not go unseen.
+/// Least number of cases: a lost folder must not go unseen.
 const CASES: usize = 1345;
 
 /// The recorded answer of a case.
@@ -101,7 +101,7 @@ fn every_case_is_equal_or_refused() {
     }
 }
 
-/// How often the files of a case are damaged.
+/// Number of times that the files of a case are damaged.
 const DAMAGES: u64 = 3;
 
 #[test]
@@ -111,7 +111,7 @@ fn whatever_is_damaged_is_built_or_refused_and_ends_nothing() {
             let mut chance = Chance::new(number as u64 * DAMAGES + round);
             let tree: FileTree =
                 case.tree.entries().map(|(path, entry)| (path, damaged(entry, &mut chance))).collect();
-            // What comes out says nothing; that something does is all.
+            // Only the fact that there is an answer counts.
             drop(answer::rendered(&tree, ENTRY));
         }
     }
@@ -166,7 +166,7 @@ fn the_answers_are_recorded() {
         if fs::read_to_string(&place).ok().as_deref() == Some(text.as_str()) {
             continue;
         }
-        // What was recorded before may be of the other sort.
+        // An earlier recording may be of the other sort.
         let _ = fs::remove_file(case.folder.join(gone));
         fs::write(&place, text).expect("an answer is written");
         changed.push(format!("{}/{}: {name}", case.group, case.name));
@@ -201,7 +201,7 @@ fn cases_with_features_added_at_random_are_built_alike() {
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let Some(rounds) = number("MOORLINE_KUSTOMIZE_MUTATIONS") else { return };
     let oracle = Oracle::found().expect("a kustomize or kubectl on the PATH");
-    // Another run makes other mutants, unless it is told where to begin.
+    // Another run makes other mutants, unless it is given where to begin.
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs() << 20);
     let seed = number("MOORLINE_KUSTOMIZE_SEED").unwrap_or_else(now);
     let bases: Vec<_> = folder::cases()
@@ -251,7 +251,7 @@ fn cases_with_features_added_at_random_are_built_alike() {
     assert!(different.is_empty(), "the seeds {different:?} differ");
 }
 
-/// What the renderer's answer for a mutant is worth; the tool is not asked where there is no answer.
+/// Judges the renderer's answer for a mutant; the tool is not asked where there is no answer.
 fn verdict(mutant: &Mutant, oracle: &Oracle) -> Verdict {
     let tree = mutant.tree();
     let ours = answer::rendered(&tree, mutation::ENTRY);

@@ -16,13 +16,13 @@ fn tree(files: &[(&str, &str)]) -> FileTree {
     FileTree::from_texts(files.iter().copied())
 }
 
-/// What this thread has had of a processor: to wait for one takes as long as others leave it no time.
+/// Returns the processor time of this thread: to wait for one takes as long as others leave it no time.
 fn worked() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
 }
 
-/// What becomes of the folder `overlay`: the number of objects, or the class of the refusal.
+/// Returns the result of the folder `overlay`: the number of objects, or the class of the refusal.
 fn outcome(tree: &FileTree) -> Result<usize, ErrorClass> {
     let begun = worked();
     let built =

@@ -68,7 +68,7 @@ async fn a_path_that_was_just_pushed_is_looked_for_before_it_is_missed() {
     scene.sync("two", json!({"path": "two", "interval": "60s"})).await;
     let told = reasons(&scene, "two").await;
     assert!(!told.contains("PathNotFound"), "{told:?}");
-    // A path that is missing is told all the same.
+    // A path that is missing is reported all the same.
     scene.sync("three", json!({"path": "three", "interval": "60s"})).await;
     scene.until_reason("three", "PathNotFound").await;
     for name in ["one", "two", "three"] {

@@ -266,7 +266,7 @@ async fn a_held_lease_costs_one_request_a_period() {
     assert!(updates >= 2 && updates as f64 <= periods + 1.0, "{tally:?} in {periods} periods");
 }
 
-/// How the way to the API server is.
+/// State of the connection to the API server.
 const OPEN: u8 = 0;
 const REFUSING: u8 = 1;
 const SILENT: u8 = 2;

@@ -101,7 +101,7 @@ async fn a_spec_that_is_refused_is_logged_once_with_the_sync() {
         scene.until_reason("shop", reason).await;
         let line = until("it is logged", async || lines().get(times).cloned()).await;
         assert!(line.contains(&sync) && line.contains(&format!("reason=\"{reason}\"")), "{line}");
-        // What is there stays as it is: the same once more, and a new request.
+        // The objects stay: the same once more, and a new request.
         scene.nudge("shop", reason).await;
         tokio::time::sleep(Duration::from_secs(3)).await;
         assert_eq!(lines().len(), times + 1, "{}", daemon.log());

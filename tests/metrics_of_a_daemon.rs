@@ -17,7 +17,7 @@ use support::scene::{Scene, config_map, many};
 /// Figures and statuses have times in whole seconds: after this they have another one.
 const SECOND: Duration = Duration::from_millis(1100);
 
-/// What a daemon tells: each series as it is written, without the name that all of them begin with, and its value.
+/// Metrics of a daemon: each series as it is written, without the name that all of them begin with, and its value.
 struct Figures(BTreeMap<String, f64>);
 
 impl Figures {

@@ -1,4 +1,4 @@
-//! What managed fields do not tell, and how a running daemon comes to know of it on a real API server.
+//! Changes that managed fields do not show, and how a running daemon learns of them on a real API server.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::daemon::until;
 use support::fault_proxy::{Fate, RecordedRequest};
 use support::scene::{Scene, config_map, many};
 
-/// What the daemon asked of the objects in the scene's namespace.
+/// Returns the daemon's requests for the objects in the scene's namespace.
 async fn asked(scene: &Scene, mark: &AuditMark) -> Vec<String> {
     let requests = mark.requests().await.by_user(MOORLINE).in_namespace(&scene.namespace);
     requests
@@ -170,7 +170,7 @@ async fn policy(scene: &Scene, name: &str, condition: &str, value: &str) {
     }
 }
 
-/// What others write is changed on its way, so that a field of ours changes of which no managed field tells.
+/// Admission changes the writes of others, so that a field of ours changes of which no managed field tells.
 #[tokio::test]
 async fn what_admission_adds_to_the_writes_of_others_is_repaired_once() {
     let Some(scene) = Scene::new("hitchhiker").await else { return };
@@ -200,7 +200,7 @@ async fn what_admission_adds_to_the_writes_of_others_is_repaired_once() {
     scene.delete_sync("shop").await;
 }
 
-/// What we write is changed on its way: always to the same, or each time to something else. We say it once, and again
+/// Admission changes our writes: always to the same, or each time to something else. We say it once, and again
 /// only after others have written.
 #[tokio::test]
 async fn what_admission_makes_of_our_writes_is_not_repaired_for_ever() {
@@ -267,7 +267,7 @@ async fn what_git_writes_as_string_data_is_held_key_by_key() {
     is(&both, "it is applied").await;
     let mark = AuditMark::set(&scene.plane).await;
     let kubectl = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
-    // Who applies `stringData` owns nothing of what it changes.
+    // A manager that applies `stringData` owns nothing of what it changes.
     let helm = PatchParams { field_manager: Some("helm".into()), force: true, ..PatchParams::default() };
     let by_hand = json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"one": "by hand"}});
     for (what, by, patch) in [

@@ -126,12 +126,12 @@ impl Two {
         writes.filter_map(|write| Some(write.strip_prefix("DELETE ")?.to_owned())).collect()
     }
 
-    /// How many requests the second server got since the last call.
+    /// Returns the number of requests that the second server got since the last call.
     fn looks(&self) -> usize {
         self.git.requests().len()
     }
 
-    /// What Events say of objects that stay.
+    /// Returns the Events of objects that stay.
     async fn orphaned(&self) -> Vec<String> {
         let events: Api<Event> = Api::namespaced(self.scene.admin.clone(), &self.scene.namespace);
         let all = events.list(&ListParams::default()).await.unwrap().items.into_iter();
@@ -174,7 +174,7 @@ async fn what_leaves_before_the_named_sync_could_look_is_handed_over_as_it_is() 
     let (deletes, applies): (Vec<_>, Vec<_>) =
         two.writes().into_iter().partition(|write| write.starts_with("DELETE"));
     assert_eq!(deletes, ["DELETE goes"]);
-    // The new one finds out whose it is, is given it, the old one lets go, and the new one looks once more; one of the last two
+    // The new one finds out whose it is, is given it, the old one releases it, and the new one looks once more; one of the last two
     // is done twice where they meet.
     assert!(applies.iter().all(|write| write == "PATCH moved") && applies.len() <= 5, "{applies:?}");
     two.scene.assert_calm("after the move").await;
@@ -243,7 +243,7 @@ async fn a_named_sync_that_is_not_there_is_waited_for_and_then_a_person_decides(
     two.scene.until_ready("old", &first).await;
     assert_eq!(two.uid("moved").await, before, "it was handed over as it is");
 
-    // What names no Sync is no leave to delete either.
+    // A value that names no Sync is no permission to delete either.
     two.moves_to(Some("Some other")).await;
     two.scene.remove(&["goes.json"]);
     two.scene.nudge("old", "goes").await;

@@ -68,7 +68,7 @@ async fn a_named_port_is_ours_again_whoever_gave_it_another_number() {
     }
 }
 
-/// The port that the server has chosen on the nodes is known to whoever is outside: it stays. A foreign Service, which nobody has
+/// The port that the server has chosen on the nodes is known to anyone who is outside: it stays. A foreign Service, which nobody has
 /// applied for a Sync, is left as it is.
 #[tokio::test]
 async fn the_number_on_the_nodes_stays_and_what_is_not_ours_is_left() {
@@ -99,7 +99,7 @@ async fn the_number_on_the_nodes_stays_and_what_is_not_ours_is_left() {
     services.patch("web", &by, &Patch::Merge(&bare)).await.unwrap();
     scene.patch_sync("one", json!({"spec": {"suspend": false}})).await;
     until("its port is 80 again", async || (ports("web").await == port).then_some(())).await;
-    // What was kept of the other's port goes with it.
+    // The kept part of the other's port goes with it.
     let commit = scene.push(&[("one/web.json".to_owned(), service("web", 82).to_string())]);
     scene.until_ready("one", &commit).await;
     let only = ports("web").await;
@@ -117,7 +117,7 @@ async fn the_number_on_the_nodes_stays_and_what_is_not_ours_is_left() {
     scene.delete_sync("one").await;
 }
 
-/// Without its label the Sync that lets go of it cannot see it, and would never release it.
+/// Without its label the Sync that releases it cannot see it, and would never release it.
 #[tokio::test]
 async fn an_object_whose_label_somebody_took_off_moves_all_the_same() {
     let Some(scene) = Scene::new("unlabelled").await else { return };
@@ -153,7 +153,7 @@ async fn an_object_whose_label_somebody_took_off_moves_all_the_same() {
     }
 }
 
-/// Where drift is told and not undone, it is asked what an apply would make of the object. A server that refuses to say is
+/// If drift is reported and not repaired, a dry run shows what an apply would make of the object. A server that refuses to say is
 /// asked again after a while, and not at once.
 #[tokio::test]
 async fn what_cannot_be_compared_is_not_asked_about_all_the_time() {
@@ -185,7 +185,7 @@ async fn what_cannot_be_compared_is_not_asked_about_all_the_time() {
     assert_eq!(live.data["spec"]["ports"][0]["port"], 81, "nothing is undone");
 }
 
-/// Whoever looks at an object that is gone, and has not been told so yet, waits for its watch.
+/// A Sync that reads an object that is gone, before its watch says so, waits for its watch.
 #[tokio::test]
 async fn what_is_gone_before_its_watch_tells_is_not_asked_about_all_the_time() {
     let Some(scene) = Scene::new("untold").await else { return };

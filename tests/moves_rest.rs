@@ -132,7 +132,7 @@ async fn an_object_does_not_move_to_what_another_sync_wanted_of_an_older_commit(
     }
 }
 
-/// Who gives an object writes what the other wanted of it when that began; what came since is written after it.
+/// A Sync that hands an object over writes what the other wanted of it when that began; what came since is written after it.
 #[tokio::test]
 async fn what_is_given_in_an_older_commit_is_written_before_the_newer_one() {
     let Some(scene) = Scene::new("moves-slowly").await else { return };

@@ -154,7 +154,7 @@ async fn only_a_look_at_one_object_asks_the_api_server() {
     for path in ["/", "/api/v1/syncs", &html, &format!("/api/v1{html}"), "/?q=a", "/page.js", "/page.css"] {
         assert_eq!(get(&address, path).status, 200, "{path}");
     }
-    // What is not listed is not read for anybody, whatever the daemon may see.
+    // An object that is not listed is not read for anybody, whatever the daemon may see.
     let other = format!("{objects}/ConfigMap/{}/kube-root-ca.crt", scene.namespace);
     assert_eq!(get(&address, &other).status, 404);
     let asked = mark.requests().await.by_user(MOORLINE).in_namespace(&scene.namespace).tally();
@@ -209,7 +209,7 @@ async fn it_speaks_http_as_it_should() {
     for path in ["/", "/syncs/a/b", "/api/v1/syncs", "/nothing"] {
         assert_eq!(get(&address, path).header("content-security-policy"), Some(policy), "{path}");
     }
-    // What is known is not sent again.
+    // A known answer is not sent again.
     let data = get(&address, "/api/v1/syncs");
     let tag = data.header("etag").expect("a version").to_owned();
     let again = ask(&address, "GET", "/api/v1/syncs", &[("If-None-Match", &tag)]);
@@ -231,7 +231,7 @@ async fn it_speaks_http_as_it_should() {
     let probes = daemon.address().expect("it listens");
     assert_eq!((get(&probes, "/").status, get(&probes, "/healthz").status), (404, 200));
     assert_eq!((get(&address, "/metrics").status, get(&address, "/healthz").status), (404, 404));
-    // Those who listen are bounded, and whoever comes after them still sees pages and probes.
+    // Those who listen are bounded, and anyone who comes after them still sees pages and probes.
     let mut listening: Vec<Events> =
         (0..moorline::serve::MAX_LISTENERS).map(|_| Events::of(&address, "/events")).collect();
     assert!(listening.iter_mut().all(|events| events.next() > 0));

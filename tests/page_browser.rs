@@ -43,7 +43,7 @@ fn served(board: StatusBoard) -> Served {
     Served { url, board, _end: end, _runtime: runtime }
 }
 
-/// What is live of whatever is looked at.
+/// Returns the live form of every object.
 fn seen() -> LiveObject {
     let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 5}, "status": {"replicas": 5}});
     let values = Some((Some(json!(5)), Some(json!(2))));

@@ -1,4 +1,4 @@
-//! What the status page and its JSON show of literal boards: nothing of it needs a daemon.
+//! The status page and its JSON for literal boards: none of the tests needs a daemon.
 //!
 //! In: boards. Out: documents, in which is looked for what a person looks for.
 

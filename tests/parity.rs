@@ -6,7 +6,7 @@
 //!
 //! Besides the methods of HTTP, a request's verb may be: MERGE, JSON, STRATEGIC and APPLY, the forms of PATCH; METADATA, LISTED
 //! (metadata of a list) and TABLE, the forms of GET; TEXT and LONG, bodies that are refused; WATCH (and WATCHED, in the form of
-//! metadata), which stays open, and EVENTS, what all open ones have told since; WAIT until the path is served; REFUSED until
+//! metadata), which stays open, and EVENTS, what all open ones have sent since; WAIT until the path is served; REFUSED until
 //! what is posted is refused;
 //! EVENTUALLY both answer alike, when controllers have done their part; COMPACT makes a server forget what was before. Files whose names begin with `still` are played last,
 //! when the controllers of the real server have ended; those of the sandbox leave workloads alone in any case.
@@ -46,7 +46,7 @@ use webhook::Webhook;
 /// For how long the answers of two servers whose controllers work may differ.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What somebody else does to an object that was applied.
+/// Changes by somebody else to an object that was applied.
 const ROWS: [&str; 24] = [
     "changes our leaf",
     "removes our leaf or list item",

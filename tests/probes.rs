@@ -1,4 +1,4 @@
-//! What Kubernetes asks a real daemon: it lives as long as its own loop goes round, whoever else is silent; and it is ready
+//! The probes of a real daemon: it lives as long as its own loop goes round, no matter who else is silent; and it is ready
 //! when it sees Syncs.
 
 mod support;

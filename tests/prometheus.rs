@@ -20,7 +20,7 @@ use support::git_server::Reply;
 use support::programs::{command, find};
 use support::scene::{Scene, config_map};
 
-/// What the panels' variables are replaced by.
+/// Values of the panels' variables.
 const VARIABLES: [(&str, &str); 2] = [("$__rate_interval", "10m"), ("$sync", ".*")];
 
 fn file(name: &str) -> String {

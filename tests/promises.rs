@@ -1,4 +1,4 @@
-//! What a Sync never does unasked, and what it does in order, on a real API server.
+//! Things that a Sync never does unasked, and those that it does in order, on a real API server.
 
 mod support;
 
@@ -93,7 +93,7 @@ async fn a_sync_may_contain_syncs() {
         scene.until_ready(name, &commit).await;
     }
     assert_eq!(scene.values().await.len(), 2);
-    // How its children are the Sync reads when they have said it.
+    // The Sync reads the health of its children when they have reported it.
     scene.settle().await;
     scene.assert_calm("with Syncs in a Sync").await;
 
@@ -136,7 +136,7 @@ async fn a_definition_its_namespace_and_its_resources_come_in_one_commit() {
     assert_eq!(send_request(&scene.admin, "GET", &uri, json!({})).await.unwrap()["spec"]["sails"], 2);
     scene.assert_calm("with a kind of its own").await;
 
-    // What the definition says anew may be about fields of the resource, which is therefore looked at once more.
+    // A new part of the definition may be about fields of the resource, which is therefore looked at once more.
     let mark = AuditMark::set(&scene.plane).await;
     let before = send_request(&scene.admin, "GET", &uri, json!({})).await.unwrap();
     let mut changed = definition.clone();
@@ -164,7 +164,7 @@ async fn a_definition_its_namespace_and_its_resources_come_in_one_commit() {
     send_request(&scene.admin, "DELETE", definition, json!({})).await.unwrap();
 }
 
-/// Whoever lets go of an object does so with its own rights, and whoever takes it, too.
+/// A Sync that releases an object does so with its own rights, and the one that takes it, too.
 #[tokio::test]
 async fn a_claim_gives_nobody_the_rights_of_another() {
     let Some(scene) = Scene::new("claims").await else { return };
@@ -203,7 +203,7 @@ async fn a_claim_gives_nobody_the_rights_of_another() {
     }
 }
 
-/// Who may not act at all deletes nothing when it goes.
+/// A Sync that may not act at all deletes nothing when it goes.
 #[tokio::test]
 async fn a_sync_without_a_service_account_deletes_nothing() {
     let Some(scene) = Scene::new("nobody").await else { return };

@@ -1,5 +1,5 @@
-//! What a version `v1` of Syncs will take, rehearsed with the definition of today: both versions are served, `v1` is stored, and
-//! every Sync is stored anew. A daemon that knows `v1alpha1` serves on, and writes to none of its objects meanwhile.
+//! Effort of a version `v1` of Syncs, rehearsed with the definition of today: both versions are served, `v1` is stored, and
+//! every Sync is stored once more. A daemon that knows `v1alpha1` serves on, and writes to none of its objects meanwhile.
 
 mod support;
 

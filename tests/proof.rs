@@ -161,7 +161,7 @@ async fn a_forged_identity_does_not_stop_repairs() {
     .await;
 }
 
-/// Which versions the objects have.
+/// Returns the versions of the objects.
 async fn settled_versions(scene: &Scene) -> BTreeMap<String, (String, String)> {
     scene.settle().await;
     scene.versions().await
@@ -208,7 +208,7 @@ async fn a_sync_of_a_name_used_again_asks_before_it_prunes_what_the_last_one_lef
     assert!(applied.as_str().is_some_and(|applied| applied.ends_with(&commit)), "{applied}");
     scene.assert_calm("while three objects of the last Sync are left").await;
     assert_eq!(scene.values().await.len(), 6, "nothing was pruned");
-    // What is wanted is this Sync's from now on.
+    // A desired object is this Sync's from now on.
     scene.remove(&["a-2.json"]);
     until("an adopted object is pruned", async || {
         scene.maps().get_opt("a-2").await.unwrap().is_none().then_some(())

@@ -1,4 +1,4 @@
-//! What holds for every plan, over worlds made by chance. `PROPTEST_CASES` sets how many; the chance is seeded.
+//! Laws of every plan, over worlds made by chance. `PROPTEST_CASES` sets how many; the chance is seeded.
 
 #[path = "properties/chance.rs"]
 mod chance;
@@ -55,7 +55,7 @@ proptest! {
         prop_assert!(second.writes_nothing(), "{:?}", second.stages);
         // An approval speaks of certain objects: some of them gone, it is stale for one that had to wait.
         let stale = |hold: &Hold| policy.approved.is_some() && matches!(hold, Hold::WaitsFor(_));
-        // What is ours under another id as well is so no longer, once the wanted id is written on it.
+        // An object that is ours under another id as well is so no longer, once the wanted id is written on it.
         let ours = |id| {
             let live = world.live.get(id);
             world.wants.contains_key(id) || live.is_none_or(|live| live.observed.ownership == Ownership::Ours)
@@ -181,7 +181,7 @@ proptest! {
                 }
             }
         }
-        // What is being deleted keeps what must outlive it.
+        // A plan for a Sync that is being deleted keeps what must outlive it.
         for (prunes, wave, _, step) in places.iter().filter(|place| place.0) {
             for (id, live) in world.live.iter().filter(|(id, live)| {
                 live.observed.deleting && is_ours(&live.observed) && !world.wants.contains_key(id)
@@ -204,7 +204,7 @@ proptest! {
             for _ in 0..40 {
                 let next = replan(&world, &policy);
                 carry_out(&mut world, &next, usize::MAX);
-                // Somebody lets go what is being deleted, and says what else there is to say.
+                // Somebody releases what is being deleted, and says what else there is to say.
                 let going: Vec<_> = world.live.iter().filter(|(_, live)| live.observed.deleting).map(|(id, _)| id.clone()).collect();
                 going.iter().for_each(|id| drop(world.live.remove(id)));
                 world.finalizers.retain(|id| world.live.contains_key(id));

@@ -94,7 +94,7 @@ async fn a_status_is_judged_at_once_and_read_once_a_second() {
     }
     println!("from a status to the condition: {took:?}");
     took.sort();
-    // Where other tests run beside this, single ones may take longer, so that the slowest of the five does not count.
+    // If other tests run beside this, single ones may take longer, so that the slowest of the five does not count.
     assert!(took[3] < Duration::from_millis(200), "{took:?}");
 
     tokio::time::sleep(QUIET_TIME).await;
@@ -166,7 +166,7 @@ async fn a_rule_of_the_sync_decides() {
     .await;
     report(&engines, "one", json!({"speed": 50})).await;
     scene.until_ready("shop", &commit).await;
-    // Whoever does not wait is told all the same.
+    // A Sync that does not wait gets the report all the same.
     report(&engines, "one", json!({"speed": 5})).await;
     scene.until_reason("shop", "Progressing").await;
     let mut without = rule("object.status.speed > 10");

@@ -1,5 +1,5 @@
-//! What a Sync says of the health of its objects when they come to their end, when nothing comes further, when statuses
-//! cannot be read, and when the Sync itself is suspended, made anew or waited for.
+//! A Sync's report of the health of its objects when they come to their end, when nothing comes further, when statuses
+//! cannot be read, and when the Sync itself is suspended, made again or waited for.
 
 mod support;
 
@@ -33,7 +33,7 @@ async fn a_job_that_failed_is_no_better_for_being_cleared_away() {
     report(&jobs, "migrate", ended(false)).await;
     until_healthy(&scene, "shop", "False", "Degraded").await;
     scene.proxy.take_requests();
-    // Whoever clears it away does it by its own deadline, or by hand.
+    // The one who clears it away does it by its own deadline, or by hand.
     let params =
         DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
     jobs.delete("migrate", &params).await.unwrap();
@@ -218,7 +218,7 @@ async fn who_depends_on_a_sync_that_falls_ill_waits_with_the_next_commit() {
     scene.until_ready("second", &commit).await;
     report(&wells, "one", ready("False", "it is dry")).await;
     scene.until_reason("first", "Progressing").await;
-    // What is applied stays so, and is held.
+    // The applied objects stay, and is held.
     tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(condition(&scene, "second", "Ready").await["status"], "True");
     let next = scene.push(&[second("two")]);
@@ -230,7 +230,7 @@ async fn who_depends_on_a_sync_that_falls_ill_waits_with_the_next_commit() {
     assert_eq!(value(&scene).await.as_deref(), Some("one"));
     scene.edit("a", "by hand").await;
     until("the edit is repaired", async || (value(&scene).await? == "one").then_some(())).await;
-    // Whoever is suspended does not come to it either.
+    // A suspended Sync does not get there either.
     scene.patch_sync("first", json!({"spec": {"suspend": true}})).await;
     report(&wells, "one", ready("True", "")).await;
     tokio::time::sleep(QUIET_TIME).await;

@@ -1,4 +1,4 @@
-//! What the statuses of many objects cost that change all the time.
+//! Cost of the statuses of many objects that change all the time.
 
 mod support;
 

@@ -7,17 +7,17 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What is no reason of ours: the YAML reader's own classes are all told as `YamlInvalid`, and the sandbox speaks as an API
+/// Reasons that are not ours: the YAML reader's own classes are all reported as `YamlInvalid`, and the sandbox speaks as an API
 /// server does.
 const UNSEEN: [&str; 2] = ["crates/yaml/", "crates/sandbox/"];
 
-/// The enums whose variants are reasons, each told by where it is used.
+/// The enums whose variants are reasons, each reported by where it is used.
 const ENUMS: [&str; 2] = ["Reason::", "EventReason::"];
 
-/// Where these are declared; the API server has an enum of the same name.
+/// Files that declare them; the API server has an enum of the same name.
 const DECLARED: [&str; 2] = ["crates/api/src/status.rs", "crates/api/src/event.rs"];
 
-/// What stands before a reason that is a text of its own.
+/// Calls before a reason that is a text of its own.
 const MAKERS: [&str; 8] = [
     "reason: ",
     "one(id, ",

@@ -100,7 +100,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// What the API server asks of a value, in the words of the rules where there are some.
+/// Returns the API server's bounds of a value, in the words of the rules where there are some.
 fn bounds(schema: &Value) -> Vec<String> {
     let given =
         |schema: &Value, low: &str, high: &str, of: &str| match (schema[low].as_i64(), schema[high].as_i64())
@@ -127,7 +127,7 @@ fn bounds(schema: &Value) -> Vec<String> {
     bounds
 }
 
-/// What the rules of a schema tell who breaks them.
+/// Returns the messages of a schema's rules.
 fn rules_of(schema: &Value) -> Vec<&str> {
     list(&schema["x-kubernetes-validations"]).iter().map(|rule| word(&rule["message"])).collect()
 }

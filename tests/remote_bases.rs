@@ -11,7 +11,7 @@ use support::daemon::until;
 use support::git_server::{Reply, Request, Work};
 use support::scene::{Scene, config_map};
 
-/// What lies in the repository of a base.
+/// Returns the files of the repository of a base.
 fn base(value: &str) -> Vec<(String, String)> {
     vec![
         ("base/kustomization.yaml".to_owned(), "resources: [map.json, ../more]\n".to_owned()),
@@ -117,7 +117,7 @@ async fn a_remote_base_is_applied_and_followed() {
     .await;
     assert_eq!(value(&scene, "my-own").await.as_deref(), Some("one"));
 
-    // One that cannot be built is told with its place, and mended there.
+    // One that cannot be built is reported with its place, and mended there.
     let broken =
         push(&elsewhere.work, &[("more/kustomization.yaml".to_owned(), "resorces: []\n".to_owned())]);
     scene.until_reason("shop", "KustomizeInvalid").await;
@@ -129,7 +129,7 @@ async fn a_remote_base_is_applied_and_followed() {
     scene.until_ready("shop", &commit).await;
     assert_eq!(value(&scene, "my-map").await.as_deref(), Some("three"));
 
-    // When it goes away, what is applied stays and is repaired, and the reason is told.
+    // When it goes away, what is applied stays and is repaired, and the reason is reported.
     scene
         .git
         .rule(|request| if is_elsewhere(request) { Reply::Raw(404, "", Vec::new()) } else { Reply::Git });
@@ -149,7 +149,7 @@ async fn a_remote_base_is_applied_and_followed() {
     scene.until_ready("shop", &commit).await;
 }
 
-/// How long an edit of the object stays.
+/// Returns the time that an edit of the object stays.
 async fn stays(scene: &Scene) -> Duration {
     scene.edit("own", "by hand").await;
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Remote bases on the command line: what may be fetched, how far it may reach, and that it comes to what the real tool makes of it.
+//! Remote bases on the command line: what may be fetched, how far it may reach, and that it yields what the real tool makes of it.
 
 mod support;
 
@@ -50,7 +50,7 @@ impl Ground {
         folder
     }
 
-    /// What `render` says of that, where everything on the loopback is allowed.
+    /// Returns the output of `render` for that, where everything on the loopback is allowed.
     fn render(&self, entries: &str) -> (i32, String, String) {
         let prefix = format!("http://127.0.0.1:{}", self.git.port);
         self.render_with(entries, &["--allow-remote", &prefix, "--verbose"])

@@ -10,7 +10,7 @@ fn config_map(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n")
 }
 
-/// What a render says, a line each: objects with their places, skipped files, problems.
+/// Returns the result of a render, a line each: objects with their places, skipped files, problems.
 fn outcome(rendered: &Rendered) -> String {
     let (objects, skipped, problems) = match rendered {
         Rendered::Complete(complete) => (complete.objects(), complete.skipped(), &[] as &[_]),

@@ -19,7 +19,7 @@ fn config_map(name: &str, value: &str) -> String {
         .to_string()
 }
 
-/// What `moorline rbac` prints for a Sync, as documents.
+/// Returns the output of `moorline rbac` for a Sync, as documents.
 fn printed(scene: &Scene, sync: &str) -> Vec<Value> {
     let kubeconfig = scene.root.path().join("kubeconfig-of-a-person");
     std::fs::write(&kubeconfig, scene.plane.kubeconfig(ADMIN)).expect("a file");
@@ -53,7 +53,7 @@ fn manifests(place: &str) -> Vec<(String, String)> {
         file("web", &web),
         file("class", &class),
         ("a.json".to_owned(), config_map("a", "one")),
-        // Nobody comes to this one before all others stand.
+        // Nobody reaches this one before all others stand.
         file(
             "last",
             &json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata":

@@ -131,7 +131,7 @@ async fn what_was_not_well_before_does_not_count_and_nobody_returns_unasked() {
     scene.settle().await;
     until_size(&widgets, "one", 2).await;
     assert_eq!(condition(&scene, "shop", "Ready").await["reason"], "Degraded");
-    // Nor for a daemon that begins anew.
+    // Nor for a daemon that restarts.
     drop(daemon);
     let _daemon = scene.daemon();
     scene.settle().await;

@@ -1,4 +1,4 @@
-//! How a commit is rolled out where its objects have an order: a wave begins when the one before it is well, and hooks run
+//! The rollout of a commit whose objects have an order: a wave begins when the one before it is well, and hooks run
 //! before, after and when it fails. The controllers of what is waited for are the test.
 
 mod support;
@@ -112,7 +112,7 @@ async fn a_wave_begins_when_the_one_before_it_is_well() {
     scene.settle().await;
     scene.assert_calm("once it is rolled out").await;
 
-    // What is rolled out is repaired, whatever else is not well now.
+    // An object that is rolled out is repaired, whatever else is not well now.
     report(&widgets, "first", ready("False", "it hurts")).await;
     until("the Sync says so", async || {
         (condition(&scene, "shop", "Healthy").await["status"] != "True").then_some(())
@@ -241,7 +241,7 @@ async fn a_run_goes_on_for_the_next_commit_unless_that_changes_it() {
     let second = uid(&jobs, "migrate", &first).await;
     end(&jobs, "migrate", true).await;
     scene.until_ready("shop", &commit).await;
-    // And one that comes to its end runs again for what came meanwhile.
+    // And one that reaches its end runs again for what came meanwhile.
     scene.push(&[map("app", "3")]);
     scene.nudge("shop", "three").await;
     let third = uid(&jobs, "migrate", &second).await;

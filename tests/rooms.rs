@@ -10,7 +10,7 @@ const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
 /// A name, files, and how they are rendered.
 type Tree = (&'static str, Vec<(String, String)>, RenderOptions);
 
-/// What is small as it is written and large as it is rendered; the name tells how.
+/// Returns trees that are small as files and large when rendered; the name tells how.
 fn trees() -> Vec<Tree> {
     let file = |path: &str, text: String| (path.to_owned(), text);
     let text = "0123456789".repeat(10_000);

@@ -32,7 +32,7 @@ async fn a_changed_secret_wakes_exactly_the_syncs_that_name_it() {
     scene.sync("open", json!({"interval": "1h", "targetNamespace": "default"})).await;
     scene.until_reason("closed", "RepositoryAccessDenied").await;
     scene.until_ready("open", &commit).await;
-    // What the daemon still asks of its own accord is over.
+    // The requests that the daemon still sends without a cause are over.
     tokio::time::sleep(Duration::from_secs(2)).await;
     drop(scene.git.requests());
 

@@ -1,4 +1,4 @@
-//! What the API server does with objects that few expect, and what follows from it: zero values that are claimed, an
+//! The API server's treatment of objects that few expect, and what follows from it: zero values that are claimed, an
 //! object that is deleted while it is wanted or after its end, writes that change nothing of ours, and fields that
 //! nobody asks us to look at.
 
@@ -99,7 +99,7 @@ async fn fields_that_others_add_are_kept_without_a_word_where_that_is_asked_for(
     assert_eq!(live["spec"]["template"]["spec"]["hostNetwork"], true);
     assert_eq!(scene.status("shop", "/problems").await, Value::Null);
 
-    // The same is told, or taken away, where that is asked for.
+    // The same is reported, or taken away, where that is asked for.
     scene.patch_sync("shop", json!({"spec": {"drift": {"extraFields": "Report"}}})).await;
     until("it is told", async || {
         let problem = scene.status("shop", "/problems/0/message").await;
@@ -161,7 +161,7 @@ async fn writes_of_others_that_change_nothing_of_ours_are_no_drift() {
     assert_looks(&scene, (&maps, "a-0"), &PatchParams::apply("helm"), same, 1).await;
     assert_eq!(repairs(&scene, &daemon).await, [""; 0]);
 
-    // What is told where there is something to tell.
+    // The report if there is something to report.
     scene.edit("a-1", "by hand").await;
     let told = until("it is told", async || {
         let told = repairs(&scene, &daemon).await;
@@ -172,7 +172,7 @@ async fn writes_of_others_that_change_nothing_of_ours_are_no_drift() {
     scene.delete_sync("shop").await;
 }
 
-/// Where a definition has no status apart, whoever writes a status writes the object, and its generation moves.
+/// If a definition has no status subresource, a write of the status writes the object, and its generation moves.
 #[tokio::test]
 async fn a_status_that_is_written_as_any_other_field_is_no_drift() {
     let Some(scene) = Scene::new("status").await else { return };

@@ -1,7 +1,7 @@
-//! What a real API server makes of kinds: the sandbox's facts and its tests beside the code come from here.
+//! A real API server's treatment of kinds: the sandbox's facts and its tests beside the code come from here.
 //!
 //! In: the objects, changes and patches in `tests/sandbox_kinds/*.yaml`. Out: nothing, while the server answers as the files
-//! beside them say; with `MOORLINE_RECORD_SANDBOX` set, those files anew, for a newer version of Kubernetes or new cases. What is
+//! beside them say; with `MOORLINE_RECORD_SANDBOX` set, those files again, for a newer version of Kubernetes or new cases. What is
 //! another at every run (uids, times, addresses, ports) is written as the same stand-ins each time.
 
 mod sandbox_kinds {
@@ -147,7 +147,7 @@ async fn rows_are_recorded() {
     keep("shown.jsonl", &lines, |line| {
         let name = &line["object"]["metadata"]["name"];
         let mut cells = line["cells"].clone();
-        // What the server itself finds out a moment later.
+        // Values that the server itself finds out a moment later.
         for (of, at) in [("FlowSchema", 5), ("APIService", 2)] {
             if line["object"]["kind"] == of {
                 cells[at] = Value::Null;

@@ -53,13 +53,13 @@ impl Scene {
         command
     }
 
-    /// What kubectl prints.
+    /// Returns the output of kubectl.
     fn kubectl(&self, arguments: &str) -> String {
         programs::run(&mut self.command(arguments))
             .unwrap_or_else(|words| panic!("kubectl {arguments}: {words}"))
     }
 
-    /// What kubectl says when it fails.
+    /// Returns kubectl's message when it fails.
     fn fails(&self, arguments: &str) -> String {
         programs::run(&mut self.command(arguments)).expect_err(arguments)
     }

@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 const BOATS: &str = "/apis/example.com/v1/namespaces/default/boats";
 const OTHERS: &str = "/apis/example.com/v2/namespaces/default/boats";
 
-/// A sandbox, a webhook beside it, and how the sandbox is told where that is.
+/// A sandbox, a webhook beside it, and the configuration by which the sandbox finds it.
 fn beside(folder: &std::path::Path, path: &str) -> (Sandbox, GitServer, Value) {
     let authority = Authority::new();
     let webhook = GitServer::start_with(folder, Some(authority.server(None)));
@@ -163,7 +163,7 @@ async fn a_list_asks_for_each_object_once() {
     let (code, _) = send(&sandbox, "DELETE", OTHERS, &json!({})).await;
     assert_eq!(code, 200);
     assert_eq!(sandbox.get(BOATS).unwrap()["items"], json!([]));
-    // What needs no webhook asks none; and nobody waits for one in this process.
+    // A request that needs no webhook calls none; and nobody waits for one in this process.
     webhook.requests();
     sandbox.apply(BOATS, &boat("b"), "m").unwrap();
     assert_eq!(webhook.requests().len(), 0);

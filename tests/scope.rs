@@ -1,4 +1,4 @@
-//! Where a daemon without a Sync looks for what left Git while it was down, on a real API server.
+//! Places where a daemon without a Sync looks for objects that left Git while it was down, on a real API server.
 
 mod support;
 
@@ -14,7 +14,7 @@ use support::rest::{self, grant, rule, send_request};
 const MAP: &str =
     r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"key": "one"}}"#;
 
-/// What a daemon without a Sync does about a kind that left Git while it was down.
+/// Runs a daemon without a Sync and returns its treatment of a kind that left Git while it was down.
 async fn a_kind_that_left_git_is_pruned(purpose: &str, user: &str, election: &str) -> Option<Value> {
     let plane = shared()?;
     let namespace = plane.namespace(purpose).await;

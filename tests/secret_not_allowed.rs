@@ -21,7 +21,7 @@ struct Team<'a> {
     scene: &'a Scene,
     namespace: String,
     server: GitServer,
-    /// Requests so far, whoever made them.
+    /// Requests so far, no matter who made them.
     asked: Mutex<usize>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Team<'a> {
         .await
     }
 
-    /// How many requests the server has had since the last time.
+    /// Returns the number of requests that the server has had since the last time.
     fn asked(&self) -> usize {
         let mut asked = self.asked.lock().unwrap();
         *asked += self.server.requests().len();

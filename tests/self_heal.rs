@@ -1,4 +1,4 @@
-//! What follows when others touch objects of a Sync, on a real API server: who may pause repairs, who fights with them,
+//! The daemon's reaction when others touch objects of a Sync, on a real API server: who may pause repairs, who fights with them,
 //! what has finished, and what each costs in requests.
 
 mod self_heal {

@@ -63,7 +63,7 @@ async fn send(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What comes until there are `enough` bytes or the other side closes; a reset closes as well.
+/// Receives bytes until there are `enough` bytes or the other side closes; a reset closes as well.
 async fn receive(stream: &mut TcpStream, enough: usize) -> Vec<u8> {
     let (mut all, mut some) = (Vec::new(), [0; 4096]);
     while all.len() < enough {
@@ -78,7 +78,7 @@ async fn receive(stream: &mut TcpStream, enough: usize) -> Vec<u8> {
     all
 }
 
-/// How long the other side takes to close a connection.
+/// Returns the time that the other side takes to close a connection.
 async fn until_closed(stream: &mut TcpStream) -> Duration {
     let begun = Instant::now();
     receive(stream, usize::MAX).await;

@@ -251,7 +251,7 @@ fn values_that_do_not_go_together_are_told_with_both_origins() {
             "leaseRetryPeriod is 10s (from the environment variable MOORLINE_LEASE_RETRY_PERIOD); it must be less than leaseRenewDeadline, which is 10s (the default)",
         ],
     );
-    // One refused value is told once.
+    // One refused value is reported once.
     assert_eq!(
         read(json!({"retryCap": "0s"}), &[], &[("retry-base", "2m")]).map(|_| ()).unwrap_err().len(),
         1

@@ -1,4 +1,4 @@
-//! Whose signatures count: commits and tags that real tools signed (`tests/signatures/record.sh`), and what somebody could
+//! Trusted signatures: commits and tags that real tools signed (`tests/signatures/record.sh`), and what somebody could
 //! do to them.
 
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ impl Ground {
         self.git(&["update-ref", name, id], b"");
     }
 
-    /// Whether the revision of a reference is trusted; the reason and the sentence where it is not.
+    /// Checks if the revision of a reference is trusted; the reason and the sentence where it is not.
     async fn check(
         &self,
         reference: Reference,

@@ -56,7 +56,7 @@ use story::tell;
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Seeds that are told each time. Random ones are told where somebody asks for them.
+/// Seeds that run each time. Random ones run where somebody asks for them.
 const FIXED: u64 = 6;
 /// So many stories have every fault in them.
 const ALL_FAULTS: usize = 50;

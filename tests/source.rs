@@ -313,7 +313,7 @@ async fn history_is_claimed_only_when_it_is_known() {
     check(&commits[55], &tip, History::Forward).await;
     check(&commits[1], &tip, History::Forward).await;
 
-    // The last commit is written anew: known from the two commits alone, without a request.
+    // The last commit is written again: known from the two commits alone, without a request.
     bench.work.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "other"]);
     bench.work.push(&[]);
     let amended = read(&bench).await;
@@ -346,7 +346,7 @@ async fn history_is_claimed_only_when_it_is_known() {
     check(&start, &long, History::Unknown).await;
     let near = bench.work.git(&["rev-parse", "long~150"]);
     check(&near, &long, History::Forward).await;
-    // Where it has to be known, more is fetched.
+    // If it has to be known, more is fetched.
     for (old, expect) in [(&start, History::Forward), (&orphan, History::Rewritten)] {
         let id = |text: &str| moorline::source::ObjectHash::parse(text).unwrap();
         assert_eq!(repository.whole_history(id(old), id(&long), soon()).await, Ok(expect), "{old}");

@@ -92,7 +92,7 @@ async fn the_deadline_ends_the_unpacking() {
     let begun = Instant::now();
     let told = fetched(&repository, begun + took / 4).await.unwrap_err();
     assert_eq!(told.reason(), "RepositoryTimeout", "{told}");
-    // The next one waits for whoever still has the repository.
+    // The next one waits for the one that still has the repository.
     repository.resolve(&Reference::Head, within(120_000)).await.unwrap();
     assert!(begun.elapsed() < took * 3 / 4, "{:?} of {took:?}", begun.elapsed());
 }

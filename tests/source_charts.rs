@@ -110,7 +110,7 @@ impl Ground {
         self.charts.chart(&wanted, ("", "team"), credentials, Instant::now() + patience).await
     }
 
-    /// Why a repository on this server gives no chart.
+    /// Returns the reason that a repository on this server gives no chart.
     async fn refused(
         &self,
         rule: impl Fn(&Request) -> Reply + Send + Sync + 'static,
@@ -161,7 +161,7 @@ async fn a_chart_of_a_repository_is_fetched_once() {
     assert!(!ground.fetch(&url, Some("web"), digest).await.unwrap().was_cached);
     assert_eq!(std::fs::read(&kept).unwrap(), bytes);
 
-    // What was fetched with a login is not for those who only know its digest.
+    // A chart that was fetched with a login is not for those who only know its digest.
     ground.server.requests();
     let wanted = ChartRef::new(&url, Some("web"), "1.0.0", &digest.to_string()).unwrap();
     let by = Instant::now() + Duration::from_secs(20);
@@ -271,7 +271,7 @@ async fn a_login_is_told_to_the_named_server_only() {
     assert!(error.to_string().contains("redirects from https to http"), "{error}");
 }
 
-/// What a registry has: a manifest, and the digests of that and of the archive.
+/// Returns the content of a registry: a manifest, and the digests of that and of the archive.
 fn manifest(bytes: &[u8]) -> Vec<u8> {
     let layer = json!({
         "mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
@@ -360,7 +360,7 @@ async fn a_registry_elsewhere_learns_no_login() {
     let asked = other.requests();
     assert_eq!(asked.len(), 1);
     assert!(asked[0].header("authorization").is_none());
-    // One that asks for the login itself gets it, and one that refuses it is told so.
+    // One that asks for the login itself gets it, and one that refuses it gets an error that says so.
     ground.server.rule(|request| match request.header("authorization") {
         Some("Basic bWU6cGxhbnRlZA==") => Reply::Raw(403, "", b"planted".to_vec()),
         _ => headed(401, "WWW-Authenticate: Basic realm=\"x\"\r\n".to_owned(), b""),

@@ -1,4 +1,4 @@
-//! What lies in the data folder: after crashes, after a thousand fetches; and what is read from it.
+//! Content of the data folder: after crashes, after a thousand fetches; and what is read from it.
 
 #[path = "support/git_bench.rs"]
 mod git_bench;

@@ -1,4 +1,4 @@
-//! Which hosts are asked at all: by default none of this machine, in whatever way it is named.
+//! The hosts that may be asked: by default none of this machine, in whatever way it is named.
 
 #[path = "support/git_server.rs"]
 #[expect(dead_code, reason = "each test binary uses a part of it")]
@@ -124,7 +124,7 @@ async fn a_redirect_is_judged_again() {
 
 #[tokio::test]
 async fn behind_a_proxy_names_and_written_addresses_are_judged() {
-    // The proxy is on this machine, and that is where whoever runs the daemon says.
+    // The proxy is on this machine, where the operator of the daemon says that it is.
     let behind = |port| Some(Proxy::new(&format!("http://127.0.0.1:{port}"), &[]).unwrap());
     let bench = Bench::new(&[], behind);
     for host in OWN {

@@ -52,7 +52,7 @@ impl Bench {
         self.all.repository(&Address::remote(&url).unwrap(), "ns/secret", &credentials)
     }
 
-    /// Why a look fails with these known hosts.
+    /// Returns the error of a poll with these known hosts.
     async fn fault(&self, known: &str) -> Error {
         let repository = self.open_with("repository.git", &self.key, known).unwrap();
         repository.resolve(&Reference::Head, within(10_000)).await.unwrap_err()

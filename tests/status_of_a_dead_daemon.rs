@@ -14,7 +14,7 @@ use support::rest::{grant, rule, user};
 use support::scene::Scene;
 use support::shifted_clock::shifted_clock;
 
-/// What `moorline status` says to a user, and its exit code.
+/// Returns the output of `moorline status` for a user, and its exit code.
 fn status(scene: &Scene, who: &str) -> (i32, String) {
     let (code, _, words) = said(scene, who, &[]);
     (code, words)

@@ -105,7 +105,7 @@ impl Ground {
         (repository, revision)
     }
 
-    /// How many mirrors there are on disk.
+    /// Returns the number of mirrors on disk.
     fn mirrors(&self) -> usize {
         let folders = std::fs::read_dir(self.root.path().join("data")).unwrap().flatten();
         folders.filter(|it| it.path().is_dir()).count()
@@ -170,7 +170,7 @@ async fn a_submodule_that_is_gone_is_named() {
     let error = ground.read_folder("deploy").await.unwrap_err();
     assert_eq!(error.reason(), "RepositoryNotFound");
     assert!(error.to_string().starts_with("the submodule deploy/a-gone: "), "{error}");
-    // What was fetched is there for the next attempt.
+    // The fetched objects are there for the next attempt.
     assert_eq!(ground.mirrors(), 3);
     let missing = "0123456789012345678901234567890123456789";
     ground.make("shop", &[("deploy/a.yaml", "b")], &[("deploy/gone", "../base.git", missing)]);

@@ -13,7 +13,7 @@ use support::rest::send_request;
 use support::scene::{QUIET_TIME, Scene, config_map};
 use support::status::{define, report};
 
-/// What stands in the Secret, and nowhere else.
+/// Value in the Secret, and nowhere else.
 const PLANTED: &str = "hunter2-planted";
 
 /// A ConfigMap of this name with the key `key`, on lines that a message can name.
@@ -74,7 +74,7 @@ async fn values_come_from_everywhere_and_a_change_is_rendered_at_once() {
     scene.settle().await;
     scene.assert_calm("nothing has changed").await;
 
-    // A change is told by the watch, costs one look at the object that changed, and one write for each object that does.
+    // A change arrives by the watch, costs one look at the object that changed, and one write for each object that does.
     let patch = Patch::Merge(json!({"data": {"A": "new", "N": "3"}}));
     scene.proxy.take_requests();
     scene.maps().patch("settings", &PatchParams::default(), &patch).await.unwrap();
@@ -128,7 +128,7 @@ async fn what_is_missing_is_said_and_takes_nothing_away() {
     scene.until_ready("shop", &commit).await;
     until_value(&scene, "a", "one").await;
 
-    // What need not be there is seen as well when it comes, and when it goes.
+    // An optional Secret is seen as well when it comes, and when it goes.
     make(&scene, "secrets", "perhaps", "stringData", json!({"A": "two"})).await;
     until_value(&scene, "a", "two").await;
     let perhaps = format!("/api/v1/namespaces/{}/secrets/perhaps", scene.namespace);
@@ -141,7 +141,7 @@ async fn what_is_missing_is_said_and_takes_nothing_away() {
     tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(scene.versions().await, before, "nothing is deleted or written");
 
-    // Who suspends it meanwhile is heard.
+    // A suspension meanwhile has an effect.
     scene.patch_sync("shop", json!({"spec": {"suspend": true}})).await;
     until("what is edited by hand stays", async || {
         scene.edit("a", "by hand").await;
@@ -208,7 +208,7 @@ async fn a_value_of_a_secret_is_shown_nowhere() {
     until_value(&scene, "a", &format!("with {PLANTED}")).await;
     let message = scene.status("shop", "/problems/0/message").await;
     assert!(message.as_str().unwrap().contains("its words are not repeated"), "{message}");
-    // An edit by hand is repaired, and told without values.
+    // An edit by hand is repaired, and reported without values.
     scene.edit("a", "by hand").await;
     until_value(&scene, "a", &format!("with {PLANTED}")).await;
     let repaired = async || {
@@ -328,7 +328,7 @@ async fn values_are_read_as_the_sync_acts_and_rbac_prints_the_right_to() {
     assert!(told.contains("names the Secret keys, which may not be read"), "{told}");
     assert!(told.contains(&format!("moorline rbac --sync shop -n {place}")), "{told}");
 
-    // Who may read them and not watch them would not see a change.
+    // An account that may read them and not watch them would not see a change.
     let roles = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{place}");
     let role = json!({"metadata": {"name": "reads"},
         "rules": [{"apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ["get"]}]});

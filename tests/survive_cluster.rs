@@ -1,5 +1,5 @@
-//! What becomes of a cluster under a Sync: its API server goes and comes, its history is lost, namespaces and
-//! definitions are deleted, objects never end; and nothing secret is ever told.
+//! Fate of a cluster under a Sync: its API server goes and comes, its history is lost, namespaces and
+//! definitions are deleted, objects never end; and nothing secret is ever reported.
 
 mod support;
 #[path = "survive_cluster/told.rs"]
@@ -224,7 +224,7 @@ async fn the_definition_of_syncs_is_deleted_with_syncs_left() {
     assert_eq!(scene.versions().await, before);
     // Installed again, it goes on without a restart.
     install(&scene.plane).await;
-    // Another Sync of the same name: what it wants is proven anew, and pruned as any other from then on.
+    // Another Sync of the same name: what it wants is proven again, and pruned as any other from then on.
     scene.sync("shop", json!({"render": {"plain": {"recurse": false}}})).await;
     scene.until_ready("shop", &commit).await;
     let commit = scene.remove(&["a-2.json"]);

@@ -1,4 +1,4 @@
-//! What becomes of a Sync when etcd forgets, goes back in time, or is seen through an API server that lags: nothing
+//! Fate of a Sync when etcd forgets, goes back in time, or is seen through an API server that lags: nothing
 //! is deleted or written on the strength of what a daemon remembers, and what Git says comes back.
 
 mod support;
@@ -92,7 +92,7 @@ async fn etcd_is_compacted_while_nothing_is_watched() {
     scene.delete_sync("shop").await;
 }
 
-/// What a backup holds, and what came after it: some objects were changed, some made, and one pruned.
+/// Content of a backup, and the changes after it: some objects were changed, some made, and one pruned.
 struct Backup {
     copy: PathBuf,
     /// The uid and version of each ConfigMap in the backup.
@@ -144,7 +144,7 @@ async fn etcd_goes_back_to_a_backup_under_a_running_daemon() {
     let Some(scene) = Scene::new("backup").await else { return };
     let _daemon = scene.daemon();
     let backup = backed_up(&scene).await;
-    // What servers and daemon write after the restore is less than this.
+    // The writes of servers and daemon after the restore is less than this.
     let padding = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
     send_request(&scene.admin, "POST", &padding, json!({"metadata": {"name": "padding"}})).await.unwrap();
     for at in 0..100 {
@@ -260,7 +260,7 @@ async fn an_api_server_lags_behind_another() {
         stale.contains("a-5") && !stale.contains("b-0"),
         "the second server knows nothing of it: {stale:?}"
     );
-    // What is watched is asked for anew, of a server that does not know these versions yet.
+    // The watched objects are listed again, from a server that does not know these versions yet.
     scene.proxy.cut_watches();
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(written(&scene), ["a-0", "a-5", "b-0"], "each is written once");

@@ -38,13 +38,13 @@ async fn until_owned(scene: &Scene, owner: &str, count: usize) -> BTreeMap<Strin
     .await
 }
 
-/// What the daemon deleted since the mark.
+/// Returns the daemon's deletions since the mark.
 async fn deletes(mark: &AuditMark) -> Vec<String> {
     let requests = mark.requests().await.by_user(MOORLINE).filter(|request| request.verb == "delete");
     requests.as_slice().iter().map(|request| request.uri.clone()).collect()
 }
 
-/// What Events say of objects that stay.
+/// Waits for the Events of objects that stay.
 async fn until_told(scene: &Scene) -> Vec<String> {
     let events: Api<Event> = Api::namespaced(scene.admin.clone(), &scene.namespace);
     until("it is told what stays", async || {
@@ -82,7 +82,7 @@ async fn a_sync_that_deletes_is_renamed() {
     assert_eq!(uids(&until_owned(&scene, "third", 3).await), uids(&before));
     scene.assert_calm("after the renaming").await;
     assert_eq!(deletes(&mark).await, Vec::<String>::new());
-    // Who claims something and goes as well keeps nothing from being deleted.
+    // A Sync that claims something and is deleted as well keeps nothing from being deleted.
     scene.sync("fourth", deletable()).await;
     scene.until_reason("fourth", "ObjectsHeld").await;
     for name in ["fourth", "third"] {
@@ -182,7 +182,7 @@ async fn a_namespace_in_which_others_live_is_not_pruned() {
         .await;
 }
 
-/// Whoever may patch an object can mark it as the Sync's: it would go with its namespace, and nobody was asked about it.
+/// A user who may patch an object can mark it as the Sync's: it would go with its namespace, and nobody was asked about it.
 #[tokio::test]
 async fn what_only_bears_the_marks_of_the_sync_keeps_its_namespace() {
     let Some(scene) = Scene::new("marked").await else { return };
@@ -222,7 +222,7 @@ async fn what_only_bears_the_marks_of_the_sync_keeps_its_namespace() {
     assert!(secrets.get_opt("precious").await.unwrap().is_some());
 }
 
-/// What cannot be deleted in time, or may not be, stays and is named, and the Sync goes.
+/// An object that cannot be deleted in time, or may not be, stays and is named, and the Sync goes.
 #[tokio::test]
 async fn a_sync_does_not_wait_for_what_never_ends_nor_for_rights() {
     let Some(scene) = Scene::new("never").await else { return };

@@ -1,4 +1,4 @@
-//! What networks and API servers do to requests, and what a Sync comes to all the same: what is in Git, sent once
+//! Faults of networks and API servers, and the result of a Sync all the same: the content of Git, sent once
 //! more where nobody knows, and never again after that.
 
 mod support;
@@ -283,7 +283,7 @@ async fn a_run_without_a_sync_notices_an_upgrade_as_well() {
     assert_eq!(scene.versions().await, before);
 }
 
-/// What a pass waits for before it writes is given up for a newer commit.
+/// The object that a reconcile waits for before it writes is given up for a newer commit.
 #[tokio::test]
 async fn a_newer_commit_does_not_wait_for_what_an_older_one_waits_for() {
     let Some(scene) = Scene::new("newer").await else { return };
@@ -314,7 +314,7 @@ async fn a_newer_commit_does_not_wait_for_what_an_older_one_waits_for() {
     scene.delete_sync("shop").await;
 }
 
-/// Who is asked to end waits for nobody who does not answer.
+/// A daemon that is asked to end waits for nobody who does not answer.
 #[tokio::test]
 async fn a_daemon_ends_in_time_while_its_writes_are_not_answered() {
     let Some(scene) = Scene::new("ends").await else { return };

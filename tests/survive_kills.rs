@@ -73,7 +73,7 @@ fn any(asked: &RecordedRequest) -> bool {
     !asked.is_watch()
 }
 
-/// Which request, by number and kind, and what happens to the daemon at it.
+/// The request, by number and kind, and what happens to the daemon at it.
 type Point = (usize, fn(&RecordedRequest) -> bool, Fate);
 
 #[tokio::test]
@@ -329,7 +329,7 @@ async fn a_leader_that_was_stopped_writes_nothing_after_another_took_over() {
     let edit = json!({"data": {"key": "by hand"}});
     let awake = Instant::now();
     first.signal("CONT");
-    // Something to repair, for whoever believes that it leads.
+    // Something to repair, for anyone who believes that it leads.
     let patch = kube::api::Patch::Merge(&edit);
     scene.maps().patch("a-1", &Default::default(), &patch).await.unwrap();
     scene.until_values(&many(6, "one"), "the edit is repaired").await;

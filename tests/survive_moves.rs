@@ -171,7 +171,7 @@ async fn a_sync_that_is_restored_without_its_status_knows_what_it_owned() {
     scene.delete_sync("shop").await;
     let again = scene.sync("shop", json!({})).await;
     assert_ne!(again.metadata.uid, sync.metadata.uid);
-    // What left Git while there was no Sync is still known by its label, and asks: it was another Sync's.
+    // An object that left Git while there was no Sync is still known by its label, and asks: it was another Sync's.
     scene.remove(&["a-2.json"]);
     let _daemon = scene.daemon();
     approve_unproven(&scene).await;

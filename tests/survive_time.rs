@@ -1,4 +1,4 @@
-//! What passes with time under a running daemon: its clock jumps, its token is replaced, what has finished is cleared
+//! Changes with time under a running daemon: its clock jumps, its token is replaced, what has finished is cleared
 //! away, and another daemon holds what it would serve.
 
 mod support;
@@ -29,7 +29,7 @@ async fn edit(scene: &Scene, name: &str) {
     scene.maps().patch(name, &PatchParams::default(), &patch).await.unwrap();
 }
 
-/// What a proxy let through that writes, renewals of Leases left out.
+/// Returns the writes that a proxy let through, renewals of Leases left out.
 fn writes(proxy: &FaultProxy) -> Vec<String> {
     let asked = proxy.take_requests();
     let told = asked.iter().filter(|one| one.writes() && !one.path.contains("/leases") && !one.is_for_keys());
@@ -66,7 +66,7 @@ async fn the_clock_of_the_leader_jumps() {
             (renewed - now - seconds).abs().le(&60).then_some(())
         })
         .await;
-        // Longer than a term, so that whoever would take over has.
+        // Longer than a term, so that anyone who would take over has.
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!(writes(&scene.proxy), Vec::<String>::new(), "a jump by {seconds} s is no reason to write");
         assert_eq!(scene.versions().await, versions);
@@ -201,7 +201,7 @@ async fn completes(scene: &Scene) {
         .await;
 }
 
-/// How often the daemon made a Job since the mark.
+/// Returns the number of Jobs that the daemon made since the mark.
 async fn made(mark: &AuditMark) -> usize {
     let requests = mark.requests().await.by_user(MOORLINE);
     requests.filter(|request| request.resource == "jobs" && request.code == 201).as_slice().len()
@@ -224,7 +224,7 @@ async fn a_job_that_finished_and_was_cleared_away_has_run_once() {
         format!("batch/Job|{}/migrate", scene.namespace)
     );
 
-    // Whoever comes next knows it by the status.
+    // The next daemon knows it by the status.
     drop(daemon);
     let _daemon = scene.daemon();
     scene.maps().delete("a-1", &Default::default()).await.unwrap();
@@ -255,7 +255,7 @@ async fn a_job_that_is_cleared_away_while_no_daemon_runs_has_run_once() {
     until("it is written down", async || scene.status("shop", "/finished/0/begun").await.as_bool()).await;
     scene.assert_calm_but_for_looks("while the Job runs").await;
 
-    // Who deletes a Job that has not ended wants it to run once more.
+    // A person who deletes a Job that has not ended wants it to run once more.
     let jobs: Api<DynamicObject> = scene.dynamic("batch", "v1", "Job");
     jobs.delete("migrate", &DeleteParams::background()).await.unwrap();
     until("it is there once more", async || (made(&mark).await == 2).then_some(())).await;
@@ -309,7 +309,7 @@ async fn a_sync_that_another_daemon_serves_is_left_alone_until_that_is_gone() {
         (scene.status("shop", "/heldBy").await == format!("{elsewhere}/moorline")).then_some(())
     })
     .await;
-    // It has other keys, so that it proves the objects anew. They stay the same ones.
+    // It has other keys, so that it proves the objects again. They stay the same ones.
     let same = |all: &BTreeMap<String, (String, String)>| -> BTreeMap<String, String> {
         all.iter().map(|(name, (uid, _))| (name.clone(), uid.clone())).collect()
     };

@@ -50,7 +50,7 @@ async fn systems_come_up_in_order_and_go_away_in_order() {
     let mark = AuditMark::set(&scene.plane).await;
     life::remove(&scene, SYSTEMS.iter().map(|system| system.folder));
     join_all(SYSTEMS.iter().map(|system| life::waits_for_a_person(&scene, system))).await;
-    // What is asked for is told for good once every Sync has read the commit.
+    // The needed rights are complete once every Sync has read the commit.
     scene.settle().await;
     let requests = mark.requests().await;
     SYSTEMS.iter().for_each(|system| life::assert_operator_stays(&requests, system));

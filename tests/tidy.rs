@@ -1,4 +1,5 @@
-//! Checks the house rules: import table, sizes, attributes, and the form of files and lines.
+//! Checks the house rules: import table, sizes, attributes, comments, and the form of files and
+//! lines.
 //!
 //! In: the text of every file of this repository.
 //! Out: nothing, or each violation as `path:line: what (rule)`. A rule is a function of one file's
@@ -7,6 +8,7 @@
 
 mod tidy {
     pub(crate) mod attributes;
+    pub(crate) mod comments;
     pub(crate) mod fences;
     pub(crate) mod files;
     pub(crate) mod imports;
@@ -19,13 +21,13 @@ mod tidy {
 }
 
 use tidy::source::Source;
-use tidy::{attributes, fences, files, imports, sizes, table, words};
+use tidy::{attributes, comments, fences, files, imports, sizes, table, words};
 
 /// A rule: its name, and a function that returns its violations in one file as line and text.
 type Rule = (&'static str, fn(&Source) -> Vec<(usize, String)>);
 
 /// Rules for Rust files.
-const RUST_RULES: [Rule; 14] = [
+const RUST_RULES: [Rule; 17] = [
     ("import table", imports::outside_the_table),
     ("fences", fences::outside_their_modules),
     ("pure modules", fences::impure),
@@ -34,6 +36,9 @@ const RUST_RULES: [Rule; 14] = [
     ("function length", sizes::long_functions),
     ("main.rs", sizes::long_main),
     ("opening comment", words::no_opening_comment),
+    ("openings of comments", comments::openings),
+    ("words of comments", comments::unsaid),
+    ("width of comments", comments::wide),
     ("markers", words::bare_markers),
     ("file names", words::drawer_names),
     ("whitespace", words::whitespace),

@@ -30,7 +30,7 @@ fn they_lead_to_each_other() {
     }
 }
 
-/// What is the same in every language is the same.
+/// Checks that the parts which every language shares are the same.
 fn same(english: &str, other: &str) -> Result<(), String> {
     let code = |page: &str| -> Vec<(String, String)> {
         blocks(page).into_iter().map(|block| (block.language, block.text)).collect()

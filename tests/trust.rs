@@ -38,7 +38,7 @@ async fn only_what_is_signed_is_taken_up_and_the_last_good_is_held() {
     scene.nudge("shop", "second").await;
     scene.until_reason("shop", "SignerUnknown").await;
     assert_eq!(scene.status("shop", "/conditions/0/status").await, "False");
-    // What was good is held meanwhile, whatever others do.
+    // The good revision is held meanwhile, whatever others do.
     scene.edit("a", "by hand").await;
     until("the edit is repaired", async || (value(&scene).await? == "first").then_some(())).await;
     trust(&scene, &[&ann, &bob]).await;
@@ -176,7 +176,7 @@ async fn without_its_keys_nothing_new_is_taken_up() {
     let signed = push("signed");
     scene.nudge("shop", "signed").await;
     scene.until_ready("shop", &signed).await;
-    // Whoever takes the keys away takes the trust away.
+    // Without the keys there is no trust.
     let secrets: Api<Secret> = Api::namespaced(scene.admin.clone(), &scene.namespace);
     secrets.delete("signers", &Default::default()).await.unwrap();
     scene.until_reason("shop", "SecretMissing").await;
@@ -245,11 +245,11 @@ async fn a_daemon_that_begins_with_an_unsigned_head_holds_what_was_signed_before
     is_held("first").await;
     let applied = scene.status("shop", "/revision/applied").await;
     assert!(applied.as_str().unwrap().ends_with(&first), "{applied}");
-    // Others are trusted as well: what is held is verified anew, and held.
+    // Others are trusted as well: what is held is verified again, and held.
     trust(&scene, &[&ann, &bob]).await;
     tokio::time::sleep(QUIET_TIME).await;
     is_held("first").await;
-    // Whoever signed it is trusted no more: it stays, and nobody holds it.
+    // The signer is trusted no more: it stays, and nobody holds it.
     trust(&scene, &[&bob]).await;
     tokio::time::sleep(QUIET_TIME).await;
     scene.edit("a", "by hand").await;

@@ -108,7 +108,7 @@ fn nested_anchors() -> String {
     format!("k: {open}\"{}\"{}", "x".repeat(500_000), "]".repeat(500))
 }
 
-/// What reading took.
+/// Cost of reading.
 struct Cost {
     milliseconds: f64,
     megabytes: f64,
@@ -116,7 +116,7 @@ struct Cost {
 
 /// Runs `work` and measures it.
 fn measured<T>(work: impl FnOnce() -> T) -> (T, Cost) {
-    // From here on the kernel counts the peak anew.
+    // From here on the kernel counts the peak again.
     std::fs::write("/proc/self/clear_refs", "5").expect("the peak can be reset");
     let (memory, time) = (status("VmRSS:"), cpu_nanoseconds());
     let done = work();

@@ -19,7 +19,7 @@ struct Input {
     input: String,
 }
 
-/// What a tool does with an input.
+/// Result of a tool for an input.
 #[derive(Debug, PartialEq, serde::Deserialize)]
 #[serde(untagged)]
 enum Answer {
@@ -40,7 +40,7 @@ struct Exception {
     why: String,
 }
 
-/// How many inputs there are: a lost row must not go unseen.
+/// Number of inputs: a lost row must not go unseen.
 const INPUTS: usize = 531;
 
 const HEAD: &str = "apiVersion: example.com/v1\nkind: Probe\nmetadata:\n  name: p\nspec:\n  v:";

@@ -12,7 +12,7 @@ struct Input {
     input: String,
 }
 
-/// How many changed texts are read, in each dialect.
+/// Number of changed texts that are read, in each dialect.
 const MUTATIONS: usize = 12_000;
 
 /// Pieces that the grammar cares about.

@@ -1,4 +1,4 @@
-//! What an adoption must not do: overwrite what the old tool left alone, delete what it was told to keep, set going what is
+//! An adoption does not overwrite what the old tool left alone, delete what it should keep, resume what is
 //! on its way out, or believe that the old tool is stopped when somebody has set it going again.
 
 use serde_json::{Value, json};

@@ -21,7 +21,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 const FLUX_FINALIZER: &str = "finalizers.fluxcd.io";
 
-/// Whose part a robot plays.
+/// The tool whose part a robot plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     ArgoCd,
@@ -48,7 +48,7 @@ impl Robot {
         let task = tokio::spawn(async move {
             loop {
                 let objects = list.lock().unwrap().clone();
-                // What somebody changed meanwhile is tried again.
+                // Objects that somebody changed meanwhile are tried again.
                 let _ = turn(part, &client, &namespace, &objects).await;
                 tokio::time::sleep(AGAIN).await;
             }

@@ -146,7 +146,7 @@ pub(crate) async fn resting_versions(client: &Client, objects: &[Applicable]) ->
     }
 }
 
-/// Whether the status of a workload is of its newest spec and counts as many pods as the spec wants.
+/// True if the status of a workload is of its newest spec and counts as many pods as the spec wants.
 fn is_told_in_full(live: &DynamicObject) -> bool {
     let is_workload = live.types.as_ref().is_some_and(|types| types.api_version == "apps/v1");
     let status = &live.data["status"];

@@ -40,7 +40,7 @@ macro_rules! on_both_servers {
 }
 pub(crate) use on_both_servers;
 
-/// What a scenario is played on.
+/// The server that a scenario runs on.
 pub(crate) enum Server {
     Real(PlaneGuard),
     Sandbox(Sandbox, Arc<Mutex<Vec<Request>>>),

@@ -1,4 +1,4 @@
-//! Who may create which Sync: the chart's policy on the real API server.
+//! The right to create a Sync: the chart's policy on the real API server.
 
 use serde_json::{Value, json};
 

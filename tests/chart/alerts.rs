@@ -42,7 +42,7 @@ fn figures(expression: &str) -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// What is wrong with the figures that an expression names.
+/// Returns an error in the figures that an expression names.
 fn unknown(expression: &str) -> Option<String> {
     let wrong = |(name, labels): (String, Vec<String>)| {
         let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));

@@ -67,7 +67,7 @@ async fn the_command_of_the_notes_grants_what_the_sync_lacks() {
     until_ready(&release, "default", &commit).await;
     assert!(granted.elapsed() < SOON, "{:?}", granted.elapsed());
     drop(daemon);
-    // Who opens the page to the pod network is told what that means.
+    // A person who opens the page to the pod network reads what that means.
     let warning = "WARNING: the status page is bound to the pod network";
     assert!(!notes.contains(warning), "{notes}");
     let open = ["upgrade", "moorline", release.chart(), "--reuse-values", "--set", "page.expose=true"];

@@ -1,4 +1,4 @@
-//! Who may write in the name of a Sync: the chart's policy on field managers, beside a real controller manager.
+//! The right to write in the name of a Sync: the chart's policy on field managers, beside a real controller manager.
 
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ async fn nobody_writes_in_the_name_of_a_sync_that_he_may_not_own() {
     live["metadata"]["managedFields"].as_array_mut().expect("entries").push(entry(&release));
     let refused = bob(&release, "PUT", &format!("{maps}/b"), JSON, &live).await.expect_err("an update");
     assert!(refused.contains(&format!("the field manager {manager} is for whoever may own")), "{refused}");
-    // What writes nothing is let, and so is a change of what the Sync wrote: the daemon repairs that.
+    // A request that writes nothing is allowed, and so is a change of what the Sync wrote: the daemon repairs that.
     let dry = format!("{maps}/b?{as_sync}&dryRun=All");
     bob(&release, "PATCH", &dry, APPLY, &map("b", "forged")).await.expect("a dry run");
     send_request(
@@ -147,7 +147,7 @@ async fn who_may_own_some_syncs_brings_in_no_other_one_beside_them() {
     assert!(refused.contains("one write may bring in two field managers of Syncs"), "{refused}");
     let refused = with(&["his-1", "shop"]).await.expect_err("a Sync of somebody else");
     assert!(refused.contains("is for whoever may own that Sync"), "{refused}");
-    // So many of his own that nobody could be told from them any more.
+    // So many managers of his own that no other could be distinguished from them.
     let mut last = Ok(());
     for name in &his[1..] {
         last = with(&[name]).await;

@@ -1,4 +1,4 @@
-//! What the chart says about its pod: where it may run, who finds it by its labels and ports, and what is mounted.
+//! The pod of the chart: where it may run, who finds it by its labels and ports, and what is mounted.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::programs::{Helm, documents};
 use super::rendered::{EVERYTHING, file};
 
-/// Where the pod may run, as values of the chart and fields of the pod at the same time.
+/// Nodes on which the pod may run, as values of the chart and fields of the pod at the same time.
 fn places() -> Value {
     let term = json!({"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a", "b"]}]});
     let spread = json!([{

@@ -51,7 +51,7 @@ impl Helm {
         number >= (3, 18)
     }
 
-    /// What the chart comes to with these values, as text.
+    /// Returns the rendered chart for these values, as text.
     pub(crate) fn template(&self, values: &[&str]) -> Result<String, String> {
         let mut command = self.command();
         run(command.args(["template", "moorline", CHART, "--namespace", "moorline"]).args(values))

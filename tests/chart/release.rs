@@ -96,7 +96,7 @@ impl Release {
         format!("{root}/{version}/namespaces/{}/{rest}", self.namespace)
     }
 
-    /// What is there, as the administrator sees it.
+    /// Returns the object at a path, as the administrator sees it.
     pub(crate) async fn get(&self, path: &str) -> Option<Value> {
         send_request(&self.admin, "GET", path, Value::Null).await.ok()
     }
@@ -155,7 +155,7 @@ impl Release {
         self.installed().await.start(&["--retry-base", "100ms", "--retry-cap", "1s"])
     }
 
-    /// What the daemon has of the chart: its ServiceAccount, and the settings of its ConfigMap.
+    /// Returns the parts of the chart that the daemon uses: its ServiceAccount, and the settings of its ConfigMap.
     pub(crate) async fn installed(&self) -> Installed<'_> {
         let settings = self.get(&self.path("v1", "configmaps/moorline")).await.expect("the settings");
         let file = self.root.path().join("daemon.yaml");
@@ -177,7 +177,7 @@ impl Release {
     }
 }
 
-/// What the daemon is started with.
+/// Parts of the chart that the daemon is started with.
 pub(crate) struct Installed<'release> {
     release: &'release Release,
     kubeconfig: String,

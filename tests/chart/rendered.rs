@@ -1,4 +1,4 @@
-//! What the chart comes to, and that it is the same as `config/`.
+//! The rendered chart, which is the same as `config/`.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -258,7 +258,7 @@ fn kustomize_builds_what_is_in_config() {
     let place = format!("{}/config/default", env!("CARGO_MANIFEST_DIR"));
     let built = run(command(&kubectl).args(["kustomize", &place])).unwrap_or_else(|error| panic!("{error}"));
     let built = documents("config/default", &built);
-    // What `make undeploy` deletes. Without the keys every later prune would ask.
+    // The parts that `make undeploy` deletes. Without the keys every later prune would ask.
     for part in ["manager", "rbac"] {
         let place = format!("{}/config/{part}", env!("CARGO_MANIFEST_DIR"));
         let part =

@@ -90,7 +90,7 @@ async fn roles(release: &Release, tenant: &str) -> Vec<Value> {
     roles
 }
 
-/// What Syncs may write here: what is in Git is not the chart's business.
+/// Grants Syncs the objects that they write here: the content of Git is not the chart's business.
 async fn grant_objects(release: &Release) {
     let verbs = ["get", "list", "watch", "create", "patch", "delete"];
     let rules = json!([rule("", &["configmaps"], &verbs), rule("apps", &["deployments"], &verbs)]);
@@ -105,7 +105,7 @@ async fn grant_objects(release: &Release) {
     release.create(&format!("{RBAC}/clusterrolebindings"), binding).await.expect("a binding");
 }
 
-/// Whether the chart's ServiceAccount may do something.
+/// True if the chart's ServiceAccount may do something.
 async fn may(release: &Release, verb: &str, group: &str, resource: &str, place: (&str, &str)) -> bool {
     let review = json!({"spec": {
         "user": release.user(),
@@ -178,7 +178,7 @@ async fn prepare_keda(release: &Release) {
     until("a ScaledObject is taken", async || release.create(&path, scaled.clone()).await.ok()).await;
 }
 
-/// What the repository holds, and what is in the cluster beside it.
+/// Creates the files of the repository, and the objects beside them in the cluster.
 async fn prepare_objects(release: &Release) -> String {
     let pod = json!({
         "metadata": {"labels": {"app": "web"}},
@@ -267,12 +267,12 @@ fn ends(right: &Right) -> bool {
     right.verb == "get" && ["namespaces", "customresourcedefinitions"].contains(&right.resource.as_str())
 }
 
-/// What is not there may be asked for all the same.
+/// A missing object may be asked for all the same.
 fn is_allowed(request: &Request) -> bool {
     ![401, 403].contains(&request.code)
 }
 
-/// What nobody granted.
+/// Checks that the rights which nobody granted are refused.
 async fn refused(release: &Release, tenant: &str) {
     let own = release.namespace.as_str();
     assert!(may(release, "impersonate", "", "serviceaccounts", (tenant, "deployer")).await);

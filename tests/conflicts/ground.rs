@@ -28,11 +28,11 @@ struct Host {
 
 static HOST: OnceCell<Host> = OnceCell::const_new();
 
-/// What one test works with.
+/// Cluster, repository and daemon of one test.
 pub(crate) struct Ground {
     pub(crate) plane: PlaneGuard,
     pub(crate) admin: Client,
-    /// Where the objects go; the Sync has the same name.
+    /// Namespace of the objects; the Sync has the same name.
     pub(crate) target: String,
     pub(crate) work: Work,
     server: GitServer,
@@ -123,7 +123,7 @@ impl Ground {
         .await
     }
 
-    /// What somebody asks of the API server.
+    /// Sends a request of the API server.
     pub(crate) async fn ask(
         &self,
         verb: &str,
@@ -163,7 +163,7 @@ impl Ground {
         until(what, async || self.get(path).await.filter(|live| is(live))).await
     }
 
-    /// Where the ConfigMaps of the target are.
+    /// Path of the ConfigMaps in the target.
     pub(crate) fn maps(&self) -> String {
         format!("/api/v1/namespaces/{}/configmaps", self.target)
     }
@@ -176,7 +176,7 @@ impl Ground {
         AuditMark::set(&self.plane).await
     }
 
-    /// What the daemon asked since the mark, of objects in the target.
+    /// Counts the daemon's requests since the mark, of objects in the target.
     pub(crate) async fn tally(&self, mark: &AuditMark) -> BTreeMap<String, usize> {
         mark.requests().await.by_user(MOORLINE).in_namespace(&self.target).tally()
     }

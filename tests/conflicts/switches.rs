@@ -1,4 +1,4 @@
-//! What people ask for with annotations on an object, in Git and live.
+//! Annotation switches on an object, in Git and live.
 
 use serde_json::json;
 

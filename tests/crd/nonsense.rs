@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What stands in bad specs for a secret, and in no message.
+/// Secret text in bad specs that no message contains.
 pub(crate) const SECRET: &str = "planted";
 
 /// One bad spec: what is written over a good one, what the server says, and which field `wish` names.

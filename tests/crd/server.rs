@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::servers::Server;
 use crate::support::credentials::ADMIN;
 
-/// For the API server to serve a kind that it was just told of.
+/// For the API server to serve a kind that it has just received.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(crate) const DEFINITION: &str =
@@ -41,7 +41,7 @@ pub(crate) fn merge(under: &mut Value, over: &Value) {
     }
 }
 
-/// What the daemon makes of a Sync that the API server let through.
+/// Returns the daemon's validation of a Sync that the API server let through.
 pub(crate) fn wished(namespace: &str, mut sync: Value) -> Result<ValidatedSpec, SpecError> {
     // The server leaves out what is null.
     sync["spec"].as_object_mut().expect("a spec").retain(|_, value| !value.is_null());

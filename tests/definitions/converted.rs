@@ -1,4 +1,4 @@
-//! A kind whose versions a webhook converts: what it makes of an object may change, and nobody is told.
+//! A kind whose versions a webhook converts: what it makes of an object may change, and no event reports it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,7 +14,7 @@ use crate::support::git_server::{GitServer, Reply};
 use crate::support::scene::{Scene, config_map};
 use crate::{DEFINITIONS, applies, send_request};
 
-/// What the webhook answers when it is broken.
+/// Answer of the webhook when it is broken.
 const BROKEN: i64 = i64::MIN;
 
 /// Answers a review: boats of v2 have so many sails more than those of v1, which are stored.

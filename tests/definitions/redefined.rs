@@ -51,7 +51,7 @@ impl Harbour {
         format!("{DEFINITIONS}/boats.{}", self.group)
     }
 
-    /// Defines the kind anew.
+    /// Defines the kind again.
     async fn versions(&self, versions: &[Value]) {
         let change = json!({"spec": {"versions": versions}});
         send_request(&self.scene.admin, "PATCH", &self.definition(), &change).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_version_that_is_deleted_takes_all_entries_with_it_and_the_next_is_hel
     scene.assert_calm("before").await;
     harbour.versions(&[version("v1", false, &properties), version("v2", true, &properties)]).await;
     until("the other version is served", async || harbour.live("v2").await).await;
-    // Written anew in the version that is stored from now on.
+    // Written again in the version that is stored from now on.
     let stored = json!({"metadata": {"labels": {"stored": "v2"}}});
     send_request(&scene.admin, "PATCH", &harbour.place("v2"), &stored).await.unwrap();
     let status = json!({"status": {"storedVersions": ["v2"]}});

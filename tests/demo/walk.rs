@@ -1,12 +1,12 @@
 //! The story of the demo in a real browser: a person opens the page that it names, finds the Sync with the keyboard alone, and
-//! sees each step without loading anything anew.
+//! sees each step without loading anything again.
 
 use crate::Running;
 use crate::browser::Browser;
 
-/// What stands on the page.
+/// Text of the page.
 const TEXT: &str = "document.body.innerText";
-/// How many revisions it lists.
+/// Number of revisions that it lists.
 const REVISIONS: &str = "document.querySelectorAll('#history tbody tr').length";
 /// Seconds that each step stays to be seen.
 const PACE: &str = "8";

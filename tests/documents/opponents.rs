@@ -1,4 +1,4 @@
-//! The table of others who write to what a Sync holds: each row is proven by a test, and each test is told of.
+//! The table of others who write to what a Sync holds: each row is proven by a test, and each test is named.
 
 use std::collections::BTreeSet;
 use std::fs;

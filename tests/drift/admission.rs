@@ -1,4 +1,4 @@
-//! What admission changes on the way: its changes are in no managed fields, whoever writes.
+//! Changes by admission webhooks: they are in no managed fields, no matter who writes.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ async fn what_admission_makes_of_our_own_writes_is_no_drift() {
         })
         .await;
         assert_ne!(place.get().await.pointer(field), place.body.pointer(field), "theirs stands");
-        // The field is ours all the same, so that whoever takes it is named.
+        // The field is ours all the same, so that anyone who takes it is named.
         let lost = match field {
             IMAGE => "kubectl-edit: spec.template.spec.containers[name=app].image",
             _ => "kubectl-edit: data.a",

@@ -1,4 +1,4 @@
-//! Where the table says that a generation is trusted, it moves with the spec and not with a label.
+//! The generation, which moves where the table trusts it: it moves with the spec and not with a label.
 
 use moorline::observed::generation_is_trusted;
 use serde_json::{Value, json};

@@ -40,7 +40,7 @@ impl Ground {
         Place::new(self.client.clone(), namespace, resource, &name, body)
     }
 
-    /// What somebody asks of the API server who is not about an object of ours.
+    /// Sends a request of somebody who is not about an object of ours.
     pub(crate) async fn ask(&self, method: Method, uri: &str, body: &Value) -> Result<Value, kube::Error> {
         let request =
             http::Request::builder().method(method).uri(uri).header("Content-Type", "application/json");
@@ -58,7 +58,7 @@ impl Ground {
         until("the kind is served", async || self.ask(Method::GET, &path, &Value::Null).await.ok()).await;
     }
 
-    /// What is known of an object after others did something to it, and the object after one more apply of ours.
+    /// Returns the known state of an object after others did something to it, and the object after one more apply of ours.
     pub(crate) async fn healed(
         &self,
         what: (&str, Value),

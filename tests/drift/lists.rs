@@ -1,4 +1,4 @@
-//! What others do to lists of ours: each sort of list belongs to us in its own way, as a whole, by its items, or not
+//! Changes by others to lists of ours: each sort of list belongs to us in its own way, as a whole, by its items, or not
 //! even in its order.
 
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ async fn the_order_of_items_is_looked_into() {
     let (seen, healed) = ground.healed(deployment(), turn, "moved").await;
     assert!(seen.extra_fields.is_empty(), "{:?}", seen.extra_fields);
     assert_eq!(names(&healed, pointer).await, ["first", "second"], "an apply brings our order");
-    // What others put in front of ours stays there.
+    // Items that others put in front of ours stays there.
     let front = async |it: &Place| steps(it, "add", &format!("{pointer}/0"), other.clone()).await;
     let (seen, healed) = ground.healed(deployment(), front, "moved").await;
     assert_eq!(extras(&seen), ["kubectl-edit: spec.template.spec.initContainers[name=other]"]);
@@ -131,7 +131,7 @@ async fn the_order_of_items_is_looked_into() {
     lists_without_keys(&ground).await;
 }
 
-/// Of what has no keys there are no items: whoever adds to it takes all of it.
+/// A list without keys has no items: a manager that adds to it takes all of it.
 async fn lists_without_keys(ground: &Ground) {
     for (path, value, field) in [
         ("/spec/masts/-", json!("mizzen"), "spec.masts"),
@@ -180,7 +180,7 @@ async fn what_is_set_beside_ours_is_an_addition() {
         async |it: &Place| it.patch("kubectl-edit", MERGE, json!({"spec": {"type": "NodePort"}})).await;
     let seen = ground.check(service(), kind, "moved").await;
     assert!(extras(&seen).contains(&"kubectl-edit: spec.type".to_owned()), "{:?}", seen.extra_fields);
-    // Where Git names the type, it is ours.
+    // If Git names the type, it is ours.
     let (resource, mut body) = service();
     body["spec"]["type"] = "ClusterIP".into();
     ground.check((resource, body), kind, "kubectl-edit: spec.type").await;

@@ -80,7 +80,7 @@ async fn what_cannot_be_listed_is_not_deleted_and_keeps_nothing_else_waiting() {
     assert!(secrets.get_opt("kept").await.unwrap().is_some());
     scene.assert_calm("when all is seen").await;
 
-    // Then the server forgets where the watch was, and does not list anew.
+    // Then the server forgets where the watch was, and does not list again.
     scene.proxy.rule(move |asked| match lists(asked) {
         true if asked.query.contains("&resourceVersion=") => Fate::Answer(410, None),
         true => Fate::Answer(500, None),

@@ -49,7 +49,7 @@ async fn a_sync_that_asks_for_the_same_in_other_words_prunes_on() {
     let _daemon = scene.daemon();
     let synced = scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
-    // What is said by default changes what stands there, and nothing of what is meant.
+    // A value that is the default changes what stands there, and nothing of what is meant.
     scene.patch_sync("shop", json!({"spec": {"timeout": "300s"}})).await;
     let said = scene.until_ready("shop", &commit).await;
     assert!(said.metadata.generation > synced.metadata.generation);

@@ -28,7 +28,7 @@ pub(crate) const CHART: File = ("overlay/charts/web/Chart.yaml", HEAD);
 pub(crate) const OWN_VALUES: &str =
     "color: red\nreplicas: 2\nlist: [1, 2]\nnested: {a: 1, b: {c: two}}\nempty: null\n";
 pub(crate) const VALUES: File = ("overlay/charts/web/values.yaml", OWN_VALUES);
-/// What templates see, as text.
+/// Input of templates, as text.
 pub(crate) const SEEN: &str = r#"apiVersion: v1
 kind: ConfigMap
 metadata:

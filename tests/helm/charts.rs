@@ -230,7 +230,7 @@ async fn charts_see_what_the_server_can_do_and_are_asked_anew_only_if_they_look(
     let named = HelmOptions { kube_version: Some("1.30".into()), ..HelmOptions::default() };
     check_bytes("a version that is named", &files, named, &typed, server("v1.29.7", &[])).await;
 
-    // Whether it is another run.
+    // The digest says if it is another run.
     let digest = |files: &[File], server: Capabilities| {
         let tree = FileTree::from_texts(files.iter().copied());
         moorline::render::helm::invocation(&tree, &options(HelmOptions::default()), &server).unwrap().digest()
@@ -319,7 +319,7 @@ fn a_folder_that_is_both_is_a_chart() {
     assert_eq!(kind(&[CHART, kustomization]), SourceType::Helm);
     assert_eq!(kind(&[kustomization]), SourceType::Kustomize);
     assert_eq!(kind(&[WEB]), SourceType::Plain);
-    // Where helm is not run, it is not taken for plain manifests either.
+    // If helm is not run, it is not taken for plain manifests either.
     let rendered = render(&FileTree::from_texts([CHART, WEB]), &options(HelmOptions::default()));
     let Rendered::Incomplete(incomplete) = rendered else { panic!("it is no plain folder") };
     assert_eq!(incomplete.problems[0].reason(), "ChartInvalid");

@@ -111,7 +111,7 @@ fn a_kustomization_with_a_chart_needs_no_network() {
     assert!(data.contains("name: x-front") && data.contains("color: blue"), "{data}");
     let (code, _, words) = moorline(folder.path(), &["check", "over"]).unwrap();
     assert_eq!(code, 0, "{words}");
-    // Which steps made it is told, and where a template is wrong.
+    // The message names the steps that made it, and the place where a template is wrong.
     let (code, data, words) =
         moorline(folder.path(), &["render", "over", "--explain", "ConfigMap/x-front"]).unwrap();
     assert_eq!(code, 0, "{words}");

@@ -48,7 +48,7 @@ fn contained<T: Send>(refused: &[i64], error: i32, work: impl FnOnce() -> T + Se
     std::thread::scope(|scope| scope.spawn(work).join().unwrap())
 }
 
-/// What a program in the place of helm comes to there.
+/// Returns the result of a program in the place of helm there.
 fn run(program: &Path, strength: IsolationLevel) -> (Result<Vec<Object>, String>, Option<String>) {
     let folder = tempfile::tempdir().unwrap();
     let fence = env!("CARGO_BIN_EXE_moorline");
@@ -211,7 +211,7 @@ fn a_schema_that_is_not_skipped_reaches_neither_files_nor_sockets() {
     file("chart/values.yaml", "a: 1\n");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
-    // What the daemon tells helm leaves such schemas out; here it is told nothing of the sort.
+    // The daemon's options for helm leave such schemas out; here there are none.
     let ask = |schema: &str, is_fenced: bool| {
         file("chart/values.schema.json", &format!("{{\"$ref\": \"{schema}\"}}"));
         let mut command = match is_fenced {
@@ -237,7 +237,7 @@ fn a_schema_that_is_not_skipped_reaches_neither_files_nor_sockets() {
     let told = ask(&url, true);
     assert!(told.contains("operation not permitted"), "{told}");
     assert!(listener.accept().is_err(), "somebody has come through");
-    // Without a fence somebody does; whoever is not answered says so.
+    // Without a fence somebody does; a caller without an answer says so.
     let answer = std::thread::spawn(move || {
         let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while std::time::Instant::now() < until {

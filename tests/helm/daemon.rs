@@ -106,13 +106,13 @@ async fn a_chart_is_followed_like_any_folder() {
     .await;
     assert_eq!(started(&scene), 3);
 
-    // What the chart has no more is pruned.
+    // An object that the chart has no more is pruned.
     let commit = scene.remove(&["chart/templates/b.yaml"]);
     scene.nudge("shop", "without b").await;
     scene.until_ready("shop", &commit).await;
     until("b is pruned", async || value("b").await.is_none().then_some(())).await;
 
-    // What is wrong is told with its template, and what is there stays.
+    // The problem is reported with its template, and what is there stays.
     scene.push(&[file("chart/templates/a.yaml", "{{ fail \"no anchor\" }}")]);
     scene.nudge("shop", "wrong").await;
     scene.until_reason("shop", "HelmFailed").await;
@@ -181,7 +181,7 @@ async fn a_kustomization_with_a_chart_is_followed_like_any_folder() {
     assert!(scene.values().await.contains_key("x-b"));
     assert_eq!(started(&scene), 2);
 
-    // What helm refuses changes nothing.
+    // A chart that helm refuses changes nothing.
     scene.push(&[file("charts/web/templates/a.yaml", "{{ fail \"no anchor\" }}")]);
     scene.nudge("shop", "wrong").await;
     scene.until_reason("shop", "HelmFailed").await;
@@ -246,7 +246,7 @@ async fn syncs_of_one_chart_start_one_helm_and_draw_once() {
     assert_eq!(drawn().await, first);
     assert_eq!(started(&scene), 1);
 
-    // A daemon that begins anew draws nothing anew either.
+    // A daemon that restarts renders nothing again either.
     drop(one);
     let _other = daemon(&scene);
     scene.nudge("one", "anew").await;

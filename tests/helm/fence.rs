@@ -16,7 +16,7 @@ use moorline::tree::FileTree;
 use super::super::support::programs::find;
 use super::super::{helm_of, objects, script};
 
-/// What these lines of a shell come to in the place of helm.
+/// Returns the result of these shell lines in the place of helm.
 async fn run(lines: &str, deadline: Duration) -> Result<Vec<Object>, String> {
     let folder = tempfile::tempdir().unwrap();
     let (helm, work) = helm_of(&script(folder.path(), lines));
@@ -107,7 +107,7 @@ async fn it_reaches_no_network() {
     let _ = child.wait();
 }
 
-/// Which walls stand on this machine.
+/// Returns the protections that this machine has.
 fn walls() -> Protections {
     let said = Command::new(env!("CARGO_BIN_EXE_moorline")).args(["fence", "--walls"]).output().unwrap();
     let said = String::from_utf8(said.stdout).unwrap();

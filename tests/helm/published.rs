@@ -66,7 +66,7 @@ async fn a_published_chart_is_fetched_once_and_held_to_its_digest() {
     assert!(!asked.iter().any(|one| one.is_on_object()), "{asked:?}");
     assert_eq!(started(&scene), 1);
 
-    // Other values are, of the chart that is here; also when nobody publishes it any more, and for a daemon that begins anew.
+    // Other values are, of the chart that is here; also when nobody publishes it any more, and for a daemon that restarts.
     server.rule(|_| Reply::Raw(503, "", Vec::new()));
     let commit = scene.push(&[file("shop/prod.yaml", "value: other\n")]);
     scene.nudge("shop", "values").await;
@@ -80,7 +80,7 @@ async fn a_published_chart_is_fetched_once_and_held_to_its_digest() {
     assert!(server.requests().is_empty());
     assert_eq!(started(&scene), 3);
 
-    // What is published anew under the same version is another chart, which nobody has asked for.
+    // An archive that is published again under the same version is another chart, which nobody has asked for.
     let (anew, other) = packaged(&scene, "anew");
     assert_ne!(digest, other);
     publish(&server, &archive);

@@ -14,7 +14,7 @@ use super::writes;
 const TERMS: [&str; 6] =
     ["--lease-duration", "4s", "--lease-renew-deadline", "2s", "--lease-retry-period", "300ms"];
 
-/// Who holds the Lease; nobody if that is empty.
+/// Returns the holder of the Lease; nobody if that is empty.
 async fn holder(scene: &Scene) -> String {
     let leases: Api<Lease> = Api::namespaced(scene.admin.clone(), &scene.namespace);
     let lease = leases.get("moorline-default").await.unwrap().spec.unwrap();

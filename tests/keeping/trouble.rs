@@ -44,7 +44,7 @@ async fn a_newer_commit_supersedes_one_that_is_being_applied() {
     scene.delete_sync("shop").await;
 }
 
-/// What makes the repository unreadable.
+/// Causes of an unreadable repository.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Trouble {
     Missing,

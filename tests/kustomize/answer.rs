@@ -1,4 +1,4 @@
-//! Answers of the tool and of the renderer, and what their comparison comes to.
+//! Answers of the tool and of the renderer, and the result of their comparison.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use crate::numbers::normal;
 
 use super::refusals;
 
-/// What one of the two says of a tree.
+/// Answer of one of the two about a tree.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     /// The objects, in order.
     Objects(Vec<Value>),
     /// A refusal: its class where it is known, and the text for the person who reads the test.
     Refused { class: Option<&'static str>, text: String },
-    /// What is not built yet: no statement about the tree.
+    /// A feature that is not built yet: no statement about the tree.
     NotYet { text: String },
 }
 
-/// What a comparison comes to.
+/// Result of a comparison.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Equal,
@@ -42,7 +42,7 @@ pub(crate) fn rendered(tree: &FileTree, path: &str) -> Answer {
     }
 }
 
-/// What the answer of the renderer is worth, beside that of the tool.
+/// Compares the answer of the renderer with that of the tool.
 pub(crate) fn compare(ours: &Answer, expected: &Answer) -> Verdict {
     match (ours, expected) {
         (Answer::NotYet { text }, _) => Verdict::Refused(text.clone()),
@@ -83,7 +83,7 @@ fn difference(ours: &[Value], expected: &[Value]) -> Option<String> {
     (found != wanted).then(|| format!("the order is {found:?} and should be {wanted:?}"))
 }
 
-/// The objects with their ids; a second object of one id is told by a number.
+/// The objects with their ids; a second object of one id gets a number.
 fn by_id(objects: &[Value]) -> Vec<(String, Value)> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let with_id = |object: &Value| {

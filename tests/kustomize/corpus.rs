@@ -9,7 +9,7 @@ use super::answer::{self, Answer, Verdict};
 use super::folder;
 use super::oracle::{self, Oracle};
 
-/// What came of all folders.
+/// Results of all folders.
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) equal: usize,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use moorline::tree::{FileTree, TreeEntry};
 
-/// What stands beside the input of a case.
+/// File beside the input of a case.
 pub(crate) const OBJECTS: &str = "expected.json";
 pub(crate) const REFUSAL: &str = "expected-error.txt";
 

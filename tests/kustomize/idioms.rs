@@ -191,7 +191,7 @@ fn directive(object: &Value, chance: &mut Chance) -> Option<Value> {
     build(object, &way, last)
 }
 
-/// What is done to Pods most often.
+/// The most frequent changes of Pods.
 fn of_containers(object: &Value, number: u64, chance: &mut Chance) -> Option<Value> {
     let containers = object.pointer("/spec/template/spec/containers")?.as_array()?;
     let name = chance.one_of(containers)?.get("name")?.clone();

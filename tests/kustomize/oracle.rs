@@ -11,7 +11,7 @@ use moorline::yaml::{Dialect, read};
 use super::answer::Answer;
 use super::{folder, refusals};
 
-/// How many tools run at one time.
+/// Number of tools that run at one time.
 const THREADS: usize = 2;
 
 /// A Kustomize that can be run.
@@ -27,7 +27,7 @@ impl Oracle {
         Self { program, verb: if of_kubectl { "kustomize" } else { "build" } }
     }
 
-    /// What `MOORLINE_KUSTOMIZE` names, else what is on the `PATH`.
+    /// Finds the tool that `MOORLINE_KUSTOMIZE` names, else the one on the `PATH`.
     pub(crate) fn found() -> Option<Self> {
         if let Some(program) = std::env::var_os("MOORLINE_KUSTOMIZE") {
             return Some(Self::at(program.into()));
@@ -39,12 +39,12 @@ impl Oracle {
         places.into_iter().find(|place| place.is_file()).map(Self::at)
     }
 
-    /// Which program it is.
+    /// Returns the name of the program.
     pub(crate) fn shown(&self) -> String {
         format!("{} {}", self.program.display(), self.verb)
     }
 
-    /// What the tool makes of a folder. It finds no git and no way to the net.
+    /// Returns the tool's answer for a folder. It finds no git and no way to the net.
     pub(crate) fn ask(&self, folder: &Path) -> Answer {
         let nowhere = "http://127.0.0.1:9";
         let mut command = Command::new(&self.program);
@@ -62,7 +62,7 @@ impl Oracle {
         Answer::Objects(documents.into_iter().map(|document| document.value).collect())
     }
 
-    /// What the tool makes of a folder of a tree.
+    /// Returns the tool's answer for a folder of a tree.
     pub(crate) fn ask_tree(&self, tree: &FileTree, path: &str) -> Answer {
         let place = tempfile::tempdir().expect("a folder for a while");
         folder::write(tree, place.path());

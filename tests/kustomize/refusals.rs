@@ -5,7 +5,7 @@ use moorline::render::{ErrorClass, KustomizeError};
 /// Every class, with parts of the tool's sentences by which it is known; the first row that fits holds, so what
 /// stands at the end of a long sentence comes before what stands in all of them.
 const CLASSES: &[(&str, &[&str])] = &[
-    // Where files lie.
+    // Places of files.
     ("cycle", &["cycle detected"]),
     ("restricted", &["is not in or below"]),
     ("link-loop", &["too many links"]),
@@ -14,7 +14,7 @@ const CLASSES: &[(&str, &[&str])] = &[
     ("two-kustomizations", &["Found multiple kustomization files"]),
     ("empty-kustomization", &["kustomization.yaml is empty"]),
     ("wrong-kind", &["apiVersion for ", "kind should be "]),
-    // What is written in a patch.
+    // Content of a patch.
     ("patch-target", &["no matches for Id"]),
     (
         "patch-invalid",
@@ -33,7 +33,7 @@ const CLASSES: &[(&str, &[&str])] = &[
     ),
     ("json-patch", &["missing value", "invalid index referenced", "test failed", "Unexpected kind: "]),
     ("selector", &["unable to parse requirement", "error parsing regexp", "regexp.(*Regexp).doExecute"]),
-    // What other fields say.
+    // Content of other fields.
     (
         "generator",
         &[

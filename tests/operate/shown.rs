@@ -1,4 +1,4 @@
-//! What a person is shown beside a daemon: how Syncs are while that changes, by kubectl too, what a look has changed, and what
+//! Output for a person beside a daemon: how Syncs are while that changes, by kubectl too, what a look has changed, and what
 //! manifests at hand would change.
 
 use serde_json::json;
@@ -52,7 +52,7 @@ async fn a_watched_status_goes_on_until_it_is_ended() {
     assert_eq!(begun[0], "NAMESPACE NAME READY REASON REVISION OBJECTS DRIFT AGE");
     assert!(begun.len() == 2 && is_of(&begun[1], &first), "{begun:?}");
 
-    // What shows in no column changes no line.
+    // A change that shows in no column changes no line.
     scene.patch_sync("shop", json!({"metadata": {"annotations": {"example.com/note": "one"}}})).await;
     tokio::time::sleep(QUIET_TIME * 2).await;
     assert_eq!(watch.lines(), begun, "nothing changes");

@@ -84,7 +84,7 @@ async fn heartbeats_cost_little_or_nothing() {
     quiet_after(&scene, maps.moved(), "they have stopped").await;
 }
 
-/// What is seen of an edit is repaired at once, however many beats there are.
+/// The visible part of an edit is repaired at once, however many beats there are.
 async fn assert_repaired_at_once(scene: &Scene) {
     let person = Opponent::new(&scene.dynamic("", "v1", "ConfigMap"), "kubectl-edit");
     person.merges("beats", json!({"data": {"a": "2"}})).await;

@@ -1,4 +1,4 @@
-//! Opponents: who writes to objects of a Sync beside it, and what that comes to.
+//! Opponents: writers of a Sync's objects beside it, and the results.
 //!
 //! In: a scene, and under which name somebody writes. Out: the writes, the time of the last one, and what the daemon
 //! asked from then on. Opponents go to the API server itself, so that the proxy has seen the daemon's requests only.
@@ -99,7 +99,7 @@ impl Opponent {
         }))
     }
 
-    /// Does the same every so often, whatever is there; it is told how often it has.
+    /// Does the same every so often, whatever is there; it receives the number of times.
     pub(crate) fn repeats(&self, every: Duration, act: impl AsyncRepeat) -> Going {
         let this = self.clone();
         Going(tokio::spawn(async move {
@@ -120,7 +120,7 @@ impl Opponent {
     }
 }
 
-/// What an opponent does again and again.
+/// Action that an opponent repeats.
 pub(crate) trait AsyncRepeat: Send + 'static {
     fn act(&self, who: &Opponent, nth: usize) -> impl Future<Output = ()> + Send;
 }
@@ -229,14 +229,14 @@ pub(crate) async fn quiet_after(scene: &Scene, moved: Instant, what: &str) -> Ve
     }
 }
 
-/// What is asked within a time.
+/// Returns the requests within a time.
 pub(crate) async fn asked_within(scene: &Scene, time: Duration) -> Vec<RecordedRequest> {
     scene.proxy.take_requests();
     tokio::time::sleep(time).await;
     scene.proxy.take_requests().into_iter().filter(is_noise).collect()
 }
 
-/// How many of them are writes of an object with this name.
+/// Returns the number of writes of an object with this name.
 pub(crate) fn writes(asked: &[RecordedRequest], name: &str) -> usize {
     let end = format!("/{name}");
     asked.iter().filter(|one| one.writes_object() && one.path.ends_with(&end)).count()

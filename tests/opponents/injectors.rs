@@ -15,7 +15,7 @@ use crate::support::scene::Scene;
 struct Injected {
     object: Value,
     objects: Api<DynamicObject>,
-    /// What holds the bundle.
+    /// Place of the bundle.
     place: &'static str,
 }
 

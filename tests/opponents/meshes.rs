@@ -92,7 +92,7 @@ async fn what_a_mesh_injects_into_templates_is_left_whatever_is_asked() {
     assert_repaired(&scene, &objects, "web", json!({"spec": {"minReadySeconds": 9}}), "spec.minReadySeconds")
         .await;
 
-    // What a person adds by hand is told or removed, and what the webhook adds at each of these writes is not.
+    // A field that a person adds by hand is reported or removed, and one that the webhook adds at each of these writes is not.
     let person = Opponent::new(&objects, "kubectl-edit");
     let mine = json!({"name": "debug", "image": "example.com/debug:1"});
     let proxy = json!({"name": "mesh-proxy", "image": "example.com/proxy:2"});

@@ -46,7 +46,7 @@ async fn a_restart_by_hand_is_kept() {
     until_rolled(3).await;
 }
 
-/// What `kubectl apply` notes beside what it writes.
+/// Annotation that `kubectl apply` adds to its writes.
 const LAST: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Does as `kubectl apply` does: what was in its last file and is not in this one is removed, the rest is set.

@@ -16,7 +16,7 @@ use crate::support::status::{until_healthy, waiting};
 
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
-/// The problem that is told of an object.
+/// The problem that is reported for an object.
 async fn until_problem(scene: &Scene, object: &str, reason: &str) -> String {
     until(&format!("{reason} is said of {object}"), async || {
         let problems = scene.status("shop", "/problems").await;

@@ -1,4 +1,4 @@
-//! Who scales objects: a HorizontalPodAutoscaler, KEDA, and what changes resources instead of numbers.
+//! Scalers of objects: a HorizontalPodAutoscaler, KEDA, and what changes resources instead of numbers.
 
 use std::time::Duration;
 
@@ -175,7 +175,7 @@ fn scaled_object(target: &str) -> Value {
     })
 }
 
-/// What KEDA's operator does to a Deployment, with a HorizontalPodAutoscaler as long as there is work.
+/// Changes by KEDA's operator to a Deployment, with a HorizontalPodAutoscaler as long as there is work.
 async fn works_and_rests(scene: &Scene, keda: &Opponent, name: &str) {
     let autoscalers = scene.dynamic("autoscaling", "v2", "HorizontalPodAutoscaler");
     let operator = Opponent::new(&autoscalers, "keda-operator");
@@ -212,7 +212,7 @@ async fn keda_scales_to_zero_by_itself() {
     assert_eq!(live["spec"]["replicas"], 3);
     keda.scales("live", 0).await;
     works_and_rests(&scene, &keda, "live").await;
-    // A daemon that begins anew sees first who scales what.
+    // A daemon that restarts sees first who scales what.
     drop(daemon);
     let _daemon = scene.daemon();
     let webs = ["in-git", "live"].map(|name| file(&web(name, json!({"replicas": 4, "minReadySeconds": 3}))));

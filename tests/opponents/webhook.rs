@@ -16,7 +16,7 @@ use crate::support::authority::Authority;
 use crate::support::git_server::{GitServer, Reply};
 use crate::support::scene::Scene;
 
-/// What becomes of a write.
+/// Outcome of a write.
 pub(crate) enum Decision {
     Allow,
     Deny(&'static str),

@@ -60,7 +60,7 @@ impl Events {
         Self(BufReader::new(stream))
     }
 
-    /// The version that is told next.
+    /// The version that is reported next.
     pub(crate) fn next(&mut self) -> u64 {
         let mut line = String::new();
         while self.0.read_line(&mut line).expect("something is told") > 0 {

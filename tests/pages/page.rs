@@ -66,7 +66,7 @@ pub(crate) fn prose(page: &str) -> Vec<&str> {
     page.lines().filter(outside).collect()
 }
 
-/// Where the links of a page lead, without what is elsewhere.
+/// Returns the targets of a page's links, without what is elsewhere.
 pub(crate) fn links(page: &str) -> Vec<String> {
     let mut links = Vec::new();
     for line in prose(page) {

@@ -22,10 +22,10 @@ use crate::support::scene::Scene;
 /// The repository of the pages.
 pub(crate) const URL: &str = "https://git.example.com/shop.git";
 
-/// Where the pages install the daemon.
+/// Namespace in which the pages install the daemon.
 const PLACE: &str = "moorline";
 
-/// How long what is shown may take to come about.
+/// Time within which the shown state must be reached.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Walk {

@@ -1,7 +1,7 @@
 //! A webhook that admits what is written, well or badly.
 //!
 //! In: reviews; what the label `answer` of an object says is what becomes of it. Out: answers. What the webhook was asked is
-//! told in the refusal of an object that wants an `echo`.
+//! reported in the refusal of an object that wants an `echo`.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub fn admitted(path: &str, body: &[u8]) -> Reply {
     Reply::Raw(200, "Content-Type: application/json\r\n", review.to_string().into_bytes())
 }
 
-/// What the webhook changes.
+/// Returns the webhook's changes.
 fn patch(wish: &str, path: &str, object: &Value) -> Option<String> {
     let is_map = object["kind"] == "ConfigMap";
     let leaf = if is_map { "/data/k" } else { "/spec/minReadySeconds" };
@@ -107,7 +107,7 @@ fn spoil(response: &mut Value, wish: &str, request: &Value) {
     }
 }
 
-/// What both servers have to ask alike.
+/// Returns the part of a review that both servers must send alike.
 fn told(request: &Value) -> Value {
     let mut told = request.clone();
     for name in ["uid", "userInfo"] {

@@ -1,4 +1,4 @@
-//! What only one server can know, replaced by what both must agree on.
+//! Values that only one server can know, replaced by what both must agree on.
 //!
 //! In: an answer. Out: the same, with uids, revisions, times and addresses as their places in the order of appearance.
 
@@ -6,17 +6,17 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// What only one server knows, in the order in which it was told.
+/// Values that only one server knows, in the order in which it was given.
 #[derive(Default, Clone)]
 pub struct Known {
     seen: HashMap<String, usize>,
     counts: HashMap<&'static str, usize>,
-    /// The last uid and revision that were told, for requests that name them.
+    /// The last uid and revision that were given, for requests that name them.
     last: HashMap<&'static str, String>,
 }
 
 impl Known {
-    /// What both servers are told, by the names that requests have for it.
+    /// Values for both servers, by the names that requests have for it.
     pub fn of(told: &[(&'static str, String)]) -> Self {
         Self { last: told.iter().cloned().collect(), ..Self::default() }
     }
@@ -140,7 +140,7 @@ impl Known {
         *value = format!("{kind}#{number}").into();
     }
 
-    /// Text with what was told last in the place of `$uid`, `$revision` and `$list`.
+    /// Text with what was given last in the place of `$uid`, `$revision` and `$list`.
     pub fn filled(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (kind, last) in &self.last {
@@ -150,7 +150,7 @@ impl Known {
     }
 }
 
-/// What is wrong with a custom resource is told in any order; managers stand in that of their seconds.
+/// The problems of a custom resource are in any order; managers stand in that of their seconds.
 fn any_order(fields: &mut serde_json::Map<String, Value>) {
     if let Some(Value::Array(managers)) = fields.get_mut("managedFields") {
         managers.sort_by_key(|it| {

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
-/// A watch that was silent for so long has told everything.
+/// A watch that was silent for so long has reported everything.
 const QUIET: Duration = Duration::from_millis(400);
 /// More than a server reads.
 const LONG: usize = 4 << 20;
@@ -102,7 +102,7 @@ impl Watch {
         Ok(Self(receiver))
     }
 
-    /// What it told since it was asked last.
+    /// Returns its events since the last call.
     pub async fn told(&mut self) -> Value {
         let mut told = Vec::new();
         while let Ok(Some(event)) = tokio::time::timeout(QUIET, self.0.recv()).await {

@@ -14,7 +14,7 @@ use crate::support::git_server::{GitServer, Reply};
 pub struct Webhook {
     _server: GitServer,
     _folder: tempfile::TempDir,
-    /// What scenes call it, and who vouches for it.
+    /// Its name in scenes, and its certificate authority.
     pub told: Vec<(&'static str, String)>,
 }
 

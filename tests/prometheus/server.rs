@@ -49,7 +49,7 @@ impl Prometheus {
         server
     }
 
-    /// Where it listens, as its log says.
+    /// Returns the address on which it listens, as its log says.
     fn listens(&self) -> Option<String> {
         let log = self.running.log();
         let line = log.lines().find(|line| line.contains("\"Listening on\""))?;

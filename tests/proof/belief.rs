@@ -86,7 +86,7 @@ async fn a_proof_of_before_a_move_stops_no_repair() {
     until_repaired(&scene, "a", "one").await;
 }
 
-/// Who may own one Sync, and patch an object of another, applies it as his own.
+/// A user who may own one Sync, and patch an object of another, applies it as his own.
 #[tokio::test]
 async fn the_field_manager_of_a_sync_that_never_had_the_object_stops_no_repair() {
     let Some(scene) = Scene::new("proof-managers").await else { return };

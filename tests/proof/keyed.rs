@@ -97,7 +97,7 @@ async fn complete(scene: &Scene, name: &str) {
     jobs.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
 }
 
-/// What the files come to, without keys.
+/// Returns the desired set of the files, without keys.
 fn plain(files: &[(String, String)], namespace: &str) -> DesiredSet {
     let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
     let Rendered::Complete(complete) = render(&tree, &RenderOptions::default()) else {
@@ -206,7 +206,7 @@ async fn as_of_before(scene: &Scene, set: &DesiredSet) {
     scene.syncs().patch_status("shop", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
 }
 
-/// What a backup does not bring back as it was.
+/// Part that a backup does not restore as it was.
 #[derive(Clone, Copy, PartialEq)]
 enum Lost {
     /// The uids of the objects.
@@ -217,7 +217,7 @@ enum Lost {
     Key,
 }
 
-/// Objects, and perhaps their Sync and the key, are made anew from a backup: other uids, the same marks, and no record of who wrote what.
+/// Objects, and perhaps their Sync and the key, are made again from a backup: other uids, the same marks, and no record of who wrote what.
 async fn restored(purpose: &str, lost: Lost) {
     let Some(scene) = Scene::new(purpose).await else { return };
     let (daemon, _) = scene.applied(&crate::many(3, "one"), json!({})).await;

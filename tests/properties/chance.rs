@@ -60,7 +60,7 @@ prop_compose! {
         known in prop::bool::weighted(0.95),
     ) -> Live {
         let (controlled, deleting, reconcile_disabled, prune_disabled, forged) = flags;
-        // What names another Sync has no proof for this one.
+        // An object that names another Sync has no proof for this one.
         let proven = !forged && !matches!(mark, Ownership::OtherSync(_));
         // The two Ingresses are one object.
         let uid = if known { format!("{} {}", id.kind(), id.name()) + id.namespace().unwrap_or("") } else { String::new() };

@@ -93,7 +93,7 @@ impl fmt::Debug for Desired {
 /// Everything that a plan depends on.
 #[derive(Debug, Clone)]
 pub(crate) struct World {
-    /// What Git wants, by way of files, one for each object.
+    /// The desired objects, by way of files, one for each object.
     pub(crate) desired: Desired,
     pub(crate) wants: BTreeMap<ObjectId, Want>,
     pub(crate) live: BTreeMap<ObjectId, Live>,
@@ -263,7 +263,7 @@ pub(crate) fn plain(uid: &str) -> Observed {
     }
 }
 
-/// Where a step stands: prunes or not, its wave, and the place of its stage in the plan.
+/// Returns the place of a step: prunes or not, its wave, and the place of its stage in the plan.
 pub(crate) fn places(plan: &Plan) -> Vec<(bool, i32, usize, &Step)> {
     let stages = plan.stages.iter().enumerate().flat_map(|(at, (stage, steps))| {
         let (prunes, wave) = match stage {

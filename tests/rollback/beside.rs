@@ -34,7 +34,7 @@ async fn a_neighbour_takes_the_commit_that_another_has_given_up() {
     scene.until_ready("shop", &good).await;
     scene.until_ready("beside", &good).await;
 
-    // The other one looks only when the first has gone back, and lets go of what has left it.
+    // The other one looks only when the first has gone back, and releases what has left it.
     scene.patch_sync("beside", json!({"spec": {"suspend": true}})).await;
     scene.until_reason("beside", "Suspended").await;
     scene.work.git(&["rm", "-q", "--", "beside/old.json"]);
@@ -76,7 +76,7 @@ async fn whoever_waits_for_it_takes_up_the_next_commit_and_keeps_nobody_waiting(
     scene.nudge("shop", "bad").await;
     scene.nudge("dependent", "bad").await;
     fail_and_return(&scene, &widgets, &bad, &good).await;
-    // What came with it goes, although the one that waits has not read that commit.
+    // Objects that came with it go, although the one that waits has not read that commit.
     scene.until_values(&[map("b", "1")], "all is as it was").await;
     scene.until_reason("dependent", "DependencyNotReady").await;
     scene.nudge("dependent", "again").await;
@@ -191,7 +191,7 @@ async fn what_was_taken_over_from_another_is_not_deleted_on_the_way_back() {
     until_rolled_back(&scene, &bad, &good).await;
     until_size(&widgets, "one", 1).await;
     report(&widgets, "one", ready("True", "")).await;
-    // What came with the commit goes; what was there before waits for a person, also after a restart.
+    // Objects that came with the commit go; those that were there before waits for a person, also after a restart.
     let left = [moved, map("b", "2")];
     scene.until_values(&left, "only what came with it goes").await;
     drop(daemon);

@@ -15,7 +15,7 @@ use super::until_rolled_back;
 /// So long others may deny an object in these tests.
 const PATIENCE: Duration = Duration::from_secs(6);
 
-/// What a Sync says that goes back from what fails.
+/// Returns the spec of a Sync that rolls back failures.
 fn spec() -> Value {
     json!({"rollback": {"onFailure": true}, "health": {"timeout": format!("{}s", PATIENCE.as_secs())}})
 }
@@ -24,7 +24,7 @@ fn map(name: &str, value: &str) -> (String, String) {
     (format!("{name}.json"), config_map(name, value))
 }
 
-/// Whoever decides about ConfigMaps of a scene.
+/// Webhook that decides about ConfigMaps of a scene.
 struct Gate {
     api: Api<DynamicObject>,
     scene: String,
@@ -139,7 +139,7 @@ async fn what_somebody_denies_has_until_the_deadline() {
     waiting(&scene, "shop", spec()).await;
     scene.until_ready("shop", &first).await;
     let binding = deny(&scene).await;
-    // Whoever denies it changes his mind in time: it is tried once more before it would be given up.
+    // The webhook changes its answer in time: it is tried once more before it would be given up.
     let second = scene.push(&[map("a", "2"), map("b", "denied")]);
     scene.nudge("shop", "second").await;
     until_failed(&scene, &second).await;
@@ -157,7 +157,7 @@ async fn what_somebody_denies_has_until_the_deadline() {
     assert!(message.contains("not this value"), "{message}");
     assert_eq!(scene.values().await["a"], "2");
 
-    // What is refused already when a commit comes does not speak against it.
+    // An object that is refused already when a commit comes does not speak against it.
     scene.maps().delete("b", &DeleteParams::default()).await.unwrap();
     scene.until_reason("shop", "ApplyFailed").await;
     let fourth = {

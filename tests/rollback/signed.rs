@@ -1,4 +1,4 @@
-//! The way back to what somebody has signed, also by a daemon that begins anew.
+//! The way back to what somebody has signed, also by a daemon that restarts.
 
 use serde_json::json;
 
@@ -37,7 +37,7 @@ async fn goes_back_to_a_signed_tag(purpose: &str, mode: &str) {
     scene.settle().await;
     drop(daemon);
 
-    // Whoever begins anew has only the status to tell which tag it was.
+    // A new daemon has only the status to tell which tag it was.
     let _daemon = scene.daemon();
     scene.nudge("shop", "again").await;
     tokio::time::sleep(QUIET_TIME).await;

@@ -29,7 +29,7 @@ async fn hooks_run_before_the_objects_are_deleted_and_after() {
     };
     delete().await;
     uid(&jobs, "backup", "").await;
-    // Whoever goes on with it after a restart finds the run that there is.
+    // The daemon that goes on with it after a restart finds the run that there is.
     drop(daemon);
     let _daemon = scene.daemon();
     tokio::time::sleep(QUIET_TIME).await;
@@ -46,7 +46,7 @@ async fn hooks_run_before_the_objects_are_deleted_and_after() {
     })
     .await;
 
-    // Where the backup fails nothing is deleted.
+    // If the backup fails nothing is deleted.
     let commit = scene.push(&[hook("backup", "other", "before-delete")]);
     waiting(&scene, "shop", spec).await;
     scene.until_ready("shop", &commit).await;

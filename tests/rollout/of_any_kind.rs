@@ -106,7 +106,7 @@ async fn what_hooks_need_is_deleted_once_they_have_run() {
     assert!(is_there().await, "it is there before the Job is");
     tokio::time::sleep(QUIET_TIME * 2).await;
     assert!(is_there().await && value(&scene, "settings").await.is_some(), "the Job still needs them");
-    // Whoever clears it away while it is needed brings it about again.
+    // If it is cleared away while it is needed, it runs again.
     clear(&accounts, "migrate").await;
     until("it is there again", async || is_there().await.then_some(())).await;
     end(&jobs, "migrate", true).await;

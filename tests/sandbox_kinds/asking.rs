@@ -22,7 +22,7 @@ pub(crate) struct Ground {
     admin: Client,
 }
 
-/// What is sent, and what is asked for.
+/// The request that is sent, and the form of the answer.
 #[derive(Clone, Copy)]
 pub(crate) enum Media {
     Object,
@@ -32,7 +32,7 @@ pub(crate) enum Media {
     Discovery,
 }
 
-/// How the stand-in for "five hours and a half ago" is far from its borders.
+/// Distance by which the stand-in for "five hours and a half ago" is far from its borders.
 const AGO_SECONDS: i64 = 5 * 3600 + 30 * 60 + 30;
 
 /// The documents of a file of cases.
@@ -57,7 +57,7 @@ impl Ground {
         Some(ground)
     }
 
-    /// Where objects of this one's kind are.
+    /// Returns the path of the objects of this one's kind.
     pub(crate) fn collection(&self, object: &Value) -> String {
         let version = object["apiVersion"].as_str().expect("an apiVersion");
         let root = if version.contains('/') { "apis" } else { "api" };

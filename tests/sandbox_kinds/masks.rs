@@ -1,4 +1,4 @@
-//! The same answer for the same request: stand-ins for what the server makes up anew each time.
+//! The same answer for the same request: stand-ins for what the server makes up again each time.
 //!
 //! In: what was sent, and the answer. Out: the answer with the stand-ins that `crates/sandbox/src/kinds/tests.rs` knows.
 
@@ -23,7 +23,7 @@ pub(crate) fn masked(sent: &[&Value], mut answer: Value) -> Value {
     answer
 }
 
-/// What somebody wants who changes an object by a merge patch.
+/// Returns the wish of somebody who changes an object by a merge patch.
 pub(crate) fn wished(object: &Value, patch: &Value) -> Value {
     let Some(changes) = patch.as_object() else { return patch.clone() };
     let mut wished = object.as_object().cloned().unwrap_or_default();

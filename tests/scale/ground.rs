@@ -9,7 +9,7 @@ use kube::api::{DynamicObject, WatchEvent, WatchParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// What a watch has told of one number since the test asked.
+/// Values that a watch has sent of one number since the test asked.
 pub(crate) struct Numbers {
     seen: Arc<Mutex<Vec<i64>>>,
     task: JoinHandle<()>,

@@ -120,7 +120,7 @@ async fn who_may_not_see_scalers_goes_on_and_says_it_once() {
     assert_eq!(asked.get(WATCH_SCALERS), Some(&1), "nobody waits for that right: {asked:?}");
 }
 
-/// Where an object is kept, whoever asks.
+/// Returns the place where an object is kept, no matter who asks.
 fn web_of(scene: &Scene) -> String {
     format!("/apis/apps/v1/namespaces/{}/deployments/web", scene.namespace)
 }

@@ -1,4 +1,4 @@
-//! What the tests of self-healing are given: manifests, edits under names of managers, and counts of requests.
+//! Fixtures for the tests of self-healing: manifests, edits under names of managers, and counts of requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) fn tally<const N: usize>(expect: [(&str, usize); N]) -> BTreeMap<Stri
     expect.into_iter().map(|(what, count)| (what.to_owned(), count)).collect()
 }
 
-/// What the daemon asked of the objects of a namespace whose names begin with this.
+/// Returns the daemon's requests of the objects of a namespace whose names begin with this.
 pub(crate) async fn asked(mark: &AuditMark, namespace: &str, name: &str) -> BTreeMap<String, usize> {
     let about = |request: &Request| request.resource != "syncs" && request.name.starts_with(name);
     mark.requests().await.by_user(MOORLINE).in_namespace(namespace).filter(about).tally()

@@ -9,15 +9,15 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// What the process is told: the seed, and after a colon the steps, if it is not to take all.
+/// Variable with the task of the process: the seed, and after a colon the steps, if it is not to take all.
 const TOLD: &str = "MOORLINE_SIMULATION_TELL";
-/// Where it writes down every request, if anywhere.
+/// Variable with the file in which it records every request, if anywhere.
 pub(crate) const LOG: &str = "MOORLINE_SIMULATION_LOG";
 
 /// A story that takes longer goes round in circles.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What came of a story.
+/// Result of a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Came {
     pub(crate) happened: BTreeMap<String, u64>,
@@ -25,7 +25,7 @@ pub(crate) struct Came {
     pub(crate) wrong: Option<String>,
 }
 
-/// What this process is told, if it is one for a single story.
+/// Returns the task of this process, if it is one for a single story.
 pub(crate) fn told() -> Option<(u64, Option<Vec<usize>>)> {
     parse(&std::env::var(TOLD).ok()?)
 }

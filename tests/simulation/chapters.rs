@@ -1,6 +1,6 @@
 //! The chapters at the end of a story: something stays broken, and everything else must hold all the same.
 //!
-//! In: a world that is at rest. Out: the first rule that is broken. Each chapter is told without other faults, so that its
+//! In: a world that is at rest. Out: the first rule that is broken. Each chapter runs without other faults, so that its
 //! rules are exact. A story tells some of them, which its seed draws.
 
 mod keeping;
@@ -198,7 +198,7 @@ impl World {
         self.nudge(sync);
     }
 
-    /// What the status of a Sync says at this place.
+    /// Returns the value in the status of a Sync at this place.
     fn status_at(&self, sync: usize, pointer: &str) -> Option<String> {
         let live = self.sandbox.get(&format!("{PLACE}/{}", self.charges[sync].name()))?;
         live["status"].pointer(pointer)?.as_str().map(str::to_owned)

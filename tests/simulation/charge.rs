@@ -1,4 +1,4 @@
-//! What a Sync is told, and what its folder holds.
+//! The spec of a Sync, and the content of its folder.
 //!
 //! In: the acts of people. Out: the Sync as it is written, and the files of its folder.
 
@@ -13,10 +13,10 @@ use super::replica::NAMESPACE;
 use super::repository::Folder;
 use super::steps::Act;
 
-/// How drift is dealt with.
+/// Modes of drift.
 const MODES: [&str; 3] = ["Repair", "Report", "Ignore"];
 
-/// Why a spec is refused.
+/// Reasons to refuse a spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unfit {
     /// Its path is in no commit.
@@ -33,7 +33,7 @@ pub(crate) struct Charge {
     /// The files that it has had already: most of a folder stays as it is.
     texts: BTreeMap<(Id, u64), Vec<u8>>,
     next: usize,
-    /// Which of its two folders it follows.
+    /// True if it follows the second of its two folders.
     second: bool,
     broken: bool,
     empty: bool,
@@ -47,13 +47,13 @@ pub(crate) struct Charge {
     pub(crate) unfit: Option<Unfit>,
     /// Its objects go with it.
     pub(crate) takes_along: bool,
-    /// It is deleted, until somebody creates it anew.
+    /// It is deleted, until somebody creates it again.
     pub(crate) gone: bool,
     /// Somebody said that its objects go although it is suspended.
     answered: bool,
 }
 
-/// What its folder holds.
+/// Content of its folder.
 #[derive(Clone)]
 pub(crate) struct Holding {
     objects: BTreeMap<Id, u64>,
@@ -82,7 +82,7 @@ impl Charge {
         }
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub(crate) fn name(&self) -> String {
         format!("sync-{}", self.sync)
     }
@@ -103,7 +103,7 @@ impl Charge {
         (0..self.next).map(move |number| Id(sync, number))
     }
 
-    /// What its folder holds now.
+    /// Returns the current content of its folder.
     pub(crate) fn holding(&self) -> Holding {
         Holding { objects: self.objects.clone(), broken: self.broken, empty: self.empty }
     }
@@ -201,11 +201,11 @@ impl Charge {
         files
     }
 
-    /// What its folder asks for, be its spec refused or not; none if nobody can say, or nothing is to be done about it.
+    /// Returns the objects that its folder asks for, be its spec refused or not; none if nobody can say, or nothing is to be done about it.
     pub(crate) fn wanted(&self) -> Option<BTreeSet<String>> {
         match (self.gone, self.takes_along) {
             (true, true) => Some(BTreeSet::new()),
-            // Who has not heard yet that it is gone goes on with it.
+            // A Sync that has not heard yet that it is gone goes on with it.
             (true, false) | (false, _) => (!self.broken && !self.empty).then(|| self.names()),
         }
     }
@@ -225,7 +225,7 @@ impl Charge {
         self.objects.values_mut().for_each(|known| *known = stamp);
     }
 
-    /// What it claims, be its folder whole or not. A Sync that is refused, or whose path does not exist, claims nothing.
+    /// Returns its claims, be its folder whole or not. A Sync that is refused, or whose path does not exist, claims nothing.
     pub(crate) fn claims(&self) -> BTreeSet<String> {
         let claims_nothing = self.gone || self.empty || self.unfit.is_some();
         if claims_nothing { BTreeSet::new() } else { self.names() }
@@ -236,7 +236,7 @@ impl Charge {
         self.objects.keys().map(|id| id.name()).chain(hook).collect()
     }
 
-    /// Whether it deletes what is not wanted any more.
+    /// True if it prunes objects that are not desired any more.
     pub(crate) fn prunes(&self) -> bool {
         self.gone && self.takes_along && !self.stops_its_end() || self.prunes && !self.suspended
     }

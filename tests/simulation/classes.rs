@@ -21,7 +21,7 @@ pub(crate) fn class(path: &str, reads: bool, query: &str) -> &'static str {
     }
 }
 
-/// True for a request that has all of a collection told, in a stream or page by page.
+/// True for a request that reads all of a collection, in a stream or page by page.
 fn is_list(query: &str) -> bool {
     is_stream(query) || query.ends_with("&continue=")
 }

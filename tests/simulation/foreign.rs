@@ -1,4 +1,4 @@
-//! What is nobody's business, and is to stay as it is.
+//! Objects of no Sync, which must stay unchanged.
 //!
 //! In: where an object is, and the server. Out: whether it was touched.
 
@@ -12,7 +12,7 @@ use super::objects::essence;
 /// An object that is nobody's business.
 pub(crate) struct Foreign {
     path: String,
-    /// What of it is to stay.
+    /// The part of it that must stay.
     essence: Value,
     /// The version in which it was as it should be.
     looked: Cell<Option<u64>>,
@@ -28,7 +28,7 @@ impl Foreign {
         self.essence = self.now(sandbox);
     }
 
-    /// What became of it, if it is not as it was.
+    /// Returns the change of it, if it is not as it was.
     pub(crate) fn touched(&self, sandbox: &Sandbox) -> Option<String> {
         // To read it costs more than all else that is looked at after a step.
         let version = sandbox.revision(&self.path);

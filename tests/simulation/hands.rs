@@ -1,4 +1,4 @@
-//! What people do: to the folders, to what is asked of a Sync, and to live objects.
+//! Actions of people: on the folders, on the specs of Syncs, and to live objects.
 //!
 //! In: an act, and what else is drawn for it. Out: the world after it.
 
@@ -58,7 +58,7 @@ impl World {
         let ids: Vec<Id> = self.charges[from].objects.keys().copied().collect();
         for _ in 0..=dice.below(3) {
             let id = dice.of(&ids);
-            // Who has nothing has nothing that could be edited.
+            // A Sync without objects has nothing that could be edited.
             if self.charges[from].objects.len() <= OBJECTS / 2 {
                 break;
             }
@@ -134,7 +134,7 @@ impl World {
             self.past.forget();
             self.said.forget();
             self.held.moves(&self.charges[sync].name());
-            // To whoever hears of the other folder before he sees the commit, it is as it was.
+            // To anyone who hears of the other folder before he sees the commit, it is as it was.
             let charge = &self.charges[sync];
             let before = self.books.objects(&charge.folder());
             self.observer.tell(sync, before.clone(), before.unwrap_or_default(), (true, charge.prunes()));

@@ -35,7 +35,7 @@ struct Rules {
     wrong: Vec<String>,
 }
 
-/// What is known of one Sync.
+/// Knowledge of one Sync.
 #[derive(Default)]
 struct Known {
     /// Each held revision, and since when the status names it.
@@ -148,7 +148,7 @@ impl Rules {
         let stamp = metadata["annotations"][STAMP].as_str().and_then(|stamp| stamp.parse::<u64>().ok());
         let sync = metadata["labels"]["moorline.dev/sync"].as_str().and_then(|it| it.rsplit_once('.'));
         let (Some(stamp), Some((_, sync))) = (stamp, sync) else { return };
-        // A Sync that was made anew has another status, and a daemon may not have heard of it yet.
+        // A Sync that was made again has another status, and a daemon may not have heard of it yet.
         let Some(known) = self.syncs.get(sync).filter(|known| !known.held.is_empty()) else { return };
         let name = path.rsplit('/').next().unwrap_or_default();
         let at_sending = known.held.iter().rposition(|(since, _)| *since <= heard.sent).unwrap_or_default();

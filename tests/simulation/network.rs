@@ -1,4 +1,4 @@
-//! What happens to the API server, to the Lease, and on the way to the server.
+//! Faults of the API server, to the Lease, and on the way to the server.
 //!
 //! In: for how long. Out: the world after it.
 

@@ -13,7 +13,7 @@ pub(crate) const STAMP: &str = "example.com/stamp";
 /// Objects of a Sync at its beginning.
 pub(crate) const OBJECTS: usize = 21;
 
-/// What a kind is called, and where it is served.
+/// Names of the kinds, and the paths where they are served.
 const KINDS: [(&str, &str, &str); 8] = [
     ("v1", "ConfigMap", "configmaps"),
     ("v1", "Secret", "secrets"),
@@ -57,12 +57,12 @@ pub(crate) fn hook(name: &str, stamp: u64) -> Value {
 pub(crate) struct Id(pub(crate) usize, pub(crate) usize);
 
 impl Id {
-    /// What it is called.
+    /// Returns its name.
     pub(crate) fn name(self) -> String {
         format!("s{}-{}", self.0, self.1)
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub(crate) fn path(self) -> String {
         format!("{}/{}", collection(self.1), self.name())
     }
@@ -144,7 +144,7 @@ pub(crate) fn widgets(two: bool) -> Value {
     })
 }
 
-/// Where a live object is not as it is wanted; none if it is.
+/// Returns the place where a live object differs from the desired one; none if it is.
 pub(crate) fn difference(live: &Value, wanted: &Value, place: &str) -> Option<String> {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => wanted.iter().find_map(|(name, value)| {
@@ -158,7 +158,7 @@ pub(crate) fn difference(live: &Value, wanted: &Value, place: &str) -> Option<St
     }
 }
 
-/// What a person wrote of an object; the rest is the server's.
+/// Returns the part that a person wrote of an object; the rest is the server's.
 pub(crate) fn essence(mut object: Value) -> Value {
     for (place, field) in [("", "status"), ("/metadata", "resourceVersion"), ("/metadata", "managedFields")] {
         if let Some(Value::Object(map)) = object.pointer_mut(place) {

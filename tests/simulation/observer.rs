@@ -1,4 +1,4 @@
-//! Who sees every request that the server carries out, and says which of them should not have been.
+//! Observer that sees every request that the server carries out, and says which of them should not have been.
 //!
 //! In: what is heard, and what was committed when. Out: what is wrong, in words; and counts of what was asked.
 
@@ -19,27 +19,27 @@ use super::classes::{class, is_stream};
 use super::revisions::Revisions;
 pub(crate) use suspensions::HEARD;
 
-/// How long a daemon holds what it was told: the bound of a pass.
+/// Time for which a daemon acts on its knowledge: the bound of a pass.
 const PATIENCE: Duration = Duration::from_secs(330);
 
-/// How long the Lease lasts, and for how long its holder writes.
+/// Duration of the Lease, and the time for which its holder writes.
 pub(crate) const LEASE: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(10));
 
-/// How long a pass goes by what was listed before, when everything is told anew.
+/// Time for which a pass uses an earlier list, when everything is reported again.
 const UNDER_WAY: Duration = Duration::from_secs(60);
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// So many requests about one object within a minute are more than anything is worth.
 const STORM: u32 = 200;
 
-/// What a Sync was told at a time.
+/// Spec and folder of a Sync at a time.
 #[derive(Debug, Clone)]
 struct Told {
-    /// What its folder wants; none if that cannot be rendered, or holds nothing.
+    /// Desired objects of its folder; none if that cannot be rendered, or holds nothing.
     wanted: Option<BTreeSet<String>>,
     /// Its spec is not refused.
     fits: bool,
-    /// What it claims, in whatever state its folder is.
+    /// Its claims, in whatever state its folder is.
     claims: BTreeSet<String>,
     /// A person has approved what it holds back.
     approved: bool,
@@ -60,7 +60,7 @@ struct Seen {
     revisions: Revisions,
     /// The objects on which somebody has laid hands.
     meddled: BTreeSet<String>,
-    /// Who holds the Lease, and when its last renewal was carried out.
+    /// Holder of the Lease, and when its last renewal was carried out.
     holder: Option<(String, Instant)>,
     /// The last one that held it, also after it was given back.
     last_holder: String,
@@ -68,11 +68,11 @@ struct Seen {
     /// Every Event that was written: its reason and its text.
     events: Vec<(String, String)>,
     counts: BTreeMap<&'static str, u64>,
-    /// Collections that each client was told to their end.
+    /// Collections that each client was given to their end.
     listed: BTreeSet<(String, String)>,
-    /// Those that it is told anew, since when.
+    /// Those that it is given again, since when.
     relisted: BTreeMap<(String, String), Instant>,
-    /// How often each has asked about each object in the minute that began then.
+    /// Number of requests of each client about each object in the minute that began then.
     asked: BTreeMap<(String, String), (Instant, u32)>,
     trace: DefaultHasher,
     log: Option<String>,
@@ -90,7 +90,7 @@ impl Observer {
         self.seen().log = Some(String::new());
     }
 
-    /// What was written down since the last call.
+    /// Returns the requests that were recorded since the last call.
     pub(crate) fn log(&self) -> String {
         self.seen().log.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -127,7 +127,7 @@ impl Observer {
         self.seen().stood_still = Some(Instant::now() + time);
     }
 
-    /// Who holds the Lease.
+    /// Returns the holder of the Lease.
     pub(crate) fn holder(&self) -> Option<String> {
         self.seen().holder.as_ref().map(|(holder, _)| holder.clone())
     }
@@ -144,7 +144,7 @@ impl Observer {
         self.seen().meddled.insert(name.to_owned());
     }
 
-    /// What is wrong so far.
+    /// Returns the violations so far.
     pub(crate) fn wrong(&self) -> Vec<String> {
         self.seen().wrong.clone()
     }
@@ -154,7 +154,7 @@ impl Observer {
         self.seen().events.iter().any(|(known, note)| known == reason && note.contains(part))
     }
 
-    /// How many requests there were since the last call, by class.
+    /// Returns the number of requests since the last call, by class.
     pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
         std::mem::take(&mut self.seen().counts)
     }
@@ -262,7 +262,7 @@ impl Seen {
         let lease: Value = serde_json::from_slice(heard.body).unwrap_or_default();
         let holder = lease.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default();
         if self.holder.as_ref().is_none_or(|(last, _)| *last != holder) && self.last_holder != holder {
-            // Another one held the Lease: what this one was told before says nothing any more.
+            // Another one held the Lease: what this one was given before says nothing any more.
             self.listed.retain(|(who, _)| who != holder);
             self.relisted.retain(|(who, _), _| who != holder);
         }
@@ -288,7 +288,7 @@ impl Seen {
                     self.say("a write that arrived after the term of the Lease", heard);
                 }
             }
-            // What was sent before the world stood still has arrived while it did.
+            // A request that was sent before the world stood still has arrived while it did.
             _ if self.stood_still.is_some_and(|stood| heard.sent < stood) => {}
             _ => self.say("a write by one who does not hold the Lease", heard),
         }
@@ -324,7 +324,7 @@ impl Seen {
             }
             let id = repair.split(':').next().unwrap_or_default();
             let name = id.rsplit('/').next().unwrap_or_default();
-            // Who only knows that it is otherwise than before names nobody.
+            // A daemon that only knows of a difference names nobody.
             let is_named = !repair.ends_with("changed by somebody");
             if is_named && !self.meddled.contains(name) || repair.contains("changed by moorline") {
                 self.say(&format!("a repair of what nobody has changed, {repair:?}"), heard);
@@ -355,7 +355,7 @@ impl Seen {
         if !listed.iter().any(is_told) {
             self.say("a prune in a collection that was not listed to its end", heard);
         }
-        // Whose it is its identity says: the label, by which it is found, may have been taken off a moment ago.
+        // The identity says to which Sync it belongs: the label, by which it is found, may have been taken off a moment ago.
         let owner = identity.split('|').next().unwrap_or_default();
         let owner = owner.rsplit('-').next().and_then(|number| number.parse::<usize>().ok());
         self.not_suspended(owner, heard);
@@ -379,7 +379,7 @@ impl Seen {
         };
         let meant =
             own().any(|told| is_left_out(told) && asks(told, true) || is_approved(told) && asks(told, false));
-        // What one commit gives from one Sync to another is wanted at all times.
+        // An object that one commit moves from one Sync to another is wanted at all times.
         let mut others: BTreeMap<usize, bool> = BTreeMap::new();
         for (sync, told) in all.iter().filter(|(sync, _)| Some(*sync) != owner) {
             *others.entry(*sync).or_insert(true) &= told.claims.contains(name);

@@ -1,7 +1,7 @@
 //! The daemon of a story: the production loop, on its own way to the server.
 //!
 //! In: the server, a folder and a name. Out: a task that campaigns for the Lease and follows all Syncs while it holds it.
-//! A process that loses the Lease stands by, and goes on or begins anew when it holds it again, as `moorline run` does.
+//! A process that loses the Lease stands by, and goes on or restarts when it holds it again, as `moorline run` does.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +27,7 @@ use super::observer::LEASE;
 /// The namespace of the daemon and its Syncs.
 pub(crate) const NAMESPACE: &str = "moorline";
 
-/// What all Syncs of a process share, once it leads. It is another one after another replica led.
+/// State that all Syncs of a process share, once it leads. It is another one after another replica led.
 type Shared = Arc<Mutex<Option<Arc<Context>>>>;
 
 /// One of the replicas.
@@ -170,7 +170,7 @@ impl Process {
         let (client, metrics) = (self.client.clone(), self.metrics.clone());
         match acquire_with_clock(self.clock, client, metrics, claim, timings, waits_for).await {
             Ok(won) => won,
-            // What no waiting changes does not happen here.
+            // An error that no waiting changes does not happen here.
             Err(_) => std::future::pending().await,
         }
     }

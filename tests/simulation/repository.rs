@@ -16,7 +16,7 @@ pub(crate) struct Books {
     path: PathBuf,
     repository: Repository,
     trees: BTreeMap<String, (Folder, Oid)>,
-    /// What is there already: to ask the disk for it takes longer than all else here.
+    /// Objects that are there already: to ask the disk for it takes longer than all else here.
     blobs: HashMap<Vec<u8>, Oid>,
     head: Option<Oid>,
     commits: i64,
@@ -24,7 +24,7 @@ pub(crate) struct Books {
 
 impl Books {
     pub(crate) fn new(path: &Path) -> Self {
-        // What is written here is right, and to look it up each time takes longer.
+        // Objects that are written here are right, and to look it up each time takes longer.
         git2::opts::strict_object_creation(false);
         let mut options = RepositoryInitOptions::new();
         options.initial_head("main").bare(true).external_template(false);

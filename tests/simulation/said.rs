@@ -1,8 +1,8 @@
-//! Whether what a Sync says of its objects is so.
+//! Checks that a Sync's report of its objects is true.
 //!
 //! In: who wrote which object and which status when, and what each commit has. Out: an object that is said to be as it is
 //! there, and is not. Of what others do a daemon may hear late or never; of its own writes it has to know whether they
-//! have happened, and to look where nobody has told it.
+//! have happened, and to look where nobody has reported it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,15 +21,15 @@ use super::objects::{Id, STAMP};
 /// nobody knows of is looked at after a pass, a few objects a second.
 const CALM: Duration = Duration::from_secs(60);
 
-/// What is known of who wrote what; cheap to clone.
+/// Known writers of objects; cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Writers(Arc<Mutex<Written>>);
 
 #[derive(Default)]
 struct Written {
-    /// Who wrote each object last, by its path, and when.
+    /// The last writer of each object, by its path, and when.
     objects: BTreeMap<String, (String, Instant)>,
-    /// Who wrote each status last, by its path, and when it was sent.
+    /// The last writer of each status, by its path, and when it was sent.
     statuses: BTreeMap<String, (String, Instant)>,
 }
 
@@ -59,13 +59,13 @@ impl Writers {
     }
 }
 
-/// What was seen of the objects.
+/// Observations of the objects.
 #[derive(Default)]
 pub(crate) struct Said {
     pub(crate) writers: Writers,
     /// The objects of every Sync by each commit, each with the number of the commit that it is of.
     commits: BTreeMap<String, Vec<BTreeMap<Id, u64>>>,
-    /// Which status of each Sync has been held against its objects.
+    /// Status of each Sync that has been held against its objects.
     judged: RefCell<BTreeMap<usize, Instant>>,
 }
 
@@ -80,7 +80,7 @@ impl Said {
         self.commits.clear();
     }
 
-    /// What a Sync, of this number and at this path, says of an object and is not so.
+    /// Returns a false statement of a Sync, of this number and at this path, about an object.
     pub(crate) fn wrong(&self, sandbox: &Sandbox, sync: usize, path: &str) -> Option<String> {
         let (who, sent) = self.writers.written().statuses.get(path).cloned()?;
         if self.judged.borrow_mut().insert(sync, sent) == Some(sent) {

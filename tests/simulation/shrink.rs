@@ -3,7 +3,7 @@
 //! In: a story of some steps, and whether it goes wrong. Out: the steps that it takes, as few as a bounded number of attempts
 //! finds.
 
-/// Stories that are told to find out.
+/// Stories that run to find out.
 const ATTEMPTS: usize = 60;
 
 /// The steps, of so many, without which it does not go wrong: parts are left out, half of all first.

@@ -1,4 +1,4 @@
-//! What may happen to the world, one step at a time.
+//! Events in the world, one step at a time.
 //!
 //! In: a seed. Out: the steps of its story. Each step has chance of its own, so that the others stay as they are when
 //! one is left out.
@@ -20,13 +20,13 @@ pub(crate) struct Step {
     pub(crate) act: Act,
     /// The Sync that it is about, if it is about one.
     pub(crate) sync: usize,
-    /// How long the world waits after it, in milliseconds.
+    /// Time that the world waits after it, in milliseconds.
     pub(crate) pause: u64,
     /// For what else is drawn.
     pub(crate) seed: u64,
 }
 
-/// What happens.
+/// Action of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Act {
     Change,
@@ -66,7 +66,7 @@ pub(crate) enum Act {
     LoseMirrors,
 }
 
-/// How often each happens, beside the others.
+/// Weight of each action, beside the others.
 const WEIGHTS: [(Act, u64); 35] = [
     (Act::Change, 40),
     (Act::Add, 8),
@@ -131,7 +131,7 @@ pub(crate) fn steps(seed: u64) -> Vec<Step> {
 }
 
 impl Act {
-    /// What it is called.
+    /// Returns its name.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Act::Change => "commit: change",

@@ -14,14 +14,14 @@ use super::steps::{STEPS, Step, steps};
 use super::world::World;
 use super::world::chapters::draw;
 
-/// How long the cluster may take to be as the repository says, once nothing disturbs it. A field about which somebody has
+/// Time that the cluster may take to be as the repository says, once nothing disturbs it. A field about which somebody has
 /// fought is tried again after an hour at most.
 const CONVERGES: Duration = Duration::from_secs(2 * 3600);
-/// How long it is watched for requests that nobody needs.
+/// Time for which it is watched for requests that nobody needs.
 const QUIET: Duration = Duration::from_secs(3600);
 /// So long without a request is a rest.
 const REST: Duration = Duration::from_secs(300);
-/// What nothing is to cost when nothing changes.
+/// Request classes that must be zero when nothing changes.
 const ASKED: [&str; 5] = ["object", "status", "event", "list", "other"];
 /// The chapters at the end of a story.
 const CHAPTERS: usize = 3;
@@ -31,16 +31,16 @@ const LOOK: Duration = Duration::from_secs(5);
 /// The folder in which this process began: the same name for every process, because maps are ordered by what is in them.
 const HERE: &str = "/proc/self/cwd";
 
-/// How a story went.
+/// Result of a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// How often what happened.
+    /// Number of times of each event.
     pub(crate) happened: BTreeMap<&'static str, u64>,
     /// A number of all requests and their times.
     pub(crate) trace: u64,
-    /// What was wrong.
+    /// The violation.
     pub(crate) wrong: Option<String>,
-    /// What was asked, if it was written down.
+    /// The requests, if it was written down.
     pub(crate) log: String,
 }
 
@@ -105,7 +105,7 @@ async fn go(world: &mut World, seed: u64, steps: &[Step]) -> Result<(), String> 
     Ok(())
 }
 
-/// All faults end, and the cluster comes to be as the repository says.
+/// All faults end, and the cluster reaches the state of the repository.
 async fn settles(world: &mut World) -> Result<(), String> {
     world.settle();
     let settled = Instant::now();

@@ -1,6 +1,6 @@
 //! The world of a story: a server, a repository, two daemons, and people who meddle.
 //!
-//! In: steps. Out: what they do to the world. What is committed and what a Sync is told goes to the observer at the same
+//! In: steps. Out: what they do to the world. Commits and changes of a Sync's spec go to the observer at the same
 //! moment.
 
 pub(crate) mod chapters;
@@ -31,11 +31,11 @@ use super::repository::Books;
 use super::said::Said;
 use super::steps::{Act, SYNCS, Step, storm};
 
-/// Where definitions are.
+/// Path of definitions.
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// The Lease of both replicas.
 const THE_LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/moorline/leases/moorline";
-/// Where Syncs are.
+/// Path of Syncs.
 const PLACE: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs";
 
 /// The world.
@@ -57,7 +57,7 @@ pub(crate) struct World {
     foreign: Vec<Foreign>,
     /// Widgets are served in two versions.
     two_versions: bool,
-    /// What was not as it should be when that was asked last.
+    /// Object that was wrong at the last check.
     amiss: Cell<Option<Id>>,
     pub(crate) happened: BTreeMap<&'static str, u64>,
 }
@@ -334,9 +334,9 @@ impl World {
         }
     }
 
-    /// Where the cluster is not as the repository says; none if it is.
+    /// Returns the difference of the cluster from the repository; none if it is.
     pub(crate) fn difference(&self) -> Option<String> {
-        // What was amiss before is most likely amiss still.
+        // An object that was wrong before is most likely still wrong.
         let ever = || self.charges.iter().flat_map(Charge::ever);
         let amiss = self.amiss.get().into_iter().chain(ever());
         let found = amiss.into_iter().find_map(|id| Some((id, self.amiss(id)?)));
@@ -344,7 +344,7 @@ impl World {
         found.map(|(_, what)| what).or_else(|| self.touched())
     }
 
-    /// Why an object is not as the repository says, if it is not.
+    /// Returns the difference of an object from the repository, if it is not.
     fn amiss(&self, id: Id) -> Option<String> {
         let (path, live) = (id.path(), self.sandbox.get(&id.path()));
         let stamp = self.charges.iter().find_map(|charge| charge.objects.get(&id));
@@ -360,7 +360,7 @@ impl World {
         }
     }
 
-    /// What a Sync says of an object that is not so.
+    /// Returns a false statement of a Sync about an object.
     pub(crate) fn said(&self) -> Option<String> {
         let of = |sync: usize| {
             let path = format!("{PLACE}/{}", self.charges[sync].name());
@@ -369,12 +369,12 @@ impl World {
         (0..SYNCS).filter(|sync| self.charges[*sync].repairs()).find_map(of)
     }
 
-    /// What became of things that are nobody's business.
+    /// Returns the changes of objects of no Sync.
     pub(crate) fn touched(&self) -> Option<String> {
         self.foreign.iter().find_map(|foreign| foreign.touched(&self.sandbox))
     }
 
-    /// What Syncs say of themselves.
+    /// Returns the statuses of all Syncs.
     pub(crate) fn statuses(&self) -> String {
         let of = |sync| self.sandbox.get(&format!("{PLACE}/sync-{sync}")).map(|it| it["status"].to_string());
         (0..SYNCS).filter_map(of).collect::<Vec<_>>().join("\n")

@@ -1,6 +1,6 @@
 //! A real sshd on the loopback, which runs `git-upload-pack` for the owner of one key.
 //!
-//! In: a folder, a host key, the key that it lets in. Out: a port, and what sshd says. It runs as whoever runs the tests;
+//! In: a folder, a host key, the key that it lets in. Out: a port, and what sshd says. It runs as the user of the tests;
 //! as root it would want an account and a folder of the system, so that root runs it as nobody. The library nss_wrapper
 //! has it believe that this user is called git and has a shell.
 
@@ -24,7 +24,7 @@ const WRAPPER: &str = "libnss_wrapper.so";
 /// Programs that sshd begins with since its version 9.8, and the settings that name them.
 const PARTS: [(&str, &str); 2] = [("sshd-session", "SshdSessionPath"), ("sshd-auth", "SshdAuthPath")];
 
-/// Where sshd's files are, and as whom it runs.
+/// Folder of sshd's files, and the user as whom it runs.
 pub(crate) struct Ground {
     folder: PathBuf,
     user: (u32, u32),
@@ -101,7 +101,7 @@ impl Ground {
             chown(entry.unwrap().path(), Some(self.user.0), Some(self.user.1)).unwrap();
         }
         let log = file("log");
-        // What an earlier one said is not of this one.
+        // Lines of an earlier server are not of this one.
         drop(fs::remove_file(&log));
         let mut sshd = command(&file("sshd"));
         sshd.args(["-D", "-e", "-f"])
@@ -130,7 +130,7 @@ impl Sshd {
         self.running.log()
     }
 
-    /// How often somebody has logged in.
+    /// Returns the number of logins.
     pub(crate) fn logins(&self) -> usize {
         self.log().matches("Accepted publickey for git").count()
     }

@@ -1,4 +1,4 @@
-//! Nothing secret is ever told: neither what Git says of Secrets, nor what reads the repositories.
+//! Nothing secret is ever reported: neither what Git says of Secrets, nor what reads the repositories.
 
 #[path = "../support/ssh_server.rs"]
 #[expect(dead_code, reason = "the tests of ssh use other parts of it")]
@@ -83,7 +83,7 @@ fn plant(scene: &Scene) -> String {
     scene.push(&files.map(|(path, text)| (path.to_owned(), text)))
 }
 
-/// All that is told, by the place where it stands.
+/// All that is reported, by the place where it stands.
 async fn told(scene: &Scene, daemon: &Daemon) -> [(&'static str, String); 5] {
     let all = async |group: &str, plural: &str| {
         let uri = format!("/apis/{group}/namespaces/{}/{plural}", scene.namespace);
@@ -106,7 +106,7 @@ async fn nothing_secret_is_told() {
     let daemon = scene.daemon_with(&["--log-level", "trace"]);
     scene.sync("shop", json!({"path": "shop"})).await;
     scene.until_reason("shop", "ApplyFailed").await;
-    // An edit by hand, whose repair is told of.
+    // An edit by hand, whose repair is reported.
     let edit = json!({"stringData": {"password": PLANTED[4]}});
     until("the good one is there", async || {
         send_request(&scene.admin, "PATCH", &format!("{uri}/good"), &edit).await.ok()

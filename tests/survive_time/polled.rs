@@ -15,7 +15,7 @@ use crate::support::fault_proxy::{Fate, FaultProxy};
 use crate::support::git_server::{GitServer, Work};
 use crate::support::scene::{Scene, many};
 
-/// What aggregated discovery says of the core group, as a server would that cannot watch ConfigMaps.
+/// Returns the answer of aggregated discovery of the core group, as a server would that cannot watch ConfigMaps.
 async fn without_watches(admin: &Client) -> &'static str {
     let request = Request::get("/api")
         .header("Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");

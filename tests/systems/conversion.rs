@@ -20,7 +20,7 @@ pub(crate) struct Conversion {
     root: PathBuf,
     authority: Authority,
     server: Option<GitServer>,
-    /// What is behind it does not answer any more.
+    /// True if the server behind it does not answer any more.
     dies: Arc<Mutex<bool>>,
 }
 
@@ -73,12 +73,12 @@ impl Conversion {
         *self.dies.lock().unwrap() = true;
     }
 
-    /// How often it was asked since the last call.
+    /// Returns the number of requests since the last call.
     pub(crate) fn asked(&self) -> usize {
         self.server.as_ref().map_or(0, |server| server.requests().len())
     }
 
-    /// Where it is, as the address in a definition.
+    /// Returns its address, as the address in a definition.
     pub(crate) fn url(&self) -> String {
         format!("https://localhost:{}/convert", self.port)
     }

@@ -37,7 +37,7 @@ fn map(value: &str) -> (String, String) {
     ("map.json".to_owned(), config_map("map", value))
 }
 
-/// How often the daemon wrote to Databases since the mark, and what it deleted.
+/// Returns the number of writes to Databases since the mark, and the deletions.
 async fn writes(mark: &AuditMark) -> (usize, Vec<String>) {
     let requests = mark.requests().await.by_user(MOORLINE);
     let is_write = |verb: &str| matches!(verb, "patch" | "create" | "update");
@@ -46,7 +46,7 @@ async fn writes(mark: &AuditMark) -> (usize, Vec<String>) {
     (databases.count(), deleted.collect())
 }
 
-/// What the status says of an object.
+/// Waits for the status of an object.
 async fn until_told(scene: &Scene, object: &str, reason: &str) -> String {
     until(&format!("{reason} is said of {object}"), async || {
         let problems = scene.status("shop", "/problems").await;
@@ -164,7 +164,7 @@ async fn a_version_that_is_still_stored_is_not_taken_away() {
     let live = send_request(&scene.admin, "GET", &uri, Value::Null).await.unwrap();
     assert_eq!(live["spec"]["versions"].as_array().unwrap().len(), 2);
 
-    // A person has written every object anew, and says so.
+    // A person has written every object again, and says so.
     let migrated = json!({"status": {"storedVersions": ["v1"]}});
     send_request(&scene.admin, "PATCH", &format!("{uri}/status"), migrated).await.unwrap();
     let commit = scene.push(&[map("three")]);

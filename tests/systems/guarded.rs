@@ -1,4 +1,4 @@
-//! What holds data, and what others have made: neither goes with a Sync or with a definition.
+//! Objects that hold data, and objects that others have made: neither are deleted with a Sync or with a definition.
 
 use serde_json::{Value, json};
 

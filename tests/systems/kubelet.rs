@@ -1,4 +1,4 @@
-//! What runs the Pods of operators, where no node does.
+//! Runner of the Pods of operators, where no node does.
 //!
 //! In: a client that may do everything. Out: every Pod of the cluster runs, as its status says.
 

@@ -1,4 +1,4 @@
-//! What becomes of a system from its commit to the commit that takes it away.
+//! Life of a system from its commit to the commit that takes it away.
 //!
 //! In: a scene and a row of the table. Out: nothing, or a panic that names the system and what it was expected to do.
 
@@ -170,7 +170,7 @@ pub(crate) async fn goes_once_approved(scene: &Scene, system: &System) {
         let patch = json!({"metadata": {"finalizers": null}});
         send_request(&scene.admin, "PATCH", &resource.uri(), patch).await.unwrap();
     }
-    // What is in a namespace goes at the pace of its controller.
+    // Objects in a namespace are deleted at the pace of its controller.
     let namespace = format!("/api/v1/namespaces/{}", system.operator.0);
     until(&format!("{namespace} is being deleted"), async || {
         let live = send_request(&scene.admin, "GET", &namespace, Value::Null).await;

@@ -50,7 +50,7 @@ async fn version_of(databases: &Api<DynamicObject>) -> Value {
     databases.get("orders").await.unwrap().data["spec"]["version"].clone()
 }
 
-/// What the operators of the groups say, one after the other, and what the Sync makes of it.
+/// Writes the statuses of the groups' operators, one after the other, and checks the Sync's health.
 async fn is_judged_by_group(scene: &Scene, databases: &[Api<DynamicObject>], commit: &str) {
     let phase = |phase: &str, message: &str| json!({"phase": phase, "message": message});
     let place = format!("{}/orders", scene.namespace);
@@ -77,7 +77,7 @@ async fn is_judged_by_group(scene: &Scene, databases: &[Api<DynamicObject>], com
     scene.until_ready("shop", commit).await;
 }
 
-/// A watch that begins anew is counted for its group alone.
+/// A watch that restarts is counted for its group alone.
 async fn is_counted_by_group(scene: &Scene, daemon: &Daemon) {
     scene.proxy.rule(|asked| {
         let of_apps = asked.path.starts_with("/apis/apps.example.com/") && asked.is_watch();

@@ -11,7 +11,7 @@ use super::life::{DEFINITIONS, clear, files};
 use crate::support::daemon::until;
 use crate::support::scene::{Scene, config_map};
 
-/// What `moorline check` says of a file.
+/// Returns the output of `moorline check` of a file.
 fn checked(folder: &Path, name: &str, text: &str) -> (Option<i32>, String) {
     let file = folder.join(name);
     std::fs::write(&file, text).unwrap();
@@ -58,7 +58,7 @@ fn definition(plural: &str, fields: &Value) -> Value {
     })
 }
 
-/// Each object as tutorials write it, with a part of what a person is told.
+/// Each object as tutorials write it, with a part of what a person reads.
 fn tutorials() -> Vec<(&'static str, Value, Vec<&'static str>)> {
     let schema = |spec: Value| json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
     let container = json!({"name": "web", "image": "example.com/web:1.0"});

@@ -2,7 +2,7 @@
 //! operators write.
 //!
 //! In: nothing. Out: [`SYSTEMS`]. Statuses are written as the operators write them; the words are those that a person has
-//! to be told when something is wrong.
+//! to read when something is wrong.
 
 use super::databases::{
     CRUNCHY_POSTGRES, DATABASE, DB_POSTGRES, EXAMPLE_POSTGRESQL, MYSQL, ZALANDO_POSTGRES,
@@ -41,7 +41,7 @@ pub(crate) struct Told {
     pub(crate) on_its_way: &'static str,
     pub(crate) well: &'static str,
     pub(crate) broken: &'static str,
-    /// What of the last a person is told.
+    /// Part of the last that a person reads.
     pub(crate) words: &'static str,
     /// False where the status is a field as any other.
     pub(crate) is_subresource: bool,
@@ -63,7 +63,7 @@ impl Resource {
         format!("{}.{}", self.plural, self.group)
     }
 
-    /// How a person is told which one it is.
+    /// Returns its name for a person.
     pub(crate) fn shown(&self) -> String {
         let namespace = self.namespace.map(|name| format!("{name}/")).unwrap_or_default();
         format!("{}.{} {namespace}{}", self.kind, self.group, self.name)
@@ -277,7 +277,7 @@ const CERT_MANAGER: System = System {
             holds_data: false,
             finalizer: None,
             told: Some(Told {
-                // It says nothing of itself before its account is there.
+                // It says nothing about itself before its account is there.
                 on_its_way: r#"{"acme": {}}"#,
                 well: r#"{"conditions": [{"type": "Ready", "status": "True", "reason": "ACMEAccountRegistered",
                     "observedGeneration": 1}]}"#,

@@ -43,7 +43,8 @@ fn judge(own: &Row, at: (Option<&str>, &[&str]), path: &Path) -> Option<String> 
     let target = inside_the_program(at, path)?;
     let written = path.segments.join("::");
     let row = Row::of(&target);
-    let inside = target.iter().skip(usize::from(target.first().is_some_and(|first| table::is_in_table(first))));
+    let inside =
+        target.iter().skip(usize::from(target.first().is_some_and(|first| table::is_in_table(first))));
     if row.is_none() && inside.clone().next().is_none_or(|word| word == "*") {
         return Some(format!("`{written}` names the crate's root: name the module"));
     }

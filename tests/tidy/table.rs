@@ -176,7 +176,9 @@ pub(crate) fn compare(document: &str, block: &str) -> Result<(), String> {
     match shown {
         Some(shown) if shown == block => Ok(()),
         Some(_) => Err(format!("the import table in crates/README.md is not this one:\n\n{block}\n")),
-        None => Err(format!("crates/README.md has no import table; it belongs there like this:\n\n{block}\n")),
+        None => {
+            Err(format!("crates/README.md has no import table; it belongs there like this:\n\n{block}\n"))
+        }
     }
 }
 

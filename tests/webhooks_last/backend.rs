@@ -61,7 +61,7 @@ pub(crate) async fn until_waits(scene: &Scene, name: &str, count: usize) -> Valu
 /// The path at which objects are converted.
 const CONVERT: &str = "/convert";
 
-/// A server behind the webhook, which allows everything once it is told to, and converts at once.
+/// A server behind the webhook, which allows everything once it is set to, and converts at once.
 pub(crate) struct Backend {
     server: GitServer,
     authority: String,
@@ -90,7 +90,7 @@ impl Backend {
         Self { server, authority, answers }
     }
 
-    /// How the API server has objects converted by this.
+    /// Returns the conversion settings for this server.
     pub(crate) fn conversion(&self) -> Value {
         let client = json!({"url": self.url(CONVERT), "caBundle": self.authority});
         json!({"strategy": "Webhook",

@@ -64,7 +64,7 @@ impl Shape {
         self.wide("apiextensions.k8s.io/v1", "CustomResourceDefinition", &name, json!({"spec": spec}))
     }
 
-    /// Whoever the operator acts as, with its rights.
+    /// Returns the ServiceAccount of the operator, with its rights.
     fn access(&self) -> Vec<Value> {
         let (rbac, name) = ("rbac.authorization.k8s.io/v1", self.namespace.as_str());
         let rules = json!([{"apiGroups": [self.group], "resources": ["*"], "verbs": ["get", "list", "watch", "update"]}]);

@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    /// An object is deleted by hand while drift is reported or ignored. It is made anew by another commit, and not before.
+    /// An object is deleted by hand while drift is reported or ignored. It is made again by another commit, and not before.
     pub(super) async fn deleted_in_report(&mut self, sync: usize, dice: &mut Dice) -> Result<(), String> {
         self.charges[sync].drift = *dice.of(&[REPORT, REPORT + 1]);
         self.order(sync);

@@ -1,6 +1,6 @@
 //! Chapters about a hook that runs, and about the account that a Sync gives of what happened.
 //!
-//! In: a commit with a hook, or commits and edits by hand. Out: whether the hook is waited for and told as progress, and whether the
+//! In: a commit with a hook, or commits and edits by hand. Out: whether the hook is waited for and reported as progress, and whether the
 //! history and the Events name what happened.
 
 use std::time::Duration;

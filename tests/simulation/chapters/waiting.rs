@@ -18,7 +18,7 @@ impl World {
     /// The API server is away for ten minutes. People edit objects and commit meanwhile. The same processes go on, and no other
     /// object is written.
     pub(super) async fn server_away(&mut self, sync: usize, dice: &mut Dice) -> Result<(), String> {
-        // A process that looks at everything anew takes off what a former owner has left on an object: that is a write.
+        // A process that looks at everything again takes off what a former owner has left on an object: that is a write.
         let is_clean = |(id, _): &(Id, Option<u64>)| self.has_one_owner(*id);
         let before: Vec<_> = (0..SYNCS).flat_map(|sync| self.versions(sync)).filter(is_clean).collect();
         let processes = self.processes();
