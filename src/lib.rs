@@ -1,4 +1,4 @@
-//! Moorline holds a Kubernetes cluster to a committed Git revision.
+//! Moorline keeps a Kubernetes cluster in sync with Git.
 //!
 //! The code is one sentence, and the folders follow it:
 //!

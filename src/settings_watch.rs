@@ -41,7 +41,7 @@ impl SettingsWatch {
             Ok(watcher)
         });
         let watcher = watching
-            .inspect_err(|error| tracing::warn!(%error, "changed settings are seen once a minute only"))
+            .inspect_err(|error| tracing::warn!(%error, "the settings file cannot be watched and is checked once a minute"))
             .ok();
         Self { changed, _watcher: watcher }
     }

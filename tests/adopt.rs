@@ -123,13 +123,13 @@ fn managers(object: &Value) -> Vec<&str> {
 
 /// Three are adopted, of which one changes, and the fourth is left alone.
 fn assert_says_what_becomes_of_each(scene: &Scene, shown: &CommandOutput) {
-    let left = format!("ConfigMap {}/a-left: Git does not have it", scene.namespace);
+    let left = format!("ConfigMap {}/a-left: not in Git", scene.namespace);
     for expect in [
         "Owned by Argo CD (4): Git has 3 of them",
         &left,
         &format!("ConfigMap {}/a-2: data.old\n", scene.namespace),
         "Adopt (3)",
-        "so far written by argocd-controller",
+        "currently managed by argocd-controller",
         "data.key: \"one\" -> \"two\"",
         "3 to adopt, 0 as in Git.",
     ] {
@@ -169,7 +169,7 @@ async fn an_application_is_shown_and_taken_over_and_deleted_without_its_objects(
     let mark = AuditMark::set(&scene.plane).await;
     let applied = adopt(&scene, &proxy, part, &["--apply"]);
     assert_eq!(applied.code, 0, "{}{}", applied.data, applied.words);
-    assert!(applied.words.contains("3 objects were there already; none was deleted"), "{}", applied.words);
+    assert!(applied.words.contains("3 objects were adopted; none was deleted"), "{}", applied.words);
     assert_eq!(uids(&scene).await, before);
     assert_eq!(config_map(&scene, "a-1").await["data"]["key"], "two");
     let halted = resource(&scene, part).await;
@@ -223,17 +223,13 @@ async fn a_kustomization_is_taken_over_and_given_back() {
 
     scene.patch_sync("shop", json!({"spec": {"deletionPolicy": "Delete"}})).await;
     let refused = adopt(&scene, &proxy, part, &["--undo"]);
-    assert!(
-        refused.code == 1 && refused.words.contains("would take its objects with it"),
-        "{}",
-        refused.words
-    );
+    assert!(refused.code == 1 && refused.words.contains("would delete its objects"), "{}", refused.words);
     scene.patch_sync("shop", json!({"spec": {"deletionPolicy": "Orphan"}})).await;
 
     let versions = scene.values().await;
     let undone = adopt(&scene, &proxy, part, &["--undo"]);
     assert_eq!(undone.code, 0, "{}", undone.words);
-    assert!(undone.words.contains("4 objects have no marks of it any more"), "{}", undone.words);
+    assert!(undone.words.contains("4 objects were released"), "{}", undone.words);
     let new = resource(&scene, part).await;
     assert_eq!(new["spec"], old["spec"]);
     assert_eq!(new["metadata"]["finalizers"], old["metadata"]["finalizers"]);

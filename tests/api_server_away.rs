@@ -189,7 +189,7 @@ async fn watches_come_back_soon_where_a_load_balancer_answers_for_the_api_server
     let late: Vec<&str> = came.iter().filter(late).map(|one| one.path.as_str()).collect();
     assert!(late.is_empty(), "not within {LONGEST_PAUSE:?}: {late:?}");
     // A 504 of a load balancer is no word of the API server about its versions.
-    assert!(!daemon.log().contains("gone back to an earlier state"), "{}", daemon.log());
+    assert!(!daemon.log().contains("was restored to an earlier state"), "{}", daemon.log());
     scene.until_values(&many(6, "one"), "drift is repaired").await;
     scene.until_ready("shop", &commit).await;
     assert!(returned.elapsed() < RETURN, "it took {:?}: {}", returned.elapsed(), daemon.log());

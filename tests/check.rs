@@ -48,7 +48,7 @@ fn a_value_of_another_type_is_never_sound() {
         (
             1,
             "",
-            "error: app/web.yaml:5:3: Deployment.apps shop/web: spec.replicas: found a string \"three\"; expected an integer of 32 bits\n",
+            "error: app/web.yaml:5:3: Deployment.apps shop/web: spec.replicas: found a string \"three\"; expected a 32-bit integer\n",
         ),
     );
     check("sound", &[("app/web.yaml", WEB)], &["app"], (0, "app: 1 object is sound\n", ""));
@@ -69,7 +69,7 @@ fn each_thing_that_is_wrong_is_told_with_its_place() {
             "",
             "error: app/web.yaml:5:3: Deployment.apps shop/web: spec.replica: unknown field; did you mean replicas?\n\
              error: app/web.yaml:12:9: Deployment.apps shop/web: spec.template.spec.containers[0].imagee: unknown field; did you mean image?\n\
-             error: app/web.yaml:8:16: Deployment.apps shop/web: spec.template.metadata.labels: found a mapping {\"app\":\"api\"}; expected labels that the selector selects: {\"matchLabels\":{\"app\":\"web\"}}\n\
+             error: app/web.yaml:8:16: Deployment.apps shop/web: spec.template.metadata.labels: found a mapping {\"app\":\"api\"}; expected labels that match the selector: {\"matchLabels\":{\"app\":\"web\"}}\n\
              error: app/web.yaml:11:9: Deployment.apps shop/web: spec.template.spec.containers[0].image: missing: a value is required\n\
              error: 4 problems\n",
         ),

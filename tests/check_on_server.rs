@@ -145,7 +145,11 @@ async fn a_whole_set_is_asked_about_and_nothing_is_written() {
     let (code, data, words) = person.check(ADMIN, &["alone"]);
     assert_eq!((code, data.as_str()), (Some(1), "alone: 0 objects are sound, 1 is not checked\n"), "{words}");
     let expect = person
-        .said(0, "", "error: alone/widget.yaml:1: Widget.GROUP a: Widget.GROUP is no kind of this server")
+        .said(
+            0,
+            "",
+            "error: alone/widget.yaml:1: Widget.GROUP a: the API server does not serve the kind Widget.GROUP",
+        )
         .2;
     assert!(words.contains(&expect), "{words}");
 }

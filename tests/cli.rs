@@ -81,7 +81,7 @@ fn bad_input_is_told_with_its_place_and_what_to_do() {
     check(
         &["plan", "scope", "--against", "live"],
         1,
-        &format!("note: there is no live object; the plan is for an empty cluster\n{scope}"),
+        &format!("note: no live objects found; the plan is for an empty cluster\n{scope}"),
     );
 }
 
@@ -184,7 +184,7 @@ fn a_wrong_command_line_is_a_usage_error() {
         &["rendr"],
         "error: unrecognized subcommand 'rendr'\n\n  tip: a similar subcommand exists: 'render'\n",
     );
-    check(&[], "Holds a Kubernetes cluster to a committed Git revision\n");
+    check(&[], "Keeps a Kubernetes cluster in sync with Git\n");
     check(&["render", ".", "--include", "a/***"], "error: invalid value 'a/***' for '--include <GLOB>': ");
 }
 

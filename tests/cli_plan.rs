@@ -264,7 +264,7 @@ fn an_object_that_is_dumped_twice_is_one_object() {
     assert_eq!(
         outcome.words,
         "note: live/two.json is skipped: no document in it has an apiVersion or a kind\n\
-         note: there is no live object; the plan is for an empty cluster\n"
+         note: no live objects found; the plan is for an empty cluster\n"
     );
     folder
         .moorline(&["render", "-"])

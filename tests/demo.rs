@@ -146,15 +146,15 @@ fn the_story_is_told_and_can_be_seen() {
     println!("the page is up after {:?}", begun.elapsed());
     assert!(begun.elapsed() < PAGE_UP);
 
-    let told = demo.words_until("That is the story.");
+    let told = demo.words_until("End of the tour.");
     for words in [
-        "15 objects of the repository are in the cluster, and well",
+        "15 objects of the repository are applied and healthy",
         "later the Deployment web runs \"nginx:1.31\"",
         "later web has 3 replicas again",
-        "Nothing is deleted: that is more than the budget",
-        "The commit is reverted. Nothing had to be made anew.",
+        "Nothing is deleted: that exceeds the prune budget",
+        "The commit is reverted. Nothing had to be recreated.",
         "apps/web.yaml:11:16: found text that is not YAML",
-        "later the cluster follows again",
+        "later it is applied.",
     ] {
         assert!(told.contains(words), "{words:?} is not in: {told}");
     }
@@ -250,7 +250,7 @@ fn a_daemon_has_an_api_server_of_its_own() {
         "",
     ]);
     let kubeconfig = daemon.kubeconfig();
-    daemon.words_until("holds the Lease");
+    daemon.words_until("acquired the Lease");
     if let Some(kinds) = kubectl(&kubeconfig, &["api-resources", "--api-group=moorline.dev", "--no-headers"])
     {
         assert!(kinds.starts_with("syncs "), "{kinds}");
@@ -286,7 +286,7 @@ fn a_folder_without_a_repository_is_refused_at_once() {
     for verb in [&["demo"][..], &[&["run"], &sandbox[..]].concat()] {
         for (url, expect) in [
             ("/nope", "--url: there is no folder /nope".to_owned()),
-            (empty, format!("--url: {empty} is no Git repository; `git init` makes one")),
+            (empty, format!("--url: {empty} is not a Git repository; `git init` creates one")),
         ] {
             let told = fails(&[verb, &["--url", url]].concat());
             assert!(told.contains(&expect), "{verb:?}: {told}");

@@ -80,7 +80,7 @@ async fn who_waits_says_for_whom_and_holds_what_it_has() {
     scene.sync("s-1", json!({"path": "s-1", "dependsOn": on("s-0"), "interval": "1h"})).await;
     scene.until_reason("s-1", "DependencyNotReady").await;
     let told = format!(
-        "it waits for the Sync {}/s-0, which is not there, or is served by another daemon",
+        "it waits for the Sync {}/s-0, which does not exist, or is served by another daemon",
         scene.namespace
     );
     assert_eq!(message("s-1").await, told);
@@ -113,7 +113,7 @@ async fn who_waits_says_for_whom_and_holds_what_it_has() {
     scene.until_reason("s-1", "DependencyCycle").await;
     let (zero, one) = (format!("{}/s-0", scene.namespace), format!("{}/s-1", scene.namespace));
     let told = format!(
-        "it waits for itself: {one} -> {zero} -> {one}; take one of them out of spec.dependsOn; main@{last} is kept"
+        "it waits for itself: {one} -> {zero} -> {one}; remove one of them from spec.dependsOn; main@{last} stays applied"
     );
     assert_eq!(message("s-1").await, told);
     scene.patch_sync("s-0", json!({"spec": {"dependsOn": []}})).await;

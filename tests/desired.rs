@@ -156,16 +156,16 @@ fn a_switch_that_would_not_switch_is_refused() {
     );
     assert_eq!(
         with("moorline.dev/approve: abc"),
-        ["a.yaml:6:5: moorline.dev/approve belongs on a Sync; here it does nothing"]
+        ["a.yaml:6:5: moorline.dev/approve belongs on a Sync; here it has no effect"]
     );
     assert_eq!(
         with("moorline.dev/moves-to: ops/new"),
-        ["a.yaml:6:5: moorline.dev/moves-to belongs on a Sync; here it does nothing"]
+        ["a.yaml:6:5: moorline.dev/moves-to belongs on a Sync; here it has no effect"]
     );
     let label = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels:\n    moorline.dev/prune: disabled\n";
     assert_eq!(
         problems(label),
-        ["a.yaml:6:5: moorline.dev/prune is an annotation; as a label it does nothing"]
+        ["a.yaml:6:5: moorline.dev/prune is an annotation; as a label it has no effect"]
     );
     let wave = |annotations: &str| {
         let text = format!(

@@ -79,7 +79,7 @@ async fn silent_hosts_of_one_team_do_not_delay_another() {
             (ready["reason"] == "RepositoryWaiting").then(|| ready["message"].to_string())
         };
         let message = all.iter().find_map(says)?;
-        assert!(message.contains("was not asked yet: it "), "{message}");
+        assert!(message.contains("was not contacted yet: it "), "{message}");
         Some(())
     })
     .await;

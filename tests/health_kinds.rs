@@ -29,7 +29,7 @@ fn told(health: &Health) -> String {
 
 /// Returns the rule's answer that an expectation names.
 fn answer(expect: &str) -> Verdict {
-    let generations = ["has seen generation", "of an older generation", "has not seen it yet"];
+    let generations = ["has observed generation", "older generation", "has not observed it yet"];
     match expect.split(':').next() {
         Some("Healthy") => Verdict::Healthy,
         Some("Progressing") if generations.iter().any(|words| expect.contains(words)) => Verdict::Stale,
@@ -128,7 +128,7 @@ fn silence_and_deadlines_are_those_of_the_row() {
             assert_eq!(deadline_for(&kind, &Map::new()), status.minutes * 60_000, "{kind}");
             assert!(status.healthy.contains('`'), "{kind}: {}", status.healthy);
             match &*silent {
-                "Progressing: its controller has reported nothing yet" => {}
+                "Progressing: its controller has not reported a status yet" => {}
                 "Healthy" => {
                     assert!(silent_ones.contains(&kind), "{kind} is healthy in silence, without a fixture")
                 }

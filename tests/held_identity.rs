@@ -109,7 +109,7 @@ async fn until_not_kept(scene: &Scene, reason: &str) {
     until(&format!("{reason}: the revision is not kept"), async || {
         let ready = scene.status("shop", "/conditions/0").await;
         let is_told = ready["status"] == "False" && ready["reason"] == reason;
-        (is_told && ready["message"].as_str()?.contains(" is not kept")).then_some(())
+        (is_told && ready["message"].as_str()?.contains(" is not held")).then_some(())
     })
     .await;
 }

@@ -124,7 +124,7 @@ async fn a_repository_that_cannot_be_reached() {
         until("the repository is away and the revision is kept", async || {
             let ready = scene.status("shop", "/conditions/0").await;
             let message = ready["message"].as_str().unwrap_or_default().to_owned();
-            (ready["status"] == "False" && message.ends_with(&format!("{kept} is kept"))).then_some(())
+            (ready["status"] == "False" && message.ends_with(&format!("{kept} stays applied"))).then_some(())
         })
         .await;
     };
@@ -162,7 +162,7 @@ async fn a_spec_that_fails_narrows_at_once() {
     let _daemon = scene.daemon();
     until("it says that nothing is kept", async || {
         let message = scene.status("shop", "/conditions/0/message").await;
-        message.as_str()?.contains("is not kept: the spec has changed since").then_some(())
+        message.as_str()?.contains("is not held: the spec has changed since").then_some(())
     })
     .await;
     assert_not_repaired(&scene, "a", "edited after the restart").await;

@@ -1,4 +1,4 @@
-//! Helm charts: what they come to is what `helm template` prints, the same input is rendered once, and helm runs behind a fence.
+//! Helm charts: what they come to is what `helm template` prints, the same input is rendered once, and helm runs in isolation.
 //!
 //! `helm/charts.rs` has the charts, compared with the real helm; `helm/refusals.rs` those that come to
 //! nothing, `helm/command_line.rs` what is typed; `helm/fence.rs` programs in its place that want out, `helm/container.rs` the same

@@ -130,7 +130,7 @@ async fn deletions_and_edits_by_others_are_told_without_values() {
     scene.settle().await;
 
     scene.maps().delete("a-1", &DeleteParams::default()).await.unwrap();
-    let name = format!("ConfigMap {}/a-1: deleted by somebody, created again", scene.namespace);
+    let name = format!("ConfigMap {}/a-1: was deleted outside of Git, created again", scene.namespace);
     until_told(&scene, "DriftRepaired", &[&name]).await;
     let statuses = |scene: &Scene| {
         let asked = scene.proxy.take_requests();
@@ -157,7 +157,7 @@ async fn deletions_and_edits_by_others_are_told_without_values() {
     daemon.terminate();
     scene.maps().delete("a-2", &DeleteParams::default()).await.unwrap();
     let _daemon = scene.daemon();
-    let name = format!("ConfigMap {}/a-2: deleted by somebody, created again", scene.namespace);
+    let name = format!("ConfigMap {}/a-2: was deleted outside of Git, created again", scene.namespace);
     until_told(&scene, "DriftRepaired", &[&name]).await;
     let events = scene.dynamic("events.k8s.io", "v1", "Event");
     let events = serde_json::to_string(&events.list(&ListParams::default()).await.unwrap()).unwrap();
@@ -177,9 +177,10 @@ async fn a_namespace_that_others_delete_is_told() {
     scene.settle().await;
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(scene.admin.clone());
     namespaces.delete(&place, &DeleteParams::default()).await.unwrap();
-    let name = format!("Namespace {place}: deleted by somebody, created again");
+    let name = format!("Namespace {place}: was deleted outside of Git, created again");
     until_told(&scene, "DriftRepaired", &[&name]).await;
-    until_told(&scene, "DriftRepaired", &[&format!("ConfigMap {place}/a-0: deleted by somebody")]).await;
+    until_told(&scene, "DriftRepaired", &[&format!("ConfigMap {place}/a-0: was deleted outside of Git")])
+        .await;
     until("the history counts them", async || {
         (history(&scene).await[0]["changes"]["repaired"].as_i64() >= Some(2)).then_some(())
     })

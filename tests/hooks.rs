@@ -113,20 +113,20 @@ async fn strangers_and_garbage_are_refused_in_words() {
     let header = "X-Hub-Signature-256";
     assert_eq!(
         hooked.post("/hooks/github", &[], body).await,
-        refused(401, "the header X-Hub-Signature-256 is missing: give the webhook the secret of the daemon")
+        refused(401, "the header X-Hub-Signature-256 is missing: set the daemon's secret on the webhook")
     );
     assert_eq!(
         hooked.post("/hooks/github", &[(header, &signed(b"another"))], body).await,
         refused(
             401,
-            "the header X-Hub-Signature-256 does not fit: the webhook has another secret than the daemon"
+            "the header X-Hub-Signature-256 does not match: the webhook and the daemon have different secrets"
         )
     );
     assert_eq!(
         hooked.post("/hooks/svn", &[(header, &proof)], body).await,
         refused(
             404,
-            "there is no such webhook; there are github, gitlab, gitea, forgejo, bitbucket and generic"
+            "unknown webhook kind; supported: github, gitlab, gitea, forgejo, bitbucket and generic"
         )
     );
     let garbage = b"\xff{not json";
@@ -135,7 +135,7 @@ async fn strangers_and_garbage_are_refused_in_words() {
         hooked.post("/hooks/github", &[(header, &signed(b"another"))], garbage).await,
         refused(
             401,
-            "the header X-Hub-Signature-256 does not fit: the webhook has another secret than the daemon"
+            "the header X-Hub-Signature-256 does not match: the webhook and the daemon have different secrets"
         )
     );
     assert_eq!(
@@ -144,7 +144,7 @@ async fn strangers_and_garbage_are_refused_in_words() {
     );
     assert_eq!(
         hooked.post("/hooks/github", &[(header, &signed(b"{}"))], b"{}").await,
-        refused(400, "the body names no repository: url or urls should")
+        refused(400, "the body names no repository: set url or urls")
     );
     let too_long = format!("the body is longer than {MAX_BODY_BYTES} bytes");
     assert_eq!(
@@ -161,7 +161,7 @@ async fn strangers_and_garbage_are_refused_in_words() {
     hooked.post("/hooks/github", &[(header, &proof)], &vec![b' '; 100 << 20]).await;
     assert!(hooked.called.try_recv().is_err(), "none of them was heard");
 
-    assert_eq!(hooked.post("/hooks/github", &[(header, &proof)], body).await, refused(202, "heard"));
+    assert_eq!(hooked.post("/hooks/github", &[(header, &proof)], body).await, refused(202, "accepted"));
     let called: Vec<_> = hooked.called.recv().await.unwrap().into_iter().collect();
     assert_eq!(called, ["git.example.com/a/b".into()]);
     std::fs::remove_file(hooked.folder.path().join("secret")).unwrap();
@@ -196,7 +196,7 @@ async fn slow_bodies_of_strangers_do_not_keep_a_signed_call_out() {
     for _ in 0..5 {
         let begun = Instant::now();
         let told = hooked.post("/hooks/github", &[("X-Hub-Signature-256", &proof)], body.as_bytes()).await;
-        assert_eq!(told, (202, "heard".to_owned()));
+        assert_eq!(told, (202, "accepted".to_owned()));
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
         assert!(hooked.called.recv().await.is_some());
     }
@@ -213,7 +213,7 @@ async fn a_call_that_is_sent_again_and_again_is_heeded_so_often_and_no_more() {
     for _ in 0..100 {
         let told = hooked.post("/hooks/generic", &[("Authorization", &proof)], body.as_bytes()).await;
         match hooked.called.try_recv() {
-            Ok(_) => assert_eq!(told, (202, "heard".to_owned())),
+            Ok(_) => assert_eq!(told, (202, "accepted".to_owned())),
             Err(_) => {
                 assert_eq!(told, (429, "too many calls".to_owned()), "what is refused is not passed on")
             }
@@ -240,7 +240,7 @@ fn call(daemon: &Daemon, scene: &Scene) {
         &[("X-Hub-Signature-256", &proof)],
         body.as_bytes(),
     );
-    assert_eq!(told, (202, "heard".to_owned()));
+    assert_eq!(told, (202, "accepted".to_owned()));
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ fn nothing_is_read_beyond_the_repository_or_the_root_that_is_named() {
     let (code, _, words) = moorline(folder.path(), &["render", "repository/app"]);
     assert_eq!(code, 1);
     assert!(
-        words.contains("repository/app/kustomization.yaml:1:13: ../../base leads out of the repository"),
+        words.contains("repository/app/kustomization.yaml:1:13: ../../base is outside of the repository"),
         "{words}"
     );
     let (code, data, _) = moorline(folder.path(), &["render", "repository/near"]);
@@ -71,7 +71,7 @@ fn nothing_is_read_beyond_the_repository_or_the_root_that_is_named() {
     assert_eq!((code, data.contains("name: a")), (0, true), "{words}");
     let (code, _, words) = moorline(folder.path(), &["render", "base", "--root", "repository"]);
     assert_eq!(code, 1);
-    assert!(words.contains("does not lie in"), "{words}");
+    assert!(words.contains("is not inside"), "{words}");
 }
 
 #[test]
@@ -130,12 +130,12 @@ fn a_difference_names_the_field_and_both_values() {
     assert_eq!(code, 1);
     assert_eq!(
         words,
-        "different: here: v1 ConfigMap  a: data.k[1].v is \"two\" here, and \"three\" by the tool\n"
+        "different: here: v1 ConfigMap  a: data.k[1].v is \"two\" here and \"three\" in the tool's output\n"
     );
     let (_, _, words) = compared("annotation");
     assert_eq!(
         words,
-        "different: annotation: v1 ConfigMap  a: metadata.annotations[example.com/x] is \"b\" here, and missing by the tool\n"
+        "different: annotation: v1 ConfigMap  a: metadata.annotations[example.com/x] is \"b\" here and missing in the tool's output\n"
     );
     // Values of Secrets are never shown.
     let (_, _, words) = compared("secret");
@@ -160,7 +160,7 @@ fn a_kustomization_without_objects_prints_none_and_is_never_a_plan() {
     assert_eq!((code, data.as_str()), (0, ""));
     assert_eq!(
         words,
-        "note: the kustomization in app comes to no object; a Sync of it keeps what it has applied (NoManifests)\n"
+        "note: the kustomization in app renders no objects; a Sync of it keeps its applied objects (NoManifests)\n"
     );
     let (code, data, _) = moorline(folder.path(), &["render", "app", "--output", "json"]);
     assert_eq!((code, data.as_str()), (0, "[]\n"));
@@ -169,7 +169,7 @@ fn a_kustomization_without_objects_prints_none_and_is_never_a_plan() {
     assert!(code == 1 && words.contains("empty/kustomization.yaml:1:1: it is empty"), "{words}");
     // Nothing is checked or planned by it.
     let (code, _, words) = moorline(folder.path(), &["check", "app"]);
-    assert!(code == 1 && words.contains("the kustomization in app comes to no object"), "{words}");
+    assert!(code == 1 && words.contains("the kustomization in app has no objects"), "{words}");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn an_object_is_explained_by_the_files_and_steps_that_made_it() {
     assert_eq!(code, 1);
     let name = words.trim_end().rsplit('/').next().unwrap().to_owned();
     assert!(
-        words.starts_with("error: there is no such object; there are\n  ConfigMap shop/settings-"),
+        words.starts_with("error: no such object; available objects:\n  ConfigMap shop/settings-"),
         "{words}"
     );
     let (code, data, _) = explain("prod", &format!("ConfigMap/shop/{name}"));
@@ -280,16 +280,16 @@ fn syncs_in_the_repository_are_checked_with_what_they_follow() {
         let folder = repository("  path: evil\n", &[]);
         std::os::unix::fs::symlink("/", folder.path().join("evil")).unwrap();
         let (code, _, words) = moorline(folder.path(), &["render", "clusters/prod"]);
-        assert_eq!((code, words), (1, format!("{at}spec.path: evil leads out of the repository\n")));
+        assert_eq!((code, words), (1, format!("{at}spec.path: evil is outside of the repository\n")));
     }
     let (_, words) = check("  path: apps/shop\n  prune: {enabled: true, protct: [Secret]}\n", &[]);
-    assert_eq!(words, format!("{at}spec.prune.protct is no field of a Sync; did you mean protect?\n"));
+    assert_eq!(words, format!("{at}spec.prune.protct is not a field of a Sync; did you mean protect?\n"));
     let (_, words) = check("  path: apps/shop\n  interval: often\n", &[]);
     assert!(words.starts_with(&format!("{at}spec.interval: ")), "{words}");
     let (_, words) =
         check(sound, &[("apps/shop/b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: B_}\n")]);
     assert!(words.starts_with("error: apps/shop/b.yaml:3:"), "{words}");
-    assert!(words.ends_with(&format!("{at}what it follows cannot be applied\n")), "{words}");
+    assert!(words.ends_with(&format!("{at}its source cannot be applied\n")), "{words}");
     let (_, words) = check(sound, &[("apps/shop/kustomization.yaml", "resources: [c.yaml]\n")]);
     assert!(words.starts_with("error: apps/shop/kustomization.yaml:1:13: "), "{words}");
 
@@ -329,6 +329,6 @@ fn what_another_repository_holds_is_not_looked_at() {
         }
         let (code, _, words) = moorline(folder.path(), &["render", "clusters/prod"]);
         assert_eq!(code, i32::from(is_ours), "{words}");
-        assert_eq!(words.contains("follows another repository, which is not looked at"), !is_ours, "{words}");
+        assert_eq!(words.contains("follows another repository, which is not checked"), !is_ours, "{words}");
     }
 }

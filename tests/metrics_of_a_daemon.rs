@@ -234,7 +234,7 @@ async fn what_was_edited_while_no_daemon_ran_counts_as_repaired() {
         let events = events.list(&ListParams::default()).await.ok()?.items.into_iter();
         events.filter(|event| event.reason.as_deref() == Some("DriftRepaired")).find_map(|event| event.note)
     });
-    assert!(note.await.contains("a-1: changed by somebody"));
+    assert!(note.await.contains("a-1: changed by an unknown manager"));
     scene.delete_sync("shop").await;
 }
 

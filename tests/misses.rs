@@ -142,7 +142,7 @@ async fn where_entries_are_hidden_changes_are_looked_at_and_nothing_is_pruned() 
     scene.until_reason("shop", "Applied").await;
     scene.assert_calm("after a removal").await;
     assert!(scene.values().await.contains_key("a-2"), "whether it is ours cannot be seen");
-    assert_eq!(daemon.log().matches("takes managedFields out of its answers").count(), 1);
+    assert_eq!(daemon.log().matches("removes managedFields from the responses").count(), 1);
     scene.delete_sync("shop").await;
 }
 

@@ -248,7 +248,7 @@ async fn a_named_sync_that_is_not_there_is_waited_for_and_then_a_person_decides(
     two.scene.remove(&["goes.json"]);
     two.scene.nudge("old", "goes").await;
     let message = two.until_held("goes", "MayBeClaimed").await;
-    let says = "moorline.dev/moves-to is \"Some other\", which is no name of another Sync";
+    let says = "moorline.dev/moves-to is \"Some other\", which does not name another Sync";
     assert!(message.contains(says), "{message}");
     let message = two.until_held("goes", "ClaimOverdue").await;
     assert!(message.contains(says), "{message}");

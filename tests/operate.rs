@@ -22,10 +22,7 @@ async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
     let Some(scene) = Scene::new("operate").await else { return };
     let first = scene.push(&many(16, "one"));
     let none = moorline(&scene, &["status"]);
-    assert_eq!(
-        (none.code, none.words.trim()),
-        (0, "there are no Syncs here; -A shows those of all namespaces")
-    );
+    assert_eq!((none.code, none.words.trim()), (0, "no Syncs found; use -A for all namespaces"));
     let _daemon = scene.daemon();
     scene.sync("shop", json!({"interval": "1h"})).await;
     scene.until_ready("shop", &first).await;
@@ -45,13 +42,12 @@ async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
     );
     assert!(synced.words.contains("/16 objects, "), "{}", synced.words);
     let again = moorline(&scene, &["sync", "shop"]);
-    let expect =
-        format!("main@{} is applied as before\nnothing had to be changed in the cluster\n", &second[..8]);
+    let expect = format!("main@{} is already applied\nno changes in the cluster\n", &second[..8]);
     assert!(again.code == 0 && again.data.starts_with(&expect), "{}", again.data);
 
     assert_eq!(
         moorline(&scene, &["approve", "shop"]).words.trim(),
-        format!("{}/shop holds no deletion back", scene.namespace)
+        format!("{}/shop has no pending deletions", scene.namespace)
     );
     let files: Vec<String> = (4..16).map(|at| format!("a-{at}.json")).collect();
     scene.remove(&files.iter().map(String::as_str).collect::<Vec<_>>());
@@ -67,7 +63,7 @@ async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
     let suspended = moorline(&scene, &["suspend", "shop"]);
     let place = &scene.namespace;
     let expect =
-        format!("{place}/shop is suspended: nothing is written until moorline resume shop -n {place}");
+        format!("{place}/shop is suspended: nothing is applied until moorline resume shop -n {place}");
     assert_eq!(suspended.words.trim(), expect);
     scene.until_reason("shop", "Suspended").await;
     assert_eq!(moorline(&scene, &["status", "shop"]).code, 1);
@@ -77,7 +73,8 @@ async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
     let events = moorline(&scene, &["events", "shop"]);
     assert!(events.data.contains("Normal") && events.data.contains("PruneHeld"), "{}", events.data);
     let missing = moorline(&scene, &["status", "shopp"]);
-    let expect = format!("error: there is no Sync shopp in the namespace {}; is it shop?", scene.namespace);
+    let expect =
+        format!("error: there is no Sync shopp in the namespace {}; did you mean shop?", scene.namespace);
     assert_eq!((missing.code, missing.words.trim()), (1, expect.as_str()));
     scene.delete_sync("shop").await;
 }
@@ -159,7 +156,7 @@ async fn an_older_definition_is_brought_up_to_date_and_a_newer_one_stays() {
 
     change("99.0.0").await;
     let daemon = scene.daemon();
-    until("it is left alone", async || daemon.log().contains("of a newer Moorline").then_some(())).await;
+    until("it is left alone", async || daemon.log().contains("from a newer Moorline").then_some(())).await;
     assert_eq!(columns().await, 0);
     drop(daemon);
     change("0.0.1").await;
@@ -279,7 +276,7 @@ async fn settings_that_change_take_effect_and_a_file_that_is_wrong_does_not() {
     until("it may not", async || (ready().await.0 == "ServiceAccountRequired").then_some(())).await;
 
     write(2, "verifyRate: 100\nlogLevl: debug\nqps: -1\n");
-    said("the settings file is not taken, and what was set before goes on: ").await;
+    said("the settings file has errors, and the previous settings stay in effect: ").await;
     said("there is no setting `logLevl` (from the settings file); did you mean logLevel?").await;
     assert_eq!(ready().await.0, "ServiceAccountRequired");
 

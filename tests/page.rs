@@ -53,12 +53,12 @@ async fn the_story_of_a_sync_is_told_as_it_happens() {
     let html = format!("/syncs/{}/shop", scene.namespace);
 
     // The first sync.
-    let first = told(&address, &api, "it is committed", |it| it["state"] == "Committed").await;
+    let first = told(&address, &api, "it is synced", |it| it["state"] == "Synced").await;
     assert_eq!(first["counts"]["applied"], 16);
     assert_eq!(first["objects"].as_array().unwrap().len(), 16);
     assert_eq!(first["revision"]["applied"], format!("main@{commit}"));
     assert_eq!(first["repository"]["url"], scene.git.url("repository.git"));
-    assert!(get(&address, "/").body.contains("Everything is as committed"));
+    assert!(get(&address, "/").body.contains("Everything is synced"));
     let objects = &first["objects"];
     assert_eq!((&objects[0]["done"], &objects[0]["file"]), (&json!("created"), &json!("a-0.json:1")));
     picture(&mut browser, &address, &html, "story-1-first-sync");
@@ -111,7 +111,7 @@ async fn held_by_the_budget(scene: &Scene, address: &str, browser: &mut Option<B
     let gone: Vec<String> = (1..13).map(|at| format!("a-{at}.json")).collect();
     scene.remove(&gone.iter().map(String::as_str).collect::<Vec<_>>());
     scene.nudge("shop", "2").await;
-    let held = told(address, &api, "the prune waits", |it| it["state"] == "Waiting").await;
+    let held = told(address, &api, "the prune waits", |it| it["state"] == "PendingApproval").await;
     assert_eq!(held["approval"]["objects"], 12);
     let command = format!(
         "kubectl annotate sync shop -n {} --overwrite moorline.dev/approve={}",
@@ -119,8 +119,8 @@ async fn held_by_the_budget(scene: &Scene, address: &str, browser: &mut Option<B
         held["approval"]["hash"].as_str().unwrap()
     );
     let page = get(address, &html).body;
-    assert!(page.contains(&command) && page.contains("12 objects left Git"), "{page}");
-    let waiting = told(address, &format!("{api}?state=leaving"), "they are named", |_| true).await;
+    assert!(page.contains(&command) && page.contains("12 objects removed from Git"), "{page}");
+    let waiting = told(address, &format!("{api}?state=pendingprune"), "they are named", |_| true).await;
     assert_eq!(waiting["objects"].as_array().unwrap().len(), 12);
     picture(browser, address, &html, "story-3-prune-held");
 }
@@ -163,7 +163,7 @@ async fn only_a_look_at_one_object_asks_the_api_server() {
     let mark = AuditMark::set(&scene.plane).await;
     scene.edit("a", "by hand").await;
     let map = format!("{objects}/ConfigMap/{}/a", scene.namespace);
-    let is_drifted = |it: &Value| it["state"] == "Drifted";
+    let is_drifted = |it: &Value| it["state"] == "OutOfSync";
     let rows = format!("/api/v1{html}?q=ConfigMap");
     told(&address, &rows, "the drift is told", |it| is_drifted(&it["objects"][0])).await;
     // A Sync that only reports compares what was edited: that is over then.
@@ -222,7 +222,7 @@ async fn it_speaks_http_as_it_should() {
         assert_eq!((refused.status, refused.header("allow")), (405, Some("GET, HEAD")), "{method}");
     }
     assert_eq!(get(&address, "/syncs/a/b").status, 404);
-    assert!(get(&address, "/syncs/a/b").body.contains("There is nothing here"));
+    assert!(get(&address, "/syncs/a/b").body.contains("Not found"));
     for host in ["evil.example", "moorline.moorline.svc:8081"] {
         assert_eq!(ask(&address, "GET", "/", &[("Host", host)]).status, 421, "{host}");
     }
@@ -260,7 +260,7 @@ async fn a_standby_says_who_leads_and_knows_nothing_else() {
     let holder = said["leader"].as_str().expect("who leads").to_owned();
     assert_eq!(said["syncs"], json!([]));
     let html = get(&address, "/").body;
-    assert!(html.contains("This daemon stands by") && html.contains(&holder), "{html}");
+    assert!(html.contains("This daemon is on standby") && html.contains(&holder), "{html}");
     assert_eq!(get(&address, &format!("/syncs/{}/shop", scene.namespace)).status, 404);
     drop(leader);
     scene.delete_sync("shop").await;
@@ -293,7 +293,7 @@ async fn what_is_followed_without_a_sync_is_shown_as_well() {
     let daemon = scene.daemon_with(&arguments);
     let address = page_of(&daemon).await;
     let api = format!("/api/v1/syncs/{}/solo", scene.namespace);
-    let seen = told(&address, &api, "it is committed", |it| it["state"] == "Committed").await;
+    let seen = told(&address, &api, "it is synced", |it| it["state"] == "Synced").await;
     assert_eq!((&seen["repository"]["url"], &seen["counts"]["desired"]), (&json!(url), &json!(3)));
     assert_eq!(seen["revision"]["applied"], format!("main@{commit}"));
     scene.edit("a-1", "by hand").await;

@@ -286,7 +286,7 @@ fn what_changes_is_shown_by_itself_and_nothing_is_lost_by_it() {
     served.board.send_modify(|board| {
         Arc::make_mut(board).remove(&moorline::api::SyncName::new("ops", "shop"));
     });
-    browser.until("it is gone", "document.querySelector('h1').innerText === 'There is nothing here'");
+    browser.until("it is gone", "document.querySelector('h1').innerText === 'Not found'");
     let complaints = browser.complaints();
     assert!(complaints.iter().all(|text| text.contains("404")), "{complaints:?}");
 }

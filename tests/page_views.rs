@@ -70,7 +70,7 @@ fn the_first_thing_to_see_is_whether_all_is_as_committed() {
     for part in [
         "moorline approve shop -n ops",
         "kubectl annotate sync shop -n ops --overwrite moorline.dev/approve=6c1c8f7d2a90b3e4",
-        "Mend the files that are named and commit.",
+        "Fix the listed files and commit.",
         &format!("https://github.com/example/fleet/commit/{COMMIT}"),
         ">2 min ago</time>",
     ] {
@@ -80,7 +80,7 @@ fn the_first_thing_to_see_is_whether_all_is_as_committed() {
     calm.set_role(DaemonRole::Serving);
     assert!(page(&calm, "/").contains("There are no Syncs yet"));
     calm.update_card(moorline::report::board::SyncCard::clone(board.card("ops", "base").unwrap()));
-    assert!(page(&calm, "/").contains("Everything is as committed"));
+    assert!(page(&calm, "/").contains("Everything is synced"));
 }
 
 #[test]
@@ -96,12 +96,12 @@ fn a_deletion_that_waits_is_answered_by_the_commands_on_the_page() {
     for path in ["/", "/syncs/ops/shop"] {
         let html = page(&board, path);
         for part in [
-            "Waiting",
+            "Pending approval",
             "moorline delete shop -n ops --orphan",
             "kubectl annotate sync shop -n ops --overwrite moorline.dev/deletion=Orphan@7",
             "moorline delete shop -n ops --delete",
             "moorline.dev/deletion=Delete@7",
-            "Decide what becomes of the objects that are left",
+            "Decide about the remaining objects",
         ] {
             assert!(html.contains(part), "{path}: {part}");
         }
@@ -114,7 +114,7 @@ fn a_daemon_that_stands_by_knows_who_leads_and_nothing_else() {
     let mut board = board_with_every_state();
     board.set_role(DaemonRole::Standby(Some(SCRIPT_INJECTION.into())));
     let html = page(&board, "/");
-    assert!(html.contains("This daemon stands by") && html.contains("&lt;script&gt;"), "{html}");
+    assert!(html.contains("This daemon is on standby") && html.contains("&lt;script&gt;"), "{html}");
     assert!(!html.contains("/syncs/ops/shop"));
     let data = data(&board, "/api/v1/syncs");
     assert_eq!(
@@ -137,15 +137,15 @@ fn a_sync_shows_all_that_there_is_to_know() {
     let board = board_with_every_state();
     let html = page(&board, "/syncs/ops/shop");
     for part in [
-        "Waiting",
-        "12 objects left Git and would be deleted",
+        "Pending approval",
+        "12 objects removed from Git and waiting to be deleted",
         "moorline approve shop -n ops",
         "apps/deployment-web.yaml:1",
         "spec.template.spec.containers[name=web].image",
         "kubectl-edit",
         "kubectl-patch",
         "repaired <time datetime=\"2026-11-22T11:20:00Z\"",
-        "ops/shop comes after ops/base",
+        "ops/shop depends on ops/base",
         "<svg",
         "branch main",
         "<h3>Deployment</h3>",
@@ -158,7 +158,7 @@ fn a_sync_shows_all_that_there_is_to_know() {
     assert!(history.contains(&commit), "a revision leads to its commit: {history}");
     // Commits, repairs, prunes, approvals and refusals stand in one table, the newest first.
     let told = [
-        "the deletion of 2 objects is approved",
+        "approved the deletion of 2 objects",
         "Open the shop — Ada Lovelace",
         "no longer in Git, and deleted: ConfigMap shop/older",
         "main@2222 is not signed",
@@ -168,8 +168,8 @@ fn a_sync_shows_all_that_there_is_to_know() {
         told.iter().map(|text| history.find(text).unwrap_or_else(|| panic!("{text}: {history}"))).collect();
     assert!(places.is_sorted(), "{places:?}");
     assert!(history.contains("3 created, 1 pruned in 1.2s"), "{history}");
-    let drift = html.split("id=\"drift\"").nth(1).expect("edits by hand");
-    assert!(drift.contains("the object was deleted") && drift.contains("created again"), "{drift}");
+    let drift = html.split("id=\"drift\"").nth(1).expect("the drift");
+    assert!(drift.contains("the object was deleted") && drift.contains("recreated"), "{drift}");
     let data = data(&board, "/api/v1/syncs/ops/shop");
     let reasons: Vec<_> =
         data["timeline"].as_array().unwrap().iter().map(|it| it["reason"].as_str().unwrap()).collect();
@@ -207,10 +207,10 @@ fn objects_are_found_by_text_state_and_kind() {
             .collect()
     };
     assert_eq!(found("q=LOGIN"), ["Secret login"]);
-    assert_eq!(found("state=drifted"), ["Deployment web"]);
+    assert_eq!(found("state=outofsync"), ["Deployment web"]);
     assert_eq!(found("kind=Deployment.apps"), ["Deployment web"]);
-    assert_eq!(found("state=leaving").len(), 12);
-    assert_eq!(found("state=committed"), ["ConfigMap banner", "ConfigMap settings", "Secret login"]);
+    assert_eq!(found("state=pendingprune").len(), 12);
+    assert_eq!(found("state=synced"), ["ConfigMap banner", "ConfigMap settings", "Secret login"]);
     assert_eq!(found("").len(), 16);
     let html = page(&board, "/syncs/ops/shop?q=login");
     assert!(html.contains("1 of 16 objects") && html.contains("value=\"login\""), "{html}");
@@ -245,7 +245,7 @@ fn an_object_shows_what_is_wanted_what_is_live_and_the_difference() {
         "replicas: 5",
         "registry.example/web:1",
         "20 min ago",
-        "What is live",
+        "Live state",
     ] {
         assert!(html.contains(part), "{part}\n{html}");
     }
@@ -351,7 +351,7 @@ fn many_syncs_are_found_and_paged() {
         ));
     }
     let html = page(&board, "/");
-    assert!(html.contains("Everything is as committed") && html.contains("Page 1 of 5"), "{html}");
+    assert!(html.contains("Everything is synced") && html.contains("Page 1 of 5"), "{html}");
     assert!(html.len() < 100_000, "{} bytes", html.len());
     let found = data(&board, "/api/v1/syncs?q=app-123");
     assert_eq!(found["syncs"].as_array().unwrap().len(), 1);

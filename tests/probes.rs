@@ -57,6 +57,6 @@ async fn a_daemon_that_may_not_see_syncs_lives_and_is_not_ready() {
     let daemon = Daemon::start_as(&scene.plane, TENANT, &folder, &["--leader-election=false"]);
     let told =
         until("it says why", async || daemon.get("/readyz").filter(|told| told.contains("Syncs"))).await;
-    assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("Syncs cannot be seen: "), "{told}");
+    assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("Syncs cannot be listed: "), "{told}");
     assert_eq!(answer(&daemon, "/healthz"), "HTTP/1.1 200 OK");
 }

@@ -38,7 +38,7 @@ async fn more_than_the_budget_waits_for_an_approval() {
     let word = word.as_str().expect("what would approve it").to_owned();
     let approve = |word: &str| json!({"metadata": {"annotations": {"moorline.dev/approve": word}}});
     scene.patch_sync("shop", approve("anything else")).await;
-    let answer = format!("\"anything else\", which does not approve what waits now: {word} does");
+    let answer = format!("\"anything else\", which does not match the pending approval {word}");
     until("that it approves nothing is said", async || {
         let message = scene.status("shop", "/conditions/0/message").await;
         message.as_str().is_some_and(|it| it.contains(&answer)).then_some(())

@@ -97,7 +97,7 @@ async fn an_object_with_forged_marks_is_pruned_only_by_approval() {
     // The plan has no key: it takes what is not proven from the status, and says who checks the rest.
     let planned = plan(&scene);
     assert!(
-        planned.contains("copied: no longer in Git, and it bears the marks of this Sync without a valid"),
+        planned.contains("copied: no longer in Git, and it has the annotations of this Sync without a valid"),
         "{planned}"
     );
     // A person may say that they go.

@@ -101,7 +101,8 @@ async fn a_kind_that_nobody_serves_is_progress_for_a_moment_only() {
     let begun = Instant::now();
     let message = until("it says what it waits for", async || {
         let message = scene.status("shop", "/conditions/0/message").await;
-        Some(message.as_str()?.to_owned()).filter(|message| message.contains("waits for its definition"))
+        Some(message.as_str()?.to_owned())
+            .filter(|message| message.contains("waits for its CustomResourceDefinition"))
     })
     .await;
     assert_eq!(scene.status("shop", "/conditions/0/reason").await, "Progressing", "{message}");
@@ -121,7 +122,7 @@ async fn a_refused_object_is_told_with_the_time_of_its_next_try() {
     scene.until_reason("shop", "ApplyFailed").await;
     let message = async || scene.status("shop", "/conditions/0/message").await.as_str().unwrap().to_owned();
     let next = |message: &str| {
-        let (_, at) = message.split_once("; next try at ").unwrap_or_else(|| panic!("{message}"));
+        let (_, at) = message.split_once("; next retry at ").unwrap_or_else(|| panic!("{message}"));
         assert!(at.len() == "14:03:20 UTC".len() && at.ends_with(" UTC"), "{message}");
         at.to_owned()
     };

@@ -31,7 +31,7 @@ async fn a_sync_is_ready_once_its_objects_are() {
     let _daemon = scene.daemon();
     waiting(&scene, "shop", json!({})).await;
     let message = until_healthy(&scene, "shop", "Unknown", "Progressing").await;
-    assert!(message.contains("its controller has reported nothing yet (and 1 more)"), "{message}");
+    assert!(message.contains("its controller has not reported a status yet (and 1 more)"), "{message}");
     let told = condition(&scene, "shop", "Ready").await;
     assert_eq!((&told["status"], &told["reason"]), (&json!("False"), &json!("Progressing")), "{told}");
     assert_eq!(condition(&scene, "shop", "Reconciling").await["status"], "True");
@@ -49,7 +49,7 @@ async fn a_sync_is_ready_once_its_objects_are() {
     scene.until_ready("shop", &commit).await;
     assert_eq!(
         until_healthy(&scene, "shop", "True", "Healthy").await,
-        "every object that reports how it is, is healthy"
+        "all objects that report health are healthy"
     );
     assert!(scene.status("shop", "/revision/healthy").await.as_str().unwrap().ends_with(&commit));
     assert_eq!(condition(&scene, "shop", "Reconciling").await, Value::Null);

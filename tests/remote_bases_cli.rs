@@ -116,7 +116,7 @@ fn a_reference_is_a_branch_a_tag_a_commit_or_nothing() {
     check(&format!("?ref={first}"), "first", &first);
     ground.refused(
         &format!("resources: [\"{url}//base?ref=mian\"]"),
-        &[&url, "has no branch or tag mian (is main meant?)", "kustomization.yaml:2:13"],
+        &[&url, "has no branch or tag mian (did you mean main?)", "kustomization.yaml:2:13"],
     );
     ground.refused(
         &format!("resources: [\"{url}//bas\"]"),
@@ -146,8 +146,8 @@ fn nobody_is_asked_who_is_not_allowed() {
     assert!(ground.git.requests().is_empty());
     let (_, _, words) = ground.render("resources: [\"http://me:planted@127.0.0.1/a/b\"]");
     assert!(words.contains("http://…@127.0.0.1/a/b has a user or a password in it"), "{words}");
-    ground.refused("resources: [\"git@127.0.0.1:a/b\"]", &["over ssh", "write its https URL"]);
-    ground.refused("resources: [\"file:///srv/a\"]", &["leads to the disk"]);
+    ground.refused("resources: [\"git@127.0.0.1:a/b\"]", &["uses ssh", "write the https URL"]);
+    ground.refused("resources: [\"file:///srv/a\"]", &["is a path on the local disk"]);
     assert!(ground.git.requests().is_empty());
 }
 
@@ -172,13 +172,13 @@ fn a_base_reaches_no_further_than_its_own_repository() {
         let at = format!("/{path}/kustomization.yaml:");
         ground.refused(&format!("resources: [\"{url}//{path}\"]"), &[part, &format!("{url} at "), &at]);
     };
-    check("up", "../../secret leads out of the repository");
-    check("slash", "/secret leads out of the repository");
+    check("up", "../../secret is outside of the repository");
+    check("slash", "/secret is outside of the repository");
     check("file", "does not lie below the folder of its kustomization");
     check("link", "leads out of the tree");
     check("place", "there is no file or folder");
     // The overlay's own files are not the base's, and the other way round.
-    ground.refused(&format!("resources: [\"{url}//../secret\"]"), &["is no URL of a folder"]);
+    ground.refused(&format!("resources: [\"{url}//../secret\"]"), &["is not a URL of a folder"]);
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn bases_name_bases_and_never_themselves() {
     });
     ground.refused(
         &format!("components:\n{}", many.join("\n")),
-        &["is one too many: a render reads at most 32 remote bases"],
+        &["exceeds the limit of 32 remote bases per render"],
     );
 }
 
@@ -320,7 +320,7 @@ async fn where_signatures_count_only_commits_are_taken() {
         pinned: true,
         fresh,
     };
-    for (reference, expect) in [("main", Err("by the full id of a commit")), (commit.as_str(), Ok(1))] {
+    for (reference, expect) in [("main", Err("pinned to a full commit id")), (commit.as_str(), Ok(1))] {
         let text = format!("resources: [\"{url}?ref={reference}\"]\n");
         let (tree, options) =
             (FileTree::from_texts([("kustomization.yaml", text.as_str())]), RenderOptions::default());

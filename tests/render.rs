@@ -112,7 +112,7 @@ fn lists_are_flattened_and_typed_lists_say_what_their_items_are() {
             "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: List\n  items:\n  - metadata: {name: a}\n- kind: Pod\n",
         )],
         &[
-            "ManifestInvalid l.yaml:6:3: a list within a list; write its items into the outer list or as documents of their own",
+            "ManifestInvalid l.yaml:6:3: a list within a list; move its items to the outer list or to separate documents",
             "ManifestInvalid l.yaml:8:3: the document has a kind but no apiVersion; add apiVersion, or move the document to a file without manifests",
         ],
     );
@@ -178,7 +178,7 @@ fn what_cannot_be_found_again_or_belongs_to_one_cluster_is_refused() {
     check_config_map(
         "metadata:\n  name: a\n  ownerReferences:\n  - {apiVersion: v1, kind: Pod, name: p, uid: '1'}\n",
         &[
-            "ManifestInvalid a.yaml:5:3: ownerReferences name an owner by its uid in one cluster, and an object with a vanished owner is deleted; remove them",
+            "ManifestInvalid a.yaml:5:3: ownerReferences identify an owner by its uid in one cluster, and the object is deleted when the owner is missing; remove them",
         ],
     );
     check_config_map("metadata: {name: a, ownerReferences: []}\n", &["ConfigMap a at a.yaml:1"]);
@@ -264,7 +264,7 @@ fn a_folder_that_comes_to_nothing_is_not_an_empty_render() {
     assert_eq!(
         of("app", &[("app/values.yaml", "a: 1")]),
         "skipped app/values.yaml: no document in it has an apiVersion or a kind\n\
-         NoManifests there is no manifest below app: files that end in .yaml, .yml or .json and hold an apiVersion and a kind are read; passed over, without either: app/values.yaml\n"
+         NoManifests there is no manifest below app: files that end in .yaml, .yml or .json and hold an apiVersion and a kind are read; skipped, because they have neither: app/values.yaml\n"
     );
     assert_eq!(
         of("ap", &[("app/a.yaml", "")]),
@@ -276,11 +276,11 @@ fn a_folder_that_comes_to_nothing_is_not_an_empty_render() {
     );
     assert_eq!(
         of("", &[("kustomization.yaml", "resources: []")]),
-        "NoManifests the kustomization in the root of the repository comes to no object; name resources in it\n"
+        "NoManifests the kustomization in the root of the repository has no objects; add resources to it\n"
     );
     assert_eq!(
         of("", &[("app/kustomization.yaml", "resources: []")]),
-        "KustomizeUnsupported app/kustomization.yaml: a kustomization among plain manifests; name its folder to have it built, or exclude the file\n"
+        "KustomizeUnsupported app/kustomization.yaml: a kustomization among plain manifests; set the path to its folder to build it, or exclude the file\n"
     );
 }
 

@@ -108,7 +108,7 @@ async fn a_replacement_asks_where_a_prune_would_ask() {
     let problems = scene.status("shop", "/problems").await.to_string();
     for part in [
         "its kind is protected",
-        "it takes others with it",
+        "its deletion also deletes others",
         "must be deleted and created again; that needs approval",
     ] {
         assert!(problems.contains(part), "{part}: {problems}");

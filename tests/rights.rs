@@ -204,8 +204,8 @@ async fn a_team_depends_on_what_it_may_read() {
     scene.sync("shop", json!({"serviceAccountName": "tenant", "dependsOn": on})).await;
     scene.until_reason("shop", "RightsMissing").await;
     let expect = format!(
-        "spec.dependsOn names the Sync {elsewhere}/base, which the ServiceAccount tenant may not read: let it get \
-         syncs.moorline.dev in {elsewhere}, or depend on Syncs of the own namespace"
+        "spec.dependsOn names the Sync {elsewhere}/base, which the ServiceAccount tenant may not read: grant it get on \
+         syncs.moorline.dev in {elsewhere}, or depend only on Syncs in the same namespace"
     );
     assert_eq!(scene.status("shop", "/conditions/0/message").await, expect);
     let subject = json!({"kind": "ServiceAccount", "name": "tenant", "namespace": scene.namespace});

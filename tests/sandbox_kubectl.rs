@@ -236,7 +236,7 @@ fn whatever_needs_a_container_is_refused_at_once() {
         {
             let begun = std::time::Instant::now();
             let told = scene.fails(arguments);
-            assert!(told.contains("this is a sandbox, in which no container runs"), "{arguments}: {told}");
+            assert!(told.contains("the sandbox runs no containers"), "{arguments}: {told}");
             assert!(
                 begun.elapsed() < std::time::Duration::from_secs(10),
                 "{arguments}: {:?}",
@@ -255,7 +255,7 @@ fn kinds_are_explained_with_what_is_known_of_them() {
         assert!(told.contains("FIELD: interval <string>") && told.contains("How often"), "{told}");
         let told = scene.kubectl("explain deployment");
         assert!(
-            told.contains("This sandbox knows the fields") && told.contains("<DeploymentSpec>"),
+            told.contains("The sandbox has fields and types") && told.contains("<DeploymentSpec>"),
             "{told}"
         );
     }

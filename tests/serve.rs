@@ -204,7 +204,7 @@ async fn probes_have_a_listener_of_their_own() {
         assert_eq!(asked.expect("a probe is answered within a second").0, 200);
     }
     assert_eq!(server.get("/readyz").await.0, 503);
-    assert_eq!(server.get("/metrics").await, (404, "There are /healthz and /readyz here.\n".to_owned()));
+    assert_eq!(server.get("/metrics").await, (404, "Not found. Paths: /healthz, /readyz.\n".to_owned()));
     // One answer a connection.
     let mut stream = TcpStream::connect(address).await.unwrap();
     send(&mut stream, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();

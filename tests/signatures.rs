@@ -129,7 +129,7 @@ async fn what_nobody_signed_or_somebody_changed_is_refused() {
     let refused = async |bytes: &[u8]| ground.commit(bytes, &all).await.unwrap_err();
     let (reason, told) = refused(&recorded("objects/unsigned.commit")).await;
     assert_eq!(reason, "SignatureMissing");
-    assert!(told.ends_with(" is not signed; what was applied before stays"), "{told}");
+    assert!(told.ends_with(" is not signed; the last applied revision stays"), "{told}");
     for name in ["ssh-ann", "ssh-bob", "ssh-rsa", "openpgp-gina", "openpgp-hugo"] {
         let text = String::from_utf8(recorded(&format!("objects/{name}.commit"))).unwrap();
         let (reason, told) = refused(text.replace("signed: ", "signed; ").as_bytes()).await;
@@ -176,7 +176,7 @@ async fn a_tag_counts_under_its_own_name_and_for_its_own_commit() {
     ground.refer("refs/tags/light", &commit);
     let (reason, told) = ground.tag("light", SignaturePolicy::Tag, &trusted).await.unwrap_err();
     assert_eq!(reason, "SignatureMissing");
-    assert!(told.contains("no annotated tag"), "{told}");
+    assert!(told.contains("not an annotated tag"), "{told}");
     let changed = String::from_utf8(recorded("objects/v1.tag")).unwrap().replace("release v1", "release v9");
     ground.refer("refs/tags/v1", &ground.object("tag", changed.as_bytes()));
     assert_eq!(ground.tag("v1", SignaturePolicy::Tag, &trusted).await.unwrap_err().0, "SignatureInvalid");

@@ -266,7 +266,7 @@ async fn what_is_missing_is_said() {
         async move { repository.resolve(&reference, soon()).await.unwrap_err().to_string() }
     };
     let message = missing(Reference::branch("mian").unwrap()).await;
-    assert_eq!(message, "the repository has no branch mian (is main meant?)");
+    assert_eq!(message, "the repository has no branch mian (did you mean main?)");
     let message = missing(Reference::Semver(">=1".parse().unwrap())).await;
     assert_eq!(message, "the repository has no tag in the range >=1");
     let revision = look(&repository).await;

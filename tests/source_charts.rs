@@ -199,19 +199,19 @@ async fn a_hostile_repository_costs_no_more_than_the_bounds() {
     ground.refused(|_| ok(vec![b'x'; 51 << 20]), "sends more than 52428800 bytes of its index").await;
     ground.refused(|_| to("/charts/index.yaml"), "redirects again and again").await;
     assert_eq!(ground.paths().iter().rev().take_while(|path| *path == "/charts/index.yaml").count(), 9);
-    ground.refused(|_| to("file:///etc/passwd"), "to what is no URL of a file").await;
+    ground.refused(|_| to("file:///etc/passwd"), "to an invalid URL").await;
     let away = |url: &'static str| {
         move |request: &Request| match request.path.as_str() {
             "/charts/index.yaml" => ok(index(url, &chart("x"))),
             _ => Reply::Raw(404, "", Vec::new()),
         }
     };
-    ground.refused(away("oci://host/web"), "is none that is fetched").await;
-    ground.refused(away("../../../etc/passwd"), "is none that is fetched").await;
+    ground.refused(away("oci://host/web"), "is not supported").await;
+    ground.refused(away("../../../etc/passwd"), "is not supported").await;
     // A name that stands for a neighbour of the daemon's: another host than the one that was named.
     let neighbour: &'static str = format!("http://localhost:{}/web.tgz", ground.server.port).leak();
     ground.paths();
-    ground.refused(away(neighbour), "its name is unknown").await;
+    ground.refused(away(neighbour), "its name cannot be resolved").await;
     assert_eq!(ground.paths(), ["/charts/index.yaml"], "nobody is asked there");
     let large = |request: &Request| match request.path.as_str() {
         "/charts/index.yaml" => ok(index("web.tgz", &chart("x"))),
@@ -328,7 +328,7 @@ async fn a_chart_of_a_registry_is_known_by_either_digest() {
     for (body, part) in [
         (&b"planted"[..], "sends no manifest"),
         (br#"{"manifests": []}"#, "without layers"),
-        (br#"{"layers": [{"mediaType": "application/x"}]}"#, "no chart"),
+        (br#"{"layers": [{"mediaType": "application/x"}]}"#, "not a chart"),
     ] {
         ground.server.rule(move |_| ok(body.to_vec()));
         let error = ground.fetch(&url, None, Digest::hash(b"other")).await.unwrap_err().to_string();

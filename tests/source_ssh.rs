@@ -97,7 +97,7 @@ async fn follow(mode: Mode) {
     let history = repository.history(revision.commit, newer.commit, within(20_000)).await;
     assert_eq!(history, Ok(History::Forward));
     let missing = repository.resolve(&Reference::branch("mian").unwrap(), within(20_000)).await.unwrap_err();
-    assert!(missing.to_string().contains("is main meant?"), "{missing}");
+    assert!(missing.to_string().contains("did you mean main?"), "{missing}");
 }
 
 #[tokio::test]

@@ -46,8 +46,9 @@ async fn a_host_key_that_changes_is_refused_until_the_secret_names_it() {
     let message = scene.status("shop", "/conditions/0/message").await;
     let message = message.as_str().unwrap();
     let print = host_key.public_key().fingerprint(HashAlg::Sha256);
-    let told =
-        format!("its ssh-ed25519 key {print} is not the one in known_hosts: somebody may stand in between");
+    let told = format!(
+        "its ssh-ed25519 key {print} is not the one in known_hosts: this may be a man-in-the-middle attack"
+    );
     assert!(message.contains(&told), "{message}");
     let scan = format!("`ssh-keyscan -p {} 127.0.0.1`", ground.port);
     assert!(message.contains(&scan), "{message}");

@@ -76,7 +76,7 @@ async fn a_daemon_that_is_gone_is_said_and_fails() {
     renewed(&leases, 0).await;
     assert_eq!(status(&scene, ADMIN), (0, String::new()));
     renewed(&leases, 250).await;
-    let silent = format!("no daemon has served this for 4 min: nobody renews the Lease {lease}");
+    let silent = format!("no daemon has served this for 4 min: the Lease  is not renewed{lease}");
     assert_eq!(status(&scene, ADMIN), (1, silent));
 
     ready(&scene, Value::Null).await;
@@ -92,7 +92,7 @@ async fn the_clock_of_who_asks_does_not_count() {
     let lease = sync(&scene).await;
     let (library, shift) = (shifted_clock(scene.root.path()), scene.root.path().join("shift"));
     let variables = [("LD_PRELOAD", &*library), ("TEST_CLOCK_SHIFT", &*shift)];
-    let silent = format!("no daemon has served this for 4 min: nobody renews the Lease {lease}");
+    let silent = format!("no daemon has served this for 4 min: the Lease  is not renewed{lease}");
     for (seconds, age) in [(7230, "2h0m"), (-7230, "0s")] {
         std::fs::write(&shift, seconds.to_string()).expect("a file");
         renewed(&leases, 0).await;
@@ -115,7 +115,7 @@ async fn a_user_who_may_not_read_leases_is_told_that_it_is_unknown() {
     renewed(&leases, 250).await;
     let rules = json!([rule("moorline.dev", &["syncs"], &["get", "list"])]);
     grant(&scene.admin, &scene.namespace, &user(TENANT), &rules).await;
-    let unknown = format!("unknown whether a daemon serves this: the Lease {lease} cannot be read");
+    let unknown = format!("cannot tell if a daemon serves this: the Lease {lease} cannot be read");
     assert_eq!(status(&scene, TENANT), (0, unknown));
     scene.delete_sync("shop").await;
 }

@@ -256,9 +256,12 @@ async fn a_submodule_elsewhere_is_not_asked_for() {
     let base = ground.make("base", &[("b.yaml", "b")], &[]);
     for (url, why) in [
         (secret.url("base.git"), "on another server"),
-        (format!("file://{}", ground.root.path().join("base.git").display()), "none that is followed"),
-        (ground.root.path().join("base.git").display().to_string(), "none that is followed"),
-        ("../../../../base.git".to_owned(), "none that is followed"),
+        (
+            format!("file://{}", ground.root.path().join("base.git").display()),
+            "a submodule whose URL is not supported",
+        ),
+        (ground.root.path().join("base.git").display().to_string(), "a submodule whose URL is not supported"),
+        ("../../../../base.git".to_owned(), "a submodule whose URL is not supported"),
     ] {
         ground.make("shop", &[("deploy/a.yaml", &url)], &[("deploy/base", &url, &base)]);
         let snapshot = ground.read().await;
@@ -290,7 +293,7 @@ async fn a_sync_reads_submodules_where_that_is_asked_for() {
     until("spec.source.git.submodules").await;
     assert!(scene.values().await.is_empty(), "half a repository is none");
     scene.patch_sync("shop", json!({"spec": {"source": git(true)}})).await;
-    until("2 objects are as in").await;
+    until("2 objects are in sync with").await;
     let values = scene.values().await;
     assert_eq!(values.get("b").map(String::as_str), Some("of the base"));
     scene.assert_calm("with submodules").await;

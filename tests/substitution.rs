@@ -119,7 +119,7 @@ async fn what_is_missing_is_said_and_takes_nothing_away() {
     scene.until_reason("shop", "ValuesMissing").await;
     let message = scene.status("shop", "/conditions/0/message").await;
     let expect = format!(
-        "there is no ConfigMap settings in the namespace {}, which spec.render.substitute.from names; create it, or write optional: true",
+        "there is no ConfigMap settings in the namespace {}, which spec.render.substitute.from references; create it, or set optional: true",
         scene.namespace
     );
     assert_eq!(message, json!(expect));
@@ -207,7 +207,7 @@ async fn a_value_of_a_secret_is_shown_nowhere() {
     scene.until_reason("shop", "ApplyFailed").await;
     until_value(&scene, "a", &format!("with {PLANTED}")).await;
     let message = scene.status("shop", "/problems/0/message").await;
-    assert!(message.as_str().unwrap().contains("its words are not repeated"), "{message}");
+    assert!(message.as_str().unwrap().contains("the message is not shown"), "{message}");
     // An edit by hand is repaired, and reported without values.
     scene.edit("a", "by hand").await;
     until_value(&scene, "a", &format!("with {PLANTED}")).await;
@@ -231,7 +231,7 @@ async fn a_value_of_a_secret_is_shown_nowhere() {
     scene.nudge("shop", "names").await;
     until("both are refused", async || {
         let problems = scene.status("shop", "/problems").await.to_string();
-        let told = problems.contains("not shown, a value from a Secret is in it")
+        let told = problems.contains("not shown, it contains a value from a Secret")
             && problems.contains("cannot be part of a name");
         told.then_some(())
     })
@@ -275,7 +275,7 @@ async fn neither_paths_nor_what_controllers_say_show_such_a_value() {
     report(&widgets, "w", is("False")).await;
     until("what it says is told to be left out", async || {
         let conditions = scene.status("shop", "/conditions").await.to_string();
-        conditions.contains("what is said of it is not repeated").then_some(())
+        conditions.contains("the message is hidden").then_some(())
     })
     .await;
     let unwell = shown(&scene).await;

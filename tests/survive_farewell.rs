@@ -115,7 +115,7 @@ async fn what_a_suspended_sync_claims_stays() {
     let after = who(&scene).await;
     assert_eq!(after.keys().collect::<Vec<_>>(), ["a"]);
     assert_eq!(after["a"].0, before["a"].0);
-    let note = format!("1 object stays: ConfigMap {}/a (ClaimedBy)", scene.namespace);
+    let note = format!("1 object was not deleted: ConfigMap {}/a (ClaimedBy)", scene.namespace);
     assert_eq!(until_told(&scene).await, [note]);
 }
 

@@ -126,7 +126,7 @@ async fn a_suspended_sync_that_is_deleted_waits_for_a_person() {
     assert!(now.len() == 2 && now.iter().all(|(name, version)| before[name] == *version), "{now:?}");
     assert_eq!(scene.status("shop", "/conditions/0/reason").await, "DeletionHeld");
     let resumed = moorline(&scene, &["resume", "shop"]);
-    assert!(resumed.words.contains("its deletion goes on"), "{}", resumed.words);
+    assert!(resumed.words.contains("its deletion continues"), "{}", resumed.words);
     until_gone(&scene, "shop").await;
     assert_eq!(owned(&scene).await, BTreeMap::new());
     assert_eq!(orphaned(&scene, place).await, Vec::<String>::new());
@@ -145,7 +145,7 @@ async fn a_person_answers_that_the_objects_stay() {
     until_gone(&scene, "shop").await;
     assert_eq!(owned(&scene).await, before);
     let told = orphaned(&scene, &scene.namespace).await;
-    assert!(told.len() == 1 && told[0].starts_with("3 objects stay: "), "{told:?}");
+    assert!(told.len() == 1 && told[0].starts_with("3 objects were not deleted: "), "{told:?}");
     assert!(told[0].contains("a-0 (Answered)"), "{told:?}");
 }
 

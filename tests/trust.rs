@@ -145,11 +145,11 @@ async fn a_signed_tag_is_asked_for() {
     scene.until_ready("shop", &third).await;
     let without = Patch::Merge(json!({"spec": {"source": {"git": {"ref": null}}}}));
     let told = scene.syncs().patch("shop", &PatchParams::default(), &without).await.unwrap_err().to_string();
-    assert!(told.contains("name a tag in ref.tag or ref.semver"), "{told}");
+    assert!(told.contains("set ref.tag or ref.semver"), "{told}");
     // The signature of a commit says nothing of the tags on it.
     let head = Patch::Merge(json!({"spec": {"source": {"git": {"verify": {"mode": "HEAD"}}}}}));
     let told = scene.syncs().patch("shop", &PatchParams::default(), &head).await.unwrap_err().to_string();
-    assert!(told.contains("write the mode Tag or TagAndHEAD with ref.semver"), "{told}");
+    assert!(told.contains("use mode Tag or TagAndHEAD with ref.semver"), "{told}");
 }
 
 #[tokio::test]

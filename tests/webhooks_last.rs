@@ -206,7 +206,7 @@ async fn a_guarded_resource_waits_for_the_backend_of_its_webhook() {
     let commit = scene.push(&released(&operator, &[("one", "c"), ("two", "b")], "b"));
     scene.nudge("operator", "third").await;
     let problems = waits(1).await;
-    assert_eq!(problems[0]["message"], format!("{expect}, and which the API server does not reach yet"));
+    assert_eq!(problems[0]["message"], format!("{expect}, and which the API server cannot reach yet"));
     assert_eq!(scene.status("operator", "/conditions/0/reason").await, "Progressing");
     backend.answers.store(true, Ordering::Relaxed);
     let told = reasons(&scene, "operator", &commit).await;

@@ -35,7 +35,7 @@ pub struct AdoptionRecord {
 /// The record on the resource cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "what the annotation moorline.dev/before-adoption says cannot be read: restore the resource by hand (automated and finalizers of an Application, suspend and prune of a Kustomization), then remove the annotation"
+    "the annotation moorline.dev/before-adoption is invalid: restore the resource by hand (automated and finalizers of an Application, suspend and prune of a Kustomization), then remove the annotation"
 )]
 pub struct AdoptionRecordError;
 
@@ -107,7 +107,7 @@ pub fn busy_reason(tool: Tool, old: &Value) -> Option<&'static str> {
     let phase = text(old, "/status/operationState/phase");
     let is_running = ["Running", "Terminating"].contains(&phase) || !old["operation"].is_null();
     (tool == Tool::ArgoCd && is_running)
-        .then_some("Argo CD is syncing it now: wait until that is done, or end it (argocd app terminate-op), and try again")
+        .then_some("Argo CD is syncing it now: wait, or terminate the operation (argocd app terminate-op), and try again")
 }
 
 impl AdoptionRecord {

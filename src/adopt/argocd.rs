@@ -19,18 +19,17 @@ const OWN_CLUSTER: [&str; 2] = ["https://kubernetes.default.svc", "in-cluster"];
 const REFUSED_FIELDS: [(&str, &str); 3] = [
     (
         "chart",
-        "charts are rendered from Git: commit the chart (helm pull --untar), and let path name its folder",
+        "charts are rendered from Git: commit the chart (helm pull --untar), and set path to its folder",
     ),
     (
         "kustomize",
-        "what the Application adds to a kustomization is not applied: write it into the kustomization in Git",
+        "kustomize options of the Application are not applied: move them to the kustomization in Git",
     ),
-    ("plugin", "plugins are not run: commit what the plugin renders"),
+    ("plugin", "plugins are not supported: commit the output of the plugin"),
 ];
 
 /// Fields that a Sync does not have, with advice.
-const LOST_FIELDS: [(&str, &str); 1] =
-    [("info", "a Sync has no links: describe it by annotations of your own")];
+const LOST_FIELDS: [(&str, &str); 1] = [("info", "a Sync has no info links: use annotations instead")];
 
 /// Known fields of an Application, of its source and of its policy: they are converted, or a Sync
 /// does not need them.
@@ -80,7 +79,7 @@ pub(super) fn convert_application(old: &OldResource<'_>, draft: &mut SyncBuilder
     if annotations.into_iter().flatten().any(|(key, _)| key.starts_with("notifications.argoproj.io/")) {
         draft.mark_lost(
             "metadata.annotations",
-            "notifications go out no more: the Sync has Events and metrics",
+            "Argo CD sends no more notifications: use the Events and metrics of the Sync",
         );
     }
     check_application_set(old, draft);
@@ -162,7 +161,7 @@ fn directory(directory: &Value, place: &str, draft: &mut SyncBuilder) {
             Some(globs) => draft.spec["render"]["plain"][field] = json!(globs),
             None => draft.refuse(
                 format!("{place}.{field}"),
-                "this glob means something else for a Sync: write one such as *.yaml or {a,b}/*",
+                "this glob has another meaning in a Sync: use one such as *.yaml or {a,b}/*",
             ),
         }
     }
@@ -194,7 +193,7 @@ fn destination(spec: &Value, draft: &mut SyncBuilder) {
     for field in ["server", "name"] {
         let cluster = text(destination, &format!("/{field}"));
         if !cluster.is_empty() && !OWN_CLUSTER.contains(&cluster) {
-            let why = "a Sync holds the cluster in which it is: install Moorline there, and adopt the objects there";
+            let why = "a Sync applies to its own cluster only: install Moorline in the target cluster, and adopt there";
             draft.refuse(format!("spec.destination.{field}"), why);
         }
     }
@@ -216,12 +215,12 @@ fn check_application_set(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let leaves = old.application_set.map(|maker| text(maker, "/spec/syncPolicy/applicationsSync"));
     if !matches!(leaves, Some("create-only" | "create-delete")) {
         let why = format!(
-            "the ApplicationSet {name} would set it going again: write spec.syncPolicy.applicationsSync: create-only there first"
+            "the ApplicationSet {name} would restart it: set spec.syncPolicy.applicationsSync: create-only there first"
         );
         draft.refuse("metadata.ownerReferences", why);
     }
     let why = format!(
-        "the ApplicationSet {name} makes it anew when it is deleted: take it out of its generators before that"
+        "the ApplicationSet {name} recreates it when it is deleted: remove it from the generators first"
     );
     draft.mark_lost("metadata.ownerReferences", why);
 }
@@ -232,13 +231,12 @@ fn check_parent(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let Some(parent) = parent(old) else { return };
     if deletes_its_objects(old.tool, old.body) {
         let why = format!(
-            "{parent} applies this one, would put its finalizers back, and delete its objects with it: take metadata.finalizers out of its manifest in that repository first, and have that applied"
+            "{parent} applies this one, would restore its finalizers, and delete its objects with it: remove metadata.finalizers from its manifest in that repository first, and sync it"
         );
         draft.refuse("metadata.finalizers", why);
     }
-    let why = format!(
-        "{parent} applies this one: take this one out of its repository when the adoption is to stay"
-    );
+    let why =
+        format!("{parent} applies this one: remove it from that repository to make the adoption permanent");
     draft.mark_lost("metadata.annotations", why);
 }
 

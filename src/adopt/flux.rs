@@ -13,40 +13,46 @@ use super::sync_builder::{SyncBuilder, is_set, text};
 
 /// Fields of a Kustomization that affect rendering and that a Sync does not have.
 const REFUSED_FIELDS: [(&str, &str); 8] = [
-    (
-        "patches",
-        "what the Kustomization adds is not applied: write the patches into a kustomization.yaml in Git",
-    ),
-    ("images", "what the Kustomization adds is not applied: write the images into the manifests in Git"),
+    ("patches", "patches of the Kustomization are not applied: move them to a kustomization.yaml in Git"),
+    ("images", "images of the Kustomization are not applied: set them in the manifests in Git"),
     (
         "components",
-        "what the Kustomization adds is not applied: name the components in a kustomization.yaml in Git",
+        "components of the Kustomization are not applied: list them in a kustomization.yaml in Git",
     ),
-    ("namePrefix", "what the Kustomization adds is not applied: write the names into the manifests in Git"),
-    ("nameSuffix", "what the Kustomization adds is not applied: write the names into the manifests in Git"),
+    (
+        "namePrefix",
+        "prefixes and suffixes of the Kustomization are not applied: change the names in the manifests in Git",
+    ),
+    (
+        "nameSuffix",
+        "prefixes and suffixes of the Kustomization are not applied: change the names in the manifests in Git",
+    ),
     (
         "commonMetadata",
-        "what the Kustomization adds is not applied: write labels and annotations into the manifests in Git",
+        "common metadata of the Kustomization is not applied: add the labels and annotations to the manifests in Git",
     ),
-    ("decryption", "nothing is decrypted: keep these Secrets out of the repository, as by External Secrets"),
+    (
+        "decryption",
+        "decryption is not supported: keep Secrets out of the repository, for example with External Secrets",
+    ),
     (
         "kubeConfig",
-        "a Sync holds the cluster in which it is: install Moorline there, and adopt the objects there",
+        "a Sync applies to its own cluster only: install Moorline in the target cluster, and adopt there",
     ),
 ];
 
 /// Fields of a Kustomization for which a Sync has another way.
 const LOST_FIELDS: [(&str, &str); 4] = [
-    ("force", "annotate the objects that have to be made anew with moorline.dev/recreate: enabled"),
-    ("healthChecks", "with health.wait, all objects of a Sync are waited for"),
+    ("force", "annotate objects that have to be recreated with moorline.dev/recreate: enabled"),
+    ("healthChecks", "health.wait waits for all objects of a Sync"),
     ("healthCheckExprs", "write them as health.rules, in which the object is the variable object"),
-    ("buildMetadata", "objects are not annotated with where they come from"),
+    ("buildMetadata", "objects get no annotations about their origin"),
 ];
 
 /// Fields of a GitRepository that change the files.
 const FILES: [(&str, &str); 2] = [
     ("include", "another repository is not copied into this one: make it a submodule, or adopt it by itself"),
-    ("ignore", "these files would be applied: take them out of the folder, then out of spec.ignore"),
+    ("ignore", "these files would be applied: remove them from the folder, then from spec.ignore"),
 ];
 
 /// Fields of a GitRepository for which a Sync has another way.
@@ -111,7 +117,7 @@ pub(super) fn convert_kustomization(old: &OldResource<'_>, draft: &mut SyncBuild
     parent(old, draft);
     let orphans = text(spec, "/deletionPolicy") == "Orphan" || spec["prune"] != json!(true);
     if !orphans {
-        let why = "deleting the Kustomization deleted its objects, and deleting the Sync leaves them: write deletionPolicy: Delete into the Sync to have that back";
+        let why = "deleting the Kustomization deleted its objects, deleting the Sync keeps them: set deletionPolicy: Delete on the Sync for the old behaviour";
         draft.mark_lost("spec.deletionPolicy", why);
     }
 }
@@ -167,7 +173,7 @@ fn repository(old: &OldResource<'_>, draft: &mut SyncBuilder) {
         draft.spec["suspend"] = true.into();
         draft.mark_lost(
             format!("{place}.suspend"),
-            "the repository is not looked at now, so the Sync is suspended, too",
+            "the repository is suspended, so the Sync is suspended, too",
         );
     }
 }
@@ -289,12 +295,12 @@ fn parent(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     };
     if is_applied_unsuspended(old.body) {
         let why = format!(
-            "{parent} applies this one with suspend: false, and would set it going again: write suspend: true for it in that repository first, and have that applied"
+            "{parent} applies this one with suspend: false, and would restart it: set suspend: true in that repository first, and sync it"
         );
         draft.refuse("spec.suspend", why);
     }
     let why = format!(
-        "{parent} applies this one: write suspend: true for it in that repository, too, when the adoption is to stay"
+        "{parent} applies this one: set suspend: true in that repository, too, to make the adoption permanent"
     );
     draft.mark_lost("metadata.labels", why);
 }

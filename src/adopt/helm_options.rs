@@ -11,9 +11,9 @@ use crate::yaml::{self, Dialect};
 /// Options that affect rendering and that a Sync does not have.
 const REFUSED_FIELDS: [(&str, &str); 5] = [
     ("apiVersions", "templates see what the server serves: leave them out, and look at the plan"),
-    ("fileParameters", "single values are not set: write them into valuesObject, or into a file of values"),
-    ("ignoreMissingValueFiles", "a file of values that is not there is an error: name those that are there"),
-    ("parameters", "single values are not set: write them into valuesObject, or into a file of values"),
+    ("fileParameters", "single values are not set: write them into valuesObject, or into a values file"),
+    ("ignoreMissingValueFiles", "a values file that is not there is an error: name those that are there"),
+    ("parameters", "single values are not set: write them into valuesObject, or into a values file"),
     ("skipSchemaValidation", "values are held to the chart's schema: let them fit it"),
 ];
 

@@ -203,7 +203,7 @@ pub fn namespace_remark<'a>(
         count => format!(" and {} more", count - 1),
     };
     let why = format!(
-        "Flux puts every object into {target}, Moorline only those that name no namespace: take the namespace out of {first}{more} in Git"
+        "Flux puts every object into {target}, Moorline only those without a namespace: remove the namespace from {first}{more} in Git"
     );
     Some(FieldRemark { field: "spec.targetNamespace".into(), why: why.into() })
 }

@@ -88,7 +88,7 @@ impl SyncBuilder {
         let form =
             if is_ssh { "ssh-privatekey and known_hosts" } else { "username and password, or bearerToken" };
         let make = format!(
-            "make a Secret in {namespace} with the keys {form}, and name it with --secret; Moorline copies no credentials"
+            "create a Secret in {namespace} with the keys {form}, and pass its name with --secret; Moorline copies no credentials"
         );
         if is_ssh {
             self.refuse(field, format!("over ssh the repository needs a login: {make}"));

@@ -31,7 +31,8 @@ pub(super) fn convert_sync_policy(spec: &Value, draft: &mut SyncBuilder) {
     let mode = if yes("selfHeal") { "Repair" } else { "Report" };
     draft.spec["drift"] = json!({"mode": mode});
     if automated.is_none() {
-        let why = "it is synced by hand only, and a Sync takes up every commit: moorline suspend keeps it from that between times";
+        let why =
+            "it has no automated sync, and a Sync applies every commit: use moorline suspend in between";
         draft.mark_lost("spec.syncPolicy.automated", why);
     }
     if yes("allowEmpty") {
@@ -52,7 +53,7 @@ pub(super) fn convert_sync_policy(spec: &Value, draft: &mut SyncBuilder) {
     if policy["retry"]["limit"].as_i64().is_some_and(|limit| limit > 0) {
         draft.mark_lost(
             "spec.syncPolicy.retry",
-            "what fails is tried again for ever, after 1 second to a minute",
+            "failures are retried without limit, after 1 second to a minute",
         );
     }
 }
@@ -67,7 +68,7 @@ fn option(option: &str, draft: &mut SyncBuilder) {
         // A budget of zero lets every deletion wait for approval.
         "Prune=confirm" => draft.spec["prune"]["budget"] = json!({"count": 0}),
         "Replace=true" | "Force=true" => {
-            let why = "objects are applied: annotate those that have to be made anew with moorline.dev/recreate: enabled";
+            let why = "objects are applied, not replaced: annotate those that have to be recreated with moorline.dev/recreate: enabled";
             draft.mark_lost(field(), why);
         }
         "Validate=false" => draft.mark_lost(field(), "fields that the API server does not know are refused"),

@@ -55,7 +55,7 @@ pub(super) fn compare_chart(
         Command::new(program).args(selection.chart.helm_command_line(path)).stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("{} cannot be run", program.display()))?;
     if !output.status.success() {
-        streams.say(&format!("different: {}: {count} here, and helm refuses", path.display()));
+        streams.say(&format!("different: {}: {count} here, but helm fails", path.display()));
         return Ok(Exit::Failure);
     }
     let documents = yaml::read("helm's output", &output.stdout, Dialect::Kubectl)?;

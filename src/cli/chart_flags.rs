@@ -13,7 +13,7 @@ use crate::render::helm::{is_release, is_version};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Helm charts")]
 pub(super) struct ChartFlags {
-    /// A file of values, behind the same wall as --root; may be given several times, and the last counts most
+    /// Values file inside --root; can be repeated, and the last one takes precedence
     #[arg(long, short = 'f', value_name = "FILE")]
     pub(super) values: Vec<PathBuf>,
 
@@ -25,11 +25,11 @@ pub(super) struct ChartFlags {
     #[arg(long, value_name = "NAMESPACE", default_value = "default", value_parser = namespace)]
     release_namespace: String,
 
-    /// The version of Kubernetes that templates see [default: the one of helm]
+    /// Kubernetes version that templates see [default: helm's own]
     #[arg(long, value_name = "VERSION", value_parser = version)]
     kube_version: Option<String>,
 
-    /// Leave out the definitions in the folder crds of the chart
+    /// Skip the chart's crds folder
     #[arg(long)]
     skip_crds: bool,
 }

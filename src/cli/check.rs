@@ -14,10 +14,10 @@ use crate::render::Complete;
 
 /// Check manifests without a cluster
 ///
-/// Reads files and folders as `render` does and checks what can be known without a cluster: syntax, names, labels, scopes,
-/// Moorline's annotations, duplicates within each argument; types, unknown fields, required fields and selectors of Kubernetes'
-/// own kinds, and of the kinds whose CustomResourceDefinitions are among the files or in --crds. Objects of other kinds
-/// are counted as not checked. Syncs are checked with the folders of this repository that they follow.
+/// Reads files and folders like `render`. Checks syntax, names, labels, scopes, Moorline's
+/// annotations and duplicates; also types, unknown and required fields, and selectors of built-in
+/// kinds and of kinds whose CustomResourceDefinitions are in the files or --crds. Objects of other
+/// kinds are counted as not checked. Syncs are checked together with their folders here.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline check deploy/web.yaml deploy/api.yaml
@@ -25,21 +25,21 @@ use crate::render::Complete;
   moorline check clusters/prod --crds crds/
   moorline check clusters/prod --server        also ask the API server of KUBECONFIG, which writes nothing
 
-Exit codes: 0 nothing is wrong, 1 something is wrong. What is not checked is not wrong.")]
+Exit codes: 0 no problems, 1 problems. Objects that are not checked are no problem.")]
 pub(super) struct CheckArgs {
     /// Files or folders of manifests
     #[arg(required = true, value_name = "FILE")]
     paths: Vec<PathBuf>,
 
-    /// A folder or file of CustomResourceDefinitions; may be given several times
+    /// A folder or file of CustomResourceDefinitions; repeatable
     #[arg(long, value_name = "DIR")]
     crds: Vec<PathBuf>,
 
-    /// Ask the API server of KUBECONFIG, too: a dry run of every apply, with your rights
+    /// Also dry-run every apply on the API server of KUBECONFIG, with your permissions
     #[arg(long)]
     server: bool,
 
-    /// With --server, the namespace of objects that name none; else the one of the kubeconfig
+    /// With --server, the namespace of objects without one [default: that of the kubeconfig]
     #[arg(long, short, value_name = "NAMESPACE", requires = "server", value_parser = namespace)]
     namespace: Option<String>,
 
@@ -113,7 +113,7 @@ fn is_sound(
     if is_sound {
         let count = desired.len() - found.unchecked;
         let are = if count == 1 { "object is" } else { "objects are" };
-        writeln!(streams.data, "{}: {count} {are} sound{}", path.display(), not_checked(found.unchecked))?;
+        writeln!(streams.data, "{}: {count} {are} valid{}", path.display(), not_checked(found.unchecked))?;
     }
     Ok(is_sound)
 }

@@ -8,7 +8,7 @@ use crate::{api, yaml};
 
 /// Print the CustomResourceDefinition of Sync
 ///
-/// It is the one that this binary works with; config/crd/ in the repository holds the same.
+/// It matches this binary; config/crd/ in the repository has the same.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline crd | kubectl apply --server-side -f -")]

@@ -12,21 +12,24 @@ pub(super) async fn define(cluster: &Cluster) {
     let by_hand = "moorline crd | kubectl apply --server-side --force-conflicts -f -";
     match cluster.install_crd(&own).await {
         CrdInstallResult::UpToDate => {}
-        CrdInstallResult::Applied => tracing::info!("the definition of Syncs is brought up to date"),
+        CrdInstallResult::Applied => tracing::info!("the CustomResourceDefinition of Sync was updated"),
         CrdInstallResult::AppliedBySync(sync) => {
             tracing::info!(
                 sync = &*sync,
-                "the definition of Syncs is another one, and is left to the Sync that applies it"
+                "the CustomResourceDefinition of Sync differs, and is left to the Sync that applies it"
             )
         }
         CrdInstallResult::Newer(version) => {
-            tracing::info!(version = &*version, "the definition of Syncs is of a newer Moorline, and stays")
+            tracing::info!(
+                version = &*version,
+                "the CustomResourceDefinition of Sync is from a newer Moorline, and is kept"
+            )
         }
         CrdInstallResult::NotUpdated(failure) => {
-            tracing::warn!(%failure, "the definition of Syncs is another one, and is served as it is; to bring it up to date: {by_hand}");
+            tracing::warn!(%failure, "the CustomResourceDefinition of Sync differs and cannot be updated; to update it: {by_hand}");
         }
         CrdInstallResult::Unreadable(failure) => {
-            tracing::info!(%failure, "whether the definition of Syncs is up to date is not known; to bring it there: {by_hand}");
+            tracing::info!(%failure, "cannot check if the CustomResourceDefinition of Sync is up to date; to update it: {by_hand}");
         }
     }
 }

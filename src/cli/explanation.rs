@@ -87,7 +87,7 @@ fn say_what_there_is(objects: &[PackedObject], name: &ObjectQuery, streams: &mut
     let is_of_kind = |object: &&PackedObject| object.id.kind().eq_ignore_ascii_case(&name.kind);
     let of_kind: Vec<&PackedObject> = objects.iter().filter(is_of_kind).collect();
     let named = if of_kind.is_empty() { objects.iter().collect() } else { of_kind };
-    streams.say("error: there is no such object; there are");
+    streams.say("error: no such object; available objects:");
     named.iter().take(MAX_NAMED).for_each(|object| streams.say(&format!("  {}", object.id)));
     if let Some(more) = named.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
         streams.say(&format!("  and {more} more"));

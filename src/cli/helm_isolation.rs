@@ -9,14 +9,14 @@ use super::Streams;
 use crate::helm::isolation;
 use crate::helm::isolation::IsolationLevel;
 
-/// Become a program that has less than this one
+/// Run a program in isolation
 #[derive(Debug, Args)]
 pub(super) struct FenceArgs {
-    /// Only say which walls stand on this machine
+    /// Only print the protections that this machine supports
     #[arg(long)]
     walls: bool,
 
-    /// Do not become it where a wall is missing
+    /// Fail if a required protection is missing
     #[arg(long)]
     required: bool,
 
@@ -25,10 +25,10 @@ pub(super) struct FenceArgs {
     program: Vec<OsString>,
 }
 
-/// The second step of it
+/// Second step of the isolation
 #[derive(Debug, Args)]
 pub(super) struct FenceInsideArgs {
-    /// Do not become it where a wall is missing
+    /// Fail if a required protection is missing
     #[arg(long)]
     required: bool,
 

@@ -100,7 +100,7 @@ fn compare(folder: &Path, root: Option<&Path>, program: &Path) -> anyhow::Result
         (Err(_), None) => ComparisonResult::Neither,
         (Err(fault), Some(_)) => ComparisonResult::Refused(fault.to_string()),
         (Ok(objects), None) => {
-            ComparisonResult::Different(format!("{} objects here, and the tool refuses", objects.len()))
+            ComparisonResult::Different(format!("{} objects here, but the tool fails", objects.len()))
         }
         (Ok(ours), Some(theirs)) => match difference(&ours, &theirs) {
             None => ComparisonResult::Equal,
@@ -134,8 +134,10 @@ pub(super) fn difference(ours: &[Map<String, Value>], theirs: &[Value]) -> Optio
     let ours: BTreeMap<String, Value> = ours.iter().map(|map| by_id(Value::Object(map.clone()))).collect();
     let theirs: BTreeMap<String, Value> = theirs.iter().cloned().map(by_id).collect();
     let missing = theirs.keys().find(|id| !ours.contains_key(*id)).map(|id| format!("{id} is missing"));
-    let extra =
-        ours.keys().find(|id| !theirs.contains_key(*id)).map(|id| format!("{id} should not be there"));
+    let extra = ours
+        .keys()
+        .find(|id| !theirs.contains_key(*id))
+        .map(|id| format!("{id} is not in the tool's output"));
     let other = || {
         theirs.iter().find_map(|(id, theirs)| Some(format!("{id}: {}", unlike_field(ours.get(id)?, theirs)?)))
     };
@@ -146,7 +148,7 @@ pub(super) fn difference(ours: &[Map<String, Value>], theirs: &[Value]) -> Optio
 fn unlike_field(ours: &Value, theirs: &Value) -> Option<String> {
     let (field, ours, theirs) =
         find_mismatch(String::new(), Some(ours), Some(theirs), &kind_of(ours, theirs))?;
-    Some(format!("{field} is {ours} here, and {theirs} by the tool"))
+    Some(format!("{field} is {ours} here and {theirs} in the tool's output"))
 }
 
 /// `Secret` if one of the two objects is a Secret, else the kind of the second.

@@ -39,7 +39,7 @@ impl LogLevelHandle {
 /// Starts logging to standard error; must be called once.
 pub fn init(format: LogFormat, level: LogLevel) -> anyhow::Result<LogLevelHandle> {
     let (dispatch, level) = build_dispatch(format, level, io::stderr);
-    dispatcher::set_global_default(dispatch).context("logs are written already")?;
+    dispatcher::set_global_default(dispatch).context("logging is already initialized")?;
     Ok(level)
 }
 

@@ -22,7 +22,7 @@ use crate::tree::FileTree;
 /// Which files of a folder are read.
 #[derive(Debug, Args)]
 pub(super) struct Selection {
-    /// Read the folders below PATH, too (this is the default)
+    /// Read folders below PATH (default)
     #[arg(long, conflicts_with = "no_recurse")]
     recurse: bool,
 
@@ -30,33 +30,33 @@ pub(super) struct Selection {
     #[arg(long)]
     no_recurse: bool,
 
-    /// Read only files that match, relative to PATH; may be given several times ('*' stays in a folder, '**' does not)
+    /// Read only matching files, relative to PATH; repeatable ('**' crosses folders, '*' does not)
     #[arg(long, value_name = "GLOB")]
     include: Vec<Glob>,
 
-    /// Do not read files that match, relative to PATH; may be given several times
+    /// Do not read matching files, relative to PATH; repeatable
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<Glob>,
 
-    /// How PATH is read: as a Helm chart if it is one, else as a kustomization if it holds one and else as plain manifests, or always in
-    /// one of these ways
+    /// Type of PATH. Auto detects a Helm chart, then a kustomization, and else reads plain
+    /// manifests
     #[arg(long = "type", value_enum, value_name = "TYPE", default_value_t = Type::Auto)]
     kind: Type,
 
-    /// The folder out of which a kustomization or a file of values must not lead [default: the work tree of Git around PATH; without one,
-    /// the current folder if PATH lies in it, else PATH]
+    /// Root folder that kustomizations and values files must not leave [default: the Git work tree
+    /// of PATH, else the current folder if it contains PATH, else PATH]
     #[arg(long, value_name = "DIR")]
     pub(super) root: Option<PathBuf>,
 
-    /// Replace variables in the manifests, such as ${NAME}; may be given several times. Without it, they stay as they are
+    /// Substitute variables such as ${NAME}; repeatable. Without it, they are left unchanged
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     var: Vec<(String, String)>,
 
-    /// Fetch remote bases whose URLs begin with this, such as https://example.com/group; may be given several times
+    /// Allow remote bases with this URL prefix, such as https://example.com/group; repeatable
     #[arg(long, value_name = "PREFIX")]
     allow_remote: Vec<String>,
 
-    /// Say how PATH is read, and what was fetched
+    /// Print the type of PATH and everything that was fetched
     #[arg(long, short)]
     verbose: bool,
 
@@ -168,7 +168,7 @@ pub(super) fn read_files_into(
         chosen => chosen,
     };
     if options.kind != SourceType::Helm && !values.is_empty() {
-        bail!("{}: this is no Helm chart, and takes no --values", path.display());
+        bail!("{}: not a Helm chart, so --values does not apply", path.display());
     }
     match options.kind {
         SourceType::Kustomize | SourceType::Helm => {

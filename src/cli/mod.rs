@@ -47,13 +47,13 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::sanitize::sanitize;
 use exit::Exit;
 
-/// Holds a Kubernetes cluster to a committed Git revision.
+/// Keeps a Kubernetes cluster in sync with Git.
 #[derive(Debug, Parser)]
 #[command(name = "moorline", version, max_term_width = 100, subcommand_required = true)]
 #[command(after_help = "Examples:
-  moorline render examples/quickstart             what a folder of manifests comes to
-  moorline check deploy/*.yaml                    is every manifest sound?
-  moorline plan clusters/prod --against live/     what would change, and why")]
+  moorline render examples/quickstart             print the objects of a folder
+  moorline check deploy/*.yaml                    validate manifests
+  moorline plan clusters/prod --against live/     show what would change, and why")]
 struct CommandLine {
     #[command(subcommand)]
     verb: Verb,

@@ -50,7 +50,7 @@ pub(super) fn check_nested_syncs(
     let (mut seen, mut sound) = (BTreeSet::new(), true);
     while let Some(sync) = open.pop() {
         if seen.len() == MAX_SYNCS {
-            streams.say(&format!("note: more than {MAX_SYNCS} Syncs are not looked at"));
+            streams.say(&format!("note: only the first {MAX_SYNCS} Syncs are checked"));
             break;
         }
         if !seen.insert(sync.id.clone()) {
@@ -93,16 +93,16 @@ fn check_sync(
     };
     let elsewhere = match (wish.values.as_slice(), &wish.chart) {
         ([], None) => None,
-        ([], Some(_)) => Some("renders a chart that is published elsewhere, which is not fetched here"),
+        ([], Some(_)) => Some("renders a published chart, which is not fetched here"),
         _ => Some("has variables in ConfigMaps or Secrets, which are not known here"),
     };
     if let Some(text) = elsewhere {
-        streams.say(&format!("note: {} {text}: what it follows is not looked at", sync.id));
+        streams.say(&format!("note: {} {text}: its source is not checked", sync.id));
         return Ok(Some(Vec::new()));
     }
     let folder = here.root.join(&wish.path);
     if folder.canonicalize().is_ok_and(|place| !place.starts_with(&here.root)) {
-        return told(&format!("spec.path: {} leads out of the repository", wish.path));
+        return told(&format!("spec.path: {} is outside of the repository", wish.path));
     }
     match (here.is_followed_by(&wish.address), folder.exists()) {
         (Some(true) | None, true) => {}
@@ -110,13 +110,13 @@ fn check_sync(
             return told(&format!("spec.path: {} is not in this repository", wish.path));
         }
         (Some(false), _) | (None, false) => {
-            streams.say(&format!("note: {} follows another repository, which is not looked at", sync.id));
+            streams.say(&format!("note: {} follows another repository, which is not checked", sync.id));
             return Ok(Some(Vec::new()));
         }
     }
     let inner = objects_of(&folder, here, &wish, streams)?;
     if inner.is_none() {
-        streams.say(&format!("error: {}: {}: what it follows cannot be applied", sync.origin, sync.id));
+        streams.say(&format!("error: {}: {}: its source cannot be applied", sync.origin, sync.id));
     }
     Ok(inner.map(|objects| syncs(&objects)))
 }
@@ -201,7 +201,7 @@ fn unknown_below(path: &str, value: &Value, schema: &Value) -> Option<String> {
                 None => {
                     let meant = nearest_name(key, known.keys().map(String::as_str));
                     let meant = meant.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
-                    Some(format!("{path}.{key} is no field of a Sync{meant}"))
+                    Some(format!("{path}.{key} is not a field of a Sync{meant}"))
                 }
             })
         }

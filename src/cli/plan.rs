@@ -30,8 +30,8 @@ use crate::yaml;
 /// Decides with the same function as the daemon, and writes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  moorline plan --sync shop -n team                      what its next commit would change
-  moorline plan --sync shop -n team --revision v1.4.0    and what another one would
+  moorline plan --sync shop -n team                      changes of its next commit
+  moorline plan --sync shop -n team --revision v1.4.0    changes of another revision
   moorline plan clusters/prod --against cluster --namespace moorline --name prod
   moorline plan clusters/prod --against cluster --show-all           with new objects in full
   moorline plan clusters/prod --against live/ --output json | jq '.held'
@@ -55,15 +55,15 @@ pub(super) struct PlanArgs {
     #[arg(long, value_name = "REVISION", requires = "sync")]
     revision: Option<String>,
 
-    /// The name of the Sync that owns the objects
+    /// Name of the Sync that owns the objects
     #[arg(long, default_value = "default", value_parser = name)]
     name: String,
 
-    /// The namespace of the Sync; with a cluster, else the one of the kubeconfig
+    /// Namespace of the Sync [default with a cluster: that of the kubeconfig]
     #[arg(long, short, value_parser = namespace)]
     namespace: Option<String>,
 
-    /// The namespace of objects that name none; the Sync's own if absent
+    /// Namespace of objects without one [default: that of the Sync]
     #[arg(long, value_name = "NAMESPACE", value_parser = namespace)]
     target_namespace: Option<String>,
 
@@ -74,11 +74,11 @@ pub(super) struct PlanArgs {
     #[arg(long)]
     show_all: bool,
 
-    /// How the plan is printed
+    /// Output format
     #[arg(long, short, value_enum, default_value_t = PlanFormat::Text)]
     output: PlanFormat,
 
-    /// When colours are used
+    /// Use of colours
     #[arg(long, value_enum, default_value_t = Colour::Auto)]
     color: Colour,
 }
@@ -132,7 +132,7 @@ fn in_folder(
         }
     };
     if live.is_empty() {
-        streams.say("note: there is no live object; the plan is for an empty cluster");
+        streams.say("note: no live objects found; the plan is for an empty cluster");
     }
     let own = arguments.namespace.as_deref().unwrap_or("default");
     let target = arguments.target_namespace.as_deref().unwrap_or(own);
@@ -184,7 +184,7 @@ async fn of_sync(
     if let Some(to) = annotations.get(MOVES_TO_ANNOTATION) {
         let to = display_move_target(to, &owner);
         streams.say(&format!(
-            "note: {owner} moves to {to}: what is pruned here is handed over where that one wants it"
+            "note: {owner} moves to {to}: objects pruned here are handed over if that Sync wants them"
         ));
     }
     let approved = annotations.get(APPROVE_ANNOTATION).cloned();
@@ -224,7 +224,7 @@ fn finish(
 ) -> anyhow::Result<Exit> {
     let (plan, preview) = decide(desired, live, owner, policy, unproven);
     if preview.assumed_entries {
-        streams.say("note: live objects come without managed fields, so that Moorline applied those with its identity is assumed; kubectl prints them with --show-managed-fields");
+        streams.say("note: live objects have no managed fields, so those with Moorline's identity are assumed to be applied by it; use kubectl with --show-managed-fields");
     }
     let mut differences = preview.differences;
     if arguments.show_all {

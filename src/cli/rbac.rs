@@ -19,11 +19,11 @@ use crate::object::ObjectId;
 use crate::rbac::{Permissions, PluralNames, RoleSubject, daemon_manifests, manifests as roles};
 use crate::yaml;
 
-/// Print the rights that a Sync needs
+/// Print the RBAC permissions that a Sync needs
 ///
-/// Roles and bindings for the ServiceAccount that acts for the Sync: what its objects need, with the rights that Roles
-/// among them grant, because nobody may grant what they do not hold. Rules that are worth as much as
-/// cluster-admin are marked. Where that is not the daemon's own ServiceAccount, the daemon gets the right to act as it.
+/// Roles and bindings for the Sync's ServiceAccount, including the permissions that Roles among its
+/// objects grant, because RBAC forbids granting permissions that one lacks. Rules that amount to
+/// cluster-admin are marked. If it is not the daemon's own, the daemon may impersonate it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline rbac --sync shop -n team | kubectl apply -f -
@@ -37,11 +37,11 @@ pub(super) struct RbacArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["service_account", "target_namespace"])]
     sync: Option<String>,
 
-    /// The ServiceAccount that acts for the Sync (spec.serviceAccountName); the daemon's own if absent
+    /// ServiceAccount of the Sync (spec.serviceAccountName) [default: the daemon's own]
     #[arg(long, value_name = "NAME")]
     service_account: Option<String>,
 
-    /// The daemon's own ServiceAccount; its namespace is known of a Sync that was served
+    /// The daemon's own ServiceAccount [default: moorline, in the namespace of its Lease]
     #[arg(long, value_parser = account, value_name = "NAMESPACE/NAME")]
     daemon: Option<SyncName>,
 
@@ -49,7 +49,7 @@ pub(super) struct RbacArgs {
     #[arg(long, short, value_parser = namespace)]
     namespace: Option<String>,
 
-    /// The namespace of objects that name none; the Sync's own if absent
+    /// Namespace of objects without one [default: that of the Sync]
     #[arg(long, value_name = "NAMESPACE", value_parser = namespace)]
     target_namespace: Option<String>,
 
@@ -187,7 +187,7 @@ fn namespace_of_roles(name: &str) -> Document {
 fn documents(rights: &Permissions, who: &SyncAccess<'_>, streams: &mut Streams<'_>) -> Vec<Document> {
     for kind in &rights.guessed {
         streams.say(&format!(
-            "note: no definition of {kind} is at hand, so that the name of its resource is guessed"
+            "note: no CustomResourceDefinition of {kind} is available, so its resource name is guessed"
         ));
     }
     let daemon = RoleSubject {

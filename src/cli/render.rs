@@ -13,12 +13,12 @@ use super::{kustomize_comparison, nested_syncs};
 use crate::render::Complete;
 use crate::yaml;
 
-/// Print the objects that a folder of manifests comes to
+/// Print the objects that a folder renders to
 ///
-/// A Helm chart is rendered by helm, which has to be on PATH, or named by MOORLINE_HELM. A folder with a kustomization is built as
-/// kustomize builds it. With any other, every .yaml, .yml and .json file below PATH is read as `kubectl apply -f` does, and lists
-/// are flattened. Prints the objects in their order. If there are Syncs among them, these and the folders of this repository that
-/// they follow are checked, too. If anything is wrong, nothing is printed but what is wrong.
+/// A Helm chart is rendered by helm, from PATH or MOORLINE_HELM; a kustomization is built as by
+/// kustomize. Else, all .yaml, .yml and .json files below PATH are read as by `kubectl apply -f`.
+/// Lists are flattened, and objects keep their order. Syncs among the objects are checked together
+/// with their folders in this repository. If there are problems, only these are printed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline render examples/quickstart
@@ -35,17 +35,17 @@ pub(super) struct RenderArgs {
     #[command(flatten)]
     selection: Selection,
 
-    /// Print nothing but how this object came to be: where it is written, what has changed it, and which fields; as Kind/name,
+    /// Print only the origin of this object and the steps that changed it; as Kind/name,
     /// Kind.group/name or Kind/namespace/name
     #[arg(long, value_name = "OBJECT", value_parser = explanation::ObjectQuery::parse, conflicts_with = "check_against")]
     explain: Option<explanation::ObjectQuery>,
 
-    /// How the objects are printed: as YAML documents, or as one JSON array
+    /// Output format: YAML documents, or one JSON array
     #[arg(long, short, value_enum, default_value_t = RenderFormat::Yaml)]
     output: RenderFormat,
 
-    /// Print nothing but how the kustomizations below PATH compare with what kubectl or kustomize makes of them, or the chart in PATH
-    /// with what helm makes of it
+    /// Only compare the kustomizations below PATH with the output of kubectl or kustomize, or the
+    /// chart in PATH with that of helm
     #[arg(long, value_name = "PROGRAM")]
     check_against: Option<PathBuf>,
 }
@@ -75,7 +75,7 @@ pub(super) fn run(arguments: &RenderArgs, streams: &mut Streams<'_>) -> anyhow::
     let rendered = manifests::render_quietly(&tree, &options)?;
     if let Some(path) = rendered.empty_kustomization() {
         streams.say(&format!(
-            "note: the kustomization in {path} comes to no object; a Sync of it keeps what it has applied (NoManifests)"
+            "note: the kustomization in {path} renders no objects; a Sync of it keeps its applied objects (NoManifests)"
         ));
         return print(&[], arguments.output, streams);
     }

@@ -28,7 +28,7 @@ pub(super) fn read_tree(
     let (inner, here) = (canonical(path)?, std::env::current_dir()?);
     let wall = find_root(path, root)?;
     let Ok(inside) = inner.strip_prefix(&wall) else {
-        bail!("{} does not lie in {}; name a root that it lies in", path.display(), wall.display());
+        bail!("{} is not inside {}; choose a --root that contains it", path.display(), wall.display());
     };
     let Some(inside) = inside.to_str() else { bail!("{}: the path is not UTF-8", path.display()) };
     let shown = display_root(&wall, &here);
@@ -37,7 +37,7 @@ pub(super) fn read_tree(
     for file in values {
         let place = canonical(file)?;
         let Some(place) = place.strip_prefix(&wall).ok().and_then(Path::to_str) else {
-            bail!("{} does not lie in {}; name a root that it lies in", file.display(), wall.display());
+            bail!("{} is not inside {}; choose a --root that contains it", file.display(), wall.display());
         };
         options.helm.values_files.push(format!("/{place}"));
     }
@@ -51,7 +51,7 @@ pub(super) fn read_tree(
             return Ok(tree);
         }
     }
-    bail!("{}: kustomizations name folders that name folders, more than {MAX_ROUNDS} deep", path.display())
+    bail!("{}: kustomizations reference each other more than {MAX_ROUNDS} levels deep", path.display())
 }
 
 /// The root folder that a render of a path must not leave.

@@ -37,16 +37,16 @@ use crate::serve::{DaemonHealth, LiveObjectRequest};
 use crate::settings::{HelmFence, Settings};
 use crate::source::{AllowList, Credentials, Reference, Repositories};
 
-/// Follow Git repositories and hold the cluster to them
+/// Run the daemon: sync the cluster from Git repositories
 ///
-/// Without --url it follows the Syncs of the cluster; with it, one repository, without any resource of ours.
+/// Without --url it serves the Syncs of the cluster; with it, one repository, without a CRD.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  moorline run                                                    follow the Syncs of the cluster
+  moorline run                                                    serve the Syncs of the cluster
   moorline run --url https://example.com/repo --path clusters/a   follow one repository
   moorline run --url . --path examples/quickstart                 follow the folder you are in
 
-KUBECONFIG says which cluster; in a pod it is the one around it.")]
+The cluster is that of KUBECONFIG, or in a pod its own.")]
 pub(super) struct RunArgs {
     /// One repository instead of Syncs: https://..., or a folder of this machine
     #[arg(long)]
@@ -56,11 +56,11 @@ pub(super) struct RunArgs {
     #[arg(long, default_value = "", requires = "url")]
     path: String,
 
-    /// The name under which objects are owned
+    /// Name of the owner of the objects
     #[arg(long, default_value = "default", requires = "url")]
     name: String,
 
-    /// How often the repository is asked, in seconds
+    /// Poll interval of the repository, in seconds
     #[arg(long, default_value_t = 30, requires = "url")]
     interval: u64,
 
@@ -68,15 +68,15 @@ pub(super) struct RunArgs {
     #[arg(long, requires = "url")]
     take_over: bool,
 
-    /// A throw-away API server in this process instead of a cluster
+    /// Use a temporary API server in this process instead of a cluster
     #[arg(long)]
     sandbox: bool,
 
-    /// The daemon's own namespace; else the pod's, else the one of the kubeconfig
+    /// The daemon's own namespace [default: that of the pod, or of the kubeconfig]
     #[arg(long, short)]
     namespace: Option<String>,
 
-    /// Wait for a Lease, so that of several daemons one writes
+    /// Elect a leader by a Lease, so that only one of several daemons writes
     #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL")]
     leader_election: bool,
 
@@ -314,7 +314,7 @@ async fn relay<T>(from: &mut mpsc::Receiver<T>, to: mpsc::Sender<T>) {
 async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
     let Some(leadership) = leadership else { return Ok(()) };
     let released = tokio::time::timeout(RELEASE, leadership.release()).await;
-    Ok(released.context("the Lease could not be released in time; it ends by itself")??)
+    Ok(released.context("the Lease could not be released in time; it will expire")??)
 }
 
 /// Runs the controller of the cluster's Syncs, or of one repository.

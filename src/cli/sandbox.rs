@@ -23,25 +23,25 @@ use crate::cluster::{Connection, connect};
 use crate::sandbox::{Options, Sandbox};
 use crate::settings::duration;
 
-/// Start a throw-away Kubernetes API server, for demonstrations and tests
+/// Start a temporary Kubernetes API server for demos and tests
 ///
-/// It keeps objects in memory, answers as Kubernetes does, and runs no containers: workloads become ready after a time
-/// that you set. Everybody who reaches it may do everything, so it listens on the loopback. Ctrl-C ends it, and nothing is
-/// left of it.
+/// It keeps objects in memory, behaves like Kubernetes, and runs no containers: workloads become
+/// ready after a time that you set. It has no access control, so it listens on localhost. Ctrl-C
+/// stops it and removes everything.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline sandbox                        prints the line that makes kubectl use it
   moorline sandbox --ready-after 2s       Deployments and the like are ready after two seconds")]
 pub(super) struct SandboxArgs {
-    /// Where it listens; port 0 is any that is free
+    /// Listen address; port 0 picks a free port
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     listen: SocketAddr,
 
-    /// After how long Deployments, StatefulSets, DaemonSets and Jobs are ready, such as 2s; never without it
+    /// Time until Deployments, StatefulSets, DaemonSets and Jobs get ready, such as 2s [never]
     #[arg(long, value_name = "TIME", value_parser = time)]
     ready_after: Option<Duration>,
 
-    /// What uids and generated names come from: the same seed gives the same
+    /// Seed of uids and generated names, to make them reproducible
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 }

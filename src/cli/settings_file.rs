@@ -60,7 +60,7 @@ fn read_consistently(
             return Ok(bytes);
         }
     }
-    bail!("{shown} changes while it is read; write it elsewhere, and rename it into its place")
+    bail!("{shown} changes while it is read; replace it by a rename")
 }
 
 /// File attributes that differ after a write or a replacement.
@@ -91,7 +91,7 @@ pub(super) async fn watch(
             Err(error) => format!("{error:#}"),
         };
         if !wrong.is_empty() && wrong != told {
-            tracing::warn!("the settings file is not taken, and what was set before goes on: {wrong}");
+            tracing::warn!("the settings file has errors, and the previous settings stay in effect: {wrong}");
         }
         told = wrong;
     }
@@ -103,7 +103,7 @@ fn apply_settings(context: &Context, settings: &Settings, level: &LogLevelHandle
     let changed = TABLE.iter().filter(|row| row.value(settings) != row.value(&before));
     let (now, later): (Vec<&Setting>, Vec<&Setting>) = changed.partition(|row| row.is_live());
     for row in &now {
-        tracing::info!("{} is {} now", row.name, row.value(settings));
+        tracing::info!("{} is now {}", row.name, row.value(settings));
     }
     for row in &later {
         tracing::warn!("{} is {} only after the next start", row.name, row.value(settings));
@@ -146,7 +146,7 @@ mod tests {
             std::fs::read(path)
         });
         let said = format!("{:#}", always.unwrap_err());
-        let expect = "daemon.yaml changes while it is read; write it elsewhere, and rename it into its place";
+        let expect = "daemon.yaml changes while it is read; replace it by a rename";
         assert!(said.ends_with(expect), "{said}");
         std::fs::remove_file(&file).unwrap();
         let said = format!("{:#}", read_consistently(&file, |path| std::fs::read(path)).unwrap_err());

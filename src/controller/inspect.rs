@@ -183,7 +183,7 @@ pub(super) fn is_of_the_daemon(name: &str) -> ReconcileError {
     ReconcileError {
         reason: "SpecInvalid",
         message: format!(
-            "the Secret {name} holds the keys of the daemon, which no Sync may name; name another Secret"
+            "the Secret {name} holds the keys of the daemon, which no Sync may use; name another Secret"
         ),
         problems: Vec::new(),
         permanent: true,
@@ -205,7 +205,7 @@ pub(super) async fn secret(
     }
     found.ok_or_else(|| ReconcileError {
         reason: "SecretMissing",
-        message: format!("there is no Secret {name} in the namespace {namespace}"),
+        message: format!("the Secret {name} does not exist in the namespace {namespace}"),
         problems: Vec::new(),
         permanent: false,
     })

@@ -183,7 +183,7 @@ impl KeyManager {
         let keys = KeyRing::new(current, data.previous);
         let before = self.cluster.notary().keys();
         if before.is_none_or(|before| !before.ids().eq(keys.ids())) {
-            tracing::info!(secret = %format!("{namespace}/{name}"), keys = ?keys, "objects are proven with these keys");
+            tracing::info!(secret = %format!("{namespace}/{name}"), keys = ?keys, "proofs are made with these keys");
             self.cluster.notary().set_keys(Some(keys));
             self.cluster.wake_all();
         }
@@ -194,19 +194,19 @@ impl KeyManager {
         let KeyLocation { namespace, name, .. } = &self.place;
         let told = match trouble {
             KeyError::Missing => format!(
-                "it is not there, and this daemon may not make it: install it as the chart does, or let the daemon create secrets in {namespace} and get, watch and patch {name}; until then prunes ask for approval"
+                "it does not exist, and this daemon may not create it: create it as the chart does, or allow the daemon to create secrets in {namespace} and to get, watch and patch {name}; until then prunes need approval"
             ),
             KeyError::Forbidden(failure) => {
-                format!("{failure}; until it can be read, prunes ask for approval")
+                format!("{failure}; until it can be read, prunes need approval")
             }
             KeyError::Failed(failure) => failure.to_string(),
             KeyError::Slow => {
-                "the API server does not say what is in it; until it does, prunes ask for approval".to_owned()
+                "the API server does not answer; until it does, prunes need approval".to_owned()
             }
-            KeyError::NoChance => "the operating system gives no random numbers".to_owned(),
+            KeyError::NoChance => "the operating system provides no random numbers".to_owned(),
         };
         if self.trouble.as_ref() != Some(&told) {
-            tracing::error!(secret = %format!("{namespace}/{name}"), "the Secret with the daemon's keys: {told}");
+            tracing::error!(secret = %format!("{namespace}/{name}"), "the Secret with the signing keys of the daemon: {told}");
             self.trouble = Some(told);
         }
     }

@@ -48,7 +48,7 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNam
             _ = all.tasks.join_next(), if !all.tasks.is_empty() => {}
             Some(called) = called.recv() => {
                 let syncs = context.neighbours.called(&called);
-                tracing::debug!(syncs, repositories = ?called, "a webhook has called");
+                tracing::debug!(syncs, repositories = ?called, "webhook received");
             }
             _ = beat.tick() => context.health.beat(),
             _ = sweep.tick() => {
@@ -124,8 +124,8 @@ impl Manager {
             SyncWatchEvent::Upgraded => self.context.distrust_all(),
             SyncWatchEvent::Broken(failure) => {
                 let message = match failure.code() {
-                    Some(404) => "the cluster has no Syncs: install their definition (moorline crd | kubectl apply --server-side -f -)".to_owned(),
-                    _ => format!("Syncs cannot be seen: {failure}"),
+                    Some(404) => "the cluster does not serve Syncs: install the CustomResourceDefinition (moorline crd | kubectl apply --server-side -f -)".to_owned(),
+                    _ => format!("Syncs cannot be listed: {failure}"),
                 };
                 tracing::warn!("{message}");
                 // Known Syncs are still served.

@@ -247,7 +247,7 @@ impl Context {
             return Ok(());
         }
         Err(format!(
-            "a Sync outside of the namespace {} does not act with the daemon's rights: write the name of a ServiceAccount in {} as spec.serviceAccountName",
+            "a Sync outside of the namespace {} may not use the permissions of the daemon: set spec.serviceAccountName to a ServiceAccount in {}",
             self.namespace, sync.namespace
         ))
     }

@@ -27,7 +27,7 @@ pub async fn run(
     let own_name = repository_name(&wish.address.to_string());
     let local = wish.address.local_path().map(RefWatch::new).and_then(|watch| {
         // Polling goes on as well, so that without a watch a commit is only detected later.
-        watch.inspect_err(|error| tracing::warn!(%error, "commits are seen by polling only")).ok()
+        watch.inspect_err(|error| tracing::warn!(%error, "new commits are detected by polling only")).ok()
     });
     let order = ReconcileRequest {
         // Only the path and the release name decide what a commit renders to; no other field can be

@@ -47,7 +47,7 @@ impl DiskCache {
     /// Writes an entry; a failure is only logged.
     pub(super) fn put(&self, key: &CacheKey, bytes: &[u8]) {
         if let Err(error) = self.write(key, bytes) {
-            tracing::warn!(folder = %self.0.display(), %error, "what helm printed could not be kept on the disk");
+            tracing::warn!(folder = %self.0.display(), %error, "helm's output could not be cached on disk");
         }
     }
 

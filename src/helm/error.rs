@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub enum HelmError {
     /// The program does not exist.
     #[error(
-        "there is no program {}, which renders charts; use an image with helm (image.variant of the chart), name it in the setting helm, or commit what `helm template` prints",
+        "helm was not found at {}; use an image with helm (image.variant of the chart), set its path in the setting helm, or commit the output of `helm template`",
         .program.display()
     )]
     Missing {
@@ -15,7 +15,7 @@ pub enum HelmError {
         program: PathBuf,
     },
     /// Helm refused the chart.
-    #[error("helm does not render the chart: {text}")]
+    #[error("helm failed to render the chart: {text}")]
     Failed {
         /// Helm's message, without values.
         text: Box<str>,

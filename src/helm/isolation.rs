@@ -69,12 +69,12 @@ const NAMESPACES: [(UnshareFlags, &str); 3] = [
 pub fn run_isolated(program: &[OsString], wanted: IsolationLevel) -> i32 {
     // If the daemon is killed, no other process would end this one.
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        return refuse(&format!("its end could not be bounded: {error}"));
+        return refuse(&format!("it could not be tied to the life of the daemon: {error}"));
     }
     let namespaces = NAMESPACES.iter().find(|(flags, _)| unshare(*flags).is_ok()).map(|(flags, _)| *flags);
     let counted = namespaces.is_some_and(|flags| flags.contains(UnshareFlags::NEWUSER));
     if let Err(error) = set_limits(counted) {
-        return refuse(&format!("its bounds could not be set: {error}"));
+        return refuse(&format!("its resource limits could not be set: {error}"));
     }
     if !namespaces.is_some_and(|flags| flags.contains(UnshareFlags::NEWPID)) {
         return run_restricted(program, wanted);
@@ -84,7 +84,7 @@ pub fn run_isolated(program: &[OsString], wanted: IsolationLevel) -> i32 {
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     match Command::new(own).arg(FENCE_INSIDE_VERB).args(wanted.flag()).arg("--").args(program).status() {
         Ok(status) => status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()),
-        Err(error) => refuse(&format!("the fence could not be entered: {error}")),
+        Err(error) => refuse(&format!("the isolated process could not be started: {error}")),
     }
 }
 
@@ -93,7 +93,7 @@ pub fn run_restricted(program: &[OsString], wanted: IsolationLevel) -> i32 {
     if let Err(error) =
         set_parent_process_death_signal(Some(Signal::KILL)).and_then(|()| set_no_new_privs(true))
     {
-        return refuse(&format!("its rights could not be bounded: {error}"));
+        return refuse(&format!("its privileges could not be restricted: {error}"));
     }
     let [program, arguments @ ..] = program else { return refuse("no program is named") };
     if let IsolationVerdict::Refused(why) = restrict_self(Path::new(program)).judge(wanted) {

@@ -204,9 +204,7 @@ impl Helm {
                 tree = with_helm_output(tree, &run, &output);
             }
         }
-        let what = format!(
-            "the charts of one kustomization were asked for {MAX_ROUNDS} times over; make several of it"
-        );
+        let what = format!("the kustomization still needs charts after {MAX_ROUNDS} rounds; split it");
         Err(HelmError::Exceeded { what: what.into() })
     }
 
@@ -266,7 +264,7 @@ impl HelmInner {
         let ask = || {
             let walls = crate::helm::process::probe_protections(&self.isolation_program);
             let said = walls.as_ref().map_or_else(|| "unknown".to_owned(), Protections::to_string);
-            tracing::debug!(walls = said, "helm runs behind a fence");
+            tracing::debug!(walls = said, "helm runs in isolation");
             walls
         };
         self.protections.get_or_init(ask).as_ref()

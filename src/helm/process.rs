@@ -125,7 +125,7 @@ fn collect_output(
     // both.
     let output = output.recv_timeout(left()).map_err(|_| late())?;
     if output.len() > MAX_OUTPUT_BYTES {
-        let what = format!("it printed more than {MAX_OUTPUT_BYTES} bytes; make several charts of it");
+        let what = format!("it printed more than {MAX_OUTPUT_BYTES} bytes; split the chart");
         return Err(HelmError::Exceeded { what: what.into() });
     }
     let words = words.recv_timeout(left()).map_err(|_| late())?;
@@ -169,11 +169,11 @@ fn interpret_status(status: ExitStatus, output: Vec<u8>, words: Vec<u8>) -> Resu
     let signal = status.signal().or(status.code().filter(|code| *code > 128).map(|code| code - 128));
     match (signal, fatal, status.code()) {
         (Some(signal), _, _) => Err(HelmError::Exceeded {
-            what: format!("it was ended by signal {signal}; it may have taken too much time or memory")
+            what: format!("it was killed by signal {signal}; it may have exceeded the time or memory limit")
                 .into(),
         }),
         (None, Some(fatal), _) => Err(HelmError::Exceeded {
-            what: format!("it gave up: {fatal}; look for loops and for very large values in the templates")
+            what: format!("it crashed: {fatal}; check the templates for loops and for very large values")
                 .into(),
         }),
         (None, None, Some(isolation::EXIT_NOT_ISOLATED)) => {

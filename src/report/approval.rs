@@ -21,7 +21,7 @@ pub(super) fn over_budget_message(pass: &ReconcileInputs<'_>, hold: &Hold) -> St
 pub(super) fn protected_message(pass: &ReconcileInputs<'_>, count: usize) -> String {
     let (objects, wait) = if count == 1 { ("object", "waits") } else { ("objects", "wait") };
     let other = other_approval(pass);
-    format!("{count} {objects} that Git has no more {wait} for approval to be deleted{other}")
+    format!("{count} {objects} removed from Git {wait} for approval to be deleted{other}")
 }
 
 /// A note that the approval on the Sync does not match the pending one; empty without an approval.
@@ -29,9 +29,7 @@ fn other_approval(pass: &ReconcileInputs<'_>) -> String {
     match (pass.approved, pass.approval) {
         (Some(given), Some(asked)) if given != asked => {
             let given: String = given.chars().filter(|it| !it.is_control()).take(MAX_SHOWN).collect();
-            format!(
-                " ({APPROVE_ANNOTATION} is {given:?}, which does not approve what waits now: {asked} does)"
-            )
+            format!(" ({APPROVE_ANNOTATION} is {given:?}, which does not match the pending approval {asked})")
         }
         _ => String::new(),
     }

@@ -63,7 +63,7 @@ pub(super) fn conditions(
 fn with_next_try(verdict: &ReadyVerdict) -> String {
     let refused = verdict.reason == Reason::ApplyFailed.to_string();
     let Some(at) = verdict.next_try.filter(|_| refused) else { return verdict.message.clone() };
-    let next = format!("; next try at {}", at.strftime("%H:%M:%S UTC"));
+    let next = format!("; next retry at {}", at.strftime("%H:%M:%S UTC"));
     let room = MAX_MESSAGE - next.len() - 1;
     match verdict.message.char_indices().nth(room) {
         None => verdict.message.clone() + &next,

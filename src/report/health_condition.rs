@@ -63,7 +63,7 @@ impl HealthCondition {
             }
             // No number: completed Jobs that are removed would change it, and each change is a
             // write.
-            None => "every object that reports how it is, is healthy".to_owned(),
+            None => "all objects that report health are healthy".to_owned(),
         };
         Self { status, reason: reason.to_string(), message }
     }

@@ -208,7 +208,8 @@ impl ReadyVerdict {
             };
         }
         if facts.suspended {
-            let message = "the Sync is suspended: nothing is looked at and nothing is written".to_owned();
+            let message =
+                "the Sync is suspended: the repository is not polled and nothing is applied".to_owned();
             return Self { reconciling: false, ..not_ready(&Reason::Suspended.to_string(), message, false) };
         }
         match &facts.reconcile {
@@ -233,16 +234,14 @@ impl ReadyVerdict {
         let pass = facts.reconcile.as_ref().filter(|pass| was_applied && pass.is_all_forbidden());
         let is_powerless = self.reason == Reason::RightsMissing.to_string();
         let Some(pass) = pass.filter(|_| is_powerless && facts.error.is_none()) else { return self };
-        let kept = format!("{} is not kept: ", pass.revision);
+        let kept = format!("{} is not held: ", pass.revision);
         Self { message: format!("{kept}{}", self.message), ..self }
     }
 
     /// The verdict about the held revision after the newest one was rolled back.
     fn with_rollback(self, rejected: &RolledBackRevision) -> Self {
         let RolledBackRevision { revision, held: instead, why } = rejected;
-        let message = format!(
-            "{revision} was given up, and {instead} is applied again until a newer commit comes: {why}"
-        );
+        let message = format!("{revision} was rolled back to {instead} until there is a newer commit: {why}");
         // Objects of the rolled-back revision may wait for approval to be deleted.
         let message =
             self.pending_deletions.iter().fold(message, |message, left| format!("{message}; {left}"));
@@ -259,7 +258,7 @@ impl ReadyVerdict {
     fn with_held_revision(self, pass: &ReconcileInputs<'_>, facts: &StatusInputs<'_>) -> Self {
         let about =
             facts.refused.iter().map(|refused| format!("{refused} cannot be applied: ")).collect::<String>();
-        let kept = if facts.suspended { String::new() } else { format!("; {} is kept", pass.revision) };
+        let kept = if facts.suspended { String::new() } else { format!("; {} stays applied", pass.revision) };
         let of_pass = Self::from_reconcile(pass, facts.health);
         Self {
             message: format!("{about}{}{kept}", self.message),
@@ -272,7 +271,7 @@ impl ReadyVerdict {
 
     /// The verdict if the reconcile was for an older request than the current one.
     fn into_outdated(self) -> Self {
-        let message = "what is asked for now is being applied".to_owned();
+        let message = "the latest change is being applied".to_owned();
         let reason = Reason::Progressing.to_string();
         Self { ready: false, reconciling: true, reason, message, ..self }
     }
@@ -286,7 +285,7 @@ impl ReadyVerdict {
         let objects = if pass.desired == 1 { "object" } else { "objects" };
         let waits = self.pending_deletions.iter().map(|left| format!("; {left}")).collect::<String>();
         let message = format!(
-            "{differ} of {} {objects} {are} not as in {}: {first}{waits}",
+            "{differ} of {} {objects} {are} out of sync with {}: {first}{waits}",
             pass.desired, pass.revision
         );
         Self { ready: false, reason: Reason::FieldsDiffer.to_string(), message, ..self }
@@ -336,7 +335,8 @@ impl ReadyVerdict {
         let (ready, reason, message) = match (failed.as_slice(), missing, contested.or(over_budget)) {
             _ if !pass.missing_permissions.is_empty() => {
                 let missing = pass.missing_permissions.join("; ");
-                let message = format!("rights are missing, which `{}` gives: {missing}", pass.grant_command);
+                let message =
+                    format!("permissions are missing; `{}` grants them: {missing}", pass.grant_command);
                 (false, Reason::RightsMissing, message)
             }
             ([(id, why), rest @ ..], _, _) => {
@@ -356,7 +356,11 @@ impl ReadyVerdict {
                 let waits = left.as_deref().into_iter().chain(pass.isolation_warning);
                 let waits = waits.map(|said| format!("; {said}")).collect::<String>();
                 let are = if pass.desired == 1 { "object is" } else { "objects are" };
-                (true, Reason::Applied, format!("{} {are} as in {}{waits}", pass.desired, pass.revision))
+                (
+                    true,
+                    Reason::Applied,
+                    format!("{} {are} in sync with {}{waits}", pass.desired, pass.revision),
+                )
             }
         };
         let stalled = !failed.is_empty() && failed.iter().all(|(_, why)| why.manifest);

@@ -143,7 +143,7 @@ fn one_line_says_which_revision_is_refused_and_which_is_kept() {
         ..facts(Some(pass("main@2", &held)))
     };
     let now = check(&facts, "Ready=False Stalled=True Drifted=True: RenderIncomplete", "main@2");
-    let expect = "main@3 cannot be applied: a.yaml:1: no YAML; main@2 is kept";
+    let expect = "main@3 cannot be applied: a.yaml:1: no YAML; main@2 stays applied";
     assert_eq!(now.conditions[0].message, expect);
     assert_eq!(now.revision.unwrap().attempted.as_deref(), Some("main@3"));
     assert_eq!(now.objects.map(|objects| (objects.applied, objects.drifted)), Some((19, 1)));
@@ -169,7 +169,7 @@ fn at_rest_there_is_neither_reconciling_nor_stalled() {
     let done = [("a", Outcome::Created), ("b", Outcome::Kept), ("old", Outcome::Pruned { gone: true })];
     let now = check_pass(done, "Ready=True: Applied", "main@2");
     assert_eq!(now.last_applied_time, Some(at(100)));
-    assert_eq!(now.conditions[0].message, "20 objects are as in main@2");
+    assert_eq!(now.conditions[0].message, "20 objects are in sync with main@2");
     let counts = ObjectCounts { desired: 20, applied: 20, pruned: 1, ..ObjectCounts::default() };
     assert_eq!(now.objects, Some(counts));
     let kept = check_pass([("a", Outcome::Kept)], "Ready=True: Applied", "main@2");
@@ -185,7 +185,7 @@ fn at_rest_there_is_neither_reconciling_nor_stalled() {
     let open =
         ReconcileInputs { isolation_warning: Some("helm runs without a wall"), ..pass("main@2", &nothing) };
     let told = status(&kept, &facts(Some(open)));
-    assert_eq!(told.conditions[0].message, "20 objects are as in main@2; helm runs without a wall");
+    assert_eq!(told.conditions[0].message, "20 objects are in sync with main@2; helm runs without a wall");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn an_approval_of_something_else_is_named() {
     let pass = |approved| ReconcileInputs { approval: Some("abc"), approved, ..pass("main@2", &held) };
     let message =
         |approved| status(&SyncStatus::default(), &facts(Some(pass(approved)))).conditions[0].message.clone();
-    let other = "(moorline.dev/approve is \"abd\", which does not approve what waits now: abc does)";
+    let other = "(moorline.dev/approve is \"abd\", which does not match the pending approval abc)";
     assert!(message(Some("abd")).ends_with(other), "{}", message(Some("abd")));
     assert!(message(None).ends_with("moorline.dev/approve=abc"));
 }
@@ -227,11 +227,11 @@ fn what_waits_for_approval_is_counted() {
     };
     let one = outcomes([("old-1", Outcome::Held(Hold::Protected))]);
     let told = message(&one);
-    assert!(told.contains("1 object that Git has no more waits for approval to be deleted"), "{told}");
+    assert!(told.contains("1 object removed from Git waits for approval to be deleted"), "{told}");
     let two =
         outcomes([("old-1", Outcome::Held(Hold::Protected)), ("old-2", Outcome::Held(Hold::Protected))]);
     let told = message(&two);
-    assert!(told.contains("2 objects that Git has no more wait for approval to be deleted"), "{told}");
+    assert!(told.contains("2 objects removed from Git wait for approval to be deleted"), "{told}");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_prune_that_waits_for_a_person_is_at_rest_and_says_how_to_approve_it() {
     assert!(now.conditions[0].message.ends_with("annotate the Sync with moorline.dev/approve=abc"));
     let protected = Outcome::Held(Hold::Protected);
     let now = check_pass([("old", protected)], "Ready=True: Applied", "main@2");
-    assert!(now.conditions[0].message.contains("1 object that Git has no more waits for approval"));
+    assert!(now.conditions[0].message.contains("1 object removed from Git waits for approval"));
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn drift_that_is_only_reported_is_a_condition_of_its_own_and_outlives_a_comparis
     assert_eq!(now.objects.map(|objects| (objects.drifted, objects.applied)), Some((1, 19)));
     assert_eq!(
         now.conditions[0].message,
-        "1 of 20 objects is not as in main@2: ConfigMap shop/a: data.a was changed by kubectl, and only reported"
+        "1 of 20 objects is out of sync with main@2: ConfigMap shop/a: data.a was changed by kubectl, and only reported"
     );
     assert_eq!(now.history[0].result, "Applied", "drift says nothing about the commit");
     assert_eq!(
@@ -303,7 +303,7 @@ fn drift_that_is_only_reported_is_a_condition_of_its_own_and_outlives_a_comparis
 fn a_deleted_object_that_is_only_reported_is_drift() {
     let now =
         check_pass([("a", Outcome::Held(Hold::Deleted))], "Ready=False Drifted=True: FieldsDiffer", "main@2");
-    assert_eq!(now.conditions[1].message, "ConfigMap shop/a: deleted by somebody, and only reported");
+    assert_eq!(now.conditions[1].message, "ConfigMap shop/a: deleted by others, and only reported");
     assert_eq!(now.objects.map(|objects| (objects.drifted, objects.applied)), Some((1, 19)));
     let both = check_pass(
         [("a", Outcome::Held(Hold::Deleted)), ("old", Outcome::Held(Hold::Protected)), ("z", reported())],
@@ -311,8 +311,8 @@ fn a_deleted_object_that_is_only_reported_is_drift() {
         "main@2",
     );
     let message = &both.conditions[0].message;
-    assert!(message.starts_with("2 of 20 objects are not as in main@2"), "{message}");
-    assert!(message.contains("1 object that Git has no more waits for approval"), "{message}");
+    assert!(message.starts_with("2 of 20 objects are out of sync with main@2"), "{message}");
+    assert!(message.contains("1 object removed from Git waits for approval"), "{message}");
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn missing_rights_come_before_all_that_follows_from_them() {
     let pass = ReconcileInputs { missing_permissions: &rights, ..pass("main@2", &denied) };
     let now = status(&SyncStatus::default(), &facts(Some(pass)));
     assert_eq!(now.conditions[0].reason, "RightsMissing");
-    let message = "rights are missing, which `moorline rbac` gives: create configmaps";
+    let message = "permissions are missing; `moorline rbac` grants them: create configmaps";
     assert_eq!(now.conditions[0].message, message);
 }
 
@@ -396,11 +396,11 @@ fn a_sync_that_may_write_nothing_says_that_its_revision_is_not_kept() {
         let pass = ReconcileInputs { missing_permissions: &rights, desired: 2, ..pass("main@2", outcomes) };
         status(before, &facts(Some(pass))).conditions[0].message.clone()
     };
-    let told = "rights are missing, which `moorline rbac` gives: create configmaps";
+    let told = "permissions are missing; `moorline rbac` grants them: create configmaps";
     let both = outcomes([("a", forbidden()), ("b", forbidden())]);
     let revision = Revisions { applied: Some("main@1".to_owned()), ..Revisions::default() };
     let applied = SyncStatus { revision: Some(revision), ..SyncStatus::default() };
-    assert_eq!(message(&applied, &both), format!("main@2 is not kept: {told}"));
+    assert_eq!(message(&applied, &both), format!("main@2 is not held: {told}"));
     assert_eq!(message(&SyncStatus::default(), &both), told, "nothing was applied before");
     assert_eq!(message(&applied, &outcomes([("a", forbidden())])), told, "the rest is kept");
 }
@@ -512,14 +512,14 @@ fn a_refusal_names_the_time_of_the_next_try() {
         let facts = facts(Some(ReconcileInputs { retries: tries, ..pass("main@2", &refused) }));
         let told = status(&SyncStatus::default(), &facts);
         // The history is about commits: a retry time would change its entries.
-        assert!(!told.history[0].message.contains("next try"), "{told:?}");
+        assert!(!told.history[0].message.contains("next retry"), "{told:?}");
         told.conditions[0].message.clone()
     };
     let expect = "ConfigMap shop/a: it is wrong (and 1 more)";
     assert_eq!(message(&NO_TRIES), expect);
     assert_eq!(
         message(&PendingRetries { next_attempts: next, ..PendingRetries::default() }),
-        format!("{expect}; next try at 08:03:20 UTC")
+        format!("{expect}; next retry at 08:03:20 UTC")
     );
 }
 

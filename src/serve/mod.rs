@@ -42,7 +42,7 @@ pub const CONNECTION_TIMEOUT: Duration = Duration::from_secs(300);
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 const PLAIN: &str = "text/plain; charset=utf-8";
 const UNKNOWN: &str =
-    "There is nothing here; there are /healthz, /readyz, /metrics and, with a secret for them, /hooks/.\n";
+    "Not found. Paths: /healthz, /readyz, /metrics and, if a webhook secret is set, /hooks/.\n";
 
 type TextResponse = (StatusCode, [(HeaderName, &'static str); 1], String);
 
@@ -67,7 +67,7 @@ pub async fn serve_probes(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let router = probes(health).fallback(|| async {
-        text(StatusCode::NOT_FOUND, PLAIN, "There are /healthz and /readyz here.\n".to_owned())
+        text(StatusCode::NOT_FOUND, PLAIN, "Not found. Paths: /healthz, /readyz.\n".to_owned())
     });
     serve_connections(listener, router, ConnectionLimits { most: MAX_PROBES, keep_alive: false }, stop).await
 }

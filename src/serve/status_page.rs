@@ -103,7 +103,7 @@ impl StatusPage {
         }
         let is_head = *method == Method::HEAD;
         if !is_head && *method != Method::GET {
-            let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "This page only shows.\n");
+            let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "This page is read-only.\n");
             refusal.headers_mut().insert(ALLOW, axum::http::HeaderValue::from_static("GET, HEAD"));
             return refusal;
         }
@@ -160,7 +160,7 @@ impl StatusPage {
         let (answer, told) = oneshot::channel();
         let wanted = LiveObjectRequest { sync: sync.clone(), id: id.clone(), answer };
         if self.0.requests.try_send(wanted).is_err() {
-            return Err("many look at objects now; try again in a moment".to_owned());
+            return Err("too many requests for live objects; try again in a moment".to_owned());
         }
         match timeout(READ_TIMEOUT, told).await {
             Ok(Ok(seen)) => seen,
@@ -171,7 +171,7 @@ impl StatusPage {
     /// Opens an event stream with the versions of a page.
     fn events(&self, of: Option<SyncName>) -> Response<Body> {
         let Ok(place) = self.0.listeners.clone().try_acquire_owned() else {
-            let mut refusal = plain(StatusCode::SERVICE_UNAVAILABLE, "Too many listen already.\n");
+            let mut refusal = plain(StatusCode::SERVICE_UNAVAILABLE, "Too many open event streams.\n");
             refusal.headers_mut().insert(RETRY_AFTER, axum::http::HeaderValue::from_static("30"));
             return refusal;
         };

@@ -68,7 +68,7 @@ async fn defaults_of_the_server_are_not_said_to_be_argo_cds() {
     let shown = adopt(&scene, &proxy, part, &[]);
     assert_eq!(shown.code, 2, "{}{}", shown.data, shown.words);
     let expect = format!(
-        "Set by Argo CD, and not in Git (1): these fields stay, until somebody removes them\n  ! Deployment.apps {namespace}/web: spec.minReadySeconds\n"
+        "Set by Argo CD, and not in Git (1): these fields stay until you remove them\n  ! Deployment.apps {namespace}/web: spec.minReadySeconds\n"
     );
     assert!(shown.data.contains(&expect), "{}", shown.data);
     for default in ["sessionAffinity", "protocol", "terminationMessagePath"] {
@@ -77,12 +77,7 @@ async fn defaults_of_the_server_are_not_said_to_be_argo_cds() {
 
     // The adoption keeps the field, as it says.
     let done = adopt(&scene, &proxy, part, &["--apply"]);
-    assert!(
-        done.words.contains("2 objects were there already; none was deleted"),
-        "{}{}",
-        done.data,
-        done.words
-    );
+    assert!(done.words.contains("2 objects were adopted; none was deleted"), "{}{}", done.data, done.words);
     let live = send_request(&scene.admin, "GET", &web, Value::Null).await.unwrap();
     assert_eq!(live["spec"]["minReadySeconds"], 5);
     scene.delete_sync("shop").await;

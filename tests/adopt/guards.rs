@@ -63,7 +63,7 @@ async fn what_flux_leaves_alone_is_not_overwritten() {
     push(&scene, &in_git);
     let _daemon = scene.daemon();
     let refused = adopt(&scene, &proxy, part, &["--apply"]);
-    let expect = "Flux leaves it alone (kustomize.toolkit.fluxcd.io/ssa: IfNotPresent): annotate it in Git with moorline.dev/apply: once";
+    let expect = "Flux ignores it (kustomize.toolkit.fluxcd.io/ssa: IfNotPresent): add the annotation moorline.dev/apply: once in Git as well";
     assert!(refused.code == 1 && refused.data.contains(expect), "{}{}", refused.data, refused.words);
     assert_eq!(resource(&scene, part).await["metadata"].get("annotations"), None);
 
@@ -176,8 +176,7 @@ async fn versions_that_are_not_read_are_named() {
     until("the older version is all there is", async || (served().await == ["v1beta2"]).then_some(())).await;
     let told = adopt(&scene, &proxy, part, &[]).words;
     serve(current).await;
-    let expect =
-        "the cluster serves kustomize.toolkit.fluxcd.io as v1beta2, and a Kustomization is read as v1";
+    let expect = "the cluster serves kustomize.toolkit.fluxcd.io as v1beta2, but a Kustomization needs v1";
     assert!(told.contains(expect), "{told}");
     let none = format!("there is no Kustomization shop in the namespace {}", scene.namespace);
     until("the newer one is there again", async || {

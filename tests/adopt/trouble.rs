@@ -114,7 +114,7 @@ async fn what_is_refused_changes_nothing_and_says_what_to_do() {
     change(json!({"operation": null})).await;
     check(&["--apply", "--sync-namespace", "nowhere"], "could not be created, and nothing was changed");
     scene.sync("shop", json!({"suspend": true})).await;
-    check(&["--apply"], "choose a name with --sync");
+    check(&["--apply"], "choose another name with --sync");
     scene.delete_sync("shop").await;
     assert_eq!(resource(&scene, part).await["metadata"].get("annotations"), None);
 

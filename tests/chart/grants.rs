@@ -40,7 +40,7 @@ async fn until_it_lacks(release: &Release) {
 async fn a_sync_says_what_it_lacks_and_is_ready_when_it_is_granted() {
     let Some(release) = Release::new("grants").await else { return };
     let (notes, commit) = install(&release);
-    assert!(notes.contains("has no rights on objects yet"), "{notes}");
+    assert!(notes.contains("has no permissions on objects yet"), "{notes}");
     let daemon = release.installed().await.start(&[]);
     until_it_lacks(&release).await;
     let granted =

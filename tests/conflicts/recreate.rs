@@ -103,7 +103,7 @@ async fn what_cannot_change_says_how_and_is_recreated_where_that_is_asked_for() 
         let (kind, message) =
             (it["object"].as_str().unwrap_or_default(), it["message"].as_str().expect("a message"));
         let how = if kind.starts_with("PersistentVolumeClaim") {
-            "do it yourself"
+            "delete it by hand"
         } else {
             "moorline.dev/recreate: enabled"
         };

@@ -37,14 +37,14 @@ pub(crate) fn bad_sources() -> Vec<Bad> {
         bad(url("http://user:planted@host/a"), "put them into a Secret (username, password)", URL),
         bad(url("ssh://git:planted@host/a"), "put a key into a Secret (ssh-privatekey, known_hosts)", URL),
         bad(url("git:planted@host:a"), "ssh://user@host/path or user@host:path", URL),
-        bad(url("file:///srv/planted"), "the daemon's own disk least of all", URL),
-        bad(url("/srv/planted"), "the daemon's own disk least of all", URL),
+        bad(url("file:///srv/planted"), "other URLs and local paths are not supported", URL),
+        bad(url("/srv/planted"), "other URLs and local paths are not supported", URL),
         bad(url("./planted"), "write https://host/path", URL),
         bad(url("../planted"), "write https://host/path", URL),
         bad(url("git://host/a"), "write https://host/path", URL),
         bad(url("host:a"), "write https://host/path", URL),
-        bad(url("https://host/a?token=planted"), "leave out spaces and what begins with ? or #", URL),
-        bad(url("https://host/a b"), "leave out spaces", URL),
+        bad(url("https://host/a?token=planted"), "remove spaces, the query (?) and the fragment (#)", URL),
+        bad(url("https://host/a b"), "remove spaces", URL),
         bad(url("https://host"), "write the path of a repository behind the host", URL),
         bad(url("https:///a"), "write the path of a repository behind the host", URL),
         bad(url("https://host/a/../b"), "without .. in it", URL),
@@ -66,7 +66,7 @@ pub(crate) fn bad_sources() -> Vec<Bad> {
         ),
         bad(
             git(json!({"url": "http://host/a", "secretRef": {"name": "login"}})),
-            "write https:// in the URL: over plain http",
+            "use https:// in the URL: with plain http",
             URL,
         ),
         bad(
@@ -119,19 +119,19 @@ pub(crate) fn bad_charts() -> Vec<Bad> {
     vec![
         bad(
             json!({"render": {"type": "Kustomize", "helm": {"skipCrds": true}}}),
-            "helm is for type Helm",
+            "helm is valid only for type Helm",
             "spec.render.helm",
         ),
         bad(helm(json!({"releaseName": "Shop"})), "write lower-case letters", "spec.render.helm.releaseName"),
         bad(helm(json!({"namespace": "a.b"})), "write the name of a namespace", "spec.render.helm.namespace"),
         bad(
             helm(json!({"valuesFiles": ["a.yaml", "https://example.com/planted"]})),
-            "no file of values is fetched",
+            "values files are not fetched from URLs",
             "spec.render.helm.valuesFiles[1]",
         ),
         bad(
             helm(json!({"kubeVersion": "newest"})),
-            "write a version of Kubernetes",
+            "write a Kubernetes version",
             "spec.render.helm.kubeVersion",
         ),
         bad(
@@ -174,7 +174,11 @@ pub(crate) fn bad_renders_and_prunes() -> Vec<Bad> {
             "spec.render.plain.exclude[1]",
         ),
         bad(json!({"targetNamespace": "a.b"}), "write the name of a namespace", "spec.targetNamespace"),
-        bad(json!({"createNamespace": true}), "is to be created in targetNamespace", "spec.createNamespace"),
+        bad(
+            json!({"createNamespace": true}),
+            "set targetNamespace to the namespace to create",
+            "spec.createNamespace",
+        ),
         bad(
             json!({"prune": {"budget": {"percent": 101}}}),
             "less than or equal to 100",
@@ -256,12 +260,12 @@ pub(crate) fn bad_switches() -> Vec<Bad> {
             "supported values: \"Force\", \"Yield\", \"Fail\"",
             "spec.conflicts",
         ),
-        bad(json!({"interval": "1s"}), "write a length of time from 5s to 24h", "spec.interval"),
-        bad(json!({"interval": "25h"}), "write a length of time from 5s to 24h", "spec.interval"),
-        bad(json!({"interval": "30"}), "write a length of time from 5s to 24h", "spec.interval"),
-        bad(json!({"interval": "1.5h"}), "write a length of time from 5s to 24h", "spec.interval"),
+        bad(json!({"interval": "1s"}), "write a duration from 5s to 24h", "spec.interval"),
+        bad(json!({"interval": "25h"}), "write a duration from 5s to 24h", "spec.interval"),
+        bad(json!({"interval": "30"}), "write a duration from 5s to 24h", "spec.interval"),
+        bad(json!({"interval": "1.5h"}), "write a duration from 5s to 24h", "spec.interval"),
         bad(json!({"interval": 30}), "must be of type string", "spec.interval"),
-        bad(json!({"timeout": "5 minutes"}), "write a length of time from 5s to 24h", "spec.timeout"),
+        bad(json!({"timeout": "5 minutes"}), "write a duration from 5s to 24h", "spec.timeout"),
         bad(
             json!({"serviceAccountName": "Deployer"}),
             "write the name of a ServiceAccount",
@@ -289,7 +293,7 @@ pub(crate) fn bad_switches() -> Vec<Bad> {
         ),
         bad(
             json!({"ignoreFields": [{"paths": ["/kind"]}]}),
-            "they say which object it is",
+            "they identify the object",
             "spec.ignoreFields[0].paths",
         ),
         bad(json!({"suspend": "yes"}), "must be of type boolean", "spec.suspend"),
@@ -311,7 +315,7 @@ pub(crate) fn bad_dependencies() -> Vec<Bad> {
         ),
         bad(
             json!({"dependsOn": [{"name": "bad"}]}),
-            "name another Sync in dependsOn: this is the one that would wait",
+            "name another Sync in dependsOn: a Sync cannot depend on itself",
             "spec.dependsOn[0].name",
         ),
     ]

@@ -44,8 +44,8 @@ fn the_story_is_seen_in_a_browser_as_it_happens() {
     follow(&mut browser, "/syncs/moorline/shop");
     browser.value("window.mark = 1; 0");
 
-    demo.words_until("are in the cluster, and well");
-    shows(&mut browser, &["Committed", "15 objects are as in main@"], "demo-1-first-sync");
+    demo.words_until("are applied and healthy");
+    shows(&mut browser, &["Synced", "15 objects are in sync with main@"], "demo-1-first-sync");
     let before = browser.value(REVISIONS).as_u64().unwrap();
     demo.words_until("later the Deployment web runs");
     browser.until("the commit is a revision", &format!("{REVISIONS} === {}", before + 1));
@@ -53,15 +53,15 @@ fn the_story_is_seen_in_a_browser_as_it_happens() {
     demo.words_until("later web has 3 replicas again");
     shows(&mut browser, &["kubectl-scale", "spec.replicas"], "demo-3-hand-edit");
     demo.words_until("Nothing is deleted");
-    shows(&mut browser, &["12 objects left Git", "moorline.dev/approve="], "demo-4-held-prune");
-    demo.words_until("says where the mistake is");
+    shows(&mut browser, &["12 objects removed from Git", "moorline.dev/approve="], "demo-4-held-prune");
+    demo.words_until("the Sync reports the error");
     shows(&mut browser, &["apps/web.yaml:11:16"], "demo-5-bad-commit");
-    demo.words_until("That is the story.");
-    shows(&mut browser, &["15 objects are as in main@"], "demo-6-end");
+    demo.words_until("End of the tour.");
+    shows(&mut browser, &["15 objects are in sync with main@"], "demo-6-end");
     assert_eq!(browser.value("window.mark"), 1, "it was not loaded anew");
 
     follow(&mut browser, "/");
-    assert!(browser.value(TEXT).as_str().unwrap().contains("Everything is as committed"));
+    assert!(browser.value(TEXT).as_str().unwrap().contains("Everything is synced"));
     assert_eq!(browser.complaints(), Vec::<String>::new());
     demo.interrupt();
 }

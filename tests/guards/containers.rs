@@ -123,7 +123,7 @@ async fn a_definition_and_a_volume_are_never_recreated_whoever_asks() {
     for object in [scene.namespace.clone(), format!("boats.{}", group(&scene))] {
         let told = until_told(&scene, &object, "Immutable").await;
         let message = told["message"].as_str().unwrap();
-        assert!(message.contains("do it yourself"), "{message}");
+        assert!(message.contains("delete it by hand"), "{message}");
     }
     assert_eq!(scene.values().await["a-0"], "two", "a peer is applied");
     scene.assert_calm("with what cannot change").await;

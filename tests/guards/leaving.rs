@@ -74,7 +74,7 @@ async fn a_stateful_set_that_takes_its_claims_with_it_waits_for_a_person() {
     let sets = scene.dynamic("apps", "v1", "StatefulSet");
     scene.remove(&["keeps.json", "takes.json"]);
     let plan = moorline(&scene, &["plan", "--sync", "shop"]);
-    assert!(plan.data.contains("takes: no longer in Git, and it takes others with it"), "{}", plan.data);
+    assert!(plan.data.contains("takes: no longer in Git; its deletion also deletes others"), "{}", plan.data);
     scene.nudge("shop", "gone").await;
     until_told(&scene, "/takes", "Protected").await;
     until("the other is gone", async || sets.get_opt("keeps").await.unwrap().is_none().then_some(())).await;

@@ -49,7 +49,7 @@ pub(crate) const REFUSED: &[Case] = &[
     ),
     refused(
         "a field that is none",
-        "there is no field relaseName here; did you mean releaseName?",
+        "unknown field relaseName; did you mean releaseName?",
         &[CHART, VALUES, MAP, (KUSTOMIZATION, "helmCharts: [{name: web, relaseName: shop}]\n")],
     ),
     refused(
@@ -64,7 +64,7 @@ pub(crate) const REFUSED: &[Case] = &[
     ),
     refused(
         "a release that is a flag",
-        "is no name of a release",
+        "is not a release name",
         &[
             CHART,
             VALUES,

@@ -74,11 +74,11 @@ fn values_lie_behind_the_wall_and_belong_to_charts() {
     let root = ["render", "chart", "--root", "chart", "--values", "prod.yaml"];
     let Some((code, _, words)) = moorline(folder.path(), &root) else { return };
     assert_eq!(code, 1);
-    assert!(words.contains("prod.yaml does not lie in"), "{words}");
+    assert!(words.contains("prod.yaml is not inside"), "{words}");
     let (code, _, words) =
         moorline(folder.path(), &["render", "chart/templates", "--values", "prod.yaml"]).unwrap();
     assert_eq!(code, 1);
-    assert!(words.contains("this is no Helm chart, and takes no --values"), "{words}");
+    assert!(words.contains("not a Helm chart, so --values does not apply"), "{words}");
     let (code, _, words) = moorline(folder.path(), &["render", "chart", "--release-name", "Front"]).unwrap();
     assert_eq!(code, 64, "{words}");
 }

@@ -157,7 +157,7 @@ fn a_kernel_without_the_wall_around_files_is_refused_or_told() {
     let refused = refused.unwrap_err();
     assert!(
         refused.starts_with(
-            "HelmUnfenced: the kernel here does not give the wall around files (Landlock), so helm is not run"
+            "HelmUnfenced: this kernel does not support isolation of files (Landlock), so helm is not run"
         ),
         "{refused}"
     );
@@ -165,7 +165,7 @@ fn a_kernel_without_the_wall_around_files_is_refused_or_told() {
     let (found, said) = without(IsolationLevel::BestEffort);
     assert_eq!(found.unwrap().len(), 1);
     let said = said.expect("the status says so");
-    assert!(said.starts_with("helm runs without the wall around files (Landlock)"), "{said}");
+    assert!(said.starts_with("helm runs without isolation of files (Landlock)"), "{said}");
 }
 
 #[tokio::test]
@@ -191,7 +191,7 @@ async fn a_daemon_there_says_why_it_renders_no_chart_or_without_which_wall() {
     scene.until_ready("shop", &commit).await;
     until("the status says what is missing", async || {
         let told = scene.status("shop", "/conditions/0/message").await;
-        let said = "; helm runs without the wall around files (Landlock)";
+        let said = "; helm runs without isolation of files (Landlock)";
         told.as_str().is_some_and(|it| it.contains(said)).then_some(())
     })
     .await;

@@ -117,7 +117,7 @@ async fn a_chart_that_a_kustomization_names_is_fetched_by_its_digest() {
     scene.sync("shop", json!({"path": "./shop", "interval": "1h"})).await;
     scene.until_reason("shop", "KustomizeUnsupported").await;
     let told = scene.status("shop", "/conditions/0/message").await;
-    let expect = "shop/kustomization.yaml:3:3: there is no chart charts/web-1.0.0/web, and one is fetched by its digest only; write moorline.dev/digest.web-1.0.0: sha256:";
+    let expect = "shop/kustomization.yaml:3:3: there is no chart charts/web-1.0.0/web, and fetching it requires a digest; write moorline.dev/digest.web-1.0.0: sha256:";
     assert!(told.as_str().is_some_and(|it| it.contains(expect)), "{told}");
     assert!(server.requests().is_empty());
 

@@ -24,7 +24,7 @@ async fn what_is_missing_is_said_before_helm_is_asked() {
         assert!(wrong.contains(expect), "{wrong}");
     };
     let needs = ("chart/Chart.yaml", "name: shop\ndependencies: [{name: db}]\n");
-    let missing = "ChartDependencyMissing: chart/Chart.yaml: the dependency db is not in chart/charts, and nothing is fetched; run `helm dependency build chart`";
+    let missing = "ChartDependencyMissing: chart/Chart.yaml: the dependency db is not in chart/charts, and dependencies are not fetched; run `helm dependency build chart`";
     check(&[needs, WEB], &[], missing).await;
     check(&[needs, ("chart/charts/web-1.0.0.tgz", "")], &[], missing).await;
     check(&[needs, ("chart/charts/web/Chart.yaml", "name: web\n")], &[], missing).await;
@@ -41,13 +41,13 @@ async fn what_is_missing_is_said_before_helm_is_asked() {
     check(
         &[CHART],
         &["prod.yaml"],
-        "ValuesFileMissing: there is no chart/prod.yaml, which valuesFiles names as prod.yaml",
+        "ValuesFileMissing: the file chart/prod.yaml does not exist (valuesFiles: prod.yaml)",
     )
     .await;
     check(
         &[CHART],
         &["../../prod.yaml"],
-        "ValuesFileMissing: valuesFiles names ../../prod.yaml, which leads out",
+        "ValuesFileMissing: the path ../../prod.yaml in valuesFiles is outside of the repository",
     )
     .await;
 }
@@ -67,7 +67,7 @@ async fn what_helm_refuses_is_told_with_its_template_and_without_values() {
         );
     };
     let template = |text: &'static str| ("apps/front/templates/web.yaml", text);
-    check(&[template("\n{{ fail \"no color\" }}")], "HelmFailed: helm does not render the chart: execution error at (apps/front/templates/web.yaml:2:3): no color").await;
+    check(&[template("\n{{ fail \"no color\" }}")], "HelmFailed: helm failed to render the chart: execution error at (apps/front/templates/web.yaml:2:3): no color").await;
     check(&[template("a: {{ .Values.a.b.c }}")], "apps/front/templates/web.yaml:1:").await;
     check(&[template("a: b\n c: d\n")], "YAML parse error on apps/front/templates/web.yaml").await;
     check(
@@ -90,7 +90,7 @@ async fn what_helm_refuses_is_told_with_its_template_and_without_values() {
     check(&[template("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: [hunter2]}\n")], "ManifestInvalid: apps/front/templates/web.yaml (as helm template prints it):6:14: stringData.a of the Secret").await;
     check(
         &[template("{{- if false }}\na: b\n{{- end }}")],
-        "NoManifests: the chart in apps/front comes to no object",
+        "NoManifests: the chart in apps/front renders to no objects",
     )
     .await;
     let twice = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";

@@ -72,7 +72,7 @@ fn difference(ours: &[Value], expected: &[Value]) -> Option<String> {
         return Some(format!("{id} is missing; there are {found:?}"));
     }
     if let Some(id) = found.iter().find(|id| !wanted.contains(id)) {
-        return Some(format!("{id} should not be there"));
+        return Some(format!("{id} is not in the tool's output"));
     }
     let values: BTreeMap<_, _> = ours.into_iter().collect();
     for (id, wanted) in &expected {
@@ -109,7 +109,7 @@ fn first_difference(path: &str, ours: &Value, expected: &Value) -> Option<String
                 let path = format!("{path}.{key}");
                 match (ours.get(key), expected.get(key)) {
                     (Some(ours), Some(expected)) => first_difference(&path, ours, expected),
-                    (Some(ours), None) => Some(format!("{path}: {ours}, should not be there")),
+                    (Some(ours), None) => Some(format!("{path}: {ours}, is not in the tool's output")),
                     (None, Some(expected)) => Some(format!("{path}: missing, should be {expected}")),
                     (None, None) => None,
                 }
@@ -144,12 +144,16 @@ fn every_difference_is_found() {
     );
     let alone = objects(std::slice::from_ref(&a));
     check(&alone, &both, r#"Different("v1/ConfigMap /b is missing; there are [\"v1/ConfigMap /a\"]")"#);
-    check(&both, &alone, r#"Different("v1/ConfigMap /b should not be there")"#);
+    check(&both, &alone, r#"Different("v1/ConfigMap /b is not in the tool's output")"#);
     let other = objects(&[map("a", json!([1.0, "x"])), b.clone()]);
     check(&other, &both, r#"Different("v1/ConfigMap /a.data.a[0]: 1.0, should be 1")"#);
     let nothing = objects(&[map("a", json!(null)), b]);
     check(&nothing, &both, r#"Different("v1/ConfigMap /a.data.a: null, should be [1,\"x\"]")"#);
-    check(&objects(&[a.clone(), a]), &alone, r#"Different("v1/ConfigMap /a #2 should not be there")"#);
+    check(
+        &objects(&[a.clone(), a]),
+        &alone,
+        r#"Different("v1/ConfigMap /a #2 is not in the tool's output")"#,
+    );
 
     check(&refused(None), &both, r#"Refused("words")"#);
     check(&Answer::NotYet { text: "later".to_owned() }, &refused(Some("yaml")), r#"Refused("later")"#);

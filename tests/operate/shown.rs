@@ -77,7 +77,8 @@ async fn kubectl_shows_the_same() {
     let own = moorline(&scene, &["status", "shop"]);
     assert_eq!((shown.code, &shown.data, &shown.words), (0, &own.data, &own.words));
     let missing = by_kubectl(&scene, &["status", "shopp"]).unwrap();
-    let expect = format!("error: there is no Sync shopp in the namespace {}; is it shop?", scene.namespace);
+    let expect =
+        format!("error: there is no Sync shopp in the namespace {}; did you mean shop?", scene.namespace);
     assert_eq!((missing.code, missing.words.trim()), (1, expect.as_str()));
     let wrong = by_kubectl(&scene, &["status", "--wach"]).unwrap();
     let usage = "\n\nUsage: kubectl moorline status ";

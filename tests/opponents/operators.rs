@@ -55,7 +55,7 @@ async fn an_operator_that_rewrites_a_field_is_contested_for_that_field() {
     operator.merges("main", theirs).await;
     let (contested, message) = until_contested(&scene, "shop").await;
     assert_eq!(contested, [("spec.size".to_owned(), "database-operator".to_owned())]);
-    assert!(message.contains("database-operator undoes every repair of spec.size"), "{message}");
+    assert!(message.contains("database-operator reverts every repair of spec.size"), "{message}");
     until_told(&scene, &["main", "spec.size", "changed by database-operator"]).await;
     let asked = quiet_after(&scene, operator.moved(), "contested").await;
     assert_eq!(writes(&asked, "main"), 5);

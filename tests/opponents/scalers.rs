@@ -129,7 +129,7 @@ async fn requests_that_are_written_into_a_template_are_left_or_contested() {
     let (contested, message) = until_contested(&scene, "shop").await;
     let field = "spec.template.spec.containers[name=web].resources.requests.cpu";
     assert_eq!(contested, [(field.to_owned(), "rightsizer".to_owned())]);
-    assert!(message.contains(&format!("rightsizer undoes every repair of {field}")), "{message}");
+    assert!(message.contains(&format!("rightsizer reverts every repair of {field}")), "{message}");
     let asked = quiet_after(&scene, sizer.moved(), "contested").await;
     assert_eq!(writes(&asked, "fought"), 5);
     drop(insists);

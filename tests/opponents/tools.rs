@@ -32,7 +32,7 @@ async fn a_tool_that_heals_by_itself_is_contested_by_its_name() {
     let going = other.insists("web", body, IMAGE);
     let (contested, message) = until_contested(&scene, "shop").await;
     assert_eq!(contested, [(FIELD.to_owned(), "argocd-controller".to_owned())]);
-    assert!(message.contains("argocd-controller undoes every repair"), "{message}");
+    assert!(message.contains("argocd-controller reverts every repair"), "{message}");
     until_told(&scene, &["web", FIELD, "changed by argocd-controller"]).await;
     let asked = asked_within(&scene, Duration::from_secs(5)).await;
     assert_eq!(writes(&asked, "web"), 0, "it is left alone while the other goes on");

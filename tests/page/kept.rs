@@ -20,7 +20,7 @@ async fn one_line_says_everywhere_what_is_refused_and_what_is_kept() {
     until_revision_held(&scene, "YamlInvalid", &refused, &kept).await;
     let line = scene.status("shop", "/conditions/0/message").await.as_str().unwrap().to_owned();
     assert!(line.starts_with(&format!("main@{refused} cannot be applied: ")), "{line}");
-    assert!(line.ends_with(&format!("; main@{kept} is kept")) && !line.contains('\n'), "{line}");
+    assert!(line.ends_with(&format!("; main@{kept} stays applied")) && !line.contains('\n'), "{line}");
 
     let one = moorline(&scene, &["status", "shop"]);
     assert_eq!(one.code, 1, "{}", one.data);
@@ -51,7 +51,7 @@ async fn one_line_says_everywhere_what_is_refused_and_what_is_kept() {
     assert!(one.code == 0 && !one.data.contains("cannot be applied"), "{}", one.data);
     until("the page says that all is well", async || {
         let told: Value = serde_json::from_str(&get(&address, &format!("/api/v1{path}")).body).ok()?;
-        (told["state"] == "Committed").then_some(())
+        (told["state"] == "Synced").then_some(())
     })
     .await;
     scene.delete_sync("shop").await;

@@ -161,7 +161,7 @@ async fn a_run_under_an_older_name_is_deleted_before_the_next_begins() {
     let first = until("the first run", async || names().await.pop()).await;
     let commit = scene.push(&[schema("down")]);
     let plan = moorline(&scene, &["plan", "--sync", "shop"]);
-    let expect = format!("once this run of before is deleted: Job.batch {}/{first}", scene.namespace);
+    let expect = format!("after its earlier run is deleted: Job.batch {}/{first}", scene.namespace);
     assert!(plan.data.contains(&expect), "{}{}", plan.data, plan.words);
     scene.nudge("shop", "down").await;
     let all = until("the next run", async || {

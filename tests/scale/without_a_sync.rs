@@ -113,7 +113,7 @@ async fn who_may_not_see_scalers_goes_on_and_says_it_once() {
     moment(6000).await;
     let log = daemon.log();
     let said: Vec<&str> =
-        log.lines().filter(|line| line.contains("what scales others may not be seen")).collect();
+        log.lines().filter(|line| line.contains("no permission to watch autoscalers")).collect();
     assert_eq!(said.len(), 1, "{log}");
     assert!(said[0].contains(&format!("syncs=\"{}/default\"", alone.namespace)), "{said:?}");
     let asked = alone.tally(&mark, TENANT).await;

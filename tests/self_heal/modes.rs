@@ -178,7 +178,7 @@ async fn contests(maps: &Maps, api: &Api<DynamicObject>) {
     let ready = condition(&told, "Ready").unwrap();
     assert_eq!(ready["status"], "False");
     let message = ready["message"].as_str().unwrap();
-    assert!(message.contains("operator undoes every repair of data.key"), "{message}");
+    assert!(message.contains("operator reverts every repair of data.key"), "{message}");
     // A restart forgets the fight, and what follows is not what this test is about.
     maps.edit("fought", "operator", json!({"data": {"key": "one"}})).await;
 }

@@ -325,7 +325,7 @@ impl Seen {
             let id = repair.split(':').next().unwrap_or_default();
             let name = id.rsplit('/').next().unwrap_or_default();
             // A daemon that only knows of a difference names nobody.
-            let is_named = !repair.ends_with("changed by somebody");
+            let is_named = !repair.ends_with("changed by an unknown manager");
             if is_named && !self.meddled.contains(name) || repair.contains("changed by moorline") {
                 self.say(&format!("a repair of what nobody has changed, {repair:?}"), heard);
             }

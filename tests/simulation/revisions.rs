@@ -41,7 +41,7 @@ impl Revisions {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let conditions = status_in(&body)["conditions"].as_array().into_iter().flatten();
         let mut messages = conditions.filter_map(|condition| condition["message"].as_str());
-        match messages.any(|message| message.ends_with(" is kept")) {
+        match messages.any(|message| message.ends_with(" stays applied")) {
             true => self.keeping.insert(sync.to_owned()),
             false => self.keeping.remove(sync),
         };

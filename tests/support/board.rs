@@ -156,8 +156,8 @@ pub(crate) fn many(count: usize) -> StatusBoard {
 pub(crate) fn board_with_every_state() -> StatusBoard {
     let mut board = StatusBoard::default();
     board.set_role(DaemonRole::Serving);
-    let applied = ("Ready", "True", "Applied", "4 objects are as in main@1f0c");
-    let healthy = ("Healthy", "True", "Healthy", "every object that reports how it is, is healthy");
+    let applied = ("Ready", "True", "Applied", "4 objects are in sync with main@1f0c");
+    let healthy = ("Healthy", "True", "Healthy", "all objects that report health are healthy");
     let set = set(&[deployment("web"), map("settings"), map("banner"), secret()]);
     board.update_card(card("ops/base", &[], status(&[applied, healthy], json!({})), committed(&set)));
     board.update_card(card(
@@ -192,7 +192,7 @@ pub(crate) fn board_with_every_state() -> StatusBoard {
                 "Ready",
                 "False",
                 "Suspended",
-                "the Sync is suspended: nothing is looked at and nothing is written",
+                "the Sync is suspended: the repository is not polled and nothing is applied",
             )],
             json!({}),
         ),
@@ -264,7 +264,11 @@ fn shop(set: &Arc<DesiredSet>) -> SyncCard {
         text: text.to_owned(),
     };
     let happened = [
-        happened("2026-11-22T11:59:00Z", "Approved", "the deletion of 2 objects is approved by 6c1c8f7d"),
+        happened(
+            "2026-11-22T11:59:00Z",
+            "Approved",
+            "approved the deletion of 2 objects (approval 6c1c8f7d)",
+        ),
         happened("2026-11-22T11:50:00Z", "Pruned", "no longer in Git, and deleted: ConfigMap shop/older"),
         happened(
             "2026-11-22T11:45:00Z",

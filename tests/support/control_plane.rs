@@ -167,7 +167,7 @@ pub(crate) fn shared() -> Option<PlaneGuard> {
         SharedPlane::Absent(why)
             if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false") =>
         {
-            panic!("CI is set, so that this test must run: {why}")
+            panic!("CI is set, so this test must run: {why}")
         }
         SharedPlane::Absent(why) => {
             // Written to stderr directly: libtest hides the output of passing tests.

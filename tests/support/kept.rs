@@ -20,7 +20,7 @@ pub(crate) async fn until_revision_held(scene: &Scene, reason: &str, refused: &s
         let message = ready["message"].as_str().unwrap_or_default().to_owned();
         let held = scene.status("shop", "/revision/held/revision").await;
         let is_said = message.contains(&format!("{refused} cannot be applied: "))
-            && message.ends_with(&format!("@{kept} is kept"));
+            && message.ends_with(&format!("@{kept} stays applied"));
         let is_told = ready["status"] == "False" && ready["reason"] == reason;
         (is_told && is_said && held.as_str()?.ends_with(kept)).then_some(())
     })
@@ -32,7 +32,7 @@ pub(crate) async fn until_revision_not_held(scene: &Scene, reason: &str, commit:
     until(&format!("{reason}: {commit} is not kept"), async || {
         let ready = scene.status("shop", "/conditions/0").await;
         let is_told = ready["status"] == "False" && ready["reason"] == reason;
-        (is_told && ready["message"].as_str()?.contains(&format!("{commit} is not kept"))).then_some(())
+        (is_told && ready["message"].as_str()?.contains(&format!("{commit} is not held"))).then_some(())
     })
     .await;
 }

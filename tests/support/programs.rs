@@ -32,7 +32,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 /// Reports that the running test is skipped.
 pub(crate) fn report_skipped(why: &str) {
     if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false") {
-        panic!("CI is set, so that this test must run: {why}");
+        panic!("CI is set, so this test must run: {why}");
     }
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     // Written to stderr directly: libtest hides the output of passing tests.

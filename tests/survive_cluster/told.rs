@@ -130,7 +130,7 @@ async fn nothing_secret_is_told() {
         ("metrics", "moorline_"),
         ("events", "ApplyFailed"),
         ("leases", "moorline.dev/scope"),
-        ("status", "remarks something that is not repeated"),
+        ("status", "sent a warning that is not shown"),
     ] {
         assert!(of(place).contains(word), "what is told at all says {word}: {}", of(place));
     }

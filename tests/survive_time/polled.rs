@@ -71,7 +71,7 @@ async fn a_sync_says_which_kinds_are_not_watched() {
     let files = [many(2, "one"), vec![("secret.json".to_owned(), secret)]].concat();
     let (_daemon, _) = scene.applied(&files, json!({})).await;
     let object = format!("ConfigMap {}/a-0", scene.namespace);
-    let message = "the API server cannot watch ConfigMap, so that it is listed every 60 s: edits by hand are seen that late";
+    let message = "the API server cannot watch ConfigMap, so it is listed every 60 s: drift is detected with that delay";
     let expect = json!([{"reason": "Polled", "object": object, "file": "a-0.json:1", "message": message}]);
     assert_eq!(scene.status("shop", "/problems").await, expect);
     scene.delete_sync("shop").await;

@@ -102,7 +102,7 @@ async fn a_conversion_webhook_comes_and_goes() {
     scene.remove(&["orders.json"]);
     scene.nudge("shop", "dying").await;
     let message = until_told(&scene, "/legacy", "ConversionFailed").await;
-    assert!(message.contains("says in spec.conversion where the webhook is"), "{message}");
+    assert!(message.contains("the webhook is configured in spec.conversion"), "{message}");
     until("everything else goes on", async || {
         let values = scene.values().await;
         (values.len() == 2 && values["map"] == "two").then_some(())

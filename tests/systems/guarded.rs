@@ -53,7 +53,7 @@ async fn a_sync_that_is_deleted_with_its_objects_leaves_a_database() {
         orphaned["note"].as_str().map(str::to_owned)
     })
     .await;
-    assert!(note.starts_with("5 objects stay: "), "{note}");
+    assert!(note.starts_with("5 objects were not deleted: "), "{note}");
     assert!(note.contains("PostgresCluster.db.example.com db-system/orders (Protected)"), "{note}");
     clear(&scene, &kept).await;
 }

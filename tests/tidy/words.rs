@@ -16,10 +16,7 @@ const MACHINE: [&str; 4] = ["Users", "home", "root", "tmp"];
 pub(crate) fn no_opening_comment(source: &Source) -> Vec<(usize, String)> {
     let explained = EXPLAINED.iter().any(|folder| source.path.starts_with(folder));
     let missing = explained && !source.text.starts_with("//! ");
-    missing
-        .then(|| (1, "the first line is not `//! …`: say what the file is for".to_owned()))
-        .into_iter()
-        .collect()
+    missing.then(|| (1, "the first line is not `//! …`: describe the file".to_owned())).into_iter().collect()
 }
 
 /// Finds markers in comments that do not have the form `TODO(reference): reason`.
@@ -56,7 +53,7 @@ pub(crate) fn drawer_names(source: &Source) -> Vec<(usize, String)> {
     }
     let names = source.path.strip_suffix(".rs").unwrap_or(&source.path).split('/');
     let drawers = names.filter(|name| DRAWERS.contains(name));
-    drawers.map(|name| (1, format!("`{name}` says nothing: name it for what it yields"))).collect()
+    drawers.map(|name| (1, format!("`{name}` is meaningless: name the file after its content"))).collect()
 }
 
 /// Finds tabs, and spaces at the end of a line.
@@ -94,7 +91,7 @@ fn check(rule: fn(&Source) -> Vec<(usize, String)>, path: &str, text: &str, expe
 #[test]
 fn files_open_with_what_they_are_for() {
     let check = |path: &str, text: &str, expect: &[&str]| check(no_opening_comment, path, text, expect);
-    let missing = "1: the first line is not `//! …`: say what the file is for";
+    let missing = "1: the first line is not `//! …`: describe the file";
     check("src/a.rs", "//! For this.\nfn f() {}", &[]);
     check("build.rs", "fn main() {}", &[]);
     check("src/a.rs", "\n//! For this.", &[missing]);
@@ -120,9 +117,9 @@ fn drawers_are_found() {
     check("src/plan/prune.rs", &[]);
     check("src/types_of_leaves.rs", &[]);
     check("src/controller/manager.rs", &[]);
-    check("src/utils.rs", &["1: `utils` says nothing: name it for what it yields"]);
-    check("src/cli/manager.rs", &["1: `manager` says nothing: name it for what it yields"]);
-    check("tests/common/mod.rs", &["1: `common` says nothing: name it for what it yields"]);
+    check("src/utils.rs", &["1: `utils` is meaningless: name the file after its content"]);
+    check("src/cli/manager.rs", &["1: `manager` is meaningless: name the file after its content"]);
+    check("tests/common/mod.rs", &["1: `common` is meaningless: name the file after its content"]);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use super::{KINDS, Operator};
 /// The sentence of an object that waits for a Service.
 fn waits_for(namespace: &str, webhook: &str) -> String {
     format!(
-        "it waits for Service {namespace}/webhook, which serves the webhook {webhook}, and which the API server does not reach yet"
+        "it waits for Service {namespace}/webhook, which serves the webhook {webhook}, and which the API server cannot reach yet"
     )
 }
 

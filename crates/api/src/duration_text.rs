@@ -82,7 +82,7 @@ impl JsonSchema for DurationText {
                     MIN_DURATION.as_secs(),
                     MAX_DURATION.as_secs(),
                 ),
-                "message": "write a length of time from 5s to 24h, such as 30s, 5m or 1h30m",
+                "message": "write a duration from 5s to 24h, such as 30s, 5m or 1h30m",
             }],
         })
     }

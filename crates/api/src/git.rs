@@ -15,7 +15,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where the manifests are.
+/// Source of the manifests.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 pub struct Source {
     /// A Git repository.
@@ -26,13 +26,13 @@ pub struct Source {
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!self.url.startsWith('http://') || !has(self.secretRef)")
-    .message("write https:// in the URL: over plain http, everybody on the way could read the Secret that secretRef names")
+    .message("use https:// in the URL: with plain http, the Secret of secretRef would be sent unencrypted")
     .field_path(".url"),
     validation = Rule::new("!has(self.verify) || self.verify.mode == 'HEAD' || has(self.ref) && (has(self.ref.tag) || has(self.ref.semver))")
-    .message("name a tag in ref.tag or ref.semver: only a tag has a tag's signature")
+    .message("set ref.tag or ref.semver: the mode requires a signed tag")
     .field_path(".verify"),
     validation = Rule::new("!has(self.verify) || self.verify.mode != 'HEAD' || !has(self.ref) || !has(self.ref.semver)")
-    .message("write the mode Tag or TagAndHEAD with ref.semver: whoever may push could put any version on an old commit that is signed")
+    .message("use mode Tag or TagAndHEAD with ref.semver: with HEAD, everyone who may push could tag an old signed commit with any version")
     .field_path(".verify"))]
 pub struct GitSource {
     /// `https://host/path`, `ssh://user@host/path` or `user@host:path`, without user and password for https, which
@@ -40,7 +40,7 @@ pub struct GitSource {
     #[schemars(length(min = 1, max = 2048))]
     #[x_kube(
         validation = Rule::new(r"self.matches(r'^(https?|ssh)://') || self.matches(r'^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9._-]*:([^/]|/[^/])')")
-            .message("write https://host/path, ssh://user@host/path or user@host:path; nothing else is read, the daemon's own disk least of all")
+            .message("write https://host/path, ssh://user@host/path or user@host:path; other URLs and local paths are not supported")
             .reason(Reason::FieldValueForbidden),
         validation = Rule::new(r"!self.matches(r'^https?://[^/]*@')")
             .message("leave user, password and token out of the URL; put them into a Secret (username, password) and name it in secretRef")
@@ -49,7 +49,7 @@ pub struct GitSource {
             .message("leave the password out of the URL; put a key into a Secret (ssh-privatekey, known_hosts) and name it in secretRef")
             .reason(Reason::FieldValueForbidden),
         validation = Rule::new(r"!self.matches(r'[?#\s]')")
-            .message("leave out spaces and what begins with ? or #: the URL of a repository has none")
+            .message("remove spaces, the query (?) and the fragment (#) from the URL")
             .reason(Reason::FieldValueForbidden),
         validation = Rule::new(r"!self.contains('://') || self.matches(r'^[a-z]+://[^/]+/[^/]')")
             .message("write the path of a repository behind the host, such as https://host/group/repository.git")
@@ -60,45 +60,45 @@ pub struct GitSource {
     )]
     pub url: String,
 
-    /// Which revision; if it is absent, the branch that the repository itself names as its main one.
+    /// The revision; defaults to the default branch of the repository.
     #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<GitRef>,
 
-    /// The Secret in the Sync's namespace that holds what the server wants to see.
+    /// The Secret in the Sync's namespace with the credentials for the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
 
-    /// Only what somebody has signed who is trusted is applied, and of a branch only what follows from what is applied. What
-    /// is refused is said, and the last revision that was good is held meanwhile.
+    /// Only revisions with a trusted signature are applied, and of a branch only descendants of the applied commit. If a revision
+    /// is refused, the status reports it, and the last accepted revision is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<SignatureVerification>,
 
-    /// Submodules are read as well, where they are on the same server; they are asked for with the same Secret.
+    /// Submodules are read as well if they are on the same server; they are fetched with the same Secret.
     #[serde(default)]
     pub submodules: bool,
 }
 
-/// Whose signatures are asked for, and on what.
+/// Required signatures and trusted keys.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SignatureVerification {
-    /// What has to be signed.
+    /// The objects that must be signed.
     #[serde(default)]
     pub mode: VerifyMode,
 
-    /// The Secret in the Sync's namespace whose values are the public keys that are trusted: ssh public keys or lines of an
+    /// The Secret in the Sync's namespace with the trusted public keys as values: ssh public keys or lines of an
     /// allowed_signers file, or armoured OpenPGP keys.
     pub secret_ref: SecretRef,
 }
 
-/// What has to be signed.
+/// The objects that must be signed.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum VerifyMode {
     /// The commit.
     #[default]
     #[serde(rename = "HEAD")]
     Head,
-    /// The annotated tag that names it.
+    /// The annotated tag that points to it.
     Tag,
     /// Both of them.
     #[serde(rename = "TagAndHEAD")]
@@ -108,7 +108,7 @@ pub enum VerifyMode {
 /// A revision of a repository, named in one of four ways.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[x_kube(validation = Rule::new("[has(self.branch), has(self.tag), has(self.semver), has(self.commit)].exists_one(given, given)")
-    .message("write exactly one of branch, tag, semver and commit; without ref, the repository's main branch is meant"))]
+    .message("write exactly one of branch, tag, semver and commit; without ref, the default branch of the repository is used"))]
 pub struct GitRef {
     /// The newest commit of this branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,7 +131,7 @@ pub struct GitRef {
         .message("write a range of versions such as '>=1.2.0 <2.0.0', '~1.4' or '1.x'"))]
     pub semver: Option<String>,
 
-    /// This commit, for ever.
+    /// Exactly this commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     #[x_kube(validation = Rule::new("self.matches('^[0-9a-fA-F]{40}$')")

@@ -13,28 +13,28 @@ use serde::{Deserialize, Serialize};
 
 use super::{DurationText, yes};
 
-/// What is made of how the objects are, once they are applied.
+/// Health checks of the objects after they are applied.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 pub struct HealthSpec {
     /// The Sync is Ready once its objects are applied and healthy. If this is false, being applied is enough, for Syncs
-    /// that depend on it as well; the condition Healthy tells the rest.
+    /// that depend on it as well; the condition Healthy still reports the health.
     #[serde(default = "yes")]
     pub wait: bool,
 
-    /// How long an object may be on its way without coming further until it counts as degraded; if it is absent, as long
-    /// as is usual for its kind, such as 10 minutes for a Deployment.
+    /// How long an object may be progressing without progress before it counts as degraded; defaults to a value
+    /// for its kind, such as 10 minutes for a Deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<DurationText>,
 
-    /// How the objects of a kind are judged, in the Common Expression Language over the variable `object`; this goes before
-    /// what Moorline knows of the kind. An expression that misses a field is not true.
+    /// Health rules for kinds, in the Common Expression Language over the variable `object`; they take precedence over
+    /// built-in rules. An expression that uses a missing field is false.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub rules: Vec<HealthRule>,
 }
 
-/// How the objects of a kind are judged: `degraded` is asked first, then `progressing`, then `healthy`. Where none of them is
-/// true, the object is on its way, or healthy if the rule has no `healthy`.
+/// Health rule for a kind: `degraded` is evaluated first, then `progressing`, then `healthy`. If none of them is
+/// true, the object is progressing, or healthy if the rule has no `healthy`.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[x_kube(validation = Rule::new("has(self.healthy) || has(self.degraded) || has(self.progressing)")
     .message("write at least one of healthy, degraded and progressing, such as healthy: object.status.phase == 'Running'"))]
@@ -48,17 +48,17 @@ pub struct HealthRule {
     #[schemars(length(min = 1, max = 63))]
     pub kind: String,
 
-    /// True where an object is as it should be.
+    /// True if the object is healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2048))]
     pub healthy: Option<String>,
 
-    /// True where it failed.
+    /// True if the object has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2048))]
     pub degraded: Option<String>,
 
-    /// True where it is on its way.
+    /// True if the object is progressing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2048))]
     pub progressing: Option<String>,

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmSpec {
-    /// A chart that is published elsewhere; if it is absent, the chart lies in the repository, at `path`.
+    /// A published chart; if it is absent, the chart is in the repository, at `path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart: Option<ChartSource>,
 
@@ -35,15 +35,15 @@ pub struct HelmSpec {
         .message("write the name of a namespace: lower-case letters, digits and -"))]
     pub namespace: Option<String>,
 
-    /// Files of values in the repository: relative to the chart, or to the root of the repository with `/` in front. The
-    /// last one counts most.
+    /// Values files in the repository: relative to the chart, or to the root of the repository with a leading `/`. The
+    /// last one takes precedence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(min = 1, max = 1024)))]
     #[x_kube(validation = Rule::new("self.all(file, !file.contains('://'))")
-        .message("write paths in the repository, such as ../values/prod.yaml: no file of values is fetched"))]
+        .message("write paths in the repository, such as ../values/prod.yaml: values files are not fetched from URLs"))]
     pub values_files: Vec<String>,
 
-    /// Values that count more than those of files. Never a password: whoever may read the Sync reads them.
+    /// Values that override those of files. Do not put passwords here: everyone who may read the Sync can read them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "anything")]
     pub values: Map<String, Value>,
@@ -56,11 +56,11 @@ pub struct HelmSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     #[x_kube(validation = Rule::new("self.matches('^v?[0-9]+[.][0-9]+([.][0-9]+)?([-+][-+.0-9A-Za-z]+)?$')")
-        .message("write a version of Kubernetes such as 1.33 or v1.33.2"))]
+        .message("write a Kubernetes version such as 1.33 or v1.33.2"))]
     pub kube_version: Option<String>,
 }
 
-/// A chart that is published elsewhere. It is fetched without a login, once, and has to have the digest.
+/// A published chart. It is fetched once, without credentials, and must match the digest.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 #[x_kube(validation = Rule::new("self.url.startsWith('oci://') != has(self.name)")
     .message("write the name of a chart in a repository; in a registry (oci://) it is the end of the URL"))]
@@ -86,11 +86,11 @@ pub struct ChartSource {
     /// Its version, exactly.
     #[schemars(length(min = 1, max = 128))]
     #[x_kube(validation = Rule::new("self.matches('^[A-Za-z0-9][-_.+A-Za-z0-9]*$')")
-        .message("write one version, such as 1.2.3: ranges are not looked for"))]
+        .message("write one version, such as 1.2.3: ranges are not supported"))]
     pub version: String,
 
-    /// The digest of its archive (`sha256sum shop-1.2.3.tgz`), or in a registry that of its manifest: a version may be published
-    /// anew, and a digest may not.
+    /// The digest of its archive (`sha256sum shop-1.2.3.tgz`), or of its manifest in a registry: a version may be published
+    /// again with other content, which the digest detects.
     #[schemars(length(min = 64, max = 71))]
     #[x_kube(validation = Rule::new("self.matches('^(sha256:)?[0-9a-f]{64}$')")
         .message("write sha256: and 64 digits from 0 to f"))]

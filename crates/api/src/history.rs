@@ -30,12 +30,12 @@ pub struct HistoryEntry {
     /// When it was applied or refused.
     #[schemars(schema_with = "super::status::time")]
     pub time: Time,
-    /// How long it took to apply it since it was seen, as 1.2s.
+    /// Time from its detection until it was applied, such as 1.2s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
-    /// One word for it, as the reason of a condition: Applied as soon as every object is applied, whether it is healthy or not.
+    /// The outcome, as the reason of a condition: Applied as soon as every object is applied, independent of health.
     pub result: String,
-    /// A sentence, if there is more to say.
+    /// Details, if any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// How many objects were changed for this revision. Repairs are added with the next status that is written.
@@ -47,16 +47,16 @@ pub struct HistoryEntry {
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeCounts {
-    /// Were created.
+    /// Created objects.
     #[serde(default, skip_serializing_if = "is_none")]
     pub created: i64,
-    /// Were changed as Git says, created anew for that, or adopted.
+    /// Objects updated, recreated or adopted because of a commit.
     #[serde(default, skip_serializing_if = "is_none")]
     pub changed: i64,
-    /// Were deleted, because Git has them no more.
+    /// Objects deleted because Git no longer contains them.
     #[serde(default, skip_serializing_if = "is_none")]
     pub pruned: i64,
-    /// Were changed or deleted by others, and repaired.
+    /// Objects repaired after others had changed or deleted them.
     #[serde(default, skip_serializing_if = "is_none")]
     pub repaired: i64,
 }

@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{HelmSpec, SubstituteSpec, yes};
 
-/// How the files become objects.
+/// How the files are rendered to objects.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[x_kube(validation = Rule::new("!has(self.helm) || self.type == 'Auto' || self.type == 'Helm'")
-    .message("helm is for type Helm: take it out, or change the type"))]
+    .message("helm is valid only for type Helm: remove it, or change the type"))]
 pub struct RenderSpec {
-    /// What the folder is: Auto takes it as a Helm chart if it is one, else as a kustomization if it holds one, else as plain manifests.
+    /// Type of the folder: Auto detects a Helm chart, then a kustomization, and otherwise reads plain manifests.
     #[serde(default, rename = "type")]
     pub kind: RenderType,
 
@@ -27,16 +27,16 @@ pub struct RenderSpec {
     #[serde(default)]
     pub plain: PlainSpec,
 
-    /// How a Helm chart is rendered. With this, a folder that is none is refused.
+    /// How a Helm chart is rendered. If it is set, a folder without a chart is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helm: Option<HelmSpec>,
 
-    /// Variables in manifests, such as `${CLUSTER_NAME}`, and their values. If it is absent, what looks like one is left as it is.
+    /// Variables in manifests, such as `${CLUSTER_NAME}`, and their values. If it is absent, texts of this form are not changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub substitute: Option<SubstituteSpec>,
 }
 
-/// What a folder is.
+/// Type of a folder.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RenderType {
     /// A Helm chart if it is one, else a kustomization if it holds one, else plain manifests.
@@ -44,7 +44,7 @@ pub enum RenderType {
     Auto,
     /// Plain manifests. A kustomization among them is refused.
     Plain,
-    /// A kustomization, which is built as kustomize builds it. No program is run, and nothing is fetched from elsewhere.
+    /// A kustomization, which is built as kustomize builds it, without running kustomize. Remote bases need the setting remoteBases.
     Kustomize,
     /// A Helm chart, with the charts that it needs in its folder `charts`. It is rendered by helm, which the image variant with
     /// helm has.
@@ -54,7 +54,7 @@ pub enum RenderType {
 /// How a folder of plain manifests is read.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 pub struct PlainSpec {
-    /// Folders below the path are read, too.
+    /// Also read subfolders of the path.
     #[serde(default = "yes")]
     pub recurse: bool,
 

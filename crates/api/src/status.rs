@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use super::SpecHash;
 use super::history::HistoryEntry;
 
-/// What the daemon found and did.
+/// Observed state of the Sync, as the daemon reports it.
 // Atomic, because one writer replaces it as a whole: tracking the owner of each field would cost
 // the API server work at every write and serve no reader.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct SyncStatus {
-    /// The generation of the spec that this status is of.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 
@@ -37,15 +37,15 @@ pub struct SyncStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree_id: Option<String>,
 
-    /// The hash of all objects as they were rendered: where it is the same, nothing differs.
+    /// Hash of all rendered objects: equal hashes mean equal objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub render_digest: Option<String>,
 
-    /// How many objects.
+    /// Numbers of objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<ObjectCounts>,
 
-    /// Where this Sync may own objects; written before the first apply there.
+    /// Kinds and namespaces in which this Sync may own objects; written before the first apply there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
 
@@ -53,35 +53,35 @@ pub struct SyncStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<String>,
 
-    /// The value of the annotation moorline.dev/requested-at that was obeyed last.
+    /// The last handled value of the annotation moorline.dev/requested-at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_request: Option<String>,
 
-    /// When something was last changed on the cluster.
+    /// Time of the last change to the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time")]
     pub last_applied_time: Option<Time>,
 
-    /// What is wrong, the first of it.
+    /// The first problems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<StatusProblem>,
 
-    /// Fields that somebody else keeps changing back.
+    /// Fields that another controller keeps changing back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contested: Vec<ContestedField>,
 
-    /// Jobs, Pods and hooks that ended and are not created again until they change in Git.
+    /// Jobs, Pods and hooks that have completed and are not created again until they change in Git.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finished: Vec<FinishedObject>,
     /// The first of the hooks that run when the Sync is deleted with its objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks_at_deletion: Vec<String>,
 
-    /// The last revisions that were applied, refused or given up, the newest first.
+    /// The last revisions that were applied, refused or rolled back, the newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,
 
-    /// What must be approved so that a deletion that waits is carried out.
+    /// The approval that a pending deletion needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
 }
@@ -90,38 +90,38 @@ pub struct SyncStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Revisions {
-    /// The newest one in the repository.
+    /// The newest revision in the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
-    /// The tag object, where that is an annotated tag.
+    /// The tag object, if it is an annotated tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// Where that was seen: a hash of the URL and the ref. What was seen elsewhere is no measure of what is seen now.
+    /// Hash of the URL and the ref of that revision. Revisions of another source are not compared with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The one that is being applied, or could not be.
+    /// The revision that is being applied, or could not be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempted: Option<String>,
-    /// The last one of which every object is applied.
+    /// The last revision that was applied completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
-    /// The applied one with eight digits of its commit, for a column: main@f3454c66.
+    /// The applied revision with eight digits of its commit, for a column: main@f3454c66.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<String>,
-    /// The renderDigest of that. While it is there, an object that is absent has been deleted by somebody; it goes away when
-    /// something else begins to be applied.
+    /// The renderDigest of the applied revision. While it is set, a missing object was deleted by others; it is removed when
+    /// another revision begins to be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_digest: Option<String>,
-    /// The last one of which every object was applied and healthy.
+    /// The last revision of which every object was applied and healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy: Option<String>,
-    /// The tag object of that, where it is an annotated tag.
+    /// The tag object of that revision, if it is an annotated tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy_tag: Option<String>,
-    /// The one that was given up because its objects were refused or did not become well, until a newer one comes.
+    /// The revision that was rolled back because its objects were rejected or did not become healthy, until there is a newer one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
-    /// The newest one that rendered completely. The cluster is kept at it, whatever is wrong with a newer one.
+    /// The newest revision that rendered completely. The cluster is kept at it while a newer one is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<HeldRevision>,
 }
@@ -143,7 +143,7 @@ impl Revisions {
 pub struct HeldRevision {
     /// The revision, as `main@1f0c...`.
     pub revision: String,
-    /// The tag object, where that is an annotated tag.
+    /// The tag object, if it is an annotated tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
     /// A hash of the URL and the ref.
@@ -163,26 +163,26 @@ pub fn short_revision(revision: &str) -> String {
     }
 }
 
-/// How many objects.
+/// Numbers of objects.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectCounts {
-    /// Are in Git.
+    /// Objects in Git.
     #[serde(default)]
     pub desired: i64,
-    /// Are applied as they are in Git.
+    /// Objects applied as in Git.
     #[serde(default)]
     pub applied: i64,
-    /// Are left alone although something would be to do.
+    /// Objects that are held although they differ from Git.
     #[serde(default)]
     pub held: i64,
-    /// Could not be applied.
+    /// Objects that could not be applied.
     #[serde(default)]
     pub failed: i64,
-    /// Were deleted by the last pass that deleted any.
+    /// Objects deleted by the last reconcile that deleted any.
     #[serde(default)]
     pub pruned: i64,
-    /// Differ from what was applied.
+    /// Objects that differ from their applied state.
     #[serde(default)]
     pub drifted: i64,
 }
@@ -194,12 +194,12 @@ pub struct Scope {
     /// Kinds, as Kind or Kind.group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
-    /// Namespaces; what belongs to the whole cluster needs none.
+    /// Namespaces; cluster-scoped objects need none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
 }
 
-/// Something that is wrong.
+/// A problem.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusProblem {
@@ -209,13 +209,13 @@ pub struct StatusProblem {
     /// The place in the repository, as file:line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// One word for it.
+    /// Machine-readable reason.
     pub reason: String,
-    /// What is wrong, and what to do.
+    /// The problem and its solution.
     pub message: String,
 }
 
-/// A field that somebody else keeps changing back.
+/// A field that another controller keeps changing back.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ContestedField {
@@ -229,7 +229,7 @@ pub struct ContestedField {
     pub manager: Option<String>,
 }
 
-/// A Job, a Pod or a hook that ended, or one that clears itself away when it ends.
+/// A Job, Pod or hook that has completed, or one that deletes itself after completion.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct FinishedObject {
@@ -237,21 +237,21 @@ pub struct FinishedObject {
     pub object: String,
     /// Its hash as it is annotated.
     pub hash: String,
-    /// It has begun, and nobody has seen its end: if it is gone after a restart, it has ended in between.
+    /// It has started, and its completion was not observed: if it is missing after a restart, it has completed meanwhile.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub begun: bool,
-    /// It ended without success, so that the Sync is not healthy before it changes in Git, also when it is cleared away.
+    /// It failed: the Sync is unhealthy until it changes in Git, even after it is deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
 }
 
-/// What must be approved so that a deletion that waits is carried out.
+/// The approval that a pending deletion needs.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Approval {
     /// The value for the annotation moorline.dev/approve.
     pub hash: String,
-    /// How many objects are deleted then.
+    /// The number of objects that the approval deletes.
     pub objects: i64,
 }
 
@@ -342,23 +342,23 @@ fn conditions(_: &mut SchemaGenerator) -> Schema {
             "type": "object",
             "required": ["lastTransitionTime", "message", "reason", "status", "type"],
             "properties": {
-                "type": {"type": "string", "description": "Which condition."},
+                "type": {"type": "string", "description": "Type of the condition."},
                 "status": {
                     "type": "string",
                     "enum": ["True", "False", "Unknown"],
-                    "description": "Whether it is so.",
+                    "description": "Status of the condition.",
                 },
-                "reason": {"type": "string", "description": "One word for why."},
-                "message": {"type": "string", "description": "What is so, and what to do."},
+                "reason": {"type": "string", "description": "Machine-readable reason for the status."},
+                "message": {"type": "string", "description": "Details, and a solution if there is a problem."},
                 "lastTransitionTime": {
                     "type": "string",
                     "format": "date-time",
-                    "description": "Since when it is so.",
+                    "description": "Time of the last change of the status.",
                 },
                 "observedGeneration": {
                     "type": "integer",
                     "format": "int64",
-                    "description": "The generation of the spec that this is said of.",
+                    "description": "Generation of the spec that the condition describes.",
                 },
             },
         },

@@ -17,15 +17,15 @@ use serde::{Deserialize, Serialize};
 /// The variables that are replaced in manifests once they are built, and where their values are.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 pub struct SubstituteSpec {
-    /// Variables and their values. They win over those of `from`.
+    /// Variables and their values. They take precedence over those of `from`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 256))]
     #[x_kube(validation = Rule::new("self.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]*$'))")
         .message("name variables with letters, digits and _, and no digit first, such as CLUSTER_NAME"))]
     pub vars: BTreeMap<String, VariableText>,
 
-    /// ConfigMaps and Secrets in the Sync's own namespace whose keys are variables; of two with the same key, the later wins. They are
-    /// read with the rights of the Sync, and watched.
+    /// ConfigMaps and Secrets in the Sync's own namespace whose keys are variables; for a repeated key the last one takes precedence. They are
+    /// read with the permissions of the Sync, and watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub from: Vec<ValuesFrom>,
@@ -38,7 +38,7 @@ pub struct VariableText(#[schemars(length(max = 4096))] pub String);
 /// An object whose keys are variables.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 pub struct ValuesFrom {
-    /// What it is.
+    /// ConfigMap or Secret.
     pub kind: ValuesKind,
 
     /// Its name.
@@ -47,17 +47,17 @@ pub struct ValuesFrom {
         .message("write the name of a ConfigMap or Secret in the Sync's own namespace, such as cluster-settings"))]
     pub name: String,
 
-    /// If it is not there, it has no values. Otherwise the Sync says so, and goes on with the values that it has.
+    /// If true, a missing object is ignored. Otherwise the Sync reports it and keeps the last values.
     #[serde(default)]
     pub optional: bool,
 }
 
-/// What holds values.
+/// Kind of an object with values.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValuesKind {
     /// Values that may be shown.
     ConfigMap,
-    /// Values that are shown nowhere, nor is anything else of an object that they go into.
+    /// Values that are never shown; objects that contain one are not quoted either.
     Secret,
 }
 

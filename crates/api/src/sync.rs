@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DurationText, HealthSpec, RenderSpec, Source, SyncStatus, yes};
 
-/// A folder of a Git repository that a cluster is held to.
+/// A folder of a Git repository that is synced to a cluster.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
 #[kube(
     group = "moorline.dev",
@@ -30,70 +30,70 @@ use super::{DurationText, HealthSpec, RenderSpec, Source, SyncStatus, yes};
     category = "moorline",
     status = "SyncStatus",
     derive = "PartialEq",
-    doc = "A Sync holds the objects of a cluster to a folder of a Git repository.",
+    doc = "A Sync keeps the objects of a cluster in sync with a folder of a Git repository.",
     printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
-        description = "Whether the newest revision is applied, all of it"
+        description = "True if the newest revision is applied completely"
     ),
     printcolumn(
         name = "Reason",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].reason"#,
-        description = "One word for why"
+        description = "Reason of the Ready condition"
     ),
     printcolumn(
         name = "Revision",
         type_ = "string",
         json_path = ".status.revision.short",
-        description = "The last revision of which everything is applied"
+        description = "Last revision that was applied completely"
     ),
     printcolumn(
         name = "Objects",
         type_ = "integer",
         json_path = ".status.objects.applied",
-        description = "How many objects are as in Git"
+        description = "Number of objects applied as in Git"
     ),
     printcolumn(
         name = "Drift",
         type_ = "integer",
         json_path = ".status.objects.drifted",
-        description = "How many objects differ from what was applied"
+        description = "Number of objects that differ from their applied state"
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
         name = "Healthy",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Healthy")].status"#,
-        description = "Whether every object is as it should be, by its own status",
+        description = "True if every object is healthy",
         priority = 1
     ),
     printcolumn(
         name = "Suspended",
         type_ = "boolean",
         json_path = ".spec.suspend",
-        description = "Whether the Sync is suspended",
+        description = "True if the Sync is suspended",
         priority = 1
     ),
     printcolumn(
         name = "Message",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].message"#,
-        description = "What is being done, or what is wrong and what to do",
+        description = "Progress, or the problem and its solution",
         priority = 1
     ),
     validation = Rule::new("size(self.metadata.name) <= 52")
         .message("give the Sync a name of at most 52 characters: it is part of a field manager's name, which has a bound"),
     validation = Rule::new("!has(self.spec.dependsOn) || self.spec.dependsOn.all(on, on.name != self.metadata.name || has(on.namespace))")
-        .message("name another Sync in dependsOn: this is the one that would wait")
+        .message("name another Sync in dependsOn: a Sync cannot depend on itself")
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!self.createNamespace || has(self.targetNamespace)")
-    .message("name the namespace that is to be created in targetNamespace")
+    .message("set targetNamespace to the namespace to create")
     .field_path(".createNamespace"))]
 pub struct SyncSpec {
-    /// Where the manifests are.
+    /// Source of the manifests.
     pub source: Source,
 
     /// The folder (or one file) inside the repository, such as `./clusters/prod`.
@@ -103,7 +103,7 @@ pub struct SyncSpec {
         .message("write a path inside the repository such as ./clusters/prod: no / in front, and no .. in it"))]
     pub path: String,
 
-    /// How the files become objects.
+    /// How the files are rendered to objects.
     #[serde(default)]
     pub render: RenderSpec,
 
@@ -128,20 +128,20 @@ pub struct SyncSpec {
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
 
-    /// What happens when somebody else changes an object.
+    /// Reaction to changes of objects by others.
     #[serde(default)]
     pub drift: DriftPolicy,
 
-    /// What happens when an object is there already and another manager owns fields that Git sets: Force takes
+    /// Reaction if an object exists already and another manager owns fields that Git sets: Force takes
     /// them over, Yield leaves them, Fail holds the object.
     #[serde(default)]
     pub conflicts: ConflictPolicy,
 
-    /// How often the repository is asked. The cluster is watched, not polled.
+    /// How often the repository is polled. The cluster is watched, not polled.
     #[serde(default = "interval")]
     pub interval: DurationText,
 
-    /// How long one pass may wait for fetches, for what objects depend on, and for deletions.
+    /// How long one reconcile may wait for fetches, dependencies of objects, and deletions.
     #[serde(default = "timeout")]
     pub timeout: DurationText,
 
@@ -153,17 +153,17 @@ pub struct SyncSpec {
         .message("write the name of a ServiceAccount in the Sync's own namespace, such as deployer"))]
     pub service_account_name: Option<String>,
 
-    /// Syncs whose newest commit must be applied, and healthy where they wait for that, before this one takes up a commit; of the same repository, that commit.
-    /// What is applied is held meanwhile. Deletions go the other way round.
+    /// Syncs that must have applied their newest commit, and be healthy if they wait for health, before this one applies a commit; Syncs of the same repository must have applied that commit.
+    /// Meanwhile the applied revision is kept. Deletions are in reverse order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub depends_on: Vec<Dependency>,
 
-    /// What is made of how the objects are, once they are applied.
+    /// Health checks of the objects after they are applied.
     #[serde(default)]
     pub health: HealthSpec,
 
-    /// What follows when the objects of a new commit do not become well.
+    /// Reaction if the objects of a new commit do not become healthy.
     #[serde(default)]
     pub rollback: RollbackPolicy,
 
@@ -172,17 +172,17 @@ pub struct SyncSpec {
     #[schemars(length(max = 32))]
     pub ignore_fields: Vec<IgnoreFields>,
 
-    /// Nothing is written while this is true.
+    /// While this is true, the repository is not polled and nothing is applied.
     #[serde(default)]
     pub suspend: bool,
 }
 
-/// What follows when the objects of a new commit do not become well.
+/// Reaction if the objects of a new commit do not become healthy.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct RollbackPolicy {
-    /// A commit of which an object or a hook fails, or an object is refused, before all were once well is given up: the last
-    /// commit of which all were is applied again, and held until a newer one comes.
+    /// Rolls back a commit if one of its objects or hooks fails, or an object is rejected, before all were healthy: the last
+    /// healthy commit is applied again and kept until there is a newer one.
     #[serde(default)]
     pub on_failure: bool,
 }
@@ -207,7 +207,7 @@ pub struct Dependency {
 /// What happens to objects that are no longer in Git.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 pub struct PrunePolicy {
-    /// They are deleted.
+    /// Delete objects that were removed from Git.
     #[serde(default = "yes")]
     pub enabled: bool,
 
@@ -229,12 +229,12 @@ pub struct PrunePolicy {
 /// How many objects may be deleted at once without approval: a deletion waits when it exceeds every number given.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
 pub struct PruneBudget {
-    /// At most so many objects.
+    /// Maximum number of objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub count: Option<i32>,
 
-    /// At most this part of the objects of the Sync, in percent.
+    /// Maximum share of the objects of the Sync, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub percent: Option<i32>,
@@ -246,26 +246,26 @@ pub enum DeletionPolicy {
     /// They stay as they are.
     #[default]
     Orphan,
-    /// They are deleted, but for protected kinds.
+    /// They are deleted, except protected kinds.
     Delete,
 }
 
-/// What happens when somebody else changes an object.
+/// Reaction to changes of objects by others.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DriftPolicy {
-    /// A field that Git sets: Repair sets it again at once, Report says who changed it, Ignore does not look. An object that
-    /// somebody deletes after the revision was applied: Repair creates it again at once, Report and Ignore only report it, and
+    /// A field that Git sets: Repair sets it again at once, Report names who changed it, Ignore does not check. An object that
+    /// others delete after the revision was applied: Repair creates it again at once, Report and Ignore only report it, and
     /// the next commit creates it. With drift to report the Sync is not Ready.
     #[serde(default)]
     pub mode: DriftMode,
 
-    /// A field that Git does not set: Keep leaves it, Report says who added it, Remove takes it away.
+    /// A field that Git does not set: Keep leaves it, Report names who added it, Remove removes it.
     #[serde(default)]
     pub extra_fields: ExtraFieldPolicy,
 }
 
-/// What follows when somebody changes a field that Git sets.
+/// Reaction to a change of a field that Git sets.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DriftMode {
     /// The field is set as in Git.
@@ -273,23 +273,23 @@ pub enum DriftMode {
     Repair,
     /// Changes and deletions are reported, and nothing is undone.
     Report,
-    /// Changes are not looked at; deletions are reported.
+    /// Changes are not checked; deletions are reported.
     Ignore,
 }
 
-/// What follows when somebody adds a field that Git does not set.
+/// Reaction to an added field that Git does not set.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ExtraFieldPolicy {
     /// It stays.
     Keep,
-    /// It is said, and stays.
+    /// It stays and is reported.
     #[default]
     Report,
-    /// It is taken away.
+    /// It is removed.
     Remove,
 }
 
-/// What follows when an object is there already and another manager owns fields that Git sets.
+/// Reaction if an object exists already and another manager owns fields that Git sets.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ConflictPolicy {
     /// They are taken over.
@@ -304,7 +304,7 @@ pub enum ConflictPolicy {
 /// Fields of some objects that are left to others.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 pub struct IgnoreFields {
-    /// Which objects; all, if nothing is written.
+    /// The objects; all if it is empty.
     #[serde(default)]
     pub target: IgnoreTarget,
 
@@ -314,12 +314,12 @@ pub struct IgnoreFields {
         validation = Rule::new("self.all(path, path.matches('^(/([^/~]|~[01])+)+$'))")
             .message("write JSON pointers such as /spec/replicas or /metadata/annotations/example.com~1name: ~1 is a slash in a name, ~0 is ~"),
         validation = Rule::new("!self.exists(path, path in ['/apiVersion', '/kind', '/metadata', '/metadata/name', '/metadata/namespace'])")
-            .message("leave out /apiVersion, /kind, /metadata, /metadata/name and /metadata/namespace: they say which object it is")
+            .message("leave out /apiVersion, /kind, /metadata, /metadata/name and /metadata/namespace: they identify the object")
     )]
     pub paths: Vec<String>,
 }
 
-/// Which objects; what is absent fits every object.
+/// Selects objects; an absent field matches every object.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
 pub struct IgnoreTarget {
     /// The API group; empty for the core group.

@@ -67,9 +67,9 @@ impl<'a> Lowering<'a> {
             Expr::Map(map) if self.language == Language::Kubernetes => self.map(map, depth),
             Expr::Map(_) | Expr::Struct(_) => {
                 let at = self.places.advance_past("{");
-                self.refuse(at, "mappings cannot be made")
+                self.refuse(at, "map literals are not supported")
             }
-            Expr::Unspecified => self.refuse(0, "it is no expression"),
+            Expr::Unspecified => self.refuse(0, "it is not an expression"),
         }
     }
 
@@ -113,7 +113,7 @@ impl<'a> Lowering<'a> {
             LiteralValue::Bytes(bytes) if self.language == Language::Kubernetes => {
                 (Node::Bytes(bytes.inner().into()), Kind::Bytes)
             }
-            LiteralValue::Bytes(_) => return self.refuse(at, "bytes are not known here"),
+            LiteralValue::Bytes(_) => return self.refuse(at, "bytes literals are not supported"),
         };
         Lowered { expression, kind, at }
     }
@@ -122,7 +122,7 @@ impl<'a> Lowering<'a> {
         // A macro creates lists that are not in the text.
         let at = self.places.peek("[");
         if !list.optional_indices.is_empty() {
-            return self.refuse(at, "lists have no items that may be missing here");
+            return self.refuse(at, "optional list items are not supported");
         }
         let (mut items, mut kind) = (Vec::with_capacity(list.elements.len()), None);
         for item in &list.elements {
@@ -154,9 +154,9 @@ impl<'a> Lowering<'a> {
         let at = self.places.advance_past("{");
         let (mut entries, mut kind) = (Vec::with_capacity(map.entries.len()), None);
         for entry in &map.entries {
-            let EntryExpr::MapEntry(entry) = &entry.expr else { return self.refuse(at, "it is no mapping") };
+            let EntryExpr::MapEntry(entry) = &entry.expr else { return self.refuse(at, "it is not a map") };
             if entry.optional {
-                return self.refuse(at, "mappings have no entries that may be missing here");
+                return self.refuse(at, "optional map entries are not supported");
             }
             let (key, value) = (self.lower(&entry.key, depth), self.lower(&entry.value, depth));
             entries.push([key.expression, value.expression]);
@@ -212,7 +212,7 @@ impl<'a> Lowering<'a> {
 
     pub(super) fn optional_field(&mut self, of: &'a IdedExpr, name: &'a IdedExpr, depth: usize) -> Lowered {
         let Expr::Literal(LiteralValue::String(name)) = &name.expr else {
-            return self.refuse(0, "it is no field");
+            return self.refuse(0, "it is not a field");
         };
         let of = self.lower(of, depth);
         let at = self.places.member(".?", name.inner());
@@ -240,7 +240,7 @@ impl<'a> Lowering<'a> {
         for (variable, kind) in args.iter().zip(kinds).take(variables) {
             let Expr::Ident(variable) = &variable.expr else {
                 self.scope.truncate(before);
-                return self.refuse(at, "the variable of a macro is a name");
+                return self.refuse(at, "the variable of a macro must be a name");
             };
             self.places.word(variable);
             self.scope.push((variable, kind));

@@ -189,7 +189,7 @@ impl<'a> Lowering<'a> {
             if name == "matches" {
                 return self.refuse(
                     at + usize::from(target.is_some()),
-                    "patterns are not known here: use contains, startsWith or endsWith",
+                    "regular expressions are not supported here: use contains, startsWith or endsWith",
                 );
             }
             return self

@@ -127,9 +127,9 @@ impl std::fmt::Display for ExpressionProblem {
             Self::Variable { name, others } => write!(f, "there is no variable {name:?}, only {others}"),
             Self::Function(name) => write!(f, "there is no function {name:?}"),
             Self::Field(name) => write!(f, "there is no field {name:?}"),
-            Self::Overload { name, given } => write!(f, "{name} is not made for {given}"),
+            Self::Overload { name, given } => write!(f, "{name} does not support {given}"),
             Self::Kind { wanted, found } => write!(f, "it is {found}, not {wanted}"),
-            Self::Unsupported(name) => write!(f, "the function {name:?} is not known here"),
+            Self::Unsupported(name) => write!(f, "the function {name:?} is not supported here"),
         }
     }
 }
@@ -139,7 +139,7 @@ fn syntax(text: &str, errors: &cel::ParseErrors) -> ExpressionError {
     let Some(first) = errors.errors.first() else {
         return ExpressionError {
             offset: 0,
-            problem: ExpressionProblem::Syntax("it is no expression".to_owned()),
+            problem: ExpressionProblem::Syntax("it is not an expression".to_owned()),
         };
     };
     let (line, column) = first.pos;

@@ -84,7 +84,7 @@ pub(super) fn check_size(text: &str, limits: Limits) -> Result<(), SizeLimitErro
             _ => {}
         }
         if levels.len() > MAX_BRACKETS + 1 {
-            return refuse(at, format!("more than {MAX_BRACKETS} brackets inside one another"));
+            return refuse(at, format!("more than {MAX_BRACKETS} nested brackets"));
         }
         if choices > max_choices {
             return refuse(at, format!("more than {max_choices} question marks"));
@@ -92,7 +92,7 @@ pub(super) fn check_size(text: &str, limits: Limits) -> Result<(), SizeLimitErro
         if levels.iter().map(|level| level.operators + 1).sum::<usize>() > max_depth
             || levels.iter().any(|level| level.depth() > max_depth)
         {
-            return refuse(at, format!("more than {max_depth} operators and dots one around the other"));
+            return refuse(at, format!("more than {max_depth} nested operators and dots"));
         }
         at += 1;
     }

@@ -36,11 +36,11 @@ fn all_that_means_nothing_is_told_with_its_place() {
     );
     check(
         "[1, 2].all(x, x == 'a' || x.y)",
-        "16: _==_ is not made for (int, string); 27: type 'int' does not support field selection",
+        "16: _==_ does not support (int, string); 27: type 'int' does not support field selection",
     );
-    check("semver(self) == self", "0: the function \"semver\" is not known here");
-    check("'a'.charAt('b') == ''", "10: charAt is not made for string.(string)");
-    check("self.all(1, 2, 3)", "4: the variable of a macro is a name");
+    check("semver(self) == self", "0: the function \"semver\" is not supported here");
+    check("'a'.charAt('b') == ''", "10: charAt does not support string.(string)");
+    check("self.all(1, 2, 3)", "4: the variable of a macro must be a name");
     check("self.matches('(')", "13: invalid matches argument");
     check("duration('1 hour') > duration('1s')", "9: invalid duration argument");
 }

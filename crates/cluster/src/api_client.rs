@@ -104,7 +104,7 @@ impl ApiResponse {
 
 /// Error for unexpected JSON. The parser's message may quote a value, which may be secret.
 pub(super) fn unreadable(error: &serde_json::Error) -> ApiError {
-    let what = if error.is_data() { "not what was asked for" } else { "no JSON" };
+    let what = if error.is_data() { "of an unexpected form" } else { "not JSON" };
     ApiError::BadAnswer(format!("it is {what} (at byte {} of line {})", error.column(), error.line()).into())
 }
 
@@ -115,22 +115,22 @@ pub enum ApiError {
     #[error("the API server cannot be reached: {0}")]
     Unreachable(Box<str>),
     /// The response took too long.
-    #[error("the API server did not answer within {} s", .0.as_secs())]
+    #[error("no response from the API server within {} s", .0.as_secs())]
     Timeout(Duration),
     /// The server answered with an error status.
     #[error("{0}")]
     Refused(Box<ApiStatus>),
     /// The response is not one of an API server.
-    #[error("the API server's answer cannot be read: {0}")]
+    #[error("the API server's response cannot be parsed: {0}")]
     BadAnswer(Box<str>),
     /// Discovery has not found this kind; it may be served in a moment.
-    #[error("{0} is no kind of this server")]
+    #[error("the API server does not serve the kind {0}")]
     UnknownKind(Box<str>),
     /// This daemon lost the Lease, so it does not write.
-    #[error("another daemon leads, so nothing is written")]
+    #[error("this daemon is not the leader, so nothing is written")]
     NotLeading,
     /// Newer input has superseded the write before it was sent.
-    #[error("something newer has come, so it is not written any more")]
+    #[error("superseded by newer input before it was written")]
     Superseded,
 }
 

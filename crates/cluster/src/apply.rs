@@ -124,7 +124,7 @@ impl Cluster {
         let (reply, object) = reply?;
         if object.metadata("managedFields").is_none() && !self.0.is_hidden.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                "something between here and the API server takes managedFields out of its answers: every change of an object is looked at with a request, whoever made it cannot be named, and nothing can be pruned"
+                "a proxy removes managedFields from the responses of the API server: every change of an object costs a request, its author cannot be named, and nothing can be pruned"
             );
         }
         let version = version(&object);

@@ -246,7 +246,7 @@ impl Autoscalers {
             Err(failure) if is_forbidden(&failure) => {
                 let (syncs, Spot { kind, namespace }) = (users(&self.open, spot), spot);
                 let object = format!("{kind} {namespace}/{name}");
-                tracing::warn!(syncs, object, %failure, "what scales others may not be read, and counts as none");
+                tracing::warn!(syncs, object, %failure, "no permission to read this autoscaler; it is ignored");
                 Ok(None)
             }
             Err(failure) => Err(failure),
@@ -387,7 +387,7 @@ impl AutoscalerSink {
                 });
                 if is_news && is_forbidden(&failure) {
                     let (Spot { kind, namespace }, syncs) = (&self.spot, users(&self.open, &self.spot));
-                    tracing::warn!(syncs, %kind, %namespace, %failure, "what scales others may not be seen, so that replicas are as Git says");
+                    tracing::warn!(syncs, %kind, %namespace, %failure, "no permission to watch autoscalers; replicas follow Git");
                 }
                 self.told.send_replace(());
             }

@@ -24,7 +24,7 @@ pub enum ConnectError {
     #[error("the kubeconfig cannot be used: {0}")]
     Kubeconfig(String),
     /// TLS or authentication failed.
-    #[error("no client for the API server: {0}")]
+    #[error("cannot create a client for the API server: {0}")]
     Client(String),
 }
 
@@ -66,7 +66,7 @@ impl Connection {
         match answer {
             Ok(Ok(slice)) => endpoints_of(&slice),
             Ok(Err(error)) => {
-                tracing::debug!(%error, "the endpoints of the API server are not known");
+                tracing::debug!(%error, "cannot read the endpoints of the API server");
                 Vec::new()
             }
             Err(_) => Vec::new(),

@@ -122,7 +122,7 @@ const DENIED: [(&str, &str, &str); 2] = [
 const NOT_OWNER: &str = "denied request: the field manager moorline/";
 
 /// The same for a Secret, where the server's message is not repeated.
-const NOT_OWNER_OF_SECRET: &str = "the policy on field managers wants the verb own on this Sync, which is missing; its words are not \
+const NOT_OWNER_OF_SECRET: &str = "the policy on field managers requires the verb own on this Sync, which is missing; the message is not \
      repeated for a Secret";
 
 /// True if one of our messages reports a denial by the chart's policy on field managers.
@@ -186,7 +186,7 @@ pub fn table() -> Vec<[String; 4]> {
             RetryWhen::ManifestChanges,
         )
     }));
-    let fixed = "only of fields that cannot change".to_owned();
+    let fixed = "only about immutable fields".to_owned();
     rows.push(row("422".into(), fixed, "Immutable", RetryWhen::ManifestChanges));
     rows.extend(BY_SENTENCE.iter().map(|(code, says, reason, remedy)| {
         row(code.to_string(), format!("`{}`", says.trim()), reason, *remedy)
@@ -219,8 +219,9 @@ pub fn classify_error(failure: &ApiError, hides: bool) -> ErrorClass {
             let mut message = if hides { without_values(refusal) } else { sentence(refusal) };
             if reason == CONVERSION {
                 // The server names the webhook only where it could not be reached at all.
-                message
-                    .push_str("; its CustomResourceDefinition says in spec.conversion where the webhook is");
+                message.push_str(
+                    "; the webhook is configured in spec.conversion of the CustomResourceDefinition",
+                );
             }
             ErrorClass { reason, retry_when: remedy, message, retry_after: refusal.retry_after }
         }
@@ -305,7 +306,7 @@ const MAX_SENTENCE: usize = 600;
 
 fn sentence(refusal: &ApiStatus) -> String {
     if refusal.message.is_empty() {
-        return format!("the API server answers with status {}", refusal.code);
+        return format!("the API server returned status {}", refusal.code);
     }
     let mut text: String = refusal.message.chars().take(MAX_SENTENCE).collect();
     if text.len() < refusal.message.len() {
@@ -326,7 +327,7 @@ fn without_values(refusal: &ApiStatus) -> String {
         false => format!(" at {}", fields.join(", ")),
     };
     let word = if refusal.reason.is_empty() { "an error" } else { &*refusal.reason };
-    format!("the API server answers {} {word}{place}; its words are not repeated for a Secret", refusal.code)
+    format!("the API server returned {} {word}{place}; the message is not shown for a Secret", refusal.code)
 }
 
 #[cfg(test)]

@@ -129,7 +129,7 @@ fn encoded(fill: &Fill<'_>) -> Value {
 fn read(body: &[u8]) -> Result<KeyData, ApiError> {
     let bad = |what: &str| ApiError::BadAnswer(what.into());
     let secret: Map<String, Value> =
-        serde_json::from_slice(body).map_err(|_| bad("the Secret with the keys is no object"))?;
+        serde_json::from_slice(body).map_err(|_| bad("the Secret with the keys is not a JSON object"))?;
     let version = secret.get("metadata").and_then(|metadata| metadata["resourceVersion"].as_str());
     let labels = secret.get("metadata").and_then(|metadata| metadata.get("labels"));
     let data = secret.get("data").and_then(Value::as_object);
@@ -137,7 +137,7 @@ fn read(body: &[u8]) -> Result<KeyData, ApiError> {
         let Some(Value::String(text)) = data.and_then(|data| data.get(key)) else { return Ok(Vec::new()) };
         STANDARD
             .decode(text)
-            .map_err(|_| bad(&format!("the field {key} of the Secret with the keys is no base64")))
+            .map_err(|_| bad(&format!("the field {key} of the Secret with the keys is not base64")))
     };
     let keys = |key: &str| -> Result<Vec<[u8; KEY_BYTES]>, ApiError> {
         let bytes = bytes(key)?;

@@ -105,7 +105,7 @@ impl LabelledKinds {
                     Some(404 | 405) => {}
                     Some(500..) => {
                         if self.failing.insert(kind.clone()) {
-                            tracing::warn!(sync = %owner, %kind, %failure, "objects that left Git may be of a kind that cannot be listed now");
+                            tracing::warn!(sync = %owner, %kind, %failure, "cannot list this kind now; objects of it that were removed from Git may be missed");
                         }
                         unlisted.push(kind);
                     }

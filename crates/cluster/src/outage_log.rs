@@ -73,7 +73,9 @@ impl OutageLog {
             LogDecision::New(counted) => {
                 tracing::warn!("{line} (before that {}, not logged)", requests(counted))
             }
-            LogDecision::Ongoing(counted) => tracing::warn!("still so after {}: {line}", requests(counted)),
+            LogDecision::Ongoing(counted) => {
+                tracing::warn!("still failing after {}: {line}", requests(counted))
+            }
             LogDecision::Suppressed => tracing::debug!("{line}"),
         }
     }
@@ -85,7 +87,7 @@ impl OutageLog {
             closed
         });
         if let Some(counted) = closed {
-            tracing::info!("{subject} answers again; {} had failed", requests(counted));
+            tracing::info!("{subject} responds again; {} had failed", requests(counted));
         }
     }
 

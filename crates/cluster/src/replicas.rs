@@ -78,7 +78,7 @@ impl Cluster {
             Ok(reply) => Ok(parse_replica_paths(&reply.json::<Value>()?)),
             // A kind of an aggregated API server, or a definition that may not be read.
             Err(failure) if matches!(failure.code(), Some(403 | 404)) => {
-                tracing::debug!(%kind, %failure, "its replicas are taken to be at {USUAL}");
+                tracing::debug!(%kind, %failure, "cannot read its CustomResourceDefinition; its replicas are assumed to be at {USUAL}");
                 Ok(served.scale_versions.iter().map(|version| (version.clone(), USUAL.into())).collect())
             }
             Err(failure) => Err(failure),

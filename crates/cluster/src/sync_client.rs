@@ -26,7 +26,7 @@ pub struct SyncResource {
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
     /// There is no Sync of that name.
-    #[error("there is no Sync {name} in the namespace {namespace}{}", .near.as_ref().map(|near| format!("; is it {near}?")).unwrap_or_default())]
+    #[error("there is no Sync {name} in the namespace {namespace}{}", .near.as_ref().map(|near| format!("; did you mean {near}?")).unwrap_or_default())]
     NoSync {
         /// The requested name.
         name: Box<str>,
@@ -37,14 +37,14 @@ pub enum OperatorError {
     },
     /// The cluster has no CustomResourceDefinition for Syncs.
     #[error(
-        "the cluster has no Syncs: install their definition (moorline crd | kubectl apply --server-side -f -)"
+        "the cluster does not serve Syncs: install the CustomResourceDefinition (moorline crd | kubectl apply --server-side -f -)"
     )]
     NoDefinition,
     /// The Sync was changed concurrently.
-    #[error("it was changed meanwhile, try again: {0}")]
+    #[error("the object has been modified, try again: {0}")]
     Changed(Box<str>),
     /// Any other error status.
-    #[error("the API server refuses: {0}")]
+    #[error("the API server refused the request: {0}")]
     Refused(Box<str>),
     /// There was no response.
     #[error("the API server cannot be reached: {0}")]

@@ -149,9 +149,7 @@ pub(super) async fn follow(wire: ApiClient, target: WatchTarget, sink: impl FnMu
             }
             WatchEnd::Rewound => {
                 wire.metrics.watch_restarted(&target.kind.to_string(), "rewound");
-                tracing::warn!(
-                    "the API server has gone back to an earlier state: everything is looked at anew"
-                );
+                tracing::warn!("the API server was restored to an earlier state: everything is listed again");
                 (watch.version, watch.newest) = (None, None);
                 wire.write_history.forget();
                 (watch.sink)(WatchEvent::Rewound);
@@ -260,7 +258,7 @@ impl<S: FnMut(WatchEvent)> Watch<'_, S> {
         let Some(release) = self.wire.release().await? else { return Ok(()) };
         let before = self.release.replace(release.clone());
         if let Some(before) = before.filter(|before| *before != release) {
-            tracing::info!(%before, now = %release, "the API server is another release: each object is verified once more");
+            tracing::info!(%before, now = %release, "the release of the API server changed: every object is verified again");
             (self.sink)(WatchEvent::Upgraded);
         }
         Ok(())

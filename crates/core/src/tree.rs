@@ -102,7 +102,7 @@ pub enum TreeError {
         size: u64,
     },
     /// The file was not fetched.
-    #[error("{path} was not brought, because it is no manifest")]
+    #[error("{path} was not fetched, because it is no manifest")]
     NotFetched {
         /// The requested path.
         path: String,

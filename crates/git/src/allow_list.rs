@@ -51,7 +51,7 @@ impl AllowList {
 }
 
 const FORM: &str =
-    "has an entry that is no prefix of URLs; write https://host or https://host/group, without a user";
+    "has an entry that is not a URL prefix; write https://host or https://host/group, without a user";
 
 fn is_below(prefix: &HttpAddress, address: &HttpAddress) -> bool {
     let same_server = (prefix.tls, &prefix.host, prefix.port) == (address.tls, &address.host, address.port);

@@ -52,13 +52,13 @@ pub enum Error {
         what: &'static str,
     },
     /// There is no memory for files or a pack now.
-    #[error("there is no memory for it now: that of other Syncs takes all that the setting memory allows")]
+    #[error("not enough memory now: other Syncs use all that the setting memory allows")]
     NoMemory,
     /// Unpacking or reading exceeded the timeout.
-    #[error("unpacking what was fetched took longer than spec.timeout")]
+    #[error("unpacking the fetched pack took longer than spec.timeout")]
     Slow,
     /// No worker was free to send the request.
-    #[error("{server} was not asked yet: {why}")]
+    #[error("{server} was not contacted yet: {why}")]
     Waiting {
         /// The server.
         server: Box<str>,
@@ -66,7 +66,7 @@ pub enum Error {
         why: &'static str,
     },
     /// The host is not allowed.
-    #[error("{server} is not asked: {why}")]
+    #[error("{server} must not be contacted: {why}")]
     NotAllowed {
         /// The server.
         server: Box<str>,
@@ -98,7 +98,7 @@ pub enum Error {
         path: Box<str>,
     },
     /// The server is broken or overloaded.
-    #[error("{server} answers with status {status}")]
+    #[error("{server} returned status {status}")]
     Status {
         /// The server.
         server: Box<str>,
@@ -112,7 +112,7 @@ pub enum Error {
         server: Box<str>,
     },
     /// The response is not one of a Git server.
-    #[error("{server} does not answer as a Git server: {what}")]
+    #[error("{server} does not respond as a Git server: {what}")]
     BadAnswer {
         /// The server.
         server: Box<str>,
@@ -133,7 +133,7 @@ pub enum Error {
     #[error("the repository has no commits yet")]
     Empty,
     /// There is no such branch or tag, or no tag within the version range.
-    #[error("the repository has no {reference}{}", .nearest.as_ref().map(|name| format!(" (is {name} meant?)")).unwrap_or_default())]
+    #[error("the repository has no {reference}{}", .nearest.as_ref().map(|name| format!(" (did you mean {name}?)")).unwrap_or_default())]
     NoReference {
         /// The requested reference.
         reference: Box<str>,
@@ -141,7 +141,7 @@ pub enum Error {
         nearest: Option<Box<str>>,
     },
     /// The server does not serve the commit.
-    #[error("the repository does not give out commit {commit}; it may be gone after a force push")]
+    #[error("the repository does not serve commit {commit}; it may have been removed by a force push")]
     NoCommit {
         /// The commit.
         commit: Box<str>,
@@ -197,13 +197,13 @@ pub enum Error {
         cause: Box<str>,
     },
     /// The commit or tag has no signature by a trusted key.
-    #[error("{0}; what was applied before stays")]
+    #[error("{0}; the last applied revision stays")]
     Unsigned(SignatureError),
     /// The commit does not descend from the previous one, although that is required.
     #[error(
         "{now} does not have {before} in its history, which is applied: it was pushed with force, and spec.source.git.verify \
-         refuses that. Push a commit that follows {before}, or name the commit in spec.source.git.ref.commit; what was \
-         applied before stays"
+         refuses that. Push a commit that follows {before}, or name the commit in spec.source.git.ref.commit; the last \
+         applied revision stays"
     )]
     Rewritten {
         /// The previously accepted commit.
@@ -213,9 +213,9 @@ pub enum Error {
     },
     /// The descent from the previous commit is required and cannot be proven.
     #[error(
-        "it could not be proven that {now} follows {before}, which was taken up before, and spec.source.git.verify asks for \
-         that: more commits lie between them than are looked at, or the server does not give them out. Name the commit in \
-         spec.source.git.ref.commit; what was applied before stays"
+        "it could not be proven that {now} follows {before}, which was accepted before, and spec.source.git.verify requires \
+         that: there are too many commits between them, or the server does not serve them. Name the commit in \
+         spec.source.git.ref.commit; the last applied revision stays"
     )]
     Unproven {
         /// The previously accepted commit.
@@ -225,9 +225,9 @@ pub enum Error {
     },
     /// The tag has a lower version than the previous one, although that is forbidden.
     #[error(
-        "{now} is a lower version than {before}, which was taken up before: that tag is gone, and spec.source.git.verify refuses \
-         to go back. Push a tag with a higher version, or name the one that is wanted in spec.source.git.ref.tag; what was \
-         applied before stays"
+        "{now} is a lower version than {before}, which was accepted before: that tag is gone, and spec.source.git.verify refuses \
+         to go back. Push a tag with a higher version, or name the one that is wanted in spec.source.git.ref.tag; the last \
+         applied revision stays"
     )]
     Lowered {
         /// The previously accepted tag.

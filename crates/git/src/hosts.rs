@@ -43,11 +43,11 @@ struct IpNetwork {
 pub(super) struct HostRefused(pub(super) &'static str);
 
 const UNLISTED: HostRefused = HostRefused(
-    "the setting allowedHosts of the daemon has no entry for it; write a URL on one of the hosts that are allowed, or ask who runs the daemon",
+    "the setting allowedHosts of the daemon has no entry for it; write a URL on one of the hosts that are allowed, or ask the administrator of the daemon",
 );
 
 const GUARDED: HostRefused = HostRefused(
-    "it is of this machine or link, of a cloud's metadata, or the API server; if it is meant, whoever runs the daemon names its address in the setting allowedHosts",
+    "it is a loopback, link-local or cloud metadata address, or the API server; if it is intended, add its address to the setting allowedHosts of the daemon",
 );
 
 /// Names of metadata services, which hand out a machine's credentials, and of the API server in a
@@ -153,7 +153,7 @@ impl HostPolicy {
 }
 
 /// Error for an invalid entry of the setting.
-pub(super) const FORM: &str = "has an entry that is no name of a host, no address and no network; write such as git.example.com, 10.0.0.0/8 or *";
+pub(super) const FORM: &str = "has an entry that is not a host name, address or network; write for example git.example.com, 10.0.0.0/8 or *";
 
 impl IpNetwork {
     fn parse(text: &str) -> Option<Self> {

@@ -276,7 +276,9 @@ fn failure(server: &str, error: &ureq::Error) -> Error {
         ureq::Error::Other(cause) if let Some(HostRefused(why)) = cause.downcast_ref() => {
             Error::NotAllowed { server, why }
         }
-        ureq::Error::HostNotFound => Error::Unreachable { server, cause: "its name is unknown".into() },
+        ureq::Error::HostNotFound => {
+            Error::Unreachable { server, cause: "its name cannot be resolved".into() }
+        }
         ureq::Error::Io(cause) => input_failure(server, cause),
         ureq::Error::Rustls(cause) => Error::Untrusted { server, cause: distrust(cause) },
         ureq::Error::Tls(cause) => Error::Untrusted { server, cause: (*cause).into() },
@@ -297,7 +299,7 @@ fn distrust(error: &rustls::Error) -> Box<str> {
 }
 
 /// By default `openssl req -x509` marks its certificate as an authority, not as a server.
-const SELF_SIGNED: &str = "the server shows a certificate that is marked as an authority (CA:TRUE), as a self-signed one often is: make it anew with basicConstraints=CA:FALSE (openssl req -x509 -addext basicConstraints=critical,CA:FALSE), or sign the server's certificate with that authority";
+const SELF_SIGNED: &str = "the server shows a certificate that is marked as an authority (CA:TRUE), as a self-signed one often is: create it again with basicConstraints=CA:FALSE (openssl req -x509 -addext basicConstraints=critical,CA:FALSE), or sign the server's certificate with that authority";
 
 fn input_failure(server: Box<str>, cause: &io::Error) -> Error {
     let inner = cause.get_ref();

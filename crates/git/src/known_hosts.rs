@@ -45,7 +45,7 @@ pub(super) enum HostKeyError {
     #[error("its {kind} key {print} is marked @revoked in known_hosts")]
     Revoked { kind: Box<str>, print: Box<str> },
     #[error(
-        "its {kind} key {print} is not the one in known_hosts: somebody may stand in between, or the server has a \
+        "its {kind} key {print} is not the one in known_hosts: this may be a man-in-the-middle attack, or the server has a \
          new key; if its owner confirms that, put what `{scan}` prints into the Secret"
     )]
     Other { kind: Box<str>, print: Box<str>, scan: Box<str> },

@@ -103,7 +103,7 @@ pub fn why_not_a_repository(path: &Path) -> Option<String> {
     let shown = path.display();
     match path.metadata() {
         Err(error) => Some(format!("there is no folder {shown}: {error}")),
-        Ok(_) => open(path).err().map(|_| format!("{shown} is no Git repository; `git init` makes one")),
+        Ok(_) => open(path).err().map(|_| format!("{shown} is not a Git repository; `git init` creates one")),
     }
 }
 

@@ -89,7 +89,7 @@ impl<R: Read> PktLineReader<R> {
     }
 }
 
-const NO_FRAME: &str = "it sends something else than Git's frames";
+const NO_FRAME: &str = "it does not send Git's pkt-lines";
 
 /// Writes the pkt-lines of a request.
 #[derive(Debug, Default)]

@@ -31,7 +31,7 @@ impl AddressScope {
     pub(super) fn of_literal(self, host: &str) -> Result<(), HostRefused> {
         let is_inner = host.parse().is_ok_and(|address| !public_address::is_public(address));
         match self == Self::Public && is_inner {
-            true => Err(HostRefused("a server names it, and it is not of the public net")),
+            true => Err(HostRefused("a server refers to it, and it is not a public address")),
             false => Ok(()),
         }
     }

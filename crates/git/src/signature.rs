@@ -68,13 +68,13 @@ pub struct SignatureError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureProblem {
     /// There are no keys to check it with.
-    #[error("cannot be checked: the Secret with the keys that are trusted cannot be had")]
+    #[error("cannot be checked: the Secret with the trusted keys is not available")]
     NoKeys,
     /// There is no signature.
     #[error("is not signed")]
     Missing,
     /// A lightweight tag, which has no signature.
-    #[error("is no annotated tag, which alone can be signed (git tag -s)")]
+    #[error("is not an annotated tag; only those can be signed (git tag -s)")]
     Lightweight,
     /// The tag object names another tag or commit.
     #[error("is signed as something else: {0}")]

@@ -192,7 +192,9 @@ fn addresses(address: &SshAddress, hosts: &HostPolicy) -> Result<Vec<SocketAddr>
     let host = address.host.trim_start_matches('[').trim_end_matches(']');
     let server = || address.server().into();
     let mut found = resolved(hosts, host, address.port).map_err(|error| match error {
-        ResolveError::Unknown => Error::Unreachable { server: server(), cause: "its name is unknown".into() },
+        ResolveError::Unknown => {
+            Error::Unreachable { server: server(), cause: "its name cannot be resolved".into() }
+        }
         ResolveError::Refused(HostRefused(why)) => Error::NotAllowed { server: server(), why },
     })?;
     found.truncate(MAX_ADDRESSES);
@@ -266,7 +268,7 @@ async fn begin(
         match channel.wait().await {
             Some(ChannelMsg::Success) => return Ok((handle, channel)),
             Some(ChannelMsg::Failure) => return Err(bad("it does not run git-upload-pack")),
-            Some(ChannelMsg::Data { .. }) => return Err(bad("it speaks before it was asked")),
+            Some(ChannelMsg::Data { .. }) => return Err(bad("it sends data before the request")),
             Some(ChannelMsg::Close) | None => return Err(bad("it ends the connection without an answer")),
             Some(_) => {}
         }
@@ -339,7 +341,7 @@ fn stopped(server: &str, stop: Stop) -> Error {
         Stop::Library(E::NoCommonAlgo { kind: russh::AlgorithmKind::Key, .. }) => {
             untrusted("it has no host key of a kind that is safe (ed25519, ecdsa, or rsa with SHA-2)")
         }
-        Stop::Library(E::NoCommonAlgo { .. }) => bad("it offers only ways to encrypt that are not safe"),
+        Stop::Library(E::NoCommonAlgo { .. }) => bad("it offers only insecure encryption"),
         Stop::Library(E::WrongServerSig | E::Signature(_)) => {
             untrusted("it does not own the host key it shows")
         }

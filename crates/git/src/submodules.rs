@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 256 * 1024;
 /// Returns the address of the submodule at `path`, or the reason for not following it.
 pub(super) fn address(said: &str, path: &str, from: &Address) -> Result<Address, &'static str> {
     let Some(url) = url(&said[..said.floor_char_boundary(MAX_BYTES)], path) else {
-        return Err("it is a submodule of which .gitmodules says no URL");
+        return Err("it is a submodule without a URL in .gitmodules");
     };
     let address = match url.starts_with("./") || url.starts_with("../") {
         true => relative(from, &url),
@@ -22,7 +22,7 @@ pub(super) fn address(said: &str, path: &str, from: &Address) -> Result<Address,
     match address {
         Some(address) if is_beside(&address, from) => Ok(address),
         Some(_) => Err("it is a submodule on another server or of another user there, which is not followed"),
-        None => Err("it is a submodule whose URL is none that is followed"),
+        None => Err("it is a submodule whose URL is not supported"),
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
         check("../../other/base.git", from, Ok("https://host/other/base.git"));
         check("./base.git", from, Ok("https://host/group/shop.git/base.git"));
         check("\"../base.git\"", from, Ok("https://host/group/base.git"));
-        check("../../../base.git", from, Err("none that is followed"));
+        check("../../../base.git", from, Err("a submodule whose URL is not supported"));
         for other in [
             "https://host:8443/base.git",
             "http://host/base.git",
@@ -121,7 +121,7 @@ mod tests {
             "https://user:secret@host/base.git",
             "-u",
         ] {
-            check(local, from, Err("none that is followed"));
+            check(local, from, Err("a submodule whose URL is not supported"));
         }
         let over_ssh = "git@host:group/shop.git";
         check("../base.git", over_ssh, Ok("git@host:group/base.git"));
@@ -138,7 +138,7 @@ mod tests {
             "[submodule \"b\"]\n path = b\n url = https://host/b.git",
             "nonsense",
         ] {
-            assert!(address(said, "a", &from).is_err_and(|why| why.contains("says no URL")), "{said}");
+            assert!(address(said, "a", &from).is_err_and(|why| why.contains("without a URL")), "{said}");
         }
     }
 }

@@ -109,7 +109,8 @@ fn listing<R: Read>(
     let mut found = ServerCapabilities { version: ProtocolVersion::One, shallow: false, filter: false };
     let mut refs: Vec<AdvertisedRef> = Vec::new();
     let Some(first) = first else { return Ok((found, refs)) };
-    let (line, words) = first.split_once('\0').ok_or(ProtocolError::Bad("it does not say what it can do"))?;
+    let (line, words) =
+        first.split_once('\0').ok_or(ProtocolError::Bad("it does not announce its capabilities"))?;
     let has = |word: &str| words.split(' ').any(|other| other == word);
     if words.split(' ').any(|word| word.starts_with("object-format=") && word != "object-format=sha1") {
         return Err(ProtocolError::Bad(ONLY_SHA1));
@@ -366,7 +367,7 @@ mod tests {
             (&["version 2", "ls-refs", "-"], Err("it offers neither refs nor objects")),
             (&[service, "-", &sha256, "-"], Err(ONLY_SHA1)),
             (&[service, "-", &plain, "-"], Err("it cannot send packs in frames (side-band-64k)")),
-            (&[service, "-", "hello", "-"], Err("it does not say what it can do")),
+            (&[service, "-", "hello", "-"], Err("it does not announce its capabilities")),
             (&[service, "-", "x HEAD\0side-band-64k", "-"], Err(NO_REF)),
         ];
         for (lines, expect) in table {

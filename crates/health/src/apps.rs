@@ -204,9 +204,10 @@ mod tests {
         ] {
             let body = seen("", fine);
             check(kind, &body, "Healthy");
-            let old = "Progressing: the controller has seen generation 1, and the object is at 2";
+            let old =
+                "Progressing: the controller has observed generation 1, but the object is at generation 2";
             check(kind, &body.replace(r#""observedGeneration": 2"#, r#""observedGeneration": 1"#), old);
-            let never = "Progressing: the controller has not seen it yet";
+            let never = "Progressing: the controller has not observed it yet";
             check(kind, &body.replace(r#""observedGeneration": 2, "#, ""), never);
             check(kind, r#"{"metadata": {"generation": 1}}"#, never);
             // As after a restore from a backup.

@@ -27,7 +27,7 @@ pub(super) fn autoscaler(live: ObjectView<'_>, _: &Context) -> Health {
         Some(idle) => Health::progressing(format!("it does not scale: {}", idle.reason_and_message())),
         // In autoscaling/v1 the conditions are in an annotation, but the status has at least the
         // replicas.
-        None if live.has_no_status() => Health::progressing("the controller has not seen it yet"),
+        None if live.has_no_status() => Health::progressing("the controller has not observed it yet"),
         None => Health::Healthy,
     }
 }
@@ -61,7 +61,7 @@ mod tests {
         };
         check(&conditions("True", "True", "R"), "Healthy");
         check(r#""currentReplicas": 2, "desiredReplicas": 2"#, "Healthy");
-        check("", "Progressing: the controller has not seen it yet");
+        check("", "Progressing: the controller has not observed it yet");
         check(&conditions("False", "True", "FailedGetScale"), "Degraded: it cannot scale: FailedGetScale: m");
         let late = "Progressing: it does not scale: FailedGetResourceMetric: m";
         check(&conditions("True", "False", "FailedGetResourceMetric"), late);
@@ -71,7 +71,10 @@ mod tests {
         );
         check(&conditions("True", "False", "ScalingDisabled"), "Suspended");
         let stale = format!(r#""observedGeneration": 1, {}"#, conditions("False", "True", "R"));
-        check(&stale, "Progressing: the controller has seen generation 1, and the object is at 2");
+        check(
+            &stale,
+            "Progressing: the controller has observed generation 1, but the object is at generation 2",
+        );
     }
 
     #[test]
@@ -89,9 +92,12 @@ mod tests {
         check(&budget("True", "SufficientPods"), "Healthy");
         check(&budget("False", "InsufficientPods"), "Healthy");
         check(&budget("False", "SyncFailed"), "Degraded: SyncFailed: m");
-        check("", "Progressing: the controller has not seen it yet");
+        check("", "Progressing: the controller has not observed it yet");
         let stale = budget("True", "SufficientPods")
             .replace(r#""observedGeneration": 2"#, r#""observedGeneration": 1"#);
-        check(&stale, "Progressing: the controller has seen generation 1, and the object is at 2");
+        check(
+            &stale,
+            "Progressing: the controller has observed generation 1, but the object is at generation 2",
+        );
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn definition(live: ObjectView<'_>, _: &Context) -> Health {
         return Health::degraded(format!("its names are not accepted: {}", refused.reason_and_message()));
     }
     if live.true_condition("Terminating").is_some() {
-        return Health::progressing("it is being deleted, with every object of its kind");
+        return Health::progressing("it is being deleted together with all objects of its kind");
     }
     match live.true_condition("Established") {
         Some(_) => Health::Healthy,
@@ -29,7 +29,7 @@ pub(super) fn api_service(live: ObjectView<'_>, _: &Context) -> Health {
         Some(available) => {
             Health::progressing(format!("it is not available: {}", available.reason_and_message()))
         }
-        None => Health::progressing("the API server has not tried it yet"),
+        None => Health::progressing("the API server has not checked it yet"),
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) fn namespace(live: ObjectView<'_>, _: &Context) -> Health {
             }
             None => Health::progressing("it is being deleted"),
         },
-        _ => Health::progressing("it is being made"),
+        _ => Health::progressing("it is being created"),
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
             &[("NamesAccepted", "False"), ("Established", "True")],
             "Degraded: its names are not accepted: R: m",
         );
-        let going = "Progressing: it is being deleted, with every object of its kind";
+        let going = "Progressing: it is being deleted together with all objects of its kind";
         check(&[("Established", "True"), ("Terminating", "True")], going);
     }
 
@@ -96,7 +96,7 @@ mod tests {
         check(&[("Available", "True")], "Healthy");
         check(&[("Available", "False")], "Progressing: it is not available: R: m");
         check(&[("Available", "Unknown")], "Progressing: it is not available: R: m");
-        check(&[], "Progressing: the API server has not tried it yet");
+        check(&[], "Progressing: the API server has not checked it yet");
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
             {"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 resource instances"},
             {"type": "NamespaceFinalizersRemaining", "status": "False"}]}}"#;
         check(r#"{"status": {"phase": "Active"}}"#, "Healthy");
-        check("{}", "Progressing: it is being made");
+        check("{}", "Progressing: it is being created");
         check(going, "Progressing: it is being deleted: pods. has 1 resource instances");
         check(r#"{"status": {"phase": "Terminating"}}"#, "Progressing: it is being deleted");
         let just =

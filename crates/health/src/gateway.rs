@@ -17,7 +17,7 @@ const NOT_YET: [&str; 6] =
 
 pub(super) fn class(live: ObjectView<'_>, _: &Context) -> Health {
     let found = live.condition("Accepted");
-    condition_problem(found, "Accepted", live.generation(), "no controller has taken it")
+    condition_problem(found, "Accepted", live.generation(), "no controller has accepted it")
         .unwrap_or(Health::Healthy)
 }
 
@@ -25,7 +25,7 @@ pub(super) fn gateway(live: ObjectView<'_>, _: &Context) -> Health {
     let generation = live.generation();
     let listeners = || live.items(&["status", "listeners"]).iter().find_map(listener_trouble);
     for kind in ["Accepted", "Programmed"] {
-        match condition_problem(live.condition(kind), kind, generation, "no controller has taken it") {
+        match condition_problem(live.condition(kind), kind, generation, "no controller has accepted it") {
             // The condition of a listener is more precise than that of its Gateway.
             Some(Health::Degraded { why }) => return Health::degraded(listeners().unwrap_or(why)),
             Some(trouble) => return trouble,
@@ -61,7 +61,7 @@ pub(super) fn route(live: ObjectView<'_>, _: &Context) -> Health {
             if kind == "ResolvedRefs" && found.is_none() {
                 continue;
             }
-            match condition_problem(found, kind, live.generation(), "it has not answered") {
+            match condition_problem(found, kind, live.generation(), "it has not reported a status") {
                 Some(Health::Degraded { why }) => return Health::degraded(format!("{of}: {why}")),
                 Some(Health::Progressing { why }) => waits = waits.or(Some(format!("{of}: {why}"))),
                 Some(Health::Healthy | Health::Suspended | Health::Unknown { .. }) | None => {}
@@ -71,7 +71,7 @@ pub(super) fn route(live: ObjectView<'_>, _: &Context) -> Health {
     let answered =
         |parent: &&Value| answers.iter().any(|it| it.get("parentRef").is_some_and(|it| same(it, parent)));
     let silent = wanted.iter().find(|parent| !answered(parent));
-    let silent = silent.map(|parent| format!("{} has not answered", quote(name_of(Some(parent)))));
+    let silent = silent.map(|parent| format!("{} has not reported a status", quote(name_of(Some(parent)))));
     waits.or(silent).map_or(Health::Healthy, Health::progressing)
 }
 
@@ -95,7 +95,7 @@ fn condition_problem(
 ) -> Option<Health> {
     let Some(condition) = found else { return Some(Health::progressing(missing)) };
     if condition.is_stale(generation) {
-        return Some(Health::progressing(format!("{kind} speaks of an older generation")));
+        return Some(Health::progressing(format!("{kind} was reported for an older generation")));
     }
     match condition {
         _ if condition.is_true() => None,
@@ -148,7 +148,7 @@ mod tests {
         check(&condition("Accepted", "True", "Accepted", 2), "Healthy");
         check(
             &condition("Accepted", "True", "Accepted", 1),
-            "Progressing: Accepted speaks of an older generation",
+            "Progressing: Accepted was reported for an older generation",
         );
         check(
             &condition("Accepted", "False", "InvalidParameters", 2),
@@ -158,7 +158,7 @@ mod tests {
             &condition("Accepted", "Unknown", "Pending", 2),
             "Progressing: Accepted is Unknown (Pending: m)",
         );
-        check("", "Progressing: no controller has taken it");
+        check("", "Progressing: no controller has accepted it");
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
             &accepted,
             &condition("Programmed", "True", "R", 1),
             &fine,
-            "Progressing: Programmed speaks of an older generation",
+            "Progressing: Programmed was reported for an older generation",
         );
         let waits = condition("Programmed", "False", "AddressNotAssigned", 2);
         check(&accepted, &waits, &fine, "Progressing: Programmed is False (AddressNotAssigned: m)");
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_gateway_that_nobody_took() {
-        check("Gateway.gateway.networking.k8s.io", "{}", "Progressing: no controller has taken it");
+        check("Gateway.gateway.networking.k8s.io", "{}", "Progressing: no controller has accepted it");
     }
 
     #[test]
@@ -239,11 +239,11 @@ mod tests {
         let refs = |status: &str, reason: &str| condition("ResolvedRefs", status, reason, 2);
         let (a, b) = (parent("a", &[yes(), refs("True", "ResolvedRefs")]), parent("b", &[yes()]));
         check(&[a.clone(), b], "Healthy");
-        check(&[], "Progressing: a has not answered");
-        check(std::slice::from_ref(&a), "Progressing: b has not answered");
-        check(&[a.clone(), parent("b", &[])], "Progressing: b: it has not answered");
+        check(&[], "Progressing: a has not reported a status");
+        check(std::slice::from_ref(&a), "Progressing: b has not reported a status");
+        check(&[a.clone(), parent("b", &[])], "Progressing: b: it has not reported a status");
         let old = parent("b", &[condition("Accepted", "True", "Accepted", 1)]);
-        check(&[a.clone(), old], "Progressing: b: Accepted speaks of an older generation");
+        check(&[a.clone(), old], "Progressing: b: Accepted was reported for an older generation");
         let pending = parent("b", &[condition("Accepted", "False", "Pending", 2)]);
         check(&[a.clone(), pending.clone()], "Progressing: b: Accepted is False (Pending: m)");
         let refused = parent("b", &[condition("Accepted", "False", "NotAllowedByListeners", 2)]);

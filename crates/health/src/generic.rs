@@ -105,7 +105,9 @@ pub(super) fn generic(live: ObjectView<'_>, context: &Context) -> Health {
     if has_no_report(live) {
         return match context.reports {
             Reports::No => Health::Healthy,
-            Reports::Perhaps | Reports::Yes => Health::progressing("its controller has reported nothing yet"),
+            Reports::Perhaps | Reports::Yes => {
+                Health::progressing("its controller has not reported a status yet")
+            }
         };
     }
     health_from_conditions(live)
@@ -145,8 +147,8 @@ fn health_from_conditions(live: ObjectView<'_>) -> Option<Health> {
     for condition in HEALTHY_CONDITIONS.iter().filter_map(|kind| condition(kind)) {
         any = true;
         if condition.is_stale(generation) {
-            waits =
-                waits.or_else(|| Some(format!("{} speaks of an older generation", quote(condition.kind))));
+            waits = waits
+                .or_else(|| Some(format!("{} was reported for an older generation", quote(condition.kind))));
         } else if condition.is_false() && condition.reason_is_failure() {
             return Some(Health::degraded(condition.describe()));
         } else if !condition.is_true() {
@@ -169,7 +171,7 @@ fn health_from_completion(condition: &Condition<'_>, generation: Option<u64>) ->
     let failed = condition.is_false() && (condition.kind == "Succeeded" || condition.reason_is_failure());
     match condition {
         _ if condition.is_stale(generation) => {
-            Health::progressing(format!("{} speaks of an older generation", quote(condition.kind)))
+            Health::progressing(format!("{} was reported for an older generation", quote(condition.kind)))
         }
         _ if condition.is_true() => Health::Healthy,
         _ if failed => Health::degraded(condition.describe()),
@@ -194,7 +196,7 @@ fn health_from_phase(live: ObjectView<'_>) -> Option<Health> {
         _ if WRONG_WORDS.contains(&word) || word.ends_with("failed") || word.ends_with("error") => {
             Health::degraded(with_message(said, live))
         }
-        _ => Health::unknown(format!("{said}, and no rule says what that means")),
+        _ => Health::unknown(format!("{said}, a value that no health rule knows")),
     })
 }
 
@@ -239,7 +241,7 @@ mod tests {
 
     #[test]
     fn silence_is_healthy_only_where_nobody_expects_a_word() {
-        let silent = "Progressing: its controller has reported nothing yet";
+        let silent = "Progressing: its controller has not reported a status yet";
         for json in ["{}", r#"{"status": {}}"#, r#"{"status": {"conditions": []}}"#, r#"{"status": null}"#] {
             for (reports, expect) in
                 [(Reports::No, "Healthy"), (Reports::Perhaps, silent), (Reports::Yes, silent)]
@@ -253,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_generation_that_is_not_the_newest_says_nothing() {
-        let old = "Progressing: the controller has seen generation 2, and the object is at 3";
+        let old = "Progressing: the controller has observed generation 2, but the object is at generation 3";
         for status in [r#""observedGeneration": 2, "phase": "Ready""#, r#""observedGeneration": "2""#] {
             check(status, old);
         }
@@ -262,8 +264,8 @@ mod tests {
         let one = |kind: &str| {
             format!(r#""conditions": [{{"type": "{kind}", "status": "True", "observedGeneration": 2}}]"#)
         };
-        check(&one("Ready"), "Progressing: Ready speaks of an older generation");
-        check(&one("Succeeded"), "Progressing: Succeeded speaks of an older generation");
+        check(&one("Ready"), "Progressing: Ready was reported for an older generation");
+        check(&one("Succeeded"), "Progressing: Succeeded was reported for an older generation");
         check(&one("Failed"), "Healthy");
         check(&one("Reconciling"), "Healthy");
         // A missing observed generation does not count as an old one.
@@ -310,7 +312,7 @@ mod tests {
             check(word, &format!("Degraded: its phase is {word}"));
         }
         check("Paused", "Suspended");
-        check("Sideways", "Unknown: its phase is Sideways, and no rule says what that means");
+        check("Sideways", "Unknown: its phase is Sideways, a value that no health rule knows");
         check("", "Healthy");
     }
 

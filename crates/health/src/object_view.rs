@@ -111,7 +111,7 @@ impl<'a> ObjectView<'a> {
         let (generation, observed) = (self.generation()?, self.observed_generation()?);
         (observed < generation).then(|| {
             Health::progressing(format!(
-                "the controller has seen generation {observed}, and the object is at {generation}"
+                "the controller has observed generation {observed}, but the object is at generation {generation}"
             ))
         })
     }
@@ -121,7 +121,7 @@ impl<'a> ObjectView<'a> {
     pub(super) fn unobserved_status(self) -> Option<Health> {
         match self.observed_generation() {
             Some(_) => self.stale_status(),
-            None => Some(Health::progressing("the controller has not seen it yet")),
+            None => Some(Health::progressing("the controller has not observed it yet")),
         }
     }
 }

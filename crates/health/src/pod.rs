@@ -29,10 +29,10 @@ pub(super) fn pod(live: ObjectView<'_>, _: &Context) -> Health {
             Some(PodProblem { is_permanent: true, why }) => Health::degraded(why),
             Some(PodProblem { is_permanent: false, why }) => Health::progressing(why),
             None if forever => Health::progressing("it is not ready"),
-            None => Health::progressing("it has not come to its end"),
+            None => Health::progressing("it has not completed yet"),
         },
         Some(phase) => Health::unknown(format!("its phase {:?} is not known", quote(phase))),
-        None => Health::progressing("it was not scheduled yet"),
+        None => Health::progressing("it is not scheduled yet"),
     }
 }
 
@@ -60,7 +60,7 @@ impl PodProblem {
 pub(super) fn find_problem(live: ObjectView<'_>) -> Option<PodProblem> {
     if let Some(scheduled) = live.condition("PodScheduled").filter(Condition::is_false) {
         return match scheduled.reason {
-            "SchedulingGated" => PodProblem::transient("its scheduling gates are closed"),
+            "SchedulingGated" => PodProblem::transient("it is blocked by scheduling gates"),
             _ => PodProblem::transient(format!("it cannot be scheduled: {}", scheduled.reason_and_message())),
         };
     }
@@ -126,7 +126,7 @@ fn container_failure(status: &Value) -> Option<String> {
     let ready = status.get("ready").and_then(Value::as_bool).unwrap_or_default();
     match last {
         Some(last) if !ready && restarts >= CRASH_LOOP_RESTARTS => {
-            Some(format!("the container {container} does not stay up ({last})"))
+            Some(format!("the container {container} keeps restarting ({last})"))
         }
         _ => None,
     }

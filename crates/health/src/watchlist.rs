@@ -151,7 +151,7 @@ impl Watchlist {
     pub fn restore_failures(&mut self, failed: &BTreeSet<ObjectId>) {
         for id in failed.iter().filter(|id| !self.objects.contains_key(*id)).cloned().collect::<Vec<_>>() {
             self.update_entry(&id, |entry| {
-                let shown = Health::degraded("it failed, and was cleared away since".to_owned());
+                let shown = Health::degraded("it failed, and was deleted since".to_owned());
                 entry.last_health = Some(LastHealth {
                     health: shown,
                     progress: None,

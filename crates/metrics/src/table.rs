@@ -75,43 +75,43 @@ table! {
     BUILD: Gauge "moorline_build_info" &["version"], &[],
         "Always 1; the label is the version of this program.";
     READY: Gauge "moorline_ready" &[SYNC], &[],
-        "1 if the Sync is ready, as its condition `Ready` says, else 0: also while it is suspended or cannot be looked at.";
+        "1 if the Sync is ready, as its condition `Ready` says, else 0, also while it is suspended or cannot be checked.";
     HEALTHY: Gauge "moorline_healthy" &[SYNC], &[],
         "1 if every object of the Sync is healthy, as its condition `Healthy` says, else 0.";
     REVISION: Gauge "moorline_revision_info" &[SYNC, "revision"], &[],
         "Always 1; the label is the last commit of which every object was applied, as `status.revision.applied`.";
     LAST_SUCCESS: Gauge "moorline_last_success_timestamp_seconds" &[SYNC], &[],
-        "When the Sync was last known to be ready and the repository to have nothing newer, in seconds since 1970; moves with every look at the repository that finds it so.";
+        "When the Sync was last known to be ready and the repository to have nothing newer, in seconds since 1970; updated by every poll that confirms it.";
     COMMIT_TO_APPLIED: Histogram "moorline_commit_to_applied_seconds" &[SYNC], ROLL_OUT,
-        "From seeing a commit in the repository until all of its objects are applied, once for each commit that was not applied before.";
+        "Time from the detection of a commit until all of its objects are applied, once for each commit that was not applied before.";
     OBJECTS: Gauge "moorline_objects" &[SYNC, "state"], &[],
-        "Objects of the Sync, by state, as `status.objects`: `desired`, `applied`, `held`, `failed`, `drifted`, and `pruned` by the last pass that pruned any. An object may be in several.";
+        "Objects of the Sync, by state, as `status.objects`: `desired`, `applied`, `held`, `failed`, `drifted`, and `pruned` by the last reconcile that pruned any. An object may be in several.";
     HOLDS: Gauge "moorline_holds" &[SYNC, REASON_LABEL], &[],
         "Objects that are held, by reason.";
     APPLIED: Counter "moorline_applied_total" &[SYNC, "outcome"], &[],
         "Objects that were acted on, by outcome.";
     DRIFT_REPAIRED: Counter "moorline_drift_repaired_total" &[SYNC, "manager"], &[],
-        "Repairs of edits by others, by the field manager that made the edit; `unknown` where none is recorded, as of what was edited while no daemon ran, and `other` beyond the first 50 managers.";
+        "Repairs of edits by others, by the field manager that made the edit; `unknown` where none is recorded, as for edits while no daemon was running, and `other` beyond the first 50 managers.";
     PRUNED: Counter "moorline_pruned_total" &[SYNC], &[],
-        "Objects deleted because Git has them no more.";
+        "Objects deleted because Git no longer contains them.";
     REQUESTS: Counter "moorline_requests_total" &["class", "verb", "code"], &[],
-        "Requests to the API server, by the verb of its audit log (an apply is a `patch`). Classes: `object`, `status`, `lease`, `watch`, `verify`; the code is `none` where no answer came. At rest, `object` and `status` stand still.";
+        "Requests to the API server, by the verb of its audit log (an apply is a `patch`). Classes: `object`, `status`, `lease`, `watch`, `verify`; the code is `none` where no answer came. Without changes, `object` and `status` do not rise.";
     OBJECT_SECONDS: Histogram "moorline_object_request_seconds" &["verb"], CALL,
-        "How long requests of class `object` took, until the answer or its absence. An object that is applied as Git has it is the verb `apply`; `patch` is what else is patched, as fields that are handed over.";
+        "Duration of requests of class `object`, until the response or the timeout. The verb is `apply` for applies of objects from Git, and `patch` for other patches, such as transfers of fields.";
     QUEUE: Gauge "moorline_queue_depth" &[], &[],
-        "Writes that wait to be sent.";
+        "Queued writes.";
     WATCH_RESTARTED: Counter "moorline_watch_restarts_total" &["group_kind", "why"], &[],
         "Watches that did not continue from their bookmark, by kind of object and cause.";
     GIT_SECONDS: Histogram "moorline_git_seconds" &["what"], CALL,
-        "How long a repository took: `look` (which commit), `fetch` (its objects) and `read` (its files).";
+        "Duration of requests to repositories: `look` (resolve the commit), `fetch` (its objects) and `read` (its files).";
     GIT_ERRORS: Counter "moorline_git_errors_total" &["what", REASON_LABEL], &[],
-        "Questions to a repository that failed, by reason.";
+        "Failed requests to repositories, by reason.";
     GIT_WAITING: Gauge "moorline_git_waiting" &[], &[],
-        "Questions to repositories and readings of them that wait for a Git worker; a number that stays says that servers are silent, or that one namespace asks for more than its share.";
+        "Requests to repositories and reads that wait for a Git worker; a number that does not fall means that servers do not respond, or that one namespace exceeds its share.";
     LEADER: Gauge "moorline_leader" &[], &[],
-        "1 in the process that writes to the cluster, 0 in one that stands by.";
+        "1 in the process that writes to the cluster, 0 in a standby.";
     CPU: Counter "process_cpu_seconds_total" &[], &[],
-        "Processor time used, in seconds.";
+        "CPU time used, in seconds.";
     MEMORY: Gauge "process_resident_memory_bytes" &[], &[],
         "Memory in use.";
     PEAK_MEMORY: Gauge "process_resident_memory_peak_bytes" &[], &[],

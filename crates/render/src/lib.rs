@@ -461,6 +461,6 @@ mod tests {
         let told = refused(2 << 20).map(|problem| (problem.reason(), problem.to_string()));
         let (reason, told) = told.unwrap_or_default();
         assert_eq!(reason, "RenderTooLarge");
-        assert!(told.contains("come to 4 MiB, and at most 2 MiB are held"), "{told}");
+        assert!(told.contains("total 4 MiB, more than the limit of 2 MiB"), "{told}");
     }
 }

@@ -57,14 +57,14 @@ pub enum Problem {
         skipped: Vec<String>,
     },
     /// A kustomization without any object.
-    #[error("the kustomization in {} comes to no object; name resources in it", shown_path(.path))]
+    #[error("the kustomization in {} has no objects; add resources to it", shown_path(.path))]
     NothingBuilt {
         /// The path asked for.
         path: String,
     },
     /// The objects are larger than the daemon holds for one Sync.
     #[error(
-        "the objects of {} come to {mib} MiB, and at most {most} MiB are held; give parts of them to Syncs of their own",
+        "the objects of {} total {mib} MiB, more than the limit of {most} MiB for one Sync; split them over several Syncs",
         shown_path(.path)
     )]
     TooLarge {
@@ -82,15 +82,13 @@ pub enum Problem {
         no_room: tree::MemoryLimitError,
     },
     /// A chart that renders to no object.
-    #[error("the chart in {path} comes to no object with these values; switch something in it on")]
+    #[error("the chart in {path} renders to no objects with these values; enable something in it")]
     NothingTemplated {
         /// The chart's folder.
         path: String,
     },
     /// A chart in a place without helm.
-    #[error(
-        "{path}: this is a Helm chart, and helm is not run here; render it first, and name what it comes to"
-    )]
+    #[error("{path}: this is a Helm chart, and helm does not run here; render it first, and use its output")]
     ChartUnrendered {
         /// The chart's folder.
         path: String,
@@ -104,7 +102,7 @@ pub enum Problem {
     /// A kustomization in a plain directory: applying its files one by one would differ from its
     /// build.
     #[error(
-        "{file}: a kustomization among plain manifests; name its folder to have it built, or exclude the file"
+        "{file}: a kustomization among plain manifests; set the path to its folder to build it, or exclude the file"
     )]
     Kustomization {
         /// The kustomization's path.
@@ -130,9 +128,7 @@ pub enum Problem {
         lacks: &'static str,
     },
     /// A list within a list.
-    #[error(
-        "{place}: a list within a list; write its items into the outer list or as documents of their own"
-    )]
+    #[error("{place}: a list within a list; move its items to the outer list or to separate documents")]
     NestedList {
         /// Position of the inner list.
         place: SourcePosition,
@@ -203,7 +199,7 @@ pub enum Problem {
     },
     /// An owner given by its uid.
     #[error(
-        "{place}: ownerReferences name an owner by its uid in one cluster, and an object with a vanished owner is deleted; remove them"
+        "{place}: ownerReferences identify an owner by its uid in one cluster, and the object is deleted when the owner is missing; remove them"
     )]
     OwnerReferences {
         /// Position of the field.
@@ -311,7 +307,7 @@ fn not_substituted(text: &str) -> String {
 }
 
 /// Replacement for a text that must not be shown.
-const NOT_SHOWN: &str = "(not shown, a value from a Secret is in it)";
+const NOT_SHOWN: &str = "(not shown, it contains a value from a Secret)";
 
 fn shown_path(path: &str) -> &str {
     match path {
@@ -323,7 +319,7 @@ fn shown_path(path: &str) -> &str {
 fn passed_over(skipped: &[String]) -> String {
     match skipped {
         [] => String::new(),
-        files => format!("; passed over, without either: {}", files.join(", ")),
+        files => format!("; skipped, because they have neither: {}", files.join(", ")),
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn review(ask: &ApiRequest, objects: &ObjectPath) -> Result<Option<Ap
     }
     let mut body = ask.body()?.unwrap_or_default();
     if !body.is_object() {
-        return Err(StatusError::bad_request("the body of the request is no object"));
+        return Err(StatusError::bad_request("the body of the request is not an object"));
     }
     if !body["metadata"].is_object() {
         body["metadata"] = Value::Object(Default::default());

@@ -63,7 +63,7 @@ impl Sandbox {
         let answer = match (fate, body) {
             (Some(RequestFault::Unreached), _) => return Err(lost()),
             (Some(RequestFault::TooMany), _) => ApiResponse::from(StatusError::too_many(1)),
-            (Some(RequestFault::Internal), _) => ApiResponse::from(StatusError::internal("on purpose")),
+            (Some(RequestFault::Internal), _) => ApiResponse::from(StatusError::internal("injected fault")),
             (Some(RequestFault::Conflict), _) => ApiResponse::from(StatusError::busy()),
             (Some(RequestFault::Lost) | None, Err(_)) => ApiResponse::from(StatusError::too_large(MAX_BODY)),
             (Some(RequestFault::Lost) | None, Ok(body)) => {
@@ -131,7 +131,7 @@ impl tower_service::Service<Request<kube::client::Body>> for Service {
 }
 
 fn lost() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionReset, "the connection is cut on purpose")
+    io::Error::new(io::ErrorKind::ConnectionReset, "injected fault: connection reset")
 }
 
 /// Builds the HTTP response; `listed` is called when a watch has sent all initial events.

@@ -177,12 +177,15 @@ impl Sandbox {
     ) -> Result<Value, SandboxError> {
         let mut headers = HeaderMap::new();
         headers.extend(HeaderValue::from_str(content).ok().map(|value| (CONTENT_TYPE, value)));
-        let uri = path.parse().map_err(|_| SandboxError("no path".to_owned()))?;
+        let uri = path.parse().map_err(|_| SandboxError("invalid path".to_owned()))?;
         let ask = ApiRequest::new(method, &uri, headers, body).into_owner_request();
         let answer = self.handle(&ask).now_or_never();
-        let answer =
-            answer.ok_or_else(|| SandboxError("a webhook has to convert the object first".to_owned()))?;
-        let Body::Complete(text) = answer.body else { return Err(SandboxError("a watch".to_owned())) };
+        let answer = answer.ok_or_else(|| {
+            SandboxError("the object needs a conversion webhook, which this call cannot wait for".to_owned())
+        })?;
+        let Body::Complete(text) = answer.body else {
+            return Err(SandboxError("watches are not supported here".to_owned()));
+        };
         let value: Value = serde_json::from_slice(&text).unwrap_or_default();
         match answer.code {
             200..300 => Ok(value),

@@ -18,8 +18,7 @@ pub(crate) const OLD_FORM: &str = "application/com.github.proto-openapi.spec.v2.
 const MAX_DEPTH: usize = 24;
 
 /// Description of every built-in kind.
-const UNDESCRIBED: &str =
-    "This sandbox knows the fields and their types. A cluster has their descriptions, too.";
+const UNDESCRIBED: &str = "The sandbox has fields and types, but no descriptions.";
 
 /// Returns the index: the URLs of all documents.
 pub(crate) fn index(served: &ResourceRegistry) -> Value {

@@ -170,7 +170,7 @@ impl StatusError {
 
     /// The request is for a container: none runs here.
     pub(crate) fn no_containers() -> Self {
-        let message = "this is a sandbox, in which no container runs: it has no logs, and nothing to execute or to connect to";
+        let message = "the sandbox runs no containers: logs, exec, attach and port-forward are not available";
         Self::new(501, "NotImplemented", message.to_owned())
     }
 

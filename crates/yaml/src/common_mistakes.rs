@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_merge_that_nobody_finished_is_named() {
-        let told = "found a merge marker of Git, expected a file whose conflicts are resolved";
+        let told = "found a Git merge conflict marker, expected a file without conflicts";
         check(
             "kind: ConfigMap\ndata:\n<<<<<<< HEAD\n  a: \"1\"\n=======\n  a: \"2\"\n>>>>>>> other\n",
             &format!("3:1: {told}"),
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_template_that_nobody_rendered_is_named() {
-        let told = "found `{{`, expected plain YAML: this is a template that nothing has rendered";
+        let told = "found `{{`, expected plain YAML: this is an unrendered template";
         check("kind: ConfigMap\nmetadata:\n  name: {{ .Values.name }}-web\n", &format!("3:9: {told}"));
         check("kind: ConfigMap\nmetadata: {{ .Values.meta }}\n", &format!("2:11: {told}"));
         check("{{- if .Values.on }}\nkind: ConfigMap\n{{- end }}\n", &format!("1:1: {told}"));

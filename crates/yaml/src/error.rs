@@ -46,7 +46,7 @@ pub(super) enum ErrorKind {
     Nodes,
     #[error("found maps and lists nested deeper than {MAX_DEPTH}")]
     Depth,
-    #[error("reading it took longer than there was time for")]
+    #[error("reading was cancelled or ran out of time")]
     Stopped,
     #[error("found aliases that expand to far more than is written (an alias bomb), expected plain values")]
     Aliasing,
@@ -56,9 +56,9 @@ pub(super) enum ErrorKind {
     Syntax(Box<str>),
     #[error("found text that is not JSON, expected JSON because the file begins with a brace: {0}")]
     Json(Box<str>),
-    #[error("found a merge marker of Git, expected a file whose conflicts are resolved")]
+    #[error("found a Git merge conflict marker, expected a file without conflicts")]
     MergeMarker,
-    #[error("found `{{{{`, expected plain YAML: this is a template that nothing has rendered")]
+    #[error("found `{{{{`, expected plain YAML: this is an unrendered template")]
     Template,
     #[error("found a tab in the indentation, expected spaces")]
     Tab,
@@ -66,7 +66,7 @@ pub(super) enum ErrorKind {
     Separator,
     #[error("found a % directive, expected a document without one")]
     Directive,
-    #[error("found an alias of the anchor {0:?}, which stands nowhere above it in this document")]
+    #[error("found an alias of the anchor {0:?}, which is not defined above it in this document")]
     UnknownAnchor(Box<str>),
     #[error("found an alias of the anchor {0:?} inside that anchor's own value")]
     SelfAlias(Box<str>),
@@ -76,7 +76,7 @@ pub(super) enum ErrorKind {
     Key(&'static str),
     #[error("found the key {0:?} a second time in one map")]
     DuplicateKey(Box<str>),
-    #[error("found `<<` with something else than a map or a list of maps")]
+    #[error("found `<<` with a value that is not a map or a list of maps")]
     Merge,
     #[error("found a value that does not fit its tag {0:?}")]
     Tag(Box<str>),

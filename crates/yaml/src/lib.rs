@@ -235,7 +235,7 @@ mod tests {
     fn refusals_say_where_and_what() {
         check(
             "a: 1\n---\nb: [é, *x]\n",
-            "dir/f.yaml:3:8: found an alias of the anchor \"x\", which stands nowhere above it in this document",
+            "dir/f.yaml:3:8: found an alias of the anchor \"x\", which is not defined above it in this document",
         );
         check("a: 1\nb: 2\na: 3\n", "dir/f.yaml:3:1: found the key \"a\" a second time in one map");
         check(
@@ -248,7 +248,7 @@ mod tests {
         );
         check(
             "a: {{ .x }}\n",
-            "dir/f.yaml:1:4: found `{{`, expected plain YAML: this is a template that nothing has rendered",
+            "dir/f.yaml:1:4: found `{{`, expected plain YAML: this is an unrendered template",
         );
         check(
             "a: 1\n--- {b: 1}\n",

@@ -44,17 +44,19 @@ pub(super) async fn apply_proposal(
         trial.with_context(|| format!("the Sync {sync} could not be created, and nothing was changed"))?;
     }
     stop(connection, proposal).await?;
-    streams.say(&format!("{} keeps its hands off {called}", gathered.tool.name()));
+    streams.say(&format!("{} no longer reconciles {called}", gathered.tool.name()));
     if !proposal.sync_exists {
         let created = connection.create_sync(manifest, false).await;
         created.with_context(|| {
-            format!("{called} is stopped, and the Sync {sync} is not created: run this again, or with --undo")
+            format!(
+                "{called} is stopped, but the Sync {sync} was not created: run this again, or with --undo"
+            )
         })?;
         streams.say(&format!("the Sync {sync} is created"));
     }
     if manifest.pointer("/spec/suspend").is_some() {
         streams.say(&format!(
-            "{sync} is suspended, as it was before: moorline resume {} -n {} has it take over",
+            "{sync} is suspended, as it was before: run moorline resume {} -n {} to apply it",
             sync.name, sync.namespace
         ));
         return Ok(Exit::Done);
@@ -62,7 +64,7 @@ pub(super) async fn apply_proposal(
     let (request, before) = request_poll(connection, sync).await?;
     let settled = wait_until_settled(connection, &request, &before, timeout, streams).await;
     let exit = settled.with_context(|| {
-        format!("{called} is stopped: run this again when that is mended, or with --undo")
+        format!("{called} is stopped: run this again after fixing the problem, or with --undo")
     })?;
     print_result(proposal, exit, streams);
     stays_halted(connection, proposal).await?;
@@ -76,7 +78,7 @@ async fn stays_halted(connection: &Connection, proposal: &Proposal<'_>) -> anyho
     let now = connection.third_party_object(kind(*tool), namespace, name).await?;
     if now.is_some_and(|now| !is_stopped(*tool, &now)) {
         bail!(
-            "somebody has written to {} since, and it would run or delete its objects: do not delete it; find out who applies it (kubectl get {} {name} -n {namespace} -o yaml --show-managed-fields), have that end, and go back with --undo",
+            "another manager has changed {} since, and it would reconcile or delete its objects: do not delete it; find the manager that applies it (kubectl get {} {name} -n {namespace} -o yaml --show-managed-fields), have that end, and go back with --undo",
             proposal.gathered.display_name(),
             tool.resource()
         );
@@ -90,7 +92,7 @@ async fn stop(connection: &Connection, proposal: &Proposal<'_>) -> anyhow::Resul
     if former.is_some() {
         if !is_stopped(*tool, live) {
             bail!(
-                "{called} was adopted before, and somebody has set it going again: run this with --undo, and then adopt it anew"
+                "{called} was adopted before, and has been restarted since: run this with --undo, and then adopt it again"
             );
         }
         return Ok(());
@@ -108,10 +110,10 @@ fn print_result(proposal: &Proposal<'_>, exit: Exit, streams: &mut Streams<'_>) 
     let steps = proposal.plan().into_iter().flat_map(|plan| plan.steps());
     let adopted = steps.filter(|step| step.action.verb() == "adopt").count();
     if exit != Exit::Done {
-        streams.say("the Sync has not applied all of it: what is wrong is above");
+        streams.say("the Sync has not applied everything: see the problems above");
     }
     let objects = if adopted == 1 { "object was" } else { "objects were" };
-    streams.say(&format!("{adopted} {objects} there already; none was deleted or made anew"));
+    streams.say(&format!("{adopted} {objects} adopted; none was deleted or recreated"));
 }
 
 /// Prints how to finish the adoption, and how to undo it.
@@ -119,11 +121,11 @@ fn print_next_steps(proposal: &Proposal<'_>, streams: &mut Streams<'_>) {
     let AdoptionInputs { tool, namespace, name, .. } = proposal.gathered;
     let subject = tool.kind().to_ascii_lowercase();
     let first = match proposal.gathered.application_set_name() {
-        Some(maker) => format!("take it out of the generators of the ApplicationSet {maker}, then "),
+        Some(maker) => format!("remove it from the generators of the ApplicationSet {maker}, then "),
         None => String::new(),
     };
     streams.say(&format!(
-        "when all is well: {first}kubectl delete {} {name} -n {namespace} (no object goes with it)",
+        "to finish: {first}kubectl delete {} {name} -n {namespace} (no object goes with it)",
         tool.resource()
     ));
     streams.say(&format!("to go back instead: moorline adopt {subject}/{name} -n {namespace} --undo"));

@@ -98,12 +98,12 @@ async fn is_served(connection: &Connection, kind: ThirdPartyKind<'_>) -> anyhow:
     let ThirdPartyKind { group, version, kind } = kind;
     let versions = connection.group_versions(group).await?;
     if versions.is_empty() {
-        bail!("the cluster has no {kind} ({group}): is it the right one?");
+        bail!("the cluster does not serve {kind} ({group}): is it the right cluster?");
     }
     if !versions.iter().any(|served| served == version) {
         let served = versions.join(", ");
         bail!(
-            "the cluster serves {group} as {served}, and {} is read as {version}: update the tool that has it first",
+            "the cluster serves {group} as {served}, but {} needs {version}: update that tool first",
             with_article(kind)
         );
     }

@@ -25,16 +25,16 @@ use crate::render;
 use inputs::{AdoptionInputs, gather};
 use proposal::propose;
 
-/// Take over what an Argo CD Application or a Flux Kustomization holds
+/// Move the objects of an Argo CD Application or a Flux Kustomization to a Sync
 ///
-/// Shows the Sync that would hold the same, what is not carried over, and the plan; writes nothing without --apply. Objects
-/// are never deleted or made anew.
+/// Shows the Sync, the fields that are not carried over, and the plan. Writes nothing without
+/// --apply. Objects are never deleted or recreated.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline adopt application/shop -n argocd               what would change
   moorline adopt application/shop -n argocd --apply       do it
   moorline adopt kustomization/shop --sync-namespace team
-  moorline adopt kustomization/shop --undo                give it back; its objects stay as they are
+  moorline adopt kustomization/shop --undo                undo it; the objects stay unchanged
 
 Exit codes: 0 done, or nothing to do; 1 failure; without --apply also 2 changes, 3 nothing to write but something held.")]
 pub(super) struct AdoptArgs {
@@ -46,35 +46,35 @@ pub(super) struct AdoptArgs {
     #[arg(long, short, value_parser = namespace)]
     namespace: Option<String>,
 
-    /// The namespace of the Sync [default: moorline; that of a Kustomization which names a ServiceAccount]
+    /// Namespace of the Sync [default: moorline, or the namespace of a ServiceAccount in use]
     #[arg(long, value_name = "NAMESPACE", value_parser = namespace)]
     sync_namespace: Option<String>,
 
-    /// The name of the Sync [default: the same]
+    /// Name of the Sync [default: the same name]
     #[arg(long, value_name = "NAME", value_parser = sync_name)]
     sync: Option<String>,
 
-    /// A Secret in the namespace of the Sync by which the repository is read
+    /// Secret with the repository login, in the namespace of the Sync
     #[arg(long, value_name = "NAME")]
     secret: Option<String>,
 
-    /// Stop the old tool, create the Sync, and wait until it has taken over
+    /// Stop the old tool, create the Sync, and wait until it is applied
     #[arg(long)]
     apply: bool,
 
-    /// Delete the Sync, and set the old tool going again as it was
+    /// Delete the Sync, and restart the old tool
     #[arg(long, conflicts_with_all = ["apply", "secret", "sync", "sync_namespace", "output"])]
     undo: bool,
 
-    /// How long to wait, in seconds
+    /// Time to wait, in seconds
     #[arg(long, default_value_t = 300)]
     timeout: u64,
 
-    /// How it is printed
+    /// Output format
     #[arg(long, short, value_enum, default_value_t = ProposalFormat::Text)]
     output: ProposalFormat,
 
-    /// When colours are used
+    /// Use of colours
     #[arg(long, value_enum, default_value_t = Colour::Auto)]
     color: Colour,
 }
@@ -96,7 +96,8 @@ struct AdoptionTarget {
 const SYNCS: &str = "moorline";
 
 /// Refusal of HelmReleases: adoption renders no charts.
-const CHART: &str = "a HelmRelease is not adopted, because charts are not rendered: commit what the chart renders (helm template), and make a Sync of that folder";
+const CHART: &str =
+    "a HelmRelease cannot be adopted: commit the output of helm template, and create a Sync for that folder";
 
 fn subject(text: &str) -> Result<AdoptionTarget, &'static str> {
     let said = "write application/NAME or kustomization/NAME";
@@ -144,9 +145,7 @@ pub(super) fn run(arguments: &AdoptArgs, streams: &mut Streams<'_>) -> anyhow::R
         match (proposal.plan(), arguments.apply) {
             _ if !proposal.adoption.refused.is_empty() => {
                 let what = gathered.display_name();
-                bail!(
-                    "{what} cannot be adopted as it is, and nothing was changed; what to do is said under Refused"
-                );
+                bail!("{what} cannot be adopted, and nothing was changed; see Refused for what to do");
             }
             (Some(_), true) => {
                 crate::cli::adopt::apply::apply_proposal(&connection, &proposal, arguments.timeout, streams)
@@ -173,7 +172,7 @@ fn wanted(arguments: &AdoptArgs, gathered: &AdoptionInputs) -> anyhow::Result<Re
     }
     match before {
         Some(before) if before != sync => bail!(
-            "{} was adopted by the Sync {before} already: leave --sync and --sync-namespace out, or undo that first",
+            "{} was already adopted by the Sync {before}: omit --sync and --sync-namespace, or undo that adoption first",
             gathered.display_name()
         ),
         _ => Ok(RequestedSync { sync, secret: arguments.secret.clone() }),

@@ -20,9 +20,8 @@ pub(super) fn text(
     streams: &mut Streams<'_>,
 ) -> std::io::Result<()> {
     let gathered = proposal.gathered;
-    let stands = if proposal.sync_exists { ", which is there already" } else { "" };
-    let mut out =
-        format!("The Sync {} in the place of {}{stands}:\n\n", proposal.sync, gathered.display_name());
+    let stands = if proposal.sync_exists { ", which exists already" } else { "" };
+    let mut out = format!("The Sync {} replaces {}{stands}:\n\n", proposal.sync, gathered.display_name());
     for line in yaml::write(&proposal.adoption.sync).lines() {
         out.push_str(&format!("  {line}\n"));
     }
@@ -67,20 +66,15 @@ fn objects(out: &mut String, proposal: &Proposal<'_>) {
     for (id, standing) in &proposal.owned {
         let told = match standing {
             OwnedState::InGit | OwnedState::Gone => continue,
-            OwnedState::NotInGit => "Git does not have it: it stays as it is, and nobody holds it".to_owned(),
+            OwnedState::NotInGit => "not in Git: it stays unchanged, and no Sync owns it".to_owned(),
             OwnedState::Shared(other) => {
-                format!(
-                    "by its marks {other} holds it as well: adopt that one, too, or take the object out of it"
-                )
+                format!("{other} owns it as well: adopt that, too, or remove the object from it")
             }
         };
         out.push_str(&format!("  ! {id}: {told}\n"));
     }
     if proposal.unparsed_entries > 0 {
-        out.push_str(&format!(
-            "  ! {} entries of its status are the name of no object\n",
-            proposal.unparsed_entries
-        ));
+        out.push_str(&format!("  ! {} entries of its status name no object\n", proposal.unparsed_entries));
     }
 }
 
@@ -94,7 +88,7 @@ fn append_leftovers(out: &mut String, proposal: &Proposal<'_>) {
     }
     let tool = proposal.gathered.tool.name();
     out.push_str(&format!(
-        "\nSet by {tool}, and not in Git ({}): these fields stay, until somebody removes them\n",
+        "\nSet by {tool}, and not in Git ({}): these fields stay until you remove them\n",
         proposal.leftovers.len()
     ));
     for (id, fields) in &proposal.leftovers {

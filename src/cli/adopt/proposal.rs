@@ -98,7 +98,7 @@ pub(super) async fn propose<'a>(
                     .refused
                     .extend(namespace_remark(&old, desired.objects().iter().map(|object| &object.id)));
                 if desired.objects().is_empty() && !found.ids.is_empty() {
-                    let why = "Git has no object there; look at the path and the revision";
+                    let why = "there are no objects at that path and revision in Git; check both";
                     adoption.refused.push(FieldRemark { field: "spec.path".into(), why: why.into() });
                 }
                 let live = read_live_objects(cluster, &sync, desired, &found.ids).await?;
@@ -117,7 +117,7 @@ pub(super) async fn propose<'a>(
         adoption.refused.extend(refused_deletions(plan, &sync));
     }
     if is_being_deleted(&gathered.live) {
-        let why = "it is being deleted: wait until it is gone, and see what went with it";
+        let why = "it is being deleted: wait until it is gone, and check which objects were deleted with it";
         adoption.refused.push(FieldRemark { field: "metadata.deletionTimestamp".into(), why: why.into() });
     }
     proposal.adoption = adoption;
@@ -161,7 +161,7 @@ fn source_remark(trouble: &ReconcileError, wanted: &RequestedSync) -> FieldRemar
     if wanted.secret.is_none() && of_source {
         let namespace = &wanted.sync.namespace;
         why.push_str(&format!(
-            "; if it takes a login, make a Secret in {namespace} with the keys username and password, or bearerToken, and name it with --secret"
+            "; if it needs a login, create a Secret in {namespace} with the keys username and password, or bearerToken, and pass its name with --secret"
         ));
     }
     FieldRemark { field: "the repository".into(), why: why.into() }
@@ -217,7 +217,7 @@ fn flux_exclusions(gathered: &AdoptionInputs, inspected: &Inspected, live: &[Obj
     let of = |object: &DesiredObject| {
         let body = Value::Object(object.body());
         let (theirs, ours) = missing_switch(gathered.tool, &body, live.get(&object.id).copied())?;
-        let why = format!("Flux leaves it alone ({theirs}): annotate it in Git with {ours} as well");
+        let why = format!("Flux ignores it ({theirs}): add the annotation {ours} in Git as well");
         Some(FieldRemark { field: object.id.to_string().into(), why: why.into() })
     };
     inspected.desired.objects().iter().filter_map(of).collect()
@@ -228,14 +228,14 @@ fn refused_deletions(plan: &Plan, sync: &SyncName) -> Vec<FieldRemark> {
     let of = |step: &Step| match &step.action {
         Action::Prune { .. } => {
             let why = format!(
-                "it is of an earlier Sync {sync}, Git does not have it, and so it would be deleted: annotate it with {PRUNE_ANNOTATION}: disabled, or name the Sync otherwise with --sync"
+                "it belongs to an earlier Sync {sync} and is not in Git, so it would be deleted: add the annotation {PRUNE_ANNOTATION}: disabled, or choose another name with --sync"
             );
             Some(FieldRemark { field: step.id.to_string().into(), why: why.into() })
         }
         Action::ReplaceHookRuns { runs } => {
             let runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
             let why = format!(
-                "earlier runs of it would be deleted first: {}; name the Sync otherwise with --sync",
+                "earlier runs of it would be deleted first: {}; choose another name with --sync",
                 runs.join(", ")
             );
             Some(FieldRemark { field: step.id.to_string().into(), why: why.into() })
@@ -265,7 +265,7 @@ async fn stands(connection: &Connection, sync: &SyncName, adoption: &mut Adoptio
     let mut refuse =
         |why: String| adoption.refused.push(FieldRemark { field: "the Sync".into(), why: why.into() });
     if adopted_from(&seen) != from {
-        refuse(format!("there is another Sync {sync}: choose a name with --sync"));
+        refuse(format!("another Sync {sync} exists: choose another name with --sync"));
         return Ok(false);
     }
     let fields = differing(&seen.resource.data["spec"], &adoption.sync["spec"]);
@@ -273,7 +273,7 @@ async fn stands(connection: &Connection, sync: &SyncName, adoption: &mut Adoptio
         let fields = fields.join(", ");
         adoption.refused.push(FieldRemark {
             field: "the Sync".into(),
-            why: format!("{sync} is there already with another {fields}, and is not overwritten: it goes on as it is; to begin anew, use --undo first").into(),
+            why: format!("{sync} already exists with a different {fields} and is not overwritten; to start over, use --undo first").into(),
         });
     }
     Ok(true)

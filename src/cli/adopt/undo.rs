@@ -49,7 +49,7 @@ pub(super) async fn undo(
     let AdoptionInputs { tool, namespace, name, live, record: former, .. } = gathered;
     let called = gathered.display_name();
     let Some((former, sync)) = former.as_ref().and_then(|former| Some((former, former.sync_name()?))) else {
-        bail!("{called} was not adopted, so that there is nothing to undo");
+        bail!("{called} was not adopted: nothing to undo");
     };
     if is_being_deleted(live) {
         bail!(
@@ -58,13 +58,13 @@ pub(super) async fn undo(
         );
     }
     if delete_sync(connection, gathered, &sync, timeout).await? {
-        streams.say(&format!("the Sync {sync} is gone, and its objects are there as before"));
+        streams.say(&format!("the Sync {sync} is deleted, and its objects are unchanged"));
         clean(cluster, &sync, streams).await?;
     }
     let patch = former.restore_patch(live);
     let restored = connection.patch_third_party(kind(*tool), namespace, name, &patch).await;
     restored.with_context(|| format!("{called} is not restored yet; run this again"))?;
-    streams.say(&format!("{called} is as it was, and {} goes on", tool.name()));
+    streams.say(&format!("{called} is restored, and {} reconciles it again", tool.name()));
     Ok(Exit::Done)
 }
 
@@ -77,7 +77,7 @@ async fn clean(cluster: &Cluster, sync: &SyncName, streams: &mut Streams<'_>) ->
     // and the next run tries them again.
     let may = |failure: &ApiError| !matches!(failure.code(), Some(400..=499));
     if let Some((id, failure)) = forgotten.failed.iter().find(|(_, failure)| may(failure)) {
-        bail!("{id} still bears the marks of {sync}: {failure}; run this again");
+        bail!("{id} still has the label or annotations of {sync}: {failure}; run this again");
     }
     for (id, failure) in forgotten.failed.iter().take(MAX_NAMED) {
         streams.say(&format!(
@@ -85,13 +85,10 @@ async fn clean(cluster: &Cluster, sync: &SyncName, streams: &mut Streams<'_>) ->
         ));
     }
     if forgotten.blind {
-        streams.say("note: not every kind may be listed by you: objects of such kinds keep label, annotations and field manager of the Sync, if it had any");
+        streams.say("note: you may not list every kind: objects of those kinds keep label, annotations and field manager of the Sync, if it had any");
     }
     let done = forgotten.done;
-    streams.say(&format!(
-        "{done} {} no marks of it any more",
-        if done == 1 { "object has" } else { "objects have" }
-    ));
+    streams.say(&format!("{done} {} released", if done == 1 { "object was" } else { "objects were" }));
     Ok(())
 }
 
@@ -119,7 +116,7 @@ async fn delete_sync(
         let (name, namespace) = (&sync.name, &sync.namespace);
         if takes_its_objects(&seen) {
             bail!(
-                "the Sync {sync} has deletionPolicy: Delete, and would take its objects with it; nothing was changed: kubectl patch syncs.moorline.dev {name} -n {namespace} --type merge -p '{{\"spec\":{{\"deletionPolicy\":\"Orphan\"}}}}', then run this again"
+                "the Sync {sync} has deletionPolicy: Delete, and would delete its objects; nothing was changed: kubectl patch syncs.moorline.dev {name} -n {namespace} --type merge -p '{{\"spec\":{{\"deletionPolicy\":\"Orphan\"}}}}', then run this again"
             );
         }
         // The finalizer dates from a time when the policy was Delete; the daemon removes it.

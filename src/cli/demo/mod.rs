@@ -25,14 +25,14 @@ use crate::settings::{LogFormat, LogLevel};
 use daemon::DemoDaemon;
 use setup::DemoSetup;
 
-/// Show the whole idea on this machine, without a cluster
+/// Run a demo on this machine, without a cluster
 ///
-/// Everything lives in this process and in a temporary folder. kubectl, `moorline status` and git work on it as on the real
-/// things. Ctrl-C ends it, and nothing is left.
+/// Everything runs in this process and a temporary folder. Use kubectl, `moorline status` and git
+/// as usual. Ctrl-C stops the demo and removes everything.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  moorline demo                                        a small shop, to look at and to change
-  moorline demo --tour                                 the story: a commit, a hand edit, a prune that is held
+  moorline demo                                        a small example shop
+  moorline demo --tour                                 a guided tour: a commit, a hand edit, a held prune
   moorline demo --url https://example.com/repo --path clusters/a    your own repository")]
 pub(super) struct DemoArgs {
     /// A repository instead of the shop: https://..., or a folder of this machine
@@ -43,15 +43,15 @@ pub(super) struct DemoArgs {
     #[arg(long, default_value = ".", requires = "url")]
     path: String,
 
-    /// Walk through the story, step by step
+    /// Run the guided tour
     #[arg(long)]
     tour: bool,
 
-    /// How long the story pauses after each step, in seconds
+    /// Pause of the tour after each step, in seconds
     #[arg(long, default_value_t = 4, requires = "tour", value_name = "SECONDS")]
     pace: u64,
 
-    /// Where the page listens; port 0 is any that is free
+    /// Address of the status page; port 0 picks a free port
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     page: SocketAddr,
 
@@ -115,16 +115,15 @@ fn introduction(ground: &DemoSetup) -> Vec<String> {
         String::new(),
         "Open the address above in a browser, or paste the line below it into another terminal, and try:"
             .to_owned(),
-        "  kubectl get syncs -A                                  what is followed, and how it stands"
-            .to_owned(),
+        "  kubectl get syncs -A                                  the Syncs and their status".to_owned(),
     ];
     if let Some(folder) = ground.folder() {
         lines.push(
-            "  kubectl -n shop scale deployment web --replicas=9     a hand edit lives for milliseconds"
+            "  kubectl -n shop scale deployment web --replicas=9     a hand edit is repaired within milliseconds"
                 .to_owned(),
         );
-        lines.push(format!("  cd {folder}     the repository: commit there, and the cluster follows"));
+        lines.push(format!("  cd {folder}     the repository: commit there to change the cluster"));
     }
-    lines.push("Ctrl-C ends it, and leaves nothing behind.".to_owned());
+    lines.push("Ctrl-C stops the demo and removes everything.".to_owned());
     lines
 }

@@ -41,7 +41,7 @@ pub(super) async fn walk(
     tour.held_prune().await?;
     tour.bad_commit().await?;
     tour.streams.say("");
-    tour.streams.say("That is the story. The shop stays open until Ctrl-C: change what you like.");
+    tour.streams.say("End of the tour. The demo runs until Ctrl-C: change anything you like.");
     Ok(())
 }
 
@@ -51,7 +51,7 @@ impl Tour<'_, '_> {
         let took = self.wait_until("the first sync", is_ready).await?;
         let count = self.get(SYNC)["status"]["objects"]["desired"].clone();
         self.say(&format!(
-            "{count} objects of the repository are in the cluster, and well, {took} after the start."
+            "{count} objects of the repository are applied and healthy, {took} after the start."
         ));
         self.pause().await;
         Ok(())
@@ -61,27 +61,24 @@ impl Tour<'_, '_> {
         self.title("A commit");
         let text = DemoSetup::original_file("apps/web.yaml").replace("nginx:1.29", "nginx:1.31");
         let commit = self.ground.commit("web: nginx 1.31", &[("apps/web.yaml", &text)], &[])?;
-        self.say("Somebody commits \"web: nginx 1.31\".");
+        self.say("A developer commits \"web: nginx 1.31\".");
         let took = self.wait_until("the commit", |sync| is_applied(sync, &commit)).await?;
         let image = &self.get(WEB)["spec"]["template"]["spec"]["containers"][0]["image"];
-        self.say(&format!("{took} later the Deployment web runs {image}. Nothing else was written to."));
+        self.say(&format!("{took} later the Deployment web runs {image}. Nothing else was changed."));
         self.pause().await;
         Ok(())
     }
 
     async fn hand_edit(&mut self) -> anyhow::Result<()> {
         self.title("A hand edit");
-        self.say("Somebody scales web to 9 with kubectl, past the repository.");
+        self.say("Someone scales web to 9 with kubectl, bypassing Git.");
         let begun = Instant::now();
         self.sandbox.merge(WEB, &json!({"spec": {"replicas": 9}}), "kubectl-scale")?;
         while self.get(WEB)["spec"]["replicas"] != 3 {
             self.wait(begun, "the repair").await?;
         }
-        self.say(&format!(
-            "{} later web has 3 replicas again, as the repository says.",
-            span(begun.elapsed())
-        ));
-        self.say("The page names the tool, the field and the time of the edit, and so does: kubectl -n moorline get events");
+        self.say(&format!("{} later web has 3 replicas again, as in Git.", span(begun.elapsed())));
+        self.say("The status page shows the tool, the field and the time of the edit; so does: kubectl -n moorline get events");
         self.pause().await;
         Ok(())
     }
@@ -90,15 +87,15 @@ impl Tour<'_, '_> {
         self.title("A mistake that would delete most of the shop");
         let gone = ["apps/cart.yaml", "apps/catalog.yaml", "apps/payment.yaml", "apps/search.yaml"];
         self.ground.commit("Remove what nobody needs (?)", &[], &gone)?;
-        self.say("Somebody commits the removal of four of five applications: 12 of 15 objects.");
+        self.say("A commit removes four of five applications: 12 of 15 objects.");
         self.wait_until("the prune is held", |sync| why(sync) == "PruneHeld").await?;
-        self.say("Nothing is deleted: that is more than the budget of a Sync. To approve it: moorline approve shop -n moorline");
+        self.say("Nothing is deleted: that exceeds the prune budget of the Sync. To approve it: moorline approve shop -n moorline");
         self.pause().await;
         let files: Vec<(&str, &str)> =
             gone.iter().map(|path| (*path, DemoSetup::original_file(path))).collect();
         let back = self.ground.commit("Revert \"Remove what nobody needs (?)\"", &files, &[])?;
         self.wait_until("the revert", |sync| is_applied(sync, &back)).await?;
-        self.say("The commit is reverted. Nothing had to be made anew.");
+        self.say("The commit is reverted. Nothing had to be recreated.");
         self.pause().await;
         Ok(())
     }
@@ -108,18 +105,16 @@ impl Tour<'_, '_> {
         let text = DemoSetup::original_file("apps/web.yaml").replace("replicas: 3", "replicas: three");
         let broken = text.replace("  selector:\n", "  selector\n");
         self.ground.commit("web: more of it", &[("apps/web.yaml", &broken)], &[])?;
-        self.say("Somebody commits a file with a mistake in it.");
+        self.say("A commit contains a file with a syntax error.");
         self.wait_until("the bad commit is told", |sync| why(sync) == "YamlInvalid").await?;
         let message =
             self.get(SYNC)["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned();
-        self.say(&format!(
-            "Nothing changes in the cluster, and the Sync says where the mistake is: {message}"
-        ));
+        self.say(&format!("Nothing changes in the cluster, and the Sync reports the error: {message}"));
         self.pause().await;
         let good = DemoSetup::original_file("apps/web.yaml");
         let mended = self.ground.commit("web: mended", &[("apps/web.yaml", good)], &[])?;
         let took = self.wait_until("the mended commit", |sync| is_applied(sync, &mended)).await?;
-        self.say(&format!("A commit mends it, and {took} later the cluster follows again."));
+        self.say(&format!("A commit fixes it, and {took} later it is applied."));
         Ok(())
     }
 

@@ -8,12 +8,12 @@ use super::super::exit::Exit;
 use super::{SyncTarget, counted, on_cluster};
 use crate::api::APPROVE_ANNOTATION;
 
-/// Approve the deletions that a Sync holds back
+/// Approve the pending deletions of a Sync
 ///
-/// Exactly those that its status names: if others come to them, or an object is made anew, it asks again.
+/// Covers exactly the objects in its status: if they change, a new approval is needed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  moorline status shop     what waits
+  moorline status shop     show pending deletions
   moorline approve shop")]
 pub(in super::super) struct ApproveArgs {
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub(in super::super) fn run(arguments: &ApproveArgs, streams: &mut Streams<'_>) 
         let name = arguments.target.of(&connection);
         let sync = connection.sync(&name).await?;
         let Some(approval) = &sync.status.approval else {
-            streams.say(&format!("{name} holds no deletion back"));
+            streams.say(&format!("{name} has no pending deletions"));
             return Ok(Exit::Done);
         };
         let patch = json!({"metadata": {"annotations": {APPROVE_ANNOTATION: approval.hash}}});

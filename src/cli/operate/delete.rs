@@ -20,13 +20,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Delete a Sync, and wait until it is gone
 ///
-/// Its objects are deleted with it or stay, as its spec.deletionPolicy says, or as --delete or --orphan says. A Sync that is suspended
-/// while it is deleted waits; with one of the two this answers what becomes of its objects. Nothing is asked twice.
+/// Its objects are deleted or stay by its spec.deletionPolicy, or by --delete or --orphan. The
+/// deletion of a suspended Sync waits; either flag answers it. There is no prompt.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline delete shop
   moorline delete shop --orphan     its objects stay
-  moorline delete shop --delete     its objects go, also where it is suspended
+  moorline delete shop --delete     its objects are deleted, even if it is suspended
 
 Exit codes: 0 the Sync is gone, 1 it is not.")]
 pub(in super::super) struct DeleteArgs {
@@ -41,11 +41,11 @@ pub(in super::super) struct DeleteArgs {
     #[arg(long)]
     delete: bool,
 
-    /// How long to wait, in seconds
+    /// Time to wait, in seconds
     #[arg(long, default_value_t = 300)]
     timeout: u64,
 
-    /// Only ask, and do not wait for the end
+    /// Request the deletion and do not wait
     #[arg(long)]
     no_wait: bool,
 }
@@ -111,7 +111,7 @@ async fn delete_by_policy(
         false => format!("{name} is deleted; its {objects} stay"),
         true if is_suspended(&sync) && wanted.is_none() => {
             format!(
-                "{name} is suspended, so that its deletion waits for a person; its {objects} stay until then"
+                "{name} is suspended, so its deletion waits for a decision; its {objects} stay until then"
             )
         }
         true => format!("{name} is deleted with its {objects}"),
@@ -155,7 +155,7 @@ async fn with_finalizer(
         }
         if Instant::now() > until {
             bail!(
-                "nothing is deleted: no daemon has put the finalizer {FINALIZER} on {}, without which its objects \
+                "nothing is deleted: no daemon has added the finalizer {FINALIZER} to {}, without which its objects \
                  would stay; is a daemon running that serves it?",
                 sync.name
             );
@@ -189,8 +189,8 @@ async fn answer_deletion(
         },
     };
     streams.say(match wanted {
-        DeletionPolicy::Orphan => "answered: what is left stays in the cluster",
-        DeletionPolicy::Delete => "answered: what is left is deleted",
+        DeletionPolicy::Orphan => "answered: the remaining objects stay in the cluster",
+        DeletionPolicy::Delete => "answered: the remaining objects are deleted",
     });
     Ok(Some(answered))
 }

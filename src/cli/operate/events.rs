@@ -18,7 +18,7 @@ pub(in super::super) struct EventsArgs {
     #[command(flatten)]
     target: SyncTarget,
 
-    /// The output format
+    /// Output format
     #[arg(long, short, value_enum, default_value_t = EventsFormat::Text)]
     output: EventsFormat,
 }
@@ -43,8 +43,7 @@ pub(in super::super) fn run(arguments: &EventsArgs, streams: &mut Streams<'_>) -
             return Ok(Exit::Done);
         }
         if events.is_empty() {
-            streams
-                .say(&format!("there are no Events of {}; a cluster forgets them after an hour", sync.name));
+            streams.say(&format!("no Events for {}; a cluster keeps them for an hour", sync.name));
             return Ok(Exit::Done);
         }
         let rows: Vec<Vec<String>> = events.iter().map(row).collect();

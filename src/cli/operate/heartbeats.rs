@@ -36,11 +36,11 @@ fn describe_heartbeat(heartbeat: Heartbeat, lease: &str) -> Option<String> {
                 120..7200 => format!("{} min", seconds / 60),
                 _ => format!("{} h", seconds / 3600),
             };
-            Some(format!("no daemon has served this for {age}: nobody renews the Lease {lease}"))
+            Some(format!("no daemon has served this for {age}: the Lease {lease} is not renewed"))
         }
         Heartbeat::Missing => Some(format!("no daemon serves this: there is no Lease {lease}")),
         Heartbeat::Unknown => {
-            Some(format!("unknown whether a daemon serves this: the Lease {lease} cannot be read"))
+            Some(format!("cannot tell if a daemon serves this: the Lease {lease} cannot be read"))
         }
     }
 }
@@ -55,7 +55,7 @@ mod tests {
     fn the_age_of_a_silence_is_said_in_one_unit() {
         let said =
             |seconds| describe_heartbeat(Heartbeat::Silent(Duration::from_secs(seconds)), "a/b").unwrap();
-        assert!(said(20).contains("for 20 s: nobody renews the Lease a/b"));
+        assert!(said(20).contains("for 20 s: the Lease a/b is not renewed"));
         assert!(said(250).contains("for 4 min:"));
         assert!(said(90_000).contains("for 25 h:"));
     }

@@ -32,13 +32,13 @@ use crate::report::ReconcileError;
 use crate::settings::Settings;
 use crate::source::{AllowList, HostPolicy, Repositories};
 
-/// Which Sync.
+/// The Sync to act on.
 #[derive(Debug, Args)]
 pub(super) struct SyncTarget {
     /// The name of the Sync
     name: String,
 
-    /// Its namespace; else the one of the kubeconfig
+    /// Its namespace [default: that of the kubeconfig]
     #[arg(long, short, value_parser = namespace)]
     namespace: Option<String>,
 }
@@ -105,8 +105,9 @@ pub(super) fn write(text: &str, streams: &mut Streams<'_>) -> std::io::Result<()
 /// The status, reason and message of the Ready condition.
 fn ready(status: &SyncStatus) -> (&str, &str, &str) {
     let ready = status.conditions.iter().find(|it| it.type_ == ConditionType::Ready.to_string());
-    ready
-        .map_or(("Unknown", "", "no daemon has looked at it yet"), |it| (&it.status, &it.reason, &it.message))
+    ready.map_or(("Unknown", "", "no daemon has reconciled it yet"), |it| {
+        (&it.status, &it.reason, &it.message)
+    })
 }
 
 /// A number of objects as text.

@@ -12,16 +12,16 @@ use crate::cluster::SyncResource;
 
 /// Move objects from a Sync to one of another repository
 ///
-/// Names the other Sync on this one, so that nothing is deleted in between: what leaves the repository of this one waits until the other one
-/// has looked at its own, and what that one wants is handed over as it is. Push the files to the other repository first, and take them out
-/// of this one then.
+/// Objects removed from this Sync's repository wait until the other Sync has polled its own, and
+/// are handed over unchanged if they are there. Push the files to the other repository first, then
+/// remove them from this one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline move shop --to shop-next
   moorline move shop --to team/shop      a Sync of another namespace
-  moorline move shop --done              the move is over
+  moorline move shop --done              end the move
 
-Exit codes: 0 it is named, or not any more, 1 one of the two is not there, or may not be changed.")]
+Exit codes: 0 done, 1 a Sync does not exist or may not be changed.")]
 pub(in super::super) struct MoveArgs {
     #[command(flatten)]
     target: SyncTarget,
@@ -30,7 +30,7 @@ pub(in super::super) struct MoveArgs {
     #[arg(long, required_unless_present = "done", conflicts_with = "done")]
     to: Option<String>,
 
-    /// The move is over: what leaves the repository from now on is deleted as without it
+    /// End the move: objects removed from the repository are pruned again
     #[arg(long)]
     done: bool,
 }
@@ -44,7 +44,7 @@ pub(in super::super) fn run(arguments: &MoveArgs, streams: &mut Streams<'_>) -> 
             let said = match written(&old) {
                 Some(to) => {
                     format!(
-                        "{name} moves to {} no more: what leaves Git is deleted again",
+                        "{name} no longer moves to {}: objects removed from Git are pruned again",
                         display_move_target(to, &name)
                     )
                 }
@@ -65,9 +65,9 @@ pub(in super::super) fn run(arguments: &MoveArgs, streams: &mut Streams<'_>) -> 
         }
         connection.change_sync(&name, patch(to.to_string().into())).await?;
         streams
-            .say(&format!("{name} moves to {to}: what leaves Git is not deleted before that one has looked"));
+            .say(&format!("{name} moves to {to}: objects removed from Git are kept until that Sync has polled its repository"));
         streams.say(&format!(
-            "push the files to the repository of {to}, then take them out of the one of {name}; when all are moved: moorline move {} -n {} --done",
+            "push the files to the repository of {to}, then remove them from that of {name}; when all are moved: moorline move {} -n {} --done",
             name.name, name.namespace
         ));
         Ok(Exit::Done)
@@ -89,6 +89,6 @@ fn instance(sync: &SyncResource) -> Option<&str> {
 pub(in super::super) fn display_move_target(text: &str, own: &SyncName) -> String {
     match parse_moves_to(text, own) {
         Some(to) => to.to_string(),
-        None => format!("{text:?}, which is no name of another Sync"),
+        None => format!("{text:?}, which does not name another Sync"),
     }
 }

@@ -23,9 +23,9 @@ use crate::yaml;
 /// Interval at which --watch reads the Syncs again.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Show how Syncs are
+/// Show the status of Syncs
 ///
-/// One line for each Sync; with a name, all that its status says.
+/// One line for each Sync; with a name, its full status.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline status -A            all Syncs of the cluster
@@ -34,12 +34,12 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(2);
   moorline status -A -o wide    with health, suspension and message
   moorline status shop -o json | jq '.items[0].status.conditions'
 
-Exit codes: 0 all that is shown is ready, 1 something is not, or no daemon serves it.")]
+Exit codes: 0 all listed Syncs are ready, 1 one is not, or no daemon serves it.")]
 pub(in super::super) struct StatusArgs {
     /// The name of a Sync
     name: Option<String>,
 
-    /// The namespace; else the one of the kubeconfig
+    /// The namespace [default: that of the kubeconfig]
     #[arg(long, short, value_parser = namespace)]
     namespace: Option<String>,
 
@@ -47,15 +47,15 @@ pub(in super::super) struct StatusArgs {
     #[arg(long, short = 'A', conflicts_with_all = ["namespace", "name"])]
     all_namespaces: bool,
 
-    /// Go on, and print each line that changes
+    /// Watch, and print each line that changes
     #[arg(long, short)]
     watch: bool,
 
-    /// The output format; wide has more columns, name is what kubectl takes
+    /// Output format; wide has more columns, name prints resource names for kubectl
     #[arg(long, short, value_enum)]
     output: Option<StatusFormat>,
 
-    /// When colours are used
+    /// Use of colours
     #[arg(long, value_enum, default_value_t = Colour::Auto)]
     color: Colour,
 }
@@ -89,7 +89,7 @@ pub(in super::super) fn run(arguments: &StatusArgs, streams: &mut Streams<'_>) -
             (None, Some(_), [one]) => {
                 write(&(describe_sync(one) + &history::lines(&one.status.history)), streams)?;
             }
-            (_, _, []) => streams.say("there are no Syncs here; -A shows those of all namespaces"),
+            (_, _, []) => streams.say("no Syncs found; use -A for all namespaces"),
             (_, _, all) => print_table(&lines(all, wide), arguments.color.paint(), streams)?,
         }
         let served = are_all_served(&seen, &connection, streams).await;

@@ -8,7 +8,7 @@ use super::super::exit::Exit;
 use super::{SyncTarget, on_cluster};
 use crate::api::DELETION_ANNOTATION;
 
-/// Have a Sync write nothing until it is resumed
+/// Suspend a Sync: nothing is applied until it is resumed
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline suspend shop")]
@@ -17,7 +17,7 @@ pub(in super::super) struct Suspend {
     target: SyncTarget,
 }
 
-/// Have a suspended Sync go on
+/// Resume a suspended Sync
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline resume shop")]
@@ -47,10 +47,10 @@ fn set(target: &SyncTarget, suspend: bool, streams: &mut Streams<'_>) -> anyhow:
         // While it is being deleted, a suspended Sync only stops its deletion.
         let deletes = changed.resource.metadata.deletion_timestamp.is_some();
         streams.say(&match (suspend, deletes) {
-            (true, false) => format!("{name} is suspended: nothing is written until {resume}"),
+            (true, false) => format!("{name} is suspended: nothing is applied until {resume}"),
             (true, true) => format!("{name} is suspended: nothing more of it is deleted until {resume}"),
-            (false, false) => format!("{name} goes on"),
-            (false, true) => format!("{name} is resumed: its deletion goes on"),
+            (false, false) => format!("{name} is resumed"),
+            (false, true) => format!("{name} is resumed: its deletion continues"),
         });
         Ok(Exit::Done)
     })

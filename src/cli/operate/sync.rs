@@ -17,10 +17,10 @@ use crate::cluster::{Connection, SyncResource};
 /// Interval at which the status is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Have a Sync look at its repository now, and wait until it is settled
+/// Poll the repository of a Sync now, and wait until it is applied
 ///
-/// Ends when the newest commit is applied, or cannot be, and says which one that is and what has changed. Hooks and waves that are on their
-/// way are waited for.
+/// Ends when the newest commit is applied or has failed, and prints it with its changes. Waits for
+/// running hooks and waves.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline sync shop
@@ -31,11 +31,11 @@ pub(in super::super) struct SyncArgs {
     #[command(flatten)]
     target: SyncTarget,
 
-    /// How long to wait, in seconds
+    /// Time to wait, in seconds
     #[arg(long, default_value_t = 300)]
     timeout: u64,
 
-    /// Only ask, and wait for nothing
+    /// Request the poll and do not wait
     #[arg(long)]
     no_wait: bool,
 }
@@ -45,7 +45,7 @@ pub(in super::super) fn run(arguments: &SyncArgs, streams: &mut Streams<'_>) -> 
         let name = arguments.target.of(&connection);
         let (request, before) = request_poll(&connection, &name).await?;
         if arguments.no_wait {
-            streams.say(&format!("{name} was asked to look"));
+            streams.say(&format!("{name}: poll requested"));
             return Ok(Exit::Done);
         }
         wait_until_settled(&connection, &request, &before, arguments.timeout, streams).await
@@ -88,7 +88,9 @@ pub(in super::super) async fn wait_until_settled(
             match is_answered(&sync, request) {
                 true => bail!("{name} still progresses after {timeout} s"),
                 false => {
-                    bail!("{name} is not settled after {timeout} s; is a daemon running that serves it?")
+                    bail!(
+                        "{name} has not handled the request after {timeout} s; is a daemon running that serves it?"
+                    )
                 }
             }
         }
@@ -118,7 +120,7 @@ fn outcome(before: &SyncResource, after: &SyncResource) -> String {
     let (old, new) = (applied(before), applied(after));
     let mut text = match (&*old, old == new) {
         ("", _) => format!("{} is applied\n", short(&new)),
-        (_, true) => format!("{} is applied as before\n", short(&new)),
+        (_, true) => format!("{} is already applied\n", short(&new)),
         (_, false) => format!("{} -> {}\n", short(&old), short(&new)),
     };
     let is_ready = ready(&after.status).0 == "True";
@@ -128,7 +130,7 @@ fn outcome(before: &SyncResource, after: &SyncResource) -> String {
     let counts = |sync: &SyncResource| sync.status.objects.unwrap_or_default();
     text.push_str(&changes(counts(before), counts(after)));
     if is_ready && before.status.last_applied_time == after.status.last_applied_time {
-        text.push_str("nothing had to be changed in the cluster\n");
+        text.push_str("no changes in the cluster\n");
     }
     text + &describe_sync(after)
 }

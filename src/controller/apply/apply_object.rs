@@ -163,7 +163,7 @@ impl ApplyContext<'_> {
         for sync in syncs.filter(|sync| self.context.registry.has_released(sync, &wanted.id)) {
             // The next apply tries it again.
             if let Err(failure) = self.cluster.release_object(&wanted.id, &wanted.version, sync).await {
-                tracing::debug!(sync = %self.owner, object = %wanted.id, %failure, "another Sync still holds fields of it");
+                tracing::debug!(sync = %self.owner, object = %wanted.id, %failure, "another Sync still owns fields of the object");
             }
         }
     }
@@ -301,7 +301,7 @@ impl ApplyContext<'_> {
         }
         let clear = !fields.is_empty() || *force == Force::Yes;
         for it in &fields {
-            tracing::info!(sync = %self.owner, object = %wanted.id, field = %wanted.display_path(&it.field), manager = %it.manager, "left to another manager");
+            tracing::info!(sync = %self.owner, object = %wanted.id, field = %wanted.display_path(&it.field), manager = %it.manager, "field yielded to another manager");
         }
         self.ledger.yield_to(wanted, fields);
         clear

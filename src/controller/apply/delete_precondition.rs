@@ -73,7 +73,7 @@ impl<'a> DeletePrecondition<'a> {
             Ok(true) => Ok(()),
             Ok(false) => Err(Outcome::Failed(Failure {
                 reason: "SyncChanged",
-                message: "the Sync has changed since this deletion was decided, so it is decided anew"
+                message: "the Sync has changed since this deletion was planned; it is planned again"
                     .to_owned(),
                 manifest: false,
             })),

@@ -103,7 +103,8 @@ impl ApplyContext<'_> {
                 done => return done,
             }
         }
-        let message = "somebody writes to it all the time, so that nothing could be removed".to_owned();
+        let message =
+            "another client keeps changing the object, so the extra fields could not be removed".to_owned();
         Ok(Some(Outcome::Failed(Failure { reason: "Conflict", message, manifest: false })))
     }
 

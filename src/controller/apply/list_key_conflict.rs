@@ -83,7 +83,7 @@ impl ApplyContext<'_> {
                 .await
             {
                 Ok(()) => {
-                    tracing::info!(sync = %self.owner, object = %wanted.id, "what had a value of our items in a list made way");
+                    tracing::info!(sync = %self.owner, object = %wanted.id, "replaced a list item that conflicted with an item from Git");
                     return Ok(true);
                 }
                 Err(failure) if failure.code() == Some(422) => {}

@@ -46,11 +46,11 @@ impl ApplyContext<'_> {
             Ok(Outcome::Failed(Failure { reason: "Immutable", message, manifest }))
         };
         if is_never_recreated(&wanted.id) {
-            return fail("an object of this kind is never deleted for a change: do it yourself", true);
+            return fail("objects of this kind are never recreated automatically: delete it by hand", true);
         }
         if !wanted.annotations.recreate {
             let how = format!(
-                "to have it deleted and created anew, annotate it in Git with {RECREATE_ANNOTATION}: enabled"
+                "to have it deleted and created again, annotate it in Git with {RECREATE_ANNOTATION}: enabled"
             );
             return fail(&how, true);
         }
@@ -92,7 +92,7 @@ impl ApplyContext<'_> {
             if let Err(instead) = self.asked.check(self.context).await {
                 return Ok(Some(instead));
             }
-            tracing::info!(sync = %self.owner, object = %run, "deleted to be followed by what Git says now");
+            tracing::info!(sync = %self.owner, object = %run, "deleted the previous run of a hook");
             let gone = self.cluster.delete(run, self.owner, &live.uid, &live.resource_version).await?;
             if !gone && !self.goes(run, &live.uid).await? {
                 return Ok(Some(Outcome::Held(Hold::WaitsFor(run.clone()))));
@@ -121,7 +121,7 @@ impl ApplyContext<'_> {
             return fail("it is not deleted, because this Sync did not apply it", true);
         }
         if live.prune_disabled || live.reconcile_disabled {
-            return fail("it is not deleted, because a live annotation asks to keep it", true);
+            return fail("it is not deleted, because an annotation on the live object keeps it", true);
         }
         if let Some(why) = self.needs_approval(&wanted.id, &live).await? {
             let replacement = Replacement { uid: live.uid.clone(), hash: wanted.hash, why };
@@ -130,10 +130,10 @@ impl ApplyContext<'_> {
         if let Err(instead) = self.asked.check(self.context).await {
             return Ok(instead);
         }
-        tracing::info!(sync = %self.owner, object = %wanted.id, "deleted to be created anew: {told}");
+        tracing::info!(sync = %self.owner, object = %wanted.id, "deleted, will be created again: {told}");
         let gone = self.cluster.delete(&wanted.id, self.owner, &live.uid, &live.resource_version).await?;
         if !gone && !self.goes(&wanted.id, &live.uid).await? {
-            return fail("it is deleted, and not gone yet", false);
+            return fail("it was deleted but still exists", false);
         }
         self.anew(wanted).await
     }

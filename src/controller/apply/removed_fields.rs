@@ -54,7 +54,7 @@ impl ApplyContext<'_> {
             remains.extend(not_taken(wanted.contains_secret, &take, &failure));
         }
         for it in &remains {
-            tracing::warn!(sync = %self.owner, object = %wanted.id, field = %wanted.display_path(&it.field), "no longer in Git, and stays: {}", it.why);
+            tracing::warn!(sync = %self.owner, object = %wanted.id, field = %wanted.display_path(&it.field), "no longer in Git but not removed: {}", it.why);
         }
         self.ledger.remain(wanted, remains);
     }
@@ -82,7 +82,7 @@ impl ApplyContext<'_> {
                 Err(failure) if matches!(failure.code(), Some(409 | 422)) => failed = Err(failure),
                 Err(failure) => return Err(failure),
                 Ok(()) => {
-                    tracing::info!(sync = %self.owner, object = %wanted.id, fields = fields.join(", "), "removed with Git");
+                    tracing::info!(sync = %self.owner, object = %wanted.id, fields = fields.join(", "), "removed fields that are no longer in Git");
                     return Ok(());
                 }
             }
@@ -129,7 +129,7 @@ fn survivors(
             if !is_item && others.all(&is_left) {
                 take.push(survivor.path.clone());
             } else {
-                let why = format!("{} holds it", survivor.managers.join(", "));
+                let why = format!("owned by {}", survivor.managers.join(", "));
                 remains.push(LeftoverField { field: survivor.path.to_string(), why });
             }
         }

@@ -106,7 +106,7 @@ impl ApplyContext<'_> {
             for hook in wave {
                 if let Outcome::Failed(why) = self.begin(hook).await? {
                     let told = sanitize(&why.message);
-                    tracing::warn!(sync = %self.owner, object = %hook.id, reason = why.reason, "a hook did not begin: {told}");
+                    tracing::warn!(sync = %self.owner, object = %hook.id, reason = why.reason, "a delete hook could not be started: {told}");
                     return Ok(false);
                 }
             }
@@ -118,7 +118,7 @@ impl ApplyContext<'_> {
                 let object = hook.id.as_str().to_owned();
                 let end = FinishedObject { object, hash, begun: false, failed: false };
                 if !desk.has_run(end, by.saturating_duration_since(clock::now())).await {
-                    tracing::warn!(sync = %self.owner, object = %hook.id, "that it has run could not be written down");
+                    tracing::warn!(sync = %self.owner, object = %hook.id, "the completion of a delete hook could not be recorded in the status");
                 }
             }
         }
@@ -143,7 +143,7 @@ impl ApplyContext<'_> {
     async fn ends_well(&self, id: &ObjectId, by: Instant) -> Result<bool, ApiError> {
         loop {
             let Some(live) = self.cluster.read_whole_object(id, None).await? else {
-                tracing::warn!(sync = %self.owner, object = %id, "a hook was deleted before it had ended");
+                tracing::warn!(sync = %self.owner, object = %id, "a delete hook was deleted before it completed");
                 return Ok(false);
             };
             let found = health(&id.group_kind(), &live.body, &health::Context::default());
@@ -151,11 +151,11 @@ impl ApplyContext<'_> {
                 Health::Healthy => return Ok(true),
                 Health::Degraded { why } => {
                     let why = if self.desired.is_tainted(id) { REDACTED } else { why };
-                    tracing::warn!(sync = %self.owner, object = %id, "a hook has failed: {}", sanitize(why));
+                    tracing::warn!(sync = %self.owner, object = %id, "a delete hook failed: {}", sanitize(why));
                     return Ok(false);
                 }
                 _ if clock::now() >= by => {
-                    tracing::warn!(sync = %self.owner, object = %id, "a hook has not ended in time");
+                    tracing::warn!(sync = %self.owner, object = %id, "a delete hook did not complete in time");
                     return Ok(false);
                 }
                 // A suspended Job waits for its turn and has not run yet.

@@ -120,7 +120,7 @@ async fn delete_owned(going: &DeletionContext<'_>, wish: &ValidatedSpec) -> Orph
             Ok(orphans) => return orphans,
             Err(failure) => failure,
         };
-        let text = format!("the objects to delete with the Sync are not known yet: {failure}");
+        let text = format!("the objects of the Sync could not be listed yet: {failure}");
         context.log_condition(name, LogSubject::Deletion, Tone::Warning, "Unseen", &text);
         if clock::now() > until || is_denied(&failure) {
             return Orphans::all(cluster.as_ref(), name, "Unseen");
@@ -207,7 +207,7 @@ async fn delete(
         Ok(last) => last.unwrap_or_else(|| Arc::new(DesiredSet::empty())),
         Err(trouble) if clock::now() < until => return Err(ApiError::Unreachable(trouble.message.into())),
         Err(trouble) => {
-            tracing::warn!(sync = %name, reason = trouble.reason, "the hooks are not known: {}", trouble.message);
+            tracing::warn!(sync = %name, reason = trouble.reason, "the delete hooks could not be loaded: {}", trouble.message);
             return Ok(Orphans::all(Some(cluster), name, "HooksUnknown"));
         }
     };

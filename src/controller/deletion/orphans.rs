@@ -56,13 +56,17 @@ impl Orphans {
         }
         match (self.objects.len(), self.all) {
             (0, None) => None,
-            (0, Some(why)) => Some(format!("its objects stay ({why})")),
+            (0, Some(why)) => Some(format!("its objects were not deleted ({why})")),
             (all, _) => {
                 let more = match all - count {
                     0 => String::new(),
                     more => format!(" and {more} more"),
                 };
-                let stay = if all == 1 { "1 object stays".to_owned() } else { format!("{all} objects stay") };
+                let stay = if all == 1 {
+                    "1 object was not deleted".to_owned()
+                } else {
+                    format!("{all} objects were not deleted")
+                };
                 Some(format!("{stay}: {named}{more}"))
             }
         }
@@ -73,7 +77,7 @@ impl Orphans {
         let Some(mut note) = self.note() else { return };
         tracing::warn!(sync = %name, "{note}");
         for (id, why) in &self.objects {
-            tracing::info!(sync = %name, object = %id, reason = why, "the object stays");
+            tracing::info!(sync = %name, object = %id, reason = why, "the object was not deleted");
         }
         if !context.events.take(&name.namespace) {
             return;
@@ -108,9 +112,9 @@ mod tests {
             Orphans { objects: (0..count).map(|at| (id(at), "Protected")).collect(), all: None }
         };
         assert_eq!(objects(0).note(), None);
-        assert_eq!(objects(1).note().unwrap(), "1 object stays: ConfigMap shop/a-0 (Protected)");
+        assert_eq!(objects(1).note().unwrap(), "1 object was not deleted: ConfigMap shop/a-0 (Protected)");
         let many = objects(100).note().unwrap();
-        assert!(many.starts_with("100 objects stay: ConfigMap shop/a-0 (Protected), "), "{many}");
+        assert!(many.starts_with("100 objects were not deleted: ConfigMap shop/a-0 (Protected), "), "{many}");
         assert!(many.contains("ConfigMap shop/a-20 (Protected)") && many.len() < 1024, "{many}");
         let named = many.matches("(Protected)").count();
         assert!(many.ends_with(&format!(" and {} more", 100 - named)), "{many}");
@@ -118,6 +122,6 @@ mod tests {
         let one = Orphans { objects: vec![(long, "Protected")], all: None };
         assert!(one.note().unwrap().len() < 1024);
         let unknown = Orphans { objects: Vec::new(), all: Some("Suspended") };
-        assert_eq!(unknown.note().unwrap(), "its objects stay (Suspended)");
+        assert_eq!(unknown.note().unwrap(), "its objects were not deleted (Suspended)");
     }
 }

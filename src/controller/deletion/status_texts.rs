@@ -17,7 +17,7 @@ pub(super) fn deleting(plan: &Plan, left: &[ObjectId]) -> ReconcileError {
     // The first object that waits for something outside of the Sync says the most.
     let waits = plan.held.iter().find(|(_, hold)| !matches!(hold, Hold::WaitsFor(_)));
     let first = waits.map(|(id, hold)| format!("; {id}: {hold}")).unwrap_or_default();
-    let message = format!("the Sync is being deleted, and {}{first}", are_left(left));
+    let message = format!("the Sync is being deleted; {}{first}", are_left(left));
     ReconcileError { reason: reason(Reason::Deleting), message, problems: named(left), permanent: false }
 }
 
@@ -26,14 +26,16 @@ pub(super) fn held(name: &SyncName, pause: HeldReason, left: Option<&[ObjectId]>
     let SyncName { namespace, name } = name;
     let left_now = left.map(|left| format!(", and {}", are_left(left))).unwrap_or_default();
     let (why, goes_on) = match pause {
-        HeldReason::Suspended => ("is suspended", format!("`moorline resume {name} -n {namespace}` goes on")),
+        HeldReason::Suspended => {
+            ("is suspended", format!("`moorline resume {name} -n {namespace}` continues"))
+        }
         HeldReason::PolicyChanged => {
-            ("has deletionPolicy Orphan now", "`spec.deletionPolicy: Delete` goes on".to_owned())
+            ("now has deletionPolicy Orphan", "`spec.deletionPolicy: Delete` continues".to_owned())
         }
     };
     let message = format!(
         "the Sync is being deleted and {why}: nothing more is deleted{left_now}; {goes_on}, \
-         `moorline delete {name} -n {namespace} --orphan` leaves them, and with `--delete` they are deleted"
+         `moorline delete {name} -n {namespace} --orphan` keeps the objects, and `--delete` deletes them"
     );
     let problems = named(left.unwrap_or_default());
     ReconcileError { reason: reason(Reason::DeletionHeld), message, problems, permanent: true }
@@ -69,12 +71,12 @@ mod tests {
         assert_eq!(
             told.message,
             "the Sync is being deleted and is suspended: nothing more is deleted, and 1 object is left; \
-             `moorline resume shop -n ops` goes on, `moorline delete shop -n ops --orphan` leaves them, and \
-             with `--delete` they are deleted"
+             `moorline resume shop -n ops` continues, `moorline delete shop -n ops --orphan` keeps the objects, and \
+             `--delete` deletes them"
         );
         assert_eq!((told.problems.len(), told.permanent), (1, true));
         let told = held(&name, HeldReason::PolicyChanged, None);
-        assert!(told.message.contains("`spec.deletionPolicy: Delete` goes on"), "{}", told.message);
+        assert!(told.message.contains("`spec.deletionPolicy: Delete` continues"), "{}", told.message);
         assert!(told.problems.is_empty());
     }
 }

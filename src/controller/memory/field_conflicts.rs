@@ -115,7 +115,7 @@ impl FieldConflicts {
             });
             let remains = entry.remains.iter().map(|it| {
                 let field = shown(&it.field);
-                remark("FieldRemains", format!("{field} is no longer in Git, and stays: {}", it.why))
+                remark("FieldRemains", format!("{field} is no longer in Git but was not removed: {}", it.why))
             });
             let warnings = entry.warnings.iter().map(|text| remark("Warning", text.to_string()));
             yielded.chain(remains).chain(warnings).collect::<Vec<_>>()
@@ -128,9 +128,9 @@ impl FieldConflicts {
 /// must not be shown.
 fn told(secret: bool, warnings: &[Box<str>]) -> Vec<Box<str>> {
     if !secret {
-        return warnings.iter().map(|text| format!("the API server remarks: {text}").into()).collect();
+        return warnings.iter().map(|text| format!("the API server warns: {text}").into()).collect();
     }
-    let untold = "the API server remarks something that is not repeated, because it may quote the Secret";
+    let untold = "the API server sent a warning that is not shown, because it may quote the Secret";
     warnings.first().map(|_| untold.into()).into_iter().collect()
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn polled(desired: &DesiredSet, is_polled: impl Fn(&GroupKind) -> boo
         id: id.clone(),
         reason: "Polled",
         message: format!(
-            "the API server cannot watch {kind}, so that it is listed every {} s: edits by hand are seen that late",
+            "the API server cannot watch {kind}, so it is listed every {} s: drift is detected with that delay",
             POLL.as_secs()
         ),
     };
@@ -182,14 +182,10 @@ mod tests {
             let warnings: Vec<Box<str>> = warnings.iter().map(|text| Box::from(*text)).collect();
             told(kind == "Secret", &warnings)
         };
-        assert_eq!(told_of("ConfigMap", &["one"]), ["the API server remarks: one".into()]);
+        assert_eq!(told_of("ConfigMap", &["one"]), ["the API server warns: one".into()]);
         let of_secret = told_of("Secret", &["hunter2 is weak", "hunter2 is short"]);
         assert_eq!(of_secret.len(), 1, "the same once");
-        assert!(
-            of_secret[0].contains("not repeated") && !of_secret[0].contains("hunter2"),
-            "{}",
-            of_secret[0]
-        );
+        assert!(of_secret[0].contains("not shown") && !of_secret[0].contains("hunter2"), "{}", of_secret[0]);
         assert!(told_of("Secret", &[]).is_empty());
     }
 }

@@ -62,7 +62,7 @@ impl PruneGuards {
                 None => match guards.of(&id).await {
                     Ok(guard) => guard,
                     Err(failure) => {
-                        tracing::debug!(sync = %owner, object = %id, %failure, "whether it may be pruned is not known");
+                        tracing::debug!(sync = %owner, object = %id, %failure, "could not check if the object may be pruned without approval");
                         // No object has this version, so it is read again.
                         let guard =
                             if way_back { PruneGuard::Preexisting } else { PruneGuard::CascadingDelete };

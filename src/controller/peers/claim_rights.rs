@@ -124,7 +124,7 @@ async fn answer(cluster: &Cluster, id: &ObjectId, name: Option<&str>) -> PatchRi
             Ok(true) => return PatchRight::Yes,
             Ok(false) => return PatchRight::No,
             Err(failure) => {
-                tracing::debug!(object = %id, %failure, attempt, "the right to patch it is not known");
+                tracing::debug!(object = %id, %failure, attempt, "could not check the permission to patch the object");
                 tokio::time::sleep(jitter(PAUSE)).await;
             }
         }

@@ -98,13 +98,13 @@ impl Dependencies {
         if let Some(cycle) = cycle(&all, sync) {
             let names: Vec<String> = cycle.iter().map(ToString::to_string).collect();
             return Some(WaitReason::Cycle(format!(
-                "it waits for itself: {}; take one of them out of spec.dependsOn",
+                "it waits for itself: {}; remove one of them from spec.dependsOn",
                 names.join(" -> ")
             )));
         }
         let unmet = entry.on.iter().find_map(|other| match all.get(other) {
             None => Some(format!(
-                "it waits for the Sync {other}, which is not there, or is served by another daemon"
+                "it waits for the Sync {other}, which does not exist, or is served by another daemon"
             )),
             Some(DependencyEntry { applied: None, .. }) => {
                 Some(format!("it waits for the Sync {other}, whose newest commit is not applied yet"))
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn it_waits_for_one_that_is_there_and_has_applied_as_much() {
         let (all, next) = (pair(), at("x", "2"));
-        assert!(why(&all, "b", &next).contains("which is not there"));
+        assert!(why(&all, "b", &next).contains("which does not exist"));
         let woken = all.again(&name("b"));
         all.add(&name("a"));
         assert!(woken.notified().now_or_never().is_some());
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(why(&all, "b", &next), "");
         assert_eq!(why(&all, "a", &next), "", "it depends on nobody");
         all.remove(&name("a"));
-        assert!(why(&all, "b", &next).contains("which is not there"));
+        assert!(why(&all, "b", &next).contains("which does not exist"));
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
         ["a", "c"].iter().for_each(|one| all.add(&name(one)));
         all.depends(&name("a"), &[name("c")].into());
         all.depends(&name("c"), &[name("b"), name("d")].into());
-        let expect = "cycle: it waits for itself: ops/b -> ops/a -> ops/c -> ops/b; take one of them out of spec.dependsOn";
+        let expect = "cycle: it waits for itself: ops/b -> ops/a -> ops/c -> ops/b; remove one of them from spec.dependsOn";
         assert_eq!(why(&all, "b", &next), expect);
         all.add(&name("e"));
         all.depends(&name("e"), &[name("b")].into());

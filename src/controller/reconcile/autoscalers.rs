@@ -108,7 +108,7 @@ impl ReconcileContext<'_> {
             if !self.cluster.serves_all_autoscalers()
                 && let Err(failure) = self.cluster.refresh_discovery().await
             {
-                tracing::debug!(sync = %self.owner, %failure, "whether there are more kinds of scalers is not known");
+                tracing::debug!(sync = %self.owner, %failure, "could not discover further kinds of autoscalers");
             }
             live = self.cluster.autoscaled_objects(self.owner, &scaling.namespaces()).await;
         }

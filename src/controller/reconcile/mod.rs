@@ -405,7 +405,7 @@ impl ReconcileContext<'_> {
         match self.cluster.create_namespace(name).await {
             Ok(created) => {
                 self.context.end_condition(self.owner, LogSubject::Namespace);
-                tracing::info!(sync = %self.owner, namespace = name, created, "a namespace is wanted");
+                tracing::info!(sync = %self.owner, namespace = name, created, "target namespace ensured");
                 created.then(|| name.into())
             }
             Err(failure) => {
@@ -451,7 +451,8 @@ fn wall_clock() -> Timestamp {
 /// Returns the error of a status that could not be written: nothing is applied before its scope is
 /// recorded.
 fn unwritten() -> ReconcileError {
-    let message = "where objects are about to be applied could not be written into the status".to_owned();
+    let message =
+        "the kinds and namespaces about to be applied could not be recorded in the status".to_owned();
     ReconcileError { reason: "StatusUnwritable", message, problems: Vec::new(), permanent: false }
 }
 

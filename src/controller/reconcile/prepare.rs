@@ -45,7 +45,7 @@ pub(crate) struct PreparedRevision {
     /// Folders that other folders reference, and that have to be fetched as well.
     extra_folders: Arc<[Box<str>]>,
     /// Repositories of submodules; holding them keeps their mirrors.
-    #[expect(dead_code, reason = "it is held, and nothing is asked of it")]
+    #[expect(dead_code, reason = "keeps the resource alive")]
     submodule_repositories: Arc<[Repository]>,
     /// Remote bases.
     bases: Arc<[RemoteBase]>,
@@ -64,7 +64,7 @@ pub(crate) struct PreparedRevision {
     /// Memory limit of the render; the next render most likely needs as much.
     room: u64,
     /// Memory reserved for its objects.
-    #[expect(dead_code, reason = "it is held, and nothing is asked of it")]
+    #[expect(dead_code, reason = "keeps the resource alive")]
     kept: Arc<MemoryShare>,
     /// True if all kinds were served; otherwise it is rendered again once more kinds are.
     pub(crate) complete: bool,
@@ -318,7 +318,7 @@ async fn fetch_until_complete(
             }
         }
     }
-    let message = format!("kustomizations name folders that name folders, more than {MAX_ROUNDS} deep");
+    let message = format!("kustomizations reference each other more than {MAX_ROUNDS} levels deep");
     Err(ReconcileError { reason: "KustomizeInvalid", message, problems: Vec::new(), permanent: true })
 }
 
@@ -381,7 +381,7 @@ fn of_problems(reason: &'static str, problems: &[impl std::fmt::Display]) -> Rec
     let message = match told.as_slice() {
         [only] if problems.len() == 1 => only.clone(),
         [first, ..] => format!("{first} (and {} more)", problems.len() - 1),
-        [] => "the render is not complete".to_owned(),
+        [] => "the render is incomplete".to_owned(),
     };
     ReconcileError { reason, message, problems: told, permanent: true }
 }

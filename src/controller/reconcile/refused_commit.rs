@@ -104,7 +104,8 @@ impl SyncMemory {
 const UNFINISHED: &str = "Progressing";
 
 fn unfinished() -> ReconcileError {
-    let message = "reading and rendering it takes long; the revision before it is repaired first".to_owned();
+    let message =
+        "reading and rendering it takes long; drift of the held revision is repaired first".to_owned();
     ReconcileError { reason: UNFINISHED, message, problems: Vec::new(), permanent: false }
 }
 

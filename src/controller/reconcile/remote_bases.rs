@@ -132,10 +132,7 @@ impl ResolvedBases {
             if !self.named.contains_key(&name) {
                 let base = match self.named.len() < MAX_BASES {
                     true => find(&remote, &place, ground, by).await?,
-                    false => {
-                        Err(format!("is one too many: a render reads at most {MAX_BASES} remote bases")
-                            .into())
-                    }
+                    false => Err(format!("exceeds the limit of {MAX_BASES} remote bases per render").into()),
                 };
                 self.named.insert(name.clone(), base);
             }
@@ -276,11 +273,11 @@ async fn find(
     Ok(Ok(RemoteBase { address, reference, repository, head, revision, paths, ids }))
 }
 
-const NOT_ALLOWED: &str = "may not be fetched: neither the setting remoteBases of the daemon nor --allow-remote on the command line has a \
-                           prefix of it; commit the files, or ask who runs the daemon for it";
+const NOT_ALLOWED: &str = "may not be fetched: neither the daemon setting remoteBases nor the flag --allow-remote contains a \
+                           matching prefix; commit the files, or ask the administrator of the daemon to allow it";
 
-const NOT_PINNED: &str = "is not fetched: where spec.source.git.verify asks for signatures, a remote base is named by the full id of a \
-                          commit (?ref= and 40 hex digits)";
+const NOT_PINNED: &str = "is not fetched: with spec.source.git.verify set, a remote base must be pinned to a full \
+                          commit id (?ref= with 40 hex digits)";
 
 async fn look(
     (repository, head): (&Repository, &RevisionChannel),

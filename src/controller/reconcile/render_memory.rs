@@ -49,7 +49,7 @@ impl MemoryLimits {
     /// Raises the limit above the size that exceeded it; fails if no larger one is possible.
     pub(crate) fn grow(&mut self, short: u64) -> Result<(), ReconcileError> {
         if self.bytes >= self.most {
-            return Err(never(short, self.most, "reading and rendering it takes"));
+            return Err(never(short, self.most, "reading and rendering the source takes"));
         }
         self.bytes = (short.saturating_add(short / 4)).max(2 * self.bytes).min(self.most);
         Ok(())
@@ -71,13 +71,13 @@ pub(crate) fn kept(
     match memory.take_kept(sync, bytes) {
         Some(share) => Ok(share),
         None if bytes > memory.most_kept() => {
-            Err(never(bytes, memory.most_kept(), "its objects, which are kept, take"))
+            Err(never(bytes, memory.most_kept(), "keeping its objects takes"))
         }
         None => Err(ReconcileError {
             reason: "MemoryBusy",
             message: format!(
-                "its objects take {} MiB of memory, which the objects of other Syncs take now; give the daemon more (the setting \
-                 memory, and the limit of its Pod), or wait until others take less",
+                "its objects take {} MiB of memory, which other Syncs occupy now; raise the daemon's memory (the setting \
+                 memory, and the limit of its Pod), or wait until other Syncs need less",
                 mib(bytes)
             ),
             problems: Vec::new(),
@@ -90,8 +90,8 @@ fn never(bytes: u64, most: u64, what: &str) -> ReconcileError {
     ReconcileError {
         reason: "MemoryExceeded",
         message: format!(
-            "{what} at least {} MiB of memory, and at most {} MiB are there for it; give the daemon more (the setting memory, and the \
-             limit of its Pod), or name a folder with less in it",
+            "{what} at least {} MiB of memory, but at most {} MiB are available; raise the daemon's memory (the setting memory, and the \
+             limit of its Pod), or choose a path with fewer files",
             mib(bytes),
             mib(most)
         ),

@@ -42,7 +42,7 @@ pub(crate) async fn texts(
         if trouble.reason == "RightsMissing" {
             let grant = grant(name);
             trouble.message = format!(
-                "spec.render.substitute.from names the {} {}, which may not be read: {}; {grant} grants it",
+                "spec.render.substitute.from names the {} {}, which may not be read: {}; {grant} grants the permission",
                 values.kind.as_str(),
                 values.name,
                 trouble.message
@@ -55,7 +55,7 @@ pub(crate) async fn texts(
         None if !values.optional => Err(ReconcileError {
             reason: "ValuesMissing",
             message: format!(
-                "there is no {} {} in the namespace {}, which spec.render.substitute.from names; create it, or write optional: true",
+                "there is no {} {} in the namespace {}, which spec.render.substitute.from references; create it, or set optional: true",
                 values.kind.as_str(),
                 values.name,
                 name.namespace
@@ -72,7 +72,7 @@ pub(crate) async fn texts(
 pub(crate) fn unwatched(name: &SyncName, values: &ValuesSource) -> ReconcileError {
     let (kind, grant) = (values.kind.as_str(), grant(name));
     let message = format!(
-        "spec.render.substitute.from names the {kind} {}, which may not be watched, so that nobody would see a change of it; {grant} grants it",
+        "spec.render.substitute.from names the {kind} {}, which may not be watched, so changes of it would go unnoticed; {grant} grants the permission",
         values.name
     );
     ReconcileError { reason: "RightsMissing", message, problems: Vec::new(), permanent: false }

@@ -53,8 +53,8 @@ impl SyncWorker {
 
 fn forbidden(other: &SyncName, account: &str) -> ReconcileError {
     let message = format!(
-        "spec.dependsOn names the Sync {other}, which the ServiceAccount {account} may not read: let it get \
-         syncs.moorline.dev in {}, or depend on Syncs of the own namespace",
+        "spec.dependsOn names the Sync {other}, which the ServiceAccount {account} may not read: grant it get on \
+         syncs.moorline.dev in {}, or depend only on Syncs in the same namespace",
         other.namespace
     );
     ReconcileError { reason: "RightsMissing", message, problems: Vec::new(), permanent: false }

@@ -40,7 +40,7 @@ impl SyncWorker {
         }
         let version = sync.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
         if let Err(failure) = self.context.cluster.write_finalizers(&self.name, version, &others).await {
-            tracing::debug!(sync = %self.name, %failure, "the finalizer could not be taken away");
+            tracing::debug!(sync = %self.name, %failure, "the finalizer could not be removed");
         }
     }
 }

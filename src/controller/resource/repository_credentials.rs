@@ -101,8 +101,8 @@ impl Context {
 fn not_allowed(sync: &SyncName, secret: &str, account: &str, host: &str) -> ReconcileError {
     let SyncName { namespace, name } = sync;
     let message = format!(
-        "the Secret {secret} is not sent to {host}: the ServiceAccount {account}, which acts for this Sync, may not get it, and the Secret \
-         does not name that host; `moorline rbac --sync {name} -n {namespace} | kubectl apply -f -` grants it, or `kubectl annotate secret \
+        "the Secret {secret} is not sent to {host}: the ServiceAccount {account} of this Sync may not get it, and the Secret \
+         does not list that host; `moorline rbac --sync {name} -n {namespace} | kubectl apply -f -` grants it, or `kubectl annotate secret \
          {secret} -n {namespace} {HOSTS_ANNOTATION}={host}` lets every Sync of the namespace use it for that host"
     );
     ReconcileError { reason: "SecretNotAllowed", message, problems: Vec::new(), permanent: false }

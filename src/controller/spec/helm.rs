@@ -38,20 +38,17 @@ pub(super) fn helm(spec: Option<&HelmSpec>, name: &str, namespace: &str) -> Resu
     if let Some(at) = spec.values_files.iter().position(|file| !is_sound(file)) {
         return refuse(
             format!("spec.render.helm.valuesFiles[{at}]"),
-            "write a path in the repository, such as ../values/prod.yaml: no file of values is fetched",
+            "write a path in the repository, such as ../values/prod.yaml: values files are not fetched from URLs",
         );
     }
     if serde_json::to_string(&spec.values).map_or(0, |text| text.len()) > MAX_VALUES {
         return refuse(
             "spec.render.helm.values",
-            format!("write at most {MAX_VALUES} bytes here, and the rest into a file of values"),
+            format!("write at most {MAX_VALUES} bytes here, and the rest into a values file"),
         );
     }
     if spec.kube_version.as_deref().is_some_and(|version| !render::helm::is_version(version)) {
-        return refuse(
-            "spec.render.helm.kubeVersion",
-            "write a version of Kubernetes such as 1.33 or v1.33.2",
-        );
+        return refuse("spec.render.helm.kubeVersion", "write a Kubernetes version such as 1.33 or v1.33.2");
     }
     Ok(HelmOptions {
         release: release.unwrap_or(name).into(),

@@ -18,7 +18,7 @@ pub(super) fn ignore((at, fields): (usize, &IgnoreFields)) -> Result<IgnoreRule,
     }
     if fields.paths.iter().any(|path| IDENTITY.contains(&path.as_str())) {
         return refused(
-            "leave out /apiVersion, /kind, /metadata, /metadata/name and /metadata/namespace: they say which object it is",
+            "leave out /apiVersion, /kind, /metadata, /metadata/name and /metadata/namespace: they identify the object",
         );
     }
     let text = |text: &Option<String>| text.as_deref().map(Into::into);

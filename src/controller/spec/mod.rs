@@ -138,7 +138,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
         return refuse("spec.targetNamespace", format!("the name of a namespace {rule}"));
     }
     if spec.create_namespace && target.is_none() {
-        return refuse("spec.createNamespace", "name the namespace that is to be created in targetNamespace");
+        return refuse("spec.createNamespace", "set targetNamespace to the namespace to create");
     }
     Ok(ValidatedSpec {
         address: source::address(git)?,
@@ -288,7 +288,7 @@ fn unreadable(spec: &Value) -> SpecError {
     SpecError {
         field: format!("spec{field}").into(),
         message: format!(
-            "this version of Moorline cannot read it{expected}; `kubectl explain sync.spec{field}` says what to write"
+            "this version of Moorline cannot read it{expected}; see `kubectl explain sync.spec{field}`"
         )
         .into(),
     }
@@ -297,7 +297,7 @@ fn unreadable(spec: &Value) -> SpecError {
 fn kind(render: &RenderSpec) -> Result<SourceType, SpecError> {
     match (render.kind, &render.helm) {
         (RenderType::Plain | RenderType::Kustomize, Some(_)) => {
-            refuse("spec.render.helm", "helm is for type Helm: take it out, or change the type")
+            refuse("spec.render.helm", "helm is valid only for type Helm: remove it, or change the type")
         }
         // Helm options mean a chart; no other folder takes them.
         (RenderType::Helm, _) | (RenderType::Auto, Some(_)) => Ok(SourceType::Helm),
@@ -317,7 +317,7 @@ fn plain(plain: &PlainSpec) -> Result<PlainOptions, SpecError> {
                     "write a glob relative to the path, such as base/**, without .. in it",
                 );
             }
-            Glob::new(text).or_else(|error| refuse(field(), format!("write a sound glob: {}", error.msg)))
+            Glob::new(text).or_else(|error| refuse(field(), format!("write a valid glob: {}", error.msg)))
         };
         texts.iter().enumerate().map(pattern).collect::<Result<Vec<_>, _>>()
     };
@@ -361,7 +361,7 @@ fn protected(prune: &PrunePolicy) -> Result<BTreeSet<GroupKind>, SpecError> {
 
 fn span(field: &str, span: &DurationText) -> Result<Duration, SpecError> {
     span.duration()
-        .map_or_else(|| refuse(field, "write a length of time from 5s to 24h, such as 30s, 5m or 1h30m"), Ok)
+        .map_or_else(|| refuse(field, "write a duration from 5s to 24h, such as 30s, 5m or 1h30m"), Ok)
 }
 
 /// Validates the name of an object in the Sync's own namespace.
@@ -387,7 +387,7 @@ fn depends_on(own: &SyncName, (at, on): (usize, &Dependency)) -> Result<SyncName
     }
     let other = SyncName::new(on.namespace.as_deref().unwrap_or(&own.namespace), &on.name);
     if other == *own {
-        return refuse(field("name"), "name another Sync: this is the one that would wait");
+        return refuse(field("name"), "name another Sync: a Sync cannot depend on itself");
     }
     Ok(other)
 }

@@ -21,7 +21,7 @@ pub(super) fn address(git: &GitSource) -> Result<Address, SpecError> {
     if git.secret_ref.is_some() && url.to_ascii_lowercase().starts_with("http://") {
         return refuse(
             FIELD,
-            "write https:// in the URL: over plain http, everybody on the way could read the Secret that secretRef names",
+            "use https:// in the URL: with plain http, the Secret of secretRef would be sent unencrypted",
         );
     }
     Ok(address)
@@ -43,7 +43,7 @@ pub(super) fn reference(reference: &GitRef) -> Result<Reference, SpecError> {
         },
         _ => refuse(
             FIELD,
-            "write exactly one of branch, tag, semver and commit; without ref, the repository's main branch is meant",
+            "write exactly one of branch, tag, semver and commit; without ref, the default branch of the repository is used",
         ),
     }
 }
@@ -57,13 +57,13 @@ pub(super) fn signed(
     let chooses = git.reference.as_ref().is_some_and(|it| it.semver.is_some());
     let signed = match verify.mode {
         VerifyMode::Head if chooses => {
-            let message = "write the mode Tag or TagAndHEAD with ref.semver: whoever may push could put any version on an old \
-                           commit that is signed";
+            let message = "write the mode Tag or TagAndHEAD with ref.semver: anyone who may push could tag an old signed commit \
+                           with any version";
             return refuse("spec.source.git.verify", message);
         }
         VerifyMode::Head => SignaturePolicy::Commit,
         VerifyMode::Tag | VerifyMode::TagAndHead if !has_tag => {
-            let message = "name a tag in ref.tag or ref.semver: only a tag has a tag's signature";
+            let message = "set ref.tag or ref.semver: the mode requires a signed tag";
             return refuse("spec.source.git.verify", message);
         }
         VerifyMode::Tag => SignaturePolicy::Tag,

@@ -55,7 +55,7 @@ pub(crate) fn repair_note(id: &ObjectId, outcome: &Outcome, is_restored: bool) -
 /// Returns the note about an approval of `objects` deletions.
 pub(crate) fn approval_note(hash: &str, objects: i64) -> Note {
     let objects = grammar::counted(objects, "object");
-    note(EventReason::Approved, format!("the deletion of {objects} is approved by {hash}"))
+    note(EventReason::Approved, format!("approved the deletion of {objects} (approval {hash})"))
 }
 
 /// Returns the note about a revision that is now applied, if it changed the desired set. A commit
@@ -89,7 +89,7 @@ fn pruned(report: &ReconcileResult) -> Option<Note> {
 }
 
 fn restored(object: &str) -> Note {
-    note(EventReason::DriftRepaired, format!("{object}: deleted by somebody, created again"))
+    note(EventReason::DriftRepaired, format!("{object}: was deleted outside of Git, created again"))
 }
 
 fn note(reason: EventReason, text: String) -> Note {
@@ -131,9 +131,9 @@ mod tests {
         assert_eq!(
             told,
             [
-                "DriftRepaired: Namespace shop: deleted by somebody, created again".to_owned(),
-                "DriftRepaired: ConfigMap shop/b: deleted by somebody, created again".to_owned(),
-                "DriftRepaired: ConfigMap shop/d: changed by somebody".to_owned(),
+                "DriftRepaired: Namespace shop: was deleted outside of Git, created again".to_owned(),
+                "DriftRepaired: ConfigMap shop/b: was deleted outside of Git, created again".to_owned(),
+                "DriftRepaired: ConfigMap shop/d: changed by an unknown manager".to_owned(),
                 format!("Pruned: no longer in Git, and deleted: {} and 2 more", old.join(", ")),
             ]
         );

@@ -211,10 +211,10 @@ mod tests {
         };
         for (change, expect) in [
             (drift(&[".data.a", ".data.b"], Some("kubectl")), Some(".data.a, .data.b changed by kubectl")),
-            (drift(&[], None), Some("changed by somebody")),
-            (Change::EntryLost, Some("changed by somebody")),
-            (Change::Unverified, Some("changed by somebody")),
-            (Change::MaybeDrifted, Some("changed by somebody")),
+            (drift(&[], None), Some("changed by an unknown manager")),
+            (Change::EntryLost, Some("changed by an unknown manager")),
+            (Change::Unverified, Some("changed by an unknown manager")),
+            (Change::MaybeDrifted, Some("changed by an unknown manager")),
             (Change::Committed, None),
         ] {
             let told = repair(&id, &Outcome::Updated(change));

@@ -30,7 +30,9 @@ pub async fn serve_live_objects(context: Arc<Context>, mut wanted: mpsc::Receive
     while let Some(wanted) = wanted.recv().await {
         let Ok(turn) = turns.clone().acquire_owned().await else { return };
         if !allowance.take() {
-            let _ = wanted.answer.send(Err("many look at objects now; try again in a moment".to_owned()));
+            let _ = wanted
+                .answer
+                .send(Err("too many requests for live objects; try again in a moment".to_owned()));
             continue;
         }
         let context = context.clone();
@@ -47,7 +49,7 @@ pub async fn serve_live_objects(context: Arc<Context>, mut wanted: mpsc::Receive
 }
 
 async fn seen(context: &Context, wanted: &LiveObjectRequest) -> Result<LiveObject, String> {
-    let unknown = || "it is not known to this daemon now".to_owned();
+    let unknown = || "this daemon does not know the object now".to_owned();
     let (sync, id) = (&wanted.sync, &wanted.id);
     let is_listed = {
         let board = context.board.watch().borrow().clone();

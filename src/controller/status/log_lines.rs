@@ -108,7 +108,7 @@ impl Context {
         let text = match line {
             LogDecision::New(0) => text.to_owned(),
             LogDecision::New(counted) => format!("{text} (before that {}, not logged)", tries(counted)),
-            LogDecision::Ongoing(counted) => format!("still so after {}: {text}", tries(counted)),
+            LogDecision::Ongoing(counted) => format!("unchanged after {}: {text}", tries(counted)),
             LogDecision::Suppressed => {
                 tracing::debug!(%sync, object, reason, "{text}");
                 return;
@@ -147,7 +147,7 @@ impl Context {
             |subject: &str| subject.strip_prefix(OBJECT).is_none_or(|object| failing.contains(object));
         for (subject, counted) in self.lines.of(sync, |open| open.close_others(stays)) {
             let object = subject.trim_start_matches(OBJECT);
-            tracing::info!(%sync, object, "does not fail any more after {}", tries(counted));
+            tracing::info!(%sync, object, "no longer fails after {}", tries(counted));
         }
     }
 }
@@ -156,18 +156,18 @@ impl LogSubject<'_> {
     /// Returns the end of the line that ends the condition.
     fn over(self) -> &'static str {
         match self {
-            Self::Object(_) => "does not fail any more",
-            Self::Spec => "the spec is taken up",
+            Self::Object(_) => "no longer fails",
+            Self::Spec => "the spec is accepted",
             Self::Source => "the repository answers",
-            Self::Pass => "the pass comes to its end",
+            Self::Pass => "the reconcile completes again",
             Self::Refusal => "no newer commit is refused",
-            Self::Result => "a pass changes something again",
-            Self::Rights => "no right is missing",
+            Self::Result => "a reconcile changes objects again",
+            Self::Rights => "no permission is missing",
             Self::Health => "no object is degraded",
-            Self::Namespace => "the namespace is there",
+            Self::Namespace => "the namespace exists",
             Self::Status => "the status is written",
-            Self::Deletion => "the deletion goes on",
-            Self::Holder => "no other daemon serves the Sync",
+            Self::Deletion => "the deletion continues",
+            Self::Holder => "the Sync is no longer served by another daemon",
         }
     }
 }

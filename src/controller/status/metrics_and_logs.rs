@@ -26,7 +26,7 @@ impl Context {
         match told {
             WorkerEvent::Polled { found: Ok(revision), .. } => {
                 self.end_condition(sync, LogSubject::Source);
-                tracing::debug!(%sync, %revision, "seen");
+                tracing::debug!(%sync, %revision, "polled");
             }
             WorkerEvent::Polled { found: Err(trouble), .. } => {
                 self.troubled(sync, LogSubject::Source, trouble)
@@ -47,7 +47,7 @@ impl Context {
             // The status has it, and it may last.
             WorkerEvent::Waiting(_) | WorkerEvent::RolledBack(None) => {}
             WorkerEvent::RolledBack(Some(rejected)) => {
-                tracing::warn!(%sync, revision = rejected.revision, instead = rejected.held, "given up: {}", rejected.why);
+                tracing::warn!(%sync, revision = rejected.revision, instead = rejected.held, "rolled back: {}", rejected.why);
             }
             WorkerEvent::HealthChanged(summary, ..) => match summary.worst.first() {
                 Some((id, health)) if summary.degraded + summary.unknown > 0 => {
@@ -58,13 +58,13 @@ impl Context {
                     self.end_condition(sync, LogSubject::Health);
                     let (objects, waiting) = (summary.objects, summary.unread + summary.progressing);
                     let why = first.and_then(|(_, health)| health.message()).unwrap_or_default();
-                    tracing::debug!(%sync, objects, waiting, why, "examined");
+                    tracing::debug!(%sync, objects, waiting, why, "health checked");
                 }
             },
             WorkerEvent::RevisionChanged(lineage) => match lineage.news() {
                 Some(("Warning", reason, note)) => tracing::warn!(%sync, %reason, "{note}"),
                 Some((_, reason, note)) => tracing::info!(%sync, %reason, "{note}"),
-                None => tracing::debug!(%sync, before = %lineage.before, now = %lineage.now, "moved on"),
+                None => tracing::debug!(%sync, before = %lineage.before, now = %lineage.now, "fast-forward"),
             },
         }
     }
@@ -117,7 +117,7 @@ impl Context {
             self.log_condition(sync, LogSubject::Result, Tone::Normal, "Unchanged", &text);
         } else {
             self.end_condition(sync, LogSubject::Result);
-            tracing::info!(%sync, revision, objects = report.desired, kept = report.kept, failed, "passed");
+            tracing::info!(%sync, revision, objects = report.desired, kept = report.kept, failed, "reconciled");
         }
     }
 
@@ -128,11 +128,12 @@ impl Context {
         }
         if let Some((trouble, refused)) = report.refusal() {
             let kept = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
-            let text = format!("{refused} cannot be applied, and {kept} is kept: {}", with_problems(trouble));
+            let text =
+                format!("{refused} cannot be applied, and {kept} stays applied: {}", with_problems(trouble));
             self.log_condition(sync, LogSubject::Refusal, tone(trouble), trouble.reason, &text);
         }
         if !report.rights.is_empty() {
-            let text = format!("rights are missing: {}", report.rights.join("; "));
+            let text = format!("permissions are missing: {}", report.rights.join("; "));
             self.log_condition(sync, LogSubject::Rights, Tone::Warning, "RightsMissing", &text);
         }
         if report.trouble.is_some() || report.stopped {

@@ -155,7 +155,7 @@ impl StatusState {
             || self.report.as_deref().is_some_and(|report| report.trouble.is_some());
         let trouble = self.trouble_beside().filter(|_| is_lost)?;
         let held = self.persisted_status.revision.as_ref()?.held.as_ref()?;
-        let message = format!("{}; {} is not kept", trouble.message, held.revision);
+        let message = format!("{}; {} is not held", trouble.message, held.revision);
         Some(ReconcileError { message, ..trouble.clone() })
     }
 
@@ -260,7 +260,7 @@ impl StatusState {
         if let Some(RolledBackRevision { revision, held: instead, why }) =
             rejected.as_ref().filter(|_| self.news.len() < MAX_NEWS)
         {
-            let note = format!("{revision} is given up for {instead}: {why}");
+            let note = format!("{revision} is rolled back to {instead}: {why}");
             self.news.push(("Warning", EventReason::RolledBack, note));
         }
         self.rejected = rejected;

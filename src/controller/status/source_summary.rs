@@ -11,7 +11,7 @@ use crate::report::board::SourceSummary;
 use crate::source::Address;
 
 /// Text for a source without a ref.
-const MAIN: &str = "the repository's main branch";
+const MAIN: &str = "the repository's default branch";
 
 /// Returns the source of a Sync resource.
 pub(crate) fn of_resource(name: &SyncName, sync: &Value) -> SourceSummary {

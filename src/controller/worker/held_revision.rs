@@ -101,7 +101,7 @@ impl Reconciler {
         let Some(known) = noted.or_else(told) else { return };
         let order = &self.order;
         let lost = match () {
-            () if *known.source != *source_id(&order.wish) => "it is of another source".to_owned(),
+            () if *known.source != *source_id(&order.wish) => "it comes from another source".to_owned(),
             () if *known.spec != *order.render_spec => "the spec has changed since".to_owned(),
             () => {
                 let reference = &order.wish.reference;
@@ -109,10 +109,10 @@ impl Reconciler {
                     self.holding.held = Some(HeldRender { revision, order: order.clone() });
                     return;
                 }
-                "its name cannot be read".to_owned()
+                "the recorded revision is invalid".to_owned()
             }
         };
-        self.holding.lost = Some(format!("{} is not kept: {lost}", known.revision));
+        self.holding.lost = Some(format!("{} is not held: {lost}", known.revision));
     }
 
     /// Returns the held revision, if any.

@@ -161,7 +161,7 @@ impl Reconciler {
             false => {}
         }
         if moved {
-            tracing::info!(sync = %self.owner, "a remote base stands for another commit now");
+            tracing::info!(sync = %self.owner, "a remote base refers to another commit now");
         }
         let is_known = found.as_ref().is_ok_and(|revision| self.revision.as_ref() == Some(revision));
         let look = match &found {

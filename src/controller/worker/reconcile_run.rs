@@ -220,7 +220,7 @@ impl ReconcileRun {
 /// newest revision comes first.
 fn not_kept(report: ReconcileResult, held: &HeldRender, refused: &RefusedUpdate) -> ReconcileResult {
     let Some(mut why) = report.trouble else { return report };
-    let not_kept = format!("{} is not kept: {}", held.revision, why.message);
+    let not_kept = format!("{} is not held: {}", held.revision, why.message);
     if let Some(newest) = &refused.trouble {
         why = ReconcileError { permanent: newest.permanent && why.permanent, ..newest.clone() };
         why.message = format!("{}; {not_kept}", newest.message);

@@ -27,7 +27,7 @@ impl RevisionChange {
         let history = match repository.history(before.commit, now.commit, clock::now() + PATIENCE).await {
             Ok(history) => history,
             Err(error) => {
-                tracing::debug!(%before, %now, %error, "the history could not be asked for");
+                tracing::debug!(%before, %now, %error, "the history could not be fetched");
                 History::Unknown
             }
         };

@@ -165,5 +165,5 @@ impl RejectedRevision {
 fn why(status: &SyncStatus, rejected: &str) -> String {
     let result = Reason::RolledBack.to_string();
     let entry = status.history.iter().find(|it| it.revision == rejected && it.result == result);
-    entry.map_or_else(|| "its objects did not become well".to_owned(), |entry| entry.message.clone())
+    entry.map_or_else(|| "its objects did not become healthy".to_owned(), |entry| entry.message.clone())
 }

@@ -53,10 +53,10 @@ impl Protections {
         match (open.as_str(), wanted) {
             ("", IsolationLevel::Required | IsolationLevel::BestEffort) => IsolationVerdict::Sufficient,
             (open, IsolationLevel::BestEffort) => IsolationVerdict::Degraded(format!(
-                "helm runs without the wall around {open}, which the kernel here does not give (helmFence: bestEffort)"
+                "helm runs without isolation of {open}, which this kernel does not support (helmFence: bestEffort)"
             )),
             (open, IsolationLevel::Required) => IsolationVerdict::Refused(format!(
-                "the kernel here does not give the wall around {open}, so helm is not run; use a kernel and a container profile with it, or set helmFence: bestEffort"
+                "this kernel does not support isolation of {open}, so helm is not run; use a kernel and a container profile that do, or set helmFence: bestEffort"
             )),
         }
     }
@@ -113,7 +113,7 @@ mod tests {
         let IsolationVerdict::Degraded(why) = walls(false, false).judge(BestEffort) else {
             panic!("it is run")
         };
-        assert!(why.starts_with("helm runs without the wall around files (Landlock) and system calls"));
+        assert!(why.starts_with("helm runs without isolation of files (Landlock) and system calls"));
     }
 
     #[test]

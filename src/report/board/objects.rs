@@ -273,10 +273,10 @@ impl ObjectState {
     pub fn label(self) -> &'static str {
         match self {
             Self::Failed => "Failed",
-            Self::PendingPrune => "Leaving",
-            Self::Drifted => "Drifted",
+            Self::PendingPrune => "PendingPrune",
+            Self::Drifted => "OutOfSync",
             Self::Held => "Held",
-            Self::Committed => "Committed",
+            Self::Committed => "Synced",
         }
     }
 }
@@ -330,7 +330,7 @@ fn note_outcome(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<ObjectNote
         Outcome::Pruned { gone: false } => Some(ObjectNote {
             state: ObjectState::Held,
             reason: "BeingDeleted",
-            message: share("no longer in Git, and being deleted: its finalizers keep it".to_owned()),
+            message: share("removed from Git and being deleted: waiting for its finalizers".to_owned()),
             drift: None,
         }),
         Outcome::Created
@@ -427,12 +427,12 @@ mod tests {
             })
             .collect();
         let expect = [
-            "a Leaving kept OverBudget Silent",
-            "b Committed created  Healthy",
+            "a PendingPrune kept OverBudget Silent",
+            "b Synced created  Healthy",
             "d Failed kept Denied Degraded it crashes",
-            "e Leaving kept OverBudget Silent",
-            "f Committed kept  Unread",
-            "g Leaving kept OverBudget Silent",
+            "e PendingPrune kept OverBudget Silent",
+            "f Synced kept  Unread",
+            "g PendingPrune kept OverBudget Silent",
         ];
         assert_eq!(shown, expect);
         assert_eq!(objects.len(), expect.len());

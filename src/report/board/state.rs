@@ -24,7 +24,7 @@ pub enum SyncState {
     Starting,
     /// Suspended by a person.
     Suspended,
-    /// Everything is as committed.
+    /// Everything is synced.
     Synced,
 }
 
@@ -61,17 +61,25 @@ impl SyncState {
         }
     }
 
-    /// The label on the page.
+    /// The label on the page, in words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::PendingDecision => "Pending approval",
+            _ => self.label(),
+        }
+    }
+
+    /// The label in JSON and in filters.
     pub fn label(self) -> &'static str {
         match self {
             Self::Failing => "Failing",
-            Self::PendingDecision => "Waiting",
-            Self::Degraded => "Unwell",
-            Self::Drifted => "Drifted",
-            Self::Progressing => "Working",
+            Self::PendingDecision => "PendingApproval",
+            Self::Degraded => "Degraded",
+            Self::Drifted => "OutOfSync",
+            Self::Progressing => "Progressing",
             Self::Starting => "Starting",
             Self::Suspended => "Suspended",
-            Self::Synced => "Committed",
+            Self::Synced => "Synced",
         }
     }
 
@@ -83,14 +91,14 @@ impl SyncState {
     /// The meaning, as a sentence without a subject.
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Failing => "something could not be done",
-            Self::PendingDecision => "waits for a person to decide",
-            Self::Degraded => "applied, and some of it does not work",
-            Self::Drifted => "not as committed, and left so",
-            Self::Progressing => "is being done",
-            Self::Starting => "nothing is known yet",
-            Self::Suspended => "left alone, as somebody asked",
-            Self::Synced => "everything is as committed",
+            Self::Failing => "an error keeps it from being applied",
+            Self::PendingDecision => "waits for approval or another decision",
+            Self::Degraded => "applied, but some objects are not healthy",
+            Self::Drifted => "the cluster differs from Git, and drift is only reported",
+            Self::Progressing => "is being applied",
+            Self::Starting => "not reconciled yet",
+            Self::Suspended => "suspended by a user",
+            Self::Synced => "the cluster matches Git",
         }
     }
 
@@ -104,39 +112,39 @@ impl SyncState {
 pub fn advice(reason: &str, sync: &SyncName) -> Option<Cow<'static, str>> {
     if reason == "Suspended" {
         let command = format!("moorline resume {} -n {}", sync.name, sync.namespace);
-        return Some(Cow::Owned(format!("Nothing is looked at and nothing is written, until: {command}")));
+        return Some(Cow::Owned(format!(
+            "The repository is not polled and nothing is applied until you run: {command}"
+        )));
     }
     Some(Cow::Borrowed(match reason {
         "RenderIncomplete" | "ManifestInvalid" => {
-            "Nothing of that commit was applied, and what was there before stays. Mend the files that are named and commit."
+            "Nothing of that commit was applied; the previous revision stays. Fix the listed files and commit."
         }
         "ApplyFailed" => {
-            "What the API server refused is tried again. If the manifest is at fault, mend it and commit."
+            "Objects that the API server rejected are retried. If the manifest is wrong, fix it and commit."
         }
-        "ObjectsHeld" => "It goes on by itself once what is missing is there, or is yours to settle.",
+        "ObjectsHeld" => {
+            "It continues once the missing object exists, or after you have resolved the conflict."
+        }
         "PruneHeld" => {
-            "Objects that Git has no more were kept, because they are so many. Look at them, then approve, or bring them back in Git."
+            "Objects were removed from Git but not deleted, because they are too many. Review and approve, or restore them in Git."
         }
         "Contested" => {
-            "Somebody else writes the same fields again and again. Take them out of Git, list them in spec.ignoreFields, or stop the other one."
+            "Another controller keeps changing the same fields. Remove them from Git, list them in spec.ignoreFields, or stop the other controller."
         }
-        "RightsMissing" => "Whoever may grant rights runs the command in the message.",
-        "SpecInvalid" => "Mend the spec of the Sync.",
+        "RightsMissing" => "An administrator has to run the command in the message.",
+        "SpecInvalid" => "Fix the spec of the Sync.",
         "ServiceAccountRequired" => "Name a ServiceAccount in spec.serviceAccountName.",
-        "DependencyCycle" => "Take one of the Syncs out of spec.dependsOn.",
-        "DependencyNotReady" => "It goes on by itself when the Sync that it depends on is ready.",
-        "RolledBack" => {
-            "The newest commit was given up and the last healthy one is held. Commit something that becomes well."
-        }
+        "DependencyCycle" => "Remove one of the Syncs from spec.dependsOn.",
+        "DependencyNotReady" => "It continues when the Sync that it depends on is ready.",
+        "RolledBack" => "The newest commit was rolled back to the last healthy one. Commit a fix.",
         "Degraded" | "HealthUnknown" => {
-            "Everything is applied. The object that is named, and its Pods, say what does not work."
+            "Everything is applied. Check the named object and its Pods for the cause."
         }
-        "Deleting" => "Objects that take long are held by their finalizers. Suspend the Sync to stop.",
-        "DeletionHeld" => {
-            "Decide what becomes of the objects that are left, by one of the commands in the message."
-        }
+        "Deleting" => "Slow deletions wait for finalizers. Suspend the Sync to stop the deletion.",
+        "DeletionHeld" => "Decide about the remaining objects with one of the commands in the message.",
         "FieldsDiffer" => {
-            "The Sync only reports drift (spec.drift.mode). Commit what was changed, or undo it by hand. The next commit creates what was deleted."
+            "The Sync only reports drift (spec.drift.mode). Commit the change, or undo it by hand. The next commit recreates deleted objects."
         }
         _ => return None,
     }))

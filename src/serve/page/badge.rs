@@ -6,7 +6,7 @@ use crate::report::board::{ObjectHealth, ObjectState, SyncState};
 /// Writes the state of a Sync.
 pub(crate) fn sync(html: &mut Html, state: SyncState) {
     let (class, sign) = sync_style(state);
-    badge(html, class, sign, state.label(), state.meaning());
+    badge(html, class, sign, state.title(), state.meaning());
 }
 
 /// The CSS class and the sign of a state.
@@ -27,10 +27,10 @@ pub(crate) fn sync_style(state: SyncState) -> (&'static str, &'static str) {
 pub(crate) fn object(html: &mut Html, state: ObjectState, reason: &str) {
     let (class, sign, word) = match state {
         ObjectState::Failed => ("bad", "✕", "Failed"),
-        ObjectState::PendingPrune => ("ask", "?", "To delete"),
-        ObjectState::Drifted => ("ask", "≠", "Drifted"),
+        ObjectState::PendingPrune => ("ask", "?", "Pending prune"),
+        ObjectState::Drifted => ("ask", "≠", "OutOfSync"),
         ObjectState::Held => ("rest", "‖", "Held"),
-        ObjectState::Committed => ("good", "✓", "Committed"),
+        ObjectState::Committed => ("good", "✓", "Synced"),
     };
     badge(html, class, sign, word, reason);
 }
@@ -41,16 +41,16 @@ pub(crate) fn health(html: &mut Html, health: ObjectHealth) {
         ObjectHealth::NoStatus => {
             return html.element(
                 "span",
-                &[("class", "quiet"), ("title", "it has no status of its own")],
+                &[("class", "quiet"), ("title", "this kind reports no health")],
                 "–",
             );
         }
         ObjectHealth::NotRead => ("busy", "○", "its status is being read"),
         ObjectHealth::Healthy => ("good", "✓", ""),
-        ObjectHealth::Suspended => ("rest", "‖", "somebody asked it to stop"),
-        ObjectHealth::Progressing => ("busy", "…", "it is on its way"),
-        ObjectHealth::Unknown => ("ask", "?", "nobody can tell"),
-        ObjectHealth::Degraded => ("bad", "!", "it does not work"),
+        ObjectHealth::Suspended => ("rest", "‖", "suspended by a user"),
+        ObjectHealth::Progressing => ("busy", "…", "progressing"),
+        ObjectHealth::Unknown => ("ask", "?", "the health cannot be determined"),
+        ObjectHealth::Degraded => ("bad", "!", "unhealthy"),
     };
     badge(html, class, sign, health.label(), meaning);
 }

@@ -60,7 +60,7 @@ pub(super) fn draw(html: &mut Html, board: &StatusBoard, cards: &[&SyncCard], cu
     html.open("ul", &[("class", if cards.len() <= MAX_DRAWN { "unseen" } else { "named" })]);
     for card in cards.iter().filter(|card| !card.source.depends_on.is_empty()).take(MAX_DRAWN) {
         let first: Vec<String> = card.source.depends_on.iter().map(ToString::to_string).collect();
-        html.element("li", &[], &format!("{} comes after {}", card.name, first.join(", ")));
+        html.element("li", &[], &format!("{} depends on {}", card.name, first.join(", ")));
     }
     html.close();
 }
@@ -74,12 +74,7 @@ fn picture(html: &mut Html, cards: &[&SyncCard], current: Option<&SyncName>) {
     let (view, w, h) = (format!("0 0 {width} {height}"), width.to_string(), height.to_string());
     html.open(
         "div",
-        &[
-            ("class", "picture"),
-            ("tabindex", "0"),
-            ("role", "group"),
-            ("aria-label", "What comes first, drawn"),
-        ],
+        &[("class", "picture"), ("tabindex", "0"), ("role", "group"), ("aria-label", "Dependency graph")],
     );
     html.open("svg", &[("viewBox", &view), ("width", &w), ("height", &h)]);
     let left = |column: usize| column * ROOM.0 + 4;
@@ -106,7 +101,7 @@ fn node(html: &mut Html, card: &SyncCard, (x, y): (usize, usize), current: bool)
     let (class, sign) = sync_style(card.state());
     let class = format!("node {class}{}", if current { " current" } else { "" });
     let text = |number: usize| number.to_string();
-    let label = format!("{}: {}", card.name, card.state().label());
+    let label = format!("{}: {}", card.name, card.state().title());
     html.open_link(&Link::sync(&card.name), &[("aria-label", &label)]);
     html.element("title", &[], &label);
     let (left, up, wide, high) = (text(x), text(y), text(SIZE.0), text(SIZE.1));
@@ -120,7 +115,7 @@ fn node(html: &mut Html, card: &SyncCard, (x, y): (usize, usize), current: bool)
         None => card.name.name.to_string(),
     };
     html.element("text", &[("x", &text(x + 12)), ("y", &text(y + 19))], &name);
-    let below = format!("{sign} {}", card.state().label());
+    let below = format!("{sign} {}", card.state().title());
     html.element("text", &[("class", "small"), ("x", &text(x + 12)), ("y", &text(y + 35))], &below);
     html.close();
 }

@@ -10,22 +10,22 @@ use crate::object::ObjectId;
 use crate::report::board::{ObjectState, SyncCard};
 
 /// Text in place of fields for a deleted object.
-const DELETED: &str = "all of it: the object was deleted";
+const DELETED: &str = "the whole object was deleted";
 
 /// The most drifted objects that are listed.
 const MAX_STANDING: usize = 50;
 
 pub(super) fn write_section(html: &mut Html, card: &SyncCard, now: Timestamp) {
     let standing: Vec<_> = card.objects.rows().filter(|row| row.state == ObjectState::Drifted).collect();
-    layout::begin_section(html, "drift", "Edits by hand");
+    layout::begin_section(html, "drift", "Drift");
     if standing.is_empty() && card.repairs.is_empty() {
-        html.element("p", &[("class", "quiet")], "None since this daemon began.");
+        html.element("p", &[("class", "quiet")], "None since this daemon started.");
         return html.close();
     }
     html.open("table", &[("class", "cards")]);
     html.open("thead", &[]);
     html.open("tr", &[]);
-    for title in ["Object", "Fields", "Who", "Outcome"] {
+    for title in ["Object", "Fields", "Field manager", "Outcome"] {
         html.element("th", &[("scope", "col")], title);
     }
     html.close();
@@ -36,7 +36,7 @@ pub(super) fn write_section(html: &mut Html, card: &SyncCard, now: Timestamp) {
             (drift.fields.as_slice(), drift.manager.as_deref(), drift.time.as_deref())
         });
         open_row(html, card, row.id, fields, (manager, time), now);
-        html.text("stands: ");
+        html.text("not repaired: ");
         html.text(row.message);
         html.close();
         html.close();
@@ -45,7 +45,7 @@ pub(super) fn write_section(html: &mut Html, card: &SyncCard, now: Timestamp) {
         let who = (repair.manager.as_deref(), repair.changed_at.as_deref());
         let fields = if repair.was_deleted { &[DELETED.to_owned()][..] } else { &repair.fields };
         open_row(html, card, &repair.id, fields, who, now);
-        html.text(if repair.was_deleted { "created again " } else { "repaired " });
+        html.text(if repair.was_deleted { "recreated " } else { "repaired " });
         write_time(html, repair.repaired_at.0, now);
         html.close();
         html.close();
@@ -79,8 +79,8 @@ fn open_row(
         html.text("not known");
     }
     html.close();
-    html.open("td", &[("data-label", "Who")]);
-    html.text(manager.unwrap_or("somebody who left no name"));
+    html.open("td", &[("data-label", "Field manager")]);
+    html.text(manager.unwrap_or("an unknown field manager"));
     if let Some(time) = time {
         html.text(", ");
         write_time_text(html, time, now);

@@ -38,12 +38,12 @@ pub(crate) const OBJECT_WORDS: [(&str, &str); 9] = [
     ("", "all"),
     ("attention", "need attention"),
     ("failed", "failed"),
-    ("leaving", "wait to be deleted"),
-    ("drifted", "drifted"),
+    ("pendingprune", "pending prune"),
+    ("outofsync", "out of sync"),
     ("held", "held"),
-    ("unwell", "not healthy"),
-    ("progressing", "on their way"),
-    ("committed", "as committed"),
+    ("degraded", "degraded or unknown"),
+    ("progressing", "progressing"),
+    ("synced", "synced"),
 ];
 
 impl Filter {
@@ -77,7 +77,7 @@ impl Filter {
         let of_state = match self.state.as_str() {
             "" => true,
             "attention" => row.needs_attention(),
-            "unwell" => matches!(row.health, ObjectHealth::Degraded | ObjectHealth::Unknown),
+            "degraded" => matches!(row.health, ObjectHealth::Degraded | ObjectHealth::Unknown),
             "progressing" => matches!(row.health, ObjectHealth::Progressing | ObjectHealth::NotRead),
             word => row.state.label().eq_ignore_ascii_case(word),
         };
@@ -167,13 +167,13 @@ pub(crate) fn write_pagination<T>(html: &mut Html, place: &Link, filter: &Filter
 pub(crate) fn sync_states() -> Vec<(&'static str, &'static str)> {
     let states = SyncState::ALL.into_iter().map(|state| match state {
         SyncState::Failing => ("failing", "failing"),
-        SyncState::PendingDecision => ("waiting", "waiting"),
-        SyncState::Degraded => ("unwell", "unwell"),
-        SyncState::Drifted => ("drifted", "drifted"),
-        SyncState::Progressing => ("working", "working"),
+        SyncState::PendingDecision => ("pendingapproval", "pending approval"),
+        SyncState::Degraded => ("degraded", "degraded"),
+        SyncState::Drifted => ("outofsync", "out of sync"),
+        SyncState::Progressing => ("progressing", "progressing"),
         SyncState::Starting => ("starting", "starting"),
         SyncState::Suspended => ("suspended", "suspended"),
-        SyncState::Synced => ("committed", "as committed"),
+        SyncState::Synced => ("synced", "synced"),
     });
     [("", "all"), ("attention", "need attention")].into_iter().chain(states).collect()
 }

@@ -49,7 +49,7 @@ pub(super) fn rows(card: &SyncCard) -> Vec<TimelineRow<'_>> {
 }
 
 pub(super) fn write_section(html: &mut Html, card: &SyncCard, now: Timestamp) {
-    layout::begin_section(html, "history", "What happened");
+    layout::begin_section(html, "history", "History");
     let rows = rows(card);
     if rows.is_empty() {
         html.element("p", &[("class", "quiet")], "Nothing yet.");
@@ -58,7 +58,7 @@ pub(super) fn write_section(html: &mut Html, card: &SyncCard, now: Timestamp) {
     html.open("table", &[("class", "cards")]);
     html.open("thead", &[]);
     html.open("tr", &[]);
-    for title in ["What", "Outcome", "When"] {
+    for title in ["Event", "Outcome", "Time"] {
         html.element("th", &[("scope", "col")], title);
     }
     html.close();
@@ -79,7 +79,7 @@ pub(super) fn write_section(html: &mut Html, card: &SyncCard, now: Timestamp) {
             below(html, &entry.message);
         }
         html.close();
-        html.open("td", &[("data-label", "When")]);
+        html.open("td", &[("data-label", "Time")]);
         write_time(html, row.time(), now);
         html.close();
         html.close();

@@ -87,15 +87,13 @@ pub(crate) fn end_page(mut html: Html, board: &StatusBoard, json: Option<&Link>)
     html.close();
     html.open("footer", &[]);
     match &board.role {
-        DaemonRole::Serving => {
-            html.element("span", &[], "This page only shows. Git is where things are changed.")
-        }
+        DaemonRole::Serving => html.element("span", &[], "This page is read-only. Make changes in Git."),
         DaemonRole::Starting => html.element("span", &[], "The daemon is starting."),
-        DaemonRole::Standby(_) => html.element("span", &[], "This daemon stands by."),
+        DaemonRole::Standby(_) => html.element("span", &[], "This daemon is on standby."),
     }
     if let Some(json) = json {
         html.text(" ");
-        html.link(json, &[], "The same as JSON");
+        html.link(json, &[], "View as JSON");
     }
     html.close();
     html.finish()
@@ -109,13 +107,9 @@ pub(crate) fn begin_section(html: &mut Html, id: &'static str, title: &str) {
 
 /// The page for unknown paths.
 pub(crate) fn not_found_page(board: &StatusBoard) -> String {
-    let mut html = begin_page("Nothing here · Moorline", LiveUpdates::Off);
-    html.element("h1", &[], "There is nothing here");
-    html.element(
-        "p",
-        &[],
-        "No Sync or object of this name is known to this daemon now; it may have been deleted.",
-    );
+    let mut html = begin_page("Not found · Moorline", LiveUpdates::Off);
+    html.element("h1", &[], "Not found");
+    html.element("p", &[], "This daemon knows no Sync or object of this name; it may have been deleted.");
     html.open("p", &[]);
     html.link(&Link::overview(), &[], "All Syncs");
     html.close();
@@ -128,18 +122,18 @@ pub(crate) fn stance(html: &mut Html, board: &StatusBoard) -> bool {
         DaemonRole::Serving => return false,
         DaemonRole::Starting => {
             html.element("h1", &[], "The daemon is starting");
-            html.element("p", &[], "What it serves is known in a moment.");
+            html.element("p", &[], "Its Syncs will be listed in a moment.");
         }
         DaemonRole::Standby(leader) => {
-            html.element("h1", &[], "This daemon stands by");
+            html.element("h1", &[], "This daemon is on standby");
             html.open("p", &[]);
             match leader {
                 Some(leader) => {
-                    html.text("Another one leads and knows how the Syncs are: ");
+                    html.text("The leader serves the Syncs and this page: ");
                     html.element("code", &[], leader);
-                    html.text(". Ask that one for its page.");
+                    html.text(". Open the page there.");
                 }
-                None => html.text("It waits for the Lease, and does not know yet who holds it."),
+                None => html.text("It waits for the Lease; the holder is not known yet."),
             }
             html.close();
         }

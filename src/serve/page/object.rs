@@ -35,7 +35,7 @@ pub(super) fn page(
         }
         Some(LiveRead::NotRead(why)) => {
             html.open("section", &[("id", "unread")]);
-            html.element("h2", &[], "The live object");
+            html.element("h2", &[], "Live state");
             html.element("p", &[], &format!("It was not read: {why}"));
             html.close();
             bodies(&mut html, card, row, None);
@@ -71,7 +71,7 @@ fn head(html: &mut Html, row: &ObjectRow<'_>, now: Timestamp) {
     if let Some(drift) = row.drift {
         html.open("p", &[]);
         html.text("Changed by ");
-        html.text(drift.manager.as_deref().unwrap_or("somebody who left no name"));
+        html.text(drift.manager.as_deref().unwrap_or("an unknown field manager"));
         if let Some(time) = &drift.time {
             html.text(", ");
             write_time_text(html, time, now);
@@ -85,11 +85,11 @@ fn head(html: &mut Html, row: &ObjectRow<'_>, now: Timestamp) {
     html.open("p", &[("class", "quiet")]);
     match row.origin {
         Some(origin) => {
-            html.text("Written in ");
+            html.text("Source file ");
             html.element("code", &[], &origin.to_string());
             match row.done {
-                "kept" => html.text("; nothing was done to it since this daemon began"),
-                done => html.text(&format!("; {done} since this daemon began")),
+                "kept" => html.text("; not changed since this daemon started"),
+                done => html.text(&format!("; {done} since this daemon started")),
             }
         }
         None => html.text("No longer in Git"),
@@ -100,14 +100,14 @@ fn head(html: &mut Html, row: &ObjectRow<'_>, now: Timestamp) {
 
 fn differences(html: &mut Html, row: &ObjectRow<'_>, seen: &LiveObject) {
     html.open("section", &[("id", "difference")]);
-    html.element("h2", &[], "Where the two differ");
+    html.element("h2", &[], "Diff");
     match (&seen.live, seen.differences.as_slice()) {
-        (None, _) => html.element("p", &[], "There is no such object in the cluster."),
+        (None, _) => html.element("p", &[], "The object does not exist in the cluster."),
         (Some(_), _) if row.origin.is_none() => {
-            html.element("p", &[], "Git has it no more, so that there is nothing to compare it with.");
+            html.element("p", &[], "The object was removed from Git, so there is nothing to compare with.");
         }
         (Some(_), []) => {
-            html.element("p", &[("class", "quiet")], "Every field that Git sets is live as in Git.")
+            html.element("p", &[("class", "quiet")], "All fields that Git sets match the live object.")
         }
         (Some(_), found) => field_diff::table(html, found),
     }
@@ -117,10 +117,10 @@ fn differences(html: &mut Html, row: &ObjectRow<'_>, seen: &LiveObject) {
 fn bodies(html: &mut Html, card: &SyncCard, row: &ObjectRow<'_>, seen: Option<&LiveObject>) {
     html.open("div", &[("class", "beside")]);
     if let Some(wanted) = card.objects.wanted(row.id) {
-        body(html, "wanted", "What Git wants", &RedactedBody::wanted(wanted));
+        body(html, "wanted", "Desired state", &RedactedBody::wanted(wanted));
     }
     if let Some(live) = seen.and_then(|seen| seen.live.as_ref()) {
-        body(html, "live-object", "What is live", live);
+        body(html, "live-object", "Live state", live);
     }
     html.close();
 }
@@ -149,7 +149,7 @@ fn writers(html: &mut Html, seen: &LiveObject, now: Timestamp) {
         return;
     }
     html.open("section", &[("id", "writers")]);
-    html.element("h2", &[], "Who wrote to it");
+    html.element("h2", &[], "Field managers");
     html.open("ul", &[("class", "named")]);
     for writer in &seen.writers {
         html.open("li", &[]);

@@ -26,7 +26,11 @@ pub(super) fn write_section(html: &mut Html, card: &SyncCard, filter: &Filter) {
     }
     if amiss > 0 && filter.state != "attention" {
         html.text("; ");
-        html.link(&place.clone().with_query(&[("state", "attention")]), &[], &format!("{amiss} to look at"));
+        html.link(
+            &place.clone().with_query(&[("state", "attention")]),
+            &[],
+            &format!("{amiss} {} attention", if amiss == 1 { "needs" } else { "need" }),
+        );
     }
     html.close();
     let mut last: Option<GroupKind> = None;
@@ -100,7 +104,7 @@ fn group(html: &mut Html, kind: &GroupKind) {
     html.close();
     html.open("thead", &[("class", "unseen")]);
     html.open("tr", &[]);
-    for title in ["Object", "As committed", "Health", "Written in"] {
+    for title in ["Object", "Sync status", "Health", "Source file"] {
         html.element("th", &[("scope", "col")], title);
     }
     html.close();

@@ -24,7 +24,7 @@ pub(super) fn page(board: &StatusBoard, filter: &Filter, now: Timestamp) -> Stri
     attention(&mut html, board);
     syncs(&mut html, board, filter, now);
     if board.cards.values().any(|card| !card.source.depends_on.is_empty()) {
-        layout::begin_section(&mut html, "order", "What comes first");
+        layout::begin_section(&mut html, "order", "Dependencies");
         dependency_graph::draw(
             &mut html,
             board,
@@ -45,12 +45,10 @@ fn verdict(html: &mut Html, board: &StatusBoard, now: Timestamp) {
     let resting = count(|state| state == SyncState::Suspended);
     let (class, sign, told) = match (all, amiss, busy, resting) {
         (0, _, _, _) => ("rest", "○", "There are no Syncs yet".to_owned()),
-        (_, 0, 0, 0) => ("good", "✓", "Everything is as committed".to_owned()),
+        (_, 0, 0, 0) => ("good", "✓", "Everything is synced".to_owned()),
         (all, 0, 0, resting) if all == resting => ("rest", "‖", "Everything is suspended".to_owned()),
-        (_, 0, 0, resting) => {
-            ("good", "✓", format!("Everything that is followed is as committed; {resting} suspended"))
-        }
-        (_, 0, busy, _) => ("busy", "…", format!("{} being brought to the newest commit", syncs_are(busy))),
+        (_, 0, 0, resting) => ("good", "✓", format!("Everything is synced; {resting} suspended")),
+        (_, 0, busy, _) => ("busy", "…", format!("{} progressing", syncs_are(busy))),
         (all, 1, _, _) => ("bad", "!", format!("1 of {} needs attention", counted(all, "Sync"))),
         (all, amiss, _, _) => ("bad", "!", format!("{amiss} of {} need attention", counted(all, "Sync"))),
     };
@@ -76,7 +74,7 @@ fn verdict(html: &mut Html, board: &StatusBoard, now: Timestamp) {
         html.element(
             "p",
             &[],
-            "A Sync names a repository that the cluster is to follow: kubectl explain sync.spec",
+            "A Sync applies the manifests of a repository to the cluster: kubectl explain sync.spec",
         );
     }
     html.close();
@@ -94,7 +92,7 @@ fn attention(html: &mut Html, board: &StatusBoard) {
         return;
     }
     amiss.sort_by_key(|card| card.state());
-    layout::begin_section(html, "attention", "What to look at");
+    layout::begin_section(html, "attention", "Needs attention");
     for card in amiss.iter().take(MAX_TOLD) {
         html.open("article", &[("class", "told")]);
         html.open("h3", &[]);
@@ -150,11 +148,11 @@ fn syncs(html: &mut Html, board: &StatusBoard, filter: &Filter, now: Timestamp) 
     fitting.sort_by_key(|card| card.state());
     let part = filter.paginate(fitting.into_iter());
     if part.rows.is_empty() && !board.cards.is_empty() {
-        html.element("p", &[("class", "quiet")], "No Sync fits.");
+        html.element("p", &[("class", "quiet")], "No Sync matches the filter.");
     }
     if !part.rows.is_empty() {
         html.open("table", &[("class", "cards")]);
-        html.element("caption", &[("class", "unseen")], "All Syncs that fit, those first that want somebody");
+        html.element("caption", &[("class", "unseen")], "Matching Syncs, those that need attention first");
         html.open("thead", &[]);
         html.open("tr", &[]);
         for title in ["Sync", "State", "Applied", "Objects", "Healthy", "Last change"] {
@@ -193,7 +191,7 @@ fn row(html: &mut Html, card: &SyncCard, now: Timestamp) {
     html.text(match card.condition("Healthy").map(|healthy| healthy.status.as_str()) {
         Some("True") => "yes",
         Some("False") => "no",
-        Some(_) => "not yet known",
+        Some(_) => "unknown",
         None => "–",
     });
     html.close();

@@ -13,12 +13,8 @@ const MAX_NAMED: usize = 50;
 /// Writes the pending deletions, if there are any.
 pub(super) fn write_section(html: &mut Html, card: &SyncCard) {
     if is_deletion(card) {
-        layout::begin_section(html, "waiting", "What waits for your word");
-        html.element(
-            "p",
-            &[],
-            "The deletion of this Sync has stopped. Say what becomes of the objects that are left.",
-        );
+        layout::begin_section(html, "waiting", "Pending approval");
+        html.element("p", &[], "The deletion of this Sync has stopped. Decide about the remaining objects.");
         answers(html, card);
         html.close();
         return;
@@ -26,10 +22,10 @@ pub(super) fn write_section(html: &mut Html, card: &SyncCard) {
     if card.status.approval.is_none() {
         return;
     }
-    layout::begin_section(html, "waiting", "What waits for your word");
+    layout::begin_section(html, "waiting", "Pending approval");
     let waiting: Vec<_> = card.objects.rows().filter(|row| row.state == ObjectState::PendingPrune).collect();
     let told = format!(
-        "{} left Git and would be deleted. Nothing else waits: each goes only if it is still the same one.",
+        "{} removed from Git and waiting to be deleted. Approval covers exactly these objects.",
         counted(waiting.len(), "object")
     );
     html.element("p", &[], &told);
@@ -48,7 +44,7 @@ pub(super) fn write_section(html: &mut Html, card: &SyncCard) {
     }
     html.close();
     if waiting.len() > MAX_NAMED {
-        let all = Link::sync(&card.name).with_query(&[("state", "leaving")]);
+        let all = Link::sync(&card.name).with_query(&[("state", "pendingprune")]);
         html.open("p", &[]);
         html.link(&all, &[], &format!("and {} more", waiting.len() - MAX_NAMED));
         html.close();
@@ -66,8 +62,8 @@ fn answers(html: &mut Html, card: &SyncCard) {
     let (namespace, name) = (&card.name.namespace, &card.name.name);
     let generation = card.status.observed_generation.unwrap_or_default();
     for (policy, flag, told) in [
-        (DeletionPolicy::Orphan, "--orphan", "They stay in the cluster:"),
-        (DeletionPolicy::Delete, "--delete", "They are deleted:"),
+        (DeletionPolicy::Orphan, "--orphan", "Keep them in the cluster:"),
+        (DeletionPolicy::Delete, "--delete", "Delete them:"),
     ] {
         html.element("p", &[("class", "advice")], told);
         html.open("div", &[("class", "commands")]);
@@ -93,7 +89,7 @@ pub(super) fn write_commands(html: &mut Html, card: &SyncCard) {
         html.element(
             "p",
             &[("class", "advice")],
-            "Without a Sync in the cluster there is nothing that could be approved: delete them by hand, or bring them back in Git.",
+            "Approval needs a Sync resource in the cluster: delete the objects by hand, or restore them in Git.",
         );
         return;
     }

@@ -30,7 +30,7 @@ pub(super) fn page(board: &StatusBoard, card: &SyncCard, filter: &Filter, now: T
     drift::write_section(&mut html, card, now);
     history::write_section(&mut html, card, now);
     if around.len() > 1 {
-        layout::begin_section(&mut html, "order", "What comes first");
+        layout::begin_section(&mut html, "order", "Dependencies");
         dependency_graph::draw(&mut html, board, &around, Some(&card.name));
         html.close();
     }
@@ -40,7 +40,7 @@ pub(super) fn page(board: &StatusBoard, card: &SyncCard, filter: &Filter, now: T
 
 /// Writes the breadcrumbs.
 pub(super) fn crumbs(html: &mut Html, card: &SyncCard, object: Option<&str>) {
-    html.open("nav", &[("class", "crumbs"), ("aria-label", "The way here")]);
+    html.open("nav", &[("class", "crumbs"), ("aria-label", "Breadcrumb")]);
     html.link(&Link::overview(), &[], "All Syncs");
     html.element("span", &[("aria-hidden", "true")], " / ");
     match object {
@@ -68,7 +68,7 @@ fn head(html: &mut Html, card: &SyncCard) {
 
 fn facts(html: &mut Html, card: &SyncCard, now: Timestamp) {
     let (subject, status) = (&card.source, &card.status);
-    layout::begin_section(html, "facts", "What it follows");
+    layout::begin_section(html, "facts", "Source");
     html.open("dl", &[("class", "facts")]);
     fact(html, "Repository");
     match Link::external(&subject.url) {
@@ -78,7 +78,7 @@ fn facts(html: &mut Html, card: &SyncCard, now: Timestamp) {
     html.close();
     fact(html, "Path");
     let path = subject.path.trim_start_matches("./");
-    html.text(if path.is_empty() { "all of it" } else { path });
+    html.text(if path.is_empty() { "the whole repository" } else { path });
     html.close();
     fact(html, "Reference");
     html.text(&subject.reference);
@@ -87,11 +87,11 @@ fn facts(html: &mut Html, card: &SyncCard, now: Timestamp) {
     let kept = revisions.held.as_ref().map(|held| held.revision.clone());
     let shown = [
         ("Applied", &revisions.applied, true),
-        ("Newest seen", &revisions.seen, true),
+        ("Latest", &revisions.seen, true),
         ("Attempted", &revisions.attempted, revisions.attempted != revisions.applied),
-        ("Kept", &kept, kept != revisions.attempted),
+        ("Held", &kept, kept != revisions.attempted),
         ("Healthy", &revisions.healthy, true),
-        ("Given up", &revisions.rejected, revisions.rejected.is_some()),
+        ("Rolled back", &revisions.rejected, revisions.rejected.is_some()),
     ];
     for (title, revision, _) in shown.into_iter().filter(|(_, _, shown)| *shown) {
         fact(html, title);
@@ -107,12 +107,12 @@ fn facts(html: &mut Html, card: &SyncCard, now: Timestamp) {
         None => html.text("none yet"),
     }
     html.close();
-    fact(html, "Acts as");
-    html.text(subject.service_account.as_deref().unwrap_or("the daemon itself"));
+    fact(html, "ServiceAccount");
+    html.text(subject.service_account.as_deref().unwrap_or("the daemon's own ServiceAccount"));
     html.close();
     if !subject.interval.is_empty() {
-        fact(html, "Asks the repository");
-        html.text(&format!("every {}", subject.interval));
+        fact(html, "Poll interval");
+        html.text(&subject.interval.to_string());
         html.close();
     }
     html.close();
@@ -174,7 +174,7 @@ fn conditions(html: &mut Html, card: &SyncCard, now: Timestamp) {
     }
     html.open("section", &[("id", "conditions"), ("data-part", "")]);
     html.open("details", &[("id", "all-conditions")]);
-    html.element("summary", &[], "Conditions of the Sync");
+    html.element("summary", &[], "Conditions");
     html.open("table", &[("class", "cards")]);
     html.open("tbody", &[]);
     for condition in &card.status.conditions {

@@ -110,7 +110,7 @@ impl WebhookEndpoint {
     ) -> Result<&'static str, (StatusCode, String)> {
         let refuse = |status: StatusCode, why: &str| Err((status, why.to_owned()));
         let Some(kind) = WebhookKind::named(kind) else {
-            return refuse(StatusCode::NOT_FOUND, &format!("there is no such webhook; there are {KINDS}"));
+            return refuse(StatusCode::NOT_FOUND, &format!("unknown webhook kind; supported: {KINDS}"));
         };
         let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if declared.is_some_and(|length: usize| length > MAX_BODY_BYTES) {
@@ -122,7 +122,7 @@ impl WebhookEndpoint {
         let body = match timeout(REQUEST_TIMEOUT, self.0.reading.read(body, MAX_BODY_BYTES)).await {
             Ok(Ok(body)) => body,
             Ok(Err(BodyError::Aborted)) => {
-                return refuse(StatusCode::TOO_MANY_REQUESTS, "too many calls at one time");
+                return refuse(StatusCode::TOO_MANY_REQUESTS, "too many concurrent calls");
             }
             Ok(Err(BodyError::Invalid)) | Err(_) => {
                 let why = format!("the body is longer than {MAX_BODY_BYTES} bytes, too slow, or was cut off");
@@ -145,11 +145,11 @@ impl WebhookEndpoint {
             );
         };
         if called.is_empty() {
-            return refuse(StatusCode::BAD_REQUEST, "the body names no repository: url or urls should");
+            return refuse(StatusCode::BAD_REQUEST, "the body names no repository: set url or urls");
         }
         match self.0.called.try_send(called) {
-            Ok(()) => Ok("heard"),
-            Err(_) => refuse(StatusCode::SERVICE_UNAVAILABLE, "nobody listens now"),
+            Ok(()) => Ok("accepted"),
+            Err(_) => refuse(StatusCode::SERVICE_UNAVAILABLE, "the daemon is not ready for webhooks"),
         }
     }
 

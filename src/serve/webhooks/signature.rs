@@ -12,10 +12,10 @@ use super::WebhookKind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WebhookAuthError {
     /// The header with the proof is missing.
-    #[error("the header {0} is missing: give the webhook the secret of the daemon")]
+    #[error("the header {0} is missing: set the daemon's secret on the webhook")]
     Missing(&'static str),
     /// The proof is wrong.
-    #[error("the header {0} does not fit: the webhook has another secret than the daemon")]
+    #[error("the header {0} does not match: the webhook and the daemon have different secrets")]
     Wrong(&'static str),
 }
 

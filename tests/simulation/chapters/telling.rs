@@ -75,7 +75,7 @@ impl World {
         self.is_reached(SOON).await?;
         self.rests().await?;
         let short = head.get(..8).unwrap_or_default();
-        let deleted = format!("/{}: deleted by somebody, created again", id.name());
+        let deleted = format!("/{}: was deleted outside of Git, created again", id.name());
         let edited = format!("/{}: ", other.name());
         for (reason, part) in [("Applied", short), ("DriftRepaired", &*deleted), ("DriftRepaired", &*edited)]
         {

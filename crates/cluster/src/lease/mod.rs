@@ -81,11 +81,11 @@ impl LeaseTimings {
             _ if self.renew_deadline >= self.duration => {
                 wrong("the renew deadline must be shorter than the duration")
             }
-            _ if self.request >= self.duration - self.renew_deadline => {
-                wrong("a request must be over between the renew deadline and the end of the duration")
-            }
+            _ if self.request >= self.duration - self.renew_deadline => wrong(
+                "the request timeout must be shorter than the time between the renew deadline and the duration",
+            ),
             _ if self.retry + self.request >= self.renew_deadline => {
-                wrong("the renew deadline must leave time for a second request after one without an answer")
+                wrong("the renew deadline must leave time for a second request after a timeout")
             }
             _ => Ok(()),
         }
@@ -123,7 +123,7 @@ impl LeaseClaim {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseError {
     /// The timings contradict each other.
-    #[error("wrong timings of the leader election: {problem}")]
+    #[error("invalid leader election timings: {problem}")]
     Timings {
         /// The contradiction.
         problem: &'static str,
@@ -269,7 +269,7 @@ impl Candidate {
         let lease = match (decide(&self.sighting, &self.requests.claim, now), &self.sighting) {
             (Decision::Wait { holder, until }, _) => {
                 waits_for(&holder);
-                self.say(format!("waiting for {holder}, who holds it").into(), false);
+                self.say(format!("waiting for its holder {holder}").into(), false);
                 return Ok(Step::Again(self.requests.timings.retry.min(now.time_until(until))));
             }
             (Decision::Refuse { key, recorded, ours }, _) => {
@@ -298,7 +298,9 @@ impl Candidate {
             }
             // Another candidate was faster; the next read shows it.
             LeaseRequestError::Conflict => {}
-            LeaseRequestError::Failed(cause) => self.say(format!("cannot get it yet: {cause}").into(), true),
+            LeaseRequestError::Failed(cause) => {
+                self.say(format!("cannot acquire it yet: {cause}").into(), true)
+            }
         }
         Ok(Step::Again(self.requests.timings.retry))
     }
@@ -311,7 +313,7 @@ impl Candidate {
             LeaseObservation::Absent | LeaseObservation::Deleted { .. } => (BTreeMap::new(), None),
         };
         let found = PreviousLease { notes, before };
-        tracing::info!(lease = %self.requests.claim.full_name(), "holds the Lease");
+        tracing::info!(lease = %self.requests.claim.full_name(), "acquired the Lease");
         Leadership::begin(self.requests, won.lease, found, won.begun)
     }
 
@@ -357,7 +359,7 @@ mod tests {
         check(timings(3000, 2000, 0, 900), Some("zero"));
         check(timings(3000, 2000, 500, 0), Some("zero"));
         check(timings(3000, 3000, 500, 900), Some("shorter than the duration"));
-        check(timings(3000, 2000, 500, 1000), Some("between the renew deadline and the end"));
+        check(timings(3000, 2000, 500, 1000), Some("between the renew deadline and the duration"));
         check(timings(3000, 1300, 500, 900), Some("a second request"));
     }
 }

@@ -38,7 +38,7 @@ pub enum LeaseLoss {
         holder: Box<str>,
     },
     /// Our name was removed from the Lease.
-    #[error("somebody cleared the holder of the Lease")]
+    #[error("the holder of the Lease was cleared")]
     Cleared,
     /// It was not renewed in time.
     #[error("the Lease was not renewed in time: {cause}")]
@@ -279,14 +279,14 @@ impl Seat {
             // Measured by the clock that runs while the machine sleeps; the timers above do not.
             let left = self.time_left();
             if left.is_zero() {
-                let cause = trouble.unwrap_or_else(|| "this process or its machine stood still".into());
+                let cause = trouble.unwrap_or_else(|| "this process or its machine was suspended".into());
                 return LeaseLoss::NotRenewed { cause };
             }
             let attempt = tokio::time::timeout(left, self.renew()).await;
             match attempt.unwrap_or_else(|_| Attempt::Again(late(left).cause())) {
                 Attempt::Renewed => {
                     if trouble.take().is_some() {
-                        tracing::info!(lease = %self.requests.claim.full_name(), "renewed the Lease again");
+                        tracing::info!(lease = %self.requests.claim.full_name(), "the Lease is renewed again");
                     }
                 }
                 Attempt::Again(cause) => self.complain(&mut trouble, cause),
@@ -301,7 +301,7 @@ impl Seat {
             let left = self.time_left();
             tracing::warn!(
                 lease = %self.requests.claim.full_name(),
-                "cannot renew the Lease, which ends in {left:.1?}: {cause}"
+                "cannot renew the Lease, which expires in {left:.1?}: {cause}"
             );
         }
         *trouble = Some(cause);

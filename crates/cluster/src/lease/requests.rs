@@ -33,7 +33,7 @@ impl LeaseRequestError {
     /// Returns the message for people.
     pub(super) fn cause(self) -> Box<str> {
         match self {
-            Self::Conflict => "somebody else wrote the Lease at the same time".into(),
+            Self::Conflict => "the Lease was changed concurrently".into(),
             Self::Rejected(cause) | Self::Failed(cause) => cause,
         }
     }

@@ -36,10 +36,10 @@ pub trait MemoryBacking: Any + Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryLimitError {
     /// The limit is reached.
-    #[error("this takes more memory than there is for it now")]
+    #[error("this needs more memory than is available now")]
     Full,
     /// The work must end.
-    #[error("this took longer than there was time for")]
+    #[error("this exceeded its time limit")]
     Stopped,
 }
 

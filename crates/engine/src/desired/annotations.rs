@@ -107,12 +107,12 @@ impl<P: Fn(&str, &str) -> SourcePosition> AnnotationReader<'_, P> {
         // The only one that also works as a label.
         let labels = labels.filter(|key| *key != api::SUBSTITUTE_ANNOTATION);
         for key in labels.collect::<Vec<_>>() {
-            self.misplaced("labels", key, "is an annotation; as a label it does nothing");
+            self.misplaced("labels", key, "is an annotation; as a label it has no effect");
         }
         let kind = self.object.id.group_kind();
         let is_definition = kind == GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
         if !is_definition && self.object.annotation(api::VERSION_ANNOTATION).is_some() {
-            let rule = "belongs on the definition of Syncs; here it does nothing";
+            let rule = "belongs on the CustomResourceDefinition of Syncs; here it has no effect";
             self.misplaced("annotations", api::VERSION_ANNOTATION, rule);
         }
         if kind == GroupKind::new("moorline.dev", "Sync") {
@@ -126,7 +126,7 @@ impl<P: Fn(&str, &str) -> SourcePosition> AnnotationReader<'_, P> {
         ];
         for key in of_syncs {
             if self.object.annotation(key).is_some() {
-                self.misplaced("annotations", key, "belongs on a Sync; here it does nothing");
+                self.misplaced("annotations", key, "belongs on a Sync; here it has no effect");
             }
         }
     }

@@ -37,7 +37,7 @@ pub enum DesiredStateError {
         rule: &'static str,
     },
     /// The result is no longer needed.
-    #[error("this took longer than there was time for")]
+    #[error("this exceeded its time limit")]
     Stopped,
     /// Two objects that are the same one once the target namespace is filled in.
     #[error(
@@ -81,7 +81,7 @@ impl DesiredStateError {
     /// Removes the text of an object that contains a value of a Secret.
     pub(super) fn redact_texts(&mut self) {
         if let Self::InvalidAnnotation { found, .. } = self {
-            *found = "(not shown, a value from a Secret is in the object)".to_owned();
+            *found = "(not shown, the object contains a value from a Secret)".to_owned();
         }
     }
 

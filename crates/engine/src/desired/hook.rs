@@ -99,7 +99,7 @@ const HELM: &str = "one of Helm's hooks, such as pre-install,pre-upgrade";
 const CLEARS: &str = "succeeded, failed, or both with a comma between";
 const ARGO_CLEARS: &str = "HookSucceeded, HookFailed or BeforeHookCreation";
 const HELM_CLEARS: &str = "hook-succeeded, hook-failed or before-hook-creation";
-const TWICE: &str = "at one place of a roll-out: write a second object for the other";
+const TWICE: &str = "only one phase: write a second object for the other phase";
 
 /// Reads the hook annotations of an object.
 pub(super) fn read<'a>(

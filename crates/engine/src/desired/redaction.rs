@@ -12,7 +12,7 @@ use moorline_api::{CanonicalForm, SpecHash};
 use moorline_core::object::ObjectId;
 
 /// Replacement of a message about such an object.
-pub const REDACTED: &str = "what is said of it is not repeated, because a value from a Secret went into it";
+pub const REDACTED: &str = "the message is hidden, because the object contains a value from a Secret";
 
 impl DesiredSet {
     /// True if no value of this object may be shown. An object that is no longer desired is judged

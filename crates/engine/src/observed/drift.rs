@@ -41,7 +41,7 @@ impl Drift {
         match (&self.manager, &self.time) {
             (Some(manager), Some(time)) => format!("{manager} at {time}"),
             (Some(manager), None) => manager.clone(),
-            (None, _) => "somebody".to_owned(),
+            (None, _) => "an unknown manager".to_owned(),
         }
     }
 }

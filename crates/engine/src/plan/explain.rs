@@ -126,19 +126,19 @@ impl TextWriter {
             Action::Create => ('+', String::new()),
             Action::ReplaceHookRuns { runs } => {
                 let runs: Vec<String> = runs.iter().map(|run| sanitize(&run.to_string())).collect();
-                ('+', format!("once this run of before is deleted: {}", runs.join(", ")))
+                ('+', format!("after its earlier run is deleted: {}", runs.join(", ")))
             }
-            Action::Adopt { managers } if managers.is_empty() => ('+', "it is there already".to_owned()),
-            Action::Adopt { managers } => ('+', format!("so far written by {}", managers.join(", "))),
+            Action::Adopt { managers } if managers.is_empty() => ('+', "it exists already".to_owned()),
+            Action::Adopt { managers } => ('+', format!("currently managed by {}", managers.join(", "))),
             Action::Update(Change::Committed) => ('~', "changed in Git".to_owned()),
             Action::Update(Change::Drifted(drift)) => ('~', format!("changed live by {}", drift.author())),
-            Action::Update(Change::EntryLost) => ('~', "the record of what we applied is gone".to_owned()),
-            Action::Update(Change::Unverified) => ('~', "not looked at since the start".to_owned()),
+            Action::Update(Change::EntryLost) => ('~', "our entry in managedFields is missing".to_owned()),
+            Action::Update(Change::Unverified) => ('~', "not verified since the daemon started".to_owned()),
             Action::Update(Change::MaybeDrifted) => {
-                ('~', "written to live; what Git sets is verified".to_owned())
+                ('~', "changed live; the fields in Git are verified".to_owned())
             }
             Action::Update(Change::RerunHook) => {
-                ('~', "it runs again: what it runs for has changed".to_owned())
+                ('~', "it runs again: other objects of the render have changed".to_owned())
             }
             Action::HandOver { to } => ('>', format!("to the Sync {to}")),
             Action::Prune { .. } => {
@@ -317,8 +317,8 @@ mod tests {
                 "  + Namespace shop",
                 "",
                 "Adopt (2)",
-                "  + ConfigMap shop/a: it is there already",
-                "  + ConfigMap shop/b: so far written by kubectl, helm",
+                "  + ConfigMap shop/a: it exists already",
+                "  + ConfigMap shop/b: currently managed by kubectl, helm",
                 "",
                 "Update (6)",
                 "  ~ Deployment.apps shop/a: changed in Git",
@@ -326,10 +326,10 @@ mod tests {
                 "      spec.paused: (not set) -> true",
                 "  ~ Deployment.apps shop/b: changed live by kubectl",
                 "      spec.replicas",
-                "  ~ Deployment.apps shop/c: changed live by somebody",
-                "  ~ Deployment.apps shop/d: the record of what we applied is gone",
-                "  ~ Deployment.apps shop/e: not looked at since the start",
-                "  ~ Deployment.apps shop/f: written to live; what Git sets is verified",
+                "  ~ Deployment.apps shop/c: changed live by an unknown manager",
+                "  ~ Deployment.apps shop/d: our entry in managedFields is missing",
+                "  ~ Deployment.apps shop/e: not verified since the daemon started",
+                "  ~ Deployment.apps shop/f: changed live; the fields in Git are verified",
                 "",
                 "Hand over (1)",
                 "  > ConfigMap shop/c: to the Sync ops/other",
@@ -401,7 +401,7 @@ mod tests {
         let text = format_plan(&plan, &values, PLAIN);
         let unsafe_char = |char: char| char != '\n' && (char.is_control() || char == '\u{202e}');
         assert!(!text.contains(unsafe_char), "{text:?}");
-        assert!(text.contains("so far written by \u{fffd}[2J\u{fffd}31m\u{fffd}\u{fffd}\n"), "{text:?}");
+        assert!(text.contains("currently managed by \u{fffd}[2J\u{fffd}31m\u{fffd}\u{fffd}\n"), "{text:?}");
     }
 
     #[test]
@@ -511,24 +511,24 @@ mod tests {
         );
         check(Hold::DuplicateOf(id("g/K|a/x")), "it is K.g a/x under another name, which is in Git");
         check(Hold::OwnedBy("ops/other".into()), "the Sync ops/other applies it");
-        check(Hold::ClaimedBy("ops/other".into()), "the Sync ops/other claims it, and cannot take it now");
+        check(Hold::ClaimedBy("ops/other".into()), "the Sync ops/other claims it and cannot adopt it now");
         check(
             Hold::PossiblyClaimed("ops/other".into()),
-            "no longer in Git here, but the Sync ops/other follows the same repository, has not rendered this commit, and may want it",
+            "no longer in Git here, but the Sync ops/other follows the same repository, has not rendered this commit and may claim it",
         );
         check(
             Hold::AwaitsMoveTarget("ops/other".into()),
-            "no longer in Git here, but moorline.dev/moves-to names ops/other, which has not looked at its repository since and rendered what it found",
+            "no longer in Git here, but moorline.dev/moves-to names ops/other, which has not polled and rendered its repository since",
         );
-        let no_name = "no longer in Git here, but moorline.dev/moves-to is \"An other\", which is no name of another Sync";
+        let no_name = "no longer in Git here, but moorline.dev/moves-to is \"An other\", which does not name another Sync";
         check(Hold::AwaitsMoveTarget("\"An other\"".into()), no_name);
         check(
             Hold::ClaimOverdue("\"An other\"".into()),
-            &format!("{no_name}; correct that, or approve the deletion"),
+            &format!("{no_name}; correct it, or approve the deletion"),
         );
         check(
             Hold::MayBeScaled("the server answered 500".into()),
-            "whether an autoscaler scales it cannot be seen now: the server answered 500",
+            "an autoscaler may scale it, which cannot be checked now: the server answered 500",
         );
         check(Hold::ReconcileDisabled, "moorline.dev/reconcile is disabled");
     }

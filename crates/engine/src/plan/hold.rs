@@ -174,26 +174,26 @@ impl Hold {
     /// Returns the message of a hold because of another Sync.
     fn between(&self, sync: &str) -> String {
         match self {
-            Self::ClaimedBy(_) => format!("the Sync {sync} claims it, and cannot take it now"),
+            Self::ClaimedBy(_) => format!("the Sync {sync} claims it and cannot adopt it now"),
             Self::PossiblyClaimed(_) => format!(
-                "no longer in Git here, but the Sync {sync} follows the same repository, has not rendered this commit, and may want it"
+                "no longer in Git here, but the Sync {sync} follows the same repository, has not rendered this commit and may claim it"
             ),
             Self::AwaitsMoveTarget(_) if is_no_name(sync) => format!(
-                "no longer in Git here, but {MOVES_TO_ANNOTATION} is {sync}, which is no name of another Sync"
+                "no longer in Git here, but {MOVES_TO_ANNOTATION} is {sync}, which does not name another Sync"
             ),
             Self::AwaitsMoveTarget(_) => format!(
-                "no longer in Git here, but {MOVES_TO_ANNOTATION} names {sync}, which has not looked at its repository since and rendered what it found"
+                "no longer in Git here, but {MOVES_TO_ANNOTATION} names {sync}, which has not polled and rendered its repository since"
             ),
             Self::ClaimOverdue(_) if is_no_name(sync) => format!(
-                "no longer in Git here, but {MOVES_TO_ANNOTATION} is {sync}, which is no name of another Sync; correct that, or approve the deletion"
+                "no longer in Git here, but {MOVES_TO_ANNOTATION} is {sync}, which does not name another Sync; correct it, or approve the deletion"
             ),
             Self::ClaimOverdue(_) => format!(
-                "no longer in Git here, but the Sync {sync} wants it or may want it, and has not taken it for too long; mend that Sync, or approve the deletion"
+                "no longer in Git here, but the Sync {sync} claims or may claim it and has not adopted it for too long; fix that Sync, or approve the deletion"
             ),
             Self::ClaimedWithoutRights(_) => format!(
-                "no longer in Git here, but the Sync {sync} wants it and has no right to patch it; grant that right, or approve the deletion"
+                "no longer in Git here, but the Sync {sync} claims it but may not patch it; grant the permission, or approve the deletion"
             ),
-            _ => format!("the Sync {sync} applies it"),
+            _ => format!("the Sync {sync} owns it"),
         }
     }
 
@@ -244,18 +244,18 @@ fn is_no_name(sync: &str) -> bool {
     sync.starts_with('"')
 }
 
-const RUNS: &str = "it still runs for what Git said before, and runs again when that has ended";
+const RUNS: &str = "it is still running for an earlier revision, and runs again after that";
 
 const OWN_KEYS: &str = "it holds the keys of the daemon: no Sync may set its data or delete it; leave data and stringData out in Git";
 
-const UNPROVEN: &str = "no longer in Git, and it bears the marks of this Sync without a valid moorline.dev/proof, \
+const UNPROVEN: &str = "no longer in Git, and it has the annotations of this Sync without a valid moorline.dev/proof, \
      so that it is pruned only by approval";
 
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Suspended => f.write_str("the Sync is suspended"),
-            Self::UnknownKind => f.write_str("the kind is not known; it waits for its definition"),
+            Self::UnknownKind => f.write_str("unknown kind; waits for its CustomResourceDefinition"),
             Self::ReconcileDisabled => write!(f, "{} is disabled", moorline_api::RECONCILE_ANNOTATION),
             Self::BeingDeleted(finalizers) => f.write_str(&being_deleted(finalizers)),
             Self::OwnedBy(sync)
@@ -266,53 +266,53 @@ impl fmt::Display for Hold {
             | Self::ClaimedWithoutRights(sync) => f.write_str(&self.between(sync)),
             Self::Conflict { managers, fields } => {
                 write!(f, "{} belongs to {}", fields.join(", "), managers.join(", "))?;
-                f.write_str(", and the Sync does not take it (spec.conflicts)")
+                f.write_str(", and the Sync does not force a change (spec.conflicts)")
             }
-            Self::NamespaceMissing(name) => write!(f, "there is no namespace {name}"),
+            Self::NamespaceMissing(name) => write!(f, "the namespace {name} does not exist"),
             Self::NamespaceTerminating(name) => write!(f, "the namespace {name} is being deleted"),
             Self::DriftReported(drift) => {
                 write!(f, "changed by {}, and only reported", drift.author())
             }
             Self::OwnKeys => f.write_str(OWN_KEYS),
             Self::Unproven => f.write_str(UNPROVEN),
-            Self::Deleted => f.write_str("deleted by somebody, and only reported"),
+            Self::Deleted => f.write_str("deleted by others, and only reported"),
             Self::Paused(until) => {
                 let until = jiff::Timestamp::from_millisecond(*until).unwrap_or_default();
                 write!(f, "changed in Git, but {} is {until}", moorline_api::PAUSE_ANNOTATION)
             }
             Self::MayBeScaled(why) => {
-                write!(f, "whether an autoscaler scales it cannot be seen now: {why}")
+                write!(f, "an autoscaler may scale it, which cannot be checked now: {why}")
             }
             Self::Contested(contest) => contest.fmt(f),
-            Self::Unverified => f.write_str(
-                "whether it is as in Git is not known yet; it is compared, and drift is only reported",
-            ),
+            Self::Unverified => {
+                f.write_str("not verified yet; it is compared with Git, and drift is only reported")
+            }
             Self::WaitsFor(id) => write!(f, "it waits for {id}"),
             Self::WebhookUnserved(why) => why.fmt(f),
             Self::HookRunning => f.write_str(RUNS),
             Self::NewerRefused(newer) => write!(
                 f,
-                "it is not deleted while {newer} cannot be applied, which may want it; mend that, or approve the deletion"
+                "it is not deleted while {newer}, which may contain it, cannot be applied; fix that, or approve the deletion"
             ),
             Self::PruneDisabled => f.write_str("no longer in Git, and pruning is disabled"),
-            Self::ProtectedBy(key) => write!(f, "no longer in Git, and {key} on the object asks to keep it"),
+            Self::ProtectedBy(key) => write!(f, "no longer in Git, and {key} on the object protects it"),
             Self::EmptyRender => f.write_str("no longer in Git, but an empty render prunes nothing"),
             Self::Unlisted => f.write_str("no longer in Git, but its kind could not be listed completely"),
-            Self::NotAppliedByUs => f.write_str("it bears our identity, but we did not apply it"),
+            Self::NotAppliedByUs => f.write_str("it has our identity annotation, but we did not apply it"),
             Self::Unidentified => {
-                f.write_str("no longer in Git, but its uid and resourceVersion are not known")
+                f.write_str("no longer in Git, but its uid and resourceVersion are unknown")
             }
             Self::DuplicateOf(id) => write!(f, "it is {id} under another name, which is in Git"),
             Self::NotEmpty(id) => write!(f, "no longer in Git, but {id} would be deleted with it"),
             Self::ContentUnknown(kind) => write!(
                 f,
-                "no longer in Git, but whether any {kind} would be deleted with it cannot be seen: it may not be listed"
+                "no longer in Git, but {kind} objects that would be deleted with it may not be listed"
             ),
             Self::Protected => f.write_str("no longer in Git, and its kind is pruned only by approval"),
             Self::Guarded(guard) => guard.fmt(f),
             Self::ReplacementWaits(replacement) => replacement.fmt(f),
             Self::BlocksPendingPrune(id) => {
-                write!(f, "no longer in Git, and goes after {id}, which waits for approval")
+                write!(f, "no longer in Git, and is deleted after {id}, which waits for approval")
             }
             Self::OverBudget { prunes, owned } => {
                 let owned = grammar::counted(*owned, "object");
@@ -326,7 +326,7 @@ impl fmt::Display for Replacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = match &self.why {
             Hold::NewerRefused(newer) => format!("{newer} cannot be applied"),
-            Hold::Guarded(PruneGuard::CascadingDelete) => "it takes others with it".to_owned(),
+            Hold::Guarded(PruneGuard::CascadingDelete) => "its deletion also deletes others".to_owned(),
             Hold::Guarded(PruneGuard::PartOfMoorline) => "it is a part of Moorline itself".to_owned(),
             Hold::Unproven => format!("it has no valid {}", moorline_api::PROOF_ANNOTATION),
             _ => "its kind is protected".to_owned(),
@@ -344,7 +344,7 @@ impl fmt::Display for UnservedWebhook {
         f.write_str(match self.state {
             BackendState::Ready | BackendState::NotReady => "",
             BackendState::ScaledToZero => " and is scaled to zero",
-            BackendState::Unreached => ", and which the API server does not reach yet",
+            BackendState::Unreached => ", and which the API server cannot reach yet",
         })
     }
 }
@@ -353,10 +353,10 @@ impl fmt::Display for PruneGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::CascadingDelete => {
-                "no longer in Git, and it takes others with it, so that it is pruned only by approval"
+                "no longer in Git; its deletion also deletes others, so it is pruned only by approval"
             }
             Self::Preexisting => {
-                "not in the commit that is held again, but it may have been there before the one that was given up, so that it is pruned only by approval"
+                "not in the commit of the rollback, but it may have existed before the rolled-back commit, so it is pruned only by approval"
             }
             Self::PartOfMoorline => {
                 "no longer in Git, and it is a part of Moorline itself, so that it is pruned only by approval"
@@ -379,6 +379,6 @@ mod tests {
     #[test]
     fn who_asks_to_keep_an_object_is_named() {
         let told = Hold::ProtectedBy("helm.sh/resource-policy").to_string();
-        assert_eq!(told, "no longer in Git, and helm.sh/resource-policy on the object asks to keep it");
+        assert_eq!(told, "no longer in Git, and helm.sh/resource-policy on the object protects it");
     }
 }

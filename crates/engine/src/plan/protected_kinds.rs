@@ -31,18 +31,18 @@ pub fn protected_kinds_by_loss() -> impl Iterator<Item = (&'static str, GroupKin
 
 const SECTIONS: [Section; 10] = [
     (
-        "all that is in it, or of its kind",
+        "all objects in it, or of its kind",
         &[("", &["Namespace"]), ("apiextensions.k8s.io", &["CustomResourceDefinition"])],
     ),
-    ("volumes, and how they are made", VOLUMES),
+    ("volumes and their classes", VOLUMES),
     ("copies of volumes", SNAPSHOTS),
     ("a relational database", RELATIONAL),
     ("a database of documents, columns or keys", OTHER_DATABASES),
     ("a search index", SEARCH),
-    ("messages that nobody has read yet", MESSAGES),
+    ("undelivered messages", MESSAGES),
     ("storage of objects, blocks or files", STORAGE),
-    ("a cluster, or a release, with all that is in it", OTHERS),
-    ("what a cloud keeps, as its deletionPolicy says", CLOUDS),
+    ("a cluster or release with everything in it", OTHERS),
+    ("a cloud resource, depending on its deletionPolicy", CLOUDS),
 ];
 
 const VOLUMES: &[(&str, &[&str])] = &[

@@ -31,7 +31,7 @@ const ROWS: [GuardedKind; 4] = [
     GuardedKind {
         group: "argoproj.io",
         kind: "Application",
-        when: "it has the finalizer `resources-finalizer.argocd.argoproj.io`: all that it has applied",
+        when: "it has the finalizer `resources-finalizer.argocd.argoproj.io`: everything that it has applied",
         rule: has_finalizer,
     },
     GuardedKind {
@@ -43,7 +43,7 @@ const ROWS: [GuardedKind; 4] = [
     GuardedKind {
         group: "kustomize.toolkit.fluxcd.io",
         kind: "Kustomization",
-        when: "`spec.prune`, or a `spec.deletionPolicy` that deletes: all that it has applied",
+        when: "`spec.prune`, or a `spec.deletionPolicy` that deletes: everything that it has applied",
         rule: collects,
     },
 ];

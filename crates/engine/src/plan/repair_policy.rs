@@ -27,16 +27,16 @@ pub struct Contest {
 
 impl fmt::Display for Contest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let manager = self.manager.as_deref().unwrap_or("somebody who leaves no name");
+        let manager = self.manager.as_deref().unwrap_or("an unknown manager");
         match self.fields.as_slice() {
-            [] => write!(f, "{manager} undoes every repair")?,
-            [only] => write!(f, "{manager} undoes every repair of {only}")?,
+            [] => write!(f, "{manager} reverts every repair")?,
+            [only] => write!(f, "{manager} reverts every repair of {only}")?,
             [first, more @ ..] => {
                 let more = grammar::more(more.len(), "field");
-                write!(f, "{manager} undoes every repair of {first} and {more}")?;
+                write!(f, "{manager} reverts every repair of {first} and {more}")?;
             }
         }
-        f.write_str(": it is tried again less and less often")
+        f.write_str("; repairs are retried at growing intervals")
     }
 }
 
@@ -145,11 +145,11 @@ mod tests {
             let fields = fields.iter().map(|it| (*it).to_owned()).collect();
             Contest { manager: Some("other".into()), fields, hash }.to_string()
         };
-        let told = |fields| told(fields).replace(": it is tried again less and less often", "");
-        assert_eq!(told(&[]), "other undoes every repair");
-        assert_eq!(told(&["a"]), "other undoes every repair of a");
-        assert_eq!(told(&["a", "b"]), "other undoes every repair of a and 1 more field");
-        assert_eq!(told(&["a", "b", "c"]), "other undoes every repair of a and 2 more fields");
+        let told = |fields| told(fields).replace("; repairs are retried at growing intervals", "");
+        assert_eq!(told(&[]), "other reverts every repair");
+        assert_eq!(told(&["a"]), "other reverts every repair of a");
+        assert_eq!(told(&["a", "b"]), "other reverts every repair of a and 1 more field");
+        assert_eq!(told(&["a", "b", "c"]), "other reverts every repair of a and 2 more fields");
     }
 
     /// The plan for one object, as text.

@@ -22,13 +22,13 @@ pub fn escalation_reason(rule: &PolicyRule, namespace: Option<&str>) -> Option<&
             || rule.is_about("apps", &WORKLOADS)
             || rule.is_about("batch", &["jobs", "cronjobs"]);
         if runs && rule.allows(&WRITES) && rule.names.is_empty() {
-            return Some("who runs pods in kube-system can use any ServiceAccount there");
+            return Some("pods in kube-system can use any ServiceAccount there");
         }
         if rule.is_about("", &["secrets"]) && rule.allows(&["get", "list", "watch", "create"]) {
-            return Some("Secrets in kube-system may hold tokens of ServiceAccounts that may do everything");
+            return Some("Secrets in kube-system may contain tokens of ServiceAccounts with all permissions");
         }
         if rule.is_about("", &["serviceaccounts/token"]) && rule.allows(&["create"]) {
-            return Some("it makes tokens of any ServiceAccount");
+            return Some("it creates tokens for any ServiceAccount");
         }
     }
     if rule.is_about(rbac, &["clusterroles", "roles"])
@@ -36,22 +36,22 @@ pub fn escalation_reason(rule: &PolicyRule, namespace: Option<&str>) -> Option<&
         && (rule.names.is_empty() || rule.names.contains("cluster-admin"))
         && namespace.is_none()
     {
-        return Some("it grants rights that its holder does not have");
+        return Some("it grants permissions that its holder does not have");
     }
     if namespace.is_some() {
         return None;
     }
     let impersonates = rule.is_about("", &["users", "groups", "serviceaccounts"]);
     if impersonates && rule.verbs.contains("impersonate") && rule.names.is_empty() {
-        return Some("it acts as anybody");
+        return Some("it impersonates any user");
     }
     let hooks = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
     if rule.is_about("admissionregistration.k8s.io", &hooks) && rule.allows(&WRITES) {
-        return Some("a webhook sees and changes every request");
+        return Some("a webhook can read and change every request");
     }
     if rule.is_about("apiregistration.k8s.io", &["apiservices"]) && rule.allows(&WRITES) {
         return Some(
-            "an APIService answers in place of the API server, and sees the credentials of who asks",
+            "an APIService answers in place of the API server and receives the clients' credentials",
         );
     }
     if rule.is_about("", &["nodes/proxy"]) {
@@ -59,7 +59,7 @@ pub fn escalation_reason(rule: &PolicyRule, namespace: Option<&str>) -> Option<&
     }
     if rule.is_about("certificates.k8s.io", &["certificatesigningrequests/approval"]) && rule.allows(&WRITES)
     {
-        return Some("it makes certificates of any user");
+        return Some("it issues certificates for any user");
     }
     None
 }

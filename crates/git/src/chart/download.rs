@@ -50,8 +50,7 @@ impl<'a> Downloader<'a> {
     ) -> Result<Self, ChartError> {
         let authorization = credentials.authorization();
         if authorization.is_some() && !named.is_tls() {
-            let why =
-                "begins with http://, over which everybody on the way could read the login; write https://";
+            let why = "begins with http://, which would expose the login on the network; write https://";
             return Err(ChartError::Url(why));
         }
         Ok(Self { network, credentials, authorization, named: named.clone(), by })
@@ -84,8 +83,7 @@ impl<'a> Downloader<'a> {
             let answer = self.ask(&url, accept, authorization)?;
             if matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
                 let target = answer.location.and_then(|location| url.resolve(&location));
-                let nowhere =
-                    || ChartError::Redirect { server: url.server(), problem: "to what is no URL of a file" };
+                let nowhere = || ChartError::Redirect { server: url.server(), problem: "to an invalid URL" };
                 let target = target.ok_or_else(nowhere)?;
                 if url.is_tls() && !target.is_tls() {
                     return Err(downgrade(&url));

@@ -26,7 +26,7 @@ pub enum ChartError {
     #[error(transparent)]
     Server(Error),
     /// The server does not behave as a chart server.
-    #[error("{server} does not answer as a server of charts: {what}")]
+    #[error("{server} does not respond as a chart server: {what}")]
     Strange {
         /// The server.
         server: Box<str>,
@@ -67,7 +67,7 @@ pub enum ChartError {
     },
     /// The published content has another digest than configured.
     #[error(
-        "{what} has the digest {found}, and {wanted} is asked for; somebody published something else, or the digest is of another version"
+        "{what} has the digest {found}, but {wanted} is configured; the version was published again, or the digest belongs to another version"
     )]
     Digest {
         /// The content that was hashed.

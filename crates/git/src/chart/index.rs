@@ -35,8 +35,10 @@ pub(super) fn find(index: &[u8], name: &str, version: &str) -> Result<IndexEntry
     };
     if part.len() > MAX_READ_BYTES {
         return Err(match is_part {
-            true => format!("says more than {MAX_READ_BYTES} bytes about {name}").into(),
-            false => format!("is too large to be read as a whole, and has no part about {name} that can be told from its lines").into(),
+            true => format!("has more than {MAX_READ_BYTES} bytes about {name}").into(),
+            false => {
+                format!("is too large to be parsed as a whole, and has no separate section for {name}").into()
+            }
         });
     }
     let documents = yaml::read("index.yaml", part.as_bytes(), Dialect::Kubectl);
@@ -48,14 +50,14 @@ pub(super) fn find(index: &[u8], name: &str, version: &str) -> Result<IndexEntry
     };
     let Some(versions) = charts.get(name).and_then(Value::as_array) else {
         let near = nearest_name(name, charts.keys().map(String::as_str));
-        let near = near.map(|near| format!(" (is {near} meant?)")).unwrap_or_default();
+        let near = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
         return Err(format!("has no chart {name}{near}").into());
     };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let Some(found) = versions.iter().find(|entry| entry["version"].as_str() == Some(version)) else {
         let known: Vec<String> = versions.iter().map(|entry| text(&entry["version"])).collect();
         let near = nearest_name(version, known.iter().map(String::as_str));
-        let near = near.map(|near| format!(" (is {near} meant?)")).unwrap_or_default();
+        let near = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
         return Err(format!("has no version {version} of {name}{near}").into());
     };
     let url = text(&found["urls"][0]);
@@ -131,8 +133,8 @@ mod tests {
         check(BLOCKS, "web", "1.1.0", Ok("a/web-1.1.0.tgz"));
         check(BLOCKS, "web", "1.0.0", Ok("web-1.0.0.tgz"));
         check(BLOCKS, "other", "1.0.0", Ok("other.tgz"));
-        check(BLOCKS, "web", "1.0.1", Err("has no version 1.0.1 of web (is 1.0.0 meant?)"));
-        check(BLOCKS, "wep", "1.0.0", Err("has no chart wep (is web meant?)"));
+        check(BLOCKS, "web", "1.0.1", Err("has no version 1.0.1 of web (did you mean 1.0.0?)"));
+        check(BLOCKS, "wep", "1.0.0", Err("has no chart wep (did you mean web?)"));
         check(BLOCKS, "webber", "2.0.0", Err("names no URL"));
         assert!(find(BLOCKS.as_bytes(), "web", "1.1.0").unwrap().digest.is_some());
         let json = r#"{"entries": {"web": [{"version": "1.0.0", "urls": ["https://host/web.tgz"]}]}}"#;
@@ -154,7 +156,7 @@ mod tests {
         }
         assert!(index.len() > MAX_READ_BYTES);
         check(&index, "chart-59999", "1.0.0", Ok("c-59999.tgz"));
-        check(&index, "none", "1.0.0", Err("too large to be read as a whole"));
+        check(&index, "none", "1.0.0", Err("too large to be parsed as a whole"));
         let much = format!("entries:\n  web:\n  - version: {}\n", "x".repeat(MAX_READ_BYTES));
         check(&much, "web", "1.0.0", Err("more than"));
     }

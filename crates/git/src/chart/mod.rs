@@ -98,5 +98,5 @@ pub(super) fn fetch(
 }
 
 const BAD_URL: ChartError = ChartError::Url(
-    "is none that is fetched; write https://host/path for a repository and oci://host/path for a registry, without a user",
+    "is not supported; write https://host/path for a repository and oci://host/path for a registry, without a user",
 );

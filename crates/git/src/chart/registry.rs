@@ -62,7 +62,7 @@ pub(super) fn layer(manifest: &[u8]) -> Result<Digest, &'static str> {
         manifest["layers"].as_array().ok_or("sends a manifest without layers, such as a list of others")?;
     let is_archive =
         |layer: &&Value| layer["mediaType"].as_str().is_some_and(|form| ARCHIVES.contains(&form));
-    let archive = layers.iter().find(is_archive).ok_or("has something there that is no chart")?;
+    let archive = layers.iter().find(is_archive).ok_or("has an artifact there that is not a chart")?;
     if archive["size"].as_u64().is_some_and(|size| size > MAX_PACKED_BYTES) {
         return Err("has a chart there that is larger than 32 MiB");
     }
@@ -123,15 +123,14 @@ impl RegistrySession<'_> {
     fn token(&self, parameters: &str) -> Result<Sensitive<String>, ChartError> {
         let unusable = |problem| ChartError::Registry { server: self.place.server(), problem };
         let realm = parameter(parameters, "realm");
-        let realm =
-            realm.ok_or_else(|| unusable("asks for a token and does not say where it is to be had"))?;
+        let realm = realm.ok_or_else(|| unusable("asks for a token and does not name its server"))?;
         let mut query = Vec::new();
         for name in ["service", "scope"] {
             query.extend(parameter(parameters, name).map(|value| format!("{name}={}", encoded(&value))));
         }
         let mark = if realm.contains('?') { '&' } else { '?' };
         let url = Url::parse(&format!("{realm}{mark}{}", query.join("&")));
-        let url = url.ok_or_else(|| unusable("names no URL where a token is to be had"))?;
+        let url = url.ok_or_else(|| unusable("names no valid URL for tokens"))?;
         let limit = (MAX_TOKEN_BYTES, "bytes of a token");
         let got: DownloadResponse =
             self.downloads.get(&url, "application/json", self.downloads.login(), limit)?;

@@ -103,7 +103,7 @@ impl Part<'_> {
             signature.signature_expiration_time().map(Into::into),
             now,
         ) {
-            return Err(SigningKeyError::Unusable("made it for a time that is over"));
+            return Err(SigningKeyError::Unusable("made it with an expiration time that has passed"));
         }
         match self {
             Self::Primary(key) => match may_sign(key) {
@@ -189,7 +189,7 @@ fn is_bound(key: &SignedPublicKey, sub: &SignedPublicSubKey, now: SystemTime) ->
         return Err(SigningKeyError::Unusable("was revoked"));
     }
     let Some(binding) = newest(of_type(SignatureType::SubkeyBinding).collect()) else {
-        return Err(SigningKeyError::Unusable("its primary key does not vouch for"));
+        return Err(SigningKeyError::Unusable("its primary key does not certify"));
     };
     let agrees = binding
         .embedded_signature()

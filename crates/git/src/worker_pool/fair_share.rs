@@ -68,13 +68,13 @@ impl WaitReason {
     pub(in super::super) fn text(self) -> &'static str {
         match self {
             Self::Busy => "all Git workers are busy",
-            Self::Namespace => "the Syncs of this namespace have their share of the Git workers",
-            Self::Server => "this server has its share of the Git workers",
+            Self::Namespace => "the Syncs of this namespace use their share of the Git workers",
+            Self::Server => "this server uses its share of the Git workers",
             Self::Silent => {
-                "it did not answer the last time, and until it does, one Git worker asks it for all who wait"
+                "it did not respond the last time; until it does, one Git worker contacts it for all waiting Syncs"
             }
             Self::Unproven => {
-                "it has not answered yet, and those Git workers are taken that ask servers of which nobody knows that they answer"
+                "it has not responded yet, and all Git workers for servers that have not responded are busy"
             }
         }
     }

@@ -16,7 +16,7 @@ const ONCE: &str = r#""restartPolicy": "Never""#;
 
 #[test]
 fn phases() {
-    check("", "", "Progressing: it was not scheduled yet");
+    check("", "", "Progressing: it is not scheduled yet");
     check("", r#""phase": "Succeeded""#, "Healthy");
     check("", r#""phase": "Unknown""#, "Unknown: its node does not report");
     check("", r#""phase": "Odd""#, r#"Unknown: its phase "Odd" is not known"#);
@@ -28,7 +28,7 @@ fn phases() {
     check(
         ONCE,
         r#""phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]"#,
-        "Progressing: it has not come to its end",
+        "Progressing: it has not completed yet",
     );
     check(ONCE, r#""phase": "Succeeded""#, "Healthy");
 }
@@ -67,7 +67,7 @@ fn scheduling() {
         &scheduled("Unschedulable"),
         "Progressing: it cannot be scheduled: Unschedulable: 0/3 nodes are available",
     );
-    check("", &scheduled("SchedulingGated"), "Progressing: its scheduling gates are closed");
+    check("", &scheduled("SchedulingGated"), "Progressing: it is blocked by scheduling gates");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn containers_that_do_not_stay_up() {
     let (waits, runs) = (r#""waiting": {"reason": "CrashLoopBackOff"}"#, r#""running": {}"#);
     let expect = "Degraded: the container app waits: CrashLoopBackOff (its last run ended with exit code 1)";
     check("", &status(waits, 1, false), expect);
-    let between = "Degraded: the container app does not stay up (its last run ended with exit code 1)";
+    let between = "Degraded: the container app keeps restarting (its last run ended with exit code 1)";
     check("", &status(runs, 3, false), between);
     check("", &status(runs, 1, false), "Progressing: the container app is not ready");
     check("", &status(runs, 9, true), "Healthy");

@@ -127,14 +127,14 @@ impl Rules {
             let progressing = compile("progressing", rule.progressing);
             let healthy = compile("healthy", rule.healthy);
             if place >= MAX_RULES {
-                errors.push(refuse("a Sync has too many rules: 64 are read"));
+                errors.push(refuse("a Sync may have at most 64 health rules"));
                 break;
             }
             if rule.healthy.or(rule.degraded).or(rule.progressing).is_none() {
                 errors.push(refuse("it has no expression: healthy, degraded or progressing"));
             }
             if rules.iter().any(|other| other.kind == kind) {
-                errors.push(refuse("another rule is for the same kind"));
+                errors.push(refuse("another rule has the same kind"));
             }
             rules.push(Rule { kind, degraded, progressing, healthy });
         }
@@ -223,15 +223,17 @@ impl fmt::Display for RulePosition {
 fn describe_error(fault: &EvaluationError) -> String {
     match fault {
         EvaluationError::MissingField(field) => format!("there is no field {}", quote(field)),
-        EvaluationError::WrongType(what) => format!("{what} is not made for what it is given"),
+        EvaluationError::WrongType(what) => format!("{what} does not support the types of its operands"),
         EvaluationError::Number(NumberError::TooLarge) => "a number is too large".to_owned(),
         EvaluationError::Number(NumberError::ByZero | NumberError::RestOfZero) => {
             "a number is divided by zero".to_owned()
         }
-        EvaluationError::Number(NumberError::NoIndex(_)) => "an index is none of the list's".to_owned(),
-        EvaluationError::Number(NumberError::NoNumber) => "a text is no number".to_owned(),
-        EvaluationError::Unsupported => "it calls what is not known here".to_owned(),
-        EvaluationError::OutOfSteps => format!("it takes more than {MAX_STEPS} steps with this object"),
+        EvaluationError::Number(NumberError::NoIndex(_)) => "an index is out of range".to_owned(),
+        EvaluationError::Number(NumberError::NoNumber) => "a text is not a number".to_owned(),
+        EvaluationError::Unsupported => "it calls a function that is not supported here".to_owned(),
+        EvaluationError::OutOfSteps => {
+            format!("its evaluation takes more than {MAX_STEPS} steps for this object")
+        }
     }
 }
 

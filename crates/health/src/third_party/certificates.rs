@@ -65,7 +65,9 @@ fn certificate(live: ObjectView<'_>) -> Option<Health> {
     let ready = live.condition("Ready")?;
     let issuing = live.condition("Issuing");
     Some(match issuing {
-        _ if ready.is_stale(live.generation()) => Health::progressing("Ready speaks of an older generation"),
+        _ if ready.is_stale(live.generation()) => {
+            Health::progressing("Ready was reported for an older generation")
+        }
         _ if ready.is_true() => Health::Healthy,
         Some(failed) if failed.is_false() && failed.reason != "Issued" && is_new(live, &failed) => {
             Health::degraded(failed.describe())

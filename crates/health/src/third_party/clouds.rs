@@ -105,7 +105,9 @@ fn azure(live: ObjectView<'_>) -> Option<Health> {
     let (value, ready) = found.find(|(_, condition)| condition.kind == "Ready")?;
     let is_error = value.get("severity").and_then(Value::as_str) == Some("Error");
     Some(match ready {
-        _ if ready.is_stale(live.generation()) => Health::progressing("Ready speaks of an older generation"),
+        _ if ready.is_stale(live.generation()) => {
+            Health::progressing("Ready was reported for an older generation")
+        }
         _ if ready.is_true() => Health::Healthy,
         _ if ready.is_false() && is_error => Health::degraded(ready.describe()),
         _ => Health::progressing(ready.describe()),

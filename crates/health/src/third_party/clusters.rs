@@ -247,7 +247,10 @@ fn admitted(live: ObjectView<'_>) -> Option<Health> {
                     admitted.describe()
                 )));
             }
-            _ => waits = waits.or_else(|| Some(format!("{} has not answered", crate::message::quote(name)))),
+            _ => {
+                waits = waits
+                    .or_else(|| Some(format!("{} has not reported a status", crate::message::quote(name))))
+            }
         }
     }
     Some(waits.map_or(Health::Healthy, Health::progressing))

@@ -152,7 +152,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project { name: "OT Redis Operator", rows: &[
         kind_rule("redis.redis.opstreelabs.in", &["RedisCluster"], 30, status_rule(Nowhere, &[Reporting(REDIS_CLUSTER)])),
         kind_rule("redis.redis.opstreelabs.in", &["RedisReplication"], 15, status_rule(Nowhere, &[Reads(CustomCheck {
-            description: "`status.masterNode` is there",
+            description: "`status.masterNode` is set",
             verdicts: &[Verdict::Progressing],
             judge: master,
         })])),

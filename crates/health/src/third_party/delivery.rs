@@ -252,6 +252,6 @@ fn subscription(live: ObjectView<'_>) -> Option<Health> {
             Health::progressing(format!("its state is {state}"))
         }
         "UpgradeFailed" => Health::degraded("its state is UpgradeFailed"),
-        other => Health::unknown(format!("its state is {}, and no rule says what that means", quote(other))),
+        other => Health::unknown(format!("its state is {}, a value that no health rule knows", quote(other))),
     })
 }

@@ -13,12 +13,12 @@ use super::rule::{Check, Generation, IfFalse, MissingStatus, Rule, Switch, Verdi
 pub(super) fn describe_rule(rule: &Rule) -> String {
     let mut parts: Vec<String> = rule.checks.iter().filter_map(describe_check).collect();
     if rule.generation == Generation::InStatus {
-        parts.push("the newest generation was seen".to_owned());
+        parts.push("the newest generation is observed".to_owned());
     }
     let mut text = parts.join("; ");
     if !rule.unreported_with.is_empty() {
         let mute: Vec<String> = rule.unreported_with.iter().map(switch).collect();
-        text.push_str(&format!(". At once: {}", mute.join(" or ")));
+        text.push_str(&format!(". Healthy immediately: {}", mute.join(" or ")));
     }
     let rests = rule.checks.iter().filter_map(describe_suspension);
     let rests: Vec<String> = rule.suspended_by.iter().map(switch).chain(rests).collect();
@@ -66,7 +66,7 @@ fn switch(switch: &Switch) -> String {
     match switch {
         Switch::True(at) => format!("`{at}` is true"),
         Switch::Is(at, text) => format!("`{at}` is `{text}`"),
-        Switch::HasAnnotation(key) => format!("the annotation `{key}` is there"),
+        Switch::HasAnnotation(key) => format!("the annotation `{key}` is set"),
         Switch::Annotation(key, value) => format!("the annotation `{key}` is `{value}`"),
         Switch::Label(key, value) => format!("the label `{key}` is `{value}`"),
     }

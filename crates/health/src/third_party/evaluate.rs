@@ -25,7 +25,7 @@ pub(super) fn evaluate(rule: &Rule, live: ObjectView<'_>, context: &Context) -> 
         return match (rule.missing_status, context.reports) {
             (MissingStatus::Healthy, _) | (MissingStatus::ByKind, Reports::No) => Health::Healthy,
             (MissingStatus::Progressing, _) | (MissingStatus::ByKind, Reports::Perhaps | Reports::Yes) => {
-                Health::progressing("its controller has reported nothing yet")
+                Health::progressing("its controller has not reported a status yet")
             }
         };
     }
@@ -47,7 +47,7 @@ fn worst(rule: &Rule, live: ObjectView<'_>) -> Health {
     }
     match worst {
         Health::Healthy if !said && rule.checks.iter().any(Check::can_prove_health) => {
-            Health::progressing("its status does not say yet how it is")
+            Health::progressing("its status does not report its health yet")
         }
         worst => worst,
     }
@@ -120,7 +120,7 @@ fn check_condition(live: ObjectView<'_>, kind: &str, if_false: &IfFalse) -> Opti
     let condition = live.condition(kind)?;
     Some(match &condition {
         _ if condition.is_stale(live.generation()) => {
-            Health::progressing(format!("{kind} speaks of an older generation"))
+            Health::progressing(format!("{kind} was reported for an older generation"))
         }
         _ if condition.is_true() => Health::Healthy,
         _ if condition.is_false() && if_false.is_failure(&condition) => {
@@ -161,7 +161,7 @@ fn check_phase(live: ObjectView<'_>, word: &PhaseCheck) -> Option<Health> {
     } else if word.is_free_text || is_in(word.progressing) {
         Health::progressing(said)
     } else {
-        Health::unknown(format!("{said}, and no rule says what that means"))
+        Health::unknown(format!("{said}, a value that no health rule knows"))
     })
 }
 

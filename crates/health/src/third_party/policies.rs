@@ -65,7 +65,7 @@ fn by_pod(live: ObjectView<'_>) -> Option<Health> {
         });
         let observed = pod.get("observedGeneration").and_then(Value::as_u64).unwrap_or(generation);
         if observed < generation {
-            waits = Some(Health::progressing("a Pod's report is of an older generation"));
+            waits = Some(Health::progressing("a Pod's report is for an older generation"));
         } else if let Some(message) = message {
             return Some(Health::degraded(message));
         } else if pod.get("enforced").and_then(Value::as_bool) == Some(false) {

@@ -25,7 +25,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project { name: "Bank-Vaults", rows: &[
         kind_rule("vault.banzaicloud.com", &["Vault"], 15, status_rule(Nowhere, &[
             Counts(CountCheck { actual: "status.nodes", wanted: "spec.size", noun: "node", ..COUNT_DEFAULTS }),
-            Reads(CustomCheck { description: "`status.leader` is there", verdicts: &[Verdict::Progressing], judge: leader }),
+            Reads(CustomCheck { description: "`status.leader` is set", verdicts: &[Verdict::Progressing], judge: leader }),
         ])),
     ]},
     Project { name: "External Secrets", rows: &[
@@ -102,7 +102,7 @@ fn synced(live: ObjectView<'_>) -> Option<Health> {
 fn last_generation(live: ObjectView<'_>) -> Option<Health> {
     let (seen, newest) = (live.count(&["status", "lastGeneration"]), live.generation()?);
     Some(match seen {
-        0 => Health::progressing("no secret was brought yet"),
+        0 => Health::progressing("no secret was fetched yet"),
         _ if seen < newest => Health::progressing("the secret is of an older generation"),
         _ => Health::Healthy,
     })

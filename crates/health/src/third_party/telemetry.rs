@@ -85,7 +85,7 @@ pub(super) const PROJECTS: &[Project] = &[
     ]},
     Project { name: "OpenTelemetry Operator", rows: &[
         kind_rule("opentelemetry.io", &["OpenTelemetryCollector"], 15, status_rule(Nowhere, &[Reads(CustomCheck {
-            description: "`status.version` is there; `status.scale.statusReplicas` is complete where it is reported",
+            description: "`status.version` is set; `status.scale.statusReplicas` is complete where it is reported",
             verdicts: &[Verdict::Progressing],
             judge: collector,
         })]).with_suspended_by(&[Is("spec.managementState", "unmanaged")])),

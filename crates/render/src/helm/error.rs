@@ -6,7 +6,9 @@ use super::chart::{MAX_CHART_BYTES, MAX_CHART_FILES};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HelmChartError {
     /// A folder without a `Chart.yaml`.
-    #[error("{folder}: there is no Chart.yaml, so this is no Helm chart; name the folder of the chart")]
+    #[error(
+        "{folder}: there is no Chart.yaml, so this is not a Helm chart; set the path to the folder of the chart"
+    )]
     NoChart {
         /// The folder.
         folder: String,
@@ -21,7 +23,7 @@ pub enum HelmChartError {
     },
     /// A dependency that is not in the folder `charts`.
     #[error(
-        "{file}: the dependency {name} is not in {charts}, and nothing is fetched; run `helm dependency build {folder}` and commit what it puts there"
+        "{file}: the dependency {name} is not in {charts}, and dependencies are not fetched; run `helm dependency build {folder}` and commit the result"
     )]
     NoDependency {
         /// The file that names the dependency.
@@ -35,7 +37,7 @@ pub enum HelmChartError {
     },
     /// A values file that does not exist.
     #[error(
-        "there is no {shown}, which valuesFiles names as {written}; write it relative to the chart, or from the root of the repository with / in front"
+        "the file {shown} does not exist (valuesFiles: {written}); write it relative to the chart, or from the root of the repository with / in front"
     )]
     NoValues {
         /// The path as written.
@@ -44,21 +46,21 @@ pub enum HelmChartError {
         shown: String,
     },
     /// A values file outside of the repository.
-    #[error("valuesFiles names {written}, which leads out of the repository; only what is in it is read")]
+    #[error("the path {written} in valuesFiles is outside of the repository; use a file in the repository")]
     ValuesOutside {
         /// The path as written.
         written: String,
     },
     /// A chart that is too large.
     #[error(
-        "{folder}: the chart has more than {MAX_CHART_FILES} files or {MAX_CHART_BYTES} bytes, links followed; move what is no part of it elsewhere"
+        "{folder}: the chart has more than {MAX_CHART_FILES} files or {MAX_CHART_BYTES} bytes, including link targets; move unrelated files elsewhere"
     )]
     TooLarge {
         /// The folder.
         folder: String,
     },
     /// An invalid version of Kubernetes.
-    #[error("kubeVersion {written:?} is no version of Kubernetes; write one such as 1.33 or v1.33.2")]
+    #[error("kubeVersion {written:?} is not a version of Kubernetes; write one such as 1.33 or v1.33.2")]
     BadVersion {
         /// The version as written.
         written: String,

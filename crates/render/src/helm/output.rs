@@ -115,7 +115,7 @@ fn without_values(line: &str) -> String {
     if let Some((place, said)) = line.strip_prefix("- at '").and_then(|rest| rest.split_once("': '")) {
         let kinds = ["' does not match pattern", "' is not valid"];
         let kind = kinds.iter().find_map(|kind| said.rfind(kind).map(|at| &said[at + 1..]));
-        return format!("- at '{place}': {HIDDEN}{}", kind.unwrap_or(" is not as the schema wants it"));
+        return format!("- at '{place}': {HIDDEN}{}", kind.unwrap_or(" does not match the schema"));
     }
     let mut line = line.to_owned();
     for (open, close) in [("`", "`"), ("parsing \"", "\": ")] {
@@ -146,7 +146,7 @@ mod tests {
             "- at '/p': 'hunter2' is not valid email: no @",
             "- at '/p': (a value, not shown) is not valid email: no @",
         );
-        check("- at '/p': 'hunter2'", "- at '/p': (a value, not shown) is not as the schema wants it");
+        check("- at '/p': 'hunter2'", "- at '/p': (a value, not shown) does not match the schema");
         check("- at '/p': got string, want integer", "- at '/p': got string, want integer");
         check(
             "cannot unmarshal !!str `hunter2` into int, !!str `hunt``",

@@ -49,7 +49,8 @@ pub(super) struct Bounds {
 impl Bounds {
     /// Counts a kustomization that is entered.
     pub(super) fn count_folder(&self, at: &FieldLocation) -> Result<(), BuildError> {
-        let text = || format!("the build enters more than {MAX_FOLDERS} kustomizations, counted each time");
+        let text =
+            || format!("the build includes more than {MAX_FOLDERS} kustomizations, each inclusion counted");
         spend(&self.folders, 1, MAX_FOLDERS, at, text)
     }
 
@@ -57,7 +58,7 @@ impl Bounds {
     pub(super) fn count_bytes(&self, bytes: usize, at: &FieldLocation) -> Result<(), BuildError> {
         let text = || {
             format!(
-                "the build reads more than {} MiB of manifests, counted each time",
+                "the build reads more than {} MiB of manifests, each inclusion counted",
                 MAX_BYTES / 1024 / 1024
             )
         };

@@ -100,15 +100,11 @@ impl<'a> Build<'a> {
             return Ok(());
         }
         if self.has_objects.get() {
-            let text =
-                "openapi comes after other objects, which the tool reads both ways; name this folder first";
+            let text = "openapi is set after other objects were read, where kustomize is ambiguous; list this folder first";
             return Err(at.error(ErrorClass::Unsupported, text));
         }
         if from.openapi.len() > 1 {
-            return Err(at.error(
-                ErrorClass::Configuration,
-                "a path and a version are written together; leave one out",
-            ));
+            return Err(at.error(ErrorClass::Configuration, "path and version are both set; remove one"));
         }
         for (field, value) in &from.openapi {
             match field.as_str() {
@@ -123,11 +119,12 @@ impl<'a> Build<'a> {
                     self.schemas.get_or_init(|| None);
                 }
                 "version" => {
-                    let text =
-                        format!("the version {value} is not known; v1.21.2 is, or a path to definitions");
+                    let text = format!(
+                        "the version {value} is not supported; use v1.21.2, or a path to definitions"
+                    );
                     return Err(at.error(ErrorClass::Unsupported, text));
                 }
-                _ => return Err(at.error(ErrorClass::Field, format!("there is no field {field} here"))),
+                _ => return Err(at.error(ErrorClass::Field, format!("unknown field {field}"))),
             }
         }
         Ok(())
@@ -234,7 +231,7 @@ impl<'a> Build<'a> {
         self.take_schema(&folder, &found)?;
         match (as_component, found.is_component) {
             (true, false) => {
-                let text = format!("{} is no component; name it under resources", entry.text);
+                let text = format!("{} is not a component; list it under resources", entry.text);
                 Err(entry.at.error(ErrorClass::Component, text))
             }
             (false, true) => {

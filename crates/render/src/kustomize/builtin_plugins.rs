@@ -68,7 +68,10 @@ fn is_builtin(resource: &Resource, at: &FieldLocation) -> Result<(), BuildError>
     match resource.api_version() {
         "builtin" => Ok(()),
         version => {
-            let text = format!("{version} {} is a program or a container, and none is run", resource.kind());
+            let text = format!(
+                "{version} {} is an exec or container plugin, and these are not supported",
+                resource.kind()
+            );
             Err(at.error(ErrorClass::Unsupported, text))
         }
     }
@@ -78,7 +81,7 @@ fn unknown(resource: &Resource, what: &str, at: &FieldLocation) -> BuildError {
     let kind = resource.kind();
     let text = match kind {
         "ValueAddTransformer" => format!("{kind} is not supported"),
-        _ => format!("{kind} is no {what} that is built in"),
+        _ => format!("{kind} is not a built-in {what}"),
     };
     at.error(ErrorClass::Unsupported, text)
 }

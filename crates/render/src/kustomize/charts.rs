@@ -189,8 +189,9 @@ fn release(fields: &Fields<'_>, at: &FieldLocation) -> Result<String, BuildError
     match name.is_empty() || helm::is_release(&name) {
         true => Ok(name),
         false => {
-            let text =
-                format!("{name:?} is no name of a release: small letters, digits and dashes, at most 53");
+            let text = format!(
+                "{name:?} is not a release name: use at most 53 lower-case letters, digits and dashes"
+            );
             Err(at.key("releaseName").error(ErrorClass::Field, text))
         }
     }
@@ -236,18 +237,18 @@ impl ChartEntry {
     fn published(&self, place: &str, digests: &BTreeMap<String, String>) -> Result<Published, BuildError> {
         let Self { at, name, version, repo, .. } = self;
         if repo.is_empty() {
-            let text = format!("there is no chart {place}, and no repo is named from which it could come");
+            let text = format!("there is no chart {place}, and no repo to fetch it from");
             return Err(at.error(ErrorClass::Missing, text));
         }
         if version.is_empty() {
             let text = format!(
-                "there is no chart {place}, and one that is fetched needs its version; write it, or commit the chart"
+                "there is no chart {place}, and fetching it requires a version; set the version, or commit the chart"
             );
             return Err(at.error(ErrorClass::Unsupported, text));
         }
         let Some(digest) = digests.get(&format!("{name}-{version}")) else {
             let text = format!(
-                "there is no chart {place}, and one is fetched by its digest only; write {CHART_DIGEST_PREFIX}{name}-{version}: sha256:... of its archive under metadata.annotations of this kustomization, or commit the chart"
+                "there is no chart {place}, and fetching it requires a digest; write {CHART_DIGEST_PREFIX}{name}-{version}: sha256:... of its archive under metadata.annotations of this kustomization, or commit the chart"
             );
             return Err(at.error(ErrorClass::Unsupported, text));
         };

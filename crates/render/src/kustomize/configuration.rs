@@ -230,7 +230,7 @@ pub(super) fn merge_fields(mut specs: Vec<FieldSpec>, more: &[FieldSpec]) -> Mer
 fn is_known<'a>(mut known: impl Iterator<Item = &'a FieldSpec>, spec: &FieldSpec) -> Merged<bool> {
     match known.find(|known| known.gvk.is_selected(&spec.gvk) && known.path == spec.path) {
         Some(known) if known.create != spec.create => {
-            Err(format!("the field {} is to be created in one place, and not in another", spec.path))
+            Err(format!("the field {} has create: true in one entry and not in another", spec.path))
         }
         found => Ok(found.is_some()),
     }

@@ -83,12 +83,12 @@ pub(super) fn is_selection(part: &str) -> bool {
 pub(super) fn parse_selection(part: &str) -> Result<(&str, &str), FieldPathError> {
     let inner = part.strip_suffix(']').unwrap_or(part);
     let inner = inner.strip_prefix('[').unwrap_or(inner);
-    let wrong = || FieldPathError::new(format!("{part} selects no item: write [field=value]"));
+    let wrong = || FieldPathError::new(format!("{part} is not a valid selection: write [field=value]"));
     inner.split_once('=').ok_or_else(wrong)
 }
 
 pub(super) fn type_error(what: &str, part: &str) -> FieldPathError {
-    FieldPathError::new(format!("{part} is looked for in something that is not a {what}"))
+    FieldPathError::new(format!("{part} is applied to a value that is not a {what}"))
 }
 
 /// Returns the value at the end of a path.
@@ -117,16 +117,18 @@ fn step_to<'v>(value: &'v Value, part: &str) -> Result<Option<(PathStep, &'v Val
     let item = |items: &'v [Value], at: usize| items.get(at).map(|item| (PathStep::Item(at), item));
     let is_of_list = number(part).is_some() || part == "-" || is_selection(part);
     match value {
-        _ if part == "*" => Err(FieldPathError::new("* means several fields, and here can be only one")),
-        _ if number(part).is_some_and(|number| number < 0) => {
-            Err(FieldPathError::new(format!("{part} is no position in a list")))
+        _ if part == "*" => {
+            Err(FieldPathError::new("* matches several fields, and only one is allowed here"))
         }
-        Value::Null if part == "-" => Err(FieldPathError::new("a list without items has no last one")),
+        _ if number(part).is_some_and(|number| number < 0) => {
+            Err(FieldPathError::new(format!("{part} is not a valid list index")))
+        }
+        Value::Null if part == "-" => Err(FieldPathError::new("the list is empty and has no last item")),
         Value::Null => Ok(None),
         Value::Array(items) if is_selection(part) => Ok(equal(items, part)?.and_then(|at| item(items, at))),
         Value::Array(items) if part == "-" => {
             let last = items.len().checked_sub(1).and_then(|at| item(items, at));
-            last.map(Some).ok_or_else(|| FieldPathError::new("a list without items has no last one"))
+            last.map(Some).ok_or_else(|| FieldPathError::new("the list is empty and has no last item"))
         }
         Value::Array(items) if is_of_list => Ok(parse_index(part).and_then(|at| item(items, at))),
         Value::Object(map) if !is_of_list => {
@@ -149,7 +151,7 @@ fn equal(items: &[Value], part: &str) -> Result<Option<usize>, FieldPathError> {
         match value {
             Some(Value::Null) if ["", "~", "null"].contains(&text) => {
                 return Err(FieldPathError::unsupported(format!(
-                    "{part} meets a null, which could be written in several ways"
+                    "{part} matches a null, whose spelling is ambiguous"
                 )));
             }
             Some(value) if scalar_text(value).unwrap_or_default() == text => return Ok(Some(at)),

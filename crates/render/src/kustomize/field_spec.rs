@@ -39,7 +39,7 @@ fn walk(value: &mut Value, path: &[&str], make: CreatedValue, change: &mut Chang
         Value::Null => Ok(()),
         Value::Array(items) => items.iter_mut().try_for_each(|item| walk(item, path, make, change)),
         Value::Object(map) => enter(map, step, rest, make, change),
-        _ => Err(format!("{step} is looked for in something that is neither a mapping nor a list")),
+        _ => Err(format!("{step} is applied to a value that is neither a mapping nor a list")),
     }
 }
 
@@ -109,14 +109,14 @@ pub(super) fn set_entry(value: &mut Value, key: &str, text: &str) -> Result<(), 
             map.insert(key.to_owned(), text.into());
             Ok(())
         }
-        _ => Err("something else than a mapping is there".to_owned()),
+        _ => Err("found a value that is not a mapping".to_owned()),
     }
 }
 
 /// Sets a scalar.
 pub(super) fn set_scalar(value: &mut Value, new: Value) -> Result<(), String> {
     match value {
-        Value::Array(_) | Value::Object(_) => Err("a mapping or a list is there, expected a text".to_owned()),
+        Value::Array(_) | Value::Object(_) => Err("found a mapping or a list, expected a string".to_owned()),
         _ => {
             *value = new;
             Ok(())

@@ -276,7 +276,7 @@ impl<'a> ItemMatcher<'a> {
             return Ok(Self { text, expression: None });
         }
         let wrong =
-            |()| FieldPathError::unsupported(format!("{text:?} is no regular expression that is supported"));
+            |()| FieldPathError::unsupported(format!("{text:?} is not a supported regular expression"));
         Ok(Self { text, expression: Some(expression(text).map_err(wrong)?) })
     }
 

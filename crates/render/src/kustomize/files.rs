@@ -209,7 +209,7 @@ impl<'a> Files<'a> {
     ) -> Result<ResourceTarget, BuildError> {
         let (path, at) = (entry.text.as_str(), &entry.at);
         if path.is_empty() {
-            return Err(at.error(ErrorClass::Missing, "an empty path leads nowhere"));
+            return Err(at.error(ErrorClass::Missing, "the path is empty"));
         }
         // Kustomize first requests such a URL as a file; here it is always a folder.
         if path.contains("://") {
@@ -321,7 +321,7 @@ impl<'a> Files<'a> {
         self.charts.set((count, bytes));
         if count > MAX_CHARTS || bytes > MAX_CHART_BYTES {
             let text = format!(
-                "a build has at most {MAX_CHARTS} charts and {} MiB of them; make several of it",
+                "a build has at most {MAX_CHARTS} charts and {} MiB of them; split it",
                 MAX_CHART_BYTES / (1024 * 1024)
             );
             return Err(at.error(ErrorClass::Bound, text));
@@ -414,10 +414,10 @@ impl<'a> Files<'a> {
 }
 
 const NOT_FETCHED: &str = "is not in the repository, and is not fetched: neither the setting remoteBases of the daemon nor --allow-remote on \
-                           the command line has a prefix of it; commit the files, or ask who runs the daemon for it";
+                           the command line has a matching prefix; commit the files, or ask the administrator of the daemon to allow it";
 
 fn leads_out(path: &str, at: &FieldLocation) -> BuildError {
-    at.error(ErrorClass::Restricted, format!("{path} leads out of the repository"))
+    at.error(ErrorClass::Restricted, format!("{path} is outside of the repository"))
 }
 
 fn lies_below(path: &str, folder: &str) -> bool {

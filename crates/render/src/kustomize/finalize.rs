@@ -71,7 +71,7 @@ fn check_ids(resources: &[Resource]) -> Result<(), BuildError> {
     match resources.iter().find(|resource| !known.insert(resource.id().key())) {
         None => Ok(()),
         Some(resource) => {
-            let text = format!("a change has made two objects that are {}", resource.id());
+            let text = format!("a transformation gave two objects the same id {}", resource.id());
             Err(resource_files::resource_error(&resource.origin, text).with_class(ErrorClass::Duplicate))
         }
     }
@@ -118,7 +118,7 @@ fn finished_object(mut resource: Resource, kept: &[&str]) -> Result<Option<Built
     let origin = resource.origin.clone();
     if let Some(key) = resource.sharing.differing_key(&mut resource.body) {
         let text = format!(
-            "{key} was set in several fields of {} at once, and was changed in one of them since; set it again by labels",
+            "{key} was set in several fields of {} at once, and then changed in only one of them; set it again by labels",
             resource.id()
         );
         return Err(resource_files::resource_error(&origin, text).with_class(ErrorClass::Unsupported));

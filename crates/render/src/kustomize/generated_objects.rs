@@ -21,7 +21,7 @@ pub(super) fn merge_generated(resources: &mut Vec<Resource>, mut made: Resource,
     }
     match (found, made.behavior) {
         (None, Behavior::Merge | Behavior::Replace) => {
-            let text = format!("there is no {id} that could be merged or replaced");
+            let text = format!("there is no {id} to merge or replace");
             Err(at.error(ErrorClass::Generator, text))
         }
         (None, Behavior::Create | Behavior::Unspecified) => {
@@ -29,13 +29,13 @@ pub(super) fn merge_generated(resources: &mut Vec<Resource>, mut made: Resource,
             Ok(())
         }
         (Some(_), Behavior::Create | Behavior::Unspecified) => {
-            let text = format!("there is a {id} already; say behavior: merge or replace");
+            let text = format!("{id} already exists; set behavior: merge or replace");
             Err(at.error(ErrorClass::Generator, text))
         }
         (Some(index), _)
             if resources[index].has_non_text_namespace() || resources[index].has_null_namespace() =>
         {
-            let text = format!("the namespace of {id} is no text; put it in quotes, or leave it out");
+            let text = format!("the namespace of {id} is not a string; put it in quotes, or leave it out");
             Err(at.error(ErrorClass::Unsupported, text))
         }
         (Some(index), behavior) => {

@@ -181,7 +181,7 @@ fn source(file: &LocatedText) -> Result<(&str, &str), BuildError> {
         None => Ok((text.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/"), text)),
         Some((_, path)) if path.contains('=') => refuse("there is more than one equals sign in it"),
         Some(("", _)) => refuse("there is no key before the equals sign"),
-        Some((_, "")) => refuse("there is no path behind the equals sign"),
+        Some((_, "")) => refuse("there is no path after the equals sign"),
         Some(found) => Ok(found),
     }
 }

@@ -84,7 +84,7 @@ pub(crate) enum OperationError {
         missing: PointerError,
     },
     /// A `test` that fails.
-    #[error("the value there is another one")]
+    #[error("the value differs")]
     Test,
     /// A `test` of a number that would also hold for other numbers.
     #[error("a number from 2^63 on cannot be tested")]

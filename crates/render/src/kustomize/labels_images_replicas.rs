@@ -76,8 +76,11 @@ pub(super) fn set_image(
     fields: &[FieldSpec],
 ) -> Result<(), BuildError> {
     let pattern = format!("^{}(:[a-zA-Z0-9_.{{}}-]*)?(@sha256:[a-zA-Z0-9_.{{}}-]*)?$", image.name);
-    let no_pattern =
-        |_| image.at.error(ErrorClass::Field, format!("the name {:?} is no regular expression", image.name));
+    let no_pattern = |_| {
+        image
+            .at
+            .error(ErrorClass::Field, format!("the name {:?} is not a valid regular expression", image.name))
+    };
     let pattern = expression(&pattern).map_err(no_pattern)?;
     for resource in resources.iter_mut().filter(|resource| resource.kind() != "CustomResourceDefinition") {
         let mut change = |value: &mut Value| changed_image(value, image, &pattern);
@@ -110,7 +113,7 @@ fn every_container(
                             container.get_mut("image").map_or(Ok(()), &mut *change)?
                         }
                         Value::Null => {}
-                        _ => return Err("a container is no mapping".to_owned()),
+                        _ => return Err("a container is not a mapping".to_owned()),
                     }
                 }
             }
@@ -125,7 +128,7 @@ fn changed_image(value: &mut Value, image: &Image, pattern: &ByteRegex) -> Resul
     if value.is_null() {
         return Ok(());
     }
-    let written = scalar_text(value).ok_or("an image is no text")?;
+    let written = scalar_text(value).ok_or("an image is not a string")?;
     let text = written.as_str();
     if !pattern.is_match(text) {
         return Ok(());

@@ -125,14 +125,12 @@ pub(super) fn build(tree: &FileTree, path: &str) -> Result<BuildResult, BuildFai
         }
         // Other errors may be consequences of the missing inputs, so these are reported first.
         (Some(Published { url, version, place, .. }), _, _) => {
-            let text = format!(
-                "the chart {version} of {url} is fetched by the daemon only; commit it to build it here"
-            );
+            let text =
+                format!("only the daemon fetches the chart {url} {version}; commit it to build it here");
             KustomizeError { class, place: place.clone(), text }
         }
         (None, Some((run, at)), _) => {
-            let text =
-                format!("the chart {} is rendered by helm, which is not run here", run.display_folder());
+            let text = format!("the chart {} requires helm, which does not run here", run.display_folder());
             at.error(class, text).locate(tree)
         }
         (None, None, Err(fault)) => fault,

@@ -198,7 +198,7 @@ fn check_subjects(resource: &Resource) -> Result<(), BuildError> {
         false => Ok(()),
         true => {
             let text = format!(
-                "{}: the namespace of a subject is no text; write it, or leave it out",
+                "{}: the namespace of a subject is not a string; correct it, or leave it out",
                 resource.id()
             );
             Err(resource_files::resource_error(&resource.origin, text).with_class(ErrorClass::Reference))
@@ -248,7 +248,7 @@ impl<'a> ReferenceField<'a> {
     }
 
     fn change_mapping(&self, map: &mut Map<String, Value>) -> Result<(), String> {
-        let Some(name) = map.get("name") else { return Err("there is no name in it".to_owned()) };
+        let Some(name) = map.get("name") else { return Err("it has no name".to_owned()) };
         let Some(name) = name.as_str().map(str::to_owned) else { return Ok(()) };
         let namespace = map.get("namespace").map(|namespace| namespace.as_str().unwrap_or_default());
         let all = self.candidates.by_name.get(&name).map_or(&[][..], Vec::as_slice);

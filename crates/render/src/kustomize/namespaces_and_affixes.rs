@@ -118,10 +118,12 @@ fn place_subjects(
     let list = match body.get_mut("subjects") {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Array(list)) => list,
-        Some(_) => return Err("the subjects are no list".to_owned()),
+        Some(_) => return Err("subjects is not a list".to_owned()),
     };
     for subject in list {
-        let Some(subject) = subject.as_object_mut() else { return Err("a subject is no mapping".to_owned()) };
+        let Some(subject) = subject.as_object_mut() else {
+            return Err("a subject is not a mapping".to_owned());
+        };
         if subject.get(field).and_then(Value::as_str) == Some(wanted) {
             set(subject.entry("namespace").or_insert(Value::Null))?;
         }
@@ -160,7 +162,7 @@ pub(super) fn add_affix(
                 resource.record_name();
             }
             let mut change = |value: &mut Value| {
-                let name = scalar_text(value).ok_or("a mapping or a list is there, expected a name")?;
+                let name = scalar_text(value).ok_or("found a mapping or a list, expected a name")?;
                 let name = match affix {
                     Affix::Prefix(text) => format!("{text}{name}"),
                     Affix::Suffix(text) => format!("{name}{text}"),

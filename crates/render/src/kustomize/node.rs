@@ -55,7 +55,7 @@ impl<'a> Node<'a> {
             else {
                 let meant = nearest_name(key, known.iter().copied());
                 let meant = meant.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
-                let text = format!("there is no field {key} here{meant}");
+                let text = format!("unknown field {key}{meant}");
                 return Err(self.at.key(key).error(ErrorClass::UnknownField, text));
             };
             // A null does not override the same field in another case.

@@ -134,12 +134,10 @@ impl PatchContext<'_> {
     fn source(&self, patch: &Patch) -> Result<(String, Vec<u8>), BuildError> {
         let inline = patch.patch.trim();
         match (inline.is_empty(), patch.path.is_empty()) {
-            (true, true) => {
-                Err(patch.at.error(ErrorClass::Patch, "a patch needs a path or a patch in place"))
-            }
+            (true, true) => Err(patch.at.error(ErrorClass::Patch, "a patch needs a path or an inline patch")),
             (false, false) => Err(patch
                 .at
-                .error(ErrorClass::Patch, "a patch has either a path or a patch in place, not both")),
+                .error(ErrorClass::Patch, "a patch has either a path or an inline patch, not both")),
             (false, true) => Ok((self.files.display_path(&patch.at.file), inline.as_bytes().to_vec())),
             (true, false) => {
                 let (path, bytes) = self.files.file(self.folder, &patch.path, &patch.at.key("path"))?;
@@ -177,7 +175,7 @@ fn operations(
     // Kustomize reads a patch that begins with a bracket as JSON, and any other one as YAML.
     if let (b"[", Err(error)) = (&bytes[..bytes.len().min(1)], serde_json::from_slice::<Value>(bytes)) {
         let text = format!(
-            "the patch begins with [ and is no JSON; write it as JSON, or as a list in lines: {error}"
+            "the patch begins with [ but is not JSON; write it as JSON, or as a YAML block list: {error}"
         );
         return Err(at.error(ErrorClass::Patch, text));
     }
@@ -206,7 +204,7 @@ fn operate(
 ) -> Result<(), BuildError> {
     let selection = target.selection()?;
     if operations.iter().any(Operation::reads_all_annotations) {
-        let text = "the operation looks at all annotations, among which the tool keeps some of its own";
+        let text = "the operation reads all annotations, and kustomize keeps internal ones among them";
         return Err(at.error(ErrorClass::Unsupported, text));
     }
     let takes_annotation = operations.iter().any(Operation::copies_annotation);
@@ -235,7 +233,7 @@ fn operate(
         resource.sharing.forget();
         resource.convert_to_texts("annotations")?;
         if !resource.body.is_object() {
-            return Err(at.error(ErrorClass::Patch, "what is left of the object is no mapping"));
+            return Err(at.error(ErrorClass::Patch, "after the patch the object is not a mapping"));
         }
     }
     Ok(())
@@ -276,7 +274,7 @@ fn merge_all(
         if patch.body.get("apiVersion").is_some_and(|version| !version.is_string()) {
             return Err(at.error(
                 ErrorClass::Target,
-                format!("the patch of {wanted} has an apiVersion that is no text"),
+                format!("the patch of {wanted} has an apiVersion that is not a string"),
             ));
         }
         let mut fits = resources.iter().enumerate().filter(|(_, resource)| resource.is_or_was(&wanted));

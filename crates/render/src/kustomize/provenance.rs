@@ -171,7 +171,7 @@ fn insert(resource: &mut Resource, key: &str, text: &str) {
 
 fn unsupported_style(resource: &Resource) -> BuildError {
     let text = format!(
-        "buildMetadata: the origin of {} has a path or a name that YAML writes in quotes, which is not supported; rename it",
+        "buildMetadata: the origin of {} has a path or name that YAML must quote, which is not supported; rename it",
         resource.id()
     );
     resource_files::resource_error(&resource.origin, text).with_class(ErrorClass::Unsupported)

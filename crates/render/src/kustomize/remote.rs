@@ -58,22 +58,22 @@ impl Remote {
 }
 
 const NO_FOLDER: &str =
-    "is no URL of a folder in a repository; write https://host/group/repository//folder?ref=v1.2.3";
+    "is not a URL of a folder in a repository; write https://host/group/repository//folder?ref=v1.2.3";
 
 /// Returns the reason why a repository is not fetched.
 fn unwanted(repository: &str) -> Option<&'static str> {
     let Some((scheme, rest)) = repository.split_once("://") else { return Some(OVER_SSH) };
     match scheme {
         "ssh" => Some(OVER_SSH),
-        "file" => Some("leads to the disk of whoever builds; only https is fetched"),
+        "file" => Some("is a path on the local disk; only https is fetched"),
         _ if authority(rest).contains('@') => Some(
-            "has a user or a password in it; leave it out, because remote bases are read without a login",
+            "has a user or a password in it; leave it out, because remote bases are fetched without credentials",
         ),
         _ => None,
     }
 }
 
-const OVER_SSH: &str = "is read over ssh, which needs a login; write its https URL, because remote bases are read without a login";
+const OVER_SSH: &str = "uses ssh, which needs credentials; write the https URL, because remote bases are fetched without credentials";
 
 /// Returns the text of an entry without a possible password.
 pub(super) fn without_password(text: &str) -> String {

@@ -69,9 +69,7 @@ pub(super) fn replacements(node: &Node<'_>) -> Read<Replacements> {
             if replacement.source.is_some()
                 || replacement.targets.as_ref().is_some_and(|it| !it.is_empty()) =>
         {
-            Err(path
-                .at
-                .error(ErrorClass::Field, "a path and a replacement are written together; leave one out"))
+            Err(path.at.error(ErrorClass::Field, "path and replacement are both set; remove one"))
         }
         Some(path) => Ok(Replacements::File(path)),
         None => {
@@ -170,8 +168,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-const NOTES: &str =
-    "the tool keeps notes among these annotations, such as former names; name single annotations";
+const NOTES: &str = "kustomize keeps internal values among these annotations, such as former names; select individual annotations";
 
 /// True if a field contains annotations that kustomize uses internally.
 fn has_notes_in(resource: &Resource, way: &[PathStep]) -> bool {
@@ -196,7 +193,7 @@ impl Replacement {
         match (&self.source, &self.value) {
             _ if self.targets.is_none() => refuse("there are no targets"),
             (None, None) => refuse("there is neither a source nor a sourceValue"),
-            (Some(_), Some(_)) => refuse("there are both a source and a sourceValue; leave one out"),
+            (Some(_), Some(_)) => refuse("source and sourceValue are both set; remove one"),
             (None, Some(text)) => Ok((SourceValue::untyped_text(text), None)),
             (Some(source), None) => source.value(resources),
         }
@@ -208,7 +205,9 @@ impl Source {
         let takes = |(_, resource): &(usize, &Resource)| resource.ids().any(|id| self.takes(&id));
         let mut selected = resources.iter().enumerate().filter(takes);
         let Some((position, resource)) = selected.next() else {
-            return Err(self.at.error(ErrorClass::Target, "no object is the source of this replacement"));
+            return Err(self
+                .at
+                .error(ErrorClass::Target, "no object matches the source of this replacement"));
         };
         if let Some((_, other)) = selected.next() {
             let text =

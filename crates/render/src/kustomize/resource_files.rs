@@ -90,7 +90,7 @@ fn take_items(mut body: Map<String, Value>, origin: &Origin) -> Result<ResourceO
         Some(items) if is_list => match items.take() {
             Value::Array(items) => Ok(ResourceOrItems::Items(items)),
             Value::Null => Ok(ResourceOrItems::Items(Vec::new())),
-            _ => Err(resource_error(origin, "the items of a list are no list")),
+            _ => Err(resource_error(origin, "items is not a list")),
         },
         _ => Ok(ResourceOrItems::One(body)),
     }
@@ -102,7 +102,7 @@ fn check_document(value: Value, origin: &Origin) -> Result<Option<Map<String, Va
         Value::Null => return Ok(None),
         Value::Object(body) if body.is_empty() => return Ok(None),
         Value::Object(body) => body,
-        _ => return Err(resource_error(origin, "found something that is no mapping, expected an object")),
+        _ => return Err(resource_error(origin, "found a value that is not a mapping, expected an object")),
     };
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     let kind = text(body.get("kind"));
@@ -111,7 +111,7 @@ fn check_document(value: Value, origin: &Origin) -> Result<Option<Map<String, Va
     }
     let metadata = body.get("metadata");
     if metadata.is_some_and(|metadata| !metadata.is_object() && !metadata.is_null()) {
-        return Err(resource_error(origin, "the metadata of an object are no mapping"));
+        return Err(resource_error(origin, "metadata is not a mapping"));
     }
     let name = text(metadata.and_then(|metadata| metadata.get("name")));
     if name.is_empty() && !kind.ends_with("List") {
@@ -126,7 +126,7 @@ fn check_annotations(resource: &Resource) -> Result<(), BuildError> {
     match keys.find(|key| key.starts_with("internal.config.kubernetes.io/")) {
         None => Ok(()),
         Some(key) => {
-            let text = format!("the annotation {key} is one that the tool makes for itself");
+            let text = format!("the annotation {key} is internal to kustomize");
             Err(resource_error(&resource.origin, text).with_class(ErrorClass::Unsupported))
         }
     }

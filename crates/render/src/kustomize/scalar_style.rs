@@ -52,7 +52,7 @@ impl Spelling {
     pub(super) fn keeps_nulls(&self) -> Result<bool, &'static str> {
         match self.nulls {
             NullForms { has_missing_in_braces: true, .. } => Err(
-                "has a field without a value inside braces, which a merge takes for null; write null or ''",
+                "has a field without a value inside braces, which kustomize merges as null; write null or ''",
             ),
             NullForms { has_implicit: true, has_explicit: true, .. } => Err(
                 "has fields without a value and fields with null, of which a merge keeps the latter only; write all alike",

@@ -88,7 +88,7 @@ impl Selector {
         match annotations.contains("internal.config.kubernetes.io") {
             true => Err(self.at.error(
                 ErrorClass::Unsupported,
-                "annotations that the tool makes for itself are not supported",
+                "selectors on internal annotations of kustomize are not supported",
             )),
             false => Ok(annotations),
         }
@@ -130,7 +130,7 @@ impl Selection {
 /// Compiles an expression that must match a whole text.
 pub(super) fn full_match(text: &str) -> Result<ByteRegex, String> {
     expression(&format!("^(?:{text})$"))
-        .map_err(|()| format!("{text:?} is no regular expression, or a too large one"))
+        .map_err(|()| format!("{text:?} is not a valid regular expression, or it is too large"))
 }
 
 /// A regular expression over bytes, so that `\d` and `(?i)` mean the same as in kustomize and need

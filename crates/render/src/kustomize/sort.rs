@@ -57,7 +57,7 @@ pub(super) fn sort(resources: &mut [Resource], sorting: Option<&Sorting>) -> Res
             ("legacy", None) => default(),
             ("fifo", None) => return Ok(()),
             ("fifo", Some(_)) => {
-                let text = "legacySortOptions are of no use with the order fifo; write order: legacy";
+                let text = "legacySortOptions have no effect with order: fifo; write order: legacy";
                 return Err(at.error(ErrorClass::Field, text));
             }
             _ => return Err(at.error(ErrorClass::Field, "the order of sortOptions must be legacy or fifo")),

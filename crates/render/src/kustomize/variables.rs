@@ -113,7 +113,8 @@ fn sources(resources: &[Resource]) -> HashMap<&str, &Resource> {
 fn value(sources: &HashMap<&str, &Resource>, var: &Var) -> Done<Value> {
     let refuse = |class, text: String| var.at.error(class, text);
     let Some(resource) = sources.get(var.name.as_str()) else {
-        let text = format!("there is no {} {} of which {} takes its value", var.kind, var.object, var.name);
+        let text =
+            format!("there is no {} {}, the source of the variable {}", var.kind, var.object, var.name);
         return Err(refuse(ErrorClass::Variable, text));
     };
     let missed = |miss: FieldPathError| refuse(miss.class, format!("{}: {}", var.field, miss.text));
@@ -168,7 +169,7 @@ fn indexed(parts: Vec<String>) -> Vec<String> {
 
 /// Most text that variables may produce.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-const NOT_ASCII: &str = "a $ stands before a character that is not ASCII";
+const NOT_ASCII: &str = "a $ is followed by a character that is not ASCII";
 
 type Values<'v> = BTreeMap<&'v str, Value>;
 
@@ -214,7 +215,7 @@ fn replaced(text: &str, values: &Values<'_>, budget: &mut usize) -> Result<Optio
 }
 
 fn too_much() -> String {
-    format!("variables make more than {MAX_BYTES} bytes")
+    format!("variables expand to more than {MAX_BYTES} bytes")
 }
 
 fn is_composite(value: &Value) -> bool {

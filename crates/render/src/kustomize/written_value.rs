@@ -185,7 +185,7 @@ pub(super) fn write(
     if found.is_empty() {
         return Err(FieldPathError::with_class(
             ErrorClass::Replacement,
-            "there is no such field; it is made with options.create: true",
+            "the field does not exist; options.create: true creates it",
         ));
     }
     for found in found {

@@ -7,7 +7,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VariableError {
     /// A variable without a value.
-    #[error("there is no variable {name}{}; give it a value in spec.render.substitute or a default (${{{name}:-...}}), or write $${{{name}}} where the text itself is meant", near(.nearest))]
+    #[error("there is no variable {name}{}; give it a value in spec.render.substitute or a default (${{{name}:-...}}), or write $${{{name}}} for the literal text", near(.nearest))]
     Unknown {
         /// Its name.
         name: String,
@@ -18,18 +18,18 @@ pub enum VariableError {
     #[error("an expression that begins with ${{ has no closing brace; {ESCAPE}")]
     Unclosed,
     /// No name follows `${`.
-    #[error("no name of a variable (letters, digits and _, no digit first) follows ${{; {ESCAPE}")]
+    #[error(
+        "there is no variable name (letters, digits and _, not beginning with a digit) after ${{; {ESCAPE}"
+    )]
     NoName,
     /// Unknown operator after the name.
-    #[error(
-        "what follows the name in ${{{name}...}} is no operator that is known here (:+ and :? are none); {ESCAPE}"
-    )]
+    #[error("unknown operator after the name in ${{{name}...}} (:+ and :? are not supported); {ESCAPE}")]
     UnknownOperator {
         /// The variable.
         name: String,
     },
     /// A replacement without its second slash.
-    #[error("the second / is missing in ${{{name}/...}}; write ${{{name}/text/}} to take the text away")]
+    #[error("the second / is missing in ${{{name}/...}}; write ${{{name}/text/}} to remove the text")]
     NoReplacement {
         /// The variable.
         name: String,
@@ -41,13 +41,13 @@ pub enum VariableError {
         name: String,
     },
     /// Expressions nested too deeply.
-    #[error("expressions stand more than {most} deep within each other")]
+    #[error("expressions are nested more than {most} levels deep")]
     TooDeep {
         /// Deepest nesting that is allowed.
         most: usize,
     },
     /// An offset or length that is not a number.
-    #[error("a place in ${{{name}:...}} must be a whole number, and a length one that is not negative")]
+    #[error("an offset in ${{{name}:...}} must be an integer, and a length must not be negative")]
     NoNumber {
         /// The variable.
         name: String,
@@ -61,22 +61,22 @@ pub enum VariableError {
         most: usize,
     },
     /// Too much output.
-    #[error("the variables of the object come to more than {most} bytes")]
+    #[error("the substituted values of the object have more than {most} bytes")]
     TooLong {
         /// Most bytes that are allowed.
         most: usize,
     },
     /// A list or mapping that cannot be parsed.
     #[error(
-        "the value begins like a list or mapping and cannot be read as one; put quotes around it within the value if it is meant as text"
+        "the value begins like a list or mapping but cannot be parsed as one; if it is text, put quotes inside the value"
     )]
     Broken,
     /// A key that occurs twice.
-    #[error("two keys of the mapping are the same once variables are replaced")]
+    #[error("two keys of the mapping are equal after substitution")]
     KeyTwice,
     /// A secret value in a name, which is visible to everyone.
     #[error(
-        "a value from a Secret cannot be part of a name (of an object, a kind or a right), because names are shown; take it from spec.render.substitute.vars or a ConfigMap"
+        "a value from a Secret cannot be part of a name (of an object, a kind or a permission), because names are shown; take it from spec.render.substitute.vars or a ConfigMap"
     )]
     SecretInName,
     /// A secret value in a key.
@@ -87,7 +87,7 @@ pub enum VariableError {
 }
 
 const ESCAPE: &str =
-    "write $${ where the text itself is meant, or annotate the object with moorline.dev/substitute: disabled";
+    "write $${ for a literal ${, or annotate the object with moorline.dev/substitute: disabled";
 
 impl VariableError {
     /// Machine-readable reason for conditions, events and metrics.

@@ -160,18 +160,18 @@ fn what_the_grammar_does_not_know_is_refused_with_its_place() {
     refused("${none:-${also}}", "there is no variable also");
     refused("${v", "no closing brace");
     refused("${v:-a", "no closing brace");
-    refused("${}", "no name of a variable");
-    refused("${1}", "no name of a variable");
-    refused("${é}", "no name of a variable");
-    refused("${v:+x}", "no operator that is known");
-    refused("${v:?x}", "no operator that is known");
-    refused("${v@Q}", "no operator that is known");
-    refused("${v[0]}", "no operator that is known");
+    refused("${}", "there is no variable name");
+    refused("${1}", "there is no variable name");
+    refused("${é}", "there is no variable name");
+    refused("${v:+x}", "unknown operator");
+    refused("${v:?x}", "unknown operator");
+    refused("${v@Q}", "unknown operator");
+    refused("${v[0]}", "unknown operator");
     refused("${v/a}", "the second / is missing");
     refused("${v//}", "the second / is missing");
     refused("${v///b}", "nothing to replace");
-    refused("${v:x}", "whole number");
-    refused("${v:0:-1}", "not negative");
+    refused("${v:x}", "must be an integer");
+    refused("${v:0:-1}", "must not be negative");
     refused(&format!("${{v#{}}}", "x".repeat(65)), "more than 64 characters");
     refused(&("${none:-".repeat(17) + &"}".repeat(17)), "16 deep");
     refused(&"${v}".repeat(1 << 20), "bytes");
@@ -226,7 +226,7 @@ fn where_a_value_of_a_secret_went_is_known_and_never_in_a_name_or_a_key() {
     }
     assert!(is_secret_in(json!({"annotations": {"a": "${hidden}"}, "labels": {"b": "${hidden}"}})));
     assert!(told(json!({"kind": "Any", "spec": {"${hidden}": 1}})).contains("cannot be part of a key"));
-    assert!(told(json!({"kind": "Any", "spec": {"${n}": 1, "3": 2}})).contains("are the same"));
+    assert!(told(json!({"kind": "Any", "spec": {"${n}": 1, "3": 2}})).contains("are equal"));
     assert_eq!(
         format!("{:?}", Variables::default().with_values([("a", "hunter2")], Visibility::Secret)),
         "{\"a\"}"

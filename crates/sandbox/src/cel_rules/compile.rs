@@ -206,7 +206,7 @@ fn words(refused: &ExpressionError, text: &str) -> String {
         }
         expression::ExpressionProblem::Field(name) => format!("undefined field '{name}'"),
         expression::ExpressionProblem::Unsupported(name) => {
-            format!("the sandbox does not know the function {name:?}, which Kubernetes has")
+            format!("the sandbox does not support the function {name:?} of Kubernetes")
         }
         expression::ExpressionProblem::Syntax(words) | expression::ExpressionProblem::Other(words) => {
             words.clone()

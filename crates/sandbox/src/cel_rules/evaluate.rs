@@ -218,8 +218,10 @@ fn without_answer(fault: &EvaluationError, rule: &str) -> String {
         EvaluationError::Number(NumberError::ByZero) => "division by zero".to_owned(),
         EvaluationError::Number(NumberError::RestOfZero) => "modulus by zero".to_owned(),
         EvaluationError::Number(NumberError::NoIndex(at)) => format!("index out of bounds: {at}"),
-        EvaluationError::Number(NumberError::NoNumber) => "a text is not what it is to be read as".to_owned(),
-        EvaluationError::Unsupported => "the sandbox does not know a function of this rule".to_owned(),
+        EvaluationError::Number(NumberError::NoNumber) => "the text cannot be converted".to_owned(),
+        EvaluationError::Unsupported => {
+            "the rule uses a function that the sandbox does not support".to_owned()
+        }
         EvaluationError::OutOfSteps => {
             return format!(
                 "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {rule}"

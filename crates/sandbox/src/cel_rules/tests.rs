@@ -81,7 +81,7 @@ fn a_definition_with_a_function_that_is_not_known_here_is_refused() {
         problem.field,
         "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"
     );
-    let expect = "ERROR: <input>:1:1: the sandbox does not know the function \"isSemver\", which Kubernetes has\n | isSemver(self)\n | ^";
+    let expect = "ERROR: <input>:1:1: the sandbox does not support the function \"isSemver\" of Kubernetes\n | isSemver(self)\n | ^";
     assert!(problem.message.ends_with(expect), "{}", problem.message);
     assert_eq!(refused("self.matches('^a') || self.format([1]) == ''"), []);
 }

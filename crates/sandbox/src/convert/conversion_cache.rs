@@ -93,7 +93,7 @@ impl ConversionCache {
             let (object, version) = (object.clone(), version.to_owned());
             missing.push(PendingConversion { hook: hook.clone(), key, object, version });
         }
-        Err("nobody has asked the conversion webhook".to_owned())
+        Err("the conversion webhook was not called".to_owned())
     }
 
     /// Returns the generated name of an object; the same in every attempt.

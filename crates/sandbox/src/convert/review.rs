@@ -147,7 +147,7 @@ pub(crate) fn read(answer: &[u8]) -> Result<Value, String> {
         Some(Value::Array(_)) => "array",
         Some(Value::Number(_)) => "number",
         Some(Value::Bool(_)) => "bool",
-        Some(Value::Null) | None => return Err(unreadable("the answer is neither JSON nor YAML")),
+        Some(Value::Null) | None => return Err(unreadable("the response is neither JSON nor YAML")),
     };
     let fields = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
     Err(unreadable(&format!("json: cannot unmarshal {what} into Go value of type {fields}")))

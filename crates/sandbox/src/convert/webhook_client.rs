@@ -68,7 +68,7 @@ impl WebhookClient {
     }
 
     async fn send(&self, body: String) -> Result<(Parts, Vec<u8>), String> {
-        let url: Uri = self.address.url.parse().map_err(|_| "the URL cannot be read".to_owned())?;
+        let url: Uri = self.address.url.parse().map_err(|_| "the URL is invalid".to_owned())?;
         let client = match self.client.get() {
             Some(client) => client.clone(),
             None => {
@@ -107,7 +107,7 @@ fn client(url: &Uri, bundle: &[u8]) -> Result<Client, String> {
     // An error means that a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let host = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
-    let base = format!("https://{host}/").parse().map_err(|_| "the URL cannot be read".to_owned())?;
+    let base = format!("https://{host}/").parse().map_err(|_| "the URL is invalid".to_owned())?;
     let mut config = Config::new(base);
     let certificates: Vec<Vec<u8>> =
         CertificateDer::pem_slice_iter(bundle).filter_map(|one| Some(one.ok()?.to_vec())).collect();

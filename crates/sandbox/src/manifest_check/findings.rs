@@ -42,7 +42,10 @@ impl Finding {
 
     /// A version that the definition does not serve.
     pub(super) fn version(found: &str, served: &str) -> Self {
-        Self::new("apiVersion", format!("found the version {found}; the definition serves {served}"))
+        Self::new(
+            "apiVersion",
+            format!("found version {found}; the CustomResourceDefinition serves {served}"),
+        )
     }
 
     /// Returns the value of the field.
@@ -68,7 +71,7 @@ pub(super) fn finding_of_cause(
     let sentence = match reason {
         "FieldValueRequired" => format!("missing: {}", or("a value is required")),
         "FieldValueForbidden" => format!("not allowed: {words}"),
-        "FieldValueDuplicate" => format!("found {} twice; expected it once", found()),
+        "FieldValueDuplicate" => format!("found {} twice; expected no duplicates", found()),
         "FieldValueTypeInvalid" => {
             let expected = message.split("must be of type ").nth(1).unwrap_or_default();
             format!("found {}; expected the type {}", found(), expected.split(':').next().unwrap_or_default())
@@ -76,9 +79,9 @@ pub(super) fn finding_of_cause(
         _ if words.starts_with("`selector` does not match") => {
             let selector = path::value(object, &field.replace("template.metadata.labels", "selector"));
             let selector = selector.map(|it| cut(&it.to_string())).unwrap_or_default();
-            format!("found {}; expected labels that the selector selects: {selector}", found())
+            format!("found {}; expected labels that match the selector: {selector}", found())
         }
-        _ if is_about_key(message, field) => format!("the name of the key is not valid: {words}"),
+        _ if is_about_key(message, field) => format!("invalid key: {words}"),
         // Every message may quote a value.
         _ if hides => format!("found {}, which is not valid", found()),
         "FieldValueNotSupported" => {

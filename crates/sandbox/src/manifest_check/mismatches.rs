@@ -88,7 +88,7 @@ impl Walk {
 fn expected(scalar: Scalar) -> &'static str {
     match scalar {
         Scalar::String | Scalar::Formatted => "a string",
-        Scalar::Int32 => "an integer of 32 bits",
+        Scalar::Int32 => "a 32-bit integer",
         Scalar::Int64 => "an integer",
         Scalar::Number => "a number",
         Scalar::Boolean => "true or false",

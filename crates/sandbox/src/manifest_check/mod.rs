@@ -100,7 +100,7 @@ impl Schemas {
             (Some(known), None) => {
                 let served: Vec<String> = known.versions.iter().map(|it| in_group(group, it)).collect();
                 let served = served.join(" and ");
-                return Verdict::Unchecked(format!("{kind} of {api_version}; known is that of {served}"));
+                return Verdict::Unchecked(format!("{kind} of {api_version}; the known version is {served}"));
             }
             (None, _) => match self.custom.get(&(group.into(), kind.into())) {
                 Some(versions) => match custom(versions, version, &object, hides) {

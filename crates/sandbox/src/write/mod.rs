@@ -282,7 +282,7 @@ impl State {
             return Err(StatusError::busy());
         }
         let ConvertedWrite { stored, told } = kept;
-        let Value::Object(mut body) = stored else { return Err(StatusError::bad_request("no object")) };
+        let Value::Object(mut body) = stored else { return Err(StatusError::bad_request("not an object")) };
         let is_over = is_over(&target.resource, &body);
         let home = &target.resource.storage_key;
         if is_over && self.store.get(home, &target.key).is_some() {
@@ -355,7 +355,7 @@ fn copy_server_metadata(old: &Value, metadata: &mut Map<String, Value>) {
 /// Refuses a body of another kind or version than the path.
 fn same_kind(target: &RequestTarget, body: &Value) -> Result<(), StatusError> {
     if !body.is_object() {
-        return Err(StatusError::bad_request("the body of the request is no object"));
+        return Err(StatusError::bad_request("the body of the request is not an object"));
     }
     let (version, kind) = (&body["apiVersion"], &body["kind"]);
     let expected = target.api_version();

@@ -41,7 +41,7 @@ pub(crate) enum PointerError {
         items: usize,
     },
     /// An index that is not a number.
-    #[error("{0:?} is no index of a list")]
+    #[error("{0:?} is not a list index")]
     Index(String),
 }
 

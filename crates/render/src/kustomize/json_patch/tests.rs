@@ -58,7 +58,7 @@ fn faults_say_which_operation_and_why_and_never_what() {
     check(remove("/data/a/b"), "(remove /data/a/b) does not apply: there is no map or list at /data/a");
     check(remove("/spec/x/y"), "(remove /spec/x/y) does not apply: there is no map or list at /spec");
     check(remove("/data/list/2"), "(remove /data/list/2) does not apply: there is no item 2; the list has 2");
-    check(remove("/data/list/x"), "(remove /data/list/x) does not apply: \"x\" is no index of a list");
+    check(remove("/data/list/x"), "(remove /data/list/x) does not apply: \"x\" is not a list index");
     check(
         remove(""),
         "(remove ) does not apply: the path names the whole object; it must name a field, such as /spec",
@@ -69,7 +69,7 @@ fn faults_say_which_operation_and_why_and_never_what() {
     );
     check(
         json!({"op": "test", "path": "/data/a", "value": "other"}),
-        "(test /data/a) does not apply: the value there is another one",
+        "(test /data/a) does not apply: the value differs",
     );
     check(
         json!({"op": "replace", "path": "", "value": "secret"}),

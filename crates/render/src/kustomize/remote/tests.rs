@@ -109,18 +109,18 @@ fn only_what_needs_no_login_and_is_a_folder_is_fetched() {
     check("https://host/a/b//c?ref=v1", Some(Ok(("https://host/a/b?ref=v1", "c"))));
     check("https://host/a/b?version=v1&timeout=3s", Some(Ok(("https://host/a/b?ref=v1", ""))));
     check("github.com/a/b/c", Some(Ok(("https://github.com/a/b", "c"))));
-    check("git@host:a/b", Some(Err("over ssh")));
+    check("git@host:a/b", Some(Err("uses ssh")));
     check("github.com:a/b", Some(Ok(("https://github.com/a/b", ""))));
-    check("ssh://host/a/b", Some(Err("over ssh")));
+    check("ssh://host/a/b", Some(Err("uses ssh")));
     check("file:///srv/a", Some(Err("disk")));
     check("https://me@host/a/b", Some(Err("user or a password")));
     check("https://me:planted@host/a/b", Some(Err("user or a password")));
     check("https://host/a/b/main/c.yaml", Some(Err("single file")));
     check("https://host/a/b?ref=%zz", Some(Err("query")));
     check("https://host/a/b?ref=a;b=c", Some(Err("query")));
-    check("https://host/a", Some(Err("no URL of a folder")));
-    check("ftp://host/a/b", Some(Err("no URL of a folder")));
-    check("../base?ref=v1", Some(Err("no URL of a folder")));
+    check("https://host/a", Some(Err("not a URL of a folder")));
+    check("ftp://host/a/b", Some(Err("not a URL of a folder")));
+    check("../base?ref=v1", Some(Err("not a URL of a folder")));
     check("../base", None);
     check("base.git/x", None);
 }

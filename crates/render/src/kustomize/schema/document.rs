@@ -28,7 +28,7 @@ pub(crate) enum OpenApiError {
     },
     /// A reference to something other than a definition.
     #[error(
-        "in the OpenAPI document, {place} refers to {target:?}; only references to {DEFINITIONS}NAME are followed"
+        "in the OpenAPI document, {place} refers to {target:?}; only references to {DEFINITIONS}NAME are supported"
     )]
     Reference {
         /// Path of the reference.

@@ -142,6 +142,6 @@ fn a_document_that_cannot_be_followed_is_refused() {
     );
     check(
         json!({"definitions": {"A": {"$ref": "other.json#/A"}}}),
-        "definitions.A.$ref refers to \"other.json#/A\"; only references to #/definitions/NAME are followed",
+        "definitions.A.$ref refers to \"other.json#/A\"; only references to #/definitions/NAME are supported",
     );
 }

@@ -66,13 +66,13 @@ pub(crate) enum StrategicMergeError {
         path: String,
     },
     /// A number replaces a text that may be quoted; it would become a text if the text is.
-    #[error("{}: a text becomes a number or true or false, and it is not clear whether the text has quotes, which would make a text of it", shown(.path))]
+    #[error("{}: a number or boolean replaces a string; if the string is quoted, the result would be a string, and this cannot be determined", shown(.path))]
     Quotes {
         /// The field.
         path: String,
     },
     /// A field with an empty name.
-    #[error("{}: a field in it has an empty name, over which no merge comes", shown(.path))]
+    #[error("{}: it has a field with an empty name, which cannot be merged", shown(.path))]
     EmptyName {
         /// The map.
         path: String,
