@@ -13,6 +13,7 @@ mod tidy {
     pub(crate) mod files;
     pub(crate) mod imports;
     pub(crate) mod mask;
+    pub(crate) mod named_paths;
     pub(crate) mod paths;
     pub(crate) mod sizes;
     pub(crate) mod source;
@@ -21,7 +22,7 @@ mod tidy {
 }
 
 use tidy::source::Source;
-use tidy::{attributes, comments, fences, files, imports, sizes, table, words};
+use tidy::{attributes, comments, fences, files, imports, named_paths, sizes, table, words};
 
 /// A rule: its name, and a function that returns its violations in one file as line and text.
 type Rule = (&'static str, fn(&Source) -> Vec<(usize, String)>);
@@ -72,4 +73,27 @@ fn the_readme_of_the_crates_shows_the_import_table() {
     if let Err(message) = table::compare(&document, &table::as_markdown()) {
         panic!("{message}");
     }
+}
+
+#[test]
+fn the_documents_about_the_code_name_files_that_exist() {
+    let about = |path: &str| {
+        ["ARCHITECTURE.md", "CONTRIBUTING.md", "crates/README.md"].contains(&path)
+            || path.ends_with("AGENTS.md")
+    };
+    let documents: Vec<_> = files::texts().into_iter().filter(|(path, _)| about(path)).collect();
+    assert!(documents.len() > 5, "the walk found {} documents", documents.len());
+    let mut gone = Vec::new();
+    for (path, text) in &documents {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let missing = named_paths::missing(text, folder, files::exists).into_iter();
+        gone.extend(missing.map(|what| format!("{path}:{what}")));
+    }
+    assert!(gone.is_empty(), "these paths do not exist:\n{}\n", gone.join("\n"));
+}
+
+#[test]
+fn the_architecture_is_short() {
+    let lines = files::text("ARCHITECTURE.md").expect("there is an ARCHITECTURE.md").lines().count();
+    assert!(lines <= 150, "ARCHITECTURE.md has {lines} lines, at most 150");
 }

@@ -23,6 +23,11 @@ pub(crate) fn text(path: &str) -> Option<String> {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).ok()
 }
 
+/// True if the repository has a file or folder at a path.
+pub(crate) fn exists(path: &str) -> bool {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path).exists()
+}
+
 fn walk(folder: &Path, prefix: &str, files: &mut Vec<(String, String)>) {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("cannot list {prefix:?}: {error}"));
     for entry in entries {
