@@ -53,7 +53,7 @@ impl StatusRecorder {
             state.waiting.push(done);
         }
         self.0.changed.notify_one();
-        tokio::time::timeout(within, wait).await.is_ok()
+        is_written(within, wait).await
     }
 
     /// Returns the scope in which the Sync may have owned objects before.
@@ -74,8 +74,7 @@ impl StatusRecorder {
             state.waiting.push(done);
         }
         self.0.changed.notify_one();
-        // The writer ends only with the Sync.
-        tokio::time::timeout(within, wait).await.is_ok()
+        is_written(within, wait).await
     }
 
     /// Records the revision that is about to be applied; false if the status does not have it in
@@ -92,7 +91,7 @@ impl StatusRecorder {
         }
         self.0.urgent.notify_one();
         self.0.changed.notify_one();
-        tokio::time::timeout(within, wait).await.is_ok()
+        is_written(within, wait).await
     }
 
     /// Returns the Jobs, Pods and hooks that have completed before.
@@ -268,6 +267,12 @@ impl StatusState {
     }
 }
 
+/// True if the status has it in time. A dropped sender is no success: the writer forgets whoever
+/// waits when the Sync was created again, and nothing was written then.
+async fn is_written(within: Duration, wait: oneshot::Receiver<()>) -> bool {
+    matches!(tokio::time::timeout(within, wait).await, Ok(Ok(())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,5 +300,23 @@ mod tests {
         };
         assert!(passed(None), "the spec is the same");
         assert!(!passed(Some("the spec")), "Ready would be True of a spec that nobody has applied");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_write_counts_as_written() {
+        let within = Duration::from_secs(1);
+        let (done, wait) = oneshot::channel();
+        done.send(()).unwrap();
+        assert!(is_written(within, wait).await);
+        let (done, wait) = oneshot::channel::<()>();
+        drop(done);
+        assert!(!is_written(within, wait).await, "the Sync was created again");
+        let (_done, wait) = oneshot::channel();
+        assert!(!is_written(within, wait).await, "the writer takes too long");
     }
 }
