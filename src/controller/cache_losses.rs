@@ -3,7 +3,7 @@
 //! In: the cache to drop. Out: a daemon that has to determine its content again, at the cost of
 //! requests and nothing else. Only tests call it: a restart drops all caches at once, and so never
 //! one while another is kept that was built from it. State that Syncs publish to each other
-//! (`registry.rs`, `peers.rs`) is not among the caches: no request returns it, only the tasks of
+//! (`peers/`) is not among the caches: no request returns it, only the tasks of
 //! those Syncs do.
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! finalizer.
 //!
 //! In: the Sync as the API server has it, at each change. Out: a request to the reconciler
-//! (`reconciler/`), or a refusal in the status. Secrets and ConfigMaps that the spec names are read
+//! (`worker/`), or a refusal in the status. Secrets and ConfigMaps that the spec names are read
 //! and watched here.
 
 mod deletion;
