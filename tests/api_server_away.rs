@@ -113,7 +113,8 @@ async fn a_daemon_that_lost_its_lease_to_another_stands_by_and_goes_on_later() {
         json!({"spec": {"holderIdentity": "another", "leaseDurationSeconds": 3600, "leaseTransitions": 9}}),
     )
     .await;
-    until("it stands by", async || daemon.log().contains("waiting for another").then_some(())).await;
+    until("it stands by", async || daemon.log().contains("waiting for its holder another").then_some(()))
+        .await;
     scene.proxy.take_requests();
     edit(&scene, "a-1").await;
     tokio::time::sleep(Duration::from_secs(6)).await;

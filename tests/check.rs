@@ -51,7 +51,7 @@ fn a_value_of_another_type_is_never_sound() {
             "error: app/web.yaml:5:3: Deployment.apps shop/web: spec.replicas: found a string \"three\"; expected a 32-bit integer\n",
         ),
     );
-    check("sound", &[("app/web.yaml", WEB)], &["app"], (0, "app: 1 object is sound\n", ""));
+    check("sound", &[("app/web.yaml", WEB)], &["app"], (0, "app: 1 object is valid\n", ""));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_kind_without_a_schema_is_counted_and_not_called_sound() {
         &["app"],
         (
             0,
-            "app: 1 object is sound, 2 are not checked\n",
+            "app: 1 object is valid, 2 are not checked\n",
             "note: not checked: no schema for Widget of example.com/v1 (2 objects)\n",
         ),
     );
@@ -96,12 +96,12 @@ fn definitions_in_the_folder_beside_it_or_named_by_a_flag_are_used() {
     let refused = "error: app/widget.yaml:4:8: Widget.example.com shop/a: spec.size: found a string \"big\"; expected the type integer\n";
     let files = [("app/widget.yaml", WIDGET), ("crds/widget.yaml", DEFINITION)];
     check("crds", &files, &["app", "--crds", "crds"], (1, "", refused));
-    check("beside", &files, &["app", "crds"], (1, "crds: 1 object is sound\n", refused));
+    check("beside", &files, &["app", "crds"], (1, "crds: 1 object is valid\n", refused));
     let inside = [("app/widget.yaml", WIDGET), ("app/definition.yaml", DEFINITION)];
     check("inside", &inside, &["app"], (1, "", refused));
     let sound = WIDGET.replace("big", "3");
     let files = [("app/widget.yaml", sound.as_str()), ("crds/widget.yaml", DEFINITION)];
-    check("fits", &files, &["app", "--crds", "crds"], (0, "app: 1 object is sound\n", ""));
+    check("fits", &files, &["app", "--crds", "crds"], (0, "app: 1 object is valid\n", ""));
 }
 
 /// A sandbox that ends with the test.
@@ -164,7 +164,7 @@ fn a_server_is_asked_about_the_whole_set_and_nothing_is_written() {
     let sandbox = Sandbox::start(&folder);
     let expect = (
         Some(0),
-        "set: 5 objects are sound\nset: the server accepts 3 objects, 2 are not checked\n".to_owned(),
+        "set: 5 objects are valid\nset: the server accepts 3 objects, 2 are not checked\n".to_owned(),
         "note: not checked by the server: Deployment.apps shop/web: this set creates its namespace\n\
          note: not checked by the server: Widget.example.com default/a: this set creates its kind\n"
             .to_owned(),
@@ -174,7 +174,7 @@ fn a_server_is_asked_about_the_whole_set_and_nothing_is_written() {
         assert_eq!(sandbox.moorline(&folder, &["check", "set", "--server", "-n", "default"]), expect);
     }
     let (code, data, words) = sandbox.moorline(&folder, &["check", "lost", "--server"]);
-    assert_eq!((code, data.as_str()), (Some(1), "lost: 1 object is sound\n"));
+    assert_eq!((code, data.as_str()), (Some(1), "lost: 1 object is valid\n"));
     assert_eq!(words, "error: lost/web.yaml:1: Deployment.apps shop/web: namespaces \"shop\" not found\n");
     let (code, _, words) = sandbox.moorline(&folder, &["check", "alone", "--server"]);
     assert_eq!(code, Some(1), "{words}");

@@ -118,7 +118,7 @@ async fn a_whole_set_is_asked_about_and_nothing_is_written() {
     let Some(person) = Person::new("check-set", &files).await else { return };
     let expect = person.said(
         0,
-        "set: 5 objects are sound\nset: the server accepts 3 objects, 2 are not checked\n",
+        "set: 5 objects are valid\nset: the server accepts 3 objects, 2 are not checked\n",
         "note: not checked by the server: Deployment.apps NS-made/web: this set creates its namespace\n\
          note: not checked by the server: Widget.GROUP NS/a: this set creates its kind\n",
     );
@@ -138,12 +138,12 @@ async fn a_whole_set_is_asked_about_and_nothing_is_written() {
     // A namespace or a kind that nobody creates is wrong.
     let expect = person.said(
         1,
-        "lost: 1 object is sound\n",
+        "lost: 1 object is valid\n",
         "error: lost/web.yaml:1: Deployment.apps NS-made/web: namespaces \"NS-made\" not found\n",
     );
     assert_eq!(person.check(ADMIN, &["lost"]), expect);
     let (code, data, words) = person.check(ADMIN, &["alone"]);
-    assert_eq!((code, data.as_str()), (Some(1), "alone: 0 objects are sound, 1 is not checked\n"), "{words}");
+    assert_eq!((code, data.as_str()), (Some(1), "alone: 0 objects are valid, 1 is not checked\n"), "{words}");
     let expect = person
         .said(
             0,
@@ -176,7 +176,7 @@ async fn the_state_of_the_cluster_counts() {
     };
     apply(&web, format!("/apis/apps/v1/namespaces/{}/deployments/web", person.namespace)).await;
     let (code, data, words) = person.check(ADMIN, &["set"]);
-    assert_eq!((code, data.as_str()), (Some(1), "set: 2 objects are sound\n"), "{words}");
+    assert_eq!((code, data.as_str()), (Some(1), "set: 2 objects are valid\n"), "{words}");
     let expect = person.said(0, "", "error: set/web.yaml:1: Deployment.apps NS/web: ").2;
     assert!(words.starts_with(&expect) && words.contains("field is immutable"), "{words}");
     assert_eq!(words.lines().count(), 1, "{words}");
@@ -189,7 +189,7 @@ async fn the_state_of_the_cluster_counts() {
     })
     .await;
     let (code, data, words) = person.check(ADMIN, &["kinds"]);
-    let expect = "kinds: 2 objects are sound\nkinds: the server accepts 1 object, 1 is not checked\n";
+    let expect = "kinds: 2 objects are valid\nkinds: the server accepts 1 object, 1 is not checked\n";
     assert_eq!((code, data.as_str()), (Some(0), expect), "{words}");
     let expect = person
         .said(0, "", "Widget.GROUP NS/a: this set changes its definition; by the one that is served: ")
@@ -222,16 +222,16 @@ async fn the_rights_of_the_caller_count() {
     let Some(person) = Person::new("check-rights", &files).await else { return };
     let rules = json!([rule("", &["configmaps"], &["get", "create", "patch"])]);
     grant(&person.admin, &person.namespace, &user(TENANT), &rules).await;
-    let expect = person.said(0, "mine: 1 object is sound\nmine: the server accepts 1 object\n", "");
+    let expect = person.said(0, "mine: 1 object is valid\nmine: the server accepts 1 object\n", "");
     assert_eq!(person.check(TENANT, &["mine"]), expect);
     let (code, data, words) = person.check(TENANT, &["both"]);
-    assert_eq!((code, data.as_str()), (Some(1), "both: 2 objects are sound\n"), "{words}");
+    assert_eq!((code, data.as_str()), (Some(1), "both: 2 objects are valid\n"), "{words}");
     let expect = person.said(0, "", "error: both/b.yaml:1: Secret NS/b: ").2;
     assert!(words.starts_with(&expect) && words.contains("403 Forbidden"), "{words}");
     assert_eq!(words.lines().count(), 1, "{words}");
     // The existence of a namespace that the caller may not read is not known. The rest of the set is asked about.
     let (code, data, words) = person.check(TENANT, &["made"]);
-    assert_eq!((code, data.as_str()), (Some(1), "made: 3 objects are sound\n"), "{words}");
+    assert_eq!((code, data.as_str()), (Some(1), "made: 3 objects are valid\n"), "{words}");
     let expect = person.said(0, "", "error: made/made.yaml:1: Namespace NS-made: ").2;
     assert!(words.contains(&expect) && words.contains("forbidden"), "{words}");
     person.assert_writes_nothing();
@@ -258,7 +258,7 @@ async fn without_a_server_nothing_is_said_to_be_accepted() {
         )
     };
     let (code, data, words) = run(&["set", "--server"]);
-    assert_eq!((code, data.as_str()), (Some(1), "set: 1 object is sound\n"), "{words}");
+    assert_eq!((code, data.as_str()), (Some(1), "set: 1 object is valid\n"), "{words}");
     assert!(words.starts_with("error: "), "{words}");
     let (code, _, words) = run(&["set", "-n", "shop"]);
     assert_eq!(code, Some(64), "a namespace is for a server: {words}");

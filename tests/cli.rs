@@ -277,7 +277,7 @@ fn check_counts_what_is_sound_and_goes_on_after_what_is_not() {
     let folder = Folder::new("check", &[("a.yaml", sound), ("b.yaml", b"apiVersion: v1\n")]);
     let outcome = folder.moorline(&["check", "nowhere", "b.yaml", "a.yaml"]);
     assert_eq!(outcome.code, 1);
-    assert_eq!(outcome.data, "a.yaml: 1 object is sound\n");
+    assert_eq!(outcome.data, "a.yaml: 1 object is valid\n");
     assert_eq!(
         outcome.words,
         "error: nowhere: No such file or directory (os error 2); check the path\n\

@@ -290,7 +290,7 @@ async fn refusals_approvals_and_prunes_are_told() {
     scene.nudge("shop", "fewer").await;
     scene.until_reason("shop", "PruneHeld").await;
     assert_eq!(moorline(&scene, &["approve", "shop"]).code, 0);
-    until_told(&scene, "Approved", &["the deletion of 12 objects is approved"]).await;
+    until_told(&scene, "Approved", &["approved the deletion of 12 objects"]).await;
     until_told(&scene, "Pruned", &["/a-10, ", "and 7 more"]).await;
     scene.until_ready("shop", &fewer).await;
     let told = until("the prunes are counted", async || {

@@ -63,7 +63,7 @@ fn a_chart_is_rendered_with_what_is_typed() {
         (0, "equal: 1 object\n".to_owned(), String::new())
     );
     let (code, data, _) = moorline(folder.path(), &["check", "chart"]).unwrap();
-    assert_eq!((code, data.as_str()), (0, "chart: 1 object is sound\n"));
+    assert_eq!((code, data.as_str()), (0, "chart: 1 object is valid\n"));
     let (code, data, _) = moorline(folder.path(), &["plan", "chart", "--against", "prod.yaml"]).unwrap();
     assert!(code == 2 && data.contains("ConfigMap default/default"), "{code} {data}");
 }

@@ -172,18 +172,18 @@ mod tests {
         let (kubectl, robot) = (entry("kubectl-create", data()), entry("robot", data()));
         check(data(), less(), &[], &[], &[]);
         check(data(), less(), std::slice::from_ref(&kubectl), &["data.b"], &[]);
-        check(data(), less(), &[kubectl, robot], &[], &["data.b: kubectl-create, robot holds it"]);
+        check(data(), less(), &[kubectl, robot], &[], &["data.b: owned by kubectl-create, robot"]);
         // The same holds for fields that the adopted tool has left behind, and not for those that
         // it has written since then.
         let at = |time: &str| ManagedFieldsEntry { time: time.into(), ..entry("argocd-controller", data()) };
         check(data(), less(), &[at("2026-01-02T03:04:05Z")], &["data.b"], &[]);
-        check(data(), less(), &[at("2026-01-02T03:04:06Z")], &[], &["data.b: argocd-controller holds it"]);
+        check(data(), less(), &[at("2026-01-02T03:04:06Z")], &[], &["data.b: owned by argocd-controller"]);
         check(
             data(),
             less(),
             &[entry("kustomize-controller", data())],
             &[],
-            &["data.b: kustomize-controller holds it"],
+            &["data.b: owned by kustomize-controller"],
         );
         // An item is removed with all fields that kubectl wrote into it.
         let ours = item(json!({".": {}, "f:name": {}, "f:image": {}}));

@@ -159,6 +159,6 @@ mod tests {
         assert_eq!(rooms.bytes, 100);
         let told = rooms.grow(5 << 20).unwrap_err();
         assert_eq!(told.reason, "MemoryExceeded");
-        assert!(told.message.contains("at least 5 MiB of memory, and at most 1 MiB"), "{}", told.message);
+        assert!(told.message.contains("at least 5 MiB of memory, but at most 1 MiB"), "{}", told.message);
     }
 }

@@ -471,7 +471,9 @@ mod tests {
         check(json!({}), &format!("spec: {unread}"));
         check(
             json!({"source": {"git": "https://user:planted, expected@host/a"}}),
-            &format!("spec.source: {unread}; struct Git is expected; `kubectl explain sync.spec.source`"),
+            &format!(
+                "spec.source: {unread}; struct GitSource is expected; see `kubectl explain sync.spec.source`"
+            ),
         );
         check(json!({"source": {"git": {}}}), &format!("spec.source: {unread}; a missing field `url`;"));
         let mut spec = with_url("https://host/a");

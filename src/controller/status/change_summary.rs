@@ -137,7 +137,7 @@ mod tests {
                 format!("Pruned: no longer in Git, and deleted: {} and 2 more", old.join(", ")),
             ]
         );
-        assert!(approval_note("abc", 1).text.contains("1 object is"));
+        assert!(approval_note("abc", 1).text.contains("the deletion of 1 object ("));
     }
 
     #[test]

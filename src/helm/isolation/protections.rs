@@ -109,7 +109,7 @@ mod tests {
         let IsolationVerdict::Refused(why) = walls(true, false).judge(Required) else {
             panic!("it is refused")
         };
-        assert!(why.contains("around system calls (seccomp), so"), "{why}");
+        assert!(why.contains("isolation of system calls (seccomp), so"), "{why}");
         let IsolationVerdict::Degraded(why) = walls(false, false).judge(BestEffort) else {
             panic!("it is run")
         };

@@ -166,7 +166,7 @@ mod tests {
         observed.insert(secret.clone(), Observed { ownership: other, proven: false, ..seen(&secret) });
         let held =
             plan_document(&plan(&desired, &observed, &Policy::default()), &differences)["held"].clone();
-        let reason = json!({"reason": "OwnedBy", "message": "the Sync ops/other applies it"});
+        let reason = json!({"reason": "OwnedBy", "message": "the Sync ops/other owns it"});
         // A higher wave waits for a lower one, and prunes wait for all applies.
         let waits = json!({"reason": "Waits", "message": "it waits for Secret a/b"});
         assert_eq!(

@@ -510,7 +510,7 @@ mod tests {
             "no longer in Git, but ConfigMap a/x would be deleted with it",
         );
         check(Hold::DuplicateOf(id("g/K|a/x")), "it is K.g a/x under another name, which is in Git");
-        check(Hold::OwnedBy("ops/other".into()), "the Sync ops/other applies it");
+        check(Hold::OwnedBy("ops/other".into()), "the Sync ops/other owns it");
         check(Hold::ClaimedBy("ops/other".into()), "the Sync ops/other claims it and cannot adopt it now");
         check(
             Hold::PossiblyClaimed("ops/other".into()),

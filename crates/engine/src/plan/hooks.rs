@@ -330,7 +330,7 @@ mod tests {
             let held = plan.held.iter().find(|(held, _)| *held == id(new));
             step.or(held.map(|(_, hold)| hold.to_string())).unwrap_or_default()
         };
-        assert!(fate(&|_| {}, old).starts_with("Follow"), "{}", fate(&|_| {}, old));
+        assert!(fate(&|_| {}, old).starts_with("ReplaceHookRuns"), "{}", fate(&|_| {}, old));
         assert_eq!(fate(&|it| it.completion = Completion::Completed, old), "Create");
         assert_eq!(fate(&|it| it.ownership = Ownership::Unowned, old), "Create");
         assert_eq!(fate(&|_| {}, "batch/Job|a/other-0123456789"), "Create");
@@ -349,11 +349,11 @@ mod tests {
             }
         };
         assert_eq!(fate(&sync, workflow, Some(&older), runs(workflow)), "Runs");
-        assert_eq!(fate(&sync, workflow, Some(&older), |_, _| {}), "Again");
+        assert_eq!(fate(&sync, workflow, Some(&older), |_, _| {}), "RerunHook");
         let replaced = json!({"argocd.argoproj.io/hook": "Sync", "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation"});
         let widget = "example.com/Widget|a/up";
         assert_eq!(fate(&sync, widget, Some(&older), |_, _| {}), "Committed");
-        assert_eq!(fate(&replaced, widget, Some(&older), |_, _| {}), "Again");
+        assert_eq!(fate(&replaced, widget, Some(&older), |_, _| {}), "RerunHook");
         assert_eq!(fate(&replaced, widget, Some(&older), runs(widget)), "Runs");
         assert_eq!(fate(&replaced, "/ConfigMap|a/x", Some(&older), |_, _| {}), "Committed");
         let ended = |policy: &mut Policy, hash| policy.completed = BTreeMap::from([(id(widget), hash)]);
@@ -408,17 +408,17 @@ mod tests {
             seen.recorded_hash = Some(SpecHash { digest: [7; 32], ..hash });
         };
         assert_eq!(fate(&before, JOB, Some(&running), |_, _| {}), "Runs");
-        assert_eq!(fate(&before, JOB, Some(&ended), |_, _| {}), "Again");
+        assert_eq!(fate(&before, JOB, Some(&ended), |_, _| {}), "RerunHook");
         assert_eq!(
             fate(&before, JOB, Some(&other), |_, _| {}),
-            "Again",
+            "RerunHook",
             "a commit that changes it goes first"
         );
         assert_eq!(fate(&before, JOB, Some(&running), rolled_out), "keep");
         let hangs = |policy: &mut Policy, _| {
             policy.rollout.iter_mut().for_each(|it| it.degraded = [id(JOB)].into_iter().collect());
         };
-        assert_eq!(fate(&before, JOB, Some(&running), hangs), "Again", "nobody waits for what hangs");
+        assert_eq!(fate(&before, JOB, Some(&running), hangs), "RerunHook", "nobody waits for what hangs");
         // Objects that hooks need are updated in place.
         assert_eq!(fate(&before, "/ConfigMap|a/x", Some(&other), |_, _| {}), "Committed");
         assert_eq!(fate(&before, "rbac.authorization.k8s.io/Role|a/x", Some(&other), |_, _| {}), "Committed");
@@ -440,7 +440,7 @@ mod tests {
             }
         };
         let there: Option<Seen<'_>> = Some(&|_, _| {});
-        assert_eq!(fate(&before, JOB, there, ended(false, true)), "Again");
+        assert_eq!(fate(&before, JOB, there, ended(false, true)), "RerunHook");
         assert_eq!(fate(&before, JOB, there, ended(false, false)), "keep");
         assert_eq!(fate(&before, JOB, there, ended(true, true)), "keep");
         // Deleted since, as by its deadline.

@@ -203,7 +203,7 @@ mod tests {
             assert_eq!(word(with, &Policy::default()), expect);
         };
         check(applied, "keep");
-        check(later, "Moved");
+        check(later, "MaybeDrifted");
         check(Observed::from_object(&live("7"), &owner), "EntryLost");
     }
 
@@ -219,8 +219,8 @@ mod tests {
             let committed = word(|seen, _| (seen.pause_until, seen.recorded_hash) = (until, None), &policy);
             assert_eq!([drift, moved, committed], expect, "{until:?}");
         };
-        check(None, ["repair", "Moved", "Committed"]);
-        check(Some(1000), ["repair", "Moved", "Committed"]);
+        check(None, ["repair", "MaybeDrifted", "Committed"]);
+        check(Some(1000), ["repair", "MaybeDrifted", "Committed"]);
         check(Some(1001), ["DriftReported", "Unverified", "Paused"]);
         let mut observed = ObservedSet::default();
         for (name, until) in [("/ConfigMap|a/a", 7), ("/ConfigMap|a/b", 9), ("/ConfigMap|a/c", 8)] {

@@ -173,7 +173,7 @@ fn what_the_grammar_does_not_know_is_refused_with_its_place() {
     refused("${v:x}", "must be an integer");
     refused("${v:0:-1}", "must not be negative");
     refused(&format!("${{v#{}}}", "x".repeat(65)), "more than 64 characters");
-    refused(&("${none:-".repeat(17) + &"}".repeat(17)), "16 deep");
+    refused(&("${none:-".repeat(17) + &"}".repeat(17)), "more than 16 levels deep");
     refused(&"${v}".repeat(1 << 20), "bytes");
 }
 
