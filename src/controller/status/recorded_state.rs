@@ -267,8 +267,8 @@ impl StatusState {
     }
 }
 
-/// True if the status has it in time. A dropped sender is no success: the writer forgets whoever
-/// waits when the Sync was created again, and nothing was written then.
+/// True if the status has it in time. A dropped sender is no success: when the Sync was created
+/// again, the writer drops all senders, and nothing was written.
 async fn is_written(within: Duration, wait: oneshot::Receiver<()>) -> bool {
     matches!(tokio::time::timeout(within, wait).await, Ok(Ok(())))
 }
