@@ -3,8 +3,8 @@
 //! In: a cluster, repositories, settings. Out: a cluster that matches the repositories. One Sync is
 //! served by `resource/` (from the resource to a request), `worker/` (its event loop),
 //! `reconcile/` (one run from fetch to status), `apply/` (from a plan to writes) and `deletion/`
-//! (its finalizer). `schedule/` decides when a reconcile is due, `memory/` holds the state of a Sync
-//! between reconciles, `peers/` what Syncs know of each other, and `status/` writes what happened.
+//! (its finalizer). `schedule/` decides when a reconcile is due. `memory/` holds the state of a
+//! Sync between reconciles, `peers/` the knowledge that Syncs share; `status/` writes the result.
 
 pub mod apply;
 mod cache_losses;
