@@ -286,7 +286,7 @@ async fn settings_that_change_take_effect_and_a_file_that_is_wrong_does_not() {
             "verifyRate: 50\nconcurrency: 4\nlogLevel: debug\ndaemonIdentityNamespaces: [{elsewhere}]\n"
         ),
     );
-    said("verifyRate is 50 now").await;
+    said("verifyRate is now 50").await;
     said("concurrency is 4 only after the next start").await;
     said("DEBUG").await;
     until("it may now", async || ready().await.1.as_str().filter(|it| it.ends_with(&commit)).map(drop)).await;
@@ -295,6 +295,6 @@ async fn settings_that_change_take_effect_and_a_file_that_is_wrong_does_not() {
     std::fs::remove_file(mount.join("..data")).unwrap();
     said("cannot read").await;
     write(4, "verifyRate: 60\n");
-    said("verifyRate is 60 now").await;
+    said("verifyRate is now 60").await;
     send_request(&scene.admin, "DELETE", &format!("{syncs}/shop"), Value::Null).await.unwrap();
 }

@@ -194,7 +194,8 @@ async fn it_speaks_http_as_it_should() {
     let Some(scene) = Scene::new("page-http").await else { return };
     let daemon = scene.daemon_with(&["--leader-election=false", "--page", "127.0.0.1:0"]);
     let address = page_of(&daemon).await;
-    until("it serves", async || get(&address, "/").body.contains("Sync").then_some(())).await;
+    until("it serves", async || get(&address, "/").body.contains("This page is read-only").then_some(()))
+        .await;
     let page = get(&address, "/");
     for (name, value) in [
         ("x-content-type-options", "nosniff"),

@@ -169,7 +169,7 @@ fn a_sync_shows_all_that_there_is_to_know() {
     assert!(places.is_sorted(), "{places:?}");
     assert!(history.contains("3 created, 1 pruned in 1.2s"), "{history}");
     let drift = html.split("id=\"drift\"").nth(1).expect("the drift");
-    assert!(drift.contains("the object was deleted") && drift.contains("recreated"), "{drift}");
+    assert!(drift.contains("the whole object was deleted") && drift.contains("recreated"), "{drift}");
     let data = data(&board, "/api/v1/syncs/ops/shop");
     let reasons: Vec<_> =
         data["timeline"].as_array().unwrap().iter().map(|it| it["reason"].as_str().unwrap()).collect();

@@ -215,7 +215,7 @@ async fn a_team_depends_on_what_it_may_read() {
     scene.until_reason("shop", "DependencyNotReady").await;
     assert!(granted.elapsed() < Duration::from_secs(10), "{:?}", granted.elapsed());
     let told = scene.status("shop", "/conditions/0/message").await;
-    assert!(told.as_str().expect("a message").contains("which is not there"), "{told}");
+    assert!(told.as_str().expect("a message").contains("which does not exist"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

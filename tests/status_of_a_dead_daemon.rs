@@ -76,7 +76,7 @@ async fn a_daemon_that_is_gone_is_said_and_fails() {
     renewed(&leases, 0).await;
     assert_eq!(status(&scene, ADMIN), (0, String::new()));
     renewed(&leases, 250).await;
-    let silent = format!("no daemon has served this for 4 min: the Lease  is not renewed{lease}");
+    let silent = format!("no daemon has served this for 4 min: the Lease {lease} is not renewed");
     assert_eq!(status(&scene, ADMIN), (1, silent));
 
     ready(&scene, Value::Null).await;
@@ -92,7 +92,7 @@ async fn the_clock_of_who_asks_does_not_count() {
     let lease = sync(&scene).await;
     let (library, shift) = (shifted_clock(scene.root.path()), scene.root.path().join("shift"));
     let variables = [("LD_PRELOAD", &*library), ("TEST_CLOCK_SHIFT", &*shift)];
-    let silent = format!("no daemon has served this for 4 min: the Lease  is not renewed{lease}");
+    let silent = format!("no daemon has served this for 4 min: the Lease {lease} is not renewed");
     for (seconds, age) in [(7230, "2h0m"), (-7230, "0s")] {
         std::fs::write(&shift, seconds.to_string()).expect("a file");
         renewed(&leases, 0).await;

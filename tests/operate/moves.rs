@@ -46,7 +46,7 @@ async fn a_person_names_the_sync_and_ends_the_move() {
     let plan = moorline(&scene, &["plan", "--sync", "old"]).words;
     assert!(plan.contains(&format!("note: {place}/old moves to {place}/new: ")), "{plan}");
     for (end, expect) in [
-        (&["--done"][..], format!("{place}/old moves to {place}/new no more")),
+        (&["--done"][..], format!("{place}/old no longer moves to {place}/new: ")),
         (&["--to", ""], format!("{place}/old moves to no other Sync")),
     ] {
         let said = moorline(&scene, &[&["move", "old"], end].concat());

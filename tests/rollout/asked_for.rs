@@ -37,7 +37,7 @@ async fn is_progress_everywhere(scene: &Scene, daemon: &Daemon) {
     assert_eq!((&told["state"], &told["message"]), (&json!("Progressing"), &shown["message"]));
     let page = get(&address, &path).body;
     assert!(page.contains("Progressing"), "{page}");
-    assert!(!page.contains(">Waiting<") && !page.contains("needs attention"), "{page}");
+    assert!(!page.contains("Pending approval") && !page.contains("needs attention"), "{page}");
 }
 
 #[tokio::test]

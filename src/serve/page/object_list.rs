@@ -29,7 +29,7 @@ pub(super) fn write_section(html: &mut Html, card: &SyncCard, filter: &Filter) {
         html.link(
             &place.clone().with_query(&[("state", "attention")]),
             &[],
-            &format!("{amiss} {} attention", if amiss == 1 { "needs" } else { "need" }),
+            &format!("{amiss} not synced or unhealthy"),
         );
     }
     html.close();
