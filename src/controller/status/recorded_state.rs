@@ -301,11 +301,6 @@ mod tests {
         assert!(passed(None), "the spec is the same");
         assert!(!passed(Some("the spec")), "Ready would be True of a spec that nobody has applied");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn only_a_write_counts_as_written() {
