@@ -6,8 +6,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# Compare times, or hold them to bars in milliseconds.
-ALONE='git_shares hundred_syncs dependencies hooks stops deadline'
+# Compare times, hold them to bars in milliseconds, or count requests that a busy machine multiplies.
+ALONE='git_shares hundred_syncs dependencies hooks stops deadline moves_across'
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -112,7 +112,7 @@ fn facts(html: &mut Html, card: &SyncCard, now: Timestamp) {
     html.close();
     if !subject.interval.is_empty() {
         fact(html, "Poll interval");
-        html.text(&subject.interval.to_string());
+        html.text(subject.interval.as_ref());
         html.close();
     }
     html.close();
