@@ -1,7 +1,7 @@
 //! Access reviews: what this identity may do, as the API server says.
 //!
 //! In: a namespace, or an object.
-//! Out: the review of our own rights there. Every identity may request reviews of itself.
+//! Out: the review of our own rights there. Every identity may review its own rights.
 
 use serde_json::{Value, json};
 

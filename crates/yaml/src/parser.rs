@@ -7,8 +7,8 @@
 //! # Invariants
 //! 1. The parser and the event live in zeroed allocations that never move, because libyaml keeps a
 //!    pointer to its own parser (its reader callback) from `yaml_parser_set_input_string` on. They
-//!    are held as raw pointers, so that no `&mut` to the parser exists while libyaml's own pointer is
-//!    in use.
+//!    are held as raw pointers, so that no `&mut` to the parser exists while libyaml's own pointer
+//!    is in use.
 //! 2. The input outlives the parser (lifetime `'a`); libyaml only reads it.
 //! 3. `event` is always either all zeroes or an event that libyaml filled and that was not deleted
 //!    yet: it is deleted exactly once, before the next one is read or when the parser is dropped.
@@ -238,8 +238,8 @@ fn zeroed<T>() -> NonNull<T> {
 /// Converts an event of libyaml.
 fn convert(event: &sys::yaml_event_t) -> Event<'_> {
     let data = &event.data;
-    // SAFETY: the union's field is chosen by the event's type, as libyaml filled it; the pointers are
-    // null or NUL-terminated strings owned by the event, which lives as long as the result.
+    // SAFETY: the union's field is chosen by the event's type, as libyaml filled it; the pointers
+    // are null or NUL-terminated strings owned by the event, which lives as long as the result.
     unsafe {
         match event.type_ {
             sys::YAML_STREAM_START_EVENT => Event::StreamStart,

@@ -1,7 +1,8 @@
 //! Time in which a missing path may be younger than the revision that lacks it.
 //!
-//! In: a new path or a revision that another Sync polled, and the answers of the Git server. Out: true while the path may have been
-//! pushed after the revision was polled, for at most [`MAX_LAG`].
+//! In: a new path or a revision that another Sync polled, and the answers of the Git server.
+//! Out: true while the path may have been pushed after the revision was polled, for at most
+//! [`MAX_LAG`].
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,9 @@
 //! Builds kustomizations exactly as kustomize does, without running it.
 //!
-//! In: a tree and the folder of a kustomization. Out: [`BuildResult`], the objects in their order and the
-//! paths that were read; or a [`KustomizeError`] with file, line and finding. Unsupported features
-//! are refused: nothing is ever built differently.
+//! In: a tree and the folder of a kustomization.
+//! Out: [`BuildResult`], the objects in their order and the paths that were read; or a
+//! [`KustomizeError`] with file, line and finding. Unsupported features are refused: nothing is
+//! ever built differently.
 //!
 //! One file for each step: `kustomization` reads the fields, `files` enforces the limits on paths,
 //! `build` defines the order, `finalize` runs the final steps.
