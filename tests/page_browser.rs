@@ -278,7 +278,7 @@ fn what_changes_is_shown_by_itself_and_nothing_is_lost_by_it() {
     });
     browser.until(
         "the page says so",
-        "document.querySelector('.verdict .badge').innerText.includes('Committed')",
+        "document.querySelector('.verdict .badge').innerText.includes('Synced')",
     );
     assert_eq!(browser.value("window.mark"), 1, "it was not loaded anew");
     assert_eq!(browser.value("document.getElementById('kinds').open"), true);
