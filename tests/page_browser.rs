@@ -276,10 +276,8 @@ fn what_changes_is_shown_by_itself_and_nothing_is_lost_by_it() {
         };
         board.update_card(healed);
     });
-    browser.until(
-        "the page says so",
-        "document.querySelector('.verdict .badge').innerText.includes('Synced')",
-    );
+    browser
+        .until("the page says so", "document.querySelector('.verdict .badge').innerText.includes('Synced')");
     assert_eq!(browser.value("window.mark"), 1, "it was not loaded anew");
     assert_eq!(browser.value("document.getElementById('kinds').open"), true);
     assert_eq!(browser.value("document.activeElement.getAttribute('href')"), focused);
