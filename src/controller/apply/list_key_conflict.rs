@@ -3,7 +3,7 @@
 //! so every apply is refused, forced or not.
 //!
 //! In: an object, and the error of its refused apply.
-//! Out: true if the item with the value is ours now, so that the apply can be sent once more.
+//! Out: true if no other item has the value any more, so that the apply can be sent once more.
 //!
 //! No request is sent unless an apply was refused with this error.
 
@@ -44,7 +44,7 @@ struct ListKeyOwner {
 }
 
 impl ApplyContext<'_> {
-    /// Replaces the conflicting item by ours; returns true if that was done. An object that is not
+    /// Replaces the conflicting item by ours; returns true if it is replaced. An object that is not
     /// known as ours must carry the managed fields of a Sync: its label may have been removed, or
     /// its Sync is gone. Objects of other owners are changed by nothing but an apply.
     pub(crate) async fn resolve_list_key_conflict(
@@ -66,7 +66,9 @@ impl ApplyContext<'_> {
         let (live, body) = (Value::Object(live.body), body(wanted));
         let usurpers = all_usurpers(&body, &live, &twice);
         if usurpers.is_empty() {
-            return Ok(false);
+            // A hand-over and the receiving Sync send the same apply side by side. One of them
+            // replaces the item between the refusal of the other and its read.
+            return Ok(is_resolved(&body, &live, &twice));
         }
         let seen = live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
         // If our item exists beside it, under another name, the conflicting item only has to be
@@ -151,29 +153,44 @@ fn named_twice(refusal: &ApiStatus) -> Vec<DuplicateListKey> {
 /// Returns the live items that have the value of an item in Git and differ from it.
 fn usurpers(wanted: &Value, live: &Value, twice: &DuplicateListKey) -> Vec<ListKeyOwner> {
     let mut found = Vec::new();
-    search((wanted, live), &twice.list, twice, String::new(), &mut found);
+    visit_lists((wanted, live), &twice.list, String::new(), &mut |wanted, live, at| {
+        compare(wanted, live, twice, at, &mut found);
+    });
     found
 }
 
-fn search(
+/// Returns true if Git has each of the values once: nothing in the live object stands against it
+/// any more.
+fn is_resolved(wanted: &Value, live: &Value, twice: &[DuplicateListKey]) -> bool {
+    twice.iter().all(|twice| {
+        let mut items = Vec::new();
+        visit_lists((wanted, live), &twice.list, String::new(), &mut |wanted, _, _| {
+            items.push(wanted.iter().filter(|item| item[&*twice.field] == twice.value).count());
+        });
+        items.contains(&1) && items.iter().all(|items| *items <= 1)
+    })
+}
+
+/// Calls `visit` with each list of that name: the items of Git, those of the live object, and the
+/// pointer of the list in the live object.
+fn visit_lists(
     (wanted, live): (&Value, &Value),
     list: &[Box<str>],
-    twice: &DuplicateListKey,
     at: String,
-    found: &mut Vec<ListKeyOwner>,
+    visit: &mut dyn FnMut(&[Value], &[Value], &str),
 ) {
     match (wanted, live, list) {
-        (Value::Array(wanted), Value::Array(live), []) => compare(wanted, live, twice, &at, found),
+        (Value::Array(wanted), Value::Array(live), []) => visit(wanted, live, &at),
         // Items of the lists on the path, such as containers, are matched by their names.
         (Value::Array(wanted), Value::Array(live), _) => {
             for (number, live) in live.iter().enumerate().filter(|(_, live)| live["name"].is_string()) {
                 if let Some(wanted) = wanted.iter().find(|wanted| wanted["name"] == live["name"]) {
-                    search((wanted, live), list, twice, format!("{at}/{number}"), found);
+                    visit_lists((wanted, live), list, format!("{at}/{number}"), visit);
                 }
             }
         }
         (Value::Object(_), Value::Object(_), [name, rest @ ..]) => {
-            search((&wanted[&**name], &live[&**name]), rest, twice, format!("{at}/{name}"), found);
+            visit_lists((&wanted[&**name], &live[&**name]), rest, format!("{at}/{name}"), visit);
         }
         _ => {}
     }
@@ -299,6 +316,20 @@ mod tests {
         );
         let live = pod(json!([{"name": "b", "ports": [port(9)]}, {"name": "a", "ports": [port(81)]}]));
         check(wanted, live, "spec.containers[1].ports[1].name", &[("/spec/containers/1/ports/0", port(80))]);
+    }
+
+    #[test]
+    fn an_item_that_was_replaced_meanwhile_is_resolved() {
+        let ports = |ports: Value| json!({"spec": {"ports": ports}});
+        let twice = refused(TWICE, "spec.ports[1].name");
+        let web = json!({"name": "web", "port": 80});
+        let now = ports(json!([{"name": "web", "port": 80, "protocol": "TCP"}]));
+        assert!(is_resolved(&ports(json!([web])), &now, &twice));
+        // A person has to fix these two: no apply can succeed.
+        let in_git = ports(json!([web, {"name": "web", "port": 82}]));
+        assert!(!is_resolved(&in_git, &now, &twice));
+        assert!(!is_resolved(&ports(json!([{"name": "tls", "port": 443}])), &now, &twice));
+        assert!(!is_resolved(&json!({}), &now, &twice));
     }
 
     #[test]
