@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use moorline::metrics::{MetricKind, Metrics, RequestClass, TABLE};
+use moorline::metrics::{FORMER_NAMES, GitOperation, MetricKind, Metrics, RequestClass, TABLE};
 
 const SYNC: &str = "shop/web";
 
@@ -23,9 +23,9 @@ fn all() -> Metrics {
         metrics.request(class, "patch", 200);
     }
     metrics.object_request("apply", Duration::from_millis(7));
-    metrics.git_request("look", Duration::from_millis(30), None);
-    metrics.git_request("fetch", Duration::from_secs(60), Some("RepositoryTimeout"));
-    metrics.watch_restarted("apps/Deployment", "Expired");
+    metrics.git_operation(GitOperation::Resolve, Duration::from_millis(30), None);
+    metrics.git_operation(GitOperation::Fetch, Duration::from_secs(60), Some("RepositoryTimeout"));
+    metrics.watch_relisted("apps/Deployment", "Expired");
     metrics
 }
 
@@ -36,7 +36,7 @@ fn of_sync(metrics: &Metrics, sync: &str) {
     metrics.last_success(sync, 1_700_000_000);
     metrics.commit_to_applied(sync, Duration::from_millis(400));
     metrics.objects(sync, "applied", 12);
-    metrics.holds(sync, "OwnedBy", 2);
+    metrics.held_objects(sync, "OwnedBy", 2);
     metrics.applied(sync, "Created");
     metrics.drift_repaired(sync, "kubectl-edit");
     metrics.pruned(sync);
@@ -55,7 +55,9 @@ fn value<'a>(text: &'a str, series: &str) -> Option<&'a str> {
 fn the_text_has_the_metrics_of_the_table_and_no_others() {
     let text = all().render();
     let families: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
-    let expect: BTreeSet<_> = TABLE.iter().map(|row| format!("{} {}", row.name, row.kind.as_str())).collect();
+    let former = FORMER_NAMES.iter().map(|former| (former.name, former.now.kind));
+    let expect = TABLE.iter().map(|row| (row.name, row.kind)).chain(former);
+    let expect: BTreeSet<_> = expect.map(|(name, kind)| format!("{name} {}", kind.as_str())).collect();
     assert_eq!(families.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), expect);
     for row in TABLE {
         let suffix = if row.kind == MetricKind::Histogram { "_count" } else { "" };
@@ -100,8 +102,8 @@ fn counts_are_what_was_called() {
         ("moorline_requests_total{class=\"object\",code=\"none\",verb=\"delete\"}", "1"),
         ("moorline_requests_total{class=\"watch\",code=\"200\",verb=\"patch\"}", "1"),
         ("moorline_object_request_seconds_count{verb=\"apply\"}", "2"),
-        ("moorline_git_seconds_count{what=\"fetch\"}", "1"),
-        ("moorline_git_errors_total{reason=\"RepositoryTimeout\",what=\"fetch\"}", "1"),
+        ("moorline_git_operation_seconds_count{operation=\"fetch\"}", "1"),
+        ("moorline_git_operation_errors_total{operation=\"fetch\",reason=\"RepositoryTimeout\"}", "1"),
         ("moorline_objects{state=\"applied\",sync=\"shop/web\"}", "12"),
         ("moorline_last_success_timestamp_seconds{sync=\"shop/web\"}", "1700000000"),
         ("moorline_leader", "0"),
@@ -112,27 +114,40 @@ fn counts_are_what_was_called() {
 }
 
 #[test]
+fn renamed_metrics_are_exported_under_their_former_names_too() {
+    let text = all().render();
+    for (series, expect) in [
+        ("moorline_holds{reason=\"OwnedBy\",sync=\"shop/web\"}", "2"),
+        ("moorline_git_seconds_count{what=\"look\"}", "1"),
+        ("moorline_git_errors_total{what=\"fetch\",reason=\"RepositoryTimeout\"}", "1"),
+        ("moorline_watch_restarts_total{group_kind=\"apps/Deployment\",why=\"Expired\"}", "1"),
+    ] {
+        assert_eq!(value(&text, series), Some(expect), "{series}\n{text}");
+    }
+}
+
+#[test]
 fn what_is_no_more_has_no_series() {
     let metrics = all();
     metrics.revision(SYNC, "2222222");
     metrics.revision("shop/other", "1111111");
     metrics.revision(SYNC, "2222222");
-    metrics.holds(SYNC, "UnknownKind", 1);
-    metrics.holds(SYNC, "OwnedBy", 0);
-    metrics.holds("shop/other", "OwnedBy", 4);
+    metrics.held_objects(SYNC, "UnknownKind", 1);
+    metrics.held_objects(SYNC, "OwnedBy", 0);
+    metrics.held_objects("shop/other", "OwnedBy", 4);
     let text = metrics.render();
     assert_eq!(value(&text, "moorline_revision_info{revision=\"1111111\",sync=\"shop/web\"}"), None);
     assert_eq!(value(&text, "moorline_revision_info{revision=\"2222222\",sync=\"shop/web\"}"), Some("1"));
     assert_eq!(value(&text, "moorline_revision_info{revision=\"1111111\",sync=\"shop/other\"}"), Some("1"));
-    assert_eq!(value(&text, "moorline_holds{reason=\"OwnedBy\",sync=\"shop/web\"}"), None);
+    assert_eq!(value(&text, "moorline_held_objects{reason=\"OwnedBy\",sync=\"shop/web\"}"), None);
 
-    metrics.all_holds(SYNC, [("Contested", 3)]);
+    metrics.all_held_objects(SYNC, [("Contested", 3)]);
     let text = metrics.render();
     let holds: Vec<_> =
-        samples(&text).into_iter().filter(|(name, _)| name.starts_with("moorline_holds")).collect();
+        samples(&text).into_iter().filter(|(name, _)| name.starts_with("moorline_held_objects")).collect();
     let expect = [
-        ("moorline_holds{reason=\"Contested\",sync=\"shop/web\"}", "3"),
-        ("moorline_holds{reason=\"OwnedBy\",sync=\"shop/other\"}", "4"),
+        ("moorline_held_objects{reason=\"Contested\",sync=\"shop/web\"}", "3"),
+        ("moorline_held_objects{reason=\"OwnedBy\",sync=\"shop/other\"}", "4"),
     ];
     assert_eq!(holds, expect);
 }

@@ -82,11 +82,11 @@ async fn busy(scene: &Scene, prometheus: &Prometheus, round: u32) {
     let of_maps = |path: &str| path.contains("/configmaps");
     scene.proxy.first(1, move |one| one.is_watch() && of_maps(&one.path), Fate::Answer(410, None));
     scene.proxy.cut_watches();
-    counted("moorline_watch_restarts_total{group_kind=\"ConfigMap\"}").await;
+    counted("moorline_watch_relists_total{group_kind=\"ConfigMap\"}").await;
 
     scene.git.rule(|_| Reply::Raw(500, "", Vec::new()));
     scene.nudge("shop", &format!("broken {round}")).await;
-    counted("moorline_git_errors_total{what=\"look\"}").await;
+    counted("moorline_git_operation_errors_total{operation=\"resolve\"}").await;
     scene.git.rule(|_| Reply::Git);
     scene.nudge("shop", &format!("whole {round}")).await;
 }
@@ -110,9 +110,11 @@ fn assert_page_is_sound(daemon: &Daemon) {
     let answer = daemon.get("/metrics").expect("an answer");
     let (head, page) = answer.split_once("\r\n\r\n").expect("a head and a page");
     assert!(!head.to_lowercase().contains("chunked"), "the page comes in one piece: {head}");
-    for name in
-        ["moorline_drift_repaired_total{", "moorline_git_errors_total{", "process_start_time_seconds "]
-    {
+    for name in [
+        "moorline_drift_repaired_total{",
+        "moorline_git_operation_errors_total{",
+        "process_start_time_seconds ",
+    ] {
         assert!(page.contains(name), "the page should have {name}: {page}");
     }
     let mut tool = command(&program);

@@ -77,9 +77,12 @@ fn alerts_and_dashboard_ask_for_figures_that_there_are() {
 
 #[test]
 fn figures_that_there_are_not_are_found() {
-    assert_eq!(unknown("sum(moorline_ready{sync=~\"a\"}) + moorline_git_seconds_bucket"), None);
+    assert_eq!(unknown("sum(moorline_ready{sync=~\"a\"}) + moorline_git_operation_seconds_bucket"), None);
     assert_eq!(unknown("moorline_redy"), Some("there is no figure moorline_redy".to_owned()));
-    assert_eq!(unknown("moorline_git_seconds"), Some("there is no figure moorline_git_seconds".to_owned()));
+    assert_eq!(
+        unknown("moorline_git_operation_seconds"),
+        Some("there is no figure moorline_git_operation_seconds".to_owned())
+    );
     assert_eq!(
         unknown("moorline_ready{sync=\"a\", kind!=\"b\"}"),
         Some("moorline_ready has no label kind".to_owned())

@@ -86,7 +86,7 @@ async fn is_counted_by_group(scene: &Scene, daemon: &Daemon) {
     scene.proxy.cut_watches();
     let restarts = async || {
         let metrics = daemon.get("/metrics")?;
-        let counted = metrics.lines().filter(|line| line.starts_with("moorline_watch_restarts_total"));
+        let counted = metrics.lines().filter(|line| line.starts_with("moorline_watch_relists_total"));
         let counted: Vec<String> = counted
             .filter(|line| line.contains("Database") && !line.contains("broken"))
             .map(str::to_owned)

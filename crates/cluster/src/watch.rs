@@ -148,7 +148,7 @@ pub(super) async fn follow(wire: ApiClient, target: WatchTarget, sink: impl FnMu
                 continue;
             }
             WatchEnd::Rewound => {
-                wire.metrics.watch_restarted(&target.kind.to_string(), "rewound");
+                wire.metrics.watch_relisted(&target.kind.to_string(), "rewound");
                 tracing::warn!("the API server was restored to an earlier state: everything is listed again");
                 (watch.version, watch.newest) = (None, None);
                 wire.write_history.forget();
@@ -156,7 +156,7 @@ pub(super) async fn follow(wire: ApiClient, target: WatchTarget, sink: impl FnMu
             }
             WatchEnd::Expired => {
                 watch.doubtful = !looked;
-                wire.metrics.watch_restarted(&target.kind.to_string(), "expired");
+                wire.metrics.watch_relisted(&target.kind.to_string(), "expired");
                 watch.version = None;
                 (watch.sink)(WatchEvent::Begins);
             }
@@ -175,7 +175,7 @@ pub(super) async fn follow(wire: ApiClient, target: WatchTarget, sink: impl FnMu
             }
             WatchEnd::Failed(failure) => {
                 tracing::debug!(kind = %target.kind, %failure, "a watch broke");
-                wire.metrics.watch_restarted(&target.kind.to_string(), "broken");
+                wire.metrics.watch_relisted(&target.kind.to_string(), "broken");
                 watch.doubtful = true;
                 if failure.is_away() {
                     pause = pause.min(AWAY);

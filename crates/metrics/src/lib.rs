@@ -10,6 +10,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod former_names;
 mod label_limit;
 mod process;
 mod table;
@@ -25,6 +26,7 @@ use prometheus::{
 };
 
 use crate::label_limit::LabelLimiter;
+pub use former_names::{FORMER_NAMES, FormerName};
 pub use table::{MetricDef, MetricKind, TABLE};
 use table::{REASON_LABEL, SYNC};
 
@@ -70,6 +72,28 @@ impl fmt::Display for RequestClass {
     }
 }
 
+/// Operation on a Git repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GitOperation {
+    /// Asks the server for the newest commit.
+    Resolve,
+    /// Fetches the objects of a commit.
+    Fetch,
+    /// Reads the files of a commit from the mirror.
+    Read,
+}
+
+impl GitOperation {
+    /// Returns the value of the label `operation`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Resolve => "resolve",
+            Self::Fetch => "fetch",
+            Self::Read => "read",
+        }
+    }
+}
+
 /// A metric could not be registered: the table contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the metric {metric} cannot be registered: {cause}")]
@@ -95,14 +119,14 @@ struct Counters {
     last_success: IntGaugeVec,
     commit_to_applied: HistogramVec,
     objects: IntGaugeVec,
-    holds: IntGaugeVec,
+    held_objects: IntGaugeVec,
     applied: IntCounterVec,
     drift_repaired: IntCounterVec,
     pruned: IntCounterVec,
     requests: IntCounterVec,
     object_seconds: HistogramVec,
     queue: IntGaugeVec,
-    watch_restarted: IntCounterVec,
+    watch_relists: IntCounterVec,
     git_seconds: HistogramVec,
     git_errors: IntCounterVec,
     git_waiting: IntGaugeVec,
@@ -125,14 +149,14 @@ impl Metrics {
             last_success: new.gauge(&table::LAST_SUCCESS)?,
             commit_to_applied: new.histogram(&table::COMMIT_TO_APPLIED)?,
             objects: new.gauge(&table::OBJECTS)?,
-            holds: new.gauge(&table::HOLDS)?,
+            held_objects: new.gauge(&table::HELD_OBJECTS)?,
             applied: new.counter(&table::APPLIED)?,
             drift_repaired: new.counter(&table::DRIFT_REPAIRED)?,
             pruned: new.counter(&table::PRUNED)?,
             requests: new.counter(&table::REQUESTS)?,
             object_seconds: new.histogram(&table::OBJECT_SECONDS)?,
             queue: new.gauge(&table::QUEUE)?,
-            watch_restarted: new.counter(&table::WATCH_RESTARTED)?,
+            watch_relists: new.counter(&table::WATCH_RELISTS)?,
             git_seconds: new.histogram(&table::GIT_SECONDS)?,
             git_errors: new.counter(&table::GIT_ERRORS)?,
             git_waiting: new.gauge(&table::GIT_WAITING)?,
@@ -183,24 +207,24 @@ impl Metrics {
 
     /// Sets the number of objects of a Sync that are held for a reason; at zero the series is
     /// removed.
-    pub fn holds(&self, sync: &str, reason: &str, count: usize) {
+    pub fn held_objects(&self, sync: &str, reason: &str, count: usize) {
         if count == 0 {
             // The series may be absent already.
-            let _ = self.0.holds.remove_label_values(&[sync, reason]);
+            let _ = self.0.held_objects.remove_label_values(&[sync, reason]);
         } else {
-            self.0.holds.with_label_values(&[sync, reason]).set(whole(count));
+            self.0.held_objects.with_label_values(&[sync, reason]).set(whole(count));
         }
     }
 
     /// Sets all holds of a Sync, by reason, and removes the series of other reasons.
-    pub fn all_holds<'a>(&self, sync: &str, counts: impl IntoIterator<Item = (&'a str, usize)>) {
+    pub fn all_held_objects<'a>(&self, sync: &str, counts: impl IntoIterator<Item = (&'a str, usize)>) {
         let counts: HashMap<&str, usize> = counts.into_iter().collect();
-        remove(&self.0.holds, |labels| {
+        remove(&self.0.held_objects, |labels| {
             labels.get(SYNC) == Some(&sync)
                 && labels.get(REASON_LABEL).is_some_and(|reason| !counts.contains_key(reason))
         });
         for (reason, count) in counts {
-            self.holds(sync, reason, count);
+            self.held_objects(sync, reason, count);
         }
     }
 
@@ -226,12 +250,12 @@ impl Metrics {
         self.0.commit_to_applied.with_label_values(&[sync]).observe(took.as_secs_f64());
     }
 
-    /// Records a request to a repository: `what` is `look`, `fetch` or `read`, `error` the reason
-    /// if it failed.
-    pub fn git_request(&self, what: &str, took: Duration, error: Option<&str>) {
-        self.0.git_seconds.with_label_values(&[what]).observe(took.as_secs_f64());
+    /// Records an operation on a repository; `error` is the reason if it failed.
+    pub fn git_operation(&self, operation: GitOperation, took: Duration, error: Option<&str>) {
+        let operation = operation.as_str();
+        self.0.git_seconds.with_label_values(&[operation]).observe(took.as_secs_f64());
         if let Some(reason) = error {
-            self.0.git_errors.with_label_values(&[what, reason]).inc();
+            self.0.git_errors.with_label_values(&[operation, reason]).inc();
         }
     }
 
@@ -248,8 +272,8 @@ impl Metrics {
     }
 
     /// Counts a watch that did not continue from its bookmark.
-    pub fn watch_restarted(&self, group_kind: &str, why: &str) {
-        self.0.watch_restarted.with_label_values(&[self.0.kinds.label(group_kind), why]).inc();
+    pub fn watch_relisted(&self, group_kind: &str, reason: &str) {
+        self.0.watch_relists.with_label_values(&[self.0.kinds.label(group_kind), reason]).inc();
     }
 
     /// Sets the last time at which a Sync was known to be ready and its repository to have nothing
@@ -280,7 +304,9 @@ impl Metrics {
         if let Some(revision) = self.shown().remove(sync) {
             let _ = self.0.revision.remove_label_values(&[sync, &revision]);
         }
-        for gauges in [&self.0.ready, &self.0.healthy, &self.0.last_success, &self.0.objects, &self.0.holds] {
+        for gauges in
+            [&self.0.ready, &self.0.healthy, &self.0.last_success, &self.0.objects, &self.0.held_objects]
+        {
             remove(gauges, of_it);
         }
         for counters in [&self.0.applied, &self.0.drift_repaired, &self.0.pruned] {
@@ -292,7 +318,9 @@ impl Metrics {
     /// Renders all metrics in the text format of Prometheus, with current figures of the process.
     pub fn render(&self) -> String {
         // The encoder fails only for metrics without a name or a value; the registry returns none.
-        let text = TextEncoder::new().encode_to_string(&self.0.registry.gather());
+        let mut families = self.0.registry.gather();
+        families.extend(former_names::copies(&families));
+        let text = TextEncoder::new().encode_to_string(&families);
         text.unwrap_or_else(|error| format!("# {error}\n"))
     }
 }

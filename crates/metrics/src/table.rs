@@ -55,7 +55,7 @@ const fn row(
 
 /// Label with the Sync as `namespace/name`. Series with it are removed when the Sync is deleted.
 pub(super) const SYNC: &str = "sync";
-/// Label of [`HOLDS`] and others with a reason.
+/// Label of [`HELD_OBJECTS`] and others with a reason.
 pub(super) const REASON_LABEL: &str = "reason";
 
 /// Buckets for a request to the API server or a repository, in seconds.
@@ -86,7 +86,7 @@ table! {
         "Time from the detection of a commit until all of its objects are applied, once for each commit that was not applied before.";
     OBJECTS: Gauge "moorline_objects" &[SYNC, "state"], &[],
         "Objects of the Sync, by state, as `status.objects`: `desired`, `applied`, `held`, `failed`, `drifted`, and `pruned` by the last reconcile that pruned any. An object may be in several.";
-    HOLDS: Gauge "moorline_holds" &[SYNC, REASON_LABEL], &[],
+    HELD_OBJECTS: Gauge "moorline_held_objects" &[SYNC, REASON_LABEL], &[],
         "Objects that are held, by reason.";
     APPLIED: Counter "moorline_applied_total" &[SYNC, "outcome"], &[],
         "Objects that were acted on, by outcome.";
@@ -100,12 +100,12 @@ table! {
         "Duration of requests of class `object`, until the response or the timeout. The verb is `apply` for applies of objects from Git, and `patch` for other patches, such as transfers of fields.";
     QUEUE: Gauge "moorline_queue_depth" &[], &[],
         "Queued writes.";
-    WATCH_RESTARTED: Counter "moorline_watch_restarts_total" &["group_kind", "why"], &[],
+    WATCH_RELISTS: Counter "moorline_watch_relists_total" &["group_kind", REASON_LABEL], &[],
         "Watches that did not continue from their bookmark, by kind of object and cause.";
-    GIT_SECONDS: Histogram "moorline_git_seconds" &["what"], CALL,
-        "Duration of requests to repositories: `look` (resolve the commit), `fetch` (its objects) and `read` (its files).";
-    GIT_ERRORS: Counter "moorline_git_errors_total" &["what", REASON_LABEL], &[],
-        "Failed requests to repositories, by reason.";
+    GIT_SECONDS: Histogram "moorline_git_operation_seconds" &["operation"], CALL,
+        "Duration of operations on repositories: `resolve` (the newest commit), `fetch` (its objects) and `read` (its files).";
+    GIT_ERRORS: Counter "moorline_git_operation_errors_total" &["operation", REASON_LABEL], &[],
+        "Failed operations on repositories, by reason.";
     GIT_WAITING: Gauge "moorline_git_waiting" &[], &[],
         "Requests to repositories and reads that wait for a Git worker; a number that does not fall means that servers do not respond, or that one namespace exceeds its share.";
     LEADER: Gauge "moorline_leader" &[], &[],

@@ -20,7 +20,7 @@ use crate::clock;
 use crate::cluster::ApiError;
 use crate::controller::spec::ValidatedSpec;
 use crate::desired::{DesiredSet, Scopes, SetDigest, build_desired_set};
-use crate::metrics::Metrics;
+use crate::metrics::{GitOperation, Metrics};
 use crate::object::ObjectId;
 use crate::proof::KeyRing;
 use crate::render::helm::Capabilities;
@@ -345,10 +345,10 @@ async fn own_files(
 fn count(metrics: &Metrics, reading: &Result<ReadResult, Error>, begun: Instant) {
     match reading {
         Ok(reading) => {
-            reading.fetched.iter().for_each(|took| metrics.git_request("fetch", *took, None));
-            metrics.git_request("read", reading.took, None);
+            reading.fetched.iter().for_each(|took| metrics.git_operation(GitOperation::Fetch, *took, None));
+            metrics.git_operation(GitOperation::Read, reading.took, None);
         }
-        Err(error) => metrics.git_request("fetch", clock::since(begun), Some(error.reason())),
+        Err(error) => metrics.git_operation(GitOperation::Fetch, clock::since(begun), Some(error.reason())),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::clock;
 use crate::controller::peers::latest_revisions;
 pub use crate::controller::peers::latest_revisions::LatestRevisions;
 use crate::controller::peers::latest_revisions::RevisionChannel;
-use crate::metrics::Metrics;
+use crate::metrics::{GitOperation, Metrics};
 use crate::render::{MissingInputs, Remote, SourcePosition};
 use crate::report::ReconcileError;
 use crate::source::{
@@ -293,7 +293,11 @@ async fn look(
     let begun = clock::now();
     let looked = repository.resolve(reference, by).await;
     if !is_commit {
-        ground.metrics.git_request("look", clock::since(begun), looked.as_ref().err().map(Error::reason));
+        ground.metrics.git_operation(
+            GitOperation::Resolve,
+            clock::since(begun),
+            looked.as_ref().err().map(Error::reason),
+        );
         looked.iter().for_each(|revision| latest_revisions::publish(head, revision, begun));
     }
     looked

@@ -277,6 +277,8 @@ fn unreadable(spec: &Value) -> SpecError {
         probe[name] = value.clone();
         let error = serde_json::from_value::<SyncSpec>(probe).err()?.to_string();
         let expected = match error.rsplit_once(", expected ") {
+            // Serde names the Rust type, which is no word of the API.
+            Some((_, expected)) if expected.starts_with("struct ") => "; a mapping is expected".to_owned(),
             Some((_, expected)) => format!("; {expected} is expected"),
             None if error.starts_with("missing field") => format!("; a {error}"),
             None => String::new(),
@@ -471,9 +473,7 @@ mod tests {
         check(json!({}), &format!("spec: {unread}"));
         check(
             json!({"source": {"git": "https://user:planted, expected@host/a"}}),
-            &format!(
-                "spec.source: {unread}; struct GitSource is expected; see `kubectl explain sync.spec.source`"
-            ),
+            &format!("spec.source: {unread}; a mapping is expected; see `kubectl explain sync.spec.source`"),
         );
         check(json!({"source": {"git": {}}}), &format!("spec.source: {unread}; a missing field `url`;"));
         let mut spec = with_url("https://host/a");

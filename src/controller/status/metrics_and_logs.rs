@@ -104,7 +104,7 @@ impl Context {
             return;
         }
         self.only_these_fail(sync, &failed);
-        self.metrics.all_holds(name, held);
+        self.metrics.all_held_objects(name, held);
         let failed = failed.len();
         let revision = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
         let is_done = |outcome: &Outcome| !matches!(outcome, Outcome::Failed(_) | Outcome::Held(_));

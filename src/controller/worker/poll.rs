@@ -15,6 +15,7 @@ use crate::controller::peers::latest_revisions::TimedRevision;
 use crate::controller::reconcile::prepare::source_error;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::StatusRecorder;
+use crate::metrics::GitOperation;
 use crate::report::ReconcileError;
 use crate::source::{Error, Repository, Revision};
 
@@ -121,8 +122,8 @@ impl Reconciler {
                     Some(known) => Ok(known.revision),
                     None => {
                         let looked = look(&repository, &wish, &told, begun).await;
-                        context.metrics.git_request(
-                            "look",
+                        context.metrics.git_operation(
+                            GitOperation::Resolve,
                             clock::since(begun),
                             looked.as_ref().err().map(Error::reason),
                         );

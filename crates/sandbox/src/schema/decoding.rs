@@ -135,7 +135,11 @@ fn not_an_amount(text: &str) -> Option<&'static str> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let end = unsigned.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(unsigned.len());
     let (number, unit) = unsigned.split_at(end);
-    if number.is_empty() || !unit.chars().all(|char| "eEinumkKMGTP+-0123456789".contains(char)) {
+    let has_two_points = number.matches('.').count() > 1;
+    if number.is_empty()
+        || has_two_points
+        || !unit.chars().all(|char| "eEinumkKMGTP+-0123456789".contains(char))
+    {
         return Some(NO_AMOUNT);
     }
     let is_exponent = unit.strip_prefix(['e', 'E']).is_some_and(|exponent| exponent.parse::<i32>().is_ok());
@@ -194,5 +198,23 @@ fn go_type(schema: &Schema) -> String {
             None => format!("v1.{}", schema.name()),
         },
         Shape::Anything | Shape::Opaque => "interface {}".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantity_has_one_number_and_a_known_suffix() {
+        for valid in ["0", "500m", "1.5Gi", "2e3", "-1", "+0.5", "1."] {
+            assert_eq!(not_an_amount(valid), None, "{valid}");
+        }
+        for invalid in ["", "1.2.3", "x", "1_000", "1,5"] {
+            assert_eq!(not_an_amount(invalid), Some(NO_AMOUNT), "{invalid}");
+        }
+        for unit in ["1KB", "1mi", "1e"] {
+            assert_eq!(not_an_amount(unit).map(|why| why.contains("regular")), Some(false), "{unit}");
+        }
     }
 }
