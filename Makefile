@@ -10,8 +10,10 @@ JOBS ?= 4
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # Seconds for each fuzz target.
 FUZZ_SECONDS ?= 60
-# How many random stories the simulation tells besides the fixed ones.
+# How many random stories `make simulation` tells besides the first six.
 SEEDS ?= 60
+# How many stories `make test` tells. They are the same ones in each run: a run that fails is one that the change has broken.
+STORIES ?= 66
 # Stories are told many at a time, by code that is optimised, and nobody steps through it.
 OPTIMISED := CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_DEBUG=0
 
@@ -30,12 +32,12 @@ help: ## list the targets
 		printf '%-15s %s\n' "$$target" "$$what"; done
 
 # One after another also under `make -j`: what failed stands at the end. Only what is built is built at the same time.
-test: ## everything: format, lints, documentation, control plane, all tests, 60 random stories
+test: ## everything: format, lints, documentation, control plane, all tests, 66 stories of the simulation
 	$(MAKE) check-fmt
 	$(MAKE) lint
 	$(MAKE) doc
 	$(MAKE) -j3 $(IN_ONE_PIECE) control-plane test-programs simulation-program
-	CARGO='$(CARGO)' JOBS='$(JOBS)' SEEDS='$(SEEDS)' OPTIMISED='$(OPTIMISED)' SANDBOX_TESTS='$(SANDBOX_TESTS)' \
+	CARGO='$(CARGO)' JOBS='$(JOBS)' STORIES='$(STORIES)' OPTIMISED='$(OPTIMISED)' SANDBOX_TESTS='$(SANDBOX_TESTS)' \
 		MOORLINE_LONG_TESTS=1 sh tests/run.sh
 
 test-core: ## the tests that need only Rust and git, with fixed seeds; minutes, once built

@@ -34,7 +34,7 @@ const LEFT_OUT: [(&str, &str, &str); 21] = [
     ),
     (
         "docs/simulation.md",
-        "make simulation                                                        # the fixed stories and 60 random ones",
+        "make simulation                                                        # six fixed stories and 60 random ones",
         "it takes minutes, and `make test` ends with it",
     ),
     (

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs every test program of the workspace as `cargo test` does, but JOBS of them at a time: those with a control plane wait for
 # most of their time. What a program prints comes in one piece, when it has ended. Programs that compare times run last, while no
-# other does, and then the simulation, built as OPTIMISED says, tells SEEDS random stories. Ends with the names of those that failed.
+# other does, and then the simulation, built as OPTIMISED says, tells STORIES stories, the same ones in each run. Ends with the
+# names of those that failed.
 # The programs that SANDBOX_TESTS names run a second time, with the sandbox in the place of the real control plane.
 set -eu
 cd "$(dirname "$0")/.."
@@ -27,7 +28,7 @@ out=$work/${program##*/}$plane
 begun=$(date +%s)
 set -- "$program"
 [ "$program" != "$SIMULATION" ] ||
-    set -- env MOORLINE_SIMULATION_SEEDS="${SEEDS:-200}" "$program" --nocapture
+    set -- env MOORLINE_SIMULATION_FIXED="${STORIES:-66}" "$program" --nocapture
 MOORLINE_TEST_PLANE=$plane "$@" >"$out" 2>&1 </dev/null || echo "$program${plane:+ on the $plane}" >>"$work/failed"
 until mkdir "$work/turn" 2>/dev/null; do sleep 0.1; done
 echo "     Running $program${plane:+ on the $plane} ($(($(date +%s) - begun)) s)"

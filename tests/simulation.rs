@@ -4,7 +4,8 @@
 //! revision is written after a newer one, nobody writes whose Lease has ended, and at the end the cluster is as the
 //! repository says, at no further cost. Else the seed, the steps that are needed for it, and the command that shows it.
 //!
-//! MOORLINE_SIMULATION_SEED replays one story, and MOORLINE_SIMULATION_SEEDS tells so many random ones.
+//! MOORLINE_SIMULATION_SEED replays one story, MOORLINE_SIMULATION_FIXED sets the number of stories that every run tells,
+//! and MOORLINE_SIMULATION_SEEDS adds random ones.
 
 #[path = "simulation/alone.rs"]
 mod alone;
@@ -56,7 +57,8 @@ use story::tell;
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Seeds that run each time. Random ones run where somebody asks for them.
+/// Stories of every run, with the seeds from 1. Random ones run only on demand, so that the result of a run depends on
+/// the code alone.
 const FIXED: u64 = 6;
 /// So many stories have every fault in them.
 const ALL_FAULTS: usize = 50;
@@ -170,7 +172,8 @@ fn seeds() -> Vec<u64> {
     }
     let random = number("MOORLINE_SIMULATION_SEEDS").unwrap_or_default();
     let random = (0..random).map(|_| RandomState::new().hash_one(0));
-    (1..=FIXED).chain(random).collect()
+    let fixed = number("MOORLINE_SIMULATION_FIXED").unwrap_or(FIXED);
+    (1..=fixed).chain(random).collect()
 }
 
 /// Prints how often each thing happened, and in how many stories.
