@@ -372,6 +372,7 @@ fn merge_into(
             resource.spelling.forget_text(&format!("{field}/{key}"));
         }
     }
+    let plain_namespace = resource.plain_namespace(&patch.body);
     let Resource { body, spelling, .. } = resource;
     spelling
         .resolve_untyped(body)
@@ -406,6 +407,6 @@ fn merge_into(
     if !patch.allows_name {
         resource.set_name(&id.name);
     }
-    resource.set_namespace(&id.namespace);
+    resource.restore_namespace(&id.namespace, plain_namespace);
     Ok(true)
 }

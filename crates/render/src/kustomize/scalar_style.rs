@@ -186,6 +186,11 @@ impl Spelling {
         (yaml::resolve_scalar(text, None, Dialect::Kustomize).as_ref() == Some(value)).then_some(text)
     }
 
+    /// Removes the record of a field that was written without a type; true if there was one.
+    pub(super) fn take_untyped(&mut self, way: &[PathStep]) -> bool {
+        self.untyped.remove(way).is_some()
+    }
+
     /// Gives the created fields a type on a merge: text, or inside lists the type of the items.
     pub(super) fn resolve_untyped(&mut self, body: &mut Value) -> Result<(), &'static str> {
         for (way, text) in std::mem::take(&mut self.untyped) {
