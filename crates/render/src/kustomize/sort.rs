@@ -6,6 +6,7 @@ use super::error::{BuildError, ErrorClass};
 use super::id::{Gvk, ResourceId};
 use super::kustomization::Sorting;
 use super::resource::Resource;
+use super::resource_files;
 
 /// Kinds that come first.
 pub(super) const FIRST: [&str; 22] = [
@@ -63,8 +64,34 @@ pub(super) fn sort(resources: &mut [Resource], sorting: Option<&Sorting>) -> Res
             _ => return Err(at.error(ErrorClass::Field, "the order of sortOptions must be legacy or fifo")),
         },
     };
+    check_null_namespaces(resources, |id| SortKey::of(id, &first, &last))?;
     resources.sort_by_cached_key(|resource| SortKey::of(&resource.id(), &first, &last));
     Ok(())
+}
+
+/// Refuses an object whose place depends on the spelling of a null: kustomize sorts by the text of
+/// the null, `null` or `~`, and that text is not known here.
+fn check_null_namespaces(
+    resources: &[Resource],
+    key: impl Fn(&ResourceId) -> SortKey,
+) -> Result<(), BuildError> {
+    let Some(unclear) = resources.iter().find(|resource| resource.has_null_namespace()) else {
+        return Ok(());
+    };
+    let [none, null, tilde] = ["", "null", "~"].map(|text| {
+        let id = |resource: &Resource| match resource.has_null_namespace() {
+            true => ResourceId { namespace: text.to_owned(), ..resource.id() },
+            false => resource.id(),
+        };
+        let mut order: Vec<usize> = (0..resources.len()).collect();
+        order.sort_by_cached_key(|at| key(&id(&resources[*at])));
+        order
+    });
+    if none == null && null == tilde {
+        return Ok(());
+    }
+    let text = format!("the namespace of {} is null, which decides its place; leave it out", unclear.id());
+    Err(resource_files::resource_error(&unclear.origin, text).with_class(ErrorClass::Unsupported))
 }
 
 /// Sort key of a resource.
