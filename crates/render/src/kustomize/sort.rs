@@ -135,3 +135,33 @@ impl PartialOrd for SortKey {
         Some(self.cmp(other))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use moorline_core::tree::FileTree;
+
+    use crate::build_kustomization;
+
+    #[test]
+    fn a_null_namespace_is_refused_only_where_it_decides_the_order() {
+        let plugin = "transformers:\n- |\n  apiVersion: builtin\n  kind: NamespaceTransformer\n  \
+                      metadata: {name: n, namespace: t5}\n  unsetOnly: true\n  \
+                      fieldSpecs: [{path: metadata/namespace, create: true}]\n";
+        let object = |name: &str, namespace: &str| {
+            format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
+        };
+        let build = |others: &str| {
+            let kustomization = format!("resources: [a.yaml, b.yaml]\n{plugin}");
+            let files = [
+                ("kustomization.yaml", kustomization.as_str()),
+                ("a.yaml", &object("a", "null")),
+                ("b.yaml", others),
+            ];
+            build_kustomization(&FileTree::from_texts(files), "").map_err(|error| error.to_string())
+        };
+        let clear = object("b", "t5").replace("ConfigMap", "Secret");
+        assert_eq!(build(&clear).map(|objects| objects.len()), Ok(2));
+        let refused = build(&object("b", "t5")).expect_err("the place is unknown");
+        assert!(refused.contains("is null, which decides its place"), "{refused}");
+    }
+}
