@@ -1,5 +1,7 @@
 //! Applies patches: detects their type, selects the objects, and changes them.
 
+use std::cell::RefCell;
+
 use serde_json::{Map, Value};
 
 use super::bounds::LOOKS_BY_NAMES;
@@ -381,7 +383,8 @@ fn merge_into(
     let body = resource.body.take();
     let in_file = |text: &str| ground.files.is_quoted(&resource.origin.file, text);
     let is_quoted = |text: &str| resource.spelling.is_quoted(text, in_file);
-    let writing = TargetStyle { keeps_nulls, is_quoted: Some(&is_quoted) };
+    let quoted = RefCell::default();
+    let writing = TargetStyle { keeps_nulls, is_quoted: Some(&is_quoted), quoted_scalars: Some(&quoted) };
     let before = memory_cost::estimate_value(&body);
     let done = merge(body, &patch.body, ground.schemas, writing);
     ground.files.count_visits(1, 1, at)?;
@@ -389,6 +392,7 @@ fn merge_into(
         ground.files.reserve(memory_cost::estimate_value(body).saturating_sub(before), at)?;
     }
     resource.spelling.merge(&patch.spelling);
+    resource.spelling.record_quoted_scalars(quoted.into_inner());
     if takes_annotations(&patch.body) {
         resource.clear_internal_annotations();
     }
