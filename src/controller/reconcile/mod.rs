@@ -40,10 +40,10 @@ pub(crate) use result::{ReconcileResult, RefusedUpdate};
 
 use super::apply::delete_precondition::DeletePrecondition;
 use super::apply::{ApplyContext, DeletionLimits};
+use super::memory::SyncMemory;
 use super::memory::field_conflicts::{FieldConflicts, polled};
 use super::memory::health_monitor::HealthMonitor;
 use super::memory::pending_namespaces::may_be_missing;
-use super::memory::{BackedOff, SyncMemory};
 use super::schedule::Uptime;
 use super::spec::ValidatedSpec;
 use super::status::StatusRecorder;
@@ -57,7 +57,7 @@ use crate::clock;
 use crate::cluster::{CancelFlag, Cluster, WatchRequirements};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
-use crate::plan::{Hold, Outcome, Plan, Rollout};
+use crate::plan::{Deferrals, Hold, Outcome, Plan, Rollout};
 use crate::report::ReconcileError;
 use crate::source::{Repository, Revision};
 use inventory_scope::{needed_watches, remaining_watches, scope};
@@ -210,20 +210,19 @@ impl ReconcileContext<'_> {
         let policy = self.policy(memory, rollout.clone());
         let (contested, was_applied) = (policy.contested.clone(), policy.was_applied);
         let protected = policy.protected.clone();
-        let (mut plan, open, claimed) = self.make_plan(memory, desired, policy).await;
         let now = self.context.now();
-        let mut postponed = self.postpone(memory, &mut plan, desired, now);
-        let spared = memory.restless.drop_throttled(&mut plan, now) + memory.enqueue_verification(open, now);
+        let deferrals = self.deferrals(memory, now);
+        let (due, open, claimed) = self.make_plan(memory, desired, policy, &deferrals).await;
+        memory.note_deferred(&due);
+        let spared = due.throttled.len() + memory.enqueue_verification(open, now);
         report.pending = memory.comparing;
-        // Their verification is about to start, so they are not reported as held.
-        plan.held.retain(|(_, hold)| *hold != Hold::Unverified);
-        report.kept = plan.kept.len() + memory.unverified.len() + spared;
-        (report.approval, memory.consented) = (plan.approval.clone(), plan.consented.clone());
+        report.kept = due.plan.kept.len() + memory.unverified.len() + spared;
+        (report.approval, memory.consented) = (due.plan.approval.clone(), due.plan.consented.clone());
         report.approved.clone_from(&self.approved);
-        let held: Vec<(ObjectId, Hold)> = plan.held.clone();
+        let held: Vec<(ObjectId, Hold)> = due.plan.held.clone();
         memory.leaving.see(&held, now);
-        self.names_revision(&plan, report).await?;
-        let created = self.create_namespace(&plan, desired).await;
+        self.names_revision(&due.plan, report).await?;
+        let created = self.create_namespace(&due.plan, desired).await;
         report.restored_namespace = created.filter(|_| was_applied).or(report.restored_namespace.take());
         let (ledger, asked) =
             (memory.ledger.clone(), DeletePrecondition::for_spec_revision(self.spec_revision, self.desk));
@@ -233,7 +232,7 @@ impl ReconcileContext<'_> {
         let work =
             ApplyContext { contested, numbers, deletions, ..self.work(desired, &ledger, &asked, &backends) };
         report.gate = memory.unhealthy_at_rollout.take();
-        let mut outcomes = self.execute_plan(memory, &work, (plan, &mut postponed), rollout.as_ref()).await;
+        let (mut outcomes, postponed) = self.execute_plan(memory, &work, due, rollout.as_ref()).await;
         report.added = work.process_extra_fields(self.wish, memory, &mut outcomes).await;
         report.restores(desired, &outcomes, |id| memory.was_deleted(id, was_applied));
         self.record_outcomes(memory, &prepared, rollout.as_ref(), &outcomes);
@@ -244,7 +243,7 @@ impl ReconcileContext<'_> {
         memory.replied(outcomes.keys().cloned(), self.context.now());
         let held = memory.leaving.judged(held, self.context.now(), self.wish.timeout);
         report.gate.iter_mut().for_each(|(unwell, _)| unwell.extend(written_ones(&outcomes)));
-        report.adds(held.chain(postponed.outcomes).chain(outcomes));
+        report.adds(held.chain(postponed).chain(outcomes));
         self.finish_rollout_if_done(memory, &rollout, report, prepared.digest.hash);
         let need = self
             .cluster
@@ -261,17 +260,11 @@ impl ReconcileContext<'_> {
         Ok(())
     }
 
-    /// Takes the steps that are not retried yet out of the plan.
-    fn postpone(
-        &self,
-        memory: &mut SyncMemory,
-        plan: &mut Plan,
-        desired: &DesiredSet,
-        now: Uptime,
-    ) -> BackedOff {
+    /// Returns the retry state of the objects.
+    fn deferrals(&self, memory: &mut SyncMemory, now: Uptime) -> Deferrals {
         let registry = &self.context.registry;
         memory.free_released(|other, id| registry.is_gone(other) || registry.has_released(other, id));
-        memory.take_backed_off(plan, desired, now)
+        memory.deferrals(now)
     }
 
     /// Returns the context for executing a plan.

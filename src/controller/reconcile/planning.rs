@@ -1,7 +1,7 @@
 //! Planning step of a reconcile.
 //!
 //! In: the desired and the observed objects, and the policy of the Sync.
-//! Out: the plan, with the claims of other Syncs weighed.
+//! Out: the steps that are due, with the claims of other Syncs weighed.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -12,22 +12,23 @@ use crate::controller::peers::claims::{Claims, LeftObjects, UnknownRight};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
 use crate::observed::ObservedSet;
-use crate::plan::{Claim, ClaimState, Plan, Policy, plan};
+use crate::plan::{Claim, ClaimState, Deferrals, DuePlan, Plan, Policy, plan};
 
 impl ReconcileContext<'_> {
-    /// Returns the plan, the objects to verify, and the claimed objects that may be pruned by
+    /// Returns the due plan, the objects to verify, and the claimed objects that may be pruned by
     /// approval.
     pub(super) async fn make_plan(
         &self,
         memory: &mut SyncMemory,
         desired: &DesiredSet,
         policy: Policy,
-    ) -> (Plan, VecDeque<(ObjectId, VerifyMethod)>, BTreeSet<ObjectId>) {
+        deferrals: &Deferrals,
+    ) -> (DuePlan, VecDeque<(ObjectId, VerifyMethod)>, BTreeSet<ObjectId>) {
         loop {
             let decide = |observed: &ObservedSet| {
-                let plan = self.decide(memory, desired, observed, policy.clone())?;
-                let open = to_verify(&plan.0, observed, self.wish.suspend);
-                Ok((plan.0, open, plan.1))
+                let (plan, claimed) = self.decide(memory, desired, observed, policy.clone())?;
+                let open = to_verify(&plan, observed, self.wish.suspend);
+                Ok((plan.defer(desired, deferrals), open, claimed))
             };
             match self.cluster.read_observed(self.owner, decide) {
                 Ok(decided) => return decided,
