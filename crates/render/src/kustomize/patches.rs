@@ -353,6 +353,15 @@ fn merge_into(
     ground: PatchContext<'_>,
     at: &FieldLocation,
 ) -> Result<bool, BuildError> {
+    let mut unfolded = None;
+    let patch = match patch.spelling.has_folded_texts() {
+        true => {
+            let unfolded = unfolded.insert(patch.clone());
+            unfolded.unfold_annotations();
+            &*unfolded
+        }
+        false => patch,
+    };
     let id = resource.id();
     if resource.has_null_namespace() {
         let text = format!("the namespace of {id} is null; leave it out");

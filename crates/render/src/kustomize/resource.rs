@@ -292,6 +292,17 @@ impl Resource {
         self.spelling.text(&format!("{field}/{key}"), value)
     }
 
+    /// Unfolds the texts of annotations, as kustomize does when it reads a patch.
+    pub(super) fn unfold_annotations(&mut self) {
+        let Self { body, spelling, .. } = self;
+        let annotations = body.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        for (key, value) in annotations.into_iter().flatten().filter(|(_, value)| value.is_string()) {
+            if let Some(text) = spelling.text(&format!("annotations/{key}"), value) {
+                *value = text.into();
+            }
+        }
+    }
+
     /// Converts all labels or annotations to texts, as kustomize does when it writes all of them.
     /// An empty map is removed.
     pub(super) fn convert_to_texts(&mut self, field: &str) -> Result<(), BuildError> {
