@@ -32,8 +32,8 @@ impl ReconcileContext<'_> {
     ///
     /// # Guarantees
     ///
-    /// Only the steps of the plan are written, each by `execute`. An object is deleted only after the
-    /// Sync was read once more.
+    /// Only the steps of the plan are written. An object is deleted only after the Sync was read
+    /// once more.
     ///
     /// # Cancellation
     ///

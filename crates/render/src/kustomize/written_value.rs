@@ -292,8 +292,8 @@ fn joined(old: &str, new: &str, delimiter: &str, index: i64) -> String {
     parts.join(delimiter)
 }
 
-/// Returns the new text of a field whose text may be a number or truth value to kustomize: a new one
-/// of another type is an error there.
+/// Returns the new text of a field whose text may be a number or truth value to kustomize: a new
+/// one of another type is an error there.
 fn quoted_scalar(text: &str, field: &Value) -> Done<Value> {
     let type_of = |text: &str| plain(text).map(|value| std::mem::discriminant(&value));
     match field.as_str().is_some_and(|old| type_of(old) == type_of(text)) {
