@@ -18,7 +18,7 @@ OPTIMISED := CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_DEBUG=0
 TESTS := $(basename $(notdir $(wildcard tests/*.rs)))
 # What test-core leaves out: these need a control plane.
 PLANE_TESTS := $(basename $(notdir $(shell grep -lE 'shared\(\)|(Scene|Ground|Release|Walk)::new' tests/*.rs)))
-# Scenarios that run on the real control plane and on the sandbox. tests/support/sandbox_plane.rs lists those that cannot.
+# Scenarios that run on the real control plane and on the sandbox. crates/test-support/src/sandbox_plane.rs lists those that cannot.
 SANDBOX_TESTS := api_server_away broken_neighbours claim_evidence follows_itself held_identity held_recreate held_revision held_rows \
 	history lags moves_across report_mode rollout status_of_a_dead_daemon suspended_deletion webhooks_last
 CORE_TESTS := $(filter-out $(PLANE_TESTS),$(TESTS))

@@ -7,7 +7,6 @@ mod client_side;
 mod guards;
 #[path = "adopt/rolling_out.rs"]
 mod rolling_out;
-mod support;
 #[path = "adopt/tools.rs"]
 mod tools;
 #[path = "adopt/trouble.rs"]
@@ -18,14 +17,14 @@ mod variables;
 use std::collections::BTreeMap;
 use std::process::Command;
 
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::FaultProxy;
+use moorline_test_support::person::CommandOutput;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::Scene;
 use serde_json::{Value, json};
-use support::audit::AuditMark;
-use support::credentials::ADMIN;
-use support::daemon::until;
-use support::fault_proxy::FaultProxy;
-use support::person::CommandOutput;
-use support::rest::send_request;
-use support::scene::Scene;
 use tools::{Part, Robot, application, install, kustomization, path};
 
 /// A ConfigMap with these data.

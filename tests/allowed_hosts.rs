@@ -1,12 +1,10 @@
 //! A Sync that names the daemon's own machine gets an error that says so, and nothing there is asked, for every kind of fetch.
 
-mod support;
-
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use support::scene::{Scene, config_map};
+use moorline_test_support::scene::{Scene, config_map};
 
 const REFUSED: &str = "HostNotAllowed";
 

@@ -1,16 +1,14 @@
 //! Each row of the table of answers, provoked on a real API server: what the server really says is what we read.
 
-mod support;
-
 use std::time::Duration;
 
 use kube::Client;
 use moorline::cluster::{ApiError, ApiStatus, RetryWhen, StatusCause, classify_error};
 use serde_json::{Value, json};
 
-use support::control_plane::shared;
-use support::credentials::{ADMIN, TENANT};
-use support::daemon::until;
+use moorline_test_support::control_plane::shared;
+use moorline_test_support::credentials::{ADMIN, TENANT};
+use moorline_test_support::daemon::until;
 
 /// Applies an object and says what the answer means: the reason and who has to change, or nothing for a success.
 async fn meaning(client: &Client, path: &str, body: &Value) -> Option<(&'static str, RetryWhen)> {

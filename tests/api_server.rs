@@ -4,8 +4,6 @@
 //! scenario stands apart: whose rights end where. The sandbox knows who asks, but has no rights that could be refused:
 //! everybody may do everything there, as its answers to reviews say.
 
-mod support;
-
 #[path = "api_server/applying.rs"]
 mod applying;
 #[path = "api_server/servers.rs"]
@@ -21,9 +19,9 @@ use moorline::desired::{self, Scopes};
 use moorline::object::GroupKind;
 
 use applying::{Applicable, apply_all, fifty, patches_of_fifty, resting_versions};
+use moorline_test_support::credentials::{ADMIN, MOORLINE, TENANT};
+use moorline_test_support::sandbox_plane::ONLY_ON_A_REAL_SERVER;
 use servers::{Server, on_both_servers};
-use support::credentials::{ADMIN, MOORLINE, TENANT};
-use support::sandbox_plane::ONLY_ON_A_REAL_SERVER;
 
 /// For what the controllers do in a moment on an idle machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);

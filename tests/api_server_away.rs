@@ -3,17 +3,15 @@
 //! A term ends by itself when the Lease cannot be renewed. The daemon keeps its caches, and what it verified counts on
 //! if nobody held the Lease in between. If somebody did, it stands by and restarts later.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use support::daemon::{Daemon, until, until_within};
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::scene::{QUIET_TIME, Scene, many};
+use moorline_test_support::daemon::{Daemon, until, until_within};
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::scene::{QUIET_TIME, Scene, many};
 
 /// Time for which the API server is away.
 const AWAY: Duration = Duration::from_secs(60);

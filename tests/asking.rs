@@ -1,15 +1,13 @@
 //! Requests of the daemon to the API server: for how much, from where on, how often, and in whose place.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map, many};
 use serde_json::{Value, json};
-use support::credentials::MOORLINE;
-use support::daemon::{Daemon, until};
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::rest::send_request;
-use support::scene::{QUIET_TIME, Scene, config_map, many};
 
 /// The value of a parameter of a request.
 fn parameter(asked: &RecordedRequest, name: &str) -> Option<String> {

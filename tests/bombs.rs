@@ -3,20 +3,18 @@
 //! Each is refused, or read without what nobody needs of it, within seconds; the daemon lives on within its memory, and the good
 //! repository is served meanwhile.
 
-mod support;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use support::bombs;
-use support::cgroup::{Cgroup, arenas, peak_mib};
-use support::daemon::until_within;
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::git_server::Reply;
-use support::scene::{Scene, config_map};
+use moorline_test_support::bombs;
+use moorline_test_support::cgroup::{Cgroup, arenas, peak_mib};
+use moorline_test_support::daemon::until_within;
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::git_server::Reply;
+use moorline_test_support::scene::{Scene, config_map};
 
 /// The memory that the chart gives to the daemon, and the part of it that may be used.
 const MEMORY: &str = "512Mi";

@@ -1,15 +1,13 @@
 //! A broken Sync never stops the Syncs beside it, and an object that moves to a broken one is not lost.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Event, ServiceAccount};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 
-use support::daemon::{Daemon, until};
-use support::scene::{Scene, config_map, file, text};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::scene::{Scene, config_map, file, text};
 
 /// The most that a prune takes after the claim that held it has ended.
 const SLACK: Duration = Duration::from_secs(2);

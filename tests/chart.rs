@@ -1,8 +1,6 @@
 //! The chart, and the same manifests for people without Helm: rendered by the real helm, and installed on the real
 //! control plane, where the daemon runs with the rights that the chart gives it and with no others.
 
-mod support;
-
 mod chart {
     pub(crate) mod admission;
     pub(crate) mod alerts;
@@ -23,10 +21,10 @@ use serde_json::{Value, json};
 
 use chart::programs::text;
 use chart::release::Release;
-use support::audit::AuditMark;
-use support::daemon::{Daemon, until};
-use support::rest::send_request;
-use support::scene::config_map;
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::config_map;
 
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
 

@@ -2,17 +2,11 @@
 //!
 //! In: files of literal manifests; a sandbox as the server. Out: standard output, standard error and exit codes.
 
-#[path = "support/command.rs"]
-#[expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
-mod command;
-#[path = "support/manifests.rs"]
-mod manifests;
-
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use command::Folder;
-use manifests::{DEFINITION, MAP};
+use moorline_test_support::command::Folder;
+use moorline_test_support::manifests::{DEFINITION, MAP};
 
 const WEB: &str = "apiVersion: apps/v1
 kind: Deployment

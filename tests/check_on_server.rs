@@ -2,22 +2,15 @@
 //!
 //! In: files of literal manifests. Out: standard output, standard error and exit codes. Nothing is written.
 
-#[path = "support/command.rs"]
-#[expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
-mod command;
-#[path = "support/manifests.rs"]
-mod manifests;
-mod support;
-
 use std::process::Command;
 
-use command::Folder;
-use manifests::{DEFINITION, MAP};
+use moorline_test_support::command::Folder;
+use moorline_test_support::control_plane::{PlaneGuard, shared};
+use moorline_test_support::credentials::{ADMIN, TENANT};
+use moorline_test_support::fault_proxy::FaultProxy;
+use moorline_test_support::manifests::{DEFINITION, MAP};
+use moorline_test_support::rest::{grant, rule, send_request, user};
 use serde_json::{Value, json};
-use support::control_plane::{PlaneGuard, shared};
-use support::credentials::{ADMIN, TENANT};
-use support::fault_proxy::FaultProxy;
-use support::rest::{grant, rule, send_request, user};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -183,7 +176,7 @@ async fn the_state_of_the_cluster_counts() {
 
     // The definition that is served is another one than that of the set.
     apply(DEFINITION, format!("{DEFINITIONS}/widgets.{}", person.group())).await;
-    support::daemon::until("the kind is served", async || {
+    moorline_test_support::daemon::until("the kind is served", async || {
         let uri = format!("/apis/{}/v1/widgets", person.group());
         send_request(&person.admin, "GET", &uri, Value::Null).await.ok()
     })

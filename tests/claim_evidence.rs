@@ -1,15 +1,13 @@
 //! The evidence by which a broken Sync holds an object of another one: what its kustomization or chart read last, and a right that
 //! is asked for once a minute.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use support::daemon::{Daemon, until};
-use support::programs::find;
-use support::scene::{QUIET_TIME, Scene, file, text};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::programs::find;
+use moorline_test_support::scene::{QUIET_TIME, Scene, file, text};
 
 /// The most that a prune takes that no broken Sync holds: less than one is waited for that has not tried the commit.
 const SOON: Duration = Duration::from_secs(5);

@@ -1,15 +1,12 @@
 //! The command line from outside: standard output, standard error and exit code of the real binary.
 
-#[path = "support/command.rs"]
-mod command;
-
 use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use command::{CONFIG_MAP, Folder};
 use moorline::yaml::{self, Dialect};
+use moorline_test_support::command::{CONFIG_MAP, Folder};
 
 #[test]
 fn render_prints_what_kubernetes_reads() {

@@ -1,13 +1,10 @@
 //! `moorline plan` from outside: what it says of live objects in a folder, and its exit codes.
 
-#[path = "support/command.rs"]
-mod command;
-
 use std::fs;
 
 use serde_json::{Value, json};
 
-use command::{CONFIG_MAP, Folder};
+use moorline_test_support::command::{CONFIG_MAP, Folder};
 
 /// A live ConfigMap that the Sync `default/default` applied, with the hash of its body.
 fn live(name: &str, data: &Value, hash: &str) -> Value {

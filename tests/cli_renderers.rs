@@ -4,10 +4,6 @@
 //! plane of the tests. Out: exit codes and words. A panic is exit code 101. Without a helm a chart cannot be rendered, and the verb
 //! says so and ends with 1.
 
-#[path = "support/command.rs"]
-#[expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
-mod command;
-mod support;
 #[path = "adopt/tools.rs"]
 #[expect(dead_code, reason = "this uses the definitions, and neither tool")]
 mod tools;
@@ -17,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use command::Folder;
+use moorline_test_support::command::Folder;
+use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::git_server::Work;
+use moorline_test_support::programs;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::Scene;
 use serde_json::{Value, json};
-use support::credentials::ADMIN;
-use support::git_server::Work;
-use support::programs;
-use support::rest::send_request;
-use support::scene::Scene;
 
 /// The renderers, by the folder in which each has something to do.
 const RENDERERS: [&str; 3] = ["plain", "kustomization", "chart"];

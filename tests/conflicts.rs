@@ -6,7 +6,6 @@ mod conflicts {
     mod recreate;
     mod switches;
 }
-mod support;
 
 use conflicts::ground::{APPLY, Ground, MERGE, config_map, deployment, expect, moment};
 use serde_json::{Value, json};

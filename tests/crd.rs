@@ -3,8 +3,6 @@
 //!
 //! Whatever the server refuses, `wish` refuses as well, for a Sync that reached the daemon anyway.
 
-mod support;
-
 #[path = "api_server/servers.rs"]
 #[expect(dead_code, reason = "another test counts requests")]
 mod servers;
@@ -29,8 +27,8 @@ use crd::nonsense::{
     bad_variables, git, reference, url,
 };
 use crd::server::{DEFINITION, create, install, installed, send, sync, wished};
+use moorline_test_support::credentials::ADMIN;
 use servers::{Server, on_both_servers};
-use support::credentials::ADMIN;
 
 on_both_servers! {
     nonsense_is_refused_with_what_to_write_instead

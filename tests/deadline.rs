@@ -1,13 +1,11 @@
 //! The deadline of a pass is the truth: a pass is over then, says so, and keeps nobody else from the processor.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use support::daemon::until_within;
-use support::scene::{Scene, config_map};
+use moorline_test_support::daemon::until_within;
+use moorline_test_support::scene::{Scene, config_map};
 
 /// Time that the Sync may take, and that a look at its status and the end of a step may take beside it.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -4,16 +4,15 @@ mod definitions {
     mod converted;
     mod redefined;
 }
-mod support;
 
 use kube::api::{Patch, PatchParams};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::Fate;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{Scene, config_map};
 use serde_json::{Value, json};
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::until;
-use support::fault_proxy::Fate;
-use support::rest::send_request;
-use support::scene::{Scene, config_map};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 

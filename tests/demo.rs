@@ -1,14 +1,8 @@
 //! The demo and the sandbox as a person starts them: the real binary, the real kubectl, a page that answers.
 
-#[path = "support/browser.rs"]
-#[expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
-mod browser;
 mod demo {
     mod walk;
 }
-#[path = "support/programs.rs"]
-#[expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
-mod programs;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -122,8 +116,8 @@ fn fetched(url: &str, path: &str) -> String {
 }
 
 fn kubectl(kubeconfig: &Path, arguments: &[&str]) -> Option<String> {
-    let program = programs::find("kubectl")?;
-    let output = programs::command(&program)
+    let program = moorline_test_support::programs::find("kubectl")?;
+    let output = moorline_test_support::programs::command(&program)
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)
         .env("HOME", kubeconfig.parent().unwrap())

@@ -1,15 +1,13 @@
 //! Syncs that depend on Syncs: one after the other, and the other way round when they go.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use kube::api::DeleteParams;
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map};
 use serde_json::{Value, json};
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::until;
-use support::scene::{QUIET_TIME, Scene, config_map};
 
 /// A folder for each Sync, with one ConfigMap.
 fn folders(count: usize, value: &str) -> Vec<(String, String)> {

@@ -11,7 +11,6 @@ mod drift {
     mod managers;
     pub(crate) mod place;
 }
-mod support;
 
 use drift::ground::Ground;
 use drift::place::{APPLY, MERGE, Place, STEPS, shown};

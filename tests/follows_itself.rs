@@ -5,16 +5,15 @@
 
 #[path = "follows_itself/chart.rs"]
 mod chart;
-mod support;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::person::moorline;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::Scene;
 use serde_json::{Value, json};
-use support::daemon::{Daemon, until};
-use support::person::moorline;
-use support::rest::send_request;
-use support::scene::Scene;
 
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/moorline/deployments/moorline";

@@ -3,14 +3,8 @@
 //! Numbers look like chance, and so many inputs are the same ones in each run. `MOORLINE_FUZZ_SECONDS` goes on for longer, and
 //! `make fuzz` is the real thing. What it found once stands in `fuzz/fixtures`, and is tried in each run.
 
-#[path = "support/bombs.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod bombs;
 #[path = "../fuzz/src/lib.rs"]
 mod fuzz;
-#[path = "support/git_server.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_server;
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -184,7 +178,7 @@ fn replacements_are_made_or_refused() {
 
 #[test]
 fn packs_are_taken_up_or_refused() {
-    let pack = bombs::small().pack;
+    let pack = moorline_test_support::bombs::small().pack;
     try_for_a_moment(fuzz::packs, &[&pack[..], b"PACK\0\0\0\x02\0\0\0\x01\xb0", b"PACK"]);
 }
 

@@ -2,16 +2,14 @@
 //!
 //! Compares times, and therefore runs while no other test does.
 
-mod support;
-
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::json;
 
-use support::daemon::{Daemon, until};
-use support::scene::{Scene, config_map};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::scene::{Scene, config_map};
 
 /// Number of Syncs on silent hosts, and number of these hosts.
 const SYNCS: usize = 200;

@@ -7,7 +7,6 @@ mod commits;
 mod containers;
 #[path = "guards/leaving.rs"]
 mod leaving;
-mod support;
 #[path = "guards/unheard.rs"]
 mod unheard;
 
@@ -17,11 +16,11 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use support::audit::{AuditMark, Request};
-use support::credentials::MOORLINE;
-use support::daemon::until;
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::scene::{Scene, many};
+use moorline_test_support::audit::{AuditMark, Request};
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::scene::{Scene, many};
 
 /// Long enough for a person to come between two requests.
 const MEANWHILE: Duration = Duration::from_secs(2);

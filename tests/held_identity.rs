@@ -1,19 +1,17 @@
 //! Nothing is kept for a Sync whose identity, keys or spec cannot be relied on: the rows of the table in docs/operations.md
 //! that say so. No hand edit is repaired and nothing is pruned, also by a daemon that starts later.
 
-mod support;
-
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
 
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::{Daemon, until};
-use support::kept::{QUIET, assert_not_repaired, until_value};
-use support::rest::{send_request, tenant};
-use support::scene::{Scene, config_map};
-use support::signers::{key, sign, spec, trust};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::kept::{QUIET, assert_not_repaired, until_value};
+use moorline_test_support::rest::{send_request, tenant};
+use moorline_test_support::scene::{Scene, config_map};
+use moorline_test_support::signers::{key, sign, spec, trust};
 
 const VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 

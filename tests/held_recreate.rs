@@ -1,14 +1,12 @@
 //! While a newer commit is known that cannot be applied, no object is deleted to be created again, but by an approval that was
 //! given after the refusal.
 
-mod support;
-
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use support::daemon::{Daemon, until};
-use support::kept::{QUIET, until_revision_held, until_value};
-use support::scene::{Scene, text};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::kept::{QUIET, until_revision_held, until_value};
+use moorline_test_support::scene::{Scene, text};
 
 /// A ConfigMap that cannot change, and asks to be created again for that.
 fn settings(value: &str) -> (String, String) {

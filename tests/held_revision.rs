@@ -2,17 +2,15 @@
 //! kept, also by a daemon that starts later. The rows of the table in docs/operations.md are tests here, in held_rows.rs and in
 //! held_identity.rs.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use support::daemon::until;
-use support::git_server::Reply;
-use support::kept::{QUIET, assert_not_repaired, assert_repaired, until_revision_held};
-use support::scene::{Scene, config_map, file};
+use moorline_test_support::daemon::until;
+use moorline_test_support::git_server::Reply;
+use moorline_test_support::kept::{QUIET, assert_not_repaired, assert_repaired, until_revision_held};
+use moorline_test_support::scene::{Scene, config_map, file};
 
 /// Plays a commit that cannot be applied, with a daemon that saw it come and with one that starts later.
 async fn refuses(purpose: &str, spec: Value, broken: &[(String, String)], reason: &str) {

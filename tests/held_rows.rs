@@ -1,18 +1,16 @@
 //! A revision is kept, or is not, also by a daemon that starts later: a chart that fails, a kept commit that is gone, a mirror
 //! that is lost, a value or a path that is missing, and prunes while the repository is away.
 
-mod support;
-
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use support::daemon::{Daemon, until};
-use support::git_server::Reply;
-use support::kept::{
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::git_server::Reply;
+use moorline_test_support::kept::{
     QUIET, assert_not_repaired, assert_repaired, until_revision_held, until_revision_not_held, until_value,
 };
-use support::programs::find;
-use support::scene::{Scene, file, text};
+use moorline_test_support::programs::find;
+use moorline_test_support::scene::{Scene, file, text};
 
 const BROKEN: &str = "a:\n - b\n c: [";
 

@@ -6,8 +6,6 @@
 //! `helm/daemon.rs` and `helm/published.rs` a daemon on a real API server that follows a repository with a chart, or one that is
 //! published elsewhere.
 
-mod support;
-
 mod helm {
     pub(crate) mod cases;
     pub(crate) mod cases_of_values;

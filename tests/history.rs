@@ -1,17 +1,15 @@
 //! The history of a Sync answers "what happened?": applied revisions with author and subject, repairs, deletions by others.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use support::daemon::{until, until_within};
-use support::person::moorline;
-use support::scene::{Scene, config_map, many};
-use support::status::{define, object, ready, report, waiting};
+use moorline_test_support::daemon::{until, until_within};
+use moorline_test_support::person::moorline;
+use moorline_test_support::scene::{Scene, config_map, many};
+use moorline_test_support::status::{define, object, ready, report, waiting};
 
 /// Commits files as an author, with a subject, and pushes them.
 fn commit_as(scene: &Scene, author: &str, subject: &str, files: &[(String, String)]) -> String {

@@ -1,7 +1,5 @@
 //! Webhooks: strangers get nothing done, and anyone who knows the secret has a Sync look at once.
 
-mod support;
-
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -10,11 +8,11 @@ use std::time::{Duration, Instant};
 use moorline::metrics::Metrics;
 use moorline::serve::webhooks::{MAX_BODY_BYTES, RATE, RepositoryNames, WebhookEndpoint};
 use moorline::serve::{DaemonHealth, serve};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::fault_proxy::FaultProxy;
+use moorline_test_support::scene::{Scene, many};
 use ring::hmac;
 use serde_json::json;
-use support::daemon::{Daemon, until};
-use support::fault_proxy::FaultProxy;
-use support::scene::{Scene, many};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 

@@ -1,19 +1,12 @@
 //! Folders as no git would write them, from a server that serves them all the same: names that climb, that are there twice or differ in
 //! case alone, and links and submodules that lead to themselves.
 
-#[path = "support/git_bench.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_bench;
-#[path = "support/git_server.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_server;
-
 use std::fs;
 use std::process::Command;
 
-use git_bench::{Bench, look, soon};
 use moorline::render::{RenderOptions, Rendered, render};
 use moorline::tree::TreeEntry;
+use moorline_test_support::git_bench::{Bench, look, soon};
 
 /// Writes a folder as it is given, unchecked: mode, name and id of each entry.
 fn folder(bench: &Bench, entries: &[(&str, &str, &str)]) -> String {

@@ -2,16 +2,14 @@
 //!
 //! Compares times, and therefore runs while no other test does.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use support::asked::RecordedRequest;
-use support::daemon::{until, until_within};
-use support::scene::{QUIET_TIME, Scene, config_map, file, text};
+use moorline_test_support::asked::RecordedRequest;
+use moorline_test_support::daemon::{until, until_within};
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map, file, text};
 
 /// The most that a prune may take longer than without broken Syncs beside it.
 const SLACK: Duration = Duration::from_secs(2);

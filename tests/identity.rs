@@ -1,12 +1,10 @@
 //! As whom a Sync acts may change: what it sees, and what it repairs, goes on.
 
-mod support;
-
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use support::daemon::until;
-use support::scene::{Scene, config_map};
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::{Scene, config_map};
 
 async fn create(scene: &Scene, group: &str, kind: &str, object: Value) {
     let api: Api<DynamicObject> = scene.dynamic(group, "v1", kind);

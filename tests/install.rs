@@ -1,7 +1,5 @@
 //! From the start of the daemon, as the chart installs it, until the first Sync of the chart's values is ready.
 
-mod support;
-
 #[expect(dead_code, reason = "the tests of the chart use the rest")]
 mod chart {
     pub(crate) mod programs;
@@ -14,8 +12,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use chart::release::Release;
-use support::audit::AuditMark;
-use support::daemon::until;
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::daemon::until;
 
 /// Time limit that the project sets itself.
 const BAR: Duration = Duration::from_secs(5);

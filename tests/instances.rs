@@ -1,14 +1,12 @@
 //! Daemons that serve different Syncs of one cluster: what one does not serve is not gone.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use support::daemon::until;
-use support::fault_proxy::FaultProxy;
-use support::scene::{Scene, many};
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::FaultProxy;
+use moorline_test_support::scene::{Scene, many};
 
 /// Returns the identity of each object.
 async fn owners(scene: &Scene) -> Vec<String> {

@@ -3,7 +3,6 @@
 
 #[path = "keeping/running.rs"]
 mod running;
-mod support;
 #[path = "keeping/trouble.rs"]
 mod trouble;
 
@@ -13,11 +12,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::until;
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::scene::{Scene, config_map, many};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::scene::{Scene, config_map, many};
 
 /// A ConfigMap in a wave.
 fn in_wave(name: &str, value: &str, wave: &str) -> (String, String) {

@@ -1,15 +1,13 @@
 //! Lags of a server are no failures, and a person who asks again gets another try.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use support::daemon::until;
-use support::fault_proxy::Fate;
-use support::scene::{Scene, config_map};
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::Fate;
+use moorline_test_support::scene::{Scene, config_map};
 
 fn file(path: &str, value: &str) -> (String, String) {
     let name = path.rsplit('/').next().unwrap_or(path);

@@ -3,8 +3,6 @@
 //! Times are short here, and what must hold is compared with times that were measured, so that a slow machine makes
 //! the tests slow but not wrong.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -20,9 +18,9 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use support::audit::AuditMark;
-use support::control_plane::shared;
-use support::credentials::{ADMIN, MOORLINE};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::control_plane::shared;
+use moorline_test_support::credentials::{ADMIN, MOORLINE};
 
 const NAME: &str = "moorline-default";
 const SOURCE: &str = "moorline.dev/source";
@@ -110,11 +108,12 @@ async fn a_holder_that_stands_still_may_not_write_when_the_next_one_may() {
     let namespace = plane.namespace("lease").await;
     let (tell, told) = oneshot::channel();
     let held = claim(&namespace, "still", "git");
+    let everywhere = plane.plane();
     // Its whole runtime stands still, as that of a process that is stopped: no task of it can notice anything.
     let holder = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let client = shared().expect("the control plane").client(MOORLINE).await;
+            let client = everywhere.client(MOORLINE).await;
             let leadership = acquire(client, metrics(), held, TIMINGS).await.expect("a leadership");
             let permit = leadership.permit();
             assert!(permit.may_write());

@@ -1,15 +1,13 @@
 //! The log of a daemon: one line at each transition, with the Sync and the object; the rest is counted.
 
-mod support;
-
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use support::daemon::until;
-use support::fault_proxy::Fate;
-use support::rest::send_request;
-use support::scene::{Scene, config_map};
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::Fate;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{Scene, config_map};
 
 /// The lines of a log that warn, or worse. Syncs that other tests have left are served as well, and are not meant.
 fn warnings<'a>(scene: &Scene, log: &'a str) -> Vec<&'a str> {

@@ -1,8 +1,6 @@
 //! The whole way on a real API server: a commit is applied, an edit repaired, a removal pruned, and a restart costs
 //! no write.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,11 +9,11 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParam
 use kube::core::GroupVersionKind;
 use serde_json::json;
 
-use support::audit::AuditMark;
-use support::control_plane::shared;
-use support::credentials::{ADMIN, MOORLINE};
-use support::daemon::{Daemon, install, until};
-use support::git_server::{GitServer, Work};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::control_plane::shared;
+use moorline_test_support::credentials::{ADMIN, MOORLINE};
+use moorline_test_support::daemon::{Daemon, install, until};
+use moorline_test_support::git_server::{GitServer, Work};
 
 fn config_map(name: &str, value: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": value}})
@@ -37,8 +35,9 @@ async fn one_commit_one_edit_one_prune_and_one_restart() {
     work.push(&[("a.json", &config_map("a", "one")), ("b.json", &config_map("b", "one"))]);
     let url = server.url("repository.git");
     let arguments = ["--url", &url, "--namespace", &namespace, "--interval", "1", "--leader-election=false"];
-    let moorline =
-        |requests: support::audit::Requests| requests.by_user(MOORLINE).in_namespace(&namespace).tally();
+    let moorline = |requests: moorline_test_support::audit::Requests| {
+        requests.by_user(MOORLINE).in_namespace(&namespace).tally()
+    };
 
     let mark = AuditMark::set(&plane).await;
     let mut daemon = Daemon::start(&plane, root.path(), &arguments);

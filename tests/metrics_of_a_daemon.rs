@@ -1,7 +1,5 @@
 //! The figures of a real daemon: they say what the status says, and count what was done.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,10 +7,10 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use support::daemon::{Daemon, until};
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::git_server::Reply;
-use support::scene::{Scene, config_map, many};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::git_server::Reply;
+use moorline_test_support::scene::{Scene, config_map, many};
 
 /// Figures and statuses have times in whole seconds: after this they have another one.
 const SECOND: Duration = Duration::from_millis(1100);

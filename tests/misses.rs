@@ -1,17 +1,15 @@
 //! Changes that managed fields do not show, and how a running daemon learns of them on a real API server.
 
-mod support;
-
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::until;
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::scene::{Scene, config_map, many};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::scene::{Scene, config_map, many};
 
 /// Returns the daemon's requests for the objects in the scene's namespace.
 async fn asked(scene: &Scene, mark: &AuditMark) -> Vec<String> {

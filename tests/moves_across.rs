@@ -1,7 +1,5 @@
 //! Objects that move between the repositories of two Syncs: what is kept when the old one names the new one, and what is not.
 
-mod support;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,10 +8,10 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::{Value, json};
 
-use support::daemon::{Daemon, until};
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::git_server::{GitServer, Reply, Work};
-use support::scene::{Scene, file};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::git_server::{GitServer, Reply, Work};
+use moorline_test_support::scene::{Scene, file};
 
 /// Longer than a Sync of the same repository would be waited for.
 const LONG: Duration = Duration::from_secs(12);

@@ -1,16 +1,14 @@
 //! Objects that somebody has touched go from one Sync to another all the same: without their label, and with a port that has
 //! another number. And what cannot be compared is left alone for a while.
 
-mod support;
-
 use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::json;
 
-use support::daemon::until;
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::scene::{Scene, config_map};
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::scene::{Scene, config_map};
 
 /// Under another number it keeps the name that Git gives to ours, and both cannot be in one Service: no apply goes through.
 #[tokio::test]

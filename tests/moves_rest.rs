@@ -1,17 +1,15 @@
 //! Objects that go to a Sync that does not take them yet: they stay where and who they are until it does.
 
-mod support;
-
 use std::time::Duration;
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::json;
 
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::until;
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::scene::{Scene, config_map};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::scene::{Scene, config_map};
 
 /// Long enough for a commit to come between two requests.
 const MEANWHILE: Duration = Duration::from_secs(4);

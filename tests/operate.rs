@@ -4,18 +4,17 @@
 mod moves;
 #[path = "operate/shown.rs"]
 mod shown;
-mod support;
 
 use std::path::Path;
 use std::process::Command;
 
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::person::{moorline, on_terminal};
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map, many};
 use serde_json::{Value, json};
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::until;
-use support::person::{moorline, on_terminal};
-use support::rest::send_request;
-use support::scene::{QUIET_TIME, Scene, config_map, many};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {

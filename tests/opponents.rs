@@ -1,8 +1,6 @@
 //! Others who write to what a Sync holds, on a real API server: each leaves what Git sets, or is named, and costs nothing
 //! once it has made its last move.
 
-mod support;
-
 mod opponents {
     mod bystanders;
     mod ground;

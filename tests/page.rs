@@ -3,8 +3,6 @@
 //! In: commits and hands. Out: what the page, its JSON and its events say of them; and the audit log, which tells that nobody
 //! was asked for it but where one object was looked at.
 
-mod support;
-
 mod page {
     pub(crate) mod http;
     mod kept;
@@ -15,12 +13,12 @@ use std::time::Duration;
 use page::http::{Events, ask, get};
 use serde_json::{Value, json};
 
-use support::audit::AuditMark;
-use support::browser::Browser;
-use support::credentials::MOORLINE;
-use support::daemon::{Daemon, until};
-use support::fault_proxy::FaultProxy;
-use support::scene::{Scene, config_map, many};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::browser::Browser;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::fault_proxy::FaultProxy;
+use moorline_test_support::scene::{Scene, config_map, many};
 
 async fn page_of(daemon: &Daemon) -> String {
     until("the page is there", async || daemon.page()).await

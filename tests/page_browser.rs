@@ -5,15 +5,13 @@
 
 #[path = "support/board.rs"]
 mod board;
-#[path = "support/browser.rs"]
-mod browser;
 
 use std::sync::Arc;
 
 use board::{board_with_every_state, many};
-use browser::Browser;
 use moorline::report::board::{LiveDifference, LiveObject, ObjectWriter, RedactedBody, StatusBoard};
 use moorline::serve::{StatusPage, serve_page};
+use moorline_test_support::browser::Browser;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;

@@ -3,8 +3,6 @@
 //! In: the pages. Out: walks through those that tell a person what to do, on the real control plane with the real kubectl and
 //! helm; and for the others that their blocks are known.
 
-mod support;
-
 mod pages {
     pub(crate) mod page;
     pub(crate) mod walk;

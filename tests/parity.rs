@@ -16,8 +16,6 @@
 //! A title with the word `row` names a row of the table of what happens to an applier's fields when somebody else writes, and
 //! one with `generation` a row of that of the kinds whose generation tells of a change.
 
-mod support;
-
 #[path = "parity/admitting.rs"]
 mod admitting;
 #[path = "parity/known.rs"]
@@ -37,10 +35,10 @@ use moorline::sandbox::{Options, Sandbox};
 use serde_json::{Value, json};
 
 use known::Known;
+use moorline_test_support::control_plane::shared;
+use moorline_test_support::credentials::ADMIN;
 use scenes::{Asking, Scene, scenes};
 use sending::{Watch, send, until_refused, until_served};
-use support::control_plane::shared;
-use support::credentials::ADMIN;
 use webhook::Webhook;
 
 /// For how long the answers of two servers whose controllers work may differ.

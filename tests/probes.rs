@@ -1,16 +1,14 @@
 //! The probes of a real daemon: it lives as long as its own loop goes round, no matter who else is silent; and it is ready
 //! when it sees Syncs.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use moorline_test_support::credentials::TENANT;
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::fault_proxy::Fate;
+use moorline_test_support::git_server::Reply;
+use moorline_test_support::scene::{Scene, many};
 use serde_json::json;
-use support::credentials::TENANT;
-use support::daemon::{Daemon, until};
-use support::fault_proxy::Fate;
-use support::git_server::Reply;
-use support::scene::{Scene, many};
 
 /// Longer than the loop may be silent.
 const OUTAGE: Duration = Duration::from_secs(66);

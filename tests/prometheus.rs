@@ -1,8 +1,6 @@
 //! Alerts and dashboard of the chart in a real Prometheus, which asks a real daemon: every panel shows something, and an
 //! alert comes and goes. Its tool finds nothing wrong with the daemon's page.
 
-mod support;
-
 mod prometheus {
     pub(crate) mod server;
 }
@@ -13,12 +11,12 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::fault_proxy::Fate;
+use moorline_test_support::git_server::Reply;
+use moorline_test_support::programs::{command, find};
+use moorline_test_support::scene::{Scene, config_map};
 use prometheus::server::Prometheus;
-use support::daemon::{Daemon, until};
-use support::fault_proxy::Fate;
-use support::git_server::Reply;
-use support::programs::{command, find};
-use support::scene::{Scene, config_map};
 
 /// Values of the panels' variables.
 const VARIABLES: [(&str, &str); 2] = [("$__rate_interval", "10m"), ("$sync", ".*")];

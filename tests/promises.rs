@@ -1,18 +1,16 @@
 //! Things that a Sync never does unasked, and those that it does in order, on a real API server.
 
-mod support;
-
 use std::time::Duration;
 
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams, Patch, PatchParams};
+use moorline_test_support::audit::{AuditMark, Request};
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::rest::{send_request, tenant};
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map, many};
 use serde_json::json;
-use support::audit::{AuditMark, Request};
-use support::credentials::MOORLINE;
-use support::daemon::until;
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::rest::{send_request, tenant};
-use support::scene::{QUIET_TIME, Scene, config_map, many};
 
 async fn deletes(mark: &AuditMark) -> usize {
     mark.requests().await.by_user(MOORLINE).filter(|request| request.verb == "delete").as_slice().len()

@@ -1,12 +1,10 @@
 //! Effort of a version `v1` of Syncs, rehearsed with the definition of today: both versions are served, `v1` is stored, and
 //! every Sync is stored once more. A daemon that knows `v1alpha1` serves on, and writes to none of its objects meanwhile.
 
-mod support;
-
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{QUIET_TIME, Scene, many};
 use serde_json::{Value, json};
-use support::daemon::until;
-use support::rest::send_request;
-use support::scene::{QUIET_TIME, Scene, many};
 
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
 

@@ -8,7 +8,6 @@ mod forms;
 mod keyed;
 #[path = "proof/own_keys.rs"]
 mod own_keys;
-mod support;
 
 use std::collections::BTreeMap;
 
@@ -16,8 +15,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use support::daemon::until;
-use support::scene::{Scene, config_map, many};
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::{Scene, config_map, many};
 
 /// The marks of the Sync `shop` on a ConfigMap, as anybody who may patch objects can write them.
 fn marks(scene: &Scene, name: &str) -> Value {
@@ -67,7 +66,7 @@ async fn until_unproven(scene: &Scene, count: usize) {
 fn plan(scene: &Scene) -> String {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_moorline"))
         .args(["plan", "--sync", "shop", "-n", &scene.namespace])
-        .env("KUBECONFIG", scene.plane.kubeconfig_file(support::credentials::ADMIN))
+        .env("KUBECONFIG", scene.plane.kubeconfig_file(moorline_test_support::credentials::ADMIN))
         .output()
         .unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)

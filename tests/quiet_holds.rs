@@ -1,16 +1,14 @@
 //! Objects that cannot be applied now: how often they are sent again, and how their Sync says so.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::until;
-use support::rest::send_request;
-use support::scene::{QUIET_TIME, Scene, config_map};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 

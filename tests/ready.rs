@@ -1,17 +1,15 @@
 //! When a Sync is ready: its objects are applied, and as they should be.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use kube::api::ListParams;
-use serde_json::{Value, json};
-use support::asked::RecordedRequest;
-use support::daemon::{Daemon, until};
-use support::scene::{QUIET_TIME, Scene, config_map};
-use support::status::{
+use moorline_test_support::asked::RecordedRequest;
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map};
+use moorline_test_support::status::{
     condition, define, deployment, healthy, object, ready, report, until_healthy, waiting,
 };
+use serde_json::{Value, json};
 
 fn reads(scene: &Scene, name: &str) -> usize {
     let end = format!("/{name}");

@@ -1,16 +1,16 @@
 //! A Sync's report of the health of its objects when they come to their end, when nothing comes further, when statuses
 //! cannot be read, and when the Sync itself is suspended, made again or waited for.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use kube::api::{DeleteParams, DynamicObject, PropagationPolicy};
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map};
+use moorline_test_support::status::{
+    condition, define, ended, healthy, object, ready, report, until_healthy, waiting,
+};
 use serde_json::{Value, json};
-use support::daemon::until;
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::scene::{QUIET_TIME, Scene, config_map};
-use support::status::{condition, define, ended, healthy, object, ready, report, until_healthy, waiting};
 
 fn job(command: &str) -> (String, String) {
     let containers = json!([{"name": "main", "image": "example.com/main:1", "command": [command]}]);

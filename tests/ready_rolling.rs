@@ -1,17 +1,15 @@
 //! Cost of the statuses of many objects that change all the time.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use kube::api::{Api, DynamicObject};
+use moorline_test_support::asked::RecordedRequest;
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::{QUIET_TIME, Scene};
+use moorline_test_support::status::{deployment, report, waiting};
 use serde_json::json;
-use support::asked::RecordedRequest;
-use support::daemon::until;
-use support::scene::{QUIET_TIME, Scene};
-use support::status::{deployment, report, waiting};
 
 /// Has every Deployment say something else, as a rollout does.
 async fn roll(deployments: &Api<DynamicObject>, names: &[String], seen: usize) {

@@ -1,15 +1,13 @@
 //! Remote bases on a real API server: fetched where the daemon's list allows it, followed at the Sync's interval, and never a reason to
 //! delete anything.
 
-mod support;
-
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use moorline_test_support::daemon::until;
+use moorline_test_support::git_server::{Reply, Request, Work};
+use moorline_test_support::scene::{Scene, config_map};
 use serde_json::json;
-use support::daemon::until;
-use support::git_server::{Reply, Request, Work};
-use support::scene::{Scene, config_map};
 
 /// Returns the files of the repository of a base.
 fn base(value: &str) -> Vec<(String, String)> {

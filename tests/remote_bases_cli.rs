@@ -1,7 +1,5 @@
 //! Remote bases on the command line: what may be fetched, how far it may reach, and that it yields what the real tool makes of it.
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -15,8 +13,8 @@ use moorline::render::{self, RenderOptions, Rendered};
 use moorline::source::{AllowList, Repositories};
 use moorline::tree::FileTree;
 use moorline::yaml::{Dialect, read};
+use moorline_test_support::git_server::{GitServer, Work};
 use serde_json::Value;
-use support::git_server::{GitServer, Work};
 
 struct Ground {
     root: tempfile::TempDir,

@@ -1,12 +1,10 @@
 //! A change that needs a new object: the deletion of the old one needs what a prune needs.
 
-mod support;
-
 use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
-use support::daemon::until;
-use support::scene::Scene;
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::Scene;
 
 /// The kind of a database whose cluster name cannot change.
 fn database_kind() -> Value {

@@ -1,16 +1,14 @@
 //! A Sync that only reports drift: a deleted object is drift, the Sync is not Ready with it, and only a commit or mode
 //! `Repair` creates it again.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::api::DeleteParams;
 use serde_json::json;
 
-use support::daemon::until;
-use support::scene::{Scene, config_map};
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::{Scene, config_map};
 
 /// The time in which a daemon that repairs would have created a deleted object.
 const QUIET: Duration = Duration::from_secs(2);

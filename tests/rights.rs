@@ -1,18 +1,16 @@
 //! A daemon with few rights, or none yet, on a real API server.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use support::audit::AuditMark;
-use support::control_plane::shared;
-use support::credentials::{ADMIN, TENANT};
-use support::daemon::{Daemon, until};
-use support::git_server::{GitServer, Work};
-use support::rest::{grant, rule, send_request, user};
-use support::scene::Scene;
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::control_plane::shared;
+use moorline_test_support::credentials::{ADMIN, TENANT};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::git_server::{GitServer, Work};
+use moorline_test_support::rest::{grant, rule, send_request, user};
+use moorline_test_support::scene::Scene;
 
 fn config_map(name: &str, value: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": value}})

@@ -1,8 +1,6 @@
 //! A commit whose objects do not become well is given up for the last one whose did, where the Sync asks for that. The
 //! controller of the objects is the test.
 
-mod support;
-
 #[path = "rollback/beside.rs"]
 mod beside;
 #[path = "rollback/refused.rs"]
@@ -13,10 +11,10 @@ mod signed;
 use std::time::{Duration, Instant};
 
 use kube::api::{Api, DynamicObject};
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::{Scene, config_map};
+use moorline_test_support::status::{condition, define, ready, report, waiting};
 use serde_json::{Value, json};
-use support::daemon::until;
-use support::scene::{Scene, config_map};
-use support::status::{condition, define, ready, report, waiting};
 
 /// A widget of some size, as a file.
 fn widget(name: &str, size: u8) -> (String, String) {
@@ -123,7 +121,7 @@ async fn what_was_not_well_before_does_not_count_and_nobody_returns_unasked() {
     }
     scene.until_ready("shop", &good).await;
     report(&widgets, "lame", failed()).await;
-    support::status::until_healthy(&scene, "shop", "False", "Degraded").await;
+    moorline_test_support::status::until_healthy(&scene, "shop", "False", "Degraded").await;
     scene.push(&[widget("one", 2)]);
     scene.nudge("shop", "two").await;
     until_size(&widgets, "one", 2).await;
@@ -140,13 +138,13 @@ async fn what_was_not_well_before_does_not_count_and_nobody_returns_unasked() {
 
     // Without the switch a commit that fails stays.
     report(&widgets, "lame", ready("True", "")).await;
-    support::status::until_healthy(&scene, "shop", "True", "Healthy").await;
+    moorline_test_support::status::until_healthy(&scene, "shop", "True", "Healthy").await;
     scene.patch_sync("shop", json!({"spec": {"rollback": {"onFailure": false}}})).await;
     scene.push(&[widget("one", 4)]);
     scene.nudge("shop", "four").await;
     until_size(&widgets, "one", 4).await;
     report(&widgets, "one", failed()).await;
-    support::status::until_healthy(&scene, "shop", "False", "Degraded").await;
+    moorline_test_support::status::until_healthy(&scene, "shop", "False", "Degraded").await;
     scene.settle().await;
     until_size(&widgets, "one", 4).await;
 }
@@ -168,7 +166,7 @@ async fn what_only_goes_on_has_failed_when_its_time_is_over() {
     until_size(&widgets, "one", 2).await;
     let since = Instant::now();
     report(&widgets, "one", ready("False", "it starts")).await;
-    support::status::until_healthy(&scene, "shop", "Unknown", "Progressing").await;
+    moorline_test_support::status::until_healthy(&scene, "shop", "Unknown", "Progressing").await;
     let message = until_rolled_back(&scene, &bad, &good).await;
     assert!(since.elapsed() >= PATIENCE, "{:?}", since.elapsed());
     assert!(message.contains("it starts"), "{message}");
@@ -193,7 +191,7 @@ async fn a_hook_that_fails_takes_its_commit_back() {
     let _daemon = scene.daemon();
     waiting(&scene, "shop", json!({"rollback": {"onFailure": true}})).await;
     let first = until("the hook runs", async || jobs.get_opt("smoke").await.unwrap()?.metadata.uid).await;
-    report(&jobs, "smoke", support::status::ended(true)).await;
+    report(&jobs, "smoke", moorline_test_support::status::ended(true)).await;
     scene.until_ready("shop", &good).await;
     let bad = scene.push(&[("app.json".into(), config_map("app", "2"))]);
     scene.nudge("shop", "bad").await;
@@ -203,7 +201,7 @@ async fn a_hook_that_fails_takes_its_commit_back() {
     })
     .await;
     assert_eq!(scene.values().await["app"], "2");
-    report(&jobs, "smoke", support::status::ended(false)).await;
+    report(&jobs, "smoke", moorline_test_support::status::ended(false)).await;
     let message = until_rolled_back(&scene, &bad, &good).await;
     assert!(message.contains("Job.batch"), "{message}");
     assert_eq!(scene.values().await["app"], "1");

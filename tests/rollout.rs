@@ -1,8 +1,6 @@
 //! The rollout of a commit whose objects have an order: a wave begins when the one before it is well, and hooks run
 //! before, after and when it fails. The controllers of what is waited for are the test.
 
-mod support;
-
 #[path = "rollout/asked_for.rs"]
 mod asked_for;
 #[path = "rollout/at_the_end.rs"]
@@ -16,10 +14,10 @@ mod of_any_kind;
 use std::time::Duration;
 
 use kube::api::{Api, DynamicObject};
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::{Scene, config_map};
+use moorline_test_support::status::{condition, define, ended, ready, report, waiting};
 use serde_json::{Value, json};
-use support::daemon::until;
-use support::scene::{Scene, config_map};
-use support::status::{condition, define, ended, ready, report, waiting};
 
 /// A Job that only the test brings to its end.
 fn job(name: &str, command: &str, annotations: Value) -> (String, String) {
@@ -157,7 +155,7 @@ async fn hooks_run_before_and_after_and_once_for_each_change() {
     let commit = scene.push(&[("README.md".into(), "More words.".into())]);
     scene.nudge("shop", "words").await;
     scene.until_ready("shop", &commit).await;
-    support::status::clear(&jobs, "smoke").await;
+    moorline_test_support::status::clear(&jobs, "smoke").await;
     drop(daemon);
     let _daemon = scene.daemon();
     let commit = scene.push(&[("README.md".into(), "Even more words.".into())]);
@@ -198,7 +196,7 @@ async fn a_hook_that_fails_stops_the_commit_and_the_next_one_goes_on() {
     end(&jobs, "migrate", false).await;
     let told = uid(&jobs, "tell", "").await;
     end(&jobs, "tell", true).await;
-    support::status::until_healthy(&scene, "shop", "False", "Degraded").await;
+    moorline_test_support::status::until_healthy(&scene, "shop", "False", "Degraded").await;
     scene.settle().await;
     scene.assert_calm_but_for_looks("after a failure").await;
     assert_eq!(value(&scene, "app").await.as_deref(), Some("1"), "the commit is not applied");
@@ -206,7 +204,7 @@ async fn a_hook_that_fails_stops_the_commit_and_the_next_one_goes_on() {
     scene.nudge("shop", "try again").await;
     let broken = uid(&jobs, "migrate", &broken).await;
     end(&jobs, "migrate", false).await;
-    support::status::until_healthy(&scene, "shop", "False", "Degraded").await;
+    moorline_test_support::status::until_healthy(&scene, "shop", "False", "Degraded").await;
     scene.settle().await;
     assert_eq!(uid(&jobs, "migrate", "").await, broken, "a person who asks once has it tried once");
 
@@ -292,14 +290,14 @@ async fn hooks_of_argo_cd_and_helm_are_understood() {
     until("the hook that succeeded is deleted", async || (names().await == ["install"]).then_some(())).await;
     scene.settle().await;
     scene.assert_calm("once all have run").await;
-    let plan = support::person::moorline(&scene, &["plan", "--sync", "shop"]);
+    let plan = moorline_test_support::person::moorline(&scene, &["plan", "--sync", "shop"]);
     assert_eq!(plan.code, 0, "what has run is not planned again: {}{}", plan.data, plan.words);
     drop(daemon);
     let _daemon = scene.daemon();
     pass_a_commit_beside(&scene).await;
     assert_eq!(names().await, ["install"], "what has run does not run again after a restart");
     let commit = scene.push(&[map("app", "2")]);
-    let plan = support::person::moorline(&scene, &["plan", "--sync", "shop"]);
+    let plan = moorline_test_support::person::moorline(&scene, &["plan", "--sync", "shop"]);
     assert!(plan.data.contains("/upgrade") && !plan.data.contains("/install"), "{}", plan.data);
     scene.nudge("shop", "two").await;
     uid(&jobs, &schema, "").await;

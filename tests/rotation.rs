@@ -1,14 +1,12 @@
 //! A login that is changed while the daemon runs.
 
-mod support;
-
 use std::time::Duration;
 
+use moorline_test_support::authority::Authority;
+use moorline_test_support::git_server::{GitServer, Reply};
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map};
 use serde_json::json;
-use support::authority::Authority;
-use support::git_server::{GitServer, Reply};
-use support::rest::send_request;
-use support::scene::{QUIET_TIME, Scene, config_map};
 
 #[tokio::test]
 async fn a_changed_secret_wakes_exactly_the_syncs_that_name_it() {

@@ -2,16 +2,14 @@
 //! object that is deleted while it is wanted or after its end, writes that change nothing of ours, and fields that
 //! nobody asks us to look at.
 
-mod support;
-
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
+use moorline_test_support::audit::{AuditMark, Request};
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{Scene, config_map, many};
 use serde_json::{Value, json};
-use support::audit::{AuditMark, Request};
-use support::credentials::MOORLINE;
-use support::daemon::{Daemon, until};
-use support::rest::send_request;
-use support::scene::{Scene, config_map, many};
 
 /// A Deployment that runs nothing, with these fields in the spec of its Pods.
 fn deployment(pods: &Value) -> (String, String) {

@@ -9,7 +9,6 @@ mod sandbox_kinds {
     pub(crate) mod discovery;
     pub(crate) mod masks;
 }
-mod support;
 
 use sandbox_kinds::asking::{Ground, Media, cases};
 use sandbox_kinds::{discovery, masks};

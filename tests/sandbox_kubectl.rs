@@ -2,9 +2,6 @@
 //!
 //! In: kubectl and the binary. Out: what kubectl prints, line by line, and that Ctrl-C leaves nothing behind.
 
-#[path = "support/programs.rs"]
-mod programs;
-
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -21,8 +18,9 @@ struct Scene {
 impl Scene {
     /// One for each kubectl that there is: the newest, and one of two years ago where `make tools` could fetch it.
     fn all(test: &str) -> Vec<Self> {
-        let old = Some(programs::tools().join("kubectl-old")).filter(|program| program.is_file());
-        let all = [("new", programs::find("kubectl")), ("old", old)];
+        let old = Some(moorline_test_support::programs::tools().join("kubectl-old"))
+            .filter(|program| program.is_file());
+        let all = [("new", moorline_test_support::programs::find("kubectl")), ("old", old)];
         all.into_iter().filter_map(|(name, kubectl)| Some(Self::of(test, name, kubectl?))).collect()
     }
 
@@ -45,7 +43,7 @@ impl Scene {
     }
 
     fn command(&self, arguments: &str) -> Command {
-        let mut command = programs::command(&self.kubectl);
+        let mut command = moorline_test_support::programs::command(&self.kubectl);
         command
             .args(arguments.split(' '))
             .env("KUBECONFIG", &self.config)
@@ -55,13 +53,13 @@ impl Scene {
 
     /// Returns the output of kubectl.
     fn kubectl(&self, arguments: &str) -> String {
-        programs::run(&mut self.command(arguments))
+        moorline_test_support::programs::run(&mut self.command(arguments))
             .unwrap_or_else(|words| panic!("kubectl {arguments}: {words}"))
     }
 
     /// Returns kubectl's message when it fails.
     fn fails(&self, arguments: &str) -> String {
-        programs::run(&mut self.command(arguments)).expect_err(arguments)
+        moorline_test_support::programs::run(&mut self.command(arguments)).expect_err(arguments)
     }
 
     /// Applies text.
@@ -122,7 +120,7 @@ fn a_workload_is_applied_shown_changed_and_deleted() {
         assert_eq!(scene.kubectl("get deployment -l tier=front -o name"), "deployment.apps/web\n");
         let mut edit = scene.command("edit deployment web");
         edit.env("EDITOR", "sed -i s/image:.nginx/image:\\ nginx:2/");
-        assert_eq!(programs::run(&mut edit).unwrap(), "deployment.apps/web edited\n");
+        assert_eq!(moorline_test_support::programs::run(&mut edit).unwrap(), "deployment.apps/web edited\n");
         let image = "get deployment web -o jsonpath={.spec.template.spec.containers[0].image}";
         assert_eq!(scene.kubectl(image), "nginx:2");
         let told = scene.kubectl("describe deployment web");

@@ -4,8 +4,6 @@
 //! of what others write meanwhile. What it converts or admits, and how badly it may answer, is in `tests/parity/webhooks.txt`
 //! and `tests/parity/still-admission.txt`.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -14,10 +12,10 @@ use base64::Engine as _;
 use http::Request;
 use kube::client::Body;
 use moorline::sandbox::{Options, Sandbox};
+use moorline_test_support::authority::Authority;
+use moorline_test_support::conversion::answer;
+use moorline_test_support::git_server::{GitServer, Reply};
 use serde_json::{Value, json};
-use support::authority::Authority;
-use support::conversion::answer;
-use support::git_server::{GitServer, Reply};
 use tokio::sync::Notify;
 
 const BOATS: &str = "/apis/example.com/v1/namespaces/default/boats";

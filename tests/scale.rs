@@ -6,15 +6,14 @@
 mod ground;
 #[path = "scale/ground.rs"]
 mod numbers;
-mod support;
 #[path = "scale/without_a_sync.rs"]
 mod without_a_sync;
 
 use ground::{APPLY, Ground, MERGE, deployment, expect, moment};
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
 use numbers::{Numbers, api, scaler, scalers};
 use serde_json::{Value, json};
-use support::credentials::MOORLINE;
-use support::daemon::until;
 
 const GET_SCALER: &str = "get horizontalpodautoscalers.autoscaling";
 const WATCH_SCALERS: &str = "watch horizontalpodautoscalers.autoscaling";

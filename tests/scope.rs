@@ -1,15 +1,13 @@
 //! Places where a daemon without a Sync looks for objects that left Git while it was down, on a real API server.
 
-mod support;
-
 use serde_json::{Value, json};
 
-use support::audit::AuditMark;
-use support::control_plane::shared;
-use support::credentials::{ADMIN, MOORLINE, TENANT};
-use support::daemon::{Daemon, until};
-use support::git_server::{GitServer, Work};
-use support::rest::{self, grant, rule, send_request};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::control_plane::shared;
+use moorline_test_support::credentials::{ADMIN, MOORLINE, TENANT};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::git_server::{GitServer, Work};
+use moorline_test_support::rest::{self, grant, rule, send_request};
 
 const MAP: &str =
     r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"key": "one"}}"#;

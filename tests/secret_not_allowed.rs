@@ -1,18 +1,16 @@
 //! A team may have the daemon send a Secret only where it could send it itself, or where the Secret says.
 
-mod support;
-
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use support::authority::Authority;
-use support::credentials::ADMIN;
-use support::daemon::{until, until_within};
-use support::git_server::{GitServer, Reply};
-use support::rest::{send_request, tenant};
-use support::scene::{Scene, config_map};
+use moorline_test_support::authority::Authority;
+use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::daemon::{until, until_within};
+use moorline_test_support::git_server::{GitServer, Reply};
+use moorline_test_support::rest::{send_request, tenant};
+use moorline_test_support::scene::{Scene, config_map};
 
 const REFUSED: &str = "SecretNotAllowed";
 

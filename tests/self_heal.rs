@@ -5,19 +5,18 @@ mod self_heal {
     pub(crate) mod ground;
     mod modes;
 }
-mod support;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::{Api, DeleteParams, Patch};
 use serde_json::json;
 
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::control_plane::shared;
+use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::git_server::{GitServer, Work};
 use self_heal::ground::{Maps, QUIET, asked, by, config_map, end, job, tally};
-use support::audit::AuditMark;
-use support::control_plane::shared;
-use support::credentials::ADMIN;
-use support::daemon::{Daemon, until};
-use support::git_server::{GitServer, Work};
 
 #[tokio::test]
 async fn a_deployment_costs_one_request_and_its_edits_are_repaired() {

@@ -1,14 +1,10 @@
 //! Repositories over smart HTTP and on the local disk, as the daemon reads them.
 
-#[path = "support/git_server.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_server;
-
 use std::time::{Duration, Instant};
 
-use git_server::{GitServer, Reply, Work};
 use moorline::source::{Address, Credentials, Error, History, Reference, Repositories, Repository, Revision};
 use moorline::tree::TreeEntry;
+use moorline_test_support::git_server::{GitServer, Reply, Work};
 
 /// A server with one repository, and a daemon's data folder.
 struct Bench {

@@ -1,26 +1,17 @@
 //! Packs that are small and take very much time or memory, and a disk that is not large enough for all repositories.
 
-#[path = "support/bombs.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod bombs;
-#[path = "support/git_bench.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_bench;
-#[path = "support/git_server.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_server;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bombs::Bomb;
-use git_bench::{Bench, within};
-use git_server::{Reply, Work};
 use moorline::source::{
     Address, Credentials, Error, HostPolicy, Memory, ObjectIds, ReadLimits, Reference, Repositories,
     Repository, Revision,
 };
 use moorline::tree::MemoryLimit;
+use moorline_test_support::bombs;
+use moorline_test_support::bombs::Bomb;
+use moorline_test_support::git_bench::{Bench, within};
+use moorline_test_support::git_server::{Reply, Work};
 
 /// The bytes that the chart gives to the daemon.
 const MEMORY: u64 = 512 << 20;

@@ -1,20 +1,14 @@
 //! Charts from repositories and registries: what is asked of servers, what is believed, and what a hostile one can do.
 
-#[path = "support/authority.rs"]
-mod authority;
-#[path = "support/git_server.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_server;
-
 use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use authority::Authority;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use git_server::{GitServer, Reply, Request};
 use moorline::source::{Chart, ChartError, ChartRef, Credentials, Digest, Repositories};
+use moorline_test_support::authority::Authority;
+use moorline_test_support::git_server::{GitServer, Reply, Request};
 use serde_json::json;
 
 /// A chart with one template.

@@ -1,18 +1,12 @@
 //! Content of the data folder: after crashes, after a thousand fetches; and what is read from it.
 
-#[path = "support/git_bench.rs"]
-mod git_bench;
-#[path = "support/git_server.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_server;
-
 use std::fs;
 use std::time::{Duration, Instant};
 
-use git_bench::{Bench, look, read_all, soon};
-use git_server::Work;
 use moorline::source::{ReadLimits, Reference, Repositories};
 use moorline::tree::TreeEntry;
+use moorline_test_support::git_bench::{Bench, look, read_all, soon};
+use moorline_test_support::git_server::Work;
 
 #[tokio::test]
 async fn what_a_crash_leaves_behind_mends_itself() {

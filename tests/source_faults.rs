@@ -1,18 +1,11 @@
 //! Servers that are silent, slow, huge, damaged or hostile.
 
-#[path = "support/git_bench.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_bench;
-#[path = "support/git_server.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_server;
-
 use std::fs;
 use std::time::{Duration, Instant};
 
-use git_bench::{Bench, look, read_all, soon, within};
-use git_server::{Reply, Work};
 use moorline::source::{Address, Credentials, Error, Reference};
+use moorline_test_support::git_bench::{Bench, look, read_all, soon, within};
+use moorline_test_support::git_server::{Reply, Work};
 
 #[tokio::test]
 async fn a_slow_server_ends_at_the_deadline() {

@@ -1,15 +1,11 @@
 //! The hosts that may be asked: by default none of this machine, in whatever way it is named.
 
-#[path = "support/git_server.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_server;
-
 use std::time::{Duration, Instant};
 
-use git_server::{GitServer, Reply, Work};
 use moorline::source::{
     Address, ChartRef, Credentials, Digest, Error, HostPolicy, Proxy, Reference, Repositories,
 };
+use moorline_test_support::git_server::{GitServer, Reply, Work};
 
 /// A server on this machine, which all that is refused would reach.
 struct Bench {

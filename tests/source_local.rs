@@ -1,13 +1,9 @@
 //! Repositories on the local disk: read where they lie, and a commit is seen at once.
 
-#[path = "support/git_server.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_server;
-
 use std::time::{Duration, Instant};
 
-use git_server::Work;
 use moorline::source::{Address, Credentials, Error, History, RefWatch, Reference, Repositories};
+use moorline_test_support::git_server::Work;
 
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(10)

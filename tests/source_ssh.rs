@@ -1,17 +1,11 @@
 //! Repositories over ssh: as whom we log in, which servers we trust, and servers that fail or say nothing.
 
-#[path = "support/git_server.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_server;
-#[path = "support/ssh_server.rs"]
-mod ssh_server;
-
 use std::time::{Duration, Instant};
 
-use git_server::Work;
 use moorline::source::{Address, Credentials, Error, History, Reference, Repositories, Repository};
+use moorline_test_support::git_server::Work;
+use moorline_test_support::ssh_server::{Mode, SshServer, ecdsa, ed25519, known, pem, rsa};
 use russh::keys::{EcdsaCurve, PrivateKey};
-use ssh_server::{Mode, SshServer, ecdsa, ed25519, known, pem, rsa};
 
 /// A server with one repository, the key that it lets in, and a daemon's data folder.
 struct Bench {

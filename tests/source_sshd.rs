@@ -1,11 +1,6 @@
 //! A repository behind a real OpenSSH server whose host key changes: the daemon refuses it, and goes on when the Secret
 //! names the new key.
 
-#[path = "support/ssh_server.rs"]
-#[expect(dead_code, reason = "of that server only the keys are used")]
-mod ssh_server;
-mod support;
-
 mod source_sshd {
     pub(crate) mod server;
 }
@@ -13,10 +8,10 @@ mod source_sshd {
 use russh::keys::HashAlg;
 use serde_json::json;
 
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{Scene, many};
+use moorline_test_support::ssh_server::{ed25519, pem};
 use source_sshd::server::Ground;
-use ssh_server::{ed25519, pem};
-use support::rest::send_request;
-use support::scene::{Scene, many};
 
 #[tokio::test]
 async fn a_host_key_that_changes_is_refused_until_the_secret_names_it() {

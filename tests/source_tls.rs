@@ -1,22 +1,13 @@
 //! Whom we trust, as whom we log in, and through which proxy.
 
-#[path = "support/authority.rs"]
-mod authority;
-#[path = "support/git_bench.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_bench;
-#[path = "support/git_server.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod git_server;
-
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use authority::Authority;
-use git_bench::{Bench, read_all, soon};
-use git_server::{GitServer, Reply};
 use moorline::source::{Address, Credentials, Error, Reference, Repositories};
+use moorline_test_support::authority::Authority;
+use moorline_test_support::git_bench::{Bench, read_all, soon};
+use moorline_test_support::git_server::{GitServer, Reply};
 
 #[tokio::test]
 async fn logins_are_sent_and_changed_without_a_restart() {

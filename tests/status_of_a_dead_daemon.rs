@@ -1,7 +1,5 @@
 //! `moorline status` says that no daemon serves a Sync any more, by the API server's clock.
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
@@ -9,10 +7,10 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use support::credentials::{ADMIN, TENANT};
-use support::rest::{grant, rule, user};
-use support::scene::Scene;
-use support::shifted_clock::shifted_clock;
+use moorline_test_support::credentials::{ADMIN, TENANT};
+use moorline_test_support::rest::{grant, rule, user};
+use moorline_test_support::scene::Scene;
+use moorline_test_support::shifted_clock::shifted_clock;
 
 /// Returns the output of `moorline status` for a user, and its exit code.
 fn status(scene: &Scene, who: &str) -> (i32, String) {

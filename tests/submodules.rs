@@ -1,7 +1,5 @@
 //! Submodules: their files are read where they are on the same server, and nothing else is followed.
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -10,10 +8,10 @@ use moorline::source::{
     Address, Credentials, Error, ReadLimits, Reference, Repositories, Repository, Revision, Snapshot,
 };
 use moorline::tree::TreeEntry;
+use moorline_test_support::authority::Authority;
+use moorline_test_support::git_server::{GitServer, Reply, Work};
+use moorline_test_support::scene::{Scene, config_map};
 use serde_json::json;
-use support::authority::Authority;
-use support::git_server::{GitServer, Reply, Work};
-use support::scene::{Scene, config_map};
 
 /// A bare repository in a folder with these files, and the commit that has them.
 fn repository(root: &Path, name: &str, files: &[(&str, &str)], modules: &[(&str, &str, &str)]) -> String {
@@ -284,7 +282,7 @@ async fn a_sync_reads_submodules_where_that_is_asked_for() {
     let git = |submodules: bool| json!({"git": {"url": scene.git.url("shop.git"), "submodules": submodules}});
     scene.sync("shop", json!({"source": git(false)})).await;
     let until = async |wanted: &str| {
-        support::daemon::until(wanted, async || {
+        moorline_test_support::daemon::until(wanted, async || {
             let message = scene.status("shop", "/conditions/0/message").await;
             message.as_str().unwrap_or_default().contains(wanted).then_some(())
         })

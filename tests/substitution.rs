@@ -1,17 +1,15 @@
 //! Variables in manifests, on a real control plane: where their values come from, when they are read, and that nobody sees those of Secrets.
 
-mod support;
-
 use std::process::Command;
 
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use moorline_test_support::daemon::until;
+use moorline_test_support::person::moorline;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map};
+use moorline_test_support::status::{define, report};
 use serde_json::{Value, json};
-use support::daemon::until;
-use support::person::moorline;
-use support::rest::send_request;
-use support::scene::{QUIET_TIME, Scene, config_map};
-use support::status::{define, report};
 
 /// Value in the Secret, and nowhere else.
 const PLANTED: &str = "hunter2-planted";

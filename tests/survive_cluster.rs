@@ -1,7 +1,6 @@
 //! Fate of a cluster under a Sync: its API server goes and comes, its history is lost, namespaces and
 //! definitions are deleted, objects never end; and nothing secret is ever reported.
 
-mod support;
 #[path = "survive_cluster/told.rs"]
 mod told;
 
@@ -10,12 +9,12 @@ use std::time::Duration;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::{install, until};
-use support::fault_proxy::Fate;
-use support::rest::send_request;
-use support::scene::{QUIET_TIME, Scene, config_map, many};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::{install, until};
+use moorline_test_support::fault_proxy::Fate;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map, many};
 
 #[tokio::test]
 async fn an_api_server_is_restarted_in_the_middle_of_a_sync_and_its_history_is_lost() {

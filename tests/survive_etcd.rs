@@ -1,8 +1,6 @@
 //! Fate of a Sync when etcd forgets, goes back in time, or is seen through an API server that lags: nothing
 //! is deleted or written on the strength of what a daemon remembers, and what Git says comes back.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,13 +8,13 @@ use std::time::Duration;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::{Daemon, until, until_within};
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::rest::send_request;
-use support::scene::{Scene, config_map, many};
-use support::second_server::SecondServer;
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::{Daemon, until, until_within};
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{Scene, config_map, many};
+use moorline_test_support::second_server::SecondServer;
 
 /// The names of what the daemon deleted since the mark, in order.
 async fn deleted(mark: &AuditMark) -> Vec<String> {

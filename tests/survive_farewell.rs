@@ -1,7 +1,5 @@
 //! Syncs that are deleted together with their objects: only what nobody else wants is deleted.
 
-mod support;
-
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
@@ -9,11 +7,11 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::until;
-use support::rest::tenant;
-use support::scene::{Scene, config_map, many};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::tenant;
+use moorline_test_support::scene::{Scene, config_map, many};
 
 /// The uid of each ConfigMap that bears an identity, and whose it is.
 async fn who(scene: &Scene) -> BTreeMap<String, (String, String)> {

@@ -1,17 +1,15 @@
 //! Faults of networks and API servers, and the result of a Sync all the same: the content of Git, sent once
 //! more where nobody knows, and never again after that.
 
-mod support;
-
 use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use support::daemon::until;
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::git_server::Reply;
-use support::scene::{QUIET_TIME, Scene, many};
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::git_server::Reply;
+use moorline_test_support::scene::{QUIET_TIME, Scene, many};
 
 /// Syncs some objects, then changes, creates and prunes some, while the first writes meet each fate in turn.
 async fn writes_meet(fates: &[Fate]) {

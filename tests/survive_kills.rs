@@ -1,8 +1,6 @@
 //! A daemon that is killed or stopped at any request: the next one converges, nothing foreign is touched, nothing is
 //! lost, and what stands is not written again.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
@@ -11,9 +9,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
-use support::daemon::{Daemon, until};
-use support::fault_proxy::{Fate, FaultProxy, RecordedRequest};
-use support::scene::{QUIET_TIME, Scene, many};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::fault_proxy::{Fate, FaultProxy, RecordedRequest};
+use moorline_test_support::scene::{QUIET_TIME, Scene, many};
 
 /// Objects of others: one bears nothing of ours, one is a copy of an object of ours, one has only our label.
 async fn foreign(scene: &Scene) {

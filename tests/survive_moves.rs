@@ -4,7 +4,6 @@
 #[path = "scale/ground.rs"]
 #[expect(dead_code, reason = "it is shared with the tests of scaling, which use other parts of it")]
 mod numbers;
-mod support;
 
 use std::collections::BTreeMap;
 
@@ -12,11 +11,11 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::until;
-use support::fault_proxy::Fate;
-use support::scene::{Scene, config_map, many};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::Fate;
+use moorline_test_support::scene::{Scene, config_map, many};
 
 fn claim(name: &str) -> String {
     json!({

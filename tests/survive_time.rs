@@ -1,7 +1,6 @@
 //! Changes with time under a running daemon: its clock jumps, its token is replaced, what has finished is cleared
 //! away, and another daemon holds what it would serve.
 
-mod support;
 mod survive_time {
     mod polled;
 }
@@ -14,12 +13,12 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::{Daemon, until};
-use support::fault_proxy::{FaultProxy, RecordedRequest};
-use support::scene::{QUIET_TIME, Scene, many};
-use support::shifted_clock::shifted_clock;
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::fault_proxy::{FaultProxy, RecordedRequest};
+use moorline_test_support::scene::{QUIET_TIME, Scene, many};
+use moorline_test_support::shifted_clock::shifted_clock;
 
 const TERMS: [&str; 6] =
     ["--lease-duration", "4s", "--lease-renew-deadline", "2s", "--lease-retry-period", "300ms"];

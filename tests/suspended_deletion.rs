@@ -1,7 +1,5 @@
 //! Syncs that are deleted with their objects, and stopped: what is left waits for a person.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -10,10 +8,10 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use support::daemon::{Daemon, until};
-use support::fault_proxy::Fate;
-use support::person::{RunningCommand, moorline};
-use support::scene::{QUIET_TIME, Scene, config_map, many};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::fault_proxy::Fate;
+use moorline_test_support::person::{RunningCommand, moorline};
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map, many};
 
 fn deletes(spec: Value) -> Value {
     let mut all = json!({"deletionPolicy": "Delete"});

@@ -16,11 +16,10 @@ mod systems {
     mod refused;
     pub(crate) mod table;
 }
-mod support;
 
 use futures::future::join_all;
-use support::audit::AuditMark;
-use support::scene::Scene;
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::scene::Scene;
 use systems::conversion::Conversion;
 use systems::kubelet::Kubelet;
 use systems::life;

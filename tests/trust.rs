@@ -1,19 +1,17 @@
 //! A Sync that asks for signatures takes up what somebody has signed who is trusted, and holds what it has else.
 
-mod support;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::git_server::Work;
+use moorline_test_support::person::moorline;
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map};
+use moorline_test_support::signers::{key, sign, spec, trust, value};
 use serde_json::json;
-use support::daemon::until;
-use support::fault_proxy::{Fate, RecordedRequest};
-use support::git_server::Work;
-use support::person::moorline;
-use support::scene::{QUIET_TIME, Scene, config_map};
-use support::signers::{key, sign, spec, trust, value};
 
 #[tokio::test]
 async fn only_what_is_signed_is_taken_up_and_the_last_good_is_held() {

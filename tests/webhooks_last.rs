@@ -9,18 +9,17 @@ mod backend;
 mod others;
 #[path = "webhooks_last/shapes.rs"]
 mod shapes;
-mod support;
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use backend::{Backend, WEBHOOKS, files, pods_are_ready, reasons, refused, until_waits};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map};
 use serde_json::{Value, json};
-use support::audit::AuditMark;
-use support::credentials::MOORLINE;
-use support::daemon::until;
-use support::rest::send_request;
-use support::scene::{QUIET_TIME, Scene, config_map};
 
 const RUNS: usize = 20;
 const KINDS: [&str; 3] = ["Boat", "Crate", "Dock"];

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::support::fault_proxy::FaultProxy;
-use crate::support::rest::send_request;
-use crate::support::scene::Scene;
 use crate::tools::{Part, application, install, path};
 use crate::{adopt, push};
+use moorline_test_support::fault_proxy::FaultProxy;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::Scene;
 
 fn service() -> Value {
     json!({

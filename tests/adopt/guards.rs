@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::daemon::until;
-use crate::support::fault_proxy::FaultProxy;
-use crate::support::rest::send_request;
-use crate::support::scene::Scene;
 use crate::tools::{Part, Robot, application, install, kustomization, path};
 use crate::{adopt, config_map, push, resource, three, until_held};
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::FaultProxy;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::Scene;
 
 /// Three ConfigMaps, of which the one at this place has an annotation.
 fn annotated(at: usize, annotations: Value) -> Vec<Value> {

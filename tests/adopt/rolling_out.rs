@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::support::daemon::until;
-use super::support::person::RunningCommand;
-use super::support::scene::Scene;
-use super::support::status::{condition, define, ended, ready, report};
 use super::tools::{Part, Robot, application, install};
 use super::{map, push, three, uids, until_held};
+use moorline_test_support::daemon::until;
+use moorline_test_support::person::RunningCommand;
+use moorline_test_support::scene::Scene;
+use moorline_test_support::status::{condition, define, ended, ready, report};
 
 /// A Job that only the test brings to its end, and that runs before everything else.
 fn hook() -> Value {

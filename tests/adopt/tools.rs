@@ -11,9 +11,9 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::support::daemon::until;
-use crate::support::rest::send_request;
-use crate::support::scene::Scene;
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::Scene;
 
 /// Between two looks of a robot.
 const AGAIN: Duration = Duration::from_millis(50);

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::audit::AuditMark;
-use crate::support::fault_proxy::{Fate, FaultProxy, RecordedRequest};
-use crate::support::rest::send_request;
-use crate::support::scene::Scene;
 use crate::tools::{Part, Robot, application, install, kustomization, path};
 use crate::{adopt, assert_nothing_deleted, push, resource, three, uids, until_held};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::fault_proxy::{Fate, FaultProxy, RecordedRequest};
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::Scene;
 
 /// More writes than `--apply` or `--undo` make, so that the last one meets no fault.
 const MAX_WRITES: usize = 16;

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::audit::AuditMark;
-use crate::support::fault_proxy::FaultProxy;
-use crate::support::rest::send_request;
-use crate::support::scene::Scene;
 use crate::tools::{Part, Robot, install, kustomization, path};
 use crate::{adopt, assert_nothing_deleted, map, push, until_held};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::fault_proxy::FaultProxy;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::Scene;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_variables_of_a_kustomization_go_with_it() {

@@ -11,9 +11,9 @@ use kube::Client;
 use moorline::sandbox::{Options, Sandbox};
 use serde_json::json;
 
-use crate::support::audit::{AuditMark, Request, Requests};
-use crate::support::control_plane::{PlaneGuard, running_test, shared};
-use crate::support::sandbox_plane::request;
+use moorline_test_support::audit::{AuditMark, Request, Requests};
+use moorline_test_support::control_plane::{PlaneGuard, running_test, shared};
+use moorline_test_support::sandbox_plane::request;
 
 /// After how long the sandbox's workloads are ready.
 const READINESS: Duration = Duration::from_millis(50);
@@ -71,7 +71,7 @@ impl Server {
         Self::Sandbox(sandbox, heard)
     }
 
-    /// A client of one of the users in `support::credentials`.
+    /// A client of one of the users in `moorline_test_support::credentials`.
     pub(crate) async fn client(&self, user: &str) -> Client {
         match self {
             Self::Real(plane) => plane.client(user).await,

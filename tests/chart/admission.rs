@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::release::Release;
-use crate::support::daemon::until;
+use moorline_test_support::daemon::until;
 
 /// Creates a Sync as somebody who may create any, as far as RBAC goes: the refusal, if it is refused.
 async fn create(release: &Release, who: (&str, &str), name: &str, spec: Value) -> Result<(), String> {

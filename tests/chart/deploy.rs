@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::programs::{command, documents, find, run, text};
 use super::release::Release;
 use super::rendered::EVERYTHING;
-use crate::support::credentials::ADMIN;
-use crate::support::daemon::install;
-use crate::support::rest::send_request;
 use crate::{BY_HAND, definition};
+use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::daemon::install;
+use moorline_test_support::rest::send_request;
 
 /// The command in a file that applies `config/default`.
 fn command_of(file: &str) -> String {

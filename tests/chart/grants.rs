@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::programs::{command, find, run};
 use super::release::Release;
-use crate::support::credentials::ADMIN;
-use crate::support::daemon::until;
-use crate::support::rest::send_request;
-use crate::support::scene::config_map;
 use crate::until_ready;
+use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::config_map;
 
 /// From the grant to a ready Sync.
 const SOON: Duration = Duration::from_secs(10);

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::programs::{command, find, run};
 use super::release::Release;
-use crate::support::credentials::ADMIN;
-use crate::support::daemon::until;
-use crate::support::rest::{grant, rule, send_request, tenant, user};
-use crate::support::scene::config_map;
 use crate::until_ready;
+use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::{grant, rule, send_request, tenant, user};
+use moorline_test_support::scene::config_map;
 
 const BOB: &str = "bob";
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-pub(crate) use crate::support::programs::{command, find, run};
+pub(crate) use moorline_test_support::programs::{command, find, run};
 
 /// The chart.
 pub(crate) const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/moorline");

@@ -6,16 +6,13 @@ use std::path::{Path, PathBuf};
 
 use kube::Client;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, MutexGuard};
 
 use super::programs::{CHART, Helm, documents, run, text};
-use crate::support::control_plane::{PlaneGuard, shared};
-use crate::support::credentials::ADMIN;
-use crate::support::daemon::{Daemon, until};
-use crate::support::git_server::{GitServer, Work};
-use crate::support::rest::send_request;
-
-static ALONE: Mutex<()> = Mutex::const_new(());
+use moorline_test_support::control_plane::{PlaneGuard, shared};
+use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::git_server::{GitServer, Work};
+use moorline_test_support::rest::send_request;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -27,14 +24,12 @@ pub(crate) struct Release {
     work: Work,
     git: GitServer,
     root: tempfile::TempDir,
-    _alone: MutexGuard<'static, ()>,
 }
 
 impl Release {
     /// A place without a release; none where there is no control plane or no helm.
     pub(crate) async fn new(purpose: &str) -> Option<Self> {
         let (plane, helm) = (shared()?, Helm::here()?);
-        let alone = ALONE.lock().await;
         let namespace = plane.namespace(purpose).await;
         let admin = plane.client(ADMIN).await;
         let strict = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
@@ -43,7 +38,7 @@ impl Release {
             .expect("a label");
         let root = tempfile::tempdir().expect("a folder");
         let (work, git) = (Work::new(root.path()), GitServer::start(root.path()));
-        Some(Self { namespace, admin, plane, helm, work, git, root, _alone: alone })
+        Some(Self { namespace, admin, plane, helm, work, git, root })
     }
 
     /// Runs helm in the namespace, as the administrator.

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::release::Release;
-use crate::support::audit::{AuditMark, Request};
-use crate::support::daemon::until;
-use crate::support::rest::{grant, rule, send_request};
-use crate::support::scene::config_map;
 use crate::until_ready;
+use moorline_test_support::audit::{AuditMark, Request};
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::{grant, rule, send_request};
+use moorline_test_support::scene::config_map;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use crate::support::audit::AuditMark;
-use crate::support::control_plane::{PlaneGuard, shared};
-use crate::support::credentials::{ADMIN, MOORLINE};
-use crate::support::daemon::{Daemon, install, until};
-use crate::support::git_server::{GitServer, Work};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::control_plane::{PlaneGuard, shared};
+use moorline_test_support::credentials::{ADMIN, MOORLINE};
+use moorline_test_support::daemon::{Daemon, install, until};
+use moorline_test_support::git_server::{GitServer, Work};
 
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 pub(crate) const MERGE: &str = "application/merge-patch+json";

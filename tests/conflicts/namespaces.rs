@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::ground::{Ground, config_map, moment};
-use crate::support::credentials::MOORLINE;
+use moorline_test_support::credentials::MOORLINE;
 
 fn three() -> [serde_json::Value; 3] {
     ["a", "b", "c"].map(|name| config_map(name, json!({})))

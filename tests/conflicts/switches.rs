@@ -59,7 +59,7 @@ async fn live_annotations_keep_an_object_from_change_and_from_deletion() {
     annotate("frozen", "moorline.dev/reconcile", json!(null)).await;
     ground.until("it is as in Git again", &path("frozen"), |live| live["data"]["key"] == "two").await;
     annotate("kept", "moorline.dev/prune", json!(null)).await;
-    crate::support::daemon::until("it is pruned", async || {
+    moorline_test_support::daemon::until("it is pruned", async || {
         ground.get(&path("kept")).await.is_none().then_some(())
     })
     .await;

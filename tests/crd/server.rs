@@ -12,7 +12,7 @@ use moorline::controller::spec::{SpecError, ValidatedSpec};
 use serde_json::{Value, json};
 
 use crate::servers::Server;
-use crate::support::credentials::ADMIN;
+use moorline_test_support::credentials::ADMIN;
 
 /// For the API server to serve a kind that it has just received.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);

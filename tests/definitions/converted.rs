@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-use crate::support::audit::AuditMark;
-use crate::support::authority::Authority;
-use crate::support::conversion::answer;
-use crate::support::daemon::until;
-use crate::support::git_server::{GitServer, Reply};
-use crate::support::scene::{Scene, config_map};
 use crate::{DEFINITIONS, applies, send_request};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::authority::Authority;
+use moorline_test_support::conversion::answer;
+use moorline_test_support::daemon::until;
+use moorline_test_support::git_server::{GitServer, Reply};
+use moorline_test_support::scene::{Scene, config_map};
 
 /// Answer of the webhook when it is broken.
 const BROKEN: i64 = i64::MIN;

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::audit::AuditMark;
-use crate::support::daemon::{Daemon, until};
-use crate::support::scene::Scene;
 use crate::{DEFINITIONS, applies, send_request};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::scene::Scene;
 
 /// A kind of a test, and an object of it that Git sets.
 struct Harbour {

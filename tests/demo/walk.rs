@@ -2,7 +2,7 @@
 //! sees each step without loading anything again.
 
 use crate::Running;
-use crate::browser::Browser;
+use moorline_test_support::browser::Browser;
 
 /// Text of the page.
 const TEXT: &str = "document.body.innerText";

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::ground::Ground;
 use super::place::{MERGE, Place, STEPS, shown};
-use crate::support::daemon::until;
+use moorline_test_support::daemon::until;
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
 const IMAGE: &str = "/spec/template/spec/containers/0/image";

@@ -7,20 +7,22 @@ use moorline::observed::{Observed, Ownership};
 use serde_json::Value;
 
 use super::place::{Place, shown};
-use crate::support::control_plane::shared;
-use crate::support::credentials::ADMIN;
-use crate::support::daemon::until;
+use moorline_test_support::control_plane::{PlaneGuard, shared};
+use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::daemon::until;
 
 /// The namespace of one test on the real server.
 pub(crate) struct Ground {
     client: kube::Client,
     pub(crate) namespace: String,
+    _plane: PlaneGuard,
 }
 
 impl Ground {
     pub(crate) async fn new() -> Option<Self> {
         let plane = shared()?;
-        Some(Self { client: plane.client(ADMIN).await, namespace: plane.namespace("drift").await })
+        let (client, namespace) = (plane.client(ADMIN).await, plane.namespace("drift").await);
+        Some(Self { client, namespace, _plane: plane })
     }
 
     pub(crate) fn place(&self, what: (&str, Value)) -> Place {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::support::daemon::until;
-use super::support::programs::find;
-use super::support::scene::Scene;
 use super::{DEFINITION, changed, files, get, hands_over, holder, moves, now, until_protected};
+use moorline_test_support::daemon::until;
+use moorline_test_support::programs::find;
+use moorline_test_support::scene::Scene;
 
 /// The release has the name that a person gives it by hand, and is in the daemon's own namespace.
 const RELEASE: &str = "moorline";

@@ -4,11 +4,11 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use serde_json::json;
 
-use super::support::audit::AuditMark;
-use super::support::daemon::until;
-use super::support::fault_proxy::{Fate, RecordedRequest};
-use super::support::scene::{QUIET_TIME, Scene, many};
 use super::{deleted, until_asked, until_told};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::scene::{QUIET_TIME, Scene, many};
 
 #[tokio::test]
 async fn a_commit_that_breaks_a_file_deletes_nothing_of_what_it_removes() {

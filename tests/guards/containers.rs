@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::support::audit::AuditMark;
-use super::support::daemon::until;
-use super::support::rest::send_request;
-use super::support::scene::{Scene, config_map};
 use super::{deleted, until_told};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{Scene, config_map};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 

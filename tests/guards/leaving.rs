@@ -3,11 +3,11 @@
 use kube::api::DeleteParams;
 use serde_json::json;
 
-use super::support::audit::AuditMark;
-use super::support::daemon::until;
-use super::support::person::moorline;
-use super::support::scene::{Scene, many};
 use super::{deleted, until_told};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::daemon::until;
+use moorline_test_support::person::moorline;
+use moorline_test_support::scene::{Scene, many};
 
 #[tokio::test]
 async fn whoever_deletes_a_sync_with_its_objects_need_not_approve_each() {

@@ -3,10 +3,10 @@
 
 use serde_json::json;
 
-use super::support::audit::AuditMark;
-use super::support::fault_proxy::{Fate, RecordedRequest};
-use super::support::scene::{Scene, many};
 use super::{deleted, until_asked, until_told};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::scene::{Scene, many};
 
 #[tokio::test]
 async fn who_has_said_that_nothing_is_pruned_loses_nothing_by_a_watch_that_is_late() {

@@ -11,8 +11,8 @@ use moorline::tree::{FileTree, TreeEntry};
 use moorline::yaml::{self, Dialect};
 use serde_json::{Map, Value, json};
 
-use super::super::support::programs::{command, find, run};
 use super::super::{helm_of, objects, script};
+use moorline_test_support::programs::{command, find, run};
 
 /// A path and a text.
 pub(super) type File = (&'static str, &'static str);

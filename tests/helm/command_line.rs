@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use super::super::support::programs::find;
+use moorline_test_support::programs::find;
 
 fn moorline(folder: &Path, arguments: &[&str]) -> Option<(i32, String, String)> {
     let helm = std::path::absolute(find("helm")?).unwrap();

@@ -17,11 +17,11 @@ use seccompiler::{
 };
 use serde_json::json;
 
-use super::super::support::daemon::until;
-use super::super::support::programs::find;
-use super::super::support::scene::Scene;
 use super::super::{objects, script};
 use super::daemon::file;
+use moorline_test_support::daemon::until;
+use moorline_test_support::programs::find;
+use moorline_test_support::scene::Scene;
 
 /// Does something where these system calls are refused with this error, and namespaces in any case.
 fn contained<T: Send>(refused: &[i64], error: i32, work: impl FnOnce() -> T + Send) -> T {

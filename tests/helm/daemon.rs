@@ -4,9 +4,9 @@ use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use super::super::support::daemon::{Daemon, until};
-use super::super::support::programs::find;
-use super::super::support::scene::Scene;
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::programs::find;
+use moorline_test_support::scene::Scene;
 
 /// A daemon that says in its log how often helm is started: behind the fence nobody can write that down.
 pub(crate) fn daemon(scene: &Scene) -> Option<Daemon> {

@@ -13,8 +13,8 @@ use moorline::render::RenderOptions;
 use moorline::render::helm::Capabilities;
 use moorline::tree::FileTree;
 
-use super::super::support::programs::find;
 use super::super::{helm_of, objects, script};
+use moorline_test_support::programs::find;
 
 /// Returns the result of these shell lines in the place of helm.
 async fn run(lines: &str, deadline: Duration) -> Result<Vec<Object>, String> {

@@ -14,10 +14,10 @@ use moorline::yaml::{Dialect, read};
 use serde_json::{Value, json};
 
 use super::super::helm_of;
-use super::super::support::programs::find;
 use super::cases::{Case, PLACES};
 use super::cases_of_values::VALUED;
 use super::cases_refused;
+use moorline_test_support::programs::find;
 
 const RECORDED: &str = "tests/helm/inflated.json";
 const REFUSED: &str = "refused";

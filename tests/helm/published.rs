@@ -5,10 +5,10 @@ use std::process::Command;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::super::support::git_server::{GitServer, Reply};
-use super::super::support::programs::find;
-use super::super::support::scene::Scene;
 use super::daemon::{daemon, file, started};
+use moorline_test_support::git_server::{GitServer, Reply};
+use moorline_test_support::programs::find;
+use moorline_test_support::scene::Scene;
 
 /// The archive of a chart, as helm packages it, and its digest.
 fn packaged(scene: &Scene, value: &str) -> (Vec<u8>, String) {

@@ -4,9 +4,9 @@ use moorline::render::helm::Capabilities;
 use moorline::render::{HelmOptions, RenderOptions, SourceType};
 use moorline::tree::{FileTree, TreeEntry};
 
-use super::super::support::programs::find;
 use super::super::{helm_of, objects, script};
 use super::charts::{CHART, File, WEB, options};
+use moorline_test_support::programs::find;
 
 #[tokio::test]
 async fn what_is_missing_is_said_before_helm_is_asked() {

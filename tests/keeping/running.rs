@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 
-use super::support::daemon::until;
-use super::support::fault_proxy::{FaultProxy, RecordedRequest};
-use super::support::git_server::Work;
-use super::support::scene::{QUIET_TIME, Scene, many};
 use super::writes;
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::{FaultProxy, RecordedRequest};
+use moorline_test_support::git_server::Work;
+use moorline_test_support::scene::{QUIET_TIME, Scene, many};
 
 const TERMS: [&str; 6] =
     ["--lease-duration", "4s", "--lease-renew-deadline", "2s", "--lease-retry-period", "300ms"];

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::support::audit::AuditMark;
-use super::support::credentials::MOORLINE;
-use super::support::daemon::until;
-use super::support::fault_proxy::{Fate, RecordedRequest};
-use super::support::git_server::{Reply, Work};
-use super::support::scene::{Scene, config_map, many};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::git_server::{Reply, Work};
+use moorline_test_support::scene::{Scene, config_map, many};
 
 #[tokio::test]
 async fn a_newer_commit_supersedes_one_that_is_being_applied() {

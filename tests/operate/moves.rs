@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::support::person::moorline;
-use super::support::scene::{Scene, file};
+use moorline_test_support::person::moorline;
+use moorline_test_support::scene::{Scene, file};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_names_the_sync_and_ends_the_move() {

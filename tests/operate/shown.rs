@@ -3,9 +3,9 @@
 
 use serde_json::json;
 
-use crate::support::daemon::until;
-use crate::support::person::{CommandOutput, RunningCommand, by_kubectl, moorline};
-use crate::support::scene::{QUIET_TIME, Scene, config_map, many};
+use moorline_test_support::daemon::until;
+use moorline_test_support::person::{CommandOutput, RunningCommand, by_kubectl, moorline};
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map, many};
 
 /// The second line of what `moorline sync` says: what it found changed.
 fn changed(said: &CommandOutput) -> &str {

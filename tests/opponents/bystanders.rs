@@ -7,7 +7,7 @@ use serde_json::json;
 use super::ground::{
     AsyncRepeat, Opponent, asked_within, assert_repaired, define, deployments, file, map, quiet_after, web,
 };
-use crate::support::scene::Scene;
+use moorline_test_support::scene::Scene;
 
 /// A sign of life in a label or an annotation.
 struct Beats(&'static str);

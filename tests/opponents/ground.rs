@@ -11,9 +11,9 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::support::daemon::until;
-use crate::support::fault_proxy::RecordedRequest;
-use crate::support::scene::Scene;
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::RecordedRequest;
+use moorline_test_support::scene::Scene;
 
 /// So long after the last move of an opponent the daemon may ask about objects and write statuses.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);

@@ -8,8 +8,8 @@ use kube::api::{Api, DeleteParams, DynamicObject};
 use serde_json::{Value, json};
 
 use super::ground::{Opponent, assert_repaired, everywhere, file, quiet_after, until_contested, writes};
-use crate::support::authority::Authority;
-use crate::support::scene::Scene;
+use moorline_test_support::authority::Authority;
+use moorline_test_support::scene::Scene;
 
 /// One kind of objects into which bundles are injected.
 struct Injected {

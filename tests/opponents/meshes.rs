@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::ground::{IMAGE, Opponent, assert_repaired, deployments, file, quiet_after, web, writes};
 use super::webhook::{Decision, Webhook};
-use crate::support::daemon::until;
-use crate::support::scene::Scene;
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::Scene;
 
 /// A proxy beside each container, once, and an annotation. `place` is where the Pod's metadata and spec are.
 fn inject(request: &Value, place: &str) -> Decision {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::ground::{
     Opponent, asked_within, assert_repaired, define, file, quiet_after, until_contested, until_told, writes,
 };
-use crate::support::scene::Scene;
+use moorline_test_support::scene::Scene;
 
 fn database(name: &str) -> Value {
     json!({

@@ -4,8 +4,8 @@ use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use super::ground::{IMAGE, Opponent, deployments, file, map, quiet_after, until_told, web, writes};
-use crate::support::daemon::until;
-use crate::support::scene::Scene;
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::Scene;
 
 #[tokio::test]
 async fn a_restart_by_hand_is_kept() {

@@ -9,10 +9,10 @@ use super::ground::{
     Opponent, asked_within, assert_repaired, everywhere, file, map, quiet_after, web, writes,
 };
 use super::webhook::{Decision, Webhook};
-use crate::support::daemon::until;
-use crate::support::fault_proxy::RecordedRequest;
-use crate::support::scene::Scene;
-use crate::support::status::{until_healthy, waiting};
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::RecordedRequest;
+use moorline_test_support::scene::Scene;
+use moorline_test_support::status::{until_healthy, waiting};
 
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
@@ -220,7 +220,7 @@ async fn a_namespace_that_refuses_pods_makes_the_sync_degraded() {
     let pods = scene.dynamic("", "v1", "Pod");
     until("a Pod is there", async || pods.list(&ListParams::default()).await.unwrap().items.pop()).await;
     until("it is not degraded any more", async || {
-        let healthy = crate::support::status::condition(&scene, "shop", "Healthy").await;
+        let healthy = moorline_test_support::status::condition(&scene, "shop", "Healthy").await;
         (healthy["reason"] == "Progressing").then_some(())
     })
     .await;

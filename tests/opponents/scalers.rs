@@ -9,9 +9,9 @@ use super::ground::{
     IMAGE, Opponent, assert_repaired, define, deployments, everywhere, file, quiet_after, until_contested,
     web, writes,
 };
-use crate::support::daemon::until;
-use crate::support::scene::Scene;
-use crate::support::status::condition;
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::Scene;
+use moorline_test_support::status::condition;
 
 fn scaler(name: &str, target: &str) -> Value {
     json!({

@@ -8,7 +8,7 @@ use super::ground::{
     AsyncRepeat, IMAGE, Opponent, asked_within, assert_repaired, deployments, file, map, quiet_after,
     until_contested, until_told, web, writes,
 };
-use crate::support::scene::Scene;
+use moorline_test_support::scene::Scene;
 
 /// The same Deployment out of another repository.
 fn theirs(image: &str) -> Value {

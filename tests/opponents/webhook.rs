@@ -12,9 +12,9 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::ground::everywhere;
-use crate::support::authority::Authority;
-use crate::support::git_server::{GitServer, Reply};
-use crate::support::scene::Scene;
+use moorline_test_support::authority::Authority;
+use moorline_test_support::git_server::{GitServer, Reply};
+use moorline_test_support::scene::Scene;
 
 /// Outcome of a write.
 pub(crate) enum Decision {

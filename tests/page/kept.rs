@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::super::support::daemon::until;
-use super::super::support::kept::until_revision_held;
-use super::super::support::person::moorline;
-use super::super::support::scene::{Scene, file, text};
 use super::http::get;
+use moorline_test_support::daemon::until;
+use moorline_test_support::kept::until_revision_held;
+use moorline_test_support::person::moorline;
+use moorline_test_support::scene::{Scene, file, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_line_says_everywhere_what_is_refused_and_what_is_kept() {

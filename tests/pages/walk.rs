@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::page::Block;
-use crate::support::credentials::ADMIN;
-use crate::support::daemon::Daemon;
-use crate::support::programs::{command, find};
-use crate::support::rest::send_request;
-use crate::support::scene::Scene;
+use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::daemon::Daemon;
+use moorline_test_support::programs::{command, find};
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::Scene;
 
 /// The repository of the pages.
 pub(crate) const URL: &str = "https://git.example.com/shop.git";

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-use crate::support::git_server::Reply;
+use moorline_test_support::git_server::Reply;
 
 /// More than a webhook of one second has.
 const LONG: Duration = Duration::from_millis(1500);

@@ -7,8 +7,8 @@ use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
 use crate::admitting::admitted;
-use crate::support::authority::Authority;
-use crate::support::git_server::{GitServer, Reply};
+use moorline_test_support::authority::Authority;
+use moorline_test_support::git_server::{GitServer, Reply};
 
 /// A webhook on the loopback; both servers call it.
 pub struct Webhook {

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::daemon::until;
-use crate::support::programs::command;
-use crate::support::reaper::Reaper;
-use crate::support::running::Running;
+use moorline_test_support::daemon::until;
+use moorline_test_support::programs::command;
+use moorline_test_support::reaper::Reaper;
+use moorline_test_support::running::Running;
 
 /// A running Prometheus; killed when it is dropped.
 pub(crate) struct Prometheus {

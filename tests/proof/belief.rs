@@ -4,9 +4,9 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::annotation;
-use crate::support::daemon::until;
-use crate::support::rest::{send_request, tenant};
-use crate::support::scene::{Scene, config_map, many};
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::{send_request, tenant};
+use moorline_test_support::scene::{Scene, config_map, many};
 
 /// Writes the mark of another Sync on an object, with another hash and value: then it is not as this Sync applied it.
 async fn name_another(scene: &Scene, name: &str, sync: &str, proof: Option<&str>) {

@@ -3,9 +3,9 @@
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::support::daemon::until;
-use crate::support::scene::{Scene, many};
 use crate::{annotation, until_unproven};
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::{Scene, many};
 
 /// Writes a real proof in another form.
 type Form = fn(&str) -> String;

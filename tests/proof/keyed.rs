@@ -11,9 +11,9 @@ use moorline::render::{RenderOptions, Rendered, render};
 use moorline::tree::FileTree;
 use serde_json::{Value, json};
 
-use crate::support::daemon::until;
-use crate::support::scene::Scene;
 use crate::{key, secrets};
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::Scene;
 
 fn files(value: &str) -> Vec<(String, String)> {
     let labels = json!({"app": "web"});

@@ -4,10 +4,10 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::Patch;
 use serde_json::{Value, json};
 
-use crate::support::daemon::until;
-use crate::support::fault_proxy::FaultProxy;
-use crate::support::scene::{Scene, config_map};
 use crate::{key, problems, secrets};
+use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::FaultProxy;
+use moorline_test_support::scene::{Scene, config_map};
 
 const KEYS: &str = "moorline-key";
 const LABEL: &str = "moorline.dev/keys";

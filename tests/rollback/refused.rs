@@ -7,10 +7,10 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParam
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use super::support::daemon::until;
-use super::support::scene::{QUIET_TIME, Scene, config_map};
-use super::support::status::{condition, waiting};
 use super::until_rolled_back;
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map};
+use moorline_test_support::status::{condition, waiting};
 
 /// So long others may deny an object in these tests.
 const PATIENCE: Duration = Duration::from_secs(6);

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::http::get;
-use super::support::daemon::{Daemon, until};
-use super::support::person::{RunningCommand, moorline};
-use super::support::scene::Scene;
-use super::support::status::{condition, define, ready, report, until_healthy, waiting};
 use super::{config_map, end, hook, in_wave, map, uid, until_waits, value};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::person::{RunningCommand, moorline};
+use moorline_test_support::scene::Scene;
+use moorline_test_support::status::{condition, define, ready, report, until_healthy, waiting};
 
 /// A daemon that shows its page.
 fn with_page(scene: &Scene) -> Daemon {

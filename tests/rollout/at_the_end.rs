@@ -3,10 +3,10 @@
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::support::daemon::until;
-use super::support::scene::{QUIET_TIME, Scene};
-use super::support::status::{clear, report, waiting};
 use super::{end, hook, job, map, uid, value};
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::{QUIET_TIME, Scene};
+use moorline_test_support::status::{clear, report, waiting};
 
 #[tokio::test]
 async fn hooks_run_before_the_objects_are_deleted_and_after() {

@@ -3,11 +3,11 @@
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use super::support::daemon::until;
-use super::support::person::moorline;
-use super::support::scene::{QUIET_TIME, Scene, config_map};
-use super::support::status::{clear, condition, define, ready, report, until_healthy, waiting};
 use super::{end, in_wave, job, map, pass_a_commit_beside, uid, value};
+use moorline_test_support::daemon::until;
+use moorline_test_support::person::moorline;
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map};
+use moorline_test_support::status::{clear, condition, define, ready, report, until_healthy, waiting};
 
 /// A hook of any kind, as a file.
 fn hook(body: Value, annotations: Value) -> (String, String) {

@@ -3,16 +3,14 @@
 //! In: a file of cases. Out: the server's answer to each, refusals included. Its controllers are ended first, so that what is
 //! written stays as it was written.
 
-use std::sync::OnceLock;
-
 use http::Request;
 use kube::Client;
 use moorline::yaml::{Dialect, read};
 use serde_json::{Value, json};
 
-use crate::support::control_plane::shared;
-use crate::support::credentials::ADMIN;
-use crate::support::daemon::until;
+use moorline_test_support::control_plane::{PlaneGuard, shared};
+use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::daemon::until;
 
 use super::discovery::KINDS;
 
@@ -20,6 +18,7 @@ use super::discovery::KINDS;
 pub(crate) struct Ground {
     pub(crate) namespace: String,
     admin: Client,
+    _plane: PlaneGuard,
 }
 
 /// The request that is sent, and the form of the answer.
@@ -48,10 +47,10 @@ pub(crate) fn cases(file: &str, namespace: &str) -> Vec<Value> {
 
 impl Ground {
     pub(crate) async fn new() -> Option<Self> {
-        static CONTROLLERS_ENDED: OnceLock<()> = OnceLock::new();
         let plane = shared()?;
-        CONTROLLERS_ENDED.get_or_init(|| plane.end_controllers());
-        let ground = Self { namespace: plane.namespace("recorded").await, admin: plane.client(ADMIN).await };
+        plane.end_controllers();
+        let (namespace, admin) = (plane.namespace("recorded").await, plane.client(ADMIN).await);
+        let ground = Self { namespace, admin, _plane: plane };
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
         ground.ask("POST", &ground.collection(&account), &account, Media::Object).await;
         Some(ground)

@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 
 use crate::ground::{deployment, expect, moment};
 use crate::numbers::{Numbers, api, scalers};
-use crate::support::audit::AuditMark;
-use crate::support::control_plane::{PlaneGuard, shared};
-use crate::support::credentials::{ADMIN, MOORLINE, TENANT};
-use crate::support::daemon::{Daemon, until};
-use crate::support::fault_proxy::{Fate, RecordedRequest};
-use crate::support::git_server::{GitServer, Work};
-use crate::support::rest::{grant, rule, send_request, user};
-use crate::support::scene::{Scene, config_map};
 use crate::{GET_SCALER, WATCH_SCALERS, hash, on_web};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::control_plane::{PlaneGuard, shared};
+use moorline_test_support::credentials::{ADMIN, MOORLINE, TENANT};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
+use moorline_test_support::git_server::{GitServer, Work};
+use moorline_test_support::rest::{grant, rule, send_request, user};
+use moorline_test_support::scene::{Scene, config_map};
 
 /// A daemon of its own without a Sync.
 struct Alone {

@@ -9,9 +9,9 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::support::audit::{AuditMark, Request};
-use crate::support::credentials::MOORLINE;
-use crate::support::daemon::until;
+use moorline_test_support::audit::{AuditMark, Request};
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
 
 /// Longer than the daemon takes for anything that it does at once.
 pub(crate) const QUIET: Duration = Duration::from_millis(1000);

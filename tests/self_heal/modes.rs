@@ -6,12 +6,11 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
 use super::ground::{Maps, QUIET, asked, config_map, end, job, tally};
-use crate::support;
-use crate::support::audit::{AuditMark, Request};
-use crate::support::control_plane::shared;
-use crate::support::credentials::{ADMIN, MOORLINE};
-use crate::support::daemon::{Daemon, install, until};
-use crate::support::git_server::{GitServer, Work};
+use moorline_test_support::audit::{AuditMark, Request};
+use moorline_test_support::control_plane::shared;
+use moorline_test_support::credentials::{ADMIN, MOORLINE};
+use moorline_test_support::daemon::{Daemon, install, until};
+use moorline_test_support::git_server::{GitServer, Work};
 
 fn sync(name: &str, namespace: &str, url: &str, drift: Value) -> DynamicObject {
     let sync = json!({
@@ -122,7 +121,7 @@ async fn a_sync_may_report_ignore_or_take_away_what_others_do() {
 }
 
 async fn reports(
-    plane: &support::control_plane::ControlPlane,
+    plane: &moorline_test_support::control_plane::ControlPlane,
     namespace: &str,
     maps: &Maps,
     api: &Api<DynamicObject>,
@@ -147,7 +146,7 @@ async fn reports(
 }
 
 async fn ignores(
-    plane: &support::control_plane::ControlPlane,
+    plane: &moorline_test_support::control_plane::ControlPlane,
     namespace: &str,
     maps: &Maps,
     api: &Api<DynamicObject>,
@@ -184,7 +183,7 @@ async fn contests(maps: &Maps, api: &Api<DynamicObject>) {
 }
 
 async fn removes(
-    plane: &support::control_plane::ControlPlane,
+    plane: &moorline_test_support::control_plane::ControlPlane,
     namespace: &str,
     maps: &Maps,
     api: &Api<DynamicObject>,

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use russh::keys::PrivateKey;
 
-use crate::ssh_server::{known, pem};
-use crate::support::daemon::until;
-use crate::support::programs::{command, find, report_skipped, tools};
-use crate::support::reaper::Reaper;
-use crate::support::running::Running;
+use moorline_test_support::daemon::until;
+use moorline_test_support::programs::{command, find, report_skipped, tools};
+use moorline_test_support::reaper::Reaper;
+use moorline_test_support::running::Running;
+use moorline_test_support::ssh_server::{known, pem};
 
 const NOBODY: u32 = 65534;
 const WRAPPER: &str = "libnss_wrapper.so";

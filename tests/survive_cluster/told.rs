@@ -1,18 +1,14 @@
 //! Nothing secret is ever reported: neither what Git says of Secrets, nor what reads the repositories.
 
-#[path = "../support/ssh_server.rs"]
-#[expect(dead_code, reason = "the tests of ssh use other parts of it")]
-mod ssh_server;
-
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use super::support::authority::Authority;
-use super::support::daemon::{Daemon, until};
-use super::support::git_server::{GitServer, Reply};
-use super::support::rest::send_request;
-use super::support::scene::{QUIET_TIME, Scene, config_map};
-use ssh_server::{SshServer, ed25519, pem};
+use moorline_test_support::authority::Authority;
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::git_server::{GitServer, Reply};
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{QUIET_TIME, Scene, config_map};
+use moorline_test_support::ssh_server::{SshServer, ed25519, pem};
 
 const PLANTED: [&str; 5] = [
     "planted-in-git-7c1",

@@ -8,12 +8,12 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::support::control_plane::shared;
-use crate::support::credentials::{ADMIN, MOORLINE};
-use crate::support::daemon::{Daemon, until};
-use crate::support::fault_proxy::{Fate, FaultProxy};
-use crate::support::git_server::{GitServer, Work};
-use crate::support::scene::{Scene, many};
+use moorline_test_support::control_plane::shared;
+use moorline_test_support::credentials::{ADMIN, MOORLINE};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::fault_proxy::{Fate, FaultProxy};
+use moorline_test_support::git_server::{GitServer, Work};
+use moorline_test_support::scene::{Scene, many};
 
 /// Returns the answer of aggregated discovery of the core group, as a server would that cannot watch ConfigMaps.
 async fn without_watches(admin: &Client) -> &'static str {

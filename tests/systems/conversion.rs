@@ -10,10 +10,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::support::authority::Authority;
-use crate::support::conversion::answer;
-use crate::support::git_server::{GitServer, Reply};
-use crate::support::scene::Scene;
+use moorline_test_support::authority::Authority;
+use moorline_test_support::conversion::answer;
+use moorline_test_support::git_server::{GitServer, Reply};
+use moorline_test_support::scene::Scene;
 
 pub(crate) struct Conversion {
     port: u16,

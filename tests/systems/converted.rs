@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::conversion::Conversion;
 use super::life::{DEFINITIONS, clear, files};
-use crate::support::audit::AuditMark;
-use crate::support::credentials::MOORLINE;
-use crate::support::daemon::until;
-use crate::support::rest::send_request;
-use crate::support::scene::{Scene, config_map};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{Scene, config_map};
 
 /// The pause between two attempts is a second in these tests; more than some of them is none of ours.
 const SOON: Duration = Duration::from_secs(10);

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::kubelet::Kubelet;
 use super::life::{DEFINITIONS, clear, files, remove};
-use crate::support::audit::AuditMark;
-use crate::support::credentials::MOORLINE;
-use crate::support::daemon::until;
-use crate::support::rest::send_request;
-use crate::support::scene::{Scene, config_map};
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{Scene, config_map};
 
 /// The names of all that the daemon asked to be deleted since the mark.
 async fn deleted(mark: &AuditMark) -> Vec<String> {

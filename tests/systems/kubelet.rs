@@ -8,7 +8,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::support::rest::send_request;
+use moorline_test_support::rest::send_request;
 
 /// Between two looks for new Pods.
 const LOOK: Duration = Duration::from_millis(200);

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::audit::{Request, Requests};
-use crate::support::credentials::MOORLINE;
-use crate::support::daemon::until;
-use crate::support::rest::send_request;
-use crate::support::scene::{Scene, config_map};
-use crate::support::status::{condition, waiting};
 use crate::systems::conversion::Conversion;
 use crate::systems::table::{Resource, System};
+use moorline_test_support::audit::{Request, Requests};
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{Scene, config_map};
+use moorline_test_support::status::{condition, waiting};
 
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 

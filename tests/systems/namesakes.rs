@@ -4,11 +4,11 @@ use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 
 use super::life::{DEFINITIONS, clear};
-use crate::support::daemon::{Daemon, until};
-use crate::support::fault_proxy::Fate;
-use crate::support::person::moorline;
-use crate::support::scene::{Scene, config_map};
-use crate::support::status::{condition, report, until_healthy, waiting};
+use moorline_test_support::daemon::{Daemon, until};
+use moorline_test_support::fault_proxy::Fate;
+use moorline_test_support::person::moorline;
+use moorline_test_support::scene::{Scene, config_map};
+use moorline_test_support::status::{condition, report, until_healthy, waiting};
 
 /// The groups, each with the versions in which it serves Databases.
 const GROUPS: [(&str, &[&str]); 3] =

@@ -8,11 +8,11 @@ use super::conversion::Conversion;
 use super::kubelet::Kubelet;
 use super::life::{DEFINITIONS, clear, tell};
 use super::table::{Resource, SYSTEMS, System};
-use crate::support::audit::{AuditMark, Request, Requests};
-use crate::support::credentials::MOORLINE;
-use crate::support::daemon::until;
-use crate::support::rest::send_request;
-use crate::support::scene::Scene;
+use moorline_test_support::audit::{AuditMark, Request, Requests};
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::Scene;
 
 /// All files below a folder of `examples/`, by their paths in it.
 fn tree(folder: &str) -> Vec<(String, String)> {

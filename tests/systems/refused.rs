@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::conversion::Conversion;
 use super::life::{DEFINITIONS, clear, files};
-use crate::support::daemon::until;
-use crate::support::scene::{Scene, config_map};
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::{Scene, config_map};
 
 /// Returns the output of `moorline check` of a file.
 fn checked(folder: &Path, name: &str, text: &str) -> (Option<i32>, String) {

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-use super::support::audit::AuditMark;
-use super::support::authority::Authority;
-use super::support::conversion;
-use super::support::credentials::MOORLINE;
-use super::support::daemon::{DEADLINE, until};
-use super::support::git_server::{GitServer, Reply};
-use super::support::rest::send_request;
-use super::support::scene::Scene;
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::authority::Authority;
+use moorline_test_support::conversion;
+use moorline_test_support::credentials::MOORLINE;
+use moorline_test_support::daemon::{DEADLINE, until};
+use moorline_test_support::git_server::{GitServer, Reply};
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::Scene;
 
 pub(crate) const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 pub(crate) const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::backend::{Backend, WEBHOOKS, files, pods_are_ready, reasons, until_waits};
-use super::support::daemon::until;
-use super::support::rest::send_request;
-use super::support::scene::Scene;
 use super::{KINDS, Operator};
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::Scene;
 
 /// The sentence of an object that waits for a Service.
 fn waits_for(namespace: &str, webhook: &str) -> String {

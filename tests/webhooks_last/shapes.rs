@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 
 use super::backend::{Backend, MUTATING, WEBHOOKS, files, pods_are_ready, reasons, refused, until_waits};
-use super::support::audit::AuditMark;
-use super::support::rest::send_request;
-use super::support::scene::Scene;
+use moorline_test_support::audit::AuditMark;
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::Scene;
 
 /// An operator with its resources, as one commit has it.
 struct Shape {
