@@ -190,7 +190,8 @@ impl Request {
         self.resource == "secrets" && self.name.starts_with("moorline") && self.name.ends_with("-key")
     }
 
-    /// True for a read of an object's status after a change; `tests/ready.rs` counts these.
+    /// True for a read of an object's status after a change; `tests/cluster_rollout/ready.rs`
+    /// counts these.
     pub fn reads_status(&self) -> bool {
         self.verb == "get" && self.uri.contains("?resourceVersion=")
     }

@@ -15,7 +15,7 @@ use kube::{Client, Config};
 use super::binaries::Binaries;
 use super::credentials::{ADMIN, Credentials};
 use super::reaper::Reaper;
-use super::sandbox_plane;
+use super::sandbox_plane::{self, Plane};
 use super::server::Server;
 use super::start::start;
 use super::sweep::sweep;
@@ -152,8 +152,8 @@ impl ControlPlane {
     }
 }
 
-/// The control plane, for the test that has the turn; if the test panics while it holds this, the end
-/// of the API server's log is printed.
+/// The control plane, for the test that has the turn; if the test panics while it holds this, the
+/// end of the API server's log is printed.
 pub struct PlaneGuard {
     plane: &'static ControlPlane,
     _turn: Turn,
@@ -193,11 +193,11 @@ impl Drop for PlaneGuard {
     }
 }
 
-/// Returns the control plane of this test program once no other test uses it; the first call starts it,
-/// and later ones find it swept. `None`, after a line
+/// Returns the control plane of this test program once no other test uses it; the first call
+/// starts it, and later ones find it swept. `None`, after a line
 /// about the reason, if none is available; in CI this is a failure, because skipped tests would not
 /// be noticed there. With `MOORLINE_TEST_PLANE=sandbox` it is the sandbox, and `None` for tests
-/// that the sandbox cannot run.
+/// that the sandbox cannot run; with `MOORLINE_TEST_PLANE=none` it is `None`.
 pub fn shared() -> Option<PlaneGuard> {
     static SHARED_PLANE: OnceLock<SharedPlane> = OnceLock::new();
     if let Some(why) = sandbox_plane::skip_reason(&running_test()) {
@@ -207,6 +207,10 @@ pub fn shared() -> Option<PlaneGuard> {
     match SHARED_PLANE.get_or_init(SharedPlane::reach) {
         SharedPlane::Running(plane) => Some(PlaneGuard::new(plane)),
         SharedPlane::Failed(why) => panic!("{why}"),
+        SharedPlane::LeftOut => {
+            let _ = writeln!(std::io::stderr(), "skipped {}: MOORLINE_TEST_PLANE=none", running_test());
+            None
+        }
         SharedPlane::Absent(why)
             if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false") =>
         {
@@ -222,17 +226,22 @@ pub fn shared() -> Option<PlaneGuard> {
 
 enum SharedPlane {
     Running(Box<ControlPlane>),
+    LeftOut,
     Absent(String),
     Failed(String),
 }
 
 impl SharedPlane {
     fn reach() -> Self {
-        if sandbox_plane::is_asked_for() {
-            return match sandbox_plane::start() {
-                Ok(plane) => Self::Running(Box::new(plane)),
-                Err(why) => Self::Failed(why),
-            };
+        match sandbox_plane::asked_for() {
+            Plane::Without => return Self::LeftOut,
+            Plane::Sandbox => {
+                return match sandbox_plane::start() {
+                    Ok(plane) => Self::Running(Box::new(plane)),
+                    Err(why) => Self::Failed(why),
+                };
+            }
+            Plane::Real => {}
         }
         let binaries = match Binaries::find() {
             Ok(binaries) => binaries,
@@ -245,8 +254,8 @@ impl SharedPlane {
     }
 }
 
-/// Runs on a thread of its own, because the runtime of the calling test cannot be entered twice, and
-/// under the name of that test.
+/// Runs on a thread of its own, because the runtime of the calling test cannot be entered twice,
+/// and under the name of that test.
 fn on_its_own_runtime<T: Send>(act: impl AsyncFnOnce() -> T + Send) -> Result<T, String> {
     let run = || {
         let runtime = tokio::runtime::Builder::new_current_thread()

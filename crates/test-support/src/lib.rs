@@ -1,5 +1,6 @@
-//! Foundation of the integration tests: one real control plane for each test program, clients of its
-//! users, a namespace for each test, and the audit log to count the requests that were really sent.
+//! Foundation of the integration tests: one real control plane for each test program, clients of
+//! its users, a namespace for each test, and the audit log to count the requests that were really
+//! sent.
 //!
 //! A test begins with
 //!
@@ -29,8 +30,11 @@ pub mod etcd;
 pub mod fault_proxy;
 pub mod git_bench;
 pub mod git_server;
+pub mod gitops_tools;
 pub mod kept;
 pub mod manifests;
+pub mod numbers;
+pub mod page_requests;
 pub mod person;
 pub mod places;
 pub mod programs;

@@ -44,12 +44,22 @@ const NO_VALIDATION: &str = "it asks no validating webhooks";
 const NO_PODS: &str = "its Deployments have no Pods";
 const NO_RIGHTS: &str = "everybody may do everything there";
 
-/// True if the tests should run on the sandbox.
-pub(crate) fn is_asked_for() -> bool {
+/// The API server that the tests run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plane {
+    Real,
+    Sandbox,
+    /// None: a run leaves out the tests that need one.
+    Without,
+}
+
+/// Returns the API server that `MOORLINE_TEST_PLANE` asks for.
+pub(crate) fn asked_for() -> Plane {
     match std::env::var("MOORLINE_TEST_PLANE").as_deref() {
-        Ok("sandbox") => true,
-        Ok("" | "real") | Err(_) => false,
-        Ok(other) => panic!("MOORLINE_TEST_PLANE is sandbox or real, not {other}"),
+        Ok("sandbox") => Plane::Sandbox,
+        Ok("none") => Plane::Without,
+        Ok("" | "real") | Err(_) => Plane::Real,
+        Ok(other) => panic!("MOORLINE_TEST_PLANE is sandbox, real or none, not {other}"),
     }
 }
 
@@ -57,7 +67,7 @@ pub(crate) fn is_asked_for() -> bool {
 pub(crate) fn skip_reason(test: &str) -> Option<&'static str> {
     let name = test.rsplit("::").next().unwrap_or(test);
     let listed = ONLY_ON_A_REAL_SERVER.iter().find(|(known, _)| *known == name);
-    listed.map(|(_, why)| *why).filter(|_| is_asked_for())
+    listed.map(|(_, why)| *why).filter(|_| asked_for() == Plane::Sandbox)
 }
 
 /// Starts the sandbox. It ends with the test process.

@@ -2,8 +2,8 @@
 //! behind a fault proxy.
 //!
 //! In: a purpose.
-//! Out: a [`Scene`], with the actions and checks that tests share. The scenes of one program run one
-//! after the other, because every daemon sees all Syncs.
+//! Out: a [`Scene`], with the actions and checks that tests share. The scenes of one program run
+//! one after the other, because every daemon sees all Syncs.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Sweeps a control plane between two tests, so that each finds it as a new one.
 //!
 //! In: the control plane, which no test uses and no daemon watches.
-//! Out: a cluster without Syncs, definitions, webhooks, policies, rights and objects of the cluster that a
-//! test left. Namespaces that [`ControlPlane::namespace`] created stay: no later test has the same name,
-//! and waiting for their deletion takes longer than most tests.
+//! Out: a cluster without Syncs, definitions, webhooks, policies, rights and objects of the
+//! cluster that a test left. Namespaces that [`ControlPlane::namespace`] created stay: no later
+//! test has the same name, and waiting for their deletion takes longer than most tests.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const NAMESPACES: &str = "/api/v1/namespaces";
 const SYNCS: &str = "syncs.moorline.dev";
 
-/// Collections of the cluster in which a test may leave objects, in the order of their deletion: first
-/// those that could refuse the other deletions.
+/// Collections of the cluster in which a test may leave objects, in the order of their deletion:
+/// first those that could refuse the other deletions.
 const OF_THE_CLUSTER: [&str; 16] = [
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
