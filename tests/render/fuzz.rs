@@ -4,7 +4,7 @@
 //! `make fuzz` is the real thing. What it found once stands in `fuzz/fixtures`, and is tried in each run.
 
 #[path = "../../fuzz/src/lib.rs"]
-mod fuzz;
+mod targets;
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -124,7 +124,7 @@ const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name
 fn yaml_is_read_or_refused() {
     let anchors = "a: &x {b: [1, 2.5, 0o17, yes]}\nc: *x\nd:\n  <<: *x\n  e: |+\n    text\n\n? [f]\n: - g\n";
     try_for_a_moment(
-        fuzz::yaml_read,
+        targets::yaml_read,
         &[anchors, MAP, DEPLOYMENT, "{\"a\": [1, null, \"\\u00e9\"]}", "%YAML 1.2\n---\n- !!str 1\n"],
     );
 }
@@ -132,14 +132,14 @@ fn yaml_is_read_or_refused() {
 #[test]
 fn texts_are_written_so_that_they_are_read_back() {
     try_for_a_moment(
-        |bytes| fuzz::yaml_write(&text(bytes)),
+        |bytes| targets::yaml_write(&text(bytes)),
         &["plain", "- a: b\n", "1e3", "yes", "<<", " a \n\tb", "\u{feff}\u{2028}"],
     );
 }
 
 #[test]
 fn kustomizations_are_built_or_refused() {
-    let seed = |kustomization: &str, patch: &str| [kustomization, DEPLOYMENT, patch].join(fuzz::BETWEEN);
+    let seed = |kustomization: &str, patch: &str| [kustomization, DEPLOYMENT, patch].join(targets::BETWEEN);
     let seeds = [
         seed(
             "namePrefix: x-\nnamespace: n\nresources: [a.yaml]\npatches: [{path: p.yaml}]\nimages: [{name: example.com/c, newTag: '2'}]\nreplicas: [{name: a, count: 3}]\n",
@@ -155,16 +155,16 @@ fn kustomizations_are_built_or_refused() {
         ),
     ];
     let seeds: Vec<&str> = seeds.iter().map(String::as_str).collect();
-    try_for_a_moment(|bytes| fuzz::kustomize(&text(bytes)), &seeds);
+    try_for_a_moment(|bytes| targets::kustomize(&text(bytes)), &seeds);
 }
 
 #[test]
 fn patches_are_made_or_refused() {
     let operations = "- {op: add, path: /data/x, value: {a: [1]}}\n- {op: move, from: /data/a, path: /data/b~1}\n- {op: test, path: /data/c, value: d}\n";
     let merge = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  template:\n    spec:\n      containers:\n      - {name: c, $patch: delete}\n      - {name: n, image: x}\n      $setElementOrder/containers: [{name: n}]\n";
-    let seeds = [[MAP, operations].join(fuzz::BETWEEN), [DEPLOYMENT, merge].join(fuzz::BETWEEN)];
+    let seeds = [[MAP, operations].join(targets::BETWEEN), [DEPLOYMENT, merge].join(targets::BETWEEN)];
     let seeds: Vec<&str> = seeds.iter().map(String::as_str).collect();
-    try_for_a_moment(|bytes| fuzz::patches(&text(bytes)), &seeds);
+    try_for_a_moment(|bytes| targets::patches(&text(bytes)), &seeds);
 }
 
 #[test]
@@ -173,20 +173,23 @@ fn replacements_are_made_or_refused() {
         "source: {kind: ConfigMap, name: a, fieldPath: data.a, options: {delimiter: ':', index: 1}}\ntargets:\n- select: {kind: Deployment}\n  fieldPaths: ['spec.template.spec.containers.[name=c].image', 'spec.template.spec.containers.*.name']\n  options: {delimiter: ':', index: 0, create: true}\n",
         "- sourceValue: x\n  targets: [{select: {name: b}, reject: [{kind: Service}], fieldPaths: [metadata.annotations.x\\/y, 'spec.template.spec.containers.0.args.-']}]\n",
     ];
-    try_for_a_moment(|bytes| fuzz::replacements(&text(bytes)), &seeds);
+    try_for_a_moment(|bytes| targets::replacements(&text(bytes)), &seeds);
 }
 
 #[test]
 fn packs_are_taken_up_or_refused() {
     let pack = moorline_test_support::bombs::small().pack;
-    try_for_a_moment(fuzz::packs, &[&pack[..], b"PACK\0\0\0\x02\0\0\0\x01\xb0", b"PACK"]);
+    try_for_a_moment(targets::packs, &[&pack[..], b"PACK\0\0\0\x02\0\0\0\x01\xb0", b"PACK"]);
 }
 
 #[test]
 fn frames_are_read_or_refused() {
     let refs = "003d1111111111111111111111111111111111111111 refs/heads/main\n0000";
     let objects = "0011shallow-info\n0034shallow 1111111111111111111111111111111111111111\n0001000dpackfile\n0009\x01PACK0000";
-    try_for_a_moment(fuzz::packets, &[refs, objects, "0013ERR not our ref0000", "0008NAK\n0009\x02text0000"]);
+    try_for_a_moment(
+        targets::packets,
+        &[refs, objects, "0013ERR not our ref0000", "0008NAK\n0009\x02text0000"],
+    );
 }
 
 #[test]
@@ -204,7 +207,7 @@ fn charts_are_unpacked_or_refused() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
     gzip.write_all(&tape).unwrap();
     let plain = gzip.finish().unwrap();
-    try_for_a_moment(fuzz::charts, &[&plain[..], b"\x1f\x8b"]);
+    try_for_a_moment(targets::charts, &[&plain[..], b"\x1f\x8b"]);
 }
 
 #[test]
@@ -215,7 +218,7 @@ fn known_hosts_are_read_or_refused() {
         format!("|1|F1E1KeoE/eEWhi10WpGv4OdiO6Y=|3988QV0VE8wmZL7suNrYQLITLCg= ssh-ed25519 {key}\n"),
         format!("@revoked * ssh-ed25519 {key}\n@cert-authority *.com ssh-ed25519 {key}\n"),
     ];
-    try_for_a_moment(|bytes| fuzz::known_hosts(&text(bytes)), &seeds);
+    try_for_a_moment(|bytes| targets::known_hosts(&text(bytes)), &seeds);
 }
 
 #[test]
@@ -224,7 +227,7 @@ fn bodies_of_webhooks_are_read_or_refused() {
         r#"{"repository": {"clone_url": "https://github.com/a/b.git", "ssh_url": "git@github.com:a/b.git"}}"#;
     let bitbucket =
         r#"{"repository": {"links": {"clone": [{"href": "https://user@example.com:8443/a/b.git?x#y"}]}}}"#;
-    try_for_a_moment(fuzz::webhooks, &[github, bitbucket, r#"{"urls": ["ssh://host:22/a", "A:B"]}"#]);
+    try_for_a_moment(targets::webhooks, &[github, bitbucket, r#"{"urls": ["ssh://host:22/a", "A:B"]}"#]);
 }
 
 /// Function that runs on an input.
@@ -232,16 +235,16 @@ type Target = fn(&[u8]);
 
 /// The names of targets with their bodies.
 const TARGETS: [(&str, Target); 10] = [
-    ("charts", fuzz::charts),
-    ("known_hosts", |bytes| fuzz::known_hosts(&text(bytes))),
-    ("kustomize", |bytes| fuzz::kustomize(&text(bytes))),
-    ("packets", fuzz::packets),
-    ("packs", fuzz::packs),
-    ("patches", |bytes| fuzz::patches(&text(bytes))),
-    ("replacements", |bytes| fuzz::replacements(&text(bytes))),
-    ("webhooks", fuzz::webhooks),
-    ("yaml_read", fuzz::yaml_read),
-    ("yaml_write", |bytes| fuzz::yaml_write(&text(bytes))),
+    ("charts", targets::charts),
+    ("known_hosts", |bytes| targets::known_hosts(&text(bytes))),
+    ("kustomize", |bytes| targets::kustomize(&text(bytes))),
+    ("packets", targets::packets),
+    ("packs", targets::packs),
+    ("patches", |bytes| targets::patches(&text(bytes))),
+    ("replacements", |bytes| targets::replacements(&text(bytes))),
+    ("webhooks", targets::webhooks),
+    ("yaml_read", targets::yaml_read),
+    ("yaml_write", |bytes| targets::yaml_write(&text(bytes))),
 ];
 
 /// The names in a folder of `fuzz/`, without their endings.

@@ -8,6 +8,7 @@ mod applying;
 pub(crate) mod servers;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -34,16 +35,20 @@ on_both_servers! {
 
 #[test]
 fn each_test_that_the_sandbox_cannot_run_exists() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let files = |folder: &std::path::Path| -> Vec<std::path::PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let files = |folder: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
     };
-    let all = files(&folder).into_iter().flat_map(|path| match path.is_dir() {
-        true => files(&path),
-        false => vec![path],
-    });
-    let is_source = |path: &std::path::PathBuf| path.extension().is_some_and(|it| it == "rs");
-    let tests: String = all.filter(is_source).filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+    // Rooms, their modules, and the modules of these.
+    let mut all = files(&folder);
+    for _ in 0..2 {
+        all = all
+            .iter()
+            .flat_map(|path| if path.is_dir() { files(path) } else { vec![path.clone()] })
+            .collect();
+    }
+    let sources = all.iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    let tests: String = sources.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
     for (name, _) in ONLY_ON_A_REAL_SERVER {
         assert!(tests.contains(&format!("async fn {name}()")), "there is no test {name}");
     }

@@ -13,6 +13,11 @@
 //! and fails by panicking, never by returning an error: when a panic drops the guard in `plane`, it
 //! prints the end of the API server's log.
 #![doc = include_str!("../README.md")]
+#![expect(
+    clippy::new_without_default,
+    clippy::should_implement_trait,
+    reason = "tests read these names, and no other program uses them"
+)]
 
 pub mod asked;
 pub mod audit;

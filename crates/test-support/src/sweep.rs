@@ -5,7 +5,7 @@
 //! cluster that a test left. Namespaces that [`ControlPlane::namespace`] created stay: no later
 //! test has the same name, and waiting for their deletion takes longer than most tests.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kube::Client;
 use serde_json::{Value, json};
@@ -17,6 +17,9 @@ use super::rest::send_request;
 
 /// Time for the deletion of definitions and namespaces, by controllers of a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Time after which an object with a finalizer is what keeps a namespace: it ends without that.
+const STUCK: Duration = Duration::from_secs(20);
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -86,10 +89,19 @@ pub(crate) async fn sweep(plane: &ControlPlane) {
         delete(&admin, &path, namespace).await;
         gone.push(path);
     }
+    let begun = Instant::now();
     for path in gone {
         until_within(PATIENCE, &format!("{path}, which a test left, is gone"), async || {
-            let answer = send_request(&admin, "GET", &path, Value::Null).await;
-            matches!(answer, Err(kube::Error::Api(status)) if status.code == 404).then_some(())
+            match send_request(&admin, "GET", &path, Value::Null).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => return Some(()),
+                Ok(namespace) if path.starts_with(NAMESPACES) && begun.elapsed() > STUCK => {
+                    let mut namespace = namespace;
+                    namespace["spec"]["finalizers"] = json!([]);
+                    let _ = send_request(&admin, "PUT", &format!("{path}/finalize"), namespace).await;
+                }
+                _ => {}
+            }
+            None
         })
         .await;
     }
