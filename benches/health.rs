@@ -12,9 +12,9 @@ use moorline::health::{Context, cause, health};
 use moorline::object::GroupKind;
 use serde_json::{Map, Value, json};
 
-#[path = "../tests/health_bodies/mod.rs"]
+#[path = "../tests/render/health/health_bodies.rs"]
 mod health_bodies;
-#[path = "../tests/health_kinds/fixtures.rs"]
+#[path = "../tests/render/health_kinds/fixtures.rs"]
 mod health_kinds;
 
 const BAR: Duration = Duration::from_micros(20);

@@ -7,9 +7,6 @@
 //! a bare loop of server-side applies of the same objects. Everything runs on loopback and shares
 //! the CPUs; the control plane needs more of them than the daemon.
 
-#[path = "../tests/support/mod.rs"]
-mod support;
-
 #[path = "loop"]
 mod parts {
     pub(crate) mod arguments;

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 
-#[path = "../tests/support/board.rs"]
+#[path = "../tests/page/board.rs"]
 #[expect(dead_code, reason = "the tests use more of it")]
 mod board;
 

@@ -7,9 +7,6 @@
 //! on the other it shares the daemon with the neighbour. They are measured in turn, and the
 //! neighbour is suspended while the other is measured.
 
-#[path = "../tests/support/mod.rs"]
-mod support;
-
 #[path = "strangers"]
 mod parts {
     pub(crate) mod bombs;

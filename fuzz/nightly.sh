@@ -6,7 +6,7 @@
 # FUZZ_SECONDS  seconds for each target, 600 if it is not set
 # FUZZ_CORPUS   the folder that keeps the inputs from night to night, target/fuzz/corpus if it is not set
 #
-# An input that crashes a target is moved to fuzz/fixtures/TARGET: `cargo test --test fuzz` fails until the bug is fixed, and
+# An input that crashes a target is moved to fuzz/fixtures/TARGET: `cargo test --test render fuzz::` fails until the bug is fixed, and
 # keeps the input as a regression test.
 set -u
 cd "$(dirname "$0")/.." || exit 1

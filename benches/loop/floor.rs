@@ -14,7 +14,7 @@ use kube::client::Body;
 
 use super::ground;
 use super::workload;
-use crate::support::credentials::MOORLINE;
+use moorline_test_support::credentials::MOORLINE;
 
 /// Numbers of concurrent requests; the best time is the floor.
 const CONCURRENCIES: [usize; 4] = [1, 8, 16, 32];

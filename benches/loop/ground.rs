@@ -21,13 +21,13 @@ use super::tail::AuditLogReader;
 use super::usage;
 use super::verdict::rounded;
 use super::workload::{self, APPS, FOLDER};
-use crate::support::audit::Request;
-use crate::support::binaries::Binaries;
-use crate::support::control_plane::ControlPlane;
-use crate::support::credentials::{ADMIN, MOORLINE};
-use crate::support::daemon::Daemon;
-use crate::support::git_server::{GitServer, Work};
-use crate::support::start::start;
+use moorline_test_support::audit::Request;
+use moorline_test_support::binaries::Binaries;
+use moorline_test_support::control_plane::ControlPlane;
+use moorline_test_support::credentials::{ADMIN, MOORLINE};
+use moorline_test_support::daemon::Daemon;
+use moorline_test_support::git_server::{GitServer, Work};
+use moorline_test_support::start::start;
 
 /// Namespace of the daemon and of its Syncs.
 pub(crate) const SYSTEM: &str = "moorline";

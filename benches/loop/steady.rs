@@ -13,7 +13,7 @@ use super::settled::now;
 use super::tail::{is_about_manifests, is_apply, is_on_objects, is_status, is_status_read};
 use super::verdict::{Check, Limit, Row, median, rounded};
 use super::workload::{self, EACH};
-use crate::support::audit::Request;
+use moorline_test_support::audit::Request;
 
 /// Time without writes that must pass before a measurement.
 const QUIET: Duration = Duration::from_secs(3);
@@ -82,7 +82,7 @@ pub(crate) async fn repair(ground: &mut BenchEnvironment) -> Row {
         let name = workload::name(at);
         let pair = ground.tail.until(mark, MOMENT, |seen| {
             let edited = seen.iter().find(|request| {
-                request.user != crate::support::credentials::MOORLINE && request.name == name
+                request.user != moorline_test_support::credentials::MOORLINE && request.name == name
             })?;
             Some(applied(seen, &name, edited.received)? - edited.answered)
         });

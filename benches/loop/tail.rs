@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::workload::APPS;
-use crate::support::audit::{Request, parse_request};
-use crate::support::credentials::{ADMIN, MOORLINE};
+use moorline_test_support::audit::{Request, parse_request};
+use moorline_test_support::credentials::{ADMIN, MOORLINE};
 
 /// Polling interval.
 const LOOK: Duration = Duration::from_millis(20);

@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::place::{SharedDaemon, TEAM, map};
 use super::row::{Check, Row, percentile, rounded};
-use crate::support::bombs::{self, Bomb};
-use crate::support::cgroup::{Cgroup, arenas, peak_mib};
-use crate::support::git_server::Reply;
+use moorline_test_support::bombs::{self, Bomb};
+use moorline_test_support::cgroup::{Cgroup, arenas, peak_mib};
+use moorline_test_support::git_server::Reply;
 
 /// Memory limit of the daemon in the chart.
 const MEMORY_MIB: u64 = 512;

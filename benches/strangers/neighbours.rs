@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::place::{OTHERS, SharedDaemon, TEAM, map};
 use super::row::{Check, Row, percentile, rounded};
-use crate::support::git_server::Work;
+use moorline_test_support::git_server::Work;
 
 /// Number of the team's commits in one round.
 const COMMITS: usize = 10;

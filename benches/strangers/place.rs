@@ -14,12 +14,12 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams,
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use crate::support::binaries::Binaries;
-use crate::support::control_plane::ControlPlane;
-use crate::support::credentials::ADMIN;
-use crate::support::daemon::{Daemon, install};
-use crate::support::git_server::{GitServer, Work};
-use crate::support::start::start;
+use moorline_test_support::binaries::Binaries;
+use moorline_test_support::control_plane::ControlPlane;
+use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::daemon::{Daemon, install};
+use moorline_test_support::git_server::{GitServer, Work};
+use moorline_test_support::start::start;
 
 /// Namespace of the measured team.
 pub(crate) const TEAM: &str = "team";
@@ -54,7 +54,7 @@ impl SharedDaemon {
         let arguments = [&["--leader-election=false", "--namespace", "moorline"], arguments].concat();
         let daemon = Daemon::with_environment(
             &plane.reaper,
-            &plane.kubeconfig(crate::support::credentials::MOORLINE),
+            &plane.kubeconfig(moorline_test_support::credentials::MOORLINE),
             root.path(),
             &arguments,
             variables,

@@ -1,6 +1,6 @@
 //! Bodies of the fuzz targets: each may refuse its input, but must never panic.
 //!
-//! The targets call these with input from the fuzzer; `tests/fuzz.rs` calls them briefly with
+//! The targets call these with input from the fuzzer; `tests/render/fuzz.rs` calls them briefly with
 //! damaged seeds, on any compiler.
 
 use moorline::render::build_kustomization;

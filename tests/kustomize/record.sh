@@ -18,4 +18,4 @@ fi
 export MOORLINE_RECORD_KUSTOMIZE
 cargo test --locked --test kustomize_conformance -- --exact --nocapture the_answers_are_recorded
 # Those with charts, by the helm of `make tools`.
-exec cargo test --locked --test helm -- --exact --nocapture helm::inflated::the_answers_are_recorded
+exec cargo test --locked --test cluster_source -- --exact --nocapture helm::inflated::the_answers_are_recorded

@@ -22,7 +22,7 @@ const LONG_FILES: [&str; 18] = [
     "src/controller/status/mod.rs",
     "src/controller/worker/mod.rs",
     "src/report/mod.rs",
-    "tests/substitution.rs",
+    "tests/cluster_source/substitution.rs",
 ];
 const LONG_FILE_LINES: usize = 470;
 const FUNCTION_LINES: usize = 90;

@@ -201,5 +201,5 @@ fn modules_follow_paths() {
     check("src/controller/mod.rs", "controller");
     check("crates/engine/src/plan/mod.rs", "engine/plan");
     check("crates/engine/src/plan/explain.rs", "engine/plan/explain");
-    check("tests/tidy.rs", "");
+    check("tests/tidy/main.rs", "");
 }

@@ -32,7 +32,7 @@ use crate::api::{SpecHash, SyncName};
 use crate::cluster::{Cluster, CrdChanges};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
-use crate::plan::{Action, Change, Hold, Outcome, Plan, Replacement, Stage, Step, UnservedWebhook};
+use crate::plan::{Deferrals, DuePlan, FailedStep, Hold, Outcome, Replacement, UnservedWebhook};
 use crate::source::{Revision, SignaturePolicy, TrustedKeys};
 use compare_failures::CompareFailures;
 use contention::Contention;
@@ -129,13 +129,6 @@ pub(crate) struct SyncMemory {
     pub(crate) rediscover_at: Option<(Uptime, Backoff)>,
 }
 
-/// Steps that are not retried yet.
-#[derive(Debug, Default)]
-pub(crate) struct BackedOff {
-    pub(crate) outcomes: BTreeMap<ObjectId, Outcome>,
-    pub(crate) blocking: Vec<(Stage, ObjectId)>,
-}
-
 /// Retry interval of holds that a person or a watch event resolves.
 pub(super) const HELD: Duration = Duration::from_secs(60);
 
@@ -200,44 +193,21 @@ impl SyncMemory {
         self.revision = Some(revision.clone());
     }
 
-    /// Takes failed steps that are not due yet out of a plan. A retried step is executed in this
-    /// reconcile instead of being verified later, so that its result is reported.
-    pub(crate) fn take_backed_off(
-        &mut self,
-        plan: &mut Plan,
-        desired: &DesiredSet,
-        now: Uptime,
-    ) -> BackedOff {
-        let mut postponed = BackedOff::default();
+    /// Returns the retry state of all objects, as an input of the next plan.
+    pub(crate) fn deferrals(&mut self, now: Uptime) -> Deferrals {
         let namespaces = &self.namespaces;
         self.failing.retain(|_, failing| !namespaces.frees(&failing.why));
-        if self.failing.is_empty() {
-            return postponed;
-        }
-        // An object that needs no step any more, because another actor changed or deleted it, has
-        // not failed any more.
-        let steps: BTreeSet<&ObjectId> = plan.steps().map(|step| &step.id).collect();
-        self.failing.retain(|id, _| steps.contains(id));
-        let waits = |step: &Step| {
-            let failing = self.failing.get(&step.id)?;
-            let hash = desired.get(&step.id).map(|wanted| wanted.hash);
-            (failing.until > now && failing.hash == hash).then(|| failing.why.clone())
-        };
-        for (stage, steps) in &mut plan.stages {
-            steps.retain(|step| match waits(step) {
-                Some(why) => {
-                    postponed.blocking.push((*stage, step.id.clone()));
-                    postponed.outcomes.insert(step.id.clone(), why);
-                    false
-                }
-                None => true,
-            });
-            let again = steps.iter_mut().filter(|step| self.failing.contains_key(&step.id));
-            again.filter(|step| step.action == Action::Update(Change::Unverified)).for_each(|step| {
-                step.action = Action::Update(Change::MaybeDrifted);
-            });
-        }
-        postponed
+        let failed = self.failing.iter().map(|(id, failing)| {
+            let outcome = failing.why.clone();
+            (id.clone(), FailedStep { hash: failing.hash, is_due: failing.until <= now, outcome })
+        });
+        Deferrals { failed: failed.collect(), throttled: self.restless.throttled(now) }
+    }
+
+    /// Records the steps that a plan has left out.
+    pub(crate) fn note_deferred(&mut self, due: &DuePlan) {
+        self.failing.retain(|id, _| due.still_failing.contains(id));
+        self.restless.note_throttled(&due.throttled);
     }
 
     /// Retries at once the objects that their owning Sync has released.

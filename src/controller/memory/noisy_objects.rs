@@ -8,12 +8,12 @@
 //! request. After a few verifications in a row that found nothing, they become rarer. A write that
 //! visibly changes our fields is not throttled, and is repaired at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::controller::schedule::Uptime;
 use crate::object::ObjectId;
-use crate::plan::{Action, Change, Outcome, Plan};
+use crate::plan::Outcome;
 
 /// Verifications in a row without a finding that run at once.
 const AT_ONCE: u32 = 5;
@@ -74,18 +74,15 @@ impl NoisyObjects {
         due.is_some()
     }
 
-    /// Removes throttled verifications from a plan; returns their number.
-    pub(crate) fn drop_throttled(&mut self, plan: &mut Plan, now: Uptime) -> usize {
-        self.next = None;
-        let mut spared = 0;
-        for (_, steps) in &mut plan.stages {
-            steps.retain(|step| {
-                let waits = step.action == Action::Update(Change::MaybeDrifted) && self.waits(&step.id, now);
-                spared += usize::from(waits);
-                !waits
-            });
-        }
-        spared
+    /// Returns the objects whose verification is throttled now.
+    pub(crate) fn throttled(&self, now: Uptime) -> BTreeSet<ObjectId> {
+        let waits = |looks: &NoopStreak| looks.last + ROW > now && looks.next() > now;
+        self.looks.iter().filter(|(_, looks)| waits(looks)).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Records the objects whose verification a plan has left out.
+    pub(crate) fn note_throttled(&mut self, ids: &BTreeSet<ObjectId>) {
+        self.next = ids.iter().filter_map(|id| self.looks.get(id)).map(NoopStreak::next).min();
     }
 
     /// Returns the time of the next throttled verification.
@@ -97,6 +94,7 @@ impl NoisyObjects {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Change;
 
     #[test]
     fn what_moves_in_vain_is_looked_at_less_and_less_often() {

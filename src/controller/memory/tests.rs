@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::desired::{Phase, PhaseWave};
 use crate::desired::{Scopes, build_desired_set};
-use crate::plan::{Failure, Rank, find_blocker};
+use crate::plan::{Action, Change, Failure, Plan, Rank, Stage, Step, find_blocker};
 use crate::render::{RenderOptions, Rendered, render};
 use crate::source::ObjectHash;
 use crate::tree::FileTree;
@@ -74,19 +74,21 @@ impl Scene {
 
     /// Plans an update of every object; returns the objects that are tried, and the postponed
     /// steps.
-    fn plans(&mut self, now: Uptime) -> (Vec<ObjectId>, BackedOff) {
+    fn plans(&mut self, now: Uptime) -> (Vec<ObjectId>, DuePlan) {
         let action = Action::Update(Change::Unverified);
         let ids = self.desired.objects().iter().map(|wanted| wanted.id.clone());
         let steps = ids.map(|id| Step { id, action: action.clone() }).collect();
-        let mut plan = Plan {
-            stages: vec![(STAGE, steps)],
-            held: Vec::new(),
-            kept: Vec::new(),
-            approval: None,
-            consented: BTreeMap::new(),
-        };
-        let postponed = self.memory.take_backed_off(&mut plan, &self.desired, now);
-        (plan.steps().map(|step| step.id.clone()).collect(), postponed)
+        let due = self.defers(vec![(STAGE, steps)], now);
+        (due.plan.steps().map(|step| step.id.clone()).collect(), due)
+    }
+
+    /// Defers the steps of a plan that are not due.
+    fn defers(&mut self, stages: Vec<(Stage, Vec<Step>)>, now: Uptime) -> DuePlan {
+        let plan =
+            Plan { stages, held: Vec::new(), kept: Vec::new(), approval: None, consented: BTreeMap::new() };
+        let due = plan.defer(&self.desired, &self.memory.deferrals(now));
+        self.memory.note_deferred(&due);
+        due
     }
 
     #[track_caller]
@@ -147,7 +149,7 @@ fn what_a_manifest_does_wrong_is_not_sent_again_for_long() {
     let (tried, postponed) = scene.plans(at(699));
     assert_eq!(tried, [id("ConfigMap/b")]);
     assert_eq!(postponed.blocking, [(STAGE, id("ConfigMap/a"))], "what comes later waits for it");
-    assert_eq!(postponed.outcomes, BTreeMap::from([(id("ConfigMap/a"), why.clone())]), "and it is told on");
+    assert_eq!(postponed.postponed, BTreeMap::from([(id("ConfigMap/a"), why.clone())]), "and it is told on");
     scene.tries(at(700), &["ConfigMap/a", "ConfigMap/b"]);
     scene.learns(at(700), &[("ConfigMap/a", why)]);
     scene.tries(at(1299), &["ConfigMap/b"]);
@@ -221,19 +223,10 @@ fn what_is_tried_again_is_written_and_what_is_no_step_any_more_is_forgotten() {
     let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
     scene.learns(at(0), &[("ConfigMap/a", failed("Unreachable", false))]);
     let step = |text: &str| Step { id: id(text), action: Action::Update(Change::Unverified) };
-    let steps = vec![step("ConfigMap/a"), step("ConfigMap/b")];
-    let mut plan = Plan {
-        stages: vec![(STAGE, steps)],
-        held: Vec::new(),
-        kept: Vec::new(),
-        approval: None,
-        consented: BTreeMap::new(),
-    };
-    scene.memory.take_backed_off(&mut plan, &scene.desired, at(0));
-    let actions: Vec<&Action> = plan.steps().map(|step| &step.action).collect();
+    let due = scene.defers(vec![(STAGE, vec![step("ConfigMap/a"), step("ConfigMap/b")])], at(0));
+    let actions: Vec<&Action> = due.plan.steps().map(|step| &step.action).collect();
     assert_eq!(actions, [&Action::Update(Change::MaybeDrifted), &Action::Update(Change::Unverified)]);
-    plan.stages.clear();
-    scene.memory.take_backed_off(&mut plan, &scene.desired, at(0));
+    let _ = scene.defers(Vec::new(), at(0));
     assert_eq!(scene.memory.next(at(0), at(300)), None, "others brought it about");
 }
 

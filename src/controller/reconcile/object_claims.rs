@@ -14,8 +14,26 @@ use crate::observed::Ownership;
 use crate::report::ReconcileError;
 
 impl ReconcileContext<'_> {
+    /// Publishes the desired set to the other Syncs, and the rendered commit to those that wait for
+    /// it. While a newer commit cannot be rendered, its claims are unknown, and nothing is handed
+    /// over to this Sync.
+    pub(super) async fn publish(&self, desired: &Arc<DesiredSet>) -> Result<(), ReconcileError> {
+        let is_newest = self.aim.refused().is_none();
+        self.claims(desired, !self.wish.suspend && is_newest).await?;
+        if is_newest {
+            self.publish_rendered();
+        }
+        Ok(())
+    }
+
+    /// Publishes the rendered commit to the Syncs of the same repository, which may wait for it.
+    fn publish_rendered(&self) {
+        let (held, newest) = (self.revision.commit, self.newest.commit);
+        self.context.neighbours.rendered(self.owner, self.spec_revision, held, newest);
+    }
+
     /// Claims the objects of a revision. With `takes`, other Syncs may hand them over from now on.
-    pub(super) async fn claims(&self, wants: &Arc<DesiredSet>, takes: bool) -> Result<(), ReconcileError> {
+    async fn claims(&self, wants: &Arc<DesiredSet>, takes: bool) -> Result<(), ReconcileError> {
         if takes && (self.has_new_claim(wants) || self.may_receive(wants)) {
             // Hand-overs in flight still use the revision that the status names until then.
             self.context.registry.closes(self.owner, wants).await;

@@ -1,33 +1,78 @@
 //! Planning step of a reconcile.
 //!
 //! In: the desired and the observed objects, and the policy of the Sync.
-//! Out: the plan, with the claims of other Syncs weighed.
+//! Out: the steps that are due, with the claims of other Syncs weighed.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::super::memory::SyncMemory;
-use super::ReconcileContext;
+use super::prepare::PreparedRevision;
+use super::{ReconcileContext, ReconcileResult};
 use crate::controller::apply::verify::{VerifyMethod, to_verify};
+use crate::controller::memory::SyncMemory;
 use crate::controller::peers::claims::{Claims, LeftObjects, UnknownRight};
+use crate::controller::schedule::Uptime;
 use crate::desired::DesiredSet;
-use crate::object::ObjectId;
+use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
-use crate::plan::{Claim, ClaimState, Plan, Policy, plan};
+use crate::plan::{Claim, ClaimState, Contest, Deferrals, DuePlan, Plan, Policy, Rollout, plan};
+
+/// The plan of a round, and the parts of its policy that the execution needs.
+pub(super) struct PlannedRound {
+    pub(super) due: DuePlan,
+    /// Claimed objects that are pruned only by approval.
+    pub(super) claimed: BTreeSet<ObjectId>,
+    pub(super) contested: BTreeMap<ObjectId, Contest>,
+    pub(super) protected: BTreeSet<GroupKind>,
+    pub(super) rollout: Option<Rollout>,
+    pub(super) was_applied: bool,
+}
 
 impl ReconcileContext<'_> {
-    /// Returns the plan, the objects to verify, and the claimed objects that may be pruned by
+    /// Plans a round: decides for every object, and leaves out the steps that are not due.
+    pub(super) async fn plan_round(
+        &self,
+        memory: &mut SyncMemory,
+        prepared: &PreparedRevision,
+        report: &mut ReconcileResult,
+    ) -> PlannedRound {
+        let (desired, rollout) = (&*prepared.desired, self.rollout(memory, prepared));
+        let policy = self.policy(memory, rollout.clone());
+        let (contested, was_applied) = (policy.contested.clone(), policy.was_applied);
+        let protected = policy.protected.clone();
+        let now = self.context.now();
+        let deferrals = self.deferrals(memory, now);
+        let (due, open, claimed) = self.make_plan(memory, desired, policy, &deferrals).await;
+        memory.note_deferred(&due);
+        let throttled = due.throttled.len() + memory.enqueue_verification(open, now);
+        report.pending = memory.comparing;
+        report.kept = due.plan.kept.len() + memory.unverified.len() + throttled;
+        (report.approval, memory.consented) = (due.plan.approval.clone(), due.plan.consented.clone());
+        report.approved.clone_from(&self.approved);
+        memory.leaving.see(&due.plan.held, now);
+        PlannedRound { due, claimed, contested, protected, rollout, was_applied }
+    }
+
+    /// Returns the retry state of the objects.
+    fn deferrals(&self, memory: &mut SyncMemory, now: Uptime) -> Deferrals {
+        let registry = &self.context.registry;
+        memory.free_released(|other, id| registry.is_gone(other) || registry.has_released(other, id));
+        memory.deferrals(now)
+    }
+
+    /// Returns the due plan, the objects to verify, and the claimed objects that may be pruned by
     /// approval.
-    pub(super) async fn make_plan(
+    async fn make_plan(
         &self,
         memory: &mut SyncMemory,
         desired: &DesiredSet,
         policy: Policy,
-    ) -> (Plan, VecDeque<(ObjectId, VerifyMethod)>, BTreeSet<ObjectId>) {
+        deferrals: &Deferrals,
+    ) -> (DuePlan, VecDeque<(ObjectId, VerifyMethod)>, BTreeSet<ObjectId>) {
         loop {
             let decide = |observed: &ObservedSet| {
-                let plan = self.decide(memory, desired, observed, policy.clone())?;
-                let open = to_verify(&plan.0, observed, self.wish.suspend);
-                Ok((plan.0, open, plan.1))
+                let (plan, claimed) = self.decide(memory, desired, observed, policy.clone())?;
+                let open = to_verify(&plan, observed, self.wish.suspend);
+                Ok((plan.defer(desired, deferrals), open, claimed))
             };
             match self.cluster.read_observed(self.owner, decide) {
                 Ok(decided) => return decided,

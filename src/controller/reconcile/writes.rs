@@ -1,34 +1,112 @@
 //! Writes of one round.
 //!
-//! In: a plan, the steps that are not retried yet, and the progress of the rollout.
+//! In: the due steps of a plan, and the progress of the rollout.
 //! Out: the outcome of each object; resources that delayed webhooks are remembered.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::super::memory::{BackedOff, SyncMemory};
-use super::ReconcileContext;
-use crate::controller::apply::{ApplyContext, execute};
+use super::planning::PlannedRound;
+use super::webhook_backends::WebhookBackends;
+use super::{ReconcileContext, ReconcileResult};
+use crate::controller::apply::delete_precondition::DeletePrecondition;
+use crate::controller::apply::{ApplyContext, DeletionLimits, execute};
+use crate::controller::memory::SyncMemory;
+use crate::controller::memory::field_conflicts::FieldConflicts;
+use crate::desired::DesiredSet;
 use crate::object::ObjectId;
-use crate::plan::{AwaitedKinds, Outcome, Plan, Rollout, RolloutGate};
+use crate::plan::{AwaitedKinds, DuePlan, Hold, Outcome, Rollout, RolloutGate};
+
+/// Result of an execution.
+pub(super) struct ExecutedPlan {
+    pub(super) outcomes: BTreeMap<ObjectId, Outcome>,
+    /// Outcomes of the last attempts of the postponed steps.
+    pub(super) postponed: BTreeMap<ObjectId, Outcome>,
+    pub(super) held: Vec<(ObjectId, Hold)>,
+    pub(super) rollout: Option<Rollout>,
+    pub(super) was_applied: bool,
+}
 
 impl ReconcileContext<'_> {
-    /// Executes a plan from which the steps that are not due were removed.
-    pub(super) async fn execute_plan(
+    /// Executes a plan.
+    ///
+    /// # Guarantees
+    ///
+    /// Only the steps of the plan are written. An object is deleted only after the Sync was read
+    /// once more.
+    ///
+    /// # Cancellation
+    ///
+    /// Setting `stop` ends the execution between two writes; writes that were sent are finished.
+    pub(super) async fn execute_round(
+        &self,
+        memory: &mut SyncMemory,
+        desired: &DesiredSet,
+        planned: PlannedRound,
+        report: &mut ReconcileResult,
+    ) -> ExecutedPlan {
+        let PlannedRound { due, claimed, contested, protected, rollout, was_applied } = planned;
+        let created = self.create_namespace(&due.plan, desired).await;
+        report.restored_namespace = created.filter(|_| was_applied).or(report.restored_namespace.take());
+        let ledger = memory.ledger.clone();
+        let asked = DeletePrecondition::for_spec_revision(self.spec_revision, self.desk);
+        let backends = memory.unreached.backends(self.context.now());
+        let deletions = Arc::new(DeletionLimits { claimed, protected, consented: memory.consented.clone() });
+        let work = ApplyContext {
+            contested: Arc::new(contested),
+            numbers: memory.scaling.numbers(),
+            deletions,
+            ..self.work(desired, &ledger, &asked, &backends)
+        };
+        report.gate = memory.unhealthy_at_rollout.take();
+        let held = due.plan.held.clone();
+        let (mut outcomes, postponed) = self.execute_plan(memory, &work, due, rollout.as_ref()).await;
+        report.added = work.process_extra_fields(self.wish, memory, &mut outcomes).await;
+        ExecutedPlan { outcomes, postponed, held, rollout, was_applied }
+    }
+
+    /// Executes the due steps of a plan. Returns their outcomes, and those of the postponed steps.
+    async fn execute_plan(
         &self,
         memory: &mut SyncMemory,
         work: &ApplyContext<'_>,
-        (plan, postponed): (Plan, &mut BackedOff),
+        due: DuePlan,
         rollout: Option<&Rollout>,
-    ) -> BTreeMap<ObjectId, Outcome> {
+    ) -> (BTreeMap<ObjectId, Outcome>, BTreeMap<ObjectId, Outcome>) {
         let (now, served) = (self.context.now(), self.cluster.kinds());
         let mut kinds = AwaitedKinds::new(work.desired, memory.awaited.late(now));
-        for (id, outcome) in &postponed.outcomes {
+        for (id, outcome) in &due.postponed {
             kinds.record_outcome(id, outcome, || served.get(&id.group_kind()).is_some());
         }
-        let blocking = std::mem::take(&mut postponed.blocking);
         let awaits = RolloutGate::new(work.desired, rollout);
-        let outcomes = execute(work, plan, blocking, awaits, &mut kinds).await;
+        let outcomes = execute(work, due.plan, due.blocking, awaits, &mut kinds).await;
         memory.awaited.learn(kinds.resources(), self.context.now());
-        outcomes
+        (outcomes, due.postponed)
+    }
+
+    /// Returns the context for executing a plan.
+    fn work<'a>(
+        &'a self,
+        desired: &'a DesiredSet,
+        ledger: &'a FieldConflicts,
+        asked: &'a DeletePrecondition<'a>,
+        backends: &'a WebhookBackends,
+    ) -> ApplyContext<'a> {
+        ApplyContext {
+            context: self.context,
+            cluster: self.cluster,
+            owner: self.owner,
+            desired,
+            conflicts: self.wish.conflicts,
+            predecessor: self.predecessor,
+            ledger,
+            contested: Arc::default(),
+            numbers: Arc::default(),
+            deletions: Arc::default(),
+            asked,
+            backends,
+            refused: self.aim.refused(),
+            stop: self.stop,
+        }
     }
 }

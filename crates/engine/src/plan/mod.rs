@@ -6,6 +6,7 @@
 
 mod awaited_kinds;
 mod blocking;
+mod deferral;
 mod deletion;
 mod difference;
 mod document;
@@ -32,6 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use awaited_kinds::AwaitedKinds;
 pub use blocking::{blocks_more, find_blocker};
+pub use deferral::{Deferrals, DuePlan, FailedStep};
 pub use deletion::plan_deletion;
 pub use difference::{Difference, HIDDEN};
 pub use document::plan_document;

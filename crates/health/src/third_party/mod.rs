@@ -3,8 +3,8 @@
 //! In: a kind.
 //! Out: its [`KindRule`], with the way to read its status and its deadline, or none. The rules are
 //! data, one file for each subject. They follow the documentation of the projects; `docs/health.md`
-//! is generated from them, and `tests/health_kinds.rs` has objects for every verdict that a rule
-//! can give.
+//! is generated from them, and `tests/render/health_kinds.rs` has objects for every verdict that
+//! a rule can give.
 
 mod certificates;
 mod clouds;

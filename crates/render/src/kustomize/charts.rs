@@ -370,7 +370,7 @@ fn merged_values(
         return Err(at.error(ErrorClass::Generator, format!("{name} holds no values, which are a mapping")));
     }
     // The values are never written out in between, so quotes do not turn a number into text.
-    let writing = TargetStyle { keeps_nulls, is_quoted: None };
+    let writing = TargetStyle { keeps_nulls, is_quoted: None, quoted_scalars: None };
     build.files.reserve(memory_cost::estimate_file(&bytes), &at)?;
     match strategic::merge(below, &above, build.schemas(), writing)
         .map_err(|fault| inline_at.error(ErrorClass::Generator, fault.to_string()))?

@@ -1,5 +1,7 @@
 //! Applies patches: detects their type, selects the objects, and changes them.
 
+use std::cell::RefCell;
+
 use serde_json::{Map, Value};
 
 use super::bounds::LOOKS_BY_NAMES;
@@ -351,6 +353,15 @@ fn merge_into(
     ground: PatchContext<'_>,
     at: &FieldLocation,
 ) -> Result<bool, BuildError> {
+    let mut unfolded = None;
+    let patch = match patch.spelling.has_folded_texts() {
+        true => {
+            let unfolded = unfolded.insert(patch.clone());
+            unfolded.unfold_annotations();
+            &*unfolded
+        }
+        false => patch,
+    };
     let id = resource.id();
     if resource.has_null_namespace() {
         let text = format!("the namespace of {id} is null; leave it out");
@@ -372,6 +383,7 @@ fn merge_into(
             resource.spelling.forget_text(&format!("{field}/{key}"));
         }
     }
+    let plain_namespace = resource.plain_namespace(&patch.body);
     let Resource { body, spelling, .. } = resource;
     spelling
         .resolve_untyped(body)
@@ -380,7 +392,8 @@ fn merge_into(
     let body = resource.body.take();
     let in_file = |text: &str| ground.files.is_quoted(&resource.origin.file, text);
     let is_quoted = |text: &str| resource.spelling.is_quoted(text, in_file);
-    let writing = TargetStyle { keeps_nulls, is_quoted: Some(&is_quoted) };
+    let quoted = RefCell::default();
+    let writing = TargetStyle { keeps_nulls, is_quoted: Some(&is_quoted), quoted_scalars: Some(&quoted) };
     let before = memory_cost::estimate_value(&body);
     let done = merge(body, &patch.body, ground.schemas, writing);
     ground.files.count_visits(1, 1, at)?;
@@ -388,6 +401,7 @@ fn merge_into(
         ground.files.reserve(memory_cost::estimate_value(body).saturating_sub(before), at)?;
     }
     resource.spelling.merge(&patch.spelling);
+    resource.spelling.record_quoted_scalars(quoted.into_inner());
     if takes_annotations(&patch.body) {
         resource.clear_internal_annotations();
     }
@@ -406,6 +420,6 @@ fn merge_into(
     if !patch.allows_name {
         resource.set_name(&id.name);
     }
-    resource.set_namespace(&id.namespace);
+    resource.restore_namespace(&id.namespace, plain_namespace);
     Ok(true)
 }

@@ -229,6 +229,36 @@ impl Resource {
         }
     }
 
+    /// Returns the namespace after a merge with `patch`, if it is a number or a truth value now.
+    /// Each merge writes the namespace again in its style, but without a type, and the next merge
+    /// makes a text of a field without a type, unless the patch gives it one.
+    pub(super) fn plain_namespace(&mut self, patch: &Value) -> Option<Value> {
+        let was_untyped = self.spelling.take_untyped(&namespace_path());
+        let plain = self.body.pointer("/metadata/namespace").filter(|_| self.has_non_text_namespace())?;
+        let metadata = patch.get("metadata").and_then(Value::as_object);
+        if metadata.is_some_and(|metadata| metadata.contains_key("$patch")) {
+            return None;
+        }
+        let is_typed =
+            metadata.is_none_or(|metadata| metadata.get("namespace").is_some_and(|it| !it.is_null()));
+        let becomes_text = was_untyped && !is_typed;
+        Some(if becomes_text { self.namespace().into() } else { plain.clone() })
+    }
+
+    /// Sets the namespace after a merge, as [`Resource::plain_namespace`] says.
+    pub(super) fn restore_namespace(&mut self, namespace: &str, plain: Option<Value>) {
+        match (plain, self.metadata_mut()) {
+            (Some(plain), Some(metadata)) => {
+                let is_plain = !plain.is_string();
+                metadata.insert("namespace".into(), plain);
+                if is_plain {
+                    self.spelling.record_untyped(&namespace_path(), namespace);
+                }
+            }
+            _ => self.set_namespace(namespace),
+        }
+    }
+
     /// Sets the namespace; an empty one is removed.
     pub(super) fn set_namespace(&mut self, namespace: &str) {
         if self.has_non_text_namespace() && self.namespace() == namespace {
@@ -260,6 +290,17 @@ impl Resource {
     pub(super) fn text_of(&self, field: &str, key: &str) -> Option<String> {
         let value = self.texts(field)?.get(key)?;
         self.spelling.text(&format!("{field}/{key}"), value)
+    }
+
+    /// Unfolds the texts of annotations, as kustomize does when it reads a patch.
+    pub(super) fn unfold_annotations(&mut self) {
+        let Self { body, spelling, .. } = self;
+        let annotations = body.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        for (key, value) in annotations.into_iter().flatten().filter(|(_, value)| value.is_string()) {
+            if let Some(text) = spelling.text(&format!("annotations/{key}"), value) {
+                *value = text.into();
+            }
+        }
     }
 
     /// Converts all labels or annotations to texts, as kustomize does when it writes all of them.
@@ -309,4 +350,8 @@ impl Resource {
     pub(super) fn is_empty(&self) -> bool {
         self.body.as_object().is_none_or(Map::is_empty)
     }
+}
+/// Returns the path of the namespace in an object.
+fn namespace_path() -> [PathStep; 2] {
+    ["metadata", "namespace"].map(|key| PathStep::Key(key.to_owned()))
 }

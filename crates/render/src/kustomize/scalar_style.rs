@@ -22,6 +22,9 @@ pub(super) struct Spelling {
     untyped: BTreeMap<Vec<PathStep>, String>,
     /// Labels and annotations whose spelling differs, by `labels/key`: the value, and the text.
     texts: BTreeMap<String, (Value, String)>,
+    /// Texts that were numbers or truth values in a patch, which quotes of the object turned into
+    /// texts. To kustomize they still have their type.
+    quoted_scalars: BTreeSet<String>,
     nulls: NullForms,
     /// It went through JSON, and nothing was merged in since.
     is_json: bool,
@@ -122,6 +125,7 @@ impl Spelling {
         self.make_nulls_explicit();
         self.forget_texts();
         self.untyped.clear();
+        self.quoted_scalars.clear();
         let mut odd = BTreeSet::new();
         note_exponents(body, &mut odd);
         self.rewritten_values = Arc::new(odd);
@@ -167,6 +171,16 @@ impl Spelling {
         }
     }
 
+    /// Records texts that a merge made of numbers and truth values.
+    pub(super) fn record_quoted_scalars(&mut self, texts: BTreeSet<String>) {
+        self.quoted_scalars.extend(texts);
+    }
+
+    /// True if a text may have the type of a number or truth value.
+    pub(super) fn may_be_quoted_scalar(&self, text: &str) -> bool {
+        self.quoted_scalars.contains(text)
+    }
+
     /// True if a value equal to this one may be spelled differently from JSON.
     pub(super) fn is_rewritten(&self, value: &Value) -> bool {
         !self.rewritten_values.is_empty()
@@ -184,6 +198,11 @@ impl Spelling {
     pub(super) fn untyped(&self, way: &[PathStep], value: &Value) -> Option<&str> {
         let text = self.untyped.get(way)?;
         (yaml::resolve_scalar(text, None, Dialect::Kustomize).as_ref() == Some(value)).then_some(text)
+    }
+
+    /// Removes the record of a field that was written without a type; true if there was one.
+    pub(super) fn take_untyped(&mut self, way: &[PathStep]) -> bool {
+        self.untyped.remove(way).is_some()
     }
 
     /// Gives the created fields a type on a merge: text, or inside lists the type of the items.

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::configuration::FieldSpec;
 use super::field_spec::{CreatedValue, change_fields};
+use super::id::Gvk;
 
 /// Groups of fields that share an entry.
 #[derive(Debug, Clone, Default)]
@@ -30,10 +31,12 @@ struct Group {
 pub(super) struct Snapshot(Vec<Vec<Vec<String>>>);
 
 impl Sharing {
-    /// Records the fields in which an entry was created.
+    /// Records the fields in which an entry was created. They are fields of this object, so their
+    /// kind does not matter: a patch may change it, for a moment or for good.
     pub(super) fn add(&mut self, key: &str, made: Vec<FieldSpec>) {
         if !made.is_empty() {
-            self.groups.push(Group { key: key.to_owned(), fields: made });
+            let fields = made.into_iter().map(|field| FieldSpec { gvk: Gvk::default(), ..field }).collect();
+            self.groups.push(Group { key: key.to_owned(), fields });
         }
     }
 

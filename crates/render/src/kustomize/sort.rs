@@ -6,6 +6,7 @@ use super::error::{BuildError, ErrorClass};
 use super::id::{Gvk, ResourceId};
 use super::kustomization::Sorting;
 use super::resource::Resource;
+use super::resource_files;
 
 /// Kinds that come first.
 pub(super) const FIRST: [&str; 22] = [
@@ -63,8 +64,34 @@ pub(super) fn sort(resources: &mut [Resource], sorting: Option<&Sorting>) -> Res
             _ => return Err(at.error(ErrorClass::Field, "the order of sortOptions must be legacy or fifo")),
         },
     };
+    check_null_namespaces(resources, |id| SortKey::of(id, &first, &last))?;
     resources.sort_by_cached_key(|resource| SortKey::of(&resource.id(), &first, &last));
     Ok(())
+}
+
+/// Refuses an object whose place depends on the spelling of a null: kustomize sorts by the text of
+/// the null, `null` or `~`, and that text is not known here.
+fn check_null_namespaces(
+    resources: &[Resource],
+    key: impl Fn(&ResourceId) -> SortKey,
+) -> Result<(), BuildError> {
+    let Some(unclear) = resources.iter().find(|resource| resource.has_null_namespace()) else {
+        return Ok(());
+    };
+    let [none, null, tilde] = ["", "null", "~"].map(|text| {
+        let id = |resource: &Resource| match resource.has_null_namespace() {
+            true => ResourceId { namespace: text.to_owned(), ..resource.id() },
+            false => resource.id(),
+        };
+        let mut order: Vec<usize> = (0..resources.len()).collect();
+        order.sort_by_cached_key(|at| key(&id(&resources[*at])));
+        order
+    });
+    if none == null && null == tilde {
+        return Ok(());
+    }
+    let text = format!("the namespace of {} is null, which decides its place; leave it out", unclear.id());
+    Err(resource_files::resource_error(&unclear.origin, text).with_class(ErrorClass::Unsupported))
 }
 
 /// Sort key of a resource.
@@ -106,5 +133,35 @@ impl Ord for SortKey {
 impl PartialOrd for SortKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use moorline_core::tree::FileTree;
+
+    use crate::build_kustomization;
+
+    #[test]
+    fn a_null_namespace_is_refused_only_where_it_decides_the_order() {
+        let plugin = "transformers:\n- |\n  apiVersion: builtin\n  kind: NamespaceTransformer\n  \
+                      metadata: {name: n, namespace: t5}\n  unsetOnly: true\n  \
+                      fieldSpecs: [{path: metadata/namespace, create: true}]\n";
+        let object = |name: &str, namespace: &str| {
+            format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
+        };
+        let build = |others: &str| {
+            let kustomization = format!("resources: [a.yaml, b.yaml]\n{plugin}");
+            let files = [
+                ("kustomization.yaml", kustomization.as_str()),
+                ("a.yaml", &object("a", "null")),
+                ("b.yaml", others),
+            ];
+            build_kustomization(&FileTree::from_texts(files), "").map_err(|error| error.to_string())
+        };
+        let clear = object("b", "t5").replace("ConfigMap", "Secret");
+        assert_eq!(build(&clear).map(|objects| objects.len()), Ok(2));
+        let refused = build(&object("b", "t5")).expect_err("the place is unknown");
+        assert!(refused.contains("is null, which decides its place"), "{refused}");
     }
 }

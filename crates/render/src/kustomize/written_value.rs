@@ -233,6 +233,15 @@ fn write_value(
         true if is_untyped => untyped(&text),
         // A date is a text here, and was not one in the file.
         true if field.is_string() && is_unknown => Err(spelling_error(field)),
+        true if field.as_str().is_some_and(|text| spelling.may_be_quoted_scalar(text)) => {
+            quoted_scalar(&text, field)
+        }
+        true if field.as_str().is_some_and(is_time) && !is_time(&text) && !is_annotation(way) => {
+            Err(FieldPathError::unsupported(format!(
+                "{} is a time unless it is written in quotes, and {text} is none",
+                field.as_str().unwrap_or_default()
+            )))
+        }
         true => typed(&text, field),
         false => whole(value, way.len()),
     };
@@ -281,6 +290,23 @@ fn joined(old: &str, new: &str, delimiter: &str, index: i64) -> String {
         },
     }
     parts.join(delimiter)
+}
+
+/// Returns the new text of a field whose text may be a number or truth value to kustomize: a new
+/// one of another type is an error there.
+fn quoted_scalar(text: &str, field: &Value) -> Done<Value> {
+    let type_of = |text: &str| plain(text).map(|value| std::mem::discriminant(&value));
+    match field.as_str().is_some_and(|old| type_of(old) == type_of(text)) {
+        true => Ok(text.into()),
+        false => Err(FieldPathError::unsupported(
+            "a patch wrote a number over a quoted text, which keeps the type of the number; quote it in the patch",
+        )),
+    }
+}
+
+/// True if a text is a time to YAML where it is written without quotes.
+fn is_time(text: &str) -> bool {
+    yaml::resolve_scalar(text, Some("timestamp"), Dialect::Kustomize).is_some()
 }
 
 fn plain(text: &str) -> Option<Value> {

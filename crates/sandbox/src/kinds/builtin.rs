@@ -1,7 +1,7 @@
 //! Built-in kinds that Kubernetes 1.36 serves by default.
 //!
-//! In: `kubernetes.txt`, which `tests/sandbox_kinds.rs` generates from the discovery document of a
-//! real API server and compares with it.
+//! In: `kubernetes.txt`, which `tests/sandbox/sandbox_kinds.rs` generates from the discovery
+//! document of a real API server and compares with it.
 //! Out: every [`Kind`], in that server's order of groups.
 
 use std::sync::LazyLock;

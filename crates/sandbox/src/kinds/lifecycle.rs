@@ -2,7 +2,7 @@
 //! of a status update.
 //!
 //! In: the name of a kind.
-//! Out: the property. `tests/sandbox_kinds.rs` compares the results with a real API server.
+//! Out: the property. `tests/sandbox/sandbox_kinds.rs` compares the results with a real API server.
 
 use serde_json::Value;
 

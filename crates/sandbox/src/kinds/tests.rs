@@ -1,6 +1,7 @@
 //! Compares stored objects with those that a real API server returned.
 //!
-//! `tests/sandbox_kinds.rs` records the responses, and describes how it makes them reproducible.
+//! `tests/sandbox/sandbox_kinds.rs` records the responses, and describes how it makes them
+//! reproducible.
 
 use serde_json::Value;
 

@@ -159,7 +159,7 @@ fn index(key: &str, length: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Responses of a real API server, recorded by `tests/sandbox_kinds.rs`.
+    /// Responses of a real API server, recorded by `tests/sandbox/sandbox_kinds.rs`.
     #[test]
     fn operations_do_what_they_do_on_the_server() {
         let mut cases = 0;

@@ -264,7 +264,7 @@ mod tests {
         assert!(unread.is_empty(), "{unread:#?}");
     }
 
-    /// Output of a real API server, recorded by `tests/sandbox_kinds.rs`.
+    /// Output of a real API server, recorded by `tests/sandbox/sandbox_kinds.rs`.
     #[test]
     fn rows_are_those_of_the_server() {
         let mut wrong = Vec::new();

@@ -13,6 +13,9 @@ mod directive;
 mod keyed_list;
 mod nodes;
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use self::directive::Directive;
@@ -97,6 +100,8 @@ pub(crate) struct TargetStyle<'a> {
     /// when it replaces the value, so a number becomes a text: `cpu: "500m"` and `cpu: 1` give
     /// `cpu: "1"`. None if the values are never written out.
     pub(crate) is_quoted: Option<&'a IsQuoted<'a>>,
+    /// Collects the texts that were made of numbers and truth values: kustomize keeps their type.
+    pub(crate) quoted_scalars: Option<&'a RefCell<BTreeSet<String>>>,
 }
 
 /// Merges a patch into an object.
@@ -282,6 +287,9 @@ impl<'a> MergeState<'a> {
             match is_quoted {
                 Some(true) => {
                     let text = self.nodes.text(value).into_owned();
+                    if let Some(quoted) = self.writing.quoted_scalars {
+                        quoted.borrow_mut().insert(text.clone());
+                    }
                     // Also in the patch, because another item of the list may use the node again.
                     self.nodes.set(value, MergeNode::Scalar(text.into()));
                 }

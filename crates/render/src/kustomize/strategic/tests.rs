@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::*;
 
-const PLAIN: TargetStyle<'static> = TargetStyle { keeps_nulls: true, is_quoted: Some(&|_| Some(false)) };
+const PLAIN: TargetStyle<'static> =
+    TargetStyle { keeps_nulls: true, is_quoted: Some(&|_| Some(false)), quoted_scalars: None };
 
 fn pod(containers: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": containers}})

@@ -1,0 +1,11 @@
+//! Repositories and charts, from servers that behave well, badly, or not at all.
+
+mod bombs;
+mod charts;
+mod disk;
+mod faults;
+mod hosts;
+mod local;
+mod repository;
+mod ssh;
+mod tls;

@@ -1,0 +1,71 @@
+//! Every number of replicas that an object ever had, and words for those who scale it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use kube::Client;
+use kube::api::{DynamicObject, WatchEvent, WatchParams};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+/// Values that a watch has sent of one number since the test asked.
+pub struct Numbers {
+    seen: Arc<Mutex<Vec<i64>>>,
+    task: JoinHandle<()>,
+}
+
+impl Numbers {
+    /// Follows the number at a place of an object; one that is absent counts as -1.
+    pub fn of(api: kube::Api<DynamicObject>, name: &str, place: &'static str) -> Self {
+        let seen = Arc::<Mutex<Vec<i64>>>::default();
+        let (told, fields) = (seen.clone(), format!("metadata.name={name}"));
+        let task = tokio::spawn(async move {
+            let events = api.watch(&WatchParams::default().fields(&fields).timeout(290), "0").await;
+            let mut events = std::pin::pin!(events.expect("a watch"));
+            while let Some(Ok(event)) = events.next().await {
+                if let WatchEvent::Added(live) | WatchEvent::Modified(live) = event {
+                    let number = live.data.pointer(place).and_then(Value::as_i64).unwrap_or(-1);
+                    let mut told = told.lock().expect("no panic");
+                    if told.last() != Some(&number) {
+                        told.push(number);
+                    }
+                }
+            }
+        });
+        Self { seen, task }
+    }
+
+    /// The numbers one after the other, each change once. What is on its way is waited for.
+    pub async fn all(&self) -> Vec<i64> {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        self.seen.lock().expect("no panic").clone()
+    }
+}
+
+impl Drop for Numbers {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub fn api(admin: &Client, namespace: &str, group: &str, kind: &str) -> kube::Api<DynamicObject> {
+    let kind = kube::core::GroupVersionKind::gvk(group, "v1", kind);
+    let resource = kube::api::ApiResource::from_gvk(&kind);
+    kube::Api::namespaced_with(admin.clone(), namespace, &resource)
+}
+
+pub fn scalers(namespace: &str) -> String {
+    format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers")
+}
+
+/// Scales what it names, in theory: nothing measures anything here.
+pub fn scaler(api_version: &str, kind: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
+        "spec": {
+            "minReplicas": 1, "maxReplicas": 20,
+            "scaleTargetRef": {"apiVersion": api_version, "kind": kind, "name": name},
+        },
+    })
+}

@@ -1,0 +1,12 @@
+//! Commands that need no cluster, and documents that are compared with the code.
+
+mod check;
+mod cli;
+mod cli_plan;
+mod documents;
+mod examples;
+mod image;
+mod kept_table;
+mod reasons;
+mod reference;
+mod settings;

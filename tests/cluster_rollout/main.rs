@@ -1,0 +1,8 @@
+//! Waves, hooks, health and rollbacks on a real API server.
+
+mod ready;
+mod ready_rest;
+mod ready_rolling;
+mod rollback;
+mod rollout;
+mod webhooks_last;

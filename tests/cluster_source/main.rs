@@ -1,0 +1,16 @@
+//! Sources beside a real API server: repositories, charts, Secrets, variables, signatures.
+
+mod allowed_hosts;
+mod bombs;
+mod follows_itself;
+mod helm;
+mod identity;
+mod remote_bases;
+mod remote_bases_cli;
+mod rotation;
+mod secret_not_allowed;
+mod signatures;
+mod source_sshd;
+mod submodules;
+mod substitution;
+mod trust;

@@ -1,0 +1,301 @@
+//! The status page in a real browser: over literal boards, because what is to be seen has to be every state at once.
+//!
+//! In: a board, served as the daemon serves it. Out: what a person sees and can do, with a mouse and without, on a screen and
+//! on a phone, with scripts and without; pictures of it lie in target/pictures.
+
+use std::sync::Arc;
+
+use crate::board::{board_with_every_state, many};
+use moorline::report::board::{LiveDifference, LiveObject, ObjectWriter, RedactedBody, StatusBoard};
+use moorline::serve::{StatusPage, serve_page};
+use moorline_test_support::browser::Browser;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, watch};
+
+/// A page that is served.
+struct Served {
+    url: String,
+    board: watch::Sender<Arc<StatusBoard>>,
+    _end: watch::Sender<bool>,
+    _runtime: Runtime,
+}
+
+fn served(board: StatusBoard) -> Served {
+    let runtime = Runtime::new().unwrap();
+    let (board, newest) = watch::channel(Arc::new(board));
+    let (end, ending) = watch::channel(false);
+    let (want, mut wanted) = mpsc::channel::<moorline::serve::LiveObjectRequest>(4);
+    runtime.spawn(async move {
+        while let Some(wanted) = wanted.recv().await {
+            let _ = wanted.answer.send(Ok(seen()));
+        }
+    });
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    runtime.spawn(serve_page(listener, StatusPage::new(newest, want, ending, true), std::future::pending()));
+    Served { url, board, _end: end, _runtime: runtime }
+}
+
+/// Returns the live form of every object.
+fn seen() -> LiveObject {
+    let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 5}, "status": {"replicas": 5}});
+    let values = Some((Some(json!(5)), Some(json!(2))));
+    let lines = |port: u16| -> String {
+        let server = |at: u16| {
+            format!(
+                "  location /p{at} {{ proxy_pass http://service-{at}.shop.svc.cluster.local:{}; }}\n",
+                if at == 9 { port } else { 80 }
+            )
+        };
+        (0..20).map(server).collect()
+    };
+    let config = (Some(json!(lines(80))), Some(json!(lines(8080))));
+    let image = "spec.template.spec.containers[name=web].image".to_owned();
+    LiveObject {
+        live: Some(RedactedBody { body, omission: "" }),
+        differences: vec![
+            LiveDifference { path: "spec.replicas".to_owned(), values },
+            LiveDifference {
+                path: "spec.template.metadata.annotations.config".to_owned(),
+                values: Some(config),
+            },
+            LiveDifference { path: "spec.template.metadata.annotations.login".to_owned(), values: None },
+            LiveDifference {
+                path: image,
+                values: Some((
+                    Some(json!("registry.example/web:debug")),
+                    Some(json!("registry.example/web:1")),
+                )),
+            },
+        ],
+        writers: vec![ObjectWriter {
+            manager: "kubectl-edit".into(),
+            time: "2026-11-22T11:40:00Z".into(),
+            subresource: String::new(),
+        }],
+    }
+}
+
+const SHOP: &str = "/syncs/ops/shop";
+const WEB: &str = "/syncs/ops/shop/objects/apps/Deployment/shop/web";
+
+#[test]
+fn every_view_is_whole_on_a_screen_and_on_a_phone_in_light_and_dark() {
+    let Some(mut browser) = Browser::start() else { return };
+    let served = served(board_with_every_state());
+    for (name, path) in
+        [("all", "/"), ("sync", SHOP), ("unwell", "/syncs/ops/unwell"), ("object", WEB), ("nothing", "/x")]
+    {
+        for (device, width, height) in [("screen", 1280, 900), ("phone", 360, 740)] {
+            browser.size(width, height);
+            for (light, is_dark) in [("light", false), ("dark", true)] {
+                browser.dark(is_dark);
+                browser.go(&format!("{}{path}", served.url));
+                let wide = browser.value("document.documentElement.scrollWidth").as_u64().unwrap();
+                let too_wide = format!(
+                    "[...document.querySelectorAll('body *')].filter((it) => it.getBoundingClientRect().right > {width} && !it.closest('.picture, pre')).map((it) => it.tagName + '.' + it.className).join()"
+                );
+                assert!(
+                    wide <= u64::from(width),
+                    "{path} is {wide} wide on a {device}: {}",
+                    browser.value(&too_wide)
+                );
+                let page = browser.value("getComputedStyle(document.body).backgroundColor");
+                let brightness: u64 = page
+                    .as_str()
+                    .unwrap()
+                    .split(|char: char| !char.is_ascii_digit())
+                    .filter_map(|number| number.parse::<u64>().ok())
+                    .take(3)
+                    .sum();
+                assert_eq!(brightness < 300, is_dark, "{page}");
+                assert_eq!(faint(&mut browser), "", "{path} in {light}");
+                browser.picture(&format!("{name}-{device}-{light}"));
+            }
+        }
+    }
+    let complaints = browser.complaints();
+    // The page that is not there is asked for on purpose.
+    let others: Vec<_> = complaints.iter().filter(|text| !text.contains("404")).collect();
+    assert_eq!(others, Vec::<&String>::new());
+    let foreign: Vec<_> = browser.asked().into_iter().filter(|url| !url.starts_with(&served.url)).collect();
+    assert_eq!(foreign, Vec::<String>::new(), "nothing comes from elsewhere");
+}
+
+/// Texts that are hard to read: those with less contrast than WCAG 2.2 asks for (AA, 4.5 to 1).
+fn faint(browser: &mut Browser) -> String {
+    let script = r"(() => {
+        const parts = (text) => { const all = text.match(/[\d.]+/g).map(Number); return all.length < 4 ? [...all, 1] : all; };
+        const bright = (colour) => {
+            const [r, g, b] = colour.slice(0, 3).map((part) => {
+                const share = part / 255;
+                return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+            });
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
+        const below = (element) => {
+            for (let at = element; at; at = at.parentElement) {
+                const colour = parts(getComputedStyle(at).backgroundColor);
+                if (colour[3] > 0) return colour;
+            }
+            return [255, 255, 255, 1];
+        };
+        const faint = [];
+        const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+        while (walk.nextNode()) {
+            const element = walk.currentNode.parentElement;
+            if (!walk.currentNode.textContent.trim() || element.closest('svg, .skip, .unseen, option')) continue;
+            const [one, other] = [bright(parts(getComputedStyle(element).color)), bright(below(element))];
+            const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+            if (ratio < 4.5) faint.push(`${walk.currentNode.textContent}: ${ratio.toFixed(2)}`);
+        }
+        return faint.join('; ');
+    })()";
+    browser.value(script).as_str().unwrap().to_owned()
+}
+
+/// Presses Tab until this is true of what has the focus.
+fn tab_to(browser: &mut Browser, what: &str, is: &str) {
+    for _ in 0..400 {
+        browser.press("Tab");
+        if browser.value(&format!("((it) => {is})(document.activeElement)")) == true {
+            let seen = "(() => { const style = getComputedStyle(document.activeElement); return style.outlineStyle !== 'none' || document.activeElement.closest('svg') !== null; })()";
+            assert_eq!(browser.value(seen), true, "the focus is to be seen: {what}");
+            return;
+        }
+    }
+    panic!("the Tab key does not come to {what}");
+}
+
+#[test]
+fn the_keyboard_alone_is_enough() {
+    let Some(mut browser) = Browser::start() else { return };
+    let served = served(board_with_every_state());
+    browser.go(&served.url);
+    browser.press("Tab");
+    assert_eq!(browser.value("document.activeElement.className"), "skip");
+    browser.press("Enter");
+    assert_eq!(browser.value("document.activeElement.id"), "main");
+    // Every link, button and field comes in its turn.
+    browser.go(&served.url);
+    let all = "[...document.querySelectorAll('a[href], button, input, select, summary, [tabindex=\"0\"]')]";
+    let count = browser.value(&format!("{all}.length")).as_u64().unwrap();
+    browser.value("window.seen = new Set(); 0");
+    for _ in 0..count {
+        browser.press("Tab");
+        browser.value("window.seen.add(document.activeElement); 0");
+    }
+    let missed = browser
+        .value(&format!("{all}.filter((it) => !window.seen.has(it)).map((it) => it.outerHTML).join()"));
+    assert_eq!(missed, "", "of {count}");
+    // The filter.
+    browser.go(&served.url);
+    tab_to(&mut browser, "the filter", "it.id === 'q'");
+    browser.types("resting");
+    browser.press("Enter");
+    browser.loaded();
+    assert_eq!(browser.value("document.querySelectorAll('#rows tbody tr').length"), 1);
+    tab_to(&mut browser, "the Sync", "it.getAttribute('href') === '/syncs/ops/resting'");
+    browser.press("Enter");
+    browser.loaded();
+    assert_eq!(browser.value("location.pathname"), "/syncs/ops/resting");
+    tab_to(&mut browser, "an object", "it.getAttribute('href')?.includes('/objects/')");
+    browser.press("Enter");
+    browser.loaded();
+    assert!(browser.value("location.pathname").as_str().unwrap().contains("/objects/"));
+    tab_to(&mut browser, "the way back", "it.getAttribute('href') === '/'");
+    browser.press("Enter");
+    browser.loaded();
+    assert_eq!(browser.value("location.pathname"), "/");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn it_works_without_scripts() {
+    let Some(mut browser) = Browser::start() else { return };
+    let served = served(board_with_every_state());
+    browser.scripts(false);
+    browser.go(&served.url);
+    assert_eq!(browser.value("document.querySelector('h1').innerText.includes('3 of 7 Syncs')"), true);
+    tab_to(&mut browser, "the filter", "it.id === 'q'");
+    browser.types("shop");
+    browser.press("Enter");
+    browser.loaded();
+    assert_eq!(browser.value("location.search.includes('q=shop')"), true);
+    assert_eq!(browser.value("document.querySelectorAll('#rows tbody tr').length"), 1);
+    browser.go(&format!("{}{SHOP}", served.url));
+    assert_eq!(browser.value("document.querySelectorAll('.objects tbody tr').length"), 16);
+    assert!(!browser.asked().iter().any(|url| url.contains("/events")), "nothing listens");
+}
+
+#[test]
+fn a_text_of_several_lines_is_a_unified_diff_that_wraps() {
+    let Some(mut browser) = Browser::start() else { return };
+    let served = served(board_with_every_state());
+    for width in [1280, 360] {
+        browser.size(width, 900);
+        browser.go(&format!("{}{WEB}", served.url));
+        let text = browser.value("document.querySelector('.diff').innerText");
+        let lines: Vec<&str> = text.as_str().unwrap().lines().collect();
+        assert_eq!(lines.len(), 9, "{lines:?}");
+        assert_eq!(lines[0], "@@ -7,7 +7,7 @@");
+        assert!(lines[4].starts_with("-  location /p9 {") && lines[4].ends_with(":80; }"), "{}", lines[4]);
+        assert!(lines[5].starts_with("+  location /p9 {") && lines[5].ends_with(":8080; }"), "{}", lines[5]);
+        let fits = "((it) => it.scrollWidth <= it.clientWidth)(document.querySelector('.diff'))";
+        assert_eq!(browser.value(fits), true, "lines wrap at {width}");
+        let colour =
+            |of: &str| format!("getComputedStyle(document.querySelector('.diff {of}')).backgroundColor");
+        let (removed, added) = (browser.value(&colour("del")), browser.value(&colour("ins")));
+        assert!(removed != added && removed != browser.value(&colour("span")), "{removed} {added}");
+    }
+    let text = browser.value("document.querySelector('#difference').innerText");
+    assert!(text.as_str().unwrap().contains("hidden: may contain Secret values"), "{text}");
+}
+
+#[test]
+fn what_changes_is_shown_by_itself_and_nothing_is_lost_by_it() {
+    let Some(mut browser) = Browser::start() else { return };
+    let served = served(board_with_every_state());
+    browser.go(&format!("{}{SHOP}", served.url));
+    browser.until("it listens", "performance.getEntriesByType('resource').length > 1");
+    browser.value("document.getElementById('kinds').open = true; document.querySelector('#kinds a').focus(); window.mark = 1; 0");
+    let focused = browser.value("document.activeElement.getAttribute('href')");
+    let card = |board: &StatusBoard| (**board.card("ops", "base").unwrap()).clone();
+    served.board.send_modify(|board| {
+        let board = Arc::make_mut(board);
+        let healed = moorline::report::board::SyncCard {
+            name: moorline::api::SyncName::new("ops", "shop"),
+            ..card(board)
+        };
+        board.update_card(healed);
+    });
+    browser
+        .until("the page says so", "document.querySelector('.verdict .badge').innerText.includes('Synced')");
+    assert_eq!(browser.value("window.mark"), 1, "it was not loaded anew");
+    assert_eq!(browser.value("document.getElementById('kinds').open"), true);
+    assert_eq!(browser.value("document.activeElement.getAttribute('href')"), focused);
+    served.board.send_modify(|board| {
+        Arc::make_mut(board).remove(&moorline::api::SyncName::new("ops", "shop"));
+    });
+    browser.until("it is gone", "document.querySelector('h1').innerText === 'Not found'");
+    let complaints = browser.complaints();
+    assert!(complaints.iter().all(|text| text.contains("404")), "{complaints:?}");
+}
+
+#[test]
+fn ten_thousand_objects_stay_usable() {
+    let Some(mut browser) = Browser::start() else { return };
+    let served = served(many(10_000));
+    browser.go(&format!("{}/syncs/ops/many", served.url));
+    let paint = browser.value("Math.round(performance.getEntriesByType('navigation')[0].loadEventEnd)");
+    println!("a page of 10,000 objects is there within {paint} ms");
+    assert!(paint.as_u64().unwrap() < 3_000, "{paint} ms");
+    assert!(browser.value("document.querySelectorAll('*').length").as_u64().unwrap() < 3_000);
+    browser.picture("many-screen-light");
+    browser.size(360, 740);
+    browser.go(&format!("{}/syncs/ops/many?page=50", served.url));
+    assert!(browser.value("document.documentElement.scrollWidth").as_u64().unwrap() <= 360);
+    browser.picture("many-phone-light");
+}

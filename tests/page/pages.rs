@@ -1,0 +1,213 @@
+//! Every command of the pages of `docs/` is run, or is in the list of those that cannot be, with the reason.
+//!
+//! In: the pages. Out: walks through those that tell a person what to do, on the real control plane with the real kubectl and
+//! helm; and for the others that their blocks are known.
+
+pub(crate) mod page;
+pub(crate) mod walk;
+
+use std::path::Path;
+
+use page::{Block, blocks, links, read};
+use walk::Walk;
+
+/// The pages whose blocks are typed in order, each by a test below.
+const WALKED: [&str; 3] = ["docs/getting-started.md", "docs/operations.md", "docs/recipes.md"];
+
+/// Blocks that are not typed: the page, their first line, and why.
+const LEFT_OUT: [(&str, &str, &str); 21] = [
+    (
+        "docs/recipes.md",
+        "moorline move shop --to shop-next -n moorline",
+        "it pushes to two repositories; tests/alone/moves_across.rs moves objects between two",
+    ),
+    (
+        "docs/demo.md",
+        "moorline demo",
+        "it goes on until it is ended; tests/page/demo.rs walks through its story",
+    ),
+    (
+        "docs/sandbox.md",
+        "moorline sandbox",
+        "it goes on until it is ended; tests/page/demo.rs asks it by kubectl",
+    ),
+    (
+        "docs/getting-started.md",
+        "cargo install --locked --path .                     # the program moorline, for you",
+        "builds anew what the tests have built, and needs a registry; tests/cli/image.rs has the image",
+    ),
+    (
+        "docs/simulation.md",
+        "make simulation                                                        # six fixed stories and 60 random ones",
+        "it takes minutes, and `make test` ends with it",
+    ),
+    (
+        "docs/page.md",
+        "kubectl port-forward -n moorline deployment/moorline 8081   # and then http://localhost:8081/",
+        "there is no kubelet here that could forward a port; tests/page/page.rs asks the page of a daemon itself",
+    ),
+    (
+        "docs/adopt.md",
+        "moorline adopt application/shop -n argocd --undo",
+        "tests/cluster_prune/adopt.rs takes over and gives back an Application that a scripted Argo CD holds",
+    ),
+    (
+        "docs/kustomize.md",
+        "moorline render overlays/prod                     # what the folder comes to",
+        "the folders are the reader's own; tests/kustomize_cli.rs does the same with folders of its own",
+    ),
+    (
+        "docs/substitution.md",
+        "moorline render apps/shop --var CLUSTER_NAME=shop-1 --var REPLICAS=3   # also plan and check: the same without a cluster",
+        "the folder is the reader's own; tests/cluster_source/substitution.rs does the same with a folder of its own",
+    ),
+    (
+        "docs/helm.md",
+        "moorline render chart --values chart/prod.yaml   # what the chart comes to",
+        "the chart is the reader's own; tests/cluster_source/helm/command_line.rs does the same with one of its own",
+    ),
+    (
+        "docs/install.md",
+        "helm install moorline charts/moorline -n moorline --create-namespace --set image.repository=IMAGE \\",
+        "the image and the repository are the reader's own; tests/cluster_ops/install.rs installs the chart with values of its own",
+    ),
+    (
+        "docs/cli.md",
+        "moorline render clusters/prod                        # objects as YAML documents, or --output json",
+        "one line for each command, with folders of the reader's own; tests/cli/cli.rs and others run the commands",
+    ),
+    (
+        "docs/cli.md",
+        "moorline plan clusters/prod --against live/",
+        "the folders are the reader's own; tests/cli/cli_plan.rs plans folders of its own",
+    ),
+    ("docs/events.md", "kubectl describe sync shop", "tests/page/history.rs reads the same Events"),
+    (
+        "docs/repositories.md",
+        "moorline sync shop -n moorline   # look now; without the binary: kubectl annotate --overwrite sync/shop \
+         moorline.dev/requested-at=\"$(date)\"",
+        "docs/getting-started.md syncs a Sync",
+    ),
+    (
+        "docs/repositories.md",
+        "ssh-keyscan example.com > known_hosts   # compare its keys with what the server's owner publishes",
+        "the host is the reader's own; tests/cluster_source/source_sshd.rs reads a repository over ssh",
+    ),
+    (
+        "docs/signed-commits.md",
+        "kubectl create secret generic signers -n moorline --from-file=ann=ann.pub --from-file=bob=bob.asc   # public keys, \
+         ssh or OpenPGP",
+        "the keys are the reader's own; docs/recipes.md makes such a Secret",
+    ),
+    ("docs/prune.md", "moorline approve shop -n moorline", "docs/recipes.md approves"),
+    (
+        "docs/moving-objects.md",
+        "moorline move shop --to shop-next -n moorline",
+        "tests/alone/moves_across.rs moves objects between two repositories",
+    ),
+    ("docs/rollback.md", "git revert HEAD", "the repository is the reader's own"),
+    (
+        "docs/rollback.md",
+        "moorline plan --sync shop --revision v1.4.0 -n moorline",
+        "the tag is the reader's own; tests/cluster_ops/operate.rs plans a revision",
+    ),
+];
+
+fn is_left_out(page: &str, block: &Block) -> bool {
+    LEFT_OUT.iter().any(|(known, first, _)| *known == page && *first == block.first())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn getting_started_starts() {
+    let page = "docs/getting-started.md";
+    let Some(mut walk) = Walk::new(page).await else { return };
+    walk.through(&blocks(&read(page)), |block| is_left_out(page, block)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operations_operates() {
+    let page = "docs/operations.md";
+    let Some(mut walk) = Walk::new(page).await else { return };
+    walk.served().await;
+    walk.through(&blocks(&read(page)), |block| is_left_out(page, block)).await;
+    walk.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_recipes_are_sound() {
+    let page = "docs/recipes.md";
+    let Some(mut walk) = Walk::new(page).await else { return };
+    walk.served().await;
+    let all = blocks(&read(page));
+    for block in all.iter().filter(|block| block.language == "yaml") {
+        walk.taken(block).await;
+    }
+    walk.through(&all, |block| is_left_out(page, block)).await;
+    walk.ends().await;
+}
+
+#[test]
+fn every_command_is_run_or_known_not_to_be() {
+    let mut unknown = Vec::new();
+    for page in all() {
+        if WALKED.contains(&page.as_str()) {
+            continue;
+        }
+        let typed = blocks(&read(&page)).into_iter().filter(Block::is_typed);
+        let loose = typed.filter(|block| !is_left_out(&page, block));
+        unknown.extend(loose.map(|block| format!("{page}:{}: {}", block.line, block.first())));
+    }
+    assert!(
+        unknown.is_empty(),
+        "no test runs these, and LEFT_OUT has no reason why:\n{}",
+        unknown.join("\n")
+    );
+    for (page, first, why) in LEFT_OUT {
+        let known = blocks(&read(page)).iter().any(|block| block.is_typed() && block.first() == first);
+        assert!(known && !why.is_empty(), "{page} has no block that begins with {first}");
+    }
+}
+
+#[test]
+fn every_test_of_the_capabilities_is_there() {
+    let page = read("docs/capabilities.md");
+    let named: Vec<&str> = page.split("cargo test --test ").skip(1).collect();
+    assert!(named.len() > 20, "{named:?}");
+    for rest in named {
+        let command = rest.split('`').next().unwrap_or_default();
+        let file = command.trim_end_matches("::").replace(' ', "/");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{file}.rs"));
+        assert!(file.exists(), "docs/capabilities.md names the test {command}, which is not there");
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let others = [
+        "README.md",
+        "README.ko.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "docs/getting-started.ko.md",
+    ];
+    for page in all().into_iter().chain(others.map(str::to_owned)) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(&page);
+        let folder = folder.parent().expect("a folder");
+        for link in links(&read(&page)) {
+            assert!(folder.join(&link).exists(), "{page} links to {link}, which is not there");
+        }
+    }
+}
+
+/// The pages of `docs/`; those in Korean have the blocks of the others.
+fn all() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let names = std::fs::read_dir(folder).expect("docs/").map(|entry| entry.expect("an entry").file_name());
+    let mut pages: Vec<String> = names
+        .map(|name| format!("docs/{}", name.to_string_lossy()))
+        .filter(|name| name.ends_with(".md") && !name.ends_with(".ko.md"))
+        .collect();
+    pages.sort();
+    pages
+}

@@ -1,0 +1,11 @@
+//! Pure functions: files to objects, health of objects, hostile trees, and fuzz targets in short.
+
+mod desired;
+mod fields;
+mod fuzz;
+mod health;
+mod health_kinds;
+mod hostile_trees;
+mod properties;
+mod render;
+mod rooms;
