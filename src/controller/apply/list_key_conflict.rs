@@ -171,14 +171,12 @@ fn is_resolved(wanted: &Value, live: &Value, twice: &[DuplicateListKey]) -> bool
     })
 }
 
+/// Receives the items of Git, those of the live object, and the pointer of the list.
+type ListVisitor<'a> = dyn FnMut(&[Value], &[Value], &str) + 'a;
+
 /// Calls `visit` with each list of that name: the items of Git, those of the live object, and the
 /// pointer of the list in the live object.
-fn visit_lists(
-    (wanted, live): (&Value, &Value),
-    list: &[Box<str>],
-    at: String,
-    visit: &mut dyn FnMut(&[Value], &[Value], &str),
-) {
+fn visit_lists((wanted, live): (&Value, &Value), list: &[Box<str>], at: String, visit: &mut ListVisitor<'_>) {
     match (wanted, live, list) {
         (Value::Array(wanted), Value::Array(live), []) => visit(wanted, live, &at),
         // Items of the lists on the path, such as containers, are matched by their names.
