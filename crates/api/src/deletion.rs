@@ -1,13 +1,11 @@
 //! A person's answer to a Sync deletion that waits.
 //!
-//! In: the value of [`DELETION_ANNOTATION`] and the generation of the Sync.
+//! In: the value of [`DELETION_ANNOTATION`](super::DELETION_ANNOTATION) and the generation of the
+//! Sync.
 //! Out: the deletion policy that the person chose. An answer is valid for one generation: any later
 //! change of the spec makes it void, and so does the deletion itself.
 
 use super::DeletionPolicy;
-
-/// Annotation on a Sync that is being deleted: a person's answer, such as `Orphan@7`.
-pub const DELETION_ANNOTATION: &str = "moorline.dev/deletion";
 
 /// The finalizer that keeps a Sync until its objects are deleted.
 pub const FINALIZER: &str = "moorline.dev/delete";

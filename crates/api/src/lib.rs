@@ -3,46 +3,68 @@
 //!
 //! No other file spells them. The spec of a Sync is in `sync.rs` and `git.rs`, its status in
 //! `status.rs`, the reasons of Events in `event.rs`, and the CustomResourceDefinition in
-//! `definition.rs`.
-#![doc = include_str!("../README.md")]
+//! `definition.rs`. All of these but the names belong to the feature `crd`, which is on by default.
+#![cfg_attr(feature = "crd", doc = include_str!("../README.md"))]
 #![warn(unreachable_pub)]
 // Nothing panics on input. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+#[cfg(feature = "crd")]
 mod definition;
+#[cfg(feature = "crd")]
 mod deletion;
 mod deletion_protection;
+#[cfg(feature = "crd")]
 mod duration_text;
 mod event;
+#[cfg(feature = "crd")]
 mod git;
+#[cfg(feature = "crd")]
 mod health;
+#[cfg(feature = "crd")]
 mod helm;
+#[cfg(feature = "crd")]
 mod history;
 mod moves;
+#[cfg(feature = "crd")]
 mod render;
 mod spec_hash;
+#[cfg(feature = "crd")]
 mod status;
+#[cfg(feature = "crd")]
 mod substitute;
+#[cfg(feature = "crd")]
 mod sync;
 
 pub use crate::deletion_protection::deletion_protection_key;
+#[cfg(feature = "crd")]
 pub use crate::duration_text::{DurationText, MAX_DURATION, MIN_DURATION};
+#[cfg(feature = "crd")]
 pub use definition::definition;
-pub use deletion::{DELETION_ANNOTATION, FINALIZER, format_deletion_answer, parse_deletion_answer};
+#[cfg(feature = "crd")]
+pub use deletion::{FINALIZER, format_deletion_answer, parse_deletion_answer};
 pub use event::EventReason;
+#[cfg(feature = "crd")]
 pub use git::{GitRef, GitSource, SecretRef, SignatureVerification, Source, VerifyMode};
+#[cfg(feature = "crd")]
 pub use health::{HealthRule, HealthSpec};
+#[cfg(feature = "crd")]
 pub use helm::{ChartSource, HelmSpec};
+#[cfg(feature = "crd")]
 pub use history::{ChangeCounts, HistoryEntry, MAX_HISTORY};
 pub use moves::{MOVES_TO_ANNOTATION, parse_moves_to};
+#[cfg(feature = "crd")]
 pub use render::{PlainSpec, RenderSpec, RenderType};
 pub use spec_hash::{CanonicalForm, SpecHash};
+#[cfg(feature = "crd")]
 pub use status::{
     Approval, ConditionType, ContestedField, FinishedObject, HeldRevision, ObjectCounts, Reason, Revisions,
     Scope, StatusProblem, SyncStatus, short_revision,
 };
+#[cfg(feature = "crd")]
 pub use substitute::{SubstituteSpec, ValuesFrom, ValuesKind, VariableText};
+#[cfg(feature = "crd")]
 pub use sync::{
     ConflictPolicy, DeletionPolicy, Dependency, DriftMode, DriftPolicy, ExtraFieldPolicy, IgnoreFields,
     IgnoreTarget, PruneBudget, PrunePolicy, Sync, SyncSpec,
@@ -103,6 +125,9 @@ pub const WEBHOOK_REQUEST: &str = "webhook ";
 
 /// Annotation on a Sync: approves the pending prune with this hash, which the status shows.
 pub const APPROVE_ANNOTATION: &str = "moorline.dev/approve";
+
+/// Annotation on a Sync that is being deleted: a person's answer, such as `Orphan@7`.
+pub const DELETION_ANNOTATION: &str = "moorline.dev/deletion";
 
 /// Annotation on a Sync: id of the object that it was converted from, such as
 /// `argoproj.io/Application|argocd/shop`. Fields that this tool wrote before the Sync existed count
@@ -241,6 +266,7 @@ impl std::fmt::Display for SyncName {
 }
 
 /// Serde default of options that are on.
+#[cfg(feature = "crd")]
 fn yes() -> bool {
     true
 }

@@ -107,6 +107,20 @@ pub(crate) async fn sweep(plane: &ControlPlane) {
     }
 }
 
+impl ControlPlane {
+    /// Removes the definition of Syncs, for a test that lists the kinds of a server.
+    pub async fn remove_definition(&self) {
+        let admin = self.client(ADMIN).await;
+        let path = format!("{DEFINITIONS}/{SYNCS}");
+        let _ = send_request(&admin, "DELETE", &path, Value::Null).await;
+        until_within(PATIENCE, "Syncs are not served", async || {
+            let groups = send_request(&admin, "GET", "/apis", Value::Null).await.ok()?;
+            (!groups.to_string().contains("moorline.dev")).then_some(())
+        })
+        .await;
+    }
+}
+
 /// The objects of a collection; none where it is not served.
 async fn list(admin: &Client, collection: &str) -> Vec<Value> {
     let answer = send_request(admin, "GET", collection, Value::Null).await.unwrap_or_default();

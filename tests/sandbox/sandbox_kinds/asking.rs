@@ -48,6 +48,7 @@ pub(crate) fn cases(file: &str, namespace: &str) -> Vec<Value> {
 impl Ground {
     pub(crate) async fn new() -> Option<Self> {
         let plane = shared()?;
+        plane.remove_definition().await;
         plane.end_controllers();
         let (namespace, admin) = (plane.namespace("recorded").await, plane.client(ADMIN).await);
         let ground = Self { namespace, admin, _plane: plane };
