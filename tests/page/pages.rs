@@ -34,7 +34,7 @@ const LEFT_OUT: [(&str, &str, &str); 21] = [
     (
         "docs/getting-started.md",
         "cargo install --locked --path .                     # the program moorline, for you",
-        "builds anew what the tests have built, and needs a registry; tests/cli/image.rs has the image",
+        "rebuilds what the tests have built, and needs a registry; tests/cli/image.rs has the image",
     ),
     (
         "docs/simulation.md",

@@ -131,7 +131,7 @@ impl Autoscalers {
     }
 
     /// Lists everything again, as on the first start.
-    pub(super) fn begin_anew(&self) {
+    pub(super) fn restart(&self) {
         for (spot, place) in lock(&self.open).iter_mut() {
             let mut anew = self.begin(spot, place.path.clone());
             anew.users = std::mem::take(&mut place.users);

@@ -90,7 +90,7 @@ impl CrdWatch {
     }
 
     /// Lists everything again, as on the first start.
-    pub(super) fn begin_anew(&self) {
+    pub(super) fn restart(&self) {
         if let Some(open) = &mut *self.shared.lock() {
             open.task.abort();
             open.task = self.begin();

@@ -337,9 +337,9 @@ impl Cluster {
     /// Lists everything again after the server was set back to an earlier state, where known
     /// objects may not exist any more.
     pub fn relist_all(&self) {
-        self.0.watches.begin_anew(&self.kinds());
-        self.0.scalers.begin_anew();
-        self.0.definitions.begin_anew();
+        self.0.watches.restart(&self.kinds());
+        self.0.scalers.restart();
+        self.0.definitions.restart();
     }
 
     /// Returns the autoscaled objects in these namespaces, once all autoscalers were read. The Sync

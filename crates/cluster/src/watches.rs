@@ -110,7 +110,7 @@ impl Watches {
     }
 
     /// Lists everything again, as on the first start.
-    pub(super) fn begin_anew(&self, kinds: &Kinds) {
+    pub(super) fn restart(&self, kinds: &Kinds) {
         let mut open = self.lock();
         for (key, watch) in open.iter_mut().filter(|(key, _)| kinds.get(&key.0).is_some()) {
             self.replace(key, watch, kinds);

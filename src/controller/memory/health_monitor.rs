@@ -130,8 +130,8 @@ impl HealthMonitor {
     }
 
     /// Forgets the statuses of hooks that run again.
-    pub(crate) fn begin_anew<'a>(&self, ids: impl Iterator<Item = &'a ObjectId>) {
-        self.lock().hooks.begin_anew(ids);
+    pub(crate) fn restart<'a>(&self, ids: impl Iterator<Item = &'a ObjectId>) {
+        self.lock().hooks.restart(ids);
     }
 
     /// Returns the workloads that became ready since the last call.

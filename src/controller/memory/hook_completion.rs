@@ -44,7 +44,7 @@ impl HookStatuses {
     }
 
     /// Forgets the statuses of hooks that start again.
-    pub(crate) fn begin_anew<'a>(&mut self, ids: impl Iterator<Item = &'a ObjectId>) {
+    pub(crate) fn restart<'a>(&mut self, ids: impl Iterator<Item = &'a ObjectId>) {
         ids.for_each(|id| {
             self.runs.remove(id);
         });

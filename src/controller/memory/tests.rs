@@ -149,7 +149,11 @@ fn what_a_manifest_does_wrong_is_not_sent_again_for_long() {
     let (tried, postponed) = scene.plans(at(699));
     assert_eq!(tried, [id("ConfigMap/b")]);
     assert_eq!(postponed.blocking, [(STAGE, id("ConfigMap/a"))], "what comes later waits for it");
-    assert_eq!(postponed.postponed, BTreeMap::from([(id("ConfigMap/a"), why.clone())]), "and it is told on");
+    assert_eq!(
+        postponed.postponed,
+        BTreeMap::from([(id("ConfigMap/a"), why.clone())]),
+        "and the last outcome is reported"
+    );
     scene.tries(at(700), &["ConfigMap/a", "ConfigMap/b"]);
     scene.learns(at(700), &[("ConfigMap/a", why)]);
     scene.tries(at(1299), &["ConfigMap/b"]);

@@ -87,12 +87,12 @@ impl ReconcileContext<'_> {
         memory.note_tries(outcomes, now, wall_clock());
         let is_new = |outcome: &Outcome| matches!(outcome, Outcome::Created | Outcome::Recreated);
         memory.deleted.retain(|id| !outcomes.get(id).is_some_and(is_new));
-        let anew = || outcomes.iter().filter(|(_, it)| is_new(it)).map(|(id, _)| id);
+        let created = || outcomes.iter().filter(|(_, it)| is_new(it)).map(|(id, _)| id);
         memory.note_departed(outcomes, |id| {
             desired.get(id).is_some() || self.cluster.read_observed(self.owner, |seen| seen.get(id).is_some())
         });
-        memory.completed.begin_anew(anew());
-        self.vitals.begin_anew(anew());
+        memory.completed.restart(created());
+        self.vitals.restart(created());
         memory.fights.learn(outcomes, desired, now);
         memory.wait(self.cluster, self.owner);
         let is_missing = !self.has_all_kinds(prepared) || !memory.scaling.uncertain_replicas.is_empty();

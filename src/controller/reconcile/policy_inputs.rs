@@ -69,7 +69,7 @@ impl CompletedObjects {
     }
 
     /// Forgets the completion of objects that run again.
-    pub(crate) fn begin_anew<'a>(&mut self, ids: impl Iterator<Item = &'a ObjectId>) {
+    pub(crate) fn restart<'a>(&mut self, ids: impl Iterator<Item = &'a ObjectId>) {
         for id in ids {
             self.finished.remove(id);
             self.failed.remove(id);
