@@ -42,6 +42,8 @@ static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Stories of every run, with the seeds from 1. Random ones run only on demand, so that the result of a run depends on
 /// the code alone.
 const FIXED: u64 = 6;
+/// Stories that once found a bug: a hand-over and the receiving Sync that replace the same port.
+const FOUND: [u64; 2] = [1_095_990_961_826_755_069, 2_003_644_715_404_713_846];
 /// So many stories have every fault in them.
 const ALL_FAULTS: usize = 50;
 /// Every fault that there is.
@@ -155,7 +157,7 @@ fn seeds() -> Vec<u64> {
     let random = number("MOORLINE_SIMULATION_SEEDS").unwrap_or_default();
     let random = (0..random).map(|_| RandomState::new().hash_one(0));
     let fixed = number("MOORLINE_SIMULATION_FIXED").unwrap_or(FIXED);
-    (1..=fixed).chain(random).collect()
+    (1..=fixed).chain(FOUND).chain(random).collect()
 }
 
 /// Prints how often each thing happened, and in how many stories.
