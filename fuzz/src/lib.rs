@@ -3,11 +3,10 @@
 //! The targets call these with input from the fuzzer; `tests/render/fuzz.rs` calls them briefly with
 //! damaged seeds, on any compiler.
 
-use moorline::render::build_kustomization;
-use moorline::serve::webhooks;
-use moorline::source::hostile;
-use moorline::tree::FileTree;
-use moorline::yaml::{Dialect, Step, locate, read, write};
+use moorline_core::tree::FileTree;
+use moorline_git::{hostile, webhook_call};
+use moorline_render::build_kustomization;
+use moorline_yaml::{Dialect, Step, locate, read, write};
 use serde_json::json;
 
 /// Reads any bytes as YAML; values that are accepted are written and read again without a change.
@@ -107,8 +106,8 @@ pub fn known_hosts(text: &str) {
 
 /// Reads any bytes as the body of a webhook, and any text as the URL of a repository.
 pub fn webhooks(bytes: &[u8]) {
-    for name in webhooks::parse_call(bytes).into_iter().flatten() {
+    for name in webhook_call::parse_call(bytes).into_iter().flatten() {
         assert!(name.contains('/') && *name == *name.to_lowercase(), "{name} is no host with a path");
     }
-    drop(webhooks::repository_name(&String::from_utf8_lossy(bytes)));
+    drop(webhook_call::repository_name(&String::from_utf8_lossy(bytes)));
 }

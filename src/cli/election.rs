@@ -14,8 +14,8 @@ use crate::controller::apply::stale_owner::RUN;
 use crate::metrics::Metrics;
 use crate::report::board::DaemonRole;
 use crate::serve::DaemonHealth;
-use crate::serve::webhooks::{RepositoryNames, repository_name};
 use crate::settings::Settings;
+use crate::source::webhook_call::{RepositoryNames, repository_name};
 
 /// One daemon's election; used again for every term.
 pub(super) struct Election {

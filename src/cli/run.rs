@@ -32,9 +32,10 @@ use crate::helm::{Helm, IsolationLevel};
 use crate::metrics::Metrics;
 use crate::render;
 use crate::report::board::DaemonRole;
-use crate::serve::webhooks::{RepositoryNames, WebhookEndpoint};
+use crate::serve::webhooks::WebhookEndpoint;
 use crate::serve::{DaemonHealth, LiveObjectRequest};
 use crate::settings::{HelmFence, Settings};
+use crate::source::webhook_call::RepositoryNames;
 use crate::source::{AllowList, Credentials, Reference, Repositories};
 
 /// Run the daemon: sync the cluster from Git repositories

@@ -16,7 +16,7 @@ use crate::api::SyncName;
 use crate::chance;
 use crate::cluster::SyncWatchEvent;
 use crate::report::board::DaemonRole;
-use crate::serve::webhooks::RepositoryNames;
+use crate::source::webhook_call::RepositoryNames;
 
 /// Serves all Syncs until the daemon ends. Each call of a webhook lets the Syncs of its
 /// repositories poll at once.

@@ -13,7 +13,7 @@ use super::worker::{ReconcileRequest, run_reconciler};
 use crate::api::SyncName;
 use crate::cluster::SyncWatchEvent;
 use crate::report::board::DaemonRole;
-use crate::serve::webhooks::{RepositoryNames, repository_name};
+use crate::source::webhook_call::{RepositoryNames, repository_name};
 use crate::source::{Credentials, RefWatch, Repository};
 
 /// Serves one Sync until the daemon ends.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use moorline::metrics::Metrics;
-use moorline::serve::webhooks::{MAX_BODY_BYTES, RATE, RepositoryNames, WebhookEndpoint};
+use moorline::serve::webhooks::{MAX_BODY_BYTES, RATE, WebhookEndpoint};
 use moorline::serve::{DaemonHealth, serve};
+use moorline::source::webhook_call::RepositoryNames;
 use moorline_test_support::daemon::{Daemon, until};
 use moorline_test_support::fault_proxy::FaultProxy;
 use moorline_test_support::scene::{Scene, many};

@@ -199,7 +199,9 @@ async fn what_is_gone_before_its_watch_tells_is_not_asked_about_all_the_time() {
     until("it is compared", async || scene.proxy.take_requests().iter().any(is_trial).then_some(())).await;
     // Until the object is gone no comparison succeeds, or nobody would look at it again.
     let is_told = |one: &RecordedRequest| one.method == "GET" && one.path.ends_with("/configmaps");
-    scene.proxy.rule(move |one| if is_told(one) || is_trial(one) { Fate::Answer(500, None) } else { Fate::Pass });
+    scene
+        .proxy
+        .rule(move |one| if is_told(one) || is_trial(one) { Fate::Answer(500, None) } else { Fate::Pass });
     scene.proxy.cut_watches();
     scene.maps().delete("map", &DeleteParams::default()).await.unwrap();
     scene.proxy.rule(move |one| if is_told(one) { Fate::Answer(500, None) } else { Fate::Pass });

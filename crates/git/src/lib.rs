@@ -9,7 +9,7 @@
 //! `pack_inspection.rs`, `store.rs`, `mirror.rs`, `local_repository.rs` and `snapshot.rs`.
 //! Signatures are checked in `signature.rs`; submodules are found in `submodules.rs`.
 //! `allow_list.rs` limits other repositories, `hosts.rs` over `public_address.rs` limits
-//! hosts, and `chart/` fetches charts. The daemon uses `repository.rs` and `ref_watch.rs`;
+//! hosts, `webhook_call.rs` finds the repositories of a push, and `chart/` fetches charts. The daemon uses `repository.rs` and `ref_watch.rs`;
 //! `worker_pool/` shares the workers among servers and namespaces.
 //!
 //! libgit2 is used for packs and objects only. Fetching is implemented here, because libgit2 has
@@ -56,6 +56,7 @@ mod store;
 mod submodules;
 mod transport;
 mod upload_pack;
+pub mod webhook_call;
 mod worker_pool;
 
 pub use crate::commit_summary::CommitSummary;

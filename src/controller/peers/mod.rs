@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 
 use crate::api::SyncName;
 use crate::clock;
-use crate::serve::webhooks::{RepositoryNames, repository_name};
+use crate::source::webhook_call::{RepositoryNames, repository_name};
 use crate::source::{Address, ObjectHash, Reference};
 pub(crate) use arrival::Arrival;
 use arrival::LastLook;

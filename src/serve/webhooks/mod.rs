@@ -5,10 +5,8 @@
 //! costs one, and calls are limited to [`RATE`].
 
 mod body_reader;
-mod payload;
 mod signature;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -23,21 +21,13 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::{PLAIN, REQUEST_TIMEOUT, TextResponse, text};
+use crate::source::webhook_call::{RepositoryNames, parse_call};
 use body_reader::{BodyError, BodyReader};
-pub use payload::name as repository_name;
 
 /// The most bytes of a call.
 pub const MAX_BODY_BYTES: usize = 4 << 20;
 /// Calls per second, and the burst.
 pub const RATE: (f64, f64) = (10.0, 40.0);
-
-/// The repositories that the body of a call names, from any service; `None` if it is not JSON.
-pub fn parse_call(body: &[u8]) -> Option<RepositoryNames> {
-    serde_json::from_slice(body).ok().map(|body| payload::repositories(&body))
-}
-
-/// Names of the repositories that a call is about.
-pub type RepositoryNames = BTreeSet<Box<str>>;
 
 /// The webhook endpoint; cheap to clone.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! Extracts the repositories of a webhook call.
+//! Finds the repositories that the call of a webhook names.
 //!
 //! In: the body of an authenticated call. Out: names of its repositories, independent of the
 //! protocol. Services write addresses in different fields; a wrong one costs a needless poll.
@@ -32,16 +32,23 @@ const LISTS: [&str; 2] = ["/repository/links/clone", "/urls"];
 /// The most names of one call.
 const MAX_NAMES: usize = 32;
 
-/// The names of the repositories of a call.
-pub(super) fn repositories(body: &Value) -> BTreeSet<Box<str>> {
+/// Names of the repositories that a call is about.
+pub type RepositoryNames = BTreeSet<Box<str>>;
+
+/// The repositories that the body of a call names, from any service; `None` if it is not JSON.
+pub fn parse_call(body: &[u8]) -> Option<RepositoryNames> {
+    serde_json::from_slice(body).ok().map(|body| repositories(&body))
+}
+
+fn repositories(body: &Value) -> RepositoryNames {
     let single = PLACES.iter().filter_map(|place| body.pointer(place)?.as_str());
     let lists = LISTS.iter().filter_map(|place| body.pointer(place)?.as_array()).flatten();
     let several = lists.filter_map(|one| one.as_str().or_else(|| one.get("href")?.as_str()));
-    single.chain(several).filter_map(name).take(MAX_NAMES).collect()
+    single.chain(several).filter_map(repository_name).take(MAX_NAMES).collect()
 }
 
 /// The name of a repository: host and path, so that all its addresses have the same name.
-pub fn name(address: &str) -> Option<Box<str>> {
+pub fn repository_name(address: &str) -> Option<Box<str>> {
     let rest = match address.split_once("://") {
         Some((_, rest)) => rest.split_once('/').map(|(host, path)| (host, path.to_owned())),
         None => address.split_once(':').map(|(host, path)| (host, path.to_owned())),
@@ -73,12 +80,12 @@ mod tests {
             "git.example.com:/group/shop.git/",
             "https://git.example.com/group/shop/?x=1",
         ] {
-            assert_eq!(name(address).as_deref(), Some("git.example.com/group/shop"), "{address}");
+            assert_eq!(repository_name(address).as_deref(), Some("git.example.com/group/shop"), "{address}");
         }
         for address in ["", "x", "https://", "https://host", "https://host/", ":path", "host:"] {
-            assert_eq!(name(address), None, "{address}");
+            assert_eq!(repository_name(address), None, "{address}");
         }
-        assert_eq!(name("https://[::1]:8080/a.git").as_deref(), Some("[::1]/a"));
+        assert_eq!(repository_name("https://[::1]:8080/a.git").as_deref(), Some("[::1]/a"));
     }
 
     #[test]
