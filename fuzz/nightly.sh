@@ -28,11 +28,11 @@ for target in "$@"; do
     set -- "$corpus/$target"
     [ -d "$fixtures" ] && set -- "$@" "$PWD/$fixtures"
     echo "== $target, $seconds s"
-    if cargo +nightly fuzz run --target-dir target/fuzz/build "$target" "$@" -- \
+    if cargo +nightly fuzz run --sanitizer none --target-dir target/fuzz/build "$target" "$@" -- \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
         -artifact_prefix="$found/$target/"; then
         # Minimizes the corpus for the next night: removes inputs that reach no new code.
-        cargo +nightly fuzz cmin --target-dir target/fuzz/build "$target" "$corpus/$target" ||
+        cargo +nightly fuzz cmin --sanitizer none --target-dir target/fuzz/build "$target" "$corpus/$target" ||
             echo "$target: the corpus stays as large as it is" >&2
     else
         failed=1

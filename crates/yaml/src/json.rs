@@ -19,6 +19,8 @@ pub(super) struct JsonDocument {
     pub(super) value: Value,
     /// Byte offset of its first character.
     pub(super) start: usize,
+    /// Byte offset behind its last character.
+    pub(super) end: usize,
     /// Line and column of its first character.
     pub(super) mark: Mark,
 }
@@ -46,14 +48,16 @@ pub(super) fn read_documents(text: &str, go_on: KeepGoing<'_>) -> Result<Vec<Jso
         // Depth is counted below, against the same bound as in YAML.
         deserializer.disable_recursion_limit();
         let mut stream = deserializer.into_iter::<BoundedValue>();
-        match stream.next() {
-            Some(Ok(BoundedValue(value))) => documents.push(JsonDocument { value, start, mark }),
+        let read = match stream.next() {
+            Some(Ok(BoundedValue(read))) => read,
             Some(Err(error)) => return Err(fault(&error, mark)),
             None => return Ok(documents),
-        }
-        let end = stream.byte_offset();
-        mark = mark.after(&value[..end]);
-        start += end;
+        };
+        let length = stream.byte_offset();
+        let end = start + length;
+        documents.push(JsonDocument { value: read, start, end, mark });
+        mark = mark.after(&value[..length]);
+        start = end;
     }
 }
 

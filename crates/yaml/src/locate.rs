@@ -35,17 +35,20 @@ pub enum Step<'a> {
 pub fn locate(bytes: &[u8], dialect: Dialect, document: u32, path: &[Step<'_>]) -> Option<Position> {
     let text = text(bytes).ok()?;
     let index = usize::try_from(document).ok()?;
-    let (text, origin) = match split::is_json(text, dialect) {
+    let is_json = split::is_json(text, dialect);
+    let (text, origin) = match is_json {
         true => {
             let found = json::read_documents(text, &|| true).ok()?.into_iter().nth(index)?;
-            (readable(&text[found.start..]), found.mark)
+            // Without the values behind it: the parser looks ahead, and they need not be YAML.
+            (readable(text.get(found.start..found.end)?), found.mark)
         }
         false => {
             let chunk = split::chunks(text, dialect).nth(index)?.ok()?;
             (Cow::Borrowed(chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text)), chunk.mark())
         }
     };
-    let offset = walk(&text, dialect, path)?;
+    // JSON that the parser of YAML does not read has the position of its first character.
+    let offset = walk(&text, dialect, path).or_else(|| is_json.then(Offset::default))?;
     let Mark { line, column } = origin.after(text.get(..offset)?);
     Some(Position { line: line.saturating_add(1), column: column.saturating_add(1) })
 }
@@ -196,6 +199,13 @@ mod tests {
     #[test]
     fn the_last_of_equal_keys_is_the_one_that_counts() {
         check("a: 1\nb: 2\na: 3\n", 0, &[Step::Key("a")], (3, 1));
+    }
+
+    #[test]
+    fn fields_of_json_before_a_tab_are_found() {
+        check("{}\n\t", 0, &[Step::Key("a")], (1, 1));
+        check("{\"a\": 1}\n\t\n", 0, &[Step::Key("a")], (1, 2));
+        check("{} [\"b\", 1]\n\t3", 1, &[Step::Item(1)], (1, 10));
     }
 
     #[test]
