@@ -35,6 +35,9 @@ struct RegistryEntry {
     ready: bool,
     /// Syncs whose objects are held because of its desired set.
     held: BTreeSet<SyncName>,
+    /// Gates of replaced desired sets with hand-overs that may still be in progress. They stay here
+    /// until they have ended, also if the reconcile that replaced them is dropped while it waits.
+    closing: Vec<TransferGate>,
 }
 
 /// A Sync with a claim on an object.
@@ -63,6 +66,16 @@ pub(crate) struct ClaimedObject {
     pub(crate) cluster: Cluster,
     /// Gate of the hand-over; closed once the claim is outdated.
     pub(crate) receiving: TransferGate,
+}
+
+impl RegistryEntry {
+    /// Closes the hand-overs that use a replaced desired set.
+    fn close(&mut self, replaced: Option<DesiredClaim>) {
+        if let Some(replaced) = replaced {
+            replaced.receiving.close();
+            self.closing.push(replaced.receiving);
+        }
+    }
 }
 
 impl Registry {
@@ -105,38 +118,43 @@ impl Registry {
         }
     }
 
-    /// Sets the desired set of a Sync. Waits until hand-overs with the previous set have ended.
-    /// Returns the Syncs whose objects were held because of the previous set; they have to
-    /// reconcile again.
-    pub(crate) async fn set_desired(
+    /// Sets the desired set of a Sync, and closes the hand-overs with the previous one. Returns the
+    /// Syncs whose objects were held because of the previous set; they have to reconcile again.
+    /// [`Registry::hand_overs_ended`] has to be awaited before anything of the set is written.
+    pub(crate) fn set_desired(
         &self,
         sync: &SyncName,
         set: &Arc<DesiredSet>,
         cluster: &Cluster,
         ready: bool,
     ) -> BTreeSet<SyncName> {
-        let mut held = BTreeSet::new();
-        let before = match self.lock().syncs.get_mut(sync) {
-            Some(entry) => {
-                let was_ready = std::mem::replace(&mut entry.ready, ready);
-                let is_same = |wants: &DesiredClaim| Arc::ptr_eq(&wants.set, set);
-                let same = entry.wants.as_ref().filter(|wants| is_same(wants));
-                let receiving = same.map(|wants| wants.receiving.clone());
-                let before = entry.wants.take().filter(|wants| !is_same(wants));
-                let receiving = receiving.unwrap_or_default();
-                entry.wants =
-                    Some(DesiredClaim { set: set.clone(), cluster: cluster.in_any_term(), receiving });
-                if before.is_some() || was_ready != ready {
-                    held = std::mem::take(&mut entry.held);
-                }
-                before
-            }
-            None => None,
+        let mut known = self.lock();
+        let Some(entry) = known.syncs.get_mut(sync) else { return BTreeSet::new() };
+        let was_ready = std::mem::replace(&mut entry.ready, ready);
+        let (same, before) = match entry.wants.take() {
+            Some(wants) if Arc::ptr_eq(&wants.set, set) => (Some(wants.receiving), None),
+            before => (None, before),
         };
-        if let Some(before) = before {
-            before.receiving.end().await;
+        let is_changed = before.is_some() || was_ready != ready;
+        entry.close(before);
+        let receiving = same.unwrap_or_default();
+        entry.wants = Some(DesiredClaim { set: set.clone(), cluster: cluster.in_any_term(), receiving });
+        if is_changed { std::mem::take(&mut entry.held) } else { BTreeSet::new() }
+    }
+
+    /// Waits until the hand-overs into a Sync that use a replaced desired set have ended.
+    ///
+    /// # Cancellation
+    ///
+    /// A dropped future loses nothing: the next call waits for the same hand-overs.
+    pub(crate) async fn hand_overs_ended(&self, sync: &SyncName) {
+        let closing = self.lock().syncs.get(sync).map(|entry| entry.closing.clone()).unwrap_or_default();
+        for gate in closing {
+            gate.end().await;
         }
-        held
+        if let Some(entry) = self.lock().syncs.get_mut(sync) {
+            entry.closing.retain(|gate| !gate.has_ended());
+        }
     }
 
     /// Records that a Sync of this daemon has pruned an object.
@@ -162,20 +180,15 @@ impl Registry {
         entry.map(|entry| entry.held).unwrap_or_default()
     }
 
-    /// Withdraws the desired set of a Sync, until it renders again. Waits until hand-overs into it
-    /// have ended. Returns the Syncs whose objects it has held, which have to reconcile again.
-    pub(crate) async fn withdraw_desired(&self, sync: &SyncName) -> BTreeSet<SyncName> {
-        let (held, before) = match self.lock().syncs.get_mut(sync) {
-            Some(entry) => {
-                entry.ready = false;
-                (std::mem::take(&mut entry.held), entry.wants.take())
-            }
-            None => Default::default(),
-        };
-        if let Some(before) = before {
-            before.receiving.end().await;
-        }
-        held
+    /// Withdraws the desired set of a Sync, until it renders again, and closes the hand-overs into
+    /// it. Returns the Syncs whose objects it has held, which have to reconcile again.
+    pub(crate) fn withdraw_desired(&self, sync: &SyncName) -> BTreeSet<SyncName> {
+        let mut known = self.lock();
+        let Some(entry) = known.syncs.get_mut(sync) else { return BTreeSet::new() };
+        entry.ready = false;
+        let before = entry.wants.take();
+        entry.close(before);
+        std::mem::take(&mut entry.held)
     }
 
     /// Marks the desired set of a Sync as unknown, or as one that the Sync will not apply.
@@ -236,5 +249,27 @@ impl Registry {
     pub(crate) fn is_gone(&self, sync: &str) -> bool {
         let known = self.lock();
         known.complete && !known.syncs.keys().any(|name| name.to_string() == sync)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_that_is_dropped_is_made_up_for_by_the_next() {
+        let (all, sync, gate) = (Registry::default(), SyncName::new("ops", "a"), TransferGate::default());
+        let writing = gate.begin().unwrap();
+        all.add(&sync);
+        gate.close();
+        all.lock().syncs.get_mut(&sync).unwrap().closing.push(gate.clone());
+        assert!(all.hand_overs_ended(&sync).now_or_never().is_none(), "a hand-over is in progress");
+        assert!(all.hand_overs_ended(&sync).now_or_never().is_none(), "it still is");
+        drop(writing);
+        all.hand_overs_ended(&sync).await;
+        assert!(all.lock().syncs[&sync].closing.is_empty());
+        assert!(gate.begin().is_none(), "the gate stays closed");
     }
 }

@@ -32,9 +32,23 @@ impl TransferGate {
         (!self.stop.is_cancelled()).then(|| TransferPermit { stop: self.stop.clone(), _under_way: under_way })
     }
 
-    /// Closes the gate, and waits for the writes in progress, each of which has a deadline.
-    pub(crate) async fn end(&self) {
+    /// Closes the gate: no further permit is given.
+    pub(crate) fn close(&self) {
         self.stop.cancel();
+    }
+
+    /// True if the gate is closed and no write is in progress.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.stop.is_cancelled() && self.under_way.try_write().is_ok()
+    }
+
+    /// Closes the gate, and waits for the writes in progress, each of which has a deadline.
+    ///
+    /// # Cancellation
+    ///
+    /// The gate is closed before the first await. A dropped future stops only the wait.
+    pub(crate) async fn end(&self) {
+        self.close();
         drop(self.under_way.write().await);
     }
 }

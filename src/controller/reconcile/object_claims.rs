@@ -39,8 +39,9 @@ impl ReconcileContext<'_> {
             self.context.registry.closes(self.owner, wants).await;
             self.record_revision().await?;
         }
-        let held = self.context.registry.set_desired(self.owner, wants, self.cluster, takes).await;
+        let held = self.context.registry.set_desired(self.owner, wants, self.cluster, takes);
         self.context.neighbours.wake(&held);
+        self.context.registry.hand_overs_ended(self.owner).await;
         Ok(())
     }
 

@@ -19,8 +19,9 @@ impl SyncWorker {
 
     /// Withdraws all claims of the Sync: it is refused permanently, or another daemon serves it.
     pub(super) async fn remove_claims(&self) {
-        let held = self.context.registry.withdraw_desired(&self.name).await;
+        let held = self.context.registry.withdraw_desired(&self.name);
         self.context.neighbours.wake(&held);
+        self.context.registry.hand_overs_ended(&self.name).await;
     }
 
     fn is_incomplete(&self) {
