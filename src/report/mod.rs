@@ -321,7 +321,7 @@ impl ReadyVerdict {
             })
         };
         let missing = find_missing(pass.outcomes, health, &pass.retries.unserved_kinds);
-        let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
+        let over_budget = held(|hold| matches!(hold, Hold::PruneBudgetExceeded { .. }));
         let is_protected = |it: &&Outcome| {
             matches!(it, Outcome::Held(Hold::Protected | Hold::Guarded(_) | Hold::BlocksPendingPrune(_)))
         };

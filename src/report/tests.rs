@@ -24,7 +24,7 @@ fn missing() -> Outcome {
 }
 
 fn over_budget() -> Outcome {
-    Outcome::Held(Hold::OverBudget { prunes: 20, owned: 30 })
+    Outcome::Held(Hold::PruneBudgetExceeded { prunes: 20, owned: 30 })
 }
 
 fn reported() -> Outcome {

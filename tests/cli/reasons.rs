@@ -58,6 +58,19 @@ fn every_reason_is_explained_and_has_a_remedy() {
     }
 }
 
+#[test]
+fn every_renamed_reason_is_listed() {
+    let page = std::fs::read_to_string(root().join("docs/troubleshooting.md")).expect("the page");
+    let listed: Vec<&str> = page.lines().filter(|line| line.contains("` is now `")).collect();
+    let renamed: Vec<String> =
+        moorline::api::FORMER_REASONS.iter().map(|(was, now)| format!("- `{was}` is now `{now}`.")).collect();
+    assert_eq!(listed, renamed);
+    let (explained, renamed) = (told(&page), moorline::api::FORMER_REASONS);
+    for (was, now) in renamed {
+        assert!(explained.contains(*now) && !explained.contains(*was), "{was} is {now}");
+    }
+}
+
 /// The reasons that a file makes; `declared` has the variants of the enums, a line each.
 fn reasons(code: &str, declared: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();

@@ -31,7 +31,7 @@ pub fn plan_deletion(observed: &ObservedSet, policy: &Policy) -> Plan {
 fn fate(id: &ObjectId, seen: &Observed, policy: &Policy) -> Decision {
     let hold = match policy.claims.get(id) {
         _ if policy.own_keys.as_ref() == Some(id) || seen.installation_role == InstallationRole::Keys => {
-            Hold::OwnKeys
+            Hold::DaemonKeys
         }
         _ if seen.deleting => Hold::BeingDeleted(seen.finalizers.clone()),
         _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
@@ -43,7 +43,7 @@ fn fate(id: &ObjectId, seen: &Observed, policy: &Policy) -> Decision {
         _ if seen.prune_disabled => Hold::protected_object(seen),
         _ if !seen.applied_by_us => policy.protection_hold(id, seen).unwrap_or(Hold::NotAppliedByUs),
         _ if seen.uid.is_empty() || seen.resource_version.is_empty() => {
-            policy.protection_hold(id, seen).unwrap_or(Hold::Unidentified)
+            policy.protection_hold(id, seen).unwrap_or(Hold::IdentityUnknown)
         }
         claim => match policy.approval_hold(id, seen).or_else(|| claim?.waiting_hold()) {
             Some(hold) => hold,
@@ -84,9 +84,9 @@ mod tests {
         assert_eq!(fate(|_| {}, |_| {}), "prune");
         assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(true)])), "hand over");
         assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(false)])), "ClaimedBy");
-        assert_eq!(fate(|_| {}, behind), "MayBeClaimed");
+        assert_eq!(fate(|_| {}, behind), "PossiblyClaimed");
         let named = |it: &mut Policy| it.claims.extend([of(ClaimState::MoveTarget)]);
-        assert_eq!(fate(|_| {}, named), "MayBeClaimed");
+        assert_eq!(fate(|_| {}, named), "PossiblyClaimed");
         // No person can approve during the deletion, so the object stays.
         assert_eq!(fate(|_| {}, |it| it.claims.extend([of(ClaimState::Overdue)])), "ClaimOverdue");
         assert_eq!(
@@ -103,7 +103,7 @@ mod tests {
         };
         assert_eq!(fate(|it| it.prune_disabled = true, both), "hand over");
         assert_eq!(fate(|_| {}, protected), "Protected");
-        assert_eq!(fate(|it| it.installation_role = InstallationRole::Keys, |_| {}), "OwnKeys");
+        assert_eq!(fate(|it| it.installation_role = InstallationRole::Keys, |_| {}), "DaemonKeys");
         assert_eq!(
             fate(|_| {}, |it| it.guards.extend([(id(OURS), crate::plan::PruneGuard::CascadingDelete)])),
             "Protected"
