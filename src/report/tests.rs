@@ -98,7 +98,12 @@ fn facts(pass: Option<ReconcileInputs<'_>>) -> StatusInputs<'_> {
 
 fn trouble(lasting: bool) -> ReconcileError {
     let message = "a.yaml:1: no YAML".to_owned();
-    ReconcileError { reason: "RenderIncomplete", message, problems: Vec::new(), permanent: lasting }
+    ReconcileError {
+        cause: ErrorCause::Input("RenderIncomplete"),
+        message,
+        problems: Vec::new(),
+        permanent: lasting,
+    }
 }
 
 /// The conditions as a line: `Ready=False Stalled=True: ApplyFailed`.

@@ -18,8 +18,9 @@ const ENUMS: [&str; 2] = ["Reason::", "EventReason::"];
 const DECLARED: [&str; 2] = ["crates/api/src/status.rs", "crates/api/src/event.rs"];
 
 /// Calls before a reason that is a text of its own.
-const MAKERS: [&str; 8] = [
+const MAKERS: [&str; 9] = [
     "reason: ",
+    "ErrorCause::Input(",
     "one(id, ",
     "remark(",
     "plain(",

@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use awaited_kinds::AwaitedKinds;
 pub use blocking::{blocks_more, find_blocker};
 pub use deferral::{Deferrals, DuePlan, FailedStep};
-pub use deletion::plan_deletion;
+pub use deletion::{DeletionPlan, DeletionScope, plan_deletion};
 pub use difference::{Difference, HIDDEN};
 pub use document::plan_document;
 pub use dry_run_fields::changed_fields;
