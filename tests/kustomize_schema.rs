@@ -1,10 +1,12 @@
 //! The table of Kubernetes' own kinds is what its script makes of the OpenAPI document that kustomize carries.
 //!
 //! The script needs Go, and the modules in `tests/kustomize/go.mod` from Go's cache or its proxy. Without them the
-//! comparison is passed over and says so; where `CI` is set, that is a failure.
+//! test is skipped, and says so; where `CI` is set, that is a failure.
 
 use std::path::Path;
 use std::process::Command;
+
+use moorline_test_support::programs::report_skipped;
 
 #[test]
 fn the_table_is_what_the_script_makes() {
@@ -30,6 +32,5 @@ fn the_table_is_what_the_script_makes() {
         Ok(made) => String::from_utf8_lossy(&made.stderr).into_owned(),
         Err(error) => error.to_string(),
     };
-    assert!(std::env::var_os("CI").is_none(), "the table of kinds was not compared: {why}");
-    println!("skipped, because the script that makes the table of kinds does not run here: {why}");
+    report_skipped(&format!("the script that makes the table of kinds does not run: {why}"));
 }

@@ -27,7 +27,7 @@ use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
 use crate::plan::{Policy, Rollout};
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{
     Address, AllowList, Credentials, Error, NameError, ObjectHash, Reference, Repositories, Repository,
     Revision, TrustedKeys,
@@ -89,7 +89,7 @@ pub async fn render_sync(
     at: Option<&str>,
 ) -> Result<Inspected, ReconcileError> {
     let refuse = |refusal: spec::SpecError| ReconcileError {
-        reason: "SpecInvalid",
+        cause: ErrorCause::SpecInvalid,
         message: refusal.to_string(),
         problems: Vec::new(),
         permanent: true,
@@ -140,7 +140,7 @@ async fn named(repository: &Repository, name: &str, by: Instant) -> Result<Revis
         return repository.resolve(&Reference::Commit(commit), by).await.map_err(source_error);
     }
     let bad = |error: NameError| ReconcileError {
-        reason: "NoReference",
+        cause: ErrorCause::NoReference,
         message: error.to_string(),
         problems: Vec::new(),
         permanent: true,
@@ -170,7 +170,7 @@ pub(super) fn login(secret: SecretData) -> Result<(Credentials, Option<Box<str>>
 /// Returns the trusted signing keys in the Secret of this name.
 pub(super) fn keys(name: &str, secret: SecretData) -> Result<Arc<TrustedKeys>, ReconcileError> {
     TrustedKeys::from_secret(secret.data).map(Arc::new).map_err(|error| ReconcileError {
-        reason: "KeysInvalid",
+        cause: ErrorCause::KeysInvalid,
         message: format!("the Secret {name} that spec.source.git.verify names: {error}"),
         problems: Vec::new(),
         permanent: true,
@@ -181,7 +181,7 @@ pub(super) fn keys(name: &str, secret: SecretData) -> Result<Arc<TrustedKeys>, R
 /// them.
 pub(super) fn is_of_the_daemon(name: &str) -> ReconcileError {
     ReconcileError {
-        reason: "SpecInvalid",
+        cause: ErrorCause::SpecInvalid,
         message: format!(
             "the Secret {name} holds the keys of the daemon, which no Sync may use; name another Secret"
         ),
@@ -204,7 +204,7 @@ pub(super) async fn secret(
         return Err(is_of_the_daemon(name));
     }
     found.ok_or_else(|| ReconcileError {
-        reason: "SecretMissing",
+        cause: ErrorCause::SecretMissing,
         message: format!("the Secret {name} does not exist in the namespace {namespace}"),
         problems: Vec::new(),
         permanent: false,

@@ -37,7 +37,7 @@ use crate::cluster::{Cluster, connect};
 use crate::fair_queue::FairQueue;
 use crate::helm::Helm;
 use crate::metrics::Metrics;
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::serve::DaemonHealth;
 use crate::settings::Settings;
 use crate::source::{AllowList, Repositories};
@@ -266,7 +266,7 @@ impl Context {
             return Ok(known.clone());
         }
         let connection = connect(Some(&user)).await.map_err(|error| ReconcileError {
-            reason: "ClusterUnreachable",
+            cause: ErrorCause::ClusterUnreachable,
             message: error.to_string(),
             problems: Vec::new(),
             permanent: false,

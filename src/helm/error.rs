@@ -51,7 +51,7 @@ impl HelmError {
             Self::Failed { .. } => "HelmFailed",
             Self::Exceeded { .. } => "HelmExceeded",
             Self::Unstartable { .. } => "HelmUnstartable",
-            Self::Unfenced { .. } => "HelmUnfenced",
+            Self::Unfenced { .. } => "HelmIsolationUnavailable",
             Self::Stopped => "Stopped",
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::ErrorCause;
 use crate::api::{FinishedObject, Scope};
 use crate::desired::SetDigest;
 use crate::health::HealthSummary;
@@ -17,8 +18,8 @@ use crate::plan::Outcome;
 /// An error that keeps a reconcile from starting or ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReconcileError {
-    /// Reason for conditions, Events and metrics.
-    pub reason: &'static str,
+    /// The cause, which code decides on.
+    pub cause: ErrorCause,
     /// A sentence for people.
     pub message: String,
     /// The individual problems, if there are several.
@@ -28,6 +29,11 @@ pub struct ReconcileError {
 }
 
 impl ReconcileError {
+    /// Returns the reason for conditions, Events and metrics.
+    pub fn reason(&self) -> &'static str {
+        self.cause.reason()
+    }
+
     /// Adds the place of the error in front of the message.
     #[must_use]
     pub fn with_place(mut self, place: &impl std::fmt::Display) -> Self {

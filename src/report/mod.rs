@@ -6,6 +6,7 @@
 mod approval;
 pub mod board;
 mod conditions;
+mod error_cause;
 mod health_condition;
 mod history;
 mod inputs;
@@ -26,6 +27,7 @@ use crate::object::ObjectId;
 use crate::plan::{Failure, Hold, Outcome};
 use approval::{over_budget_message, protected_message};
 use conditions::conditions;
+pub use error_cause::ErrorCause;
 use health_condition::HealthCondition;
 pub use history::add_changes;
 use history::record_history;
@@ -201,7 +203,7 @@ impl ReadyVerdict {
             next_try: None,
         };
         if let Some(trouble) = facts.error {
-            let verdict = not_ready(trouble.reason, trouble.message.clone(), trouble.permanent);
+            let verdict = not_ready(trouble.reason(), trouble.message.clone(), trouble.permanent);
             return match facts.reconcile.as_ref().filter(|_| facts.keeps_objects) {
                 Some(pass) => verdict.with_held_revision(pass, facts),
                 None => verdict,
@@ -321,7 +323,7 @@ impl ReadyVerdict {
             })
         };
         let missing = find_missing(pass.outcomes, health, &pass.retries.unserved_kinds);
-        let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
+        let over_budget = held(|hold| matches!(hold, Hold::PruneBudgetExceeded { .. }));
         let is_protected = |it: &&Outcome| {
             matches!(it, Outcome::Held(Hold::Protected | Hold::Guarded(_) | Hold::BlocksPendingPrune(_)))
         };

@@ -29,7 +29,7 @@ pub(super) fn problems(trouble: &ReconcileError) -> Vec<StatusProblem> {
     let one = |message: &String| StatusProblem {
         object: None,
         file: None,
-        reason: trouble.reason.to_owned(),
+        reason: trouble.reason().to_owned(),
         message: bounded(message),
     };
     match trouble.problems.is_empty() {

@@ -24,7 +24,7 @@ fn missing() -> Outcome {
 }
 
 fn over_budget() -> Outcome {
-    Outcome::Held(Hold::OverBudget { prunes: 20, owned: 30 })
+    Outcome::Held(Hold::PruneBudgetExceeded { prunes: 20, owned: 30 })
 }
 
 fn reported() -> Outcome {
@@ -98,7 +98,12 @@ fn facts(pass: Option<ReconcileInputs<'_>>) -> StatusInputs<'_> {
 
 fn trouble(lasting: bool) -> ReconcileError {
     let message = "a.yaml:1: no YAML".to_owned();
-    ReconcileError { reason: "RenderIncomplete", message, problems: Vec::new(), permanent: lasting }
+    ReconcileError {
+        cause: ErrorCause::Input("RenderIncomplete"),
+        message,
+        problems: Vec::new(),
+        permanent: lasting,
+    }
 }
 
 /// The conditions as a line: `Ready=False Stalled=True: ApplyFailed`.

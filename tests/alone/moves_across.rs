@@ -151,7 +151,7 @@ async fn what_leaves_before_the_named_sync_could_look_is_handed_over_as_it_is() 
     let first = two.scene.remove(&["moved.json", "goes.json"]);
     two.scene.nudge("old", "left").await;
     for name in ["moved", "goes"] {
-        let message = two.until_held(name, "MayBeClaimed").await;
+        let message = two.until_held(name, "PossiblyClaimed").await;
         let named = format!("moorline.dev/moves-to names {}/new", two.scene.namespace);
         assert!(message.contains(&named), "{message}");
     }
@@ -232,7 +232,7 @@ async fn a_named_sync_that_is_not_there_is_waited_for_and_then_a_person_decides(
     two.moves_to(Some("later")).await;
     let first = two.scene.remove(&["moved.json"]);
     two.scene.nudge("old", "left").await;
-    two.until_held("moved", "MayBeClaimed").await;
+    two.until_held("moved", "PossiblyClaimed").await;
     let message = two.until_held("moved", "ClaimOverdue").await;
     assert!(message.contains(&format!("the Sync {}/later", two.scene.namespace)), "{message}");
     assert_eq!(two.scene.status("old", "/approval/objects").await, 1);
@@ -248,7 +248,7 @@ async fn a_named_sync_that_is_not_there_is_waited_for_and_then_a_person_decides(
     two.moves_to(Some("Some other")).await;
     two.scene.remove(&["goes.json"]);
     two.scene.nudge("old", "goes").await;
-    let message = two.until_held("goes", "MayBeClaimed").await;
+    let message = two.until_held("goes", "PossiblyClaimed").await;
     let says = "moorline.dev/moves-to is \"Some other\", which does not name another Sync";
     assert!(message.contains(says), "{message}");
     let message = two.until_held("goes", "ClaimOverdue").await;
@@ -285,7 +285,7 @@ async fn a_sync_that_is_no_more_named_holds_nothing() {
     two.falls_silent();
     two.scene.remove(&["moved.json"]);
     two.scene.nudge("old", "left").await;
-    two.until_held("moved", "MayBeClaimed").await;
+    two.until_held("moved", "PossiblyClaimed").await;
     two.moves_to(None).await;
     two.until_gone("moved").await;
 }
@@ -306,7 +306,7 @@ async fn who_has_just_named_a_sync_loses_nothing_by_a_watch_that_is_late() {
     two.until_held("moved", "SyncChanged").await;
     assert_eq!(two.uid("moved").await, before);
     two.scene.proxy.heal();
-    two.until_held("moved", "MayBeClaimed").await;
+    two.until_held("moved", "PossiblyClaimed").await;
     assert_eq!(two.deleted(), Vec::<String>::new());
 }
 

@@ -18,8 +18,9 @@ const ENUMS: [&str; 2] = ["Reason::", "EventReason::"];
 const DECLARED: [&str; 2] = ["crates/api/src/status.rs", "crates/api/src/event.rs"];
 
 /// Calls before a reason that is a text of its own.
-const MAKERS: [&str; 8] = [
+const MAKERS: [&str; 9] = [
     "reason: ",
+    "ErrorCause::Input(",
     "one(id, ",
     "remark(",
     "plain(",
@@ -55,6 +56,19 @@ fn every_reason_is_explained_and_has_a_remedy() {
     for line in page.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
         assert!(cells.len() == 3 && cells.iter().all(|cell| !cell.is_empty()), "{line}");
+    }
+}
+
+#[test]
+fn every_renamed_reason_is_listed() {
+    let page = std::fs::read_to_string(root().join("docs/troubleshooting.md")).expect("the page");
+    let listed: Vec<&str> = page.lines().filter(|line| line.contains("` is now `")).collect();
+    let renamed: Vec<String> =
+        moorline::api::FORMER_REASONS.iter().map(|(was, now)| format!("- `{was}` is now `{now}`.")).collect();
+    assert_eq!(listed, renamed);
+    let (explained, renamed) = (told(&page), moorline::api::FORMER_REASONS);
+    for (was, now) in renamed {
+        assert!(explained.contains(*now) && !explained.contains(*was), "{was} is {now}");
     }
 }
 

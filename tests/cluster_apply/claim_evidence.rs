@@ -66,7 +66,7 @@ async fn a_kustomization_counts_by_what_it_read_outside_of_its_path() {
     scene.work.git(&["mv", "good/one.json", "base/one.json"]);
     scene.push(&overlay("own.json, one.json, missing.json"));
     scene.nudge("good", "moved").await;
-    until_held(&scene, "one", "MayBeClaimed").await;
+    until_held(&scene, "one", "PossiblyClaimed").await;
     until_held(&scene, "one", "ClaimOverdue").await;
     let uid = async || scene.maps().get("one").await.unwrap().metadata.uid;
     let before = uid().await;
@@ -150,7 +150,7 @@ async fn a_kustomization_that_was_never_rendered_may_hold_anything() {
     // Nothing of it changes, and nothing of it has this name.
     scene.remove(&["good/one.json"]);
     scene.nudge("good", "removed").await;
-    until_held(&scene, "one", "MayBeClaimed").await;
+    until_held(&scene, "one", "PossiblyClaimed").await;
     until_held(&scene, "one", "ClaimOverdue").await;
     // The end of the claim lets the prune go.
     scene.delete_sync("bad").await;
@@ -171,7 +171,7 @@ async fn a_right_is_asked_for_once_a_minute() {
     scene.work.git(&["rm", "-q", "good/one.json"]);
     scene.push(&[broken("one two")]);
     scene.nudge("good", "first").await;
-    until_held(&scene, "one", "MayBeClaimed").await;
+    until_held(&scene, "one", "PossiblyClaimed").await;
     scene.until_reason("bad", "YamlInvalid").await;
     tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(asked(), 1, "the right to patch ConfigMaps of the namespace");
@@ -179,7 +179,7 @@ async fn a_right_is_asked_for_once_a_minute() {
     let begun = Instant::now();
     scene.remove(&["good/two.json"]);
     scene.nudge("good", "second").await;
-    until_held(&scene, "two", "MayBeClaimed").await;
+    until_held(&scene, "two", "PossiblyClaimed").await;
     scene.nudge("bad", "again").await;
     tokio::time::sleep(QUIET_TIME).await;
     assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());

@@ -65,7 +65,7 @@ async fn moves_to_a_broken(purpose: &str, broken: &[(String, String)], spec: Val
     scene.work.git(&["mv", "good/moved.json", "bad/moved.json"]);
     scene.push(broken);
     scene.nudge("good", "moved").await;
-    let message = until_held(&scene, "good", "moved", "MayBeClaimed").await;
+    let message = until_held(&scene, "good", "moved", "PossiblyClaimed").await;
     assert!(message.contains(&format!("{}/bad", scene.namespace)), "{message}");
     // A person is asked after a while, and the object is still there.
     let message = until_held(&scene, "good", "moved", "ClaimOverdue").await;
@@ -122,7 +122,7 @@ async fn an_object_that_moves_to_a_sync_whose_variables_are_missing_is_kept() {
     scene.work.git(&["mv", "good/moved.json", "bad/moved.json"]);
     let commit = scene.push(&[]);
     scene.nudge("good", "moved").await;
-    let message = until_held(&scene, "good", "moved", "MayBeClaimed").await;
+    let message = until_held(&scene, "good", "moved", "PossiblyClaimed").await;
     assert!(message.contains(&format!("{}/bad", scene.namespace)), "{message}");
     // Longer than a Sync is waited for that has not tried the commit.
     tokio::time::sleep(Duration::from_secs(12)).await;

@@ -74,7 +74,7 @@ async fn what_fails_holds_later_waves_and_prunes_and_no_peer() {
     scene.push(&[&two[..], &[("bad.json".to_owned(), invalid)]].concat());
     scene.nudge("shop", "invalid").await;
     scene.until_reason("shop", "ApplyFailed").await;
-    assert_eq!(said(&scene).await, ["bad Invalid", "gone Waits", "late Waits"]);
+    assert_eq!(said(&scene).await, ["bad Invalid", "gone WaitingForObject", "late WaitingForObject"]);
     is("a-0", Some("two")).await;
     let mut written = writes(&scene);
     written.sort();
@@ -94,7 +94,7 @@ async fn what_fails_holds_later_waves_and_prunes_and_no_peer() {
     })
     .await;
     assert!(attempts.iter().all(|it| it == "PATCH bad"), "{attempts:?}");
-    assert_eq!(said(&scene).await, ["bad ServerError", "gone Waits", "late Waits"]);
+    assert_eq!(said(&scene).await, ["bad ServerError", "gone WaitingForObject", "late WaitingForObject"]);
     is("late", Some("one")).await;
     is("gone", Some("one")).await;
 

@@ -223,7 +223,7 @@ async fn a_run_goes_on_for_the_next_commit_unless_that_changes_it() {
     scene.nudge("shop", "meanwhile").await;
     until("its run is waited for", async || {
         let problems = scene.status("shop", "/problems").await;
-        problems.as_array()?.iter().any(|one| one["reason"] == "Runs").then_some(())
+        problems.as_array()?.iter().any(|one| one["reason"] == "HookRunning").then_some(())
     })
     .await;
     assert_eq!(uid(&jobs, "migrate", "").await, first);

@@ -5,6 +5,7 @@ mod bombs;
 mod follows_itself;
 mod helm;
 mod identity;
+mod kustomizations;
 mod remote_bases;
 mod remote_bases_cli;
 mod rotation;

@@ -168,7 +168,7 @@ async fn a_namespace_in_which_others_live_is_not_pruned() {
     let named = format!("ConfigMap {mine}/foreign");
     until("the namespace is held", async || {
         let problems = scene.status("shop", "/problems").await.to_string();
-        (problems.contains("Occupied") && problems.contains(&named)).then_some(())
+        (problems.contains("NotEmpty") && problems.contains(&named)).then_some(())
     })
     .await;
     let namespaces: Api<Namespace> = Api::all(scene.admin.clone());
@@ -212,7 +212,7 @@ async fn what_only_bears_the_marks_of_the_sync_keeps_its_namespace() {
     let named = format!("Secret {mine}/precious");
     until("the namespace is held", async || {
         let problems = scene.status("shop", "/problems").await.to_string();
-        (problems.contains("Occupied") && problems.contains(&named)).then_some(())
+        (problems.contains("NotEmpty") && problems.contains(&named)).then_some(())
     })
     .await;
     let namespaces: Api<Namespace> = Api::all(scene.admin.clone());

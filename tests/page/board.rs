@@ -230,7 +230,7 @@ fn shop(set: &Arc<DesiredSet>) -> SyncCard {
         .map(|at| {
             (
                 id(&format!("/ConfigMap|shop/old-{at:02}")),
-                Outcome::Held(Hold::OverBudget { prunes: 12, owned: 16 }),
+                Outcome::Held(Hold::PruneBudgetExceeded { prunes: 12, owned: 16 }),
             )
         })
         .collect();

@@ -2,7 +2,7 @@
 //! and the custom resource `Sync`.
 //!
 //! No other file spells them. The spec of a Sync is in `sync.rs` and `git.rs`, its status in
-//! `status.rs`, the reasons of Events in `event.rs`, and the CustomResourceDefinition in
+//! `status.rs`, the reasons of Events in `event.rs`, renamed ones in `former_reasons.rs`, and the CustomResourceDefinition in
 //! `definition.rs`. All of these but the names belong to the feature `crd`, which is on by default.
 #![cfg_attr(feature = "crd", doc = include_str!("../README.md"))]
 #![warn(unreachable_pub)]
@@ -18,6 +18,7 @@ mod deletion_protection;
 #[cfg(feature = "crd")]
 mod duration_text;
 mod event;
+mod former_reasons;
 #[cfg(feature = "crd")]
 mod git;
 #[cfg(feature = "crd")]
@@ -45,6 +46,7 @@ pub use definition::definition;
 #[cfg(feature = "crd")]
 pub use deletion::{FINALIZER, format_deletion_answer, parse_deletion_answer};
 pub use event::EventReason;
+pub use former_reasons::{FORMER_REASONS, current_reason};
 #[cfg(feature = "crd")]
 pub use git::{GitRef, GitSource, SecretRef, SignatureVerification, Source, VerifyMode};
 #[cfg(feature = "crd")]

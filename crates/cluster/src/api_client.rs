@@ -105,7 +105,9 @@ impl ApiResponse {
 /// Error for unexpected JSON. The parser's message may quote a value, which may be secret.
 pub(super) fn unreadable(error: &serde_json::Error) -> ApiError {
     let what = if error.is_data() { "of an unexpected form" } else { "not JSON" };
-    ApiError::BadAnswer(format!("it is {what} (at byte {} of line {})", error.column(), error.line()).into())
+    ApiError::InvalidResponse(
+        format!("it is {what} (at byte {} of line {})", error.column(), error.line()).into(),
+    )
 }
 
 /// Error of a request.
@@ -122,13 +124,13 @@ pub enum ApiError {
     Refused(Box<ApiStatus>),
     /// The response is not one of an API server.
     #[error("the API server's response cannot be parsed: {0}")]
-    BadAnswer(Box<str>),
+    InvalidResponse(Box<str>),
     /// Discovery has not found this kind; it may be served in a moment.
     #[error("the API server does not serve the kind {0}")]
     UnknownKind(Box<str>),
     /// This daemon lost the Lease, so it does not write.
     #[error("this daemon is not the leader, so nothing is written")]
-    NotLeading,
+    NotLeader,
     /// Newer input has superseded the write before it was sent.
     #[error("superseded by newer input before it was written")]
     Superseded,
@@ -151,9 +153,9 @@ impl ApiError {
             Self::Refused(refusal) => Some(refusal.code),
             Self::Unreachable(_)
             | Self::Timeout(_)
-            | Self::BadAnswer(_)
+            | Self::InvalidResponse(_)
             | Self::UnknownKind(_)
-            | Self::NotLeading
+            | Self::NotLeader
             | Self::Superseded => None,
         }
     }
@@ -251,7 +253,7 @@ impl ApiClient {
     }
 
     async fn begin(&self, call: ApiRequest) -> Result<Response<Body>, ApiError> {
-        let bad = |error: http::Error| ApiError::BadAnswer(error.to_string().into());
+        let bad = |error: http::Error| ApiError::InvalidResponse(error.to_string().into());
         let mut request =
             Request::builder().method(call.method()).uri(&call.uri).header(header::ACCEPT, call.accept);
         let permit = call.writes().then(|| self.permit_of(&call));
@@ -265,7 +267,7 @@ impl ApiClient {
         let request = request.body(body).map_err(bad)?;
         // Checked last, so that no write begins after the Lease was lost.
         if permit.is_some_and(|permit| !permit.may_write()) {
-            return Err(ApiError::NotLeading);
+            return Err(ApiError::NotLeader);
         }
         let sent = self.client.send(request).await;
         sent.map_err(|error| {

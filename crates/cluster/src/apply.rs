@@ -290,10 +290,10 @@ impl Cluster {
                 match &failure {
                     // The server did not carry it out. From status 500 on that is unknown.
                     ApiError::Refused(refusal) if refusal.code < 500 => writing.finish_refused(),
-                    ApiError::NotLeading | ApiError::Superseded => writing.finish_refused(),
+                    ApiError::NotLeader | ApiError::Superseded => writing.finish_refused(),
                     ApiError::Refused(_)
                     | ApiError::Unreachable(_)
-                    | ApiError::BadAnswer(_)
+                    | ApiError::InvalidResponse(_)
                     | ApiError::UnknownKind(_)
                     | ApiError::Timeout(_) => drop(writing),
                 }
@@ -307,7 +307,7 @@ pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
 /// Parses the metadata of a response.
 pub(super) fn read(id: &ObjectId, body: &[u8]) -> Result<Object, ApiError> {
-    let bad = |what: &str| ApiError::BadAnswer(what.into());
+    let bad = |what: &str| ApiError::InvalidResponse(what.into());
     let Ok(Value::Object(mut body)) = serde_json::from_slice(body) else { return Err(bad("no object")) };
     // A completed deletion is answered with a success status without the object's metadata.
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {

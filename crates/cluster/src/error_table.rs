@@ -210,9 +210,9 @@ pub fn classify_error(failure: &ApiError, hides: bool) -> ErrorClass {
     match failure {
         ApiError::Unreachable(_) => plain("Unreachable"),
         ApiError::Timeout(_) => plain("Timeout"),
-        ApiError::BadAnswer(_) => plain("BadAnswer"),
+        ApiError::InvalidResponse(_) => plain("InvalidResponse"),
         ApiError::UnknownKind(_) => plain("KindMissing"),
-        ApiError::NotLeading => plain("NotLeading"),
+        ApiError::NotLeader => plain("NotLeader"),
         ApiError::Superseded => plain("Superseded"),
         ApiError::Refused(refusal) => {
             let (reason, remedy) = meaning(refusal);
@@ -358,7 +358,7 @@ mod tests {
         use RetryWhen::{ClusterChanges, ManifestChanges};
         check(&ApiError::Unreachable("x".into()), "Unreachable", ClusterChanges);
         check(&ApiError::Timeout(Duration::from_secs(1)), "Timeout", ClusterChanges);
-        check(&ApiError::NotLeading, "NotLeading", ClusterChanges);
+        check(&ApiError::NotLeader, "NotLeader", ClusterChanges);
         check(&ApiError::Superseded, "Superseded", ClusterChanges);
         for (code, reason, remedy) in BY_STATUS {
             check(&refused(code, "", &[]), reason, remedy);

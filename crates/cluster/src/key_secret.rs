@@ -127,7 +127,7 @@ fn encoded(fill: &Fill<'_>) -> Value {
 }
 
 fn read(body: &[u8]) -> Result<KeyData, ApiError> {
-    let bad = |what: &str| ApiError::BadAnswer(what.into());
+    let bad = |what: &str| ApiError::InvalidResponse(what.into());
     let secret: Map<String, Value> =
         serde_json::from_slice(body).map_err(|_| bad("the Secret with the keys is not a JSON object"))?;
     let version = secret.get("metadata").and_then(|metadata| metadata["resourceVersion"].as_str());

@@ -91,7 +91,7 @@ fn read(kind: ValuesKind, body: &[u8]) -> Result<SubstitutionValues, ApiError> {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     // Unreadable content is not quoted: it may be a secret value.
-    let bad = || ApiError::BadAnswer(format!("a {} that cannot be parsed", kind.as_str()).into());
+    let bad = || ApiError::InvalidResponse(format!("a {} that cannot be parsed", kind.as_str()).into());
     let body: Map<String, Value> = serde_json::from_slice(body).map_err(|_| bad())?;
     let version = version(&body).ok_or_else(bad)?;
     let data = body.get("data").and_then(Value::as_object);

@@ -325,7 +325,7 @@ fn decode(body: &[u8]) -> Result<SecretData, ApiError> {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     // Unreadable content is not quoted: it may be a secret value.
-    let bad = || ApiError::BadAnswer("a Secret that cannot be parsed".into());
+    let bad = || ApiError::InvalidResponse("a Secret that cannot be parsed".into());
     let body: Value = serde_json::from_slice(body).map_err(|_| bad())?;
     let data = body.get("data").and_then(Value::as_object);
     let entries = data.into_iter().flatten().map(|(key, value)| {

@@ -330,7 +330,7 @@ impl<S: FnMut(WatchEvent)> Watch<'_, S> {
             }
             line.extend_from_slice(rest);
             if line.len() > MAX_LINE {
-                return WatchEnd::Failed(ApiError::BadAnswer("an event is too large".into()));
+                return WatchEnd::Failed(ApiError::InvalidResponse("an event is too large".into()));
             }
         }
     }
@@ -365,7 +365,7 @@ impl<S: FnMut(WatchEvent)> Watch<'_, S> {
             }
             _ => {
                 let message = object.get("message").and_then(Value::as_str).unwrap_or("an unknown event");
-                return Some(WatchEnd::Failed(ApiError::BadAnswer(message.into())));
+                return Some(WatchEnd::Failed(ApiError::InvalidResponse(message.into())));
             }
         }
         // Before the list is complete there is no version to continue from.

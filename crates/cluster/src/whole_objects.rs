@@ -140,5 +140,5 @@ impl Cluster {
 }
 
 fn read_whole(id: &ObjectId, reply: &ApiResponse) -> Result<Object, ApiError> {
-    object(&id.group_kind(), "", reply.json()?).ok_or_else(|| ApiError::BadAnswer("no metadata".into()))
+    object(&id.group_kind(), "", reply.json()?).ok_or_else(|| ApiError::InvalidResponse("no metadata".into()))
 }

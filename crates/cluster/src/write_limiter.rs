@@ -94,7 +94,7 @@ impl WriteLimiter {
             Some(together) => together.begin(self.acquire(&who)).await.ok_or(ApiError::Superseded)?,
             None => self.acquire(&who).await,
         };
-        let turn = turn.ok_or(ApiError::NotLeading)?;
+        let turn = turn.ok_or(ApiError::NotLeader)?;
         let begun = Instant::now();
         let answer = wire.send(call).await;
         turn.on_response(&answer, begun.elapsed());
@@ -144,9 +144,9 @@ impl Turn<'_> {
             Err(
                 ApiError::Refused(_)
                 | ApiError::Unreachable(_)
-                | ApiError::BadAnswer(_)
+                | ApiError::InvalidResponse(_)
                 | ApiError::UnknownKind(_)
-                | ApiError::NotLeading
+                | ApiError::NotLeader
                 | ApiError::Superseded,
             ) => {}
         }

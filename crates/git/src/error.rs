@@ -113,7 +113,7 @@ pub enum Error {
     },
     /// The response is not one of a Git server.
     #[error("{server} does not respond as a Git server: {what}")]
-    BadAnswer {
+    InvalidResponse {
         /// The server.
         server: Box<str>,
         /// The problem.
@@ -256,7 +256,7 @@ impl Error {
             Self::NoRepository { .. } => "RepositoryNotFound",
             Self::Status { .. } => "RepositoryUnavailable",
             Self::Redirect { .. } => "RepositoryRedirect",
-            Self::BadAnswer { .. } => "RepositoryBadAnswer",
+            Self::InvalidResponse { .. } => "RepositoryInvalidResponse",
             Self::TooLarge { .. } => "RepositoryTooLarge",
             Self::Empty => "RepositoryEmpty",
             Self::NoReference { .. } => "ReferenceNotFound",

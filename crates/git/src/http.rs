@@ -226,7 +226,7 @@ impl HttpClient {
         authorization: Option<&Sensitive<String>>,
         by: Instant,
     ) -> Result<HttpResponse, Error> {
-        let bad = |what| Error::BadAnswer { server: server.as_str().into(), what };
+        let bad = |what| Error::InvalidResponse { server: server.as_str().into(), what };
         let mut request = request.map_err(|_| bad("its address cannot be asked for"))?;
         if let Some((reach, hosts)) = &self.proxied {
             let (host, port) = host_and_port(request.uri()).ok_or_else(|| bad("its address has no host"))?;
@@ -285,7 +285,7 @@ fn failure(server: &str, error: &ureq::Error) -> Error {
         ureq::Error::ConnectionFailed | ureq::Error::ConnectProxyFailed(_) => {
             Error::Unreachable { server, cause: "no connection, directly or through the proxy".into() }
         }
-        _ => Error::BadAnswer { server, what: "it does not speak HTTP" },
+        _ => Error::InvalidResponse { server, what: "it does not speak HTTP" },
     }
 }
 
@@ -312,7 +312,7 @@ fn input_failure(server: Box<str>, cause: &io::Error) -> Error {
     match cause.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Error::Timeout { server, what: "answer" },
         io::ErrorKind::UnexpectedEof => {
-            Error::BadAnswer { server, what: "it ends in the middle of an answer" }
+            Error::InvalidResponse { server, what: "it ends in the middle of an answer" }
         }
         _ => Error::Unreachable { server, cause: cause.to_string().into() },
     }
@@ -325,19 +325,19 @@ pub(super) fn fault(server: &str, what: &'static str, fault: ProtocolError) -> E
         ProtocolError::Input(cause) => input_failure(server, &cause),
         ProtocolError::Output(cause) => match cause.get_ref() {
             Some(inner) if inner.is::<git2::Error>() => {
-                Error::BadAnswer { server, what: "its pack is damaged" }
+                Error::InvalidResponse { server, what: "its pack is damaged" }
             }
             Some(inner) => match inner.downcast_ref::<PackError>() {
-                Some(PackError::Damaged(what)) => Error::BadAnswer { server, what },
+                Some(PackError::Damaged(what)) => Error::InvalidResponse { server, what },
                 Some(PackError::TooLarge { what, limit }) => Error::TooLarge { server, what, limit: *limit },
                 Some(PackError::Crowded) => Error::NoMemory,
                 None => Error::Disk { what: "write a pack", cause: cause.to_string().into() },
             },
             None => Error::Disk { what: "write a pack", cause: cause.to_string().into() },
         },
-        ProtocolError::Bad(what) => Error::BadAnswer { server, what },
+        ProtocolError::Bad(what) => Error::InvalidResponse { server, what },
         ProtocolError::TooLarge(limit) => Error::TooLarge { server, what, limit },
-        ProtocolError::Refused => Error::BadAnswer { server, what: "it reports an error of its own" },
+        ProtocolError::Refused => Error::InvalidResponse { server, what: "it reports an error of its own" },
         ProtocolError::NotGiven => Error::NoCommit { commit: "".into() },
     }
 }

@@ -67,7 +67,7 @@ impl Transport for HttpTransport {
             let answer = accepted(&address, answer)?;
             if !answer.content_type.starts_with("application/x-git-upload-pack-advertisement") {
                 let what = "it sends something else than Git's listing (a web page, perhaps)";
-                return Err(Error::BadAnswer { server: server.into(), what });
+                return Err(Error::InvalidResponse { server: server.into(), what });
             }
             let mut packets = PktLineReader::new(answer.body, MAX_LISTING_BYTES);
             let found = upload_pack::greeting(&mut packets);
@@ -83,7 +83,7 @@ impl Transport for HttpTransport {
         let answer = accepted(address, self.client.post(address, &request, by)?)?;
         if !answer.content_type.starts_with("application/x-git-upload-pack-result") {
             let what = "it sends something else than Git's answer (a web page, perhaps)";
-            return Err(Error::BadAnswer { server: address.server().into(), what });
+            return Err(Error::InvalidResponse { server: address.server().into(), what });
         }
         Ok(PktLineReader::new(answer.body as Box<dyn Read>, limit))
     }

@@ -138,7 +138,7 @@ impl Mirror {
         // A failed clone leaves the old store unchanged, so an ordinary fetch is still possible.
         let Some(store) = self.store.as_mut() else { return Err(Error::Stopped) };
         match add(&mut self.remote, store, commit, &self.bounds, by) {
-            Err(Error::Corrupt { .. } | Error::BadAnswer { .. } | Error::Disk { .. }) if !overgrown => {
+            Err(Error::Corrupt { .. } | Error::InvalidResponse { .. } | Error::Disk { .. }) if !overgrown => {
                 self.clone_afresh(commit, by)
             }
             fetched => fetched,

@@ -263,7 +263,7 @@ async fn begin(
     // A server that rejects it uses an older protocol version, which is supported.
     channel.set_env(false, "GIT_PROTOCOL", "version=2").await.map_err(failed)?;
     channel.exec(true, command).await.map_err(failed)?;
-    let bad = |what| Error::BadAnswer { server: server.into(), what };
+    let bad = |what| Error::InvalidResponse { server: server.into(), what };
     loop {
         match channel.wait().await {
             Some(ChannelMsg::Success) => return Ok((handle, channel)),
@@ -335,7 +335,7 @@ fn stopped(server: &str, stop: Stop) -> Error {
 
     let server: Box<str> = server.into();
     let untrusted = |cause: &str| Error::Untrusted { server: server.clone(), cause: cause.into() };
-    let bad = |what| Error::BadAnswer { server: server.clone(), what };
+    let bad = |what| Error::InvalidResponse { server: server.clone(), what };
     match stop {
         Stop::Host(cause) => Error::Untrusted { server, cause },
         Stop::Library(E::NoCommonAlgo { kind: russh::AlgorithmKind::Key, .. }) => {

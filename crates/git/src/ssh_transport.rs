@@ -92,9 +92,11 @@ impl SshTransport {
                 if cause.kind() == io::ErrorKind::UnexpectedEof && !session.has_said_something() =>
             {
                 match session.exit(by) {
-                    Some(NO_PROGRAM) => Error::BadAnswer { server, what: "it has no git-upload-pack" },
+                    Some(NO_PROGRAM) => Error::InvalidResponse { server, what: "it has no git-upload-pack" },
                     Some(_) => Error::NoRepository { server, path: self.address.path.clone() },
-                    None => Error::BadAnswer { server, what: "it ends the connection without an answer" },
+                    None => {
+                        Error::InvalidResponse { server, what: "it ends the connection without an answer" }
+                    }
                 }
             }
             error => fault(&server, "bytes of refs", error),

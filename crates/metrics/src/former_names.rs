@@ -4,6 +4,7 @@
 //! In: the families that the registry returns.
 //! Out: a copy of each renamed one, with its former name and labels.
 
+use moorline_api::FORMER_REASONS;
 use prometheus::proto::MetricFamily;
 
 use crate::table::{GIT_ERRORS, GIT_SECONDS, HELD_OBJECTS, MetricDef, WATCH_RELISTS};
@@ -17,30 +18,35 @@ pub struct FormerName {
     pub now: MetricDef,
     /// Its renamed labels, as they were and as they are.
     labels: &'static [(&'static str, &'static str)],
-    /// Its renamed label values, as they were and as they are.
-    values: &'static [(&'static str, &'static str)],
+    /// A label with renamed values, and the values as they were and as they are.
+    values: Option<(&'static str, &'static [(&'static str, &'static str)])>,
 }
 
 /// Every renamed metric.
 pub const FORMER_NAMES: &[FormerName] = &[
-    FormerName { name: "moorline_holds", now: HELD_OBJECTS, labels: &[], values: &[] },
+    FormerName {
+        name: "moorline_holds",
+        now: HELD_OBJECTS,
+        labels: &[],
+        values: Some(("reason", FORMER_REASONS)),
+    },
     FormerName {
         name: "moorline_watch_restarts_total",
         now: WATCH_RELISTS,
         labels: &[("why", "reason")],
-        values: &[],
+        values: None,
     },
     FormerName {
         name: "moorline_git_seconds",
         now: GIT_SECONDS,
         labels: &[("what", "operation")],
-        values: &[("look", "resolve")],
+        values: Some(("operation", &[("look", "resolve")])),
     },
     FormerName {
         name: "moorline_git_errors_total",
         now: GIT_ERRORS,
         labels: &[("what", "operation")],
-        values: &[("look", "resolve")],
+        values: Some(("operation", &[("look", "resolve")])),
     },
 ];
 
@@ -52,10 +58,13 @@ pub(crate) fn copies(families: &[MetricFamily]) -> Vec<MetricFamily> {
         copy.set_name(former.name.to_owned());
         copy.set_help(format!("Deprecated, until the next release: use {}.", former.now.name));
         for label in copy.mut_metric().iter_mut().flat_map(|metric| metric.mut_label()) {
-            let Some((was, _)) = former.labels.iter().find(|(_, now)| *now == label.name()) else { continue };
-            label.set_name((*was).to_owned());
-            if let Some((was, _)) = former.values.iter().find(|(_, now)| *now == label.value()) {
+            if let Some((_, values)) = former.values.filter(|(renamed, _)| *renamed == label.name())
+                && let Some((was, _)) = values.iter().find(|(_, now)| *now == label.value())
+            {
                 label.set_value((*was).to_owned());
+            }
+            if let Some((was, _)) = former.labels.iter().find(|(_, now)| *now == label.name()) {
+                label.set_name((*was).to_owned());
             }
         }
         Some(copy)
@@ -76,5 +85,24 @@ mod tests {
                 assert!(former.now.labels.contains(now) && !former.now.labels.contains(was), "{was} {now}");
             }
         }
+    }
+
+    #[test]
+    fn held_objects_keep_their_former_reasons_under_the_former_name() {
+        use prometheus::core::Collector as _;
+        let labels = HELD_OBJECTS.labels;
+        let gauge =
+            prometheus::IntGaugeVec::new(prometheus::Opts::new(HELD_OBJECTS.name, "help"), labels).unwrap();
+        let values: Vec<&str> =
+            labels.iter().map(|label| if *label == "reason" { "PruneBudgetExceeded" } else { "x" }).collect();
+        gauge.with_label_values(&values).set(1);
+        let copies = copies(&gauge.collect());
+        let labels: Vec<&str> = copies
+            .iter()
+            .flat_map(|copy| copy.get_metric())
+            .flat_map(|it| it.get_label())
+            .map(|it| it.value())
+            .collect();
+        assert!(labels.contains(&"OverBudget") && !labels.contains(&"PruneBudgetExceeded"), "{labels:?}");
     }
 }

@@ -16,6 +16,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use super::places;
+use super::programs::report_skipped;
 
 /// Timeout for the start of the browser on a busy machine, and for a page.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -40,11 +41,10 @@ fn program() -> Option<PathBuf> {
 }
 
 impl Browser {
-    /// Starts a browser with an empty page; without a browser, prints a line and returns `None`.
+    /// Starts a browser with an empty page; without a browser, reports the test as skipped and returns `None`.
     pub fn start() -> Option<Self> {
         let Some(program) = program() else {
-            // Written to stderr directly: libtest hides the output of passing tests.
-            let _ = writeln!(std::io::stderr(), "skipped: there is no chromium on PATH");
+            report_skipped("there is no chromium on PATH");
             return None;
         };
         let profile = tempfile::tempdir().unwrap();

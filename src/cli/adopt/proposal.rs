@@ -21,7 +21,7 @@ use crate::desired::DesiredObject;
 use crate::metrics::Metrics;
 use crate::object::{Object, ObjectId};
 use crate::plan::{Action, Plan, Preview, Step};
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::source::AllowList;
 
 /// The result of an adoption, before anything is written.
@@ -136,7 +136,7 @@ async fn look(
     let first = inspect_manifest(cluster, metrics, sync, adoption.sync.clone(), None, &allowed).await?;
     let reference = adoption.sync.pointer("/spec/source/git/ref").cloned().unwrap_or_default();
     let (from, to) = if reference["branch"].is_string() { ("branch", "tag") } else { ("tag", "branch") };
-    let is_missing = first.as_ref().is_err_and(|trouble| trouble.reason == "ReferenceNotFound");
+    let is_missing = first.as_ref().is_err_and(|trouble| trouble.cause == ErrorCause::ReferenceNotFound);
     let is_flux = adoption.sync.pointer("/spec/drift").is_none();
     if !is_missing || is_flux || !reference[from].is_string() {
         return Ok(first);
@@ -157,7 +157,8 @@ fn source_remark(trouble: &ReconcileError, wanted: &RequestedSync) -> FieldRemar
         why.push_str("; ");
         why.push_str(more);
     }
-    let of_source = ["RepositoryAccessDenied", "RepositoryNotFound"].contains(&trouble.reason);
+    let of_source =
+        matches!(trouble.cause, ErrorCause::RepositoryAccessDenied | ErrorCause::RepositoryNotFound);
     if wanted.secret.is_none() && of_source {
         let namespace = &wanted.sync.namespace;
         why.push_str(&format!(

@@ -226,7 +226,7 @@ impl ApplyContext<'_> {
                 Ok(None) if may_fill_keys(wanted) => {
                     let live = self.cluster.read_metadata(id, &wanted.version).await?;
                     if live.as_ref().is_some_and(holds_keys) {
-                        return Ok(Outcome::Held(Hold::OwnKeys));
+                        return Ok(Outcome::Held(Hold::DaemonKeys));
                     }
                 }
                 Ok(None) => {}
@@ -293,7 +293,7 @@ impl ApplyContext<'_> {
         let is_meant =
             *live.uid == *uid && live.ownership == crate::observed::Ownership::Ours && live.applied_by_us;
         if live.installation_role == InstallationRole::Keys {
-            return Ok(Outcome::Held(Hold::OwnKeys));
+            return Ok(Outcome::Held(Hold::DaemonKeys));
         }
         if !is_meant || live.controlled || live.prune_disabled || live.reconcile_disabled {
             return Ok(Outcome::Held(Hold::NotAppliedByUs));

@@ -109,13 +109,13 @@ impl ApplyContext<'_> {
         };
         // The keys would be lost with it.
         if self.cluster.notary().key_secret().as_ref() == Some(&wanted.id) {
-            return Ok(Outcome::Held(Hold::OwnKeys));
+            return Ok(Outcome::Held(Hold::DaemonKeys));
         }
         let Some(live) = self.cluster.observe_object(&wanted.id, self.owner).await? else {
             return self.anew(wanted).await;
         };
         if live.installation_role == InstallationRole::Keys {
-            return Ok(Outcome::Held(Hold::OwnKeys));
+            return Ok(Outcome::Held(Hold::DaemonKeys));
         }
         if live.ownership != Ownership::Ours || !live.applied_by_us || live.controlled {
             return fail("it is not deleted, because this Sync did not apply it", true);

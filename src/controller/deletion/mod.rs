@@ -40,7 +40,7 @@ use crate::cluster::{ApiError, Cluster, WatchRequirements};
 use crate::desired::{DeletePhase, DesiredSet};
 use crate::object::ObjectId;
 use crate::observed::{ObservedSet, Ownership};
-use crate::plan::{Hold, Outcome, Plan, Policy, plan_deletion};
+use crate::plan::{DeletionPlan, DeletionScope, Hold, Outcome, Policy, plan_deletion};
 pub(crate) use cancellation::DeletionStop;
 pub(crate) use decision::{DeletionDecision, has_begun};
 use orphans::Orphans;
@@ -207,7 +207,7 @@ async fn delete(
         Ok(last) => last.unwrap_or_else(|| Arc::new(DesiredSet::empty())),
         Err(trouble) if clock::now() < until => return Err(ApiError::Unreachable(trouble.message.into())),
         Err(trouble) => {
-            tracing::warn!(sync = %name, reason = trouble.reason, "the delete hooks could not be loaded: {}", trouble.message);
+            tracing::warn!(sync = %name, reason = trouble.reason(), "the delete hooks could not be loaded: {}", trouble.message);
             return Ok(Orphans::all(Some(cluster), name, "HooksUnknown"));
         }
     };
@@ -271,20 +271,21 @@ async fn delete_batch(
             let mut claims = claims::claims(context, name, (wish, going.sync), observed, begun)?.by_object;
             waits.judge(&mut claims, None, context.now(), context.settings().claim_timeout);
             let (guarded, own_keys) = (guarded.ids(), cluster.notary().key_secret());
-            Ok(plan_deletion(observed, &Policy { guards: guarded, claims, own_keys, ..wish.policy(None) }))
+            let policy = Policy { guards: guarded, claims, own_keys, ..wish.policy(None) };
+            let scope = DeletionScope { includes: &is_meant, forbidden: &forbidden };
+            Ok(plan_deletion(observed, &policy, &scope))
         };
-        let mut plan = match cluster.read_observed(name, decide) {
-            Ok(plan) => plan,
+        let planned = match cluster.read_observed(name, decide) {
+            Ok(planned) => planned,
             Err(open) => {
                 context.learn_rights(open).await;
                 continue;
             }
         };
-        plan.stages.iter_mut().for_each(|(_, steps)| steps.retain(|step| is_meant(&step.id)));
-        plan.held.retain(|(id, _)| is_meant(id));
-        if !is_open(&plan, &forbidden) || clock::now() > until {
-            return Ok(orphans(&plan, &forbidden));
+        if !is_open(&planned, &forbidden) || clock::now() > until {
+            return Ok(orphans(&planned));
         }
+        let plan = planned.plan;
         if is_slow {
             going.report_status(crate::controller::deletion::status_texts::deleting(
                 &plan,
@@ -292,8 +293,6 @@ async fn delete_batch(
             ));
         }
         is_slow = true;
-        // The permissions are gone, and a retry does not bring them back.
-        plan.stages.iter_mut().for_each(|(_, steps)| steps.retain(|step| !forbidden.contains(&step.id)));
         let round = if plan.steps().next().is_none() { PATIENCE } else { ROUND };
         for (id, outcome) in going.write(work, plan).await {
             match outcome {
@@ -315,23 +314,24 @@ async fn delete_batch(
 }
 
 /// Returns the objects that stay if nothing more is done.
-fn orphans(plan: &Plan, forbidden: &BTreeSet<ObjectId>) -> Orphans {
-    let why = |id| if forbidden.contains(id) { "Forbidden" } else { "Timeout" };
-    let late = plan.steps().map(|step| (step.id.clone(), why(&step.id)));
-    let held = plan
+fn orphans(planned: &DeletionPlan) -> Orphans {
+    let late = planned.plan.steps().map(|step| (step.id.clone(), "Timeout"));
+    let forbidden = planned.forbidden.iter().map(|id| (id.clone(), "Forbidden"));
+    let held = planned
+        .plan
         .held
         .iter()
         .map(|(id, hold)| (id.clone(), if is_passing(hold) { "Timeout" } else { hold.reason() }));
-    Orphans { objects: late.chain(held).collect(), all: None }
+    Orphans { objects: late.chain(forbidden).chain(held).collect(), all: None }
 }
 
 /// Returns true while there are objects to delete or to wait for.
-fn is_open(plan: &Plan, forbidden: &BTreeSet<ObjectId>) -> bool {
+fn is_open(planned: &DeletionPlan, forbidden: &BTreeSet<ObjectId>) -> bool {
     let waits = |hold: &Hold| match hold {
         Hold::WaitsFor(other) => !forbidden.contains(other),
         hold => is_passing(hold),
     };
-    plan.steps().any(|step| !forbidden.contains(&step.id)) || plan.held.iter().any(|(_, hold)| waits(hold))
+    planned.plan.steps().next().is_some() || planned.plan.held.iter().any(|(_, hold)| waits(hold))
 }
 
 /// Returns true for a hold that ends without a person.

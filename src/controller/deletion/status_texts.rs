@@ -4,10 +4,10 @@
 //! Out: a reconcile error for the status, which is written only if it has changed.
 
 use super::decision::HeldReason;
-use crate::api::{Reason, SyncName};
+use crate::api::SyncName;
 use crate::object::ObjectId;
 use crate::plan::{Hold, Plan};
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 
 /// Most objects that are named; a status has room for as many problems.
 const MAX_NAMED: usize = 10;
@@ -18,7 +18,7 @@ pub(super) fn deleting(plan: &Plan, left: &[ObjectId]) -> ReconcileError {
     let waits = plan.held.iter().find(|(_, hold)| !matches!(hold, Hold::WaitsFor(_)));
     let first = waits.map(|(id, hold)| format!("; {id}: {hold}")).unwrap_or_default();
     let message = format!("the Sync is being deleted; {}{first}", are_left(left));
-    ReconcileError { reason: reason(Reason::Deleting), message, problems: named(left), permanent: false }
+    ReconcileError { cause: ErrorCause::Deleting, message, problems: named(left), permanent: false }
 }
 
 /// Returns the text while the deletion waits for a person. The remaining objects may be unknown.
@@ -38,14 +38,7 @@ pub(super) fn held(name: &SyncName, pause: HeldReason, left: Option<&[ObjectId]>
          `moorline delete {name} -n {namespace} --orphan` keeps the objects, and `--delete` deletes them"
     );
     let problems = named(left.unwrap_or_default());
-    ReconcileError { reason: reason(Reason::DeletionHeld), message, problems, permanent: true }
-}
-
-fn reason(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Deleting => "Deleting",
-        _ => "DeletionHeld",
-    }
+    ReconcileError { cause: ErrorCause::DeletionHeld, message, problems, permanent: true }
 }
 
 fn are_left(left: &[ObjectId]) -> String {

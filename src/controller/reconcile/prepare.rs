@@ -25,7 +25,7 @@ use crate::object::ObjectId;
 use crate::proof::KeyRing;
 use crate::render::helm::Capabilities;
 use crate::render::{Rendered, missing_inputs};
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{
     CommitSummary, Error, MemoryShare, ObjectHash, ObjectIds, ReadLimits, ReadResult, Repository, Revision,
     Snapshot,
@@ -319,7 +319,12 @@ async fn fetch_until_complete(
         }
     }
     let message = format!("kustomizations reference each other more than {MAX_ROUNDS} levels deep");
-    Err(ReconcileError { reason: "KustomizeInvalid", message, problems: Vec::new(), permanent: true })
+    Err(ReconcileError {
+        cause: ErrorCause::KustomizeInvalid,
+        message,
+        problems: Vec::new(),
+        permanent: true,
+    })
 }
 
 /// Reads the files of the repository itself; `None` if they are unchanged.
@@ -355,25 +360,36 @@ fn count(metrics: &Metrics, reading: &Result<ReadResult, Error>, begun: Instant)
 /// Maps an error of a repository to a reconcile error.
 pub(crate) fn source_error(error: Error) -> ReconcileError {
     ReconcileError {
-        reason: error.reason(),
+        cause: source_cause(&error),
         message: error.to_string(),
         problems: Vec::new(),
         permanent: error.needs_new_input(),
     }
 }
 
-/// Reason while the API server asks the client to slow down.
-pub(crate) const BUSY: &str = "Progressing";
+/// Returns the cause of an error of a repository; where nothing depends on it, its reason.
+fn source_cause(error: &Error) -> ErrorCause {
+    match error {
+        Error::Denied { .. } | Error::KeyRefused { .. } => ErrorCause::RepositoryAccessDenied,
+        Error::NoRepository { .. } => ErrorCause::RepositoryNotFound,
+        Error::Untrusted { .. } => ErrorCause::RepositoryUntrusted,
+        Error::NoReference { .. } => ErrorCause::ReferenceNotFound,
+        Error::NoPath { .. } => ErrorCause::PathNotFound,
+        Error::Stopped => ErrorCause::Stopped,
+        Error::Module { cause, .. } => source_cause(cause),
+        error => ErrorCause::Input(error.reason()),
+    }
+}
 
 /// Maps an error of the cluster to a reconcile error.
 pub(crate) fn cluster_error(failure: &ApiError) -> ReconcileError {
-    let reason = match failure.code() {
-        Some(401 | 403) => "RightsMissing",
+    let cause = match failure.code() {
+        Some(401 | 403) => ErrorCause::RightsMissing,
         // A server that answers 429 is reachable: it is about to serve a new kind, or is busy.
-        Some(429) => BUSY,
-        Some(_) | None => "ClusterUnreachable",
+        Some(429) => ErrorCause::Progressing,
+        Some(_) | None => ErrorCause::ClusterUnreachable,
     };
-    ReconcileError { reason, message: failure.to_string(), problems: Vec::new(), permanent: false }
+    ReconcileError { cause, message: failure.to_string(), problems: Vec::new(), permanent: false }
 }
 
 fn of_problems(reason: &'static str, problems: &[impl std::fmt::Display]) -> ReconcileError {
@@ -383,15 +399,15 @@ fn of_problems(reason: &'static str, problems: &[impl std::fmt::Display]) -> Rec
         [first, ..] => format!("{first} (and {} more)", problems.len() - 1),
         [] => "the render is incomplete".to_owned(),
     };
-    ReconcileError { reason, message, problems: told, permanent: true }
+    ReconcileError { cause: ErrorCause::Input(reason), message, problems: told, permanent: true }
 }
 
 pub(crate) fn too_slow() -> ReconcileError {
     let message = "rendering took longer than spec.timeout".to_owned();
-    ReconcileError { reason: "RenderFailed", message, problems: Vec::new(), permanent: false }
+    ReconcileError { cause: ErrorCause::RenderFailed, message, problems: Vec::new(), permanent: false }
 }
 
 fn stopped() -> ReconcileError {
     let message = "the render was stopped".to_owned();
-    ReconcileError { reason: "Stopped", message, problems: Vec::new(), permanent: false }
+    ReconcileError { cause: ErrorCause::Stopped, message, problems: Vec::new(), permanent: false }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::controller::memory::{RetryPolicy, SyncMemory};
 use crate::controller::schedule::{Backoff, Uptime};
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
 
 /// A commit that could not be rendered.
@@ -71,7 +71,7 @@ impl SyncMemory {
     ) {
         let known = self.refusal_of(revision, order).cloned();
         let (trouble, patience) = match known {
-            Some(known) if known.trouble.reason != UNFINISHED => (known.trouble, PATIENCE),
+            Some(known) if known.trouble.cause != ErrorCause::Progressing => (known.trouble, PATIENCE),
             Some(known) => (known.trouble, (2 * known.patience).min(MOST_PATIENCE)),
             None => (unfinished(), 2 * PATIENCE),
         };
@@ -100,13 +100,10 @@ impl SyncMemory {
     }
 }
 
-/// Reason of a commit that no attempt has finished.
-const UNFINISHED: &str = "Progressing";
-
 fn unfinished() -> ReconcileError {
     let message =
         "reading and rendering it takes long; drift of the held revision is repaired first".to_owned();
-    ReconcileError { reason: UNFINISHED, message, problems: Vec::new(), permanent: false }
+    ReconcileError { cause: ErrorCause::Progressing, message, problems: Vec::new(), permanent: false }
 }
 
 #[cfg(test)]
@@ -127,7 +124,7 @@ mod tests {
 
     fn trouble(lasting: bool) -> ReconcileError {
         ReconcileError {
-            reason: "YamlInvalid",
+            cause: ErrorCause::Input("YamlInvalid"),
             message: "a tab".to_owned(),
             problems: Vec::new(),
             permanent: lasting,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::controller::spec::ValidatedSpec;
 use crate::desired::DesiredSet;
 use crate::render::{SourceType, is_read};
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{FileFilter, FileSelection, Memory, MemoryShare};
 use crate::tree::{FileTree, MemoryLimit, TreeEntry};
 
@@ -74,7 +74,7 @@ pub(crate) fn kept(
             Err(never(bytes, memory.most_kept(), "keeping its objects takes"))
         }
         None => Err(ReconcileError {
-            reason: "MemoryBusy",
+            cause: ErrorCause::MemoryBusy,
             message: format!(
                 "its objects take {} MiB of memory, which other Syncs occupy now; raise the daemon's memory (the setting \
                  memory, and the limit of its Pod), or wait until other Syncs need less",
@@ -88,7 +88,7 @@ pub(crate) fn kept(
 
 fn never(bytes: u64, most: u64, what: &str) -> ReconcileError {
     ReconcileError {
-        reason: "MemoryExceeded",
+        cause: ErrorCause::MemoryExceeded,
         message: format!(
             "{what} at least {} MiB of memory, but at most {} MiB are available; raise the daemon's memory (the setting memory, and the \
              limit of its Pod), or choose a path with fewer files",

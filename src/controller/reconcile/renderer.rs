@@ -14,7 +14,7 @@ use crate::controller::spec::ValidatedSpec;
 use crate::helm::{Helm, HelmError};
 use crate::render::helm::{Capabilities, FetchedChart};
 use crate::render::{PublishedChart, Rendered, SourcePosition, SourceType};
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{ChartError, ChartRef, Credentials};
 use crate::tree::{FileTree, MemoryLimit};
 
@@ -149,12 +149,7 @@ impl RenderContext<'_> {
                 digest: wanted.digest.to_string().into(),
                 files: chart.files.with_display_prefix(&wanted.place.to_string()),
             }),
-            Err(error) => Err(ReconcileError {
-                reason: error.reason(),
-                message: error.to_string(),
-                problems: Vec::new(),
-                permanent: error.needs_new_input(),
-            }),
+            Err(error) => Err(source_error(error)),
         }
     }
 
@@ -177,7 +172,7 @@ impl RenderContext<'_> {
 
 fn of_chart(error: &ChartError) -> ReconcileError {
     ReconcileError {
-        reason: error.reason(),
+        cause: ErrorCause::Input(error.reason()),
         message: error.to_string(),
         problems: Vec::new(),
         permanent: true,
@@ -186,10 +181,14 @@ fn of_chart(error: &ChartError) -> ReconcileError {
 
 fn being_fetched() -> ReconcileError {
     let message = "charts are being fetched".to_owned();
-    ReconcileError { reason: "Stopped", message, problems: Vec::new(), permanent: false }
+    ReconcileError { cause: ErrorCause::Stopped, message, problems: Vec::new(), permanent: false }
 }
 
 fn of_helm(failure: HelmError) -> ReconcileError {
-    let (reason, lasting) = (failure.reason(), failure.is_permanent());
-    ReconcileError { reason, message: failure.to_string(), problems: Vec::new(), permanent: lasting }
+    let cause = match &failure {
+        HelmError::Stopped => ErrorCause::Stopped,
+        failure => ErrorCause::Input(failure.reason()),
+    };
+    let lasting = failure.is_permanent();
+    ReconcileError { cause, message: failure.to_string(), problems: Vec::new(), permanent: lasting }
 }

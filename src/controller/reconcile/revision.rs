@@ -8,14 +8,14 @@
 use super::super::chance;
 use super::super::memory::SyncMemory;
 use super::inventory_scope;
-use super::prepare::{BUSY, PreparedRevision, cluster_error, prepare};
+use super::prepare::{PreparedRevision, cluster_error, prepare};
 use super::unrendered_commit::UnrenderedCommit;
 use super::{Aim, ReconcileContext};
 use crate::clock;
 use crate::cluster::{ApiError, WatchRequirements};
 use crate::controller::status::StatusRecorder;
 use crate::desired::DesiredObject;
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 
 impl ReconcileContext<'_> {
     /// Renders the commit, and loads the earlier inventory of this Sync.
@@ -72,8 +72,13 @@ impl ReconcileContext<'_> {
         rendered: Result<PreparedRevision, ReconcileError>,
     ) -> Result<PreparedRevision, ReconcileError> {
         let says_nothing = |trouble: &ReconcileError| {
-            matches!(trouble.reason, "ClusterUnreachable" | "RightsMissing" | "Stopped" | BUSY)
-                || self.stop.is_cancelled()
+            matches!(
+                trouble.cause,
+                ErrorCause::ClusterUnreachable
+                    | ErrorCause::RightsMissing
+                    | ErrorCause::Stopped
+                    | ErrorCause::Progressing
+            ) || self.stop.is_cancelled()
         };
         match &rendered {
             Ok(_) if self.aim == Aim::Apply => memory.refusal = None,

@@ -9,7 +9,7 @@ use crate::api::{HeldRevision, Scope};
 use crate::controller::status::StatusRecorder;
 use crate::controller::status::lease_record::LeaseRecord;
 use crate::plan::Plan;
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 
 impl ReconcileContext<'_> {
     /// Returns the recorded scope: the kinds and namespaces in which the Sync may own objects.
@@ -73,5 +73,5 @@ impl ReconcileContext<'_> {
 fn unwritten() -> ReconcileError {
     let message =
         "the kinds and namespaces about to be applied could not be recorded in the status".to_owned();
-    ReconcileError { reason: "StatusUnwritable", message, problems: Vec::new(), permanent: false }
+    ReconcileError { cause: ErrorCause::StatusUnwritable, message, problems: Vec::new(), permanent: false }
 }

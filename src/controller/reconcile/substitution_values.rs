@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, SubstitutionValues};
 use crate::controller::inspect::is_of_the_daemon;
 use crate::controller::spec::{ValidatedSpec, ValuesSource};
 use crate::render::{Variables, Visibility};
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 
 /// Reads all named objects once, and returns the spec with their values.
 pub(crate) async fn filled(
@@ -39,7 +39,7 @@ pub(crate) async fn texts(
     let found = cluster.substitution_values(values.kind, &name.namespace, &values.name).await;
     let found = found.map_err(|failure| {
         let mut trouble = cluster_error(&failure);
-        if trouble.reason == "RightsMissing" {
+        if trouble.cause == ErrorCause::RightsMissing {
             let grant = grant(name);
             trouble.message = format!(
                 "spec.render.substitute.from names the {} {}, which may not be read: {}; {grant} grants the permission",
@@ -53,7 +53,7 @@ pub(crate) async fn texts(
     match found {
         Some(found) if found.holds_keys => Err(is_of_the_daemon(&values.name)),
         None if !values.optional => Err(ReconcileError {
-            reason: "ValuesMissing",
+            cause: ErrorCause::ValuesMissing,
             message: format!(
                 "there is no {} {} in the namespace {}, which spec.render.substitute.from references; create it, or set optional: true",
                 values.kind.as_str(),
@@ -75,7 +75,7 @@ pub(crate) fn unwatched(name: &SyncName, values: &ValuesSource) -> ReconcileErro
         "spec.render.substitute.from names the {kind} {}, which may not be watched, so changes of it would go unnoticed; {grant} grants the permission",
         values.name
     );
-    ReconcileError { reason: "RightsMissing", message, problems: Vec::new(), permanent: false }
+    ReconcileError { cause: ErrorCause::RightsMissing, message, problems: Vec::new(), permanent: false }
 }
 
 /// Returns the command that grants the permissions of the Sync.

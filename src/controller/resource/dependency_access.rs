@@ -11,7 +11,7 @@ use crate::clock;
 use crate::cluster::Cluster;
 use crate::controller::reconcile::prepare::cluster_error;
 use crate::controller::spec::ValidatedSpec;
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 
 /// Validity of a positive answer: the check runs at each event of the Sync.
 const STANDS: Duration = Duration::from_secs(60);
@@ -57,5 +57,5 @@ fn forbidden(other: &SyncName, account: &str) -> ReconcileError {
          syncs.moorline.dev in {}, or depend only on Syncs in the same namespace",
         other.namespace
     );
-    ReconcileError { reason: "RightsMissing", message, problems: Vec::new(), permanent: false }
+    ReconcileError { cause: ErrorCause::RightsMissing, message, problems: Vec::new(), permanent: false }
 }

@@ -39,7 +39,7 @@ use crate::api::{
     SyncName,
 };
 use crate::cluster::{jitter, version};
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Address, Reference};
 use repository_credentials::SecretPermission;
 
@@ -171,11 +171,12 @@ impl SyncWorker {
             // On a transient error keep running with the previous spec.
             NextAction::Refuse(trouble) if !trouble.permanent => {
                 // A person who grants the missing permission waits for this.
-                let lacks_rights = matches!(trouble.reason, "RightsMissing" | "SecretNotAllowed");
+                let lacks_rights =
+                    matches!(trouble.cause, ErrorCause::RightsMissing | ErrorCause::SecretNotAllowed);
                 self.patience = if lacks_rights { GRANTED } else { RETRY.1 };
                 self.desk.refuse(Some(trouble.clone()));
-                let is_refused = match trouble.reason {
-                    "ClusterUnreachable" | prepare::BUSY => false,
+                let is_refused = match trouble.cause {
+                    ErrorCause::ClusterUnreachable | ErrorCause::Progressing => false,
                     // Without permissions the Sync cannot adopt anything, so no peer may wait for
                     // it.
                     _ if lacks_rights => true,
@@ -185,8 +186,9 @@ impl SyncWorker {
                 };
                 self.context.neighbours.is_refused(&self.name, is_refused);
                 // A cluster that does not answer, or asks to wait, says nothing about the spec.
-                let refused =
-                    Some(trouble).filter(|it| !matches!(it.reason, "ClusterUnreachable" | prepare::BUSY));
+                let refused = Some(trouble).filter(|it| {
+                    !matches!(it.cause, ErrorCause::ClusterUnreachable | ErrorCause::Progressing)
+                });
                 if !self.keep_narrowed(sync, refused) && self.orders.is_some() {
                     self.withdraw_claims().await;
                 }
@@ -195,7 +197,7 @@ impl SyncWorker {
             NextAction::Refuse(trouble) => {
                 self.desk.refuse(Some(trouble.clone()));
                 self.context.neighbours.is_refused(&self.name, true);
-                let is_without_identity = trouble.reason == "ServiceAccountRequired";
+                let is_without_identity = trouble.cause == ErrorCause::ServiceAccountRequired;
                 if is_without_identity || !self.keep_narrowed(sync, Some(trouble)) {
                     self.withdraw_claims().await;
                     self.remove_claims().await;
@@ -226,8 +228,8 @@ impl SyncWorker {
     /// for all Syncs, elsewhere.
     fn logs(&self, task: &NextAction) {
         match task {
-            NextAction::Refuse(trouble) if trouble.reason != "ClusterUnreachable" => {
-                let (reason, message) = (trouble.reason, &trouble.message);
+            NextAction::Refuse(trouble) if trouble.cause != ErrorCause::ClusterUnreachable => {
+                let (reason, message) = (trouble.reason(), &trouble.message);
                 self.context.log_condition(&self.name, LogSubject::Spec, Tone::Warning, reason, message);
             }
             NextAction::Follow(_) => self.context.end_condition(&self.name, LogSubject::Spec),
@@ -266,9 +268,8 @@ impl SyncWorker {
 
     /// Decides the next step for the Sync.
     async fn task(&mut self, value: &Value) -> NextAction {
-        let refuse = |reason: Reason, message: String| {
-            let reason = reason_text(reason);
-            NextAction::Refuse(ReconcileError { reason, message, problems: Vec::new(), permanent: true })
+        let refuse = |cause: ErrorCause, message: String| {
+            NextAction::Refuse(ReconcileError { cause, message, problems: Vec::new(), permanent: true })
         };
         // Publish the source before the first request, so that Syncs of other repositories do not
         // wait for this one.
@@ -289,7 +290,7 @@ impl SyncWorker {
             }
             Err(refusal) => {
                 self.update_status_recorder(value, None, false);
-                return refuse(Reason::SpecInvalid, refusal.to_string());
+                return refuse(ErrorCause::SpecInvalid, refusal.to_string());
             }
         };
         if self.is_served_elsewhere(sync.status.as_ref()).await {
@@ -299,7 +300,7 @@ impl SyncWorker {
         let wish = match validate_within(&self.name, &sync.spec, self.context.disk.as_deref()) {
             Ok(wish) => wish,
             Err(_) if is_going(value) => return NextAction::Leave(Err("SpecInvalid")),
-            Err(refusal) => return refuse(Reason::SpecInvalid, refusal.to_string()),
+            Err(refusal) => return refuse(ErrorCause::SpecInvalid, refusal.to_string()),
         };
         let trusted = self.orders.as_ref().map(|orders| orders.borrow().wish.verify.clone());
         if wish.verify.is_some() && trusted.is_some_and(|trusted| trusted != wish.verify) {
@@ -311,7 +312,7 @@ impl SyncWorker {
             Ok(()) if is_going(value) => return NextAction::Leave(Ok(Box::new(wish))),
             Ok(()) => {}
             Err(_) if is_going(value) => return NextAction::Leave(Err("ServiceAccountRequired")),
-            Err(message) => return refuse(Reason::ServiceAccountRequired, message),
+            Err(message) => return refuse(ErrorCause::ServiceAccountRequired, message),
         }
         if let Some(failure) = self.finalizer(&sync).await {
             return NextAction::Refuse(prepare::cluster_error(&failure));
@@ -398,15 +399,6 @@ fn followed(name: &SyncName, sync: &Value, disk: Option<&Path>) -> Option<(Addre
 fn predecessor(sync: &Sync) -> Option<AdoptedFrom> {
     let from = sync.metadata.annotations.as_ref()?.get(ADOPTED_FROM_ANNOTATION)?;
     AdoptedFrom::from_annotation(from, &sync.metadata.creation_timestamp.as_ref()?.0.to_string())
-}
-
-/// Returns the reason as conditions spell it.
-fn reason_text(reason: Reason) -> &'static str {
-    match reason {
-        Reason::ServiceAccountRequired => "ServiceAccountRequired",
-        Reason::HeldByOther => "HeldByOther",
-        _ => "SpecInvalid",
-    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::controller::Context;
 use crate::controller::inspect::login;
 use crate::controller::reconcile::prepare::cluster_error;
 use crate::controller::spec::ValidatedSpec;
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Credentials;
 
 /// Time for which the permission of the ServiceAccount is valid.
@@ -54,7 +54,7 @@ impl SecretPermission {
             }
             Ok(false) => Err(not_allowed(sync, &self.secret, &self.account, &self.host)),
             Err(failure) => match cluster_error(&failure) {
-                trouble if trouble.reason == "RightsMissing" => Err(trouble),
+                trouble if trouble.cause == ErrorCause::RightsMissing => Err(trouble),
                 _ => Ok(()),
             },
         }
@@ -105,7 +105,7 @@ fn not_allowed(sync: &SyncName, secret: &str, account: &str, host: &str) -> Reco
          does not list that host; `moorline rbac --sync {name} -n {namespace} | kubectl apply -f -` grants it, or `kubectl annotate secret \
          {secret} -n {namespace} {HOSTS_ANNOTATION}={host}` lets every Sync of the namespace use it for that host"
     );
-    ReconcileError { reason: "SecretNotAllowed", message, problems: Vec::new(), permanent: false }
+    ReconcileError { cause: ErrorCause::SecretNotAllowed, message, problems: Vec::new(), permanent: false }
 }
 
 /// Returns true if the annotation lists a host: literally, or as `*.` and a parent domain.

@@ -13,7 +13,7 @@ use super::versions::Versions;
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, SecretData, ValuesWatchEvent, WatchGuard};
 use crate::controller::spec::ValidatedSpec;
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Credentials, TrustedKeys};
 
 /// A Secret that is watched.
@@ -52,7 +52,7 @@ impl SyncWorker {
         let Some((_, name)) = &wish.verify else { return Ok(None) };
         let followed = self.trusted.insert(self.followed(name, known));
         let data = followed.read(&self.context.cluster, &self.name, &self.rotated).await;
-        if data.as_ref().is_err_and(|trouble| trouble.reason == "SecretMissing") {
+        if data.as_ref().is_err_and(|trouble| trouble.cause == ErrorCause::SecretMissing) {
             self.revoke_keys(wish);
         }
         keys(name, data?).map(Some)

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::events::{repaired_drift, waits_by_itself};
+use super::events::repaired_drift;
 use super::log_lines::{LogSubject, Tone};
 use crate::api::{ConditionType, SyncName, SyncStatus};
 use crate::controller::Context;
@@ -204,7 +204,7 @@ impl Context {
 /// Returns the tone of an error; a Sync that waits for another one, or for the server, continues
 /// without a person.
 fn tone(trouble: &ReconcileError) -> Tone {
-    match waits_by_itself(trouble.reason) {
+    match trouble.cause.resolves_itself() {
         true => Tone::Normal,
         false => Tone::Warning,
     }

@@ -4,21 +4,13 @@
 //! Sync is woken by the Syncs that it waits for.
 
 use super::{Reconciler, WorkerEvent};
-use crate::api::Reason;
 use crate::controller::peers::dependencies::{AppliedCommit, WaitReason};
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
 
 /// True for a condition that an event ends, so that no retry is needed.
 pub(super) fn is_waiting(trouble: &ReconcileError) -> bool {
-    trouble.reason == reason(Reason::DependencyNotReady)
-}
-
-fn reason(reason: Reason) -> &'static str {
-    match reason {
-        Reason::DependencyCycle => "DependencyCycle",
-        _ => "DependencyNotReady",
-    }
+    trouble.cause == ErrorCause::DependencyNotReady
 }
 
 impl Reconciler {
@@ -31,11 +23,11 @@ impl Reconciler {
             false => self.context.dependencies.waits(&self.owner, &self.applied_at(revision)),
         };
         let trouble = waits.map(|waits| {
-            let (why, message, lasting) = match waits {
-                WaitReason::For(message) => (Reason::DependencyNotReady, message, false),
-                WaitReason::Cycle(message) => (Reason::DependencyCycle, message, true),
+            let (cause, message, lasting) = match waits {
+                WaitReason::For(message) => (ErrorCause::DependencyNotReady, message, false),
+                WaitReason::Cycle(message) => (ErrorCause::DependencyCycle, message, true),
             };
-            ReconcileError { reason: reason(why), message, problems: Vec::new(), permanent: lasting }
+            ReconcileError { cause, message, problems: Vec::new(), permanent: lasting }
         });
         self.record_event(WorkerEvent::Waiting(trouble.clone()));
         trouble

@@ -9,7 +9,7 @@ use super::signature_check::source_id;
 use super::{ReconcileRequest, Reconciler};
 use crate::api::HeldRevision;
 use crate::controller::reconcile::RefusedUpdate;
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
 
 /// A revision that rendered completely, and the request for which it did.
@@ -195,5 +195,5 @@ impl Reconciler {
 /// Error while no revision was read yet and none is held.
 fn unread() -> ReconcileError {
     let message = "the repository has not been read yet".to_owned();
-    ReconcileError { reason: "Progressing", message, problems: Vec::new(), permanent: false }
+    ReconcileError { cause: ErrorCause::Progressing, message, problems: Vec::new(), permanent: false }
 }

@@ -16,7 +16,7 @@ use crate::controller::reconcile::prepare::source_error;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::StatusRecorder;
 use crate::metrics::GitOperation;
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Error, Repository, Revision};
 
 /// Result of a poll.
@@ -36,14 +36,15 @@ pub(super) struct FinishedPoll {
 
 /// True if this Sync has no access to a repository that others may read, and waiting does not help.
 fn is_shut_out(trouble: &ReconcileError) -> bool {
-    let reasons = [
-        "RepositoryAccessDenied",
-        "RepositoryNotFound",
-        "RepositoryUntrusted",
-        "ReferenceNotFound",
-        "SecretNotAllowed",
-    ];
-    trouble.permanent || reasons.contains(&trouble.reason)
+    let is_denied = matches!(
+        trouble.cause,
+        ErrorCause::RepositoryAccessDenied
+            | ErrorCause::RepositoryNotFound
+            | ErrorCause::RepositoryUntrusted
+            | ErrorCause::ReferenceNotFound
+            | ErrorCause::SecretNotAllowed
+    );
+    trouble.permanent || is_denied
 }
 
 /// After this time the status reports that the poll waits for a free worker.

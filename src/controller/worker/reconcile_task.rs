@@ -16,7 +16,7 @@ use crate::cluster::{CancelFlag, Cluster};
 use crate::controller::reconcile::ReconcileResult;
 use crate::controller::status::events::repaired_drift;
 use crate::plan::{Hold, Outcome};
-use crate::report::{ReconcileError, is_applied};
+use crate::report::{ErrorCause, ReconcileError, is_applied};
 use crate::source::Revision;
 
 /// Pause before a missing path is looked for again while the Git server has not answered yet.
@@ -58,7 +58,7 @@ impl Reconciler {
     fn may_be_outdated(&self, report: &ReconcileResult) -> bool {
         let refused = report.refused.as_ref().and_then(|refused| refused.trouble.as_ref());
         let trouble = report.trouble.as_ref().or(refused);
-        let is_missing = trouble.is_some_and(|trouble| trouble.reason == "PathNotFound");
+        let is_missing = trouble.is_some_and(|trouble| trouble.cause == ErrorCause::PathNotFound);
         is_missing && !report.stopped && self.path_lag.is_outdated(clock::now())
     }
 

@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::super::schedule::Uptime;
-use crate::controller::reconcile::prepare::BUSY;
 use crate::object::GroupKind;
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 
 /// Longest time for which a lag of the server is reported as progress.
 const MAX_LAG: Duration = Duration::from_secs(30);
@@ -31,10 +30,10 @@ pub(super) struct Lags {
 impl Lags {
     /// Reports a server that asks to retry for longer than [`MAX_LAG`] as unreachable.
     pub(super) fn bound_busy(&mut self, trouble: Option<&mut ReconcileError>, now: Uptime) {
-        match trouble.filter(|trouble| trouble.reason == BUSY) {
+        match trouble.filter(|trouble| trouble.cause == ErrorCause::Progressing) {
             Some(trouble) => {
                 if now.saturating_sub(*self.busy_since.get_or_insert(now)) > MAX_LAG {
-                    trouble.reason = "ClusterUnreachable";
+                    trouble.cause = ErrorCause::ClusterUnreachable;
                 }
             }
             None => self.busy_since = None,
@@ -106,20 +105,20 @@ mod tests {
     #[test]
     fn a_server_that_asks_to_wait_is_away_after_half_a_minute() {
         let mut lags = Lags::default();
-        let mut told = |at, reason| {
+        let mut told = |at, cause| {
             let message = "storage is (re)initializing".to_owned();
-            let mut trouble = ReconcileError { reason, message, problems: Vec::new(), permanent: false };
+            let mut trouble = ReconcileError { cause, message, problems: Vec::new(), permanent: false };
             lags.bound_busy(Some(&mut trouble), seconds(at));
             assert!(trouble.message.contains("initializing"), "the message stays");
-            trouble.reason
+            trouble.cause
         };
-        assert_eq!(told(100, BUSY), BUSY);
-        assert_eq!(told(130, BUSY), BUSY);
-        assert_eq!(told(131, BUSY), "ClusterUnreachable");
+        assert_eq!(told(100, ErrorCause::Progressing), ErrorCause::Progressing);
+        assert_eq!(told(130, ErrorCause::Progressing), ErrorCause::Progressing);
+        assert_eq!(told(131, ErrorCause::Progressing), ErrorCause::ClusterUnreachable);
         // Another error in between, or none, ends the time.
-        assert_eq!(told(140, "RightsMissing"), "RightsMissing");
-        assert_eq!(told(150, BUSY), BUSY);
-        assert_eq!(told(181, BUSY), "ClusterUnreachable");
+        assert_eq!(told(140, ErrorCause::RightsMissing), ErrorCause::RightsMissing);
+        assert_eq!(told(150, ErrorCause::Progressing), ErrorCause::Progressing);
+        assert_eq!(told(181, ErrorCause::Progressing), ErrorCause::ClusterUnreachable);
         lags.bound_busy(None, seconds(182));
         assert_eq!(lags.busy_since, None);
     }

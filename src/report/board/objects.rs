@@ -394,7 +394,7 @@ mod tests {
     fn every_object_is_told_once_and_in_order() {
         let set = set(&["b", "d", "f"]);
         let failed = Failure { reason: "Denied", message: "no".into(), manifest: true };
-        let over = Hold::OverBudget { prunes: 3, owned: 9 };
+        let over = Hold::PruneBudgetExceeded { prunes: 3, owned: 9 };
         let outcomes = BTreeMap::from([
             (id("a"), Outcome::Held(over.clone())),
             (id("b"), Outcome::Created),
@@ -427,12 +427,12 @@ mod tests {
             })
             .collect();
         let expect = [
-            "a PendingPrune kept OverBudget Silent",
+            "a PendingPrune kept PruneBudgetExceeded Silent",
             "b Synced created  Healthy",
             "d Failed kept Denied Degraded it crashes",
-            "e PendingPrune kept OverBudget Silent",
+            "e PendingPrune kept PruneBudgetExceeded Silent",
             "f Synced kept  Unread",
-            "g PendingPrune kept OverBudget Silent",
+            "g PendingPrune kept PruneBudgetExceeded Silent",
         ];
         assert_eq!(shown, expect);
         assert_eq!(objects.len(), expect.len());

@@ -7,7 +7,7 @@ use super::html::Html;
 use super::routes::Link;
 use super::{badge, commit, drift, history};
 use super::{dependency_graph, layout, object_list, overview, pending_deletions, relative_time};
-use crate::api::StatusProblem;
+use crate::api::{StatusProblem, current_reason};
 use crate::report::board::{StatusBoard, SyncCard};
 use crate::report::count_unlisted;
 
@@ -129,7 +129,8 @@ fn problems(html: &mut Html, card: &SyncCard) {
     // Pending approvals are described above.
     let waits = |problem: &StatusProblem| {
         card.status.approval.is_some()
-            && ["OverBudget", "Protected", "GoesAfter"].contains(&problem.reason.as_str())
+            && ["PruneBudgetExceeded", "Protected", "BlocksPendingPrune"]
+                .contains(&current_reason(&problem.reason))
     };
     let told: Vec<&StatusProblem> = card.status.problems.iter().filter(|it| !waits(it)).collect();
     if told.is_empty() {

@@ -38,7 +38,7 @@ async fn until_map(scene: &Scene, value: &str) {
 }
 
 async fn until_held(scene: &Scene, what: &str) {
-    let keys = (format!("Secret {}/{KEYS}", scene.namespace), "OwnKeys".to_owned());
+    let keys = (format!("Secret {}/{KEYS}", scene.namespace), "DaemonKeys".to_owned());
     until(what, async || problems(scene).await.contains(&keys).then_some(())).await;
 }
 
@@ -107,7 +107,7 @@ async fn the_keys_of_another_daemon_are_as_safe() {
     secrets(&scene).create(&Default::default(), &serde_json::from_value(made).unwrap()).await.unwrap();
     assert_unread(&scene, others).await;
     let before = live(&scene, others).await;
-    let held = (format!("Secret {}/{others}", scene.namespace), "OwnKeys".to_owned());
+    let held = (format!("Secret {}/{others}", scene.namespace), "DaemonKeys".to_owned());
     let until_held =
         async |what: &str| until(what, async || problems(&scene).await.contains(&held).then_some(())).await;
     let assert_same = async |when: &str| {

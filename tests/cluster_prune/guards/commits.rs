@@ -92,7 +92,7 @@ async fn what_cannot_be_listed_is_not_deleted_and_keeps_nothing_else_waiting() {
     until_asked(&scene, "it is to be listed anew", anew).await;
     scene.remove(&["kept.json"]);
     scene.nudge("shop", "none").await;
-    until_told(&scene, "/kept", "Unlisted").await;
+    until_told(&scene, "/kept", "ListIncomplete").await;
     assert_eq!(deleted(&mark).await, ["a-2", "old"]);
     scene.proxy.heal();
     until("it goes as well", async || secrets.get_opt("kept").await.unwrap().is_none().then_some(())).await;

@@ -59,7 +59,7 @@ async fn a_definition_of_whose_kind_others_have_objects_is_not_pruned() {
     .await;
     scene.patch_sync("shop", json!({"metadata": {"annotations": {"moorline.dev/approve": approval}}})).await;
     let name = format!("boats.{}", group(&scene));
-    let told = until_told(&scene, &name, "Occupied").await;
+    let told = until_told(&scene, &name, "NotEmpty").await;
     let message = told["message"].as_str().unwrap();
     assert!(message.contains(&format!("{}/foreign", scene.namespace)), "{message}");
     scene.assert_calm("while others have objects of the kind").await;

@@ -113,7 +113,10 @@ async fn a_repository_that_cannot_be_read_changes_nothing_and_says_why() {
         scene.until_ready("shop", &commit).await;
         assert_eq!(scene.values().await["a-0"], format!("after {trouble:?}"));
     }
-    assert_eq!(reasons, ["RepositoryNotFound", "RepositoryBadAnswer", "ReferenceNotFound", "PathNotFound"]);
+    assert_eq!(
+        reasons,
+        ["RepositoryNotFound", "RepositoryInvalidResponse", "ReferenceNotFound", "PathNotFound"]
+    );
     let writes = mark.requests().await.by_user(MOORLINE).filter(|it| it.resource == "configmaps");
     let writes = writes.filter(|it| !["get", "list", "watch"].contains(&&*it.verb)).tally();
     let expect = [("patch configmaps".to_owned(), reasons.len())];

@@ -52,7 +52,7 @@ pub(crate) async fn refused(mark: &AuditMark) -> Vec<String> {
 pub(crate) async fn until_waits(scene: &Scene, name: &str, count: usize) -> Value {
     until(&format!("{count} objects of {name} wait"), async || {
         let problems = scene.status(name, "/problems").await;
-        let waits = problems.as_array().into_iter().flatten().filter(|it| it["reason"] == "Waits");
+        let waits = problems.as_array().into_iter().flatten().filter(|it| it["reason"] == "WaitingForObject");
         (waits.count() == count).then_some(problems)
     })
     .await

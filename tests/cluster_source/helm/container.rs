@@ -157,7 +157,7 @@ fn a_kernel_without_the_wall_around_files_is_refused_or_told() {
     let refused = refused.unwrap_err();
     assert!(
         refused.starts_with(
-            "HelmUnfenced: this kernel does not support isolation of files (Landlock), so helm is not run"
+            "HelmIsolationUnavailable: this kernel does not support isolation of files (Landlock), so helm is not run"
         ),
         "{refused}"
     );
@@ -183,7 +183,7 @@ async fn a_daemon_there_says_why_it_renders_no_chart_or_without_which_wall() {
         contained(&[libc::SYS_landlock_create_ruleset], libc::ENOSYS, || scene.daemon_with(&arguments))
     };
     let strict = daemon(&[]);
-    scene.until_reason("shop", "HelmUnfenced").await;
+    scene.until_reason("shop", "HelmIsolationUnavailable").await;
     let told = scene.status("shop", "/conditions/0/message").await;
     assert!(told.as_str().is_some_and(|it| it.contains("or set helmFence: bestEffort")), "{told}");
     drop(strict);

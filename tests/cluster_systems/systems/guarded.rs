@@ -86,7 +86,7 @@ async fn a_definition_stays_while_others_have_resources_of_its_kind() {
     let message = until("the definition is held", async || {
         let problems = scene.status("shop", "/problems").await;
         let held = |it: &&Value| {
-            it["reason"] == "Occupied" && it["object"].as_str().unwrap_or_default().ends_with(name)
+            it["reason"] == "NotEmpty" && it["object"].as_str().unwrap_or_default().ends_with(name)
         };
         problems.as_array()?.iter().find(held)?["message"].as_str().map(str::to_owned)
     })

@@ -168,7 +168,7 @@ mod tests {
             plan_document(&plan(&desired, &observed, &Policy::default()), &differences)["held"].clone();
         let reason = json!({"reason": "OwnedBy", "message": "the Sync ops/other owns it"});
         // A higher wave waits for a lower one, and prunes wait for all applies.
-        let waits = json!({"reason": "Waits", "message": "it waits for Secret a/b"});
+        let waits = json!({"reason": "WaitingForObject", "message": "it waits for Secret a/b"});
         assert_eq!(
             held,
             json!([

@@ -301,7 +301,7 @@ mod tests {
                     id("/ConfigMap|shop/e"),
                     Hold::DriftReported(drift(&["data.a"], Some("kubectl-edit"), time)),
                 ),
-                (id("/ConfigMap|shop/f"), Hold::OverBudget { prunes: 11, owned: 20 }),
+                (id("/ConfigMap|shop/f"), Hold::PruneBudgetExceeded { prunes: 11, owned: 20 }),
             ],
             kept: vec![id("/ConfigMap|shop/g")],
             approval: Some("0123".to_owned()),
@@ -527,7 +527,7 @@ mod tests {
             &format!("{no_name}; correct it, or approve the deletion"),
         );
         check(
-            Hold::MayBeScaled("the server answered 500".into()),
+            Hold::AutoscalerUnknown("the server answered 500".into()),
             "an autoscaler may scale it, which cannot be checked now: the server answered 500",
         );
         check(Hold::ReconcileDisabled, "moorline.dev/reconcile is disabled");

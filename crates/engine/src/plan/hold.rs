@@ -44,11 +44,11 @@ pub enum Hold {
     /// since 1970.
     Paused(i64),
     /// It is the Secret with the keys of the daemon: no Sync may write its data or delete it.
-    OwnKeys,
+    DaemonKeys,
     /// It is no longer desired and carries our annotations, but its proof is missing or invalid.
     Unproven,
     /// An autoscaler may own its replica count; this prevents us from finding out.
-    MayBeScaled(Box<str>),
+    AutoscalerUnknown(Box<str>),
     /// Others revert every repair, so it is repaired at growing intervals.
     Contested(Box<Contest>),
     /// It is unverified since the start or since a write of another manager, and the Sync only
@@ -82,11 +82,11 @@ pub enum Hold {
     /// It is no longer desired, but the whole desired set is empty, which is more likely a mistake.
     EmptyRender,
     /// It is no longer desired, and its kind could not be listed completely.
-    Unlisted,
+    ListIncomplete,
     /// It carries our identity, but our field manager did not apply it.
     NotAppliedByUs,
     /// It is no longer desired, but its uid or version is unknown.
-    Unidentified,
+    IdentityUnknown,
     /// It is the same object as a desired one with another id.
     DuplicateOf(ObjectId),
     /// It is no longer desired, but this object in it would be deleted with it.
@@ -105,7 +105,7 @@ pub enum Hold {
     /// its deletion.
     BlocksPendingPrune(ObjectId),
     /// It is no longer desired, and so many objects would be pruned that a person must approve.
-    OverBudget {
+    PruneBudgetExceeded {
         /// Number of objects that would be pruned.
         prunes: usize,
         /// Number of objects that the Sync owns.
@@ -144,30 +144,30 @@ impl Hold {
             Self::DriftReported(_) => "DriftReported",
             Self::Deleted => "Deleted",
             Self::Paused(_) => "Paused",
-            Self::OwnKeys => "OwnKeys",
+            Self::DaemonKeys => "DaemonKeys",
             Self::Unproven => "Unproven",
-            Self::MayBeScaled(_) => "MayBeScaled",
+            Self::AutoscalerUnknown(_) => "AutoscalerUnknown",
             Self::Contested(_) => "Contested",
             Self::Unverified => "Unverified",
-            Self::WaitsFor(_) | Self::WebhookUnserved(_) => "Waits",
-            Self::HookRunning => "Runs",
+            Self::WaitsFor(_) | Self::WebhookUnserved(_) => "WaitingForObject",
+            Self::HookRunning => "HookRunning",
             Self::ClaimedBy(_) => "ClaimedBy",
-            Self::PossiblyClaimed(_) | Self::AwaitsMoveTarget(_) => "MayBeClaimed",
+            Self::PossiblyClaimed(_) | Self::AwaitsMoveTarget(_) => "PossiblyClaimed",
             Self::ClaimOverdue(_) => "ClaimOverdue",
             Self::ClaimedWithoutRights(_) => "ClaimedWithoutRights",
             Self::NewerRefused(_) => "NewerRefused",
             Self::PruneDisabled | Self::ProtectedBy(_) => "PruneDisabled",
             Self::EmptyRender => "EmptyRender",
-            Self::Unlisted => "Unlisted",
+            Self::ListIncomplete => "ListIncomplete",
             Self::NotAppliedByUs => "NotAppliedByUs",
-            Self::Unidentified => "Unidentified",
-            Self::DuplicateOf(_) => "StillWanted",
-            Self::NotEmpty(_) => "Occupied",
-            Self::ContentUnknown(_) => "MayBeOccupied",
+            Self::IdentityUnknown => "IdentityUnknown",
+            Self::DuplicateOf(_) => "StillInGit",
+            Self::NotEmpty(_) => "NotEmpty",
+            Self::ContentUnknown(_) => "PossiblyNotEmpty",
             Self::Protected | Self::Guarded(_) => "Protected",
             Self::ReplacementWaits(replacement) => replacement.why.reason(),
-            Self::BlocksPendingPrune(_) => "GoesAfter",
-            Self::OverBudget { .. } => "OverBudget",
+            Self::BlocksPendingPrune(_) => "BlocksPendingPrune",
+            Self::PruneBudgetExceeded { .. } => "PruneBudgetExceeded",
         }
     }
 
@@ -211,7 +211,7 @@ impl Hold {
                 | Self::NamespaceMissing(_)
                 | Self::NamespaceTerminating(_)
                 | Self::Paused(_)
-                | Self::MayBeScaled(_)
+                | Self::AutoscalerUnknown(_)
                 | Self::ReplacementWaits(_)
         )
     }
@@ -223,7 +223,7 @@ impl Hold {
             Self::Protected
                 | Self::Guarded(_)
                 | Self::BlocksPendingPrune(_)
-                | Self::OverBudget { .. }
+                | Self::PruneBudgetExceeded { .. }
                 | Self::NewerRefused(_)
                 | Self::Unproven
                 | Self::ClaimOverdue(_)
@@ -273,14 +273,14 @@ impl fmt::Display for Hold {
             Self::DriftReported(drift) => {
                 write!(f, "changed by {}, and only reported", drift.author())
             }
-            Self::OwnKeys => f.write_str(OWN_KEYS),
+            Self::DaemonKeys => f.write_str(OWN_KEYS),
             Self::Unproven => f.write_str(UNPROVEN),
             Self::Deleted => f.write_str("deleted by others, and only reported"),
             Self::Paused(until) => {
                 let until = jiff::Timestamp::from_millisecond(*until).unwrap_or_default();
                 write!(f, "changed in Git, but {} is {until}", moorline_api::PAUSE_ANNOTATION)
             }
-            Self::MayBeScaled(why) => {
+            Self::AutoscalerUnknown(why) => {
                 write!(f, "an autoscaler may scale it, which cannot be checked now: {why}")
             }
             Self::Contested(contest) => contest.fmt(f),
@@ -297,9 +297,11 @@ impl fmt::Display for Hold {
             Self::PruneDisabled => f.write_str("no longer in Git, and pruning is disabled"),
             Self::ProtectedBy(key) => write!(f, "no longer in Git, and {key} on the object protects it"),
             Self::EmptyRender => f.write_str("no longer in Git, but an empty render prunes nothing"),
-            Self::Unlisted => f.write_str("no longer in Git, but its kind could not be listed completely"),
+            Self::ListIncomplete => {
+                f.write_str("no longer in Git, but its kind could not be listed completely")
+            }
             Self::NotAppliedByUs => f.write_str("it has our identity annotation, but we did not apply it"),
-            Self::Unidentified => {
+            Self::IdentityUnknown => {
                 f.write_str("no longer in Git, but its uid and resourceVersion are unknown")
             }
             Self::DuplicateOf(id) => write!(f, "it is {id} under another name, which is in Git"),
@@ -314,7 +316,7 @@ impl fmt::Display for Hold {
             Self::BlocksPendingPrune(id) => {
                 write!(f, "no longer in Git, and is deleted after {id}, which waits for approval")
             }
-            Self::OverBudget { prunes, owned } => {
+            Self::PruneBudgetExceeded { prunes, owned } => {
                 let owned = grammar::counted(*owned, "object");
                 write!(f, "no longer in Git, but {prunes} of {owned} would be pruned")
             }
@@ -371,7 +373,7 @@ mod tests {
 
     #[test]
     fn the_number_of_objects_is_told_in_the_form_that_it_needs() {
-        let told = |prunes, owned| Hold::OverBudget { prunes, owned }.to_string();
+        let told = |prunes, owned| Hold::PruneBudgetExceeded { prunes, owned }.to_string();
         assert_eq!(told(1, 1), "no longer in Git, but 1 of 1 object would be pruned");
         assert_eq!(told(11, 20), "no longer in Git, but 11 of 20 objects would be pruned");
     }

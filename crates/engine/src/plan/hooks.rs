@@ -348,13 +348,13 @@ mod tests {
                 policy.rollout.iter_mut().for_each(|it| it.running = [id(text)].into_iter().collect());
             }
         };
-        assert_eq!(fate(&sync, workflow, Some(&older), runs(workflow)), "Runs");
+        assert_eq!(fate(&sync, workflow, Some(&older), runs(workflow)), "HookRunning");
         assert_eq!(fate(&sync, workflow, Some(&older), |_, _| {}), "RerunHook");
         let replaced = json!({"argocd.argoproj.io/hook": "Sync", "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation"});
         let widget = "example.com/Widget|a/up";
         assert_eq!(fate(&sync, widget, Some(&older), |_, _| {}), "Committed");
         assert_eq!(fate(&replaced, widget, Some(&older), |_, _| {}), "RerunHook");
-        assert_eq!(fate(&replaced, widget, Some(&older), runs(widget)), "Runs");
+        assert_eq!(fate(&replaced, widget, Some(&older), runs(widget)), "HookRunning");
         assert_eq!(fate(&replaced, "/ConfigMap|a/x", Some(&older), |_, _| {}), "Committed");
         let ended = |policy: &mut Policy, hash| policy.completed = BTreeMap::from([(id(widget), hash)]);
         assert_eq!(fate(&sync, widget, None, ended), "keep", "cleared away since");
@@ -407,7 +407,7 @@ mod tests {
         let other = |seen: &mut Observed, hash: SpecHash| {
             seen.recorded_hash = Some(SpecHash { digest: [7; 32], ..hash });
         };
-        assert_eq!(fate(&before, JOB, Some(&running), |_, _| {}), "Runs");
+        assert_eq!(fate(&before, JOB, Some(&running), |_, _| {}), "HookRunning");
         assert_eq!(fate(&before, JOB, Some(&ended), |_, _| {}), "RerunHook");
         assert_eq!(
             fate(&before, JOB, Some(&other), |_, _| {}),

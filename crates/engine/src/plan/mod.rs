@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use awaited_kinds::AwaitedKinds;
 pub use blocking::{blocks_more, find_blocker};
 pub use deferral::{Deferrals, DuePlan, FailedStep};
-pub use deletion::plan_deletion;
+pub use deletion::{DeletionPlan, DeletionScope, plan_deletion};
 pub use difference::{Difference, HIDDEN};
 pub use document::plan_document;
 pub use dry_run_fields::changed_fields;
@@ -156,7 +156,7 @@ pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Pl
         let is_listed = observed.is_listed(&object.id);
         let decision = wanted(object, (seen, is_listed), over, policy);
         let decision = match (decision, policy.uncertain_replicas.get(&object.id)) {
-            (Decision::Write(_), Some(why)) => Decision::Hold(Hold::MayBeScaled(why.clone())),
+            (Decision::Write(_), Some(why)) => Decision::Hold(Hold::AutoscalerUnknown(why.clone())),
             (decision, _) => decision,
         };
         decided.add(object.id.clone(), decision, object.annotations.phase_wave());
@@ -226,7 +226,7 @@ fn wanted(
             || seen.is_some_and(|it| it.installation_role == InstallationRole::Keys)
     };
     if is_marked_for_keys(object) || holds_keys() && changes_keys(object) {
-        return Decision::Hold(Hold::OwnKeys);
+        return Decision::Hold(Hold::DaemonKeys);
     }
     if object.annotations.skipped {
         return Decision::Keep;

@@ -81,7 +81,7 @@ pub(super) fn decide(
     let consented: BTreeMap<ObjectId, Box<str>> = granted.map(|(id, uid)| (id.clone(), uid.into())).collect();
     let waits = match &policy.refused_newer {
         Some(newer) => Hold::NewerRefused(newer.clone()),
-        None => Hold::OverBudget { prunes: count, owned },
+        None => Hold::PruneBudgetExceeded { prunes: count, owned },
     };
     for (entries, needs_approval, hold) in [(prunes, asks, waits), (protected, true, Hold::Protected)] {
         for (id, seen) in entries {
@@ -156,7 +156,7 @@ impl<'a> PruneContext<'a> {
             _ if self.policy.own_keys.as_ref() == Some(id)
                 || seen.installation_role == InstallationRole::Keys =>
             {
-                Hold::OwnKeys
+                Hold::DaemonKeys
             }
             _ if seen.deleting => Hold::BeingDeleted(seen.finalizers.clone()),
             _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
@@ -167,9 +167,9 @@ impl<'a> PruneContext<'a> {
             None if self.desired.is_empty() => Hold::EmptyRender,
             None if !self.policy.prune => Hold::PruneDisabled,
             None if seen.prune_disabled => Hold::protected_object(seen),
-            None if !self.observed.is_listed(id) => Hold::Unlisted,
+            None if !self.observed.is_listed(id) => Hold::ListIncomplete,
             None if !seen.applied_by_us => Hold::NotAppliedByUs,
-            None if seen.uid.is_empty() || seen.resource_version.is_empty() => Hold::Unidentified,
+            None if seen.uid.is_empty() || seen.resource_version.is_empty() => Hold::IdentityUnknown,
             None => claim?.waiting_hold()?,
         };
         Some(Decision::Hold(hold))
@@ -246,7 +246,7 @@ mod tests {
         seen(|it| it.deleting = true, "BeingDeleted");
         seen(|it| it.reconcile_disabled = true, "ReconcileDisabled");
         seen(|it| it.prune_disabled = true, "PruneDisabled");
-        seen(|it| it.installation_role = InstallationRole::Keys, "OwnKeys");
+        seen(|it| it.installation_role = InstallationRole::Keys, "DaemonKeys");
         seen(|it| it.installation_role = InstallationRole::Installation, "prune");
         seen(
             |it| (it.prune_disabled, it.protected_by) = (true, Some("helm.sh/resource-policy")),
@@ -254,9 +254,9 @@ mod tests {
         );
         seen(|it| it.applied_by_us = false, "NotAppliedByUs");
         seen(|it| it.proven = false, "Unproven");
-        seen(|it| it.uid = "".into(), "Unidentified");
-        seen(|it| it.resource_version = "".into(), "Unidentified");
-        seen(|it| it.uid = "uid of /ConfigMap|shop/a".into(), "StillWanted");
+        seen(|it| it.uid = "".into(), "IdentityUnknown");
+        seen(|it| it.resource_version = "".into(), "IdentityUnknown");
+        seen(|it| it.uid = "uid of /ConfigMap|shop/a".into(), "StillInGit");
         // Objects that are not ours are not in the plan.
         seen(|it| it.ownership = Ownership::Unowned, "nothing");
         seen(|it| it.ownership = Ownership::Copy, "nothing");
@@ -269,21 +269,21 @@ mod tests {
         let policy = |change: fn(&mut Policy), expect: &str| assert_eq!(fate(|_| {}, change), expect);
         let claim = |standing| (id(UNWANTED), Claim { sync: "ops/other".into(), state: standing });
         policy(|it| it.prune = false, "PruneDisabled");
-        policy(|it| it.own_keys = Some(id(UNWANTED)), "OwnKeys");
+        policy(|it| it.own_keys = Some(id(UNWANTED)), "DaemonKeys");
         policy(|it| it.suspended = true, "Suspended");
         policy(|it| it.protected.extend([GroupKind::new("", "ConfigMap")]), "Protected");
         policy(
             |it| it.guards.extend([(id(UNWANTED), crate::plan::PruneGuard::CascadingDelete)]),
             "Protected",
         );
-        policy(|it| it.budget.count = Some(0), "OverBudget");
-        policy(|it| it.budget.percent = Some(33), "OverBudget");
+        policy(|it| it.budget.count = Some(0), "PruneBudgetExceeded");
+        policy(|it| it.budget.percent = Some(33), "PruneBudgetExceeded");
         policy(|it| it.budget.percent = Some(34), "prune");
         for (standing, expect) in [
             (ClaimState::WillAdopt, "hand over"),
             (ClaimState::CannotAdopt, "ClaimedBy"),
-            (ClaimState::Possible, "MayBeClaimed"),
-            (ClaimState::MoveTarget, "MayBeClaimed"),
+            (ClaimState::Possible, "PossiblyClaimed"),
+            (ClaimState::MoveTarget, "PossiblyClaimed"),
             (ClaimState::WithoutRights, "ClaimedWithoutRights"),
             (ClaimState::Overdue, "ClaimOverdue"),
         ] {
@@ -307,7 +307,7 @@ mod tests {
         let mut observed = there([old.as_str()]);
         assert_eq!(fate_in(&plan(&desired, &observed, &Policy::default()), &old), "prune");
         observed.mark_unlisted(old.group_kind());
-        assert_eq!(fate_in(&plan(&desired, &observed, &Policy::default()), &old), "Unlisted");
+        assert_eq!(fate_in(&plan(&desired, &observed, &Policy::default()), &old), "ListIncomplete");
         // Desired without a namespace, and its scope is unknown: it may be this object.
         let there_already = id("unknown.example.com/Gadget|shop/a");
         let desired = wanted(&[manifest("unknown.example.com/Gadget|/a", 0)]);
@@ -335,14 +335,14 @@ mod tests {
         };
         check("/ConfigMap|shop/a", "/ConfigMap|shop/a", &namespace, &policy, "prune");
         check("/ConfigMap|shop/a", "/ConfigMap|old/x", &namespace, &policy, "prune");
-        check("/ConfigMap|old/a", "/ConfigMap|shop/a", &namespace, &policy, "Occupied");
-        check("/ConfigMap|old/a", "/ConfigMap|old/a", &namespace, &policy, "Occupied");
+        check("/ConfigMap|old/a", "/ConfigMap|shop/a", &namespace, &policy, "NotEmpty");
+        check("/ConfigMap|old/a", "/ConfigMap|old/a", &namespace, &policy, "NotEmpty");
         check("/ConfigMap|shop/a", "/ConfigMap|shop/b", &crd, &policy, "prune");
-        check("example.com/Widget|shop/a", "/ConfigMap|shop/b", &crd, &policy, "Occupied");
+        check("example.com/Widget|shop/a", "/ConfigMap|shop/b", &crd, &policy, "NotEmpty");
         check("/ConfigMap|shop/a", "other.com/Widget|shop/b", &crd, &policy, "prune");
         let claim = Claim { sync: "ops/other".into(), state: ClaimState::WillAdopt };
         policy.claims.insert(id("/ConfigMap|old/x"), claim);
-        check("/ConfigMap|shop/a", "/ConfigMap|old/x", &namespace, &policy, "Occupied");
+        check("/ConfigMap|shop/a", "/ConfigMap|old/x", &namespace, &policy, "NotEmpty");
     }
 
     #[test]

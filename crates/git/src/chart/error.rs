@@ -114,7 +114,7 @@ impl From<Error> for ChartError {
     fn from(error: Error) -> Self {
         match error {
             // The other message is about Git servers.
-            Error::BadAnswer { server, what } => Self::Strange { server, what },
+            Error::InvalidResponse { server, what } => Self::Strange { server, what },
             error => Self::Server(error),
         }
     }

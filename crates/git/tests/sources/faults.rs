@@ -43,16 +43,16 @@ async fn wrong_answers_are_told_apart_and_never_quoted() {
         (Reply::Raw(404, html, planted.clone()), "RepositoryNotFound"),
         (Reply::Raw(429, html, planted.clone()), "RepositoryUnavailable"),
         (Reply::Raw(500, html, planted.clone()), "RepositoryUnavailable"),
-        (Reply::Raw(200, html, planted.clone()), "RepositoryBadAnswer"),
-        (Reply::Raw(200, refs, planted.clone()), "RepositoryBadAnswer"),
-        (Reply::Raw(200, refs, b"0013ERR planted\n0000".to_vec()), "RepositoryBadAnswer"),
-        (Reply::Raw(200, refs, Vec::new()), "RepositoryBadAnswer"),
-        (Reply::Raw(200, refs, huge()), "RepositoryBadAnswer"),
+        (Reply::Raw(200, html, planted.clone()), "RepositoryInvalidResponse"),
+        (Reply::Raw(200, refs, planted.clone()), "RepositoryInvalidResponse"),
+        (Reply::Raw(200, refs, b"0013ERR planted\n0000".to_vec()), "RepositoryInvalidResponse"),
+        (Reply::Raw(200, refs, Vec::new()), "RepositoryInvalidResponse"),
+        (Reply::Raw(200, refs, huge()), "RepositoryInvalidResponse"),
         (Reply::Raw(302, "Location: https://elsewhere/planted\r\n", Vec::new()), "RepositoryRedirect"),
         (Reply::Raw(302, "Location: file:///planted/info/refs\r\n", Vec::new()), "RepositoryRedirect"),
         (Reply::Raw(302, "", Vec::new()), "RepositoryRedirect"),
-        (Reply::Cut(30), "RepositoryBadAnswer"),
-        (Reply::Cut(0), "RepositoryBadAnswer"),
+        (Reply::Cut(30), "RepositoryInvalidResponse"),
+        (Reply::Cut(0), "RepositoryInvalidResponse"),
     ];
     let repository = bench.open(&all);
     for (reply, reason) in table {
@@ -128,7 +128,7 @@ async fn a_damaged_or_cut_pack_leaves_the_last_good_state() {
         let broken = reply.clone();
         bench.server.rule(move |request| if request.method == "POST" { broken.clone() } else { Reply::Git });
         let error = repository.read(&next, &[""], soon()).await.unwrap_err();
-        assert!(matches!(error, Error::BadAnswer { .. } | Error::Corrupt { .. }), "{error}");
+        assert!(matches!(error, Error::InvalidResponse { .. } | Error::Corrupt { .. }), "{error}");
         assert_eq!(repository.read(&good, &[""], soon()).await.unwrap().files.entries().count(), 2);
         let left = fs::read_dir(bench.store().join("objects/pack")).unwrap().count();
         assert_eq!(left, 2, "a pack and its index, nothing half-written");

@@ -163,11 +163,11 @@ async fn servers_that_fail_are_told_apart_and_not_quoted() {
     let repository = bench.open();
     let table = [
         (Mode::Say("", 1), "RepositoryNotFound"),
-        (Mode::Say("", 127), "RepositoryBadAnswer"),
-        (Mode::Say("planted: welcome, this account is for people\n", 0), "RepositoryBadAnswer"),
-        (Mode::Say("0014ERR planted word", 1), "RepositoryBadAnswer"),
-        (Mode::Cut(60), "RepositoryBadAnswer"),
-        (Mode::Refuse, "RepositoryBadAnswer"),
+        (Mode::Say("", 127), "RepositoryInvalidResponse"),
+        (Mode::Say("planted: welcome, this account is for people\n", 0), "RepositoryInvalidResponse"),
+        (Mode::Say("0014ERR planted word", 1), "RepositoryInvalidResponse"),
+        (Mode::Cut(60), "RepositoryInvalidResponse"),
+        (Mode::Refuse, "RepositoryInvalidResponse"),
     ];
     for (mode, expect) in table {
         bench.server.mode(mode);
@@ -183,7 +183,7 @@ async fn servers_that_fail_are_told_apart_and_not_quoted() {
     bench.server.mode(Mode::Cut(300));
     assert_eq!(
         repository.fetch(&revision, within(10_000)).await.unwrap_err().reason(),
-        "RepositoryBadAnswer"
+        "RepositoryInvalidResponse"
     );
     bench.server.mode(Mode::Git);
     assert_eq!(count(&repository).await, Ok(2), "what failed leaves nothing behind");
@@ -215,7 +215,7 @@ async fn a_silent_server_costs_no_more_than_the_deadline() {
     assert_eq!(error.reason(), "RepositoryTimeout", "{error}");
     drop(mute);
     let error = silent.resolve(&Reference::Head, within(5_000)).await.unwrap_err();
-    assert!(["RepositoryUnreachable", "RepositoryBadAnswer"].contains(&error.reason()), "{error}");
+    assert!(["RepositoryUnreachable", "RepositoryInvalidResponse"].contains(&error.reason()), "{error}");
 }
 
 #[tokio::test]

@@ -1,11 +1,9 @@
 //! Kustomizations on a real API server: built from the Git objects, with bases elsewhere in the repository, and not
 //! built again for a commit that touches nothing that was read.
 
-mod support;
-
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::{Scene, config_map};
 use serde_json::json;
-use support::daemon::until;
-use support::scene::{Scene, config_map};
 
 fn file(path: &str, text: &str) -> (String, String) {
     (path.to_owned(), text.to_owned())
