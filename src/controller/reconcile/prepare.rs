@@ -368,7 +368,7 @@ pub(crate) fn source_error(error: Error) -> ReconcileError {
 }
 
 /// Returns the cause of an error of a repository; where nothing depends on it, its reason.
-fn source_cause(error: &Error) -> ErrorCause {
+pub(super) fn source_cause(error: &Error) -> ErrorCause {
     match error {
         Error::Denied { .. } | Error::KeyRefused { .. } => ErrorCause::RepositoryAccessDenied,
         Error::NoRepository { .. } => ErrorCause::RepositoryNotFound,

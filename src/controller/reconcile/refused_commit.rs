@@ -166,7 +166,7 @@ mod tests {
         for second in 10..12 {
             memory.record_interruption((&newest, 7), (at(second), 0.5), pauses);
             assert_eq!(memory.patience_of(&newest, 7), at(1));
-            assert_eq!(memory.refusal.as_ref().unwrap().trouble.reason, "YamlInvalid", "it stays refused");
+            assert_eq!(memory.refusal.as_ref().unwrap().trouble.reason(), "YamlInvalid", "it stays refused");
         }
     }
 

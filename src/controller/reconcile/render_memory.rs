@@ -158,7 +158,7 @@ mod tests {
         rooms.grow(51).unwrap();
         assert_eq!(rooms.bytes, 100);
         let told = rooms.grow(5 << 20).unwrap_err();
-        assert_eq!(told.reason, "MemoryExceeded");
+        assert_eq!(told.cause, ErrorCause::MemoryExceeded);
         assert!(told.message.contains("at least 5 MiB of memory, but at most 1 MiB"), "{}", told.message);
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::prepare::{cluster_error, too_slow};
+use super::prepare::{cluster_error, source_cause, too_slow};
 use super::remote_bases::RemoteBaseContext;
 use crate::cluster::Cluster;
 use crate::controller::spec::ValidatedSpec;
@@ -149,7 +149,7 @@ impl RenderContext<'_> {
                 digest: wanted.digest.to_string().into(),
                 files: chart.files.with_display_prefix(&wanted.place.to_string()),
             }),
-            Err(error) => Err(source_error(error)),
+            Err(error) => Err(ReconcileError { permanent: error.needs_new_input(), ..of_chart(&error) }),
         }
     }
 
@@ -172,7 +172,10 @@ impl RenderContext<'_> {
 
 fn of_chart(error: &ChartError) -> ReconcileError {
     ReconcileError {
-        cause: ErrorCause::Input(error.reason()),
+        cause: match error {
+            ChartError::Server(error) => source_cause(error),
+            error => ErrorCause::Input(error.reason()),
+        },
         message: error.to_string(),
         problems: Vec::new(),
         permanent: true,

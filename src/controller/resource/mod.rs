@@ -35,8 +35,7 @@ use super::status::source_summary;
 use super::worker::{ReconcileRequest, run_reconciler};
 use crate::adopt::AdoptedFrom;
 use crate::api::{
-    ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, Reason, Sync,
-    SyncName,
+    ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, Sync, SyncName,
 };
 use crate::cluster::{jitter, version};
 use crate::report::{ErrorCause, ReconcileError};

@@ -130,7 +130,7 @@ impl Context {
             let kept = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
             let text =
                 format!("{refused} cannot be applied, and {kept} stays applied: {}", with_problems(trouble));
-            self.log_condition(sync, LogSubject::Refusal, tone(trouble), trouble.reason, &text);
+            self.log_condition(sync, LogSubject::Refusal, tone(trouble), trouble.reason(), &text);
         }
         if !report.rights.is_empty() {
             let text = format!("permissions are missing: {}", report.rights.join("; "));
@@ -149,7 +149,7 @@ impl Context {
     }
 
     fn troubled(&self, sync: &SyncName, about: LogSubject<'_>, trouble: &ReconcileError) {
-        self.log_condition(sync, about, tone(trouble), trouble.reason, &with_problems(trouble));
+        self.log_condition(sync, about, tone(trouble), trouble.reason(), &with_problems(trouble));
     }
 
     fn failed(&self, sync: &SyncName, id: &ObjectId, why: &Failure) {
