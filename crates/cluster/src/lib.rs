@@ -3,6 +3,20 @@
 //! In: a connection as one identity.
 //! Out: a [`Cluster`]. Each identity has a `Cluster` of its own, and knows only the objects that it
 //! may see.
+//!
+//! # Guarantees
+//!
+//! A function that reads writes nothing. Functions that write say so, and have sections of their
+//! own. Every request has a deadline.
+//!
+//! # Cancellation
+//!
+//! A read ends with its future: its request is dropped, and what other callers share stays.
+//!
+//! # Errors
+//!
+//! Requests fail with an [`ApiError`]: the answer of the server, or why there is none. An object
+//! that does not exist is `None`, not an error.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
 // Input never causes a panic; tests may panic.

@@ -15,6 +15,21 @@
 //! libgit2 is used for packs and objects only. Fetching is implemented here, because libgit2 has
 //! neither version 2 of the protocol, nor deadlines for a request, nor trust settings for each
 //! repository, and its calls cannot be cancelled.
+//!
+//! # Guarantees
+//!
+//! Nothing is sent to a host that [`HostPolicy`] does not allow. Every function that takes `by`
+//! ends by then.
+//!
+//! # Cancellation
+//!
+//! A fetch belongs to its repository and not to the caller: if the future is dropped, the fetch
+//! ends by itself, and the next caller finds what it stored. A place in a queue is released.
+//!
+//! # Errors
+//!
+//! Functions fail with an [`Error`], whose [`Error::reason`] is the reason in conditions; charts
+//! with a [`ChartError`].
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
 // Input never causes a panic; tests may panic.
