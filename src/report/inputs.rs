@@ -168,8 +168,7 @@ impl ReconcileInputs<'_> {
 
     /// True if every desired object was forbidden.
     pub(super) fn is_all_forbidden(&self) -> bool {
-        let is_forbidden =
-            |outcome: &Outcome| matches!(outcome, Outcome::Failed(why) if why.reason == "Forbidden");
+        let is_forbidden = |outcome: &Outcome| matches!(outcome, Outcome::Failed(why) if why.is_forbidden());
         let all = self.outcomes.iter().filter(|(id, outcome)| self.is_desired(id) && is_forbidden(outcome));
         self.desired > 0 && all.count() == self.desired
     }

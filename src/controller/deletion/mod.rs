@@ -297,7 +297,7 @@ async fn delete_batch(
         for (id, outcome) in going.write(work, plan).await {
             match outcome {
                 Outcome::Failed(why) => {
-                    if why.reason == "Forbidden" {
+                    if why.is_forbidden() {
                         forbidden.insert(id.clone());
                     }
                     let text = format!("not deleted: {}", why.message);

@@ -143,7 +143,7 @@ fn place(id: &ObjectId) -> KindInNamespace {
 }
 
 fn is_forbidden(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Failed(why) if why.reason == "Forbidden")
+    matches!(outcome, Outcome::Failed(why) if why.is_forbidden())
 }
 
 /// Retry state of an object that could not be written.

@@ -108,7 +108,7 @@ pub(crate) fn rights(
     let mut lines: BTreeSet<String> =
         unseen.map(|(kind, _)| format!("list and watch {}", resource(kind))).collect();
     for (id, outcome) in outcomes {
-        if matches!(outcome, Outcome::Failed(why) if why.reason == "Forbidden") {
+        if matches!(outcome, Outcome::Failed(why) if why.is_forbidden()) {
             if matches!(outcome, Outcome::Failed(why) if is_missing_own_permission(&why.message)) {
                 lines.insert(OWN.to_owned());
                 continue;

@@ -77,7 +77,7 @@ impl Context {
                 Outcome::Failed(why) => {
                     failed.insert(id);
                     // One line names all missing permissions.
-                    match why.reason == "Forbidden" && !report.rights.is_empty() {
+                    match why.is_forbidden() && !report.rights.is_empty() {
                         true => {
                             tracing::debug!(%sync, object = %id, reason = why.reason, "failed: {}", why.message)
                         }

@@ -37,7 +37,7 @@ impl<'a> AwaitedKinds<'a> {
         let is_awaited = match outcome {
             Outcome::Held(Hold::UnknownKind) => true,
             Outcome::Held(Hold::WaitsFor(_)) => !is_served(),
-            Outcome::Failed(why) => why.reason == "KindMissing" || !is_served(),
+            Outcome::Failed(why) => why.is_kind_missing() || !is_served(),
             _ => false,
         };
         let Some(wanted) = self.desired.get(id).filter(|_| is_awaited) else { return };

@@ -39,6 +39,18 @@ pub struct Failure {
     pub manifest: bool,
 }
 
+impl Failure {
+    /// True if the identity of the Sync lacks the permission.
+    pub fn is_forbidden(&self) -> bool {
+        self.reason == "Forbidden"
+    }
+
+    /// True if the API server does not serve the kind.
+    pub fn is_kind_missing(&self) -> bool {
+        self.reason == "KindMissing"
+    }
+}
+
 impl Outcome {
     /// True if the cluster was changed.
     pub fn changes_cluster(&self) -> bool {
