@@ -41,12 +41,14 @@ pub(super) fn compose_document(
         }
     }
     let (odd, nulls, texts) = (composer.rewritten_values, composer.nulls, composer.original_texts);
+    let annotations_in_braces = composer.annotations_in_braces;
     Ok(composer.root.zip(first).map(|(value, begin)| ComposedDocument {
         value,
         start: begin,
         rewritten_values: odd,
         nulls,
         original_texts: texts,
+        annotations_in_braces,
     }))
 }
 
@@ -61,6 +63,8 @@ pub(super) struct ComposedDocument {
     pub(super) nulls: NullForms,
     /// For Kustomize: the labels and annotations whose spelling differs from their value.
     pub(super) original_texts: OriginalTexts,
+    /// For Kustomize: the annotations are written in braces.
+    pub(super) annotations_in_braces: bool,
 }
 
 /// An error at an offset of the document's text.
@@ -138,6 +142,7 @@ struct Composer {
     rewritten_values: BTreeSet<String>,
     nulls: NullForms,
     original_texts: OriginalTexts,
+    annotations_in_braces: bool,
 }
 
 impl Composer {
@@ -152,6 +157,7 @@ impl Composer {
             rewritten_values: odd,
             nulls: NullForms::default(),
             original_texts: OriginalTexts::default(),
+            annotations_in_braces: false,
         }
     }
 
@@ -164,6 +170,7 @@ impl Composer {
                 self.open(Collection::List(Vec::new()), flow, anchor.as_deref(), at)
             }
             Event::MappingStart { flow, anchor } => {
+                self.annotations_in_braces |= flow && self.is_at_annotations();
                 self.open(Collection::Map(Fields::default()), flow, anchor.as_deref(), at)
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(at),

@@ -99,6 +99,8 @@ pub struct Document {
     pub nulls: NullForms,
     /// For Kustomize: the labels and annotations whose spelling differs from their value.
     pub original_texts: OriginalTexts,
+    /// For Kustomize: the annotations are written in braces, in which no text is folded.
+    pub annotations_in_braces: bool,
 }
 
 /// Original spelling of labels and annotations, by `labels/` or `annotations/` and the key.
@@ -133,6 +135,7 @@ fn documents(
                 rewritten_values: BTreeSet::new(),
                 nulls: NullForms::default(),
                 original_texts: OriginalTexts::new(),
+                annotations_in_braces: false,
             };
             push(&mut documents, found, line, index);
         }
@@ -173,7 +176,14 @@ fn documents(
 
 /// Adds a document unless it is empty.
 fn push(documents: &mut Vec<Document>, found: compose::ComposedDocument, line: u32, index: u32) {
-    let compose::ComposedDocument { value, rewritten_values: odd, nulls, original_texts: texts, .. } = found;
+    let compose::ComposedDocument {
+        value,
+        rewritten_values: odd,
+        nulls,
+        original_texts: texts,
+        annotations_in_braces,
+        ..
+    } = found;
     if !value.is_null() {
         documents.push(Document {
             value,
@@ -182,6 +192,7 @@ fn push(documents: &mut Vec<Document>, found: compose::ComposedDocument, line: u
             rewritten_values: odd,
             nulls,
             original_texts: texts,
+            annotations_in_braces,
         });
     }
 }

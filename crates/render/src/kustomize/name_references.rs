@@ -62,6 +62,7 @@ pub(super) fn update_references(
     let fields: usize = references.iter().map(|reference| reference.fields.len()).sum();
     look(resources.len(), fields / FIELDS_OF_A_LOOK)?;
     resources.iter().try_for_each(check_subjects)?;
+    resources.iter().filter(|one| one.kind().ends_with("RoleBinding")).try_for_each(check_role)?;
     // Runs even if no name has changed: kustomize refuses fields that it cannot walk.
     let mut candidates = Candidates::of(resources);
     for (at, resource) in resources.iter_mut().enumerate() {
@@ -140,7 +141,7 @@ impl Referrer {
         Self {
             is_clustered: id.gvk.is_cluster_scoped(),
             bound: bound_namespaces(resource),
-            role: role(&resource.body),
+            role: role(resource),
             prefixes: resource.prefixes.clone(),
             suffixes: resource.suffixes.clone(),
             id,
@@ -206,10 +207,33 @@ fn check_subjects(resource: &Resource) -> Result<(), BuildError> {
     }
 }
 
-fn role(body: &Value) -> Option<Gvk> {
-    let role = body.get("roleRef")?;
-    let text = |field: &str| Some(role.get(field)?.as_str()?.to_owned());
+/// Returns the group and kind in `roleRef`, as texts: kustomize compares the text of a null or a
+/// number, and an empty one with everything. None if one is missing.
+fn role(resource: &Resource) -> Option<Gvk> {
+    let role = resource.body.get("roleRef")?;
+    let text = |field: &str| {
+        Some(match role.get(field)? {
+            Value::String(text) => text.clone(),
+            Value::Null => resource.spelling.null_text().unwrap_or("null").to_owned(),
+            Value::Array(_) | Value::Object(_) => String::new(),
+            number => number.to_string(),
+        })
+    };
     Some(Gvk { group: text("apiGroup")?, version: String::new(), kind: text("kind")? })
+}
+
+/// Checks that the text of a null in `roleRef` is known.
+fn check_role(resource: &Resource) -> Result<(), BuildError> {
+    let role = resource.body.get("roleRef");
+    let is_null = |field: &str| role.and_then(|role| role.get(field)).is_some_and(Value::is_null);
+    match (is_null("apiGroup") || is_null("kind")) && resource.spelling.null_text().is_none() {
+        false => Ok(()),
+        true => {
+            let text =
+                format!("{}: roleRef has a field without a value; write it, or leave it out", resource.id());
+            Err(resource_files::resource_error(&resource.origin, text).with_class(ErrorClass::Reference))
+        }
+    }
 }
 
 /// One field of one referring object.

@@ -354,7 +354,8 @@ fn merge_into(
     at: &FieldLocation,
 ) -> Result<bool, BuildError> {
     let mut unfolded = None;
-    let patch = match patch.spelling.has_folded_texts() {
+    // Braces around the annotations of the object hold the texts of the patch, too.
+    let patch = match patch.spelling.has_folded_texts() && resource.spelling.has_annotations_in_braces() {
         true => {
             let unfolded = unfolded.insert(patch.clone());
             unfolded.unfold_annotations();

@@ -292,7 +292,7 @@ impl Resource {
         self.spelling.text(&format!("{field}/{key}"), value)
     }
 
-    /// Unfolds the texts of annotations, as kustomize does when it reads a patch.
+    /// Removes the additional line breaks of folded annotations, which JSON would make.
     pub(super) fn unfold_annotations(&mut self) {
         let Self { body, spelling, .. } = self;
         let annotations = body.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
@@ -306,6 +306,9 @@ impl Resource {
     /// Converts all labels or annotations to texts, as kustomize does when it writes all of them.
     /// An empty map is removed.
     pub(super) fn convert_to_texts(&mut self, field: &str) -> Result<(), BuildError> {
+        if field == "annotations" {
+            self.spelling.record_written_annotations();
+        }
         let Some(found) = self.body.get("metadata").and_then(|it| it.get(field)) else { return Ok(()) };
         let mut texts = Map::new();
         for (key, value) in found.as_object().into_iter().flatten() {

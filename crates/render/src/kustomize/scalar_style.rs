@@ -25,6 +25,8 @@ pub(super) struct Spelling {
     /// Texts that were numbers or truth values in a patch, which quotes of the object turned into
     /// texts. To kustomize they still have their type.
     quoted_scalars: BTreeSet<String>,
+    /// The annotations are written in braces, in which no text stays folded.
+    annotations_in_braces: bool,
     nulls: NullForms,
     /// It went through JSON, and nothing was merged in since.
     is_json: bool,
@@ -47,7 +49,11 @@ impl Spelling {
         };
         let texts = document.original_texts.iter();
         let texts = texts.filter_map(|(place, text)| Some((place.clone(), (value(place)?, text.clone()))));
-        Self { texts: texts.collect(), ..Self::new(document.rewritten_values.clone(), document.nulls) }
+        Self {
+            texts: texts.collect(),
+            annotations_in_braces: document.annotations_in_braces,
+            ..Self::new(document.rewritten_values.clone(), document.nulls)
+        }
     }
 
     /// True if a merge keeps existing nulls. It drops implicit ones, so an object with both kinds
@@ -90,6 +96,16 @@ impl Spelling {
         self.texts.values().any(|(value, text)| text.contains('\n') && value.as_str() != Some(text))
     }
 
+    /// True if the annotations are written in braces.
+    pub(super) fn has_annotations_in_braces(&self) -> bool {
+        self.annotations_in_braces
+    }
+
+    /// Records that kustomize wrote the annotations, a line each.
+    pub(super) fn record_written_annotations(&mut self) {
+        self.annotations_in_braces = false;
+    }
+
     /// Forgets the text of a label or annotation, because its value changes.
     pub(super) fn forget_text(&mut self, place: &str) {
         self.texts.remove(place);
@@ -124,6 +140,7 @@ impl Spelling {
     pub(super) fn record_json_round_trip(&mut self, body: &Value) {
         self.make_nulls_explicit();
         self.forget_texts();
+        self.record_written_annotations();
         self.untyped.clear();
         self.quoted_scalars.clear();
         let mut odd = BTreeSet::new();

@@ -35,6 +35,11 @@ impl Composer {
         self.nulls.has_explicit |= value.is_null() && !scalar.text.is_empty();
     }
 
+    /// True if the annotations of the document come next.
+    pub(super) fn is_at_annotations(&self) -> bool {
+        self.frames.len() == 2 && self.path() == "metadata/annotations"
+    }
+
     /// Returns the path of the next value inside the document's metadata, such as
     /// `metadata/labels/key`; empty for other values.
     fn path(&self) -> String {
