@@ -2,7 +2,7 @@
 //!
 //! In: where the error was made. Out: what the code decides on, and the reason that people read.
 
-/// Cause of a [`super::ReconcileError`]. Code decides on the cause, never on the text of its reason.
+/// Cause of a [`super::ReconcileError`]. Code decides on it, never on the text of its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCause {
     /// The API server does not answer, or fails.

@@ -18,7 +18,8 @@ const ENUMS: [&str; 2] = ["Reason::", "EventReason::"];
 const DECLARED: [&str; 2] = ["crates/api/src/status.rs", "crates/api/src/event.rs"];
 
 /// Calls before a reason that is a text of its own.
-const MAKERS: [&str; 9] = [
+const MAKERS: [&str; 10] = [
+    "Tone::Warning, ",
     "reason: ",
     "ErrorCause::Input(",
     "one(id, ",

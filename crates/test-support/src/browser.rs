@@ -41,7 +41,8 @@ fn program() -> Option<PathBuf> {
 }
 
 impl Browser {
-    /// Starts a browser with an empty page; without a browser, reports the test as skipped and returns `None`.
+    /// Starts a browser with an empty page; without a browser, reports the test as skipped and
+    /// returns `None`.
     pub fn start() -> Option<Self> {
         let Some(program) = program() else {
             report_skipped("there is no chromium on PATH");

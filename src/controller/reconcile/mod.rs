@@ -26,6 +26,7 @@ pub(crate) mod renderer;
 mod result;
 mod revision;
 pub(crate) mod rollout;
+mod source_cause;
 mod status_records;
 pub(crate) mod substitution_values;
 mod target_namespace;

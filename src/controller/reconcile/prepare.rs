@@ -15,6 +15,7 @@ use super::remote_bases::{RemoteBase, RemoteBaseContext, ResolvedBases};
 use super::render_memory;
 use super::render_memory::MemoryLimits;
 use super::renderer::{ChartFetches, RenderContext};
+use super::source_cause::source_cause;
 use crate::chance;
 use crate::clock;
 use crate::cluster::ApiError;
@@ -364,20 +365,6 @@ pub(crate) fn source_error(error: Error) -> ReconcileError {
         message: error.to_string(),
         problems: Vec::new(),
         permanent: error.needs_new_input(),
-    }
-}
-
-/// Returns the cause of an error of a repository; where nothing depends on it, its reason.
-pub(super) fn source_cause(error: &Error) -> ErrorCause {
-    match error {
-        Error::Denied { .. } | Error::KeyRefused { .. } => ErrorCause::RepositoryAccessDenied,
-        Error::NoRepository { .. } => ErrorCause::RepositoryNotFound,
-        Error::Untrusted { .. } => ErrorCause::RepositoryUntrusted,
-        Error::NoReference { .. } => ErrorCause::ReferenceNotFound,
-        Error::NoPath { .. } => ErrorCause::PathNotFound,
-        Error::Stopped => ErrorCause::Stopped,
-        Error::Module { cause, .. } => source_cause(cause),
-        error => ErrorCause::Input(error.reason()),
     }
 }
 

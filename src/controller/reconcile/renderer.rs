@@ -7,8 +7,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::prepare::{cluster_error, source_cause, too_slow};
+use super::prepare::{cluster_error, too_slow};
 use super::remote_bases::RemoteBaseContext;
+use super::source_cause::source_cause;
 use crate::cluster::Cluster;
 use crate::controller::spec::ValidatedSpec;
 use crate::helm::{Helm, HelmError};

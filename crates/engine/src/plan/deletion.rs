@@ -114,7 +114,7 @@ mod tests {
             let steps: Vec<_> = plan.steps().map(|step| step.id.clone()).collect();
             (steps, plan.held.into_iter().map(|(id, _)| id).collect::<Vec<_>>(), forbidden)
         };
-        assert_eq!(planned("", &[]), (vec![id(a), id(b)], vec![id(c)], vec![]));
+        assert_eq!(planned("/ConfigMap|shop/other", &[]), (vec![id(a), id(b)], vec![id(c)], vec![]));
         assert_eq!(planned(a, &[]), (vec![id(b)], vec![id(c)], vec![]));
         assert_eq!(planned(c, &[b]), (vec![id(a)], vec![], vec![id(b)]));
         assert_eq!(planned(b, &[b]), (vec![id(a)], vec![id(c)], vec![]));
