@@ -3,7 +3,8 @@
 //!
 //! No other file spells them. The spec of a Sync is in `sync.rs` and `git.rs`, its status in
 //! `status.rs`, the reasons of Events in `event.rs`, renamed ones in `former_reasons.rs`, and the
-//! CustomResourceDefinition in `definition.rs`. All of these but the names belong to the feature `crd`, which is on by default.
+//! CustomResourceDefinition in `definition.rs`. All of these but the names belong to the feature
+//! `crd`, which is on by default.
 #![cfg_attr(feature = "crd", doc = include_str!("../README.md"))]
 #![warn(unreachable_pub)]
 // Nothing panics on input. Tests may panic.

@@ -10,7 +10,8 @@
 //! Signatures are checked in `signature.rs`; submodules are found in `submodules.rs`.
 //! `allow_list.rs` limits other repositories, `hosts.rs` over `public_address.rs` limits
 //! hosts, `webhook_call.rs` finds the repositories of a push, and `chart/` fetches charts. The
-//! daemon uses `repository.rs` and `ref_watch.rs`; `worker_pool/` shares the workers among servers and namespaces.
+//! daemon uses `repository.rs` and `ref_watch.rs`; `worker_pool/` shares the workers among servers
+//! and namespaces.
 //!
 //! libgit2 is used for packs and objects only. Fetching is implemented here, because libgit2 has
 //! neither version 2 of the protocol, nor deadlines for a request, nor trust settings for each
