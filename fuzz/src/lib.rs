@@ -40,37 +40,39 @@ pub fn yaml_write(text: &str) {
 /// Separator between the files of an input.
 pub const BETWEEN: &str = "\n===\n";
 
-fn built<const N: usize>(text: &str, names: [&str; N], more: &[(&str, &str)]) {
+fn built<const N: usize>(text: &str, names: [&str; N], more: &[(&str, &str)]) -> bool {
     let mut parts = text.splitn(N, BETWEEN);
     let files = names.map(|name| (name, parts.next().unwrap_or_default()));
-    drop(build_kustomization(&FileTree::from_texts(files.into_iter().chain(more.iter().copied())), ""));
+    build_kustomization(&FileTree::from_texts(files.into_iter().chain(more.iter().copied())), "").is_ok()
 }
 
-/// Builds any kustomization, with a resource and a patch.
-pub fn kustomize(text: &str) {
-    built(text, ["kustomization.yaml", "a.yaml", "p.yaml"], &[]);
+/// Builds any kustomization, with a resource and a patch; true if it is not refused.
+pub fn kustomize(text: &str) -> bool {
+    built(text, ["kustomization.yaml", "a.yaml", "p.yaml"], &[])
 }
 
-/// Applies any patch to any object, matched by its content and by a selector.
-pub fn patches(text: &str) {
+/// Applies any patch to any object, matched by its content and by a selector; true if it is not
+/// refused.
+pub fn patches(text: &str) -> bool {
     let by = "resources: [a.yaml]\npatches: [{path: p.yaml}, {path: p.yaml, target: {name: .*}}]\n";
-    built(text, ["a.yaml", "p.yaml"], &[("kustomization.yaml", by)]);
+    built(text, ["a.yaml", "p.yaml"], &[("kustomization.yaml", by)])
 }
 
-/// Applies any replacements among common objects.
-pub fn replacements(text: &str) {
+/// Applies any replacements among common objects; true if they are not refused.
+pub fn replacements(text: &str) -> bool {
     let by = "resources: [a.yaml]\nreplacements: [{path: r.yaml}]\n";
-    built(text, ["r.yaml"], &[("kustomization.yaml", by), ("a.yaml", OBJECTS)]);
+    built(text, ["r.yaml"], &[("kustomization.yaml", by), ("a.yaml", OBJECTS)])
 }
 
 const OBJECTS: &str = "\
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: a, annotations: {x/y: z}}
-data: {a: one:two, b: |-
+data:
+  a: one:two
+  b: |-
     three
     four
-  }
 ---
 apiVersion: apps/v1
 kind: Deployment
