@@ -28,6 +28,7 @@ for target in "$@"; do
     set -- "$corpus/$target"
     [ -d "$fixtures" ] && set -- "$@" "$PWD/$fixtures"
     echo "== $target, $seconds s"
+    # Without a sanitizer: the code is safe Rust, and an instrumented build takes several times as long.
     if cargo +nightly fuzz run --sanitizer none --target-dir target/fuzz/build "$target" "$@" -- \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
         -artifact_prefix="$found/$target/"; then

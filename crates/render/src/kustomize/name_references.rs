@@ -229,8 +229,10 @@ fn check_role(resource: &Resource) -> Result<(), BuildError> {
     match (is_null("apiGroup") || is_null("kind")) && resource.spelling.null_text().is_none() {
         false => Ok(()),
         true => {
-            let text =
-                format!("{}: roleRef has a field without a value; write it, or leave it out", resource.id());
+            let text = format!(
+                "{}: roleRef has a null, and the object writes null in two ways; write null everywhere",
+                resource.id()
+            );
             Err(resource_files::resource_error(&resource.origin, text).with_class(ErrorClass::Reference))
         }
     }
@@ -341,5 +343,35 @@ impl<'a> ReferenceField<'a> {
                 Err(format!("the name {name} could be that of {}", ids.join(", or ")))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use moorline_core::tree::FileTree;
+
+    use crate::build_kustomization;
+
+    /// Builds a ClusterRoleBinding with this `roleRef.apiGroup`; returns the name of its role.
+    fn role_of(group: &str, labels: &str) -> Result<String, String> {
+        let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\n";
+        let binding = format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: bind\n  \
+             labels: {labels}\nroleRef:\n  kind: ClusterRole\n  name: reader\n  apiGroup: {group}\n"
+        );
+        let by = "namePrefix: my-\nresources: [r.yaml, b.yaml]\n";
+        let files = [("kustomization.yaml", by), ("r.yaml", role), ("b.yaml", &*binding)];
+        let objects =
+            build_kustomization(&FileTree::from_texts(files), "").map_err(|error| error.to_string())?;
+        let names = objects.iter().filter_map(|it| it.get("roleRef")?.get("name")?.as_str());
+        Ok(names.collect())
+    }
+
+    #[test]
+    fn a_null_group_of_a_role_is_refused_where_its_spelling_is_not_known() {
+        assert_eq!(role_of("null", "{}").as_deref(), Ok("reader"));
+        assert_eq!(role_of("", "{}").as_deref(), Ok("my-reader"));
+        let refusal = role_of("", "~").unwrap_err();
+        assert!(refusal.contains("writes null in two ways"), "{refusal}");
     }
 }

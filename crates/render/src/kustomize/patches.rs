@@ -354,7 +354,8 @@ fn merge_into(
     at: &FieldLocation,
 ) -> Result<bool, BuildError> {
     let mut unfolded = None;
-    // Braces around the annotations of the object hold the texts of the patch, too.
+    // Kustomize writes the annotations of the patch into the map of the object. If that map is in
+    // braces, no text in it is folded.
     let patch = match patch.spelling.has_folded_texts() && resource.spelling.has_annotations_in_braces() {
         true => {
             let unfolded = unfolded.insert(patch.clone());

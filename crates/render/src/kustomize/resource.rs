@@ -292,7 +292,8 @@ impl Resource {
         self.spelling.text(&format!("{field}/{key}"), value)
     }
 
-    /// Removes the additional line breaks of folded annotations, which JSON would make.
+    /// Sets folded annotations to their original texts. A folded text with an indented line gets a
+    /// line break more when it goes through JSON, which its value contains already.
     pub(super) fn unfold_annotations(&mut self) {
         let Self { body, spelling, .. } = self;
         let annotations = body.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);

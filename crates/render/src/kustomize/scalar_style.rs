@@ -101,7 +101,7 @@ impl Spelling {
         self.annotations_in_braces
     }
 
-    /// Records that kustomize wrote the annotations, a line each.
+    /// Records that kustomize wrote all annotations again: each on a line, without braces.
     pub(super) fn record_written_annotations(&mut self) {
         self.annotations_in_braces = false;
     }
