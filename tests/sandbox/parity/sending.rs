@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
@@ -16,6 +16,8 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 /// A watch that was silent for so long has reported everything.
 const QUIET: Duration = Duration::from_millis(400);
+/// For how long a server may refuse to answer yet: it does while it opens the storage of a kind whose definition changed.
+const NOT_YET: Duration = Duration::from_secs(15);
 /// More than a server reads.
 const LONG: usize = 4 << 20;
 
@@ -128,6 +130,7 @@ fn accepted(verb: &str) -> &'static str {
     }
 }
 
+/// Sends a request, and sends it again while the server answers that it is too early.
 async fn request(
     client: &Client,
     method: &str,
@@ -136,13 +139,20 @@ async fn request(
     accept: &str,
     body: Vec<u8>,
 ) -> Response<Body> {
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("Accept", accept)
-        .header("User-Agent", "parity")
-        .header("Content-Type", content)
-        .body(Body::from(body))
-        .unwrap();
-    client.send(request).await.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    let until = tokio::time::Instant::now() + NOT_YET;
+    loop {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("Accept", accept)
+            .header("User-Agent", "parity")
+            .header("Content-Type", content)
+            .body(Body::from(body.clone()))
+            .unwrap();
+        let answer = client.send(request).await.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+        if answer.status() != StatusCode::TOO_MANY_REQUESTS || tokio::time::Instant::now() > until {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
