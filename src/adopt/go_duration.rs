@@ -4,32 +4,24 @@
 //! duration.
 
 use crate::api::{MAX_DURATION, MIN_DURATION};
+use crate::duration;
 
-/// The units with their nanoseconds; longer names first.
-const UNITS: [(&str, f64); 8] =
-    [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("h", 3.6e12), ("m", 6e10), ("s", 1e9)];
+/// Nanoseconds of a second.
+const NANOS: i128 = 1_000_000_000;
 
 /// A duration for a Sync; true if it had to be changed to fit the limits.
 pub(super) fn convert_go_duration(text: &str) -> Option<(String, bool)> {
-    let mut rest = text;
-    let mut nanos = 0.0;
-    while !rest.is_empty() {
-        let end = rest.find(|char: char| !char.is_ascii_digit() && char != '.')?;
-        let number: f64 = rest[..end].parse().ok()?;
-        let unit = UNITS.iter().find(|(unit, _)| rest[end..].starts_with(unit))?;
-        nanos += number * unit.1;
-        rest = &rest[end + unit.0.len()..];
-    }
+    // A poll interval has no sign.
+    let nanos = duration::parse_go(text).filter(|_| !text.starts_with(['-', '+']))?;
     let (least, most) = (MIN_DURATION.as_secs(), MAX_DURATION.as_secs());
-    // The cast saturates, so a huge duration becomes the upper limit.
-    let whole = (nanos / 1e9).ceil() as u64;
+    let whole = u64::try_from(nanos.saturating_add(NANOS - 1) / NANOS).unwrap_or(u64::MAX);
     let seconds = whole.clamp(least, most);
     let shown = match seconds {
         hours if hours % 3600 == 0 => format!("{}h", hours / 3600),
         minutes if minutes % 60 == 0 => format!("{}m", minutes / 60),
         seconds => format!("{seconds}s"),
     };
-    (!text.is_empty()).then_some((shown, seconds != whole))
+    Some((shown, seconds != whole))
 }
 
 #[cfg(test)]

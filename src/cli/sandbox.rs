@@ -20,8 +20,8 @@ use super::run::shutdown_signal;
 use super::temporary_folder::TemporaryFolder;
 use crate::api;
 use crate::cluster::{Connection, connect};
+use crate::duration;
 use crate::sandbox::{Options, Sandbox};
-use crate::settings::duration;
 
 /// Start a temporary Kubernetes API server for demos and tests
 ///

@@ -42,9 +42,9 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 /// `controller/schedule`.
 #[rustfmt::skip]
 pub(crate) const TABLE: [Row; 36] = [
-    row(1, "api",                    Pure,  Only(&[])),
-    row(1, "cel",                    Pure,  Only(&[])),
     row(1, "core",                   Pure,  Only(&[])),
+    row(1, "api",                    Pure,  Only(&["core"])),
+    row(1, "cel",                    Pure,  Only(&["core"])),
     row(1, "engine/proof",           Pure,  Only(&[])),
     row(1, "managed-fields",         Pure,  Only(&[])),
     row(1, "runtime",                Shell, Only(&[])),
@@ -81,12 +81,13 @@ pub(crate) const TABLE: [Row; 36] = [
 ];
 
 /// Names under which `src/lib.rs` re-exports the crates, and the module behind each.
-const ALIASES: [(&str, &[&str]); 17] = [
+const ALIASES: [(&str, &[&str]); 18] = [
     ("chance", &["runtime", "chance"]),
     ("clock", &["runtime", "clock"]),
     ("desired", &["engine", "desired"]),
     ("did_you_mean", &["core", "did_you_mean"]),
     ("diff", &["engine", "diff"]),
+    ("duration", &["core", "duration"]),
     ("fair_queue", &["runtime", "fair_queue"]),
     ("fields", &["managed-fields"]),
     ("grammar", &["core", "grammar"]),

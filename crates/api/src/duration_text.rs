@@ -10,17 +10,17 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use moorline_core::duration::{self, Part, Unit};
+
 /// Shortest duration that a Sync may name: a repository must not be polled more often.
 pub const MIN_DURATION: Duration = Duration::from_secs(5);
 
 /// Longest duration that a Sync may name: a longer one is a mistake, or means `suspend`.
 pub const MAX_DURATION: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Hours, minutes and seconds, each at most once and in this order.
+/// Hours, minutes and seconds, each at most once and in this order: less than the dialect of
+/// settings, so that the API server can check it by a pattern.
 const PATTERN: &str = "^([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?$";
-
-/// Units in the order in which they are written, with their seconds.
-const UNITS: [(char, u64); 3] = [('h', 3600), ('m', 60), ('s', 1)];
 
 /// Maximum number of digits before a unit.
 const MAX_DIGITS: usize = 5;
@@ -43,19 +43,11 @@ impl DurationText {
 
     /// Returns the duration if the text is valid and between [`MIN_DURATION`] and [`MAX_DURATION`].
     pub fn duration(&self) -> Option<Duration> {
-        let mut rest = &*self.0;
-        let mut seconds: u64 = 0;
-        for (unit, worth) in UNITS {
-            let digits = rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len());
-            let Some(behind) = rest[digits..].strip_prefix(unit) else { continue };
-            if digits > MAX_DIGITS {
-                return None;
-            }
-            seconds += rest[..digits].parse::<u64>().ok()? * worth;
-            rest = behind;
-        }
-        let duration = Duration::from_secs(seconds);
-        (rest.is_empty() && (MIN_DURATION..=MAX_DURATION).contains(&duration)).then_some(duration)
+        let parts = duration::parts(&self.0)?;
+        let in_order = parts.windows(2).all(|pair| pair[0].unit() > pair[1].unit());
+        let fits = |part: &Part<'_>| part.unit() >= Unit::Second && part.digits() <= MAX_DIGITS;
+        let duration = duration::parse(&self.0).filter(|_| in_order && parts.iter().all(fits));
+        duration.filter(|duration| (MIN_DURATION..=MAX_DURATION).contains(duration))
     }
 }
 

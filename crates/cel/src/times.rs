@@ -8,26 +8,15 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
+use moorline_core::duration;
+
 use super::evaluate::{EvaluationError, NumberError};
 use super::tree::Arithmetic;
 use super::value::CelValue;
 
-/// Nanoseconds of each unit of a duration.
-const UNITS: [(&str, i128); 8] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("μs", 1_000),
-    ("ms", 1_000_000),
-    ("s", SECOND),
-    ("m", 60 * SECOND),
-    ("h", 3600 * SECOND),
-];
 const SECOND: i128 = 1_000_000_000;
 /// Maximal duration in Go.
 const MAX_SPAN: i128 = i64::MAX as i128;
-/// Maximal number of digits of a number in a duration.
-const MAX_DIGITS: usize = 18;
 
 /// Function that returns a part of a timestamp or a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,32 +54,7 @@ pub(super) fn seconds(seconds: i64) -> i128 {
 
 /// Parses a duration such as `1h30m`, `1.5s` or `-3ms`.
 pub(super) fn span(text: &str) -> Option<i128> {
-    let (negative, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    if rest.is_empty() {
-        return None;
-    }
-    let mut sum = 0_i128;
-    while !rest.is_empty() {
-        let end = rest.find(|char: char| !char.is_ascii_digit() && char != '.')?;
-        let (number, after) = rest.split_at(end);
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if number.len() > MAX_DIGITS || whole.len() + fraction.len() == 0 || fraction.contains('.') {
-            return None;
-        }
-        let until = after.find(|char: char| char.is_ascii_digit() || char == '.').unwrap_or(after.len());
-        let (unit, next) = after.split_at(until);
-        let (_, size) = UNITS.iter().find(|(name, _)| *name == unit)?;
-        let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
-        sum += digits * size / 10_i128.pow(u32::try_from(fraction.len()).ok()?);
-        rest = next;
-    }
-    (sum <= MAX_SPAN).then_some(if negative { -sum } else { sum })
+    duration::parse_go(text).filter(|span| span.abs() <= MAX_SPAN)
 }
 
 /// Formats a duration in seconds.

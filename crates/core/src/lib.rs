@@ -2,8 +2,8 @@
 //!
 //! In: nothing.
 //! Out: the identity of an object, a tree of files with bounded memory, and helpers for texts:
-//! grammar of messages, "did you mean", log lines that repeat, and texts from outside without
-//! control characters.
+//! durations, grammar of messages, "did you mean", log lines that repeat, and texts from outside
+//! without control characters.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
 // Nothing panics on input. Tests may panic.
@@ -11,6 +11,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod did_you_mean;
+pub mod duration;
 pub mod grammar;
 pub mod log_repeats;
 pub mod object;

@@ -11,7 +11,6 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod byte_size;
-pub mod duration;
 mod error;
 mod raw_value;
 mod table;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::duration;
+use moorline_core::duration;
 use moorline_core::sanitize::sanitize;
 
 /// Maximum number of characters of a value that a message repeats.

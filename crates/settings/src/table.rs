@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{HelmFence, LogFormat, LogLevel, ProxyUrl, Settings, duration};
+use super::{HelmFence, LogFormat, LogLevel, ProxyUrl, Settings};
 use crate::byte_size;
 use crate::raw_value::{RawValue, ValueError};
+use moorline_core::duration;
 
 /// Prefix of all our environment variables.
 pub(super) const VARIABLES: &str = "MOORLINE_";

@@ -119,7 +119,8 @@ fn is_time(text: &str) -> bool {
         && is_zone
 }
 
-/// Checks for numbers with units: `1h30m`, `22 ns`.
+/// Checks for numbers with units: `1h30m`, `22 ns`. Not Go's dialect: that of the library for
+/// formats has blanks before units, and units up to weeks.
 fn is_duration(text: &str) -> bool {
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {
