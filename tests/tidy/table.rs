@@ -58,12 +58,12 @@ pub(crate) const TABLE: [Row; 36] = [
     row(2, "health",                 Pure,  Only(&["cel", "core"])),
     row(2, "metrics",                Shell, Only(&["api"])),
     row(2, "render",                 Pure,  Only(&["api", "core", "yaml"])),
-    row(2, "sandbox/schema",         Pure,  Only(&["cel"])),
+    row(2, "sandbox/schema",         Pure,  Only(&["cel", "core"])),
     row(2, "settings",               Pure,  Only(&["core"])),
     row(3, "engine/desired",         Pure,  Only(&["api", "core", "engine/proof", "managed-fields", "yaml", "render"])),
     row(3, "helm",                   Shell, Only(&["core", "runtime", "yaml", "render"])),
     row(3, "sandbox/cel_rules",      Pure,  Only(&["cel", "sandbox/schema"])),
-    row(3, "sandbox/kinds",          Pure,  Only(&["cel", "sandbox/schema"])),
+    row(3, "sandbox/kinds",          Pure,  Only(&["cel", "core", "sandbox/schema"])),
     row(3, "sandbox/managed_fields", Pure,  Only(&["managed-fields", "sandbox/schema"])),
     row(3, "sandbox/patch",          Pure,  Only(&["sandbox/schema"])),
     row(4, "engine/plan",            Pure,  Only(&["api", "core", "managed-fields", "engine/diff", "engine/observed", "engine/desired"])),
@@ -81,7 +81,7 @@ pub(crate) const TABLE: [Row; 36] = [
 ];
 
 /// Names under which `src/lib.rs` re-exports the crates, and the module behind each.
-const ALIASES: [(&str, &[&str]); 18] = [
+const ALIASES: [(&str, &[&str]); 19] = [
     ("chance", &["runtime", "chance"]),
     ("clock", &["runtime", "clock"]),
     ("desired", &["engine", "desired"]),
@@ -92,6 +92,7 @@ const ALIASES: [(&str, &[&str]); 18] = [
     ("fields", &["managed-fields"]),
     ("grammar", &["core", "grammar"]),
     ("log_repeats", &["core", "log_repeats"]),
+    ("name_rules", &["core", "name_rules"]),
     ("object", &["core", "object"]),
     ("observed", &["engine", "observed"]),
     ("plan", &["engine", "plan"]),

@@ -4,6 +4,7 @@
 //! Out: the Sync that receives the objects, if the value names another one.
 
 use super::SyncName;
+use moorline_core::name_rules::{is_dns_label, is_dns_subdomain};
 
 /// Annotation on a Sync: the Sync that receives its objects, as NAMESPACE/NAME, or NAME in its own
 /// namespace. Objects that this Sync no longer claims are not deleted before the receiver has
@@ -13,19 +14,10 @@ pub const MOVES_TO_ANNOTATION: &str = "moorline.dev/moves-to";
 /// Reads the annotation of `own`; none if the value is invalid or names `own` itself.
 pub fn parse_moves_to(text: &str, own: &SyncName) -> Option<SyncName> {
     let (namespace, name) = text.split_once('/').unwrap_or((&own.namespace, text));
-    let is_word = |text: &str| {
-        !text.is_empty()
-            && text.len() <= MAX_NAME
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte))
-    };
-    let named = (is_word(namespace) && is_word(name)).then(|| SyncName::new(namespace, name));
+    let is_sync = is_dns_label(namespace) && is_dns_subdomain(name);
+    let named = is_sync.then(|| SyncName::new(namespace, name));
     named.filter(|named| named != own)
 }
-
-/// Maximum number of characters of a name in Kubernetes.
-const MAX_NAME: usize = 253;
 
 #[cfg(test)]
 mod tests {
@@ -47,6 +39,8 @@ mod tests {
             ("/new", None),
             ("ops/", None),
             ("ops/new/more", None),
+            ("ops/-new", None),
+            ("o.p.s/new", None),
             ("Ops/new", None),
             (" new", None),
             ("new\n", None),
@@ -54,6 +48,6 @@ mod tests {
         ] {
             assert_eq!(parse_moves_to(text, &own), expect.map(|(a, b)| SyncName::new(a, b)), "{text:?}");
         }
-        assert_eq!(parse_moves_to(&"a".repeat(MAX_NAME + 1), &own), None);
+        assert_eq!(parse_moves_to(&"a".repeat(254), &own), None);
     }
 }

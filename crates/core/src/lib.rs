@@ -2,8 +2,8 @@
 //!
 //! In: nothing.
 //! Out: the identity of an object, a tree of files with bounded memory, and helpers for texts:
-//! durations, grammar of messages, "did you mean", log lines that repeat, and texts from outside
-//! without control characters.
+//! durations, rules for names, grammar of messages, "did you mean", log lines that repeat, and
+//! texts from outside without control characters.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
 // Nothing panics on input. Tests may panic.
@@ -14,6 +14,7 @@ pub mod did_you_mean;
 pub mod duration;
 pub mod grammar;
 pub mod log_repeats;
+pub mod name_rules;
 pub mod object;
 pub mod sanitize;
 pub mod tree;

@@ -6,11 +6,11 @@ use sha2::{Digest, Sha256};
 
 use super::documents::{MAX_PROBLEMS_PER_FILE, Manifest, position_in, type_name};
 use super::problem::{Problem, SourcePosition};
-use crate::name_rules;
 use crate::secret_data;
 use crate::top_level_fields;
 use moorline_api::{ARGO_HOOK_ANNOTATIONS, HELM_HOOK_ANNOTATIONS, HOOK_ANNOTATION};
 use moorline_core::did_you_mean::nearest_name;
+use moorline_core::name_rules;
 use moorline_core::object::{Object, ObjectId, Origin};
 use moorline_core::tree::MemoryLimit;
 use moorline_yaml::Step;
@@ -245,7 +245,7 @@ impl<'a> ManifestHeader<'a> {
             None | Some(Value::Null) => Some(""),
             Some(Value::String(namespace)) => {
                 if !namespace.is_empty() {
-                    self.text_rule(&["metadata", "namespace"], namespace, name_rules::dns_label(namespace));
+                    self.text_rule(&["metadata", "namespace"], namespace, name_rules::namespace(namespace));
                 }
                 Some(namespace)
             }

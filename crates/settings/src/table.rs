@@ -13,6 +13,7 @@ use super::{HelmFence, LogFormat, LogLevel, ProxyUrl, Settings};
 use crate::byte_size;
 use crate::raw_value::{RawValue, ValueError};
 use moorline_core::duration;
+use moorline_core::name_rules::is_dns_label;
 
 /// Prefix of all our environment variables.
 pub(super) const VARIABLES: &str = "MOORLINE_";
@@ -157,11 +158,11 @@ pub const TABLE: &[Setting] = &[
     row!("logLevel" "The least important messages that are logged: error, warn, info, debug or trace."
         log_level = given => given.one_of(&LEVELS)?, level => word(&LEVELS, *level)),
     row!("instance" "Serves only the Syncs labelled moorline.dev/instance with this value; empty: those without the label."
-        instance = given => given.optional(LABEL, is_label)?, name => json!(name)),
+        instance = given => given.optional(LABEL, is_dns_label)?, name => json!(name)),
     row!("keySecret" "Secret in the daemon's own namespace with the keys for proofs of ownership; empty: the name of the Lease with -key. Instances may share one."
-        key_secret = given => given.optional(LABEL, is_label)?, name => json!(name)),
+        key_secret = given => given.optional(LABEL, is_dns_label)?, name => json!(name)),
     row!("daemonIdentityNamespaces" "Namespaces whose Syncs may use the daemon's own permissions, beside the daemon's own namespace."
-        daemon_identity_namespaces = given => given.list(LABEL, is_label)?, names => json!(names)),
+        daemon_identity_namespaces = given => given.list(LABEL, is_dns_label)?, names => json!(names)),
     row!("proxy" "Proxy before the repositories, such as http://proxy:3128; it may have a user and a password."
         proxy = given => given.optional("a URL such as http://proxy:3128", is_proxy)?.map(ProxyUrl),
         url => json!(url.as_ref().map(|_| HIDDEN)), true),
@@ -229,14 +230,6 @@ fn is_address(text: &str) -> bool {
         let hex = host.chars().all(|char| char.is_ascii_hexdigit() || ":.".contains(char));
         !host.is_empty() && hex && bracketed == host.contains(':') && port.parse::<u16>().is_ok()
     })
-}
-
-fn is_label(text: &str) -> bool {
-    let alphanumeric = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit();
-    (1..=63).contains(&text.len())
-        && text.starts_with(alphanumeric)
-        && text.ends_with(alphanumeric)
-        && text.chars().all(|char| alphanumeric(char) || char == '-')
 }
 
 fn is_host(text: &str) -> bool {

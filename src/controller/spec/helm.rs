@@ -5,6 +5,7 @@
 
 use super::{SpecError, refuse};
 use crate::api::HelmSpec;
+use crate::name_rules;
 use crate::render::{self, HelmOptions};
 use crate::source::{ChartError, ChartRef};
 
@@ -26,7 +27,7 @@ pub(super) fn helm(spec: Option<&HelmSpec>, name: &str, namespace: &str) -> Resu
         );
     }
     let own = spec.namespace.as_deref();
-    if let Some(rule) = own.and_then(render::namespace_rule) {
+    if let Some(rule) = own.and_then(name_rules::namespace) {
         return refuse("spec.render.helm.namespace", format!("the name of a namespace {rule}"));
     }
     if spec.values_files.len() > MAX_FILES {

@@ -28,6 +28,7 @@ pub(super) use output::parse_output;
 
 use super::RenderOptions;
 use super::problem::Problem;
+use moorline_core::name_rules::is_dns_subdomain;
 use moorline_core::tree::{FileTree, MemoryLimit, TreeEntry, normalise};
 
 /// File that makes a folder a chart.
@@ -89,13 +90,7 @@ const MAX_RELEASE: usize = 53;
 
 /// True for names that helm accepts for a release.
 pub fn is_release(name: &str) -> bool {
-    let end = |part: &str| part.starts_with(is_alphanumeric) && part.ends_with(is_alphanumeric);
-    let inner = |char: char| is_alphanumeric(char) || char == '-' || char == '.';
-    name.len() <= MAX_RELEASE && name.chars().all(inner) && name.split('.').all(end)
-}
-
-fn is_alphanumeric(char: char) -> bool {
-    char.is_ascii_lowercase() || char.is_ascii_digit()
+    name.len() <= MAX_RELEASE && is_dns_subdomain(name)
 }
 
 /// Returns the path of the file that would make this folder a chart.

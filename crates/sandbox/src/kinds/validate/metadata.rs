@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::name_formats;
 use super::name_formats::SyntaxCheck;
 use super::{Cause, invalid, is_empty, required};
+use moorline_core::name_rules::lower_key;
 
 /// Maximum size of all annotations together, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
@@ -60,10 +61,8 @@ pub(super) fn annotations(at: &str, annotations: Option<&Value>, causes: &mut Ve
     for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
         size += key.len() + value.as_str().map_or(0, str::len);
         // Annotation keys may have upper-case letters before the slash.
-        let lower = key.to_lowercase();
-        causes.extend(
-            name_formats::qualified(&lower).iter().map(|words| invalid(at, Some(&json!(key)), words)),
-        );
+        let wrong = name_formats::qualified(&lower_key(key));
+        causes.extend(wrong.iter().map(|words| invalid(at, Some(&json!(key)), words)));
     }
     if size > MAX_ANNOTATIONS {
         let message = format!("Too long: may not be more than {MAX_ANNOTATIONS} bytes");

@@ -1,13 +1,16 @@
 //! Syntax checks of names, keys and values.
 //!
 //! In: a text.
-//! Out: the error messages of the API server; empty if the text is valid.
+//! Out: the error messages of the API server; empty if the text is valid. The forms that Moorline's
+//! own checks share are in [`moorline_core::name_rules`].
+
+use moorline_core::name_rules::{
+    MAX_LABEL, MAX_SUBDOMAIN, has_dns_label_form, has_dns_subdomain_form, has_key_form,
+};
 
 /// A syntax check.
 pub(super) type SyntaxCheck = fn(&str) -> Vec<String>;
 
-const MAX_SUBDOMAIN: usize = 253;
-const MAX_LABEL: usize = 63;
 const MAX_PORT_NAME: usize = 15;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
@@ -43,18 +46,17 @@ pub(super) fn rule(name: &str) -> Option<SyntaxCheck> {
 
 /// Checks a DNS subdomain such as `example.com`.
 pub(super) fn subdomain(text: &str) -> Vec<String> {
-    let fine = text.split('.').all(is_label);
-    bounded(text, MAX_SUBDOMAIN, fine, SUBDOMAIN)
+    bounded(text, MAX_SUBDOMAIN, has_dns_subdomain_form(text), SUBDOMAIN)
 }
 
 /// Checks a DNS label such as `my-name`.
 pub(super) fn label(text: &str) -> Vec<String> {
-    bounded(text, MAX_LABEL, is_label(text), LABEL)
+    bounded(text, MAX_LABEL, has_dns_label_form(text), LABEL)
 }
 
 /// Checks a DNS label that does not start with a digit (RFC 1035).
 pub(super) fn old_label(text: &str) -> Vec<String> {
-    let fine = is_label(text) && text.starts_with(|char: char| char.is_ascii_lowercase());
+    let fine = has_dns_label_form(text) && text.starts_with(|char: char| char.is_ascii_lowercase());
     bounded(text, MAX_LABEL, fine, OLD_LABEL)
 }
 
@@ -82,7 +84,7 @@ pub(super) fn qualified(text: &str) -> Vec<String> {
     } else if name.len() > MAX_LABEL {
         words.push(format!("name part must be no more than {MAX_LABEL} bytes"));
     }
-    if !is_plain(name) {
+    if !has_key_form(name) {
         words.push(QUALIFIED.to_owned());
     }
     words
@@ -90,7 +92,7 @@ pub(super) fn qualified(text: &str) -> Vec<String> {
 
 /// Checks a label value.
 pub(super) fn label_value(text: &str) -> Vec<String> {
-    let fine = text.is_empty() || is_plain(text);
+    let fine = text.is_empty() || has_key_form(text);
     bounded(text, MAX_LABEL, fine, LABEL_VALUE)
 }
 
@@ -155,18 +157,4 @@ fn bounded(text: &str, most: usize, fine: bool, words: &str) -> Vec<String> {
         all.push(words.to_owned());
     }
     all
-}
-
-fn is_label(text: &str) -> bool {
-    let inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
-    text.bytes().all(|it| inner(it) || it == b'-') && ends(text, inner)
-}
-
-fn is_plain(text: &str) -> bool {
-    text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it))
-        && ends(text, |it| it.is_ascii_alphanumeric())
-}
-
-fn ends(text: &str, fine: impl Fn(u8) -> bool) -> bool {
-    matches!((text.bytes().next(), text.bytes().last()), (Some(first), Some(last)) if fine(first) && fine(last))
 }

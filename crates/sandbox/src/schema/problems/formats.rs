@@ -6,6 +6,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use moorline_core::name_rules::{is_dns_label, is_dns_subdomain};
 use serde_json::{Map, Value};
 
 /// String formats that are checked, without their hyphens.
@@ -68,21 +69,17 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
             text.starts_with('/') || text.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme))
         }
         "email" => text.split_once('@').is_some_and(|(name, host)| !name.is_empty() && !host.is_empty()),
-        "hostname" => text.len() <= 253 && text.split('.').all(|label| is_label(label, true)),
-        "k8sshortname" => text.len() <= 63 && is_label(text, false),
-        "k8slongname" => text.len() <= 253 && text.split('.').all(|label| is_label(label, false)),
+        "hostname" => text.len() <= 253 && text.split('.').all(is_host_part),
+        "k8sshortname" => is_dns_label(text),
+        "k8slongname" => is_dns_subdomain(text),
         _ => true,
     }
 }
 
-/// Checks a part of a name between two dots.
-fn is_label(text: &str, upper: bool) -> bool {
-    let is_inner = |char: char| {
-        char == '-'
-            || char.is_ascii_digit()
-            || char.is_ascii_lowercase()
-            || upper && (char.is_ascii_uppercase() || char == '_')
-    };
+/// Checks a part of a host name between two dots. Hosts may have capitals and underscores, which
+/// names of Kubernetes have not.
+fn is_host_part(text: &str) -> bool {
+    let is_inner = |char: char| char.is_ascii_alphanumeric() || char == '-' || char == '_';
     !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.chars().all(is_inner)
 }
 
