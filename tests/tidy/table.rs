@@ -41,11 +41,12 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 /// file belongs to the longest matching name: `src/controller/schedule/backoff.rs` to
 /// `controller/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 36] = [
+pub(crate) const TABLE: [Row; 37] = [
     row(1, "core",                   Pure,  Only(&[])),
     row(1, "api",                    Pure,  Only(&["core"])),
     row(1, "cel",                    Pure,  Only(&["core"])),
     row(1, "engine/proof",           Pure,  Only(&[])),
+    row(1, "json-patch",             Pure,  Only(&[])),
     row(1, "managed-fields",         Pure,  Only(&[])),
     row(1, "runtime",                Shell, Only(&[])),
     row(1, "sandbox/table",          Pure,  Only(&[])),
@@ -57,7 +58,7 @@ pub(crate) const TABLE: [Row; 36] = [
     row(2, "git",                    Shell, Only(&["core", "runtime", "yaml"])),
     row(2, "health",                 Pure,  Only(&["cel", "core"])),
     row(2, "metrics",                Shell, Only(&["api"])),
-    row(2, "render",                 Pure,  Only(&["api", "core", "yaml"])),
+    row(2, "render",                 Pure,  Only(&["api", "core", "json-patch", "yaml"])),
     row(2, "sandbox/schema",         Pure,  Only(&["cel", "core"])),
     row(2, "settings",               Pure,  Only(&["core"])),
     row(3, "engine/desired",         Pure,  Only(&["api", "core", "engine/proof", "managed-fields", "yaml", "render"])),
@@ -65,7 +66,7 @@ pub(crate) const TABLE: [Row; 36] = [
     row(3, "sandbox/cel_rules",      Pure,  Only(&["cel", "sandbox/schema"])),
     row(3, "sandbox/kinds",          Pure,  Only(&["cel", "core", "sandbox/schema"])),
     row(3, "sandbox/managed_fields", Pure,  Only(&["managed-fields", "sandbox/schema"])),
-    row(3, "sandbox/patch",          Pure,  Only(&["sandbox/schema"])),
+    row(3, "sandbox/patch",          Pure,  Only(&["json-patch", "sandbox/schema"])),
     row(4, "engine/plan",            Pure,  Only(&["api", "core", "managed-fields", "engine/diff", "engine/observed", "engine/desired"])),
     row(4, "engine/rbac",            Pure,  Only(&["core", "engine/desired"])),
     row(4, "sandbox/manifest_check", Pure,  Only(&["core", "sandbox/schema", "sandbox/cel_rules", "sandbox/kinds"])),

@@ -205,11 +205,11 @@ fn operate(
     ground: PatchContext<'_>,
 ) -> Result<(), BuildError> {
     let selection = target.selection()?;
-    if operations.iter().any(Operation::reads_all_annotations) {
+    if operations.iter().any(json_patch::reads_all_annotations) {
         let text = "the operation reads all annotations, and kustomize keeps internal ones among them";
         return Err(at.error(ErrorClass::Unsupported, text));
     }
-    let takes_annotation = operations.iter().any(Operation::copies_annotation);
+    let takes_annotation = operations.iter().any(json_patch::copies_annotation);
     for resource in resources.iter_mut().filter(|resource| selection.matches(resource)) {
         ground.files.count_visits(1, operations.len(), at)?;
         if takes_annotation && resource.spelling.has_folded_texts() {

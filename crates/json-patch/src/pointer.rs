@@ -22,7 +22,7 @@ impl Pointer {
 
 /// Reason why a path has no target.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum PointerError {
+pub enum PointerError {
     /// The path is empty or has no `/`.
     #[error("the path names the whole object; it must name a field, such as /spec")]
     Whole,
@@ -54,10 +54,6 @@ pub(super) enum Container<'a> {
 impl Pointer {
     pub(super) fn parse(text: &str) -> Self {
         Self { text: text.to_owned(), parts: text.split('/').skip(1).map(unescaped).collect() }
-    }
-
-    pub(super) fn shown(&self) -> String {
-        self.text.clone()
     }
 
     pub(super) fn is_whole(&self) -> bool {
