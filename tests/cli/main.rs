@@ -7,6 +7,7 @@ mod documents;
 mod examples;
 mod image;
 mod kept_table;
+mod printed_yaml;
 mod reasons;
 mod reference;
 mod settings;
