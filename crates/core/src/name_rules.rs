@@ -1,8 +1,8 @@
 //! Rules of the API server for names, namespaces, labels and similar texts.
 //!
-//! In: a text. Out: predicates (`is_...`), and rules with a message: a rule returns none for a valid
-//! text, else a clause that says what is wrong. A rule never refuses a text that the API server
-//! accepts: if kinds differ and a kind is unknown, the loosest rule applies.
+//! In: a text. Out: predicates (`is_...`), and rules with a message: a rule returns none for a
+//! valid text, else a clause that says what is wrong. A rule never refuses a text that the API
+//! server accepts: if kinds differ and a kind is unknown, the loosest rule applies.
 
 /// Most bytes of a DNS label, of the name in a key, and of a label's value.
 pub const MAX_LABEL: usize = 63;
