@@ -258,3 +258,43 @@ fn kinds_are_explained_with_what_is_known_of_them() {
         );
     }
 }
+
+const SYNC: &str = "apiVersion: moorline.dev/v1alpha1
+kind: Sync
+metadata: {name: shop, annotations: {note: \"yes\", mode: \"0644\", text: \"two\\nlines\\n\"}}
+spec: {source: {git: {url: https://git.example.com/shop.git}}, path: ./apps}
+";
+
+/// Kubectl and the command line print YAML of the same objects. Texts that YAML 1.1 and 1.2 read
+/// differently are quoted by both.
+#[test]
+fn printed_yaml_of_a_cluster_is_read_back_by_independent_readers() {
+    let same = |what: &str, printed: &str, json: &str| {
+        let json: serde_json::Value = serde_json::from_str(json).unwrap();
+        let theirs: serde_json::Value = serde_yaml::from_str(printed).unwrap();
+        assert_eq!(theirs, json, "{what}");
+        let dialect = moorline::yaml::Dialect::Kubectl;
+        let ours = moorline::yaml::read(what, printed.as_bytes(), dialect).unwrap();
+        assert_eq!(ours.first().map(|document| &document.value), Some(&json), "{what}");
+    };
+    for scene in Scene::all("kubectl-yaml") {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/crd/moorline.dev_syncs.yaml");
+        scene.kubectl(&format!("apply --server-side --field-manager=m -f {}", file.display()));
+        scene.apply(SYNC);
+        scene.apply(DEPLOYMENT);
+        scene.kubectl("wait --for=condition=Available deployment/web --timeout=20s");
+        let what = ["sync shop", "deployment web", "crd syncs.moorline.dev", "namespace default"];
+        for what in what {
+            let get = |format: &str| scene.kubectl(&format!("get {what} --show-managed-fields -o {format}"));
+            same(what, &get("yaml"), &get("json"));
+        }
+        let status = |format: &str| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
+            command.args(["status", "--all-namespaces", "--output", format]).env("KUBECONFIG", &scene.config);
+            // The exit code says that the Sync is not ready.
+            String::from_utf8(command.output().unwrap().stdout).unwrap()
+        };
+        assert!(status("json").contains("\"shop\""), "{}", status("json"));
+        same("moorline status", &status("yaml"), &status("json"));
+    }
+}
