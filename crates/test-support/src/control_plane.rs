@@ -30,7 +30,7 @@ const CONTROLLER_MANAGER: usize = 2;
 pub struct ControlPlane {
     /// URL of the API server.
     pub url: String,
-    /// One line of JSON for each request; `support::audit` reads it.
+    /// One line of JSON for each request; `audit.rs` reads it.
     pub audit_log: PathBuf,
     /// Directory for files of the tests; removed at the end.
     pub directory: PathBuf,
@@ -55,8 +55,8 @@ impl ControlPlane {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Creates a client of one of the users in `support::credentials`. It retries nothing, so that
-    /// one call is one request, and its user agent is the name of the running test.
+    /// Creates a client of one of the users in `credentials.rs`. It retries nothing, so that one
+    /// call is one request, and its user agent is the name of the running test.
     pub async fn client(&self, user: &str) -> Client {
         client_of(&self.kubeconfig(user), &running_test()).await.expect("a client of the control plane")
     }

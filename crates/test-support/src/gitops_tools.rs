@@ -1,9 +1,9 @@
-//! A scripted Argo CD and a scripted Flux: small definitions of their resources, and a robot that
-//! does with them what the tools do, as far as an adoption touches it.
+//! A scripted Argo CD and a scripted Flux: small definitions of their resources, and a task that
+//! imitates the parts of both tools that an adoption depends on.
 //!
-//! In: a namespace, and what Git would have. Out: objects that are written under their managers'
-//! names with their marks, a status that names them, nothing while the resource says so, and on
-//! deletion what the finalizers ask for.
+//! In: a namespace, and the objects that Git would contain. Out: the objects, written with the
+//! field manager and the marks of the tool, and a status that lists them. While the resource is
+//! paused, nothing is written. When it is deleted, its finalizers are honoured.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -57,7 +57,7 @@ impl Robot {
         Self { wanted, task }
     }
 
-    /// From now on Git would have these.
+    /// Replaces the objects that Git would contain.
     pub fn hold(&self, objects: Vec<Value>) {
         *self.wanted.lock().unwrap() = objects;
     }

@@ -1,4 +1,5 @@
-//! Every number of replicas that an object ever had, and words for those who scale it.
+//! Records every number of replicas that an object had during a test, and builds autoscalers for
+//! it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -94,8 +94,9 @@ impl ApplyContext<'_> {
         Ok(wanted.annotations.apply_once && self.entry(wanted).await?.is_some_and(|own| own.is_empty()))
     }
 
-    /// Creates an object whose first manifest differs from later ones: with the number of replicas
-    /// in Git, which is released right after, or only once. A Secret is created this way as well,
+    /// Creates an object whose first manifest differs from later ones. The replica count in Git is
+    /// applied once and then left to the autoscaler; an object with the annotation
+    /// `moorline.dev/apply: once` is applied only now. A Secret is created this way as well,
     /// because it may exist with the keys of another daemon. Returns `None` if the object exists
     /// already.
     pub(crate) async fn create_new(&self, wanted: &DesiredObject) -> Result<Option<Outcome>, ApiError> {

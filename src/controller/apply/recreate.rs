@@ -67,7 +67,7 @@ impl ApplyContext<'_> {
     }
 
     /// Deletes the runs of a hook under its older names; returns an outcome if one of them cannot
-    /// go.
+    /// be deleted.
     pub(crate) async fn delete_previous_runs(&self, runs: &[ObjectId]) -> Result<Option<Outcome>, ApiError> {
         if let Some(held) = self.held_by_refusal().filter(|_| !runs.is_empty()) {
             return Ok(Some(held));

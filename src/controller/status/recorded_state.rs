@@ -178,8 +178,8 @@ impl StatusState {
             || report.filter(|it| !is_of_older_spec(it)).and_then(|it| it.revision.as_ref()) == Some(revision)
     }
 
-    /// Returns a status with only the fields that must be recorded before a write to the cluster,
-    /// while the rest is about to be known.
+    /// Returns the written status with only those fields updated that must be recorded before a
+    /// write to the cluster; the other fields are not known yet.
     pub(super) fn first_lines(&self) -> Option<(Box<str>, Arc<SyncStatus>)> {
         if self.waiting.is_empty() {
             return None;
@@ -199,7 +199,8 @@ impl StatusState {
         }
     }
 
-    /// True while the written status says more than a daemon that has just started.
+    /// True while the written status says more than this daemon, which has just started, knows
+    /// itself.
     pub(super) fn waits_for_words(&self) -> bool {
         !self.persisted_status.conditions.is_empty()
             || self.since.is_none_or(|since| clock::since(since) < PATIENCE)

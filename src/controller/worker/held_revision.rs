@@ -139,7 +139,7 @@ impl Reconciler {
         begins && !std::mem::replace(&mut self.holding.begun, true)
     }
 
-    /// Lets [`Self::begins_to_hold`] be true once more, for a new request.
+    /// Allows [`Self::begins_to_hold`] to return true again, for a new request.
     pub(super) fn reset_hold(&mut self) {
         self.holding.begun = false;
     }

@@ -124,9 +124,9 @@ pub(super) fn decide_hook(
     })
 }
 
-/// Orders hooks with a content hash in their name after their runs under older names, like hooks
-/// with a fixed name: no two of them ever run at the same time. A run that may not be deleted is
-/// waited for, if its completion can be observed.
+/// Orders a hook with a content hash in its name after its runs under older names. So no two runs
+/// are in progress at the same time, as for a hook with a fixed name. A run that may not be deleted
+/// is waited for, if its completion can be observed.
 pub(super) fn replace_older_runs(
     desired: &DesiredSet,
     unwanted: &[LiveEntry<'_>],

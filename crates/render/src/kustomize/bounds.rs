@@ -65,8 +65,8 @@ impl Bounds {
         spend(&self.bytes, bytes as u64, MAX_BYTES, at, text)
     }
 
-    /// Returns the number of visits that each pass over all objects adds: large objects take
-    /// longer.
+    /// Returns the visits that one walk over all objects counts in addition, because large objects
+    /// take longer.
     pub(super) fn object_weight(&self) -> usize {
         usize::try_from(self.bytes.get() / BYTES_OF_AN_OBJECT).unwrap_or(usize::MAX)
     }
