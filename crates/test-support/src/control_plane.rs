@@ -89,7 +89,7 @@ impl ControlPlane {
         name
     }
 
-    /// Names of the namespaces that the tests got.
+    /// Names of the namespaces that were created for tests.
     pub(crate) fn namespaces(&self) -> Vec<String> {
         self.namespaces.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -103,7 +103,7 @@ impl ControlPlane {
         self.until_ready().await;
     }
 
-    /// Starts the servers that a test has ended.
+    /// Starts the servers again that a test has stopped.
     pub(crate) async fn start_ended_servers(&self) {
         let started = {
             let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -193,11 +193,11 @@ impl Drop for PlaneGuard {
     }
 }
 
-/// Returns the control plane of this test program once no other test uses it; the first call
-/// starts it, and later ones find it swept. `None`, after a line
-/// about the reason, if none is available; in CI this is a failure, because skipped tests would not
-/// be noticed there. With `MOORLINE_TEST_PLANE=sandbox` it is the sandbox, and `None` for tests
-/// that the sandbox cannot run; with `MOORLINE_TEST_PLANE=none` it is `None`.
+/// Returns the control plane of this test program once no other test uses it; the first call starts
+/// it, and later ones find it without the objects of earlier tests. `None`, after a line about the
+/// reason, if none is available; in CI this is a failure, because skipped tests would not be
+/// noticed there. With `MOORLINE_TEST_PLANE=sandbox` it is the sandbox, and `None` for tests that
+/// the sandbox cannot run; with `MOORLINE_TEST_PLANE=none` it is `None`.
 pub fn shared() -> Option<PlaneGuard> {
     static SHARED_PLANE: OnceLock<SharedPlane> = OnceLock::new();
     if let Some(why) = sandbox_plane::skip_reason(&running_test()) {

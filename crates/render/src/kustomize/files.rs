@@ -59,7 +59,7 @@ pub(super) struct Folder {
     ancestors: Vec<String>,
     /// URLs of the including folders as written.
     urls: Vec<String>,
-    /// The same folder as the kustomizations write it.
+    /// Its path as the kustomizations write it.
     pub(super) source: SourcePath,
     /// Namespace of charts that have none.
     pub(super) namespace: String,
