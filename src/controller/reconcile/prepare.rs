@@ -67,8 +67,7 @@ pub(crate) struct PreparedRevision {
     /// Memory reserved for its objects.
     #[expect(dead_code, reason = "keeps the resource alive")]
     kept: Arc<MemoryShare>,
-    /// True if all kinds were served; otherwise the commit is rendered again as soon as more kinds
-    /// are served.
+    /// True if all kinds were served; else it is rendered again when more kinds are served.
     pub(crate) complete: bool,
 }
 
