@@ -32,8 +32,8 @@ impl VersionProbe {
         })
     }
 
-    /// Reads the object at its version. A write at a version is part of that version: the same
-    /// version of two histories has different content.
+    /// Reads the object at its version. Each version contains the write that created it, so one
+    /// version differs between two histories.
     async fn then(&self, wire: &ApiClient) -> Result<Then, ApiError> {
         let then = format!("&resourceVersion={}&resourceVersionMatch=Exact", self.version);
         match self.version(wire, &then).await {

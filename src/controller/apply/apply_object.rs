@@ -73,8 +73,8 @@ impl ApplyContext<'_> {
     }
 
     /// Decides if fields of other managers are taken at once. Fields that are known to have been
-    /// ours are. After a start it is not known who changed a field, and a Sync that yields must not
-    /// find out by force.
+    /// ours are taken. After a start it is not known who changed a field, and a Sync that yields
+    /// must not find out by force.
     fn force(&self, change: Option<&Change>) -> Force {
         match (self.conflicts, change) {
             (_, None) => Force::No,

@@ -160,7 +160,7 @@ fn usurpers(wanted: &Value, live: &Value, twice: &DuplicateListKey) -> Vec<ListK
     found
 }
 
-/// Returns true if Git has each of the values once: nothing in the live object stands against it
+/// Returns true if Git has each of the values once: nothing in the live object conflicts with it
 /// any more.
 fn is_resolved(wanted: &Value, live: &Value, twice: &[DuplicateListKey]) -> bool {
     twice.iter().all(|twice| {

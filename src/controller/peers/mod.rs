@@ -106,7 +106,7 @@ struct Peer {
     asked: u64,
     /// Time since which the request has been the newest one.
     since: Option<Instant>,
-    /// The same time as it counts in other namespaces.
+    /// The same for Syncs of other namespaces, for which [`ANEW`] limits it.
     since_elsewhere: Option<Instant>,
     /// Time since which the applied commit has been the same.
     came: Option<Instant>,

@@ -146,9 +146,9 @@ impl StatusState {
         }
     }
 
-    /// Returns the error beside that of the last reconcile, with the revision that is not held
-    /// because of it: the Sync is not reconciled any more, or the reconcile could not keep the
-    /// revision.
+    /// Returns the error of the spec, the repository or a dependency, with the revision that is not
+    /// held because of it. This is the case if the Sync is not reconciled any more, or if the last
+    /// reconcile failed.
     fn not_kept(&self) -> Option<ReconcileError> {
         let is_lost = self.refused.is_some() && !self.is_followed
             || self.report.as_deref().is_some_and(|report| report.trouble.is_some());
@@ -268,8 +268,8 @@ impl StatusState {
     }
 }
 
-/// True if the status has it in time. A dropped sender is no success: when the Sync was created
-/// again, the writer drops all senders, and nothing was written.
+/// True if the status is written in time. A dropped sender is no success: when the Sync is created
+/// again, all senders are dropped, and nothing was written.
 async fn is_written(within: Duration, wait: oneshot::Receiver<()>) -> bool {
     matches!(tokio::time::timeout(within, wait).await, Ok(Ok(())))
 }

@@ -27,8 +27,7 @@ pub(super) struct HeldState {
     is_restored: bool,
     /// Reason why the revision of the status is not held.
     lost: Option<String>,
-    /// A poll has failed before any revision was read, and the held revision was reconciled for
-    /// that.
+    /// A poll failed before any revision was read, so the held revision was reconciled.
     begun: bool,
 }
 

@@ -22,8 +22,8 @@ use crate::source::Revision;
 pub(super) struct RollbackState {
     /// The last revision of which all objects were applied and healthy.
     healthy: Option<Revision>,
-    /// The revision whose objects are still to become healthy, with the objects that had failed
-    /// before it; none while those are unknown.
+    /// The revision on trial, whose objects are not healthy yet, with the objects that had failed
+    /// before it; these are `None` while they are unknown.
     trial: Option<(Revision, Option<BTreeSet<ObjectId>>)>,
     rejected: Option<RejectedRevision>,
     /// The objects that were refused already while the last healthy revision was applied.

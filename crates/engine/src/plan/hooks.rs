@@ -165,12 +165,12 @@ pub(super) fn replace_older_runs(
     }
 }
 
-/// True if this type of rollout has reached the hook.
+/// True if the hook runs in this rollout now.
 fn is_due(hook: Hook, rollout: &Rollout) -> bool {
     is_part(hook, rollout) || hook.on_failure && rollout.failed
 }
 
-/// True if the hook is part of such a rollout, independent of its success.
+/// True if the hook runs in a rollout of this type, whether the rollout succeeds or not.
 fn is_part(hook: Hook, rollout: &Rollout) -> bool {
     hook.phase.is_some()
         && match hook.rollouts {
