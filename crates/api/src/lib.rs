@@ -84,7 +84,7 @@ pub const ID_ANNOTATION: &str = "moorline.dev/id";
 pub const SPEC_HASH_ANNOTATION: &str = "moorline.dev/spec-hash";
 
 /// Annotation on every object of a Sync: keyed proof that the daemon itself wrote the other
-/// annotations; see `proof.rs`.
+/// annotations; see `crates/engine/src/proof.rs`.
 pub const PROOF_ANNOTATION: &str = "moorline.dev/proof";
 
 /// Annotation: wave in which an object is applied (an integer, 0 when absent).
