@@ -1,12 +1,14 @@
 //! Moorline keeps a Kubernetes cluster in sync with Git.
 //!
-//! The code is one sentence, and the folders follow it:
+//! The code follows one sentence:
 //!
 //! ```text
-//! Revision -source-> FileTree -render-> Objects -desired-> DesiredSet -plan(+ ObservedSet)-> Plan
+//! Revision -read_changed-> FileTree -render-> Objects -build_desired_set-> DesiredSet
+//!     -plan(+ ObservedSet)-> Plan -execute-> Outcome -status-> SyncStatus
 //! ```
 //!
-//! Every arrow is one function, every noun one type. `ARCHITECTURE.md` has the map.
+//! Every arrow is one function. `ARCHITECTURE.md` names the file of each, and is the map of the
+//! code.
 
 #![warn(unreachable_pub)]
 // Nothing panics on input; tests may.

@@ -237,7 +237,7 @@ fn random<const N: usize>() -> Result<[u8; N], KeyError> {
     Ok(bytes)
 }
 
-/// Creates keys and ids that live as long as this process, for a server that does as well.
+/// Creates keys and ids that exist only in this process, for an API server in the same process.
 pub fn use_temporary_keys(cluster: &Cluster, run: Option<&SyncName>) {
     let (Ok(key), Ok(id)) = (random(), random::<16>()) else { return };
     cluster.notary().set_keys(Some(KeyRing::new(key, [])));

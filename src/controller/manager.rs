@@ -68,7 +68,7 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNam
 pub(super) const BEAT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Interval at which unused mirrors are removed. The first run is not at the start: a Sync that
-/// cannot be served for now, as for want of a Secret, is to find its mirror later.
+/// cannot be served for now, for example because a Secret is missing, needs its mirror later.
 const SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
 
 struct Manager {

@@ -53,7 +53,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the server applied the object; it is verified again.
+    /// Dropping the future leaves open whether the server applied the object; it is verified again.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the object was deleted; it is verified again.
+    /// Dropping the future leaves open whether the object was deleted; it is verified again.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the object was released.
+    /// Dropping the future leaves open whether the object was released.
     ///
     /// # Errors
     ///
@@ -205,7 +205,7 @@ impl Cluster {
         self.send(call).await.map(drop)
     }
 
-    /// Forgets an object of this Sync that was handed over to another one. Later events count
+    /// Forgets an object of this Sync that was handed over to another one. A later event adds it
     /// again.
     pub fn forget_object(&self, owner: &SyncName, id: &ObjectId) {
         self.0.store.writing(owner, id).finish_deleted(true);

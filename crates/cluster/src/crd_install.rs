@@ -48,7 +48,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the definition was written.
+    /// Dropping the future leaves open whether the definition was written.
     ///
     /// # Errors
     ///

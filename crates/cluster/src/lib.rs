@@ -327,12 +327,13 @@ impl Cluster {
         self.0.label_discovery.kinds(&self.0.wire, &self.kinds(), watched, owner).await
     }
 
-    /// Has these objects verified again, although no change was seen.
+    /// Marks these objects as unverified, although no change was seen, so that they are verified
+    /// again.
     pub fn mark_unverified(&self, owner: &SyncName, ids: &[ObjectId]) {
         self.0.store.mark_unverified(owner, ids);
     }
 
-    /// Has all objects verified again.
+    /// Marks all objects as unverified, so that they are verified again.
     pub fn mark_all_unverified(&self) {
         self.forget_version();
         self.0.store.mark_all_unverified();
@@ -379,7 +380,7 @@ impl Cluster {
         AUTOSCALERS.iter().all(|(group, kind)| kinds.get(&GroupKind::new(group, kind)).is_some())
     }
 
-    /// Reads the autoscalers of a namespace, in case that the watches are behind.
+    /// Lists the autoscalers of a namespace, because the watches may lag behind.
     pub async fn refresh_autoscalers(&self, namespace: &str) -> Result<(), ApiError> {
         self.0.scalers.look(namespace).await
     }

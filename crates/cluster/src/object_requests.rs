@@ -48,7 +48,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the fields were claimed.
+    /// Dropping the future leaves open whether the fields were claimed.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the namespace was created.
+    /// Dropping the future leaves open whether the namespace was created.
     ///
     /// # Errors
     ///

@@ -99,7 +99,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the status was written.
+    /// Dropping the future leaves open whether the status was written.
     ///
     /// # Errors
     ///
@@ -176,7 +176,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the finalizers were written.
+    /// Dropping the future leaves open whether the finalizers were written.
     ///
     /// # Errors
     ///
@@ -248,7 +248,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the Event was created.
+    /// Dropping the future leaves open whether the Event was created.
     ///
     /// # Errors
     ///

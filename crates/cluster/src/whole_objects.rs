@@ -85,7 +85,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the object was patched; it is verified again.
+    /// Dropping the future leaves open whether the object was patched; it is verified again.
     ///
     /// # Errors
     ///

@@ -355,7 +355,7 @@ impl Complete {
         &self.objects
     }
 
-    /// Splits off the objects; the rest still looks up positions of fields.
+    /// Takes the objects out. The remaining render can still look up the positions of their fields.
     pub fn into_parts(mut self) -> (Self, Vec<PackedObject>) {
         let objects = std::mem::take(&mut self.objects);
         (self, objects)

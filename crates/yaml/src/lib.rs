@@ -90,7 +90,7 @@ pub struct Document {
     pub value: Value,
     /// The line of its first node, from 1.
     pub line: u32,
-    /// Index in the file, from 0, empty documents included; [`locate`] takes it.
+    /// Index in the file, from 0, empty documents included; [`locate()`] takes it.
     pub index: u32,
     /// For Kustomize: the JSON of scalars that are spelled differently: `1.5` where the file has
     /// `1.50`.

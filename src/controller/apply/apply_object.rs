@@ -73,8 +73,8 @@ impl ApplyContext<'_> {
     }
 
     /// Decides if fields of other managers are taken at once. Fields that are known to have been
-    /// ours are. After a start it is not known who changed a field, and a Sync that yields must not
-    /// find out by force.
+    /// ours are taken. After a start it is not known who changed a field, and a Sync that yields
+    /// must not find out by force.
     fn force(&self, change: Option<&Change>) -> Force {
         match (self.conflicts, change) {
             (_, None) => Force::No,
@@ -94,8 +94,9 @@ impl ApplyContext<'_> {
         Ok(wanted.annotations.apply_once && self.entry(wanted).await?.is_some_and(|own| own.is_empty()))
     }
 
-    /// Creates an object whose first manifest differs from later ones: with the number of replicas
-    /// in Git, which is released right after, or only once. A Secret is created this way as well,
+    /// Creates an object whose first manifest differs from later ones. The replica count in Git is
+    /// applied once and then left to the autoscaler; an object with the annotation
+    /// `moorline.dev/apply: once` is applied only now. A Secret is created this way as well,
     /// because it may exist with the keys of another daemon. Returns `None` if the object exists
     /// already.
     pub(crate) async fn create_new(&self, wanted: &DesiredObject) -> Result<Option<Outcome>, ApiError> {

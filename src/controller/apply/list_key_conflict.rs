@@ -45,8 +45,9 @@ struct ListKeyOwner {
 
 impl ApplyContext<'_> {
     /// Replaces the conflicting item by ours; returns true if it is replaced. An object that is not
-    /// known as ours must carry the managed fields of a Sync: its label may have been removed, or
-    /// its Sync is gone. Objects of other owners are changed by nothing but an apply.
+    /// known as ours, for example because its label was removed, is patched only if it carries the
+    /// managed fields of this Sync, or of Syncs that are gone or have released it. Objects of all
+    /// other owners are only applied, never patched.
     pub(crate) async fn resolve_list_key_conflict(
         &self,
         wanted: &DesiredObject,
@@ -159,7 +160,7 @@ fn usurpers(wanted: &Value, live: &Value, twice: &DuplicateListKey) -> Vec<ListK
     found
 }
 
-/// Returns true if Git has each of the values once: nothing in the live object stands against it
+/// Returns true if Git has each of the values once: nothing in the live object conflicts with it
 /// any more.
 fn is_resolved(wanted: &Value, live: &Value, twice: &[DuplicateListKey]) -> bool {
     twice.iter().all(|twice| {

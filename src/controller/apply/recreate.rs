@@ -28,7 +28,7 @@ const NEVER: [(&str, &str); 4] = [
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 ];
 
-/// Time that the old object may take to go.
+/// Longest wait for the deletion of the old object.
 const GOING: Duration = Duration::from_secs(60);
 /// First and longest pause between checks if it is gone.
 const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
@@ -67,7 +67,7 @@ impl ApplyContext<'_> {
     }
 
     /// Deletes the runs of a hook under its older names; returns an outcome if one of them cannot
-    /// go.
+    /// be deleted.
     pub(crate) async fn delete_previous_runs(&self, runs: &[ObjectId]) -> Result<Option<Outcome>, ApiError> {
         if let Some(held) = self.held_by_refusal().filter(|_| !runs.is_empty()) {
             return Ok(Some(held));

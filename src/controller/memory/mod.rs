@@ -67,7 +67,8 @@ pub(crate) struct SyncMemory {
     pub(crate) trusted: Option<(Revision, SignaturePolicy, Arc<TrustedKeys>)>,
     /// True once the earlier inventory of this Sync was loaded.
     pub(crate) inventory_loaded: bool,
-    /// True if some kinds could not be listed then: only the recorded scope covers their objects.
+    /// True if some kinds could not be listed when the inventory was loaded: only the recorded
+    /// scope covers their objects.
     pub(crate) inventory_incomplete: bool,
     /// Objects that are still to be verified since the start.
     pub(crate) unverified: VecDeque<(ObjectId, VerifyMethod)>,
@@ -81,7 +82,8 @@ pub(crate) struct SyncMemory {
     pub(crate) replacements: BTreeMap<ObjectId, Replacement>,
     /// Objects on which the mark of another Sync is ignored.
     pub(crate) disbelieved: BTreeSet<ObjectId>,
-    /// True if an apply has found such a replacement: the next plan names the approval.
+    /// True if an apply has found a replacement that needs approval: the next plan names the
+    /// approval.
     pub(crate) needs_replan: bool,
     /// Objects that are written to all the time.
     pub(crate) restless: NoisyObjects,
@@ -113,7 +115,7 @@ pub(crate) struct SyncMemory {
     pub(crate) unreached: WebhookFailures,
     /// Desired sets that have been rolled out.
     pub(crate) rolled_out: RolloutProgress,
-    /// Objects that were unhealthy at the last look at the rollout.
+    /// Objects that were unhealthy when the rollout was last evaluated.
     pub(crate) unhealthy_at_rollout: Option<UnhealthySnapshot>,
     /// Objects that other actors deleted and that do not exist again.
     pub(crate) deleted: BTreeSet<ObjectId>,

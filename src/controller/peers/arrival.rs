@@ -66,8 +66,9 @@ impl Peers {
         });
     }
 
-    /// Returns the state of the Sync `to` since `own` has applied its commit, or since `begun`, and
-    /// since the term of this daemon began.
+    /// Returns the state of the Sync `to`. Only its polls after the later of two times count: the
+    /// start of the term of this daemon, and `begun` or else the time at which `own` applied its
+    /// commit.
     pub(crate) fn arrival(
         &self,
         (own, to): (&SyncName, Option<&SyncName>),

@@ -23,7 +23,7 @@ use crate::source::ObjectHash;
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     pub(crate) by_object: BTreeMap<ObjectId, Claim>,
-    /// Time at which a Sync that is waited for is waited for no longer.
+    /// Time at which the first wait for another Sync ends.
     pub(crate) due: Option<Instant>,
 }
 

@@ -69,7 +69,7 @@ impl Dependencies {
         self.parting.notify_waiters();
     }
 
-    /// Returns the notify that wakes a waiting Sync.
+    /// Returns the notification that wakes a waiting Sync.
     pub(crate) fn again(&self, sync: &SyncName) -> Arc<Notify> {
         self.lock().get(sync).map(|entry| entry.again.clone()).unwrap_or_default()
     }

@@ -88,7 +88,7 @@ impl PeerSource {
     }
 }
 
-/// Notifies that wake the worker of a Sync.
+/// Notifications that wake the worker of a Sync.
 #[derive(Debug, Default)]
 pub(crate) struct Wakeups {
     /// A peer waits until the Sync has polled its repository.
@@ -106,7 +106,7 @@ struct Peer {
     asked: u64,
     /// Time since which the request has been the newest one.
     since: Option<Instant>,
-    /// The same time as it counts in other namespaces.
+    /// The same for Syncs of other namespaces, for which [`ANEW`] limits it.
     since_elsewhere: Option<Instant>,
     /// Time since which the applied commit has been the same.
     came: Option<Instant>,
@@ -176,8 +176,8 @@ impl Peers {
         wake(&all, &gone.map(|known| known.waiting).unwrap_or_default());
     }
 
-    /// Returns the notifies that wake a Sync. A removed Sync gets unused ones: a task of it that
-    /// has not ended yet does not add it again.
+    /// Returns the notifications that wake a Sync. For a removed Sync they are new and unused: a
+    /// task of it that has not ended yet must not add the Sync again.
     pub(crate) fn bell(&self, sync: &SyncName) -> Arc<Wakeups> {
         self.lock().get(sync).map(|known| known.bell.clone()).unwrap_or_default()
     }
@@ -337,8 +337,9 @@ impl Peers {
 
     /// Returns the Syncs with the same source that have not rendered the commit of this one, as far
     /// as they count, sorted by name. Those that have not tried the commit are asked to poll, and
-    /// this Sync is woken when one of them changes. The wait of this Sync began when it applied the
-    /// commit, or at `begun`, and at the earliest when the term of this daemon began.
+    /// this Sync is woken when one of them changes. The wait of this Sync counts from `begun` or
+    /// else from the time at which it applied the commit, and never from before the term of this
+    /// daemon.
     pub(crate) fn lagging_peers(
         &self,
         own: &SyncName,

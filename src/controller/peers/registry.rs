@@ -88,7 +88,8 @@ impl Registry {
         self.lock().syncs.entry(sync.clone()).or_default();
     }
 
-    /// Removes a Sync. Returns the Syncs whose objects it has held, which have to reconcile again.
+    /// Removes a Sync. Returns the Syncs with objects that were held because of its claims; they
+    /// have to reconcile again.
     pub(crate) fn remove(&self, sync: &SyncName) -> BTreeSet<SyncName> {
         self.lock().syncs.remove(sync).map(|entry| entry.held).unwrap_or_default()
     }
@@ -172,8 +173,8 @@ impl Registry {
         self.lock().pruned.iter().any(|pruned| **pruned == *uid)
     }
 
-    /// Clears the entry of a Sync that claims nothing any more. Returns the Syncs whose objects it
-    /// has held, which have to reconcile again.
+    /// Clears the entry of a Sync that claims nothing any more. Returns the Syncs with objects that
+    /// were held because of its claims; they have to reconcile again.
     pub(crate) fn clear_desired(&self, sync: &SyncName) -> BTreeSet<SyncName> {
         let mut known = self.lock();
         let entry = known.syncs.get_mut(sync).map(std::mem::take);
@@ -181,7 +182,8 @@ impl Registry {
     }
 
     /// Withdraws the desired set of a Sync, until it renders again, and closes the hand-overs into
-    /// it. Returns the Syncs whose objects it has held, which have to reconcile again.
+    /// it. Returns the Syncs with objects that were held because of its claims; they have to
+    /// reconcile again.
     pub(crate) fn withdraw_desired(&self, sync: &SyncName) -> BTreeSet<SyncName> {
         let mut known = self.lock();
         let Some(entry) = known.syncs.get_mut(sync) else { return BTreeSet::new() };

@@ -1,7 +1,7 @@
 //! Failed attempts of Syncs to render a commit.
 //!
-//! In: the evidence of a Sync's files, and the commits in which those were the same. Out: true if
-//! the Sync may claim an object that another Sync is about to prune.
+//! In: the evidence of a Sync's files, and the commits in which these files were the same. Out:
+//! true if the Sync may claim an object that another Sync is about to prune.
 
 use std::sync::Arc;
 
@@ -46,9 +46,9 @@ impl FailedAttempt {
         self
     }
 
-    /// True if the Sync may claim an object that another Sync claimed in the commit `left`, and
-    /// does not claim any more. If the files were the same in that commit, they may have rendered
-    /// the object before; then they contain its name.
+    /// True if the Sync may claim an object that another Sync claimed last in the commit `left`. If
+    /// the files of this Sync were the same in that commit, it may claim the object only if they
+    /// contain the object, or its name in files that cannot be parsed.
     pub(crate) fn may_hold(&self, id: &ObjectId, left: Option<&ObjectHash>) -> bool {
         match left.is_some_and(|left| self.same_in.contains(left)) {
             true => self.evidence.names(id),

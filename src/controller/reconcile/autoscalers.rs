@@ -3,8 +3,9 @@
 //! In: a prepared commit, and the autoscalers of the cluster.
 //! Out: the commit without the numbers that autoscalers set.
 //!
-//! `desired/scale.rs` decides which numbers these are. This file only sends the requests for that,
-//! and none if Git sets no number that an autoscaler could change.
+//! `crates/engine/src/desired/autoscaling.rs` decides which numbers these are. This file only sends
+//! the requests that the decision needs, and none if Git sets no number that an autoscaler could
+//! change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -87,8 +88,8 @@ impl ReconcileContext<'_> {
         Ok(self.cluster.autoscaled_objects(self.owner, &scaling.namespaces()).await)
     }
 
-    /// Removes numbers that are left to autoscalers from a commit. The objects themselves are
-    /// observed by now.
+    /// Removes from a commit the numbers that are left to autoscalers. Call it after the objects
+    /// themselves were observed.
     pub(crate) async fn leave_to_scalers(
         &self,
         memory: &mut SyncMemory,

@@ -85,8 +85,8 @@ pub(crate) struct ReconcileContext<'a> {
     /// Remote bases of the Sync.
     pub(crate) followed: &'a TrackedBases,
     pub(crate) revision: &'a Revision,
-    /// Newest revision of the repository. It differs from `revision` while that commit is given up
-    /// and the older one is held.
+    /// Newest revision of the repository. It differs from `revision` while the newest commit is
+    /// refused or rolled back, and an older one is held.
     pub(crate) newest: &'a Revision,
     pub(crate) stop: &'a CancelFlag,
     /// Ends the reconcile while its commit is not rendered yet; `None` if no other revision is

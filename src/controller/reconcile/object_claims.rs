@@ -3,8 +3,8 @@
 //! In: the desired objects of a revision.
 //! Out: the registered claim.
 //!
-//! Another Sync hands an object over by writing it as this revision has it, so the status names the
-//! revision before.
+//! Another Sync hands an object over by writing it as this revision contains it. Therefore the
+//! status names the revision before the claim is registered.
 
 use std::sync::Arc;
 

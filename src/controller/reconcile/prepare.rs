@@ -67,7 +67,7 @@ pub(crate) struct PreparedRevision {
     /// Memory reserved for its objects.
     #[expect(dead_code, reason = "keeps the resource alive")]
     kept: Arc<MemoryShare>,
-    /// True if all kinds were served; otherwise it is rendered again once more kinds are.
+    /// True if all kinds were served; else it is rendered again when more kinds are served.
     pub(crate) complete: bool,
 }
 

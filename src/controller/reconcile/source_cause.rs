@@ -5,7 +5,8 @@
 use crate::report::ErrorCause;
 use crate::source::Error;
 
-/// Returns the cause of an error of a repository; where nothing depends on it, its reason.
+/// Returns the cause of an error of a repository. An error on which no decision depends becomes
+/// [`ErrorCause::Input`], with its reason.
 pub(super) fn source_cause(error: &Error) -> ErrorCause {
     match error {
         Error::Denied { .. } | Error::KeyRefused { .. } => ErrorCause::RepositoryAccessDenied,

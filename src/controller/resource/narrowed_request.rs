@@ -14,9 +14,9 @@ use crate::controller::worker::ReconcileRequest;
 use crate::report::ReconcileError;
 
 impl SyncWorker {
-    /// Keeps the objects of the last request; false if there is none, or if nothing may be written
-    /// with its identity. Without a new error a refused spec stays refused. An approval or a
-    /// request of a person takes effect at once.
+    /// Continues the last request, narrowed; false if there is none, or if nothing may be written
+    /// with its identity. If `refused` is none, the error of the last request stays. An approval or
+    /// a request of a person takes effect at once.
     pub(super) fn keep_narrowed(&mut self, sync: &Value, refused: Option<ReconcileError>) -> bool {
         let Some(last) = self.orders.as_ref().map(|orders| orders.borrow().clone()) else { return false };
         let spec = sync.get("spec").unwrap_or(&Value::Null);

@@ -120,7 +120,8 @@ impl Reconciler {
         self.told_health.told(summary, now);
     }
 
-    /// True once after the health may have changed, while no reconcile runs.
+    /// Returns true if the health may have changed since the last call that returned true; false
+    /// while a reconcile runs.
     pub(super) fn health_has_moved(&mut self) -> bool {
         self.passing.is_none() && std::mem::take(&mut self.health_moved)
     }

@@ -27,8 +27,7 @@ pub(super) struct HeldState {
     is_restored: bool,
     /// Reason why the revision of the status is not held.
     lost: Option<String>,
-    /// A poll has failed before any revision was read, and the held revision was reconciled for
-    /// that.
+    /// A poll failed before any revision was read, so the held revision was reconciled.
     begun: bool,
 }
 
@@ -139,7 +138,7 @@ impl Reconciler {
         begins && !std::mem::replace(&mut self.holding.begun, true)
     }
 
-    /// Lets [`Self::begins_to_hold`] be true once more, for a new request.
+    /// Allows [`Self::begins_to_hold`] to return true again, for a new request.
     pub(super) fn reset_hold(&mut self) {
         self.holding.begun = false;
     }

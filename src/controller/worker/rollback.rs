@@ -22,8 +22,8 @@ use crate::source::Revision;
 pub(super) struct RollbackState {
     /// The last revision of which all objects were applied and healthy.
     healthy: Option<Revision>,
-    /// The revision whose objects are still to become healthy, with the objects that had failed
-    /// before it; none while those are unknown.
+    /// The revision on trial, whose objects are not healthy yet, with the objects that had failed
+    /// before it; these are `None` while they are unknown.
     trial: Option<(Revision, Option<BTreeSet<ObjectId>>)>,
     rejected: Option<RejectedRevision>,
     /// The objects that were refused already while the last healthy revision was applied.
@@ -73,9 +73,9 @@ impl Reconciler {
         }
     }
 
-    /// Prepares the trial of a revision: objects that are refused already do not count against it,
-    /// and objects that it gets refused have some time, if there is a healthy revision to go back
-    /// to.
+    /// Starts the trial of a revision. Objects that are refused already do not count against it. If
+    /// there is a healthy revision to go back to, objects that are refused from now on count only
+    /// after some time.
     pub(super) fn is_to_hold(&mut self, revision: &Revision, memory: &mut SyncMemory) {
         let healthy = self.trials.healthy.as_ref();
         if healthy.is_some() && memory.held() == healthy && healthy != Some(revision) {
@@ -88,8 +88,8 @@ impl Reconciler {
         memory.patience = is_tried.then(|| wish.health.timeout.unwrap_or(wish.timeout));
     }
 
-    /// Records the result of a reconcile for the trial: objects that were unhealthy before do not
-    /// count against the revision, unless it changed them.
+    /// Records the result of a reconcile for the revision on trial. Objects that were unhealthy
+    /// before do not count against it, unless the revision changed them.
     pub(super) fn try_out(&mut self, report: &ReconcileResult) {
         let Some(revision) = report.revision.as_ref().filter(|_| self.order.wish.rollback) else { return };
         if report.stopped || report.trouble.is_some() || self.trials.healthy.as_ref() == Some(revision) {

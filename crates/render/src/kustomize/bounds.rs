@@ -16,7 +16,8 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// Most object visits of all steps together.
 const MAX_LOOKS: u64 = 50_000_000;
 
-/// Counts object visits before they happen: a number of objects, for each of a number of things.
+/// Counts object visits before they happen: the number of objects times the number of steps for
+/// each.
 pub(super) type VisitCounter<'a> = dyn Fn(usize, usize, &FieldLocation) -> Result<(), BuildError> + 'a;
 
 /// An object of more bytes counts as several.
@@ -65,13 +66,13 @@ impl Bounds {
         spend(&self.bytes, bytes as u64, MAX_BYTES, at, text)
     }
 
-    /// Returns the number of visits that each pass over all objects adds: large objects take
-    /// longer.
+    /// Returns the visits that one walk over all objects counts in addition, because large objects
+    /// take longer.
     pub(super) fn object_weight(&self) -> usize {
         usize::try_from(self.bytes.get() / BYTES_OF_AN_OBJECT).unwrap_or(usize::MAX)
     }
 
-    /// Counts visits: so many objects, for each of so many things.
+    /// Counts visits: `objects` times `things`.
     pub(super) fn count_visits(
         &self,
         objects: usize,

@@ -140,7 +140,7 @@ const PODS: [(&str, &str); 8] = [
     ("CronJob", CRON_JOB),
 ];
 
-/// The same for the references that fewer kinds have.
+/// Path of the pod spec of each kind, for references that fewer kinds have.
 const OTHER_PODS: [(&str, &str); 7] = [
     ("Pod", POD),
     ("StatefulSet", TEMPLATE),

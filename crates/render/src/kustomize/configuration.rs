@@ -159,9 +159,8 @@ impl Configuration {
         Ok(())
     }
 
-    /// Merges the tables of a kustomization into the existing ones. An entry for one kind replaces
-    /// one for all kinds that follows it in the order of kinds; kustomize merges its tables like
-    /// this.
+    /// Merges the tables of a kustomization into the existing ones. As in kustomize, an entry for
+    /// one kind replaces an entry for all kinds if that one follows it in the order of kinds.
     pub(super) fn merge(&mut self, other: &Self) -> Merged<()> {
         let uses: BTreeSet<FieldUse> = self.fields.keys().chain(other.fields.keys()).copied().collect();
         for what in uses {

@@ -39,7 +39,8 @@ impl FieldPathError {
 
 /// Most parts of a path.
 const MAX_PARTS: usize = 256;
-/// Splits a path: a name with dots is in brackets, and so is a selection by `=`, which keeps them.
+/// Splits a path at its dots. A name that contains dots is written in brackets, which are removed;
+/// a selection such as `[name=web]` keeps its brackets.
 pub(super) fn path_parts(path: &str) -> Result<Vec<String>, FieldPathError> {
     let mut parts = Vec::new();
     let mut pieces = split_escaped(path, '.').into_iter();

@@ -1,9 +1,9 @@
 //! Reads the files of a build, and enforces the limits on paths.
 //!
 //! In: the tree of a revision. Out: bytes and folders, by the paths in kustomizations. A file must
-//! be in or below the folder of its kustomization; a folder may be anywhere in the repository
-//! except on the path to itself. Every requested path is recorded: the result of a build depends on
-//! these paths.
+//! be in or below the folder of its kustomization; a folder may be anywhere in the repository, but
+//! neither one of the folders that include it nor a folder above those. Every requested path is
+//! recorded: the result of a build depends on these paths.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -59,7 +59,7 @@ pub(super) struct Folder {
     ancestors: Vec<String>,
     /// URLs of the including folders as written.
     urls: Vec<String>,
-    /// The same folder as the kustomizations write it.
+    /// Its path as the kustomizations write it.
     pub(super) source: SourcePath,
     /// Namespace of charts that have none.
     pub(super) namespace: String,

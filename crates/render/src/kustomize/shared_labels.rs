@@ -31,8 +31,8 @@ struct Group {
 pub(super) struct Snapshot(Vec<Vec<Vec<String>>>);
 
 impl Sharing {
-    /// Records the fields in which an entry was created. They are fields of this object, so their
-    /// kind does not matter: a patch may change it, for a moment or for good.
+    /// Records the fields in which an entry was created. The kind in their specification is
+    /// dropped: they are fields of this object, whose kind a patch may change.
     pub(super) fn add(&mut self, key: &str, made: Vec<FieldSpec>) {
         if !made.is_empty() {
             let fields = made.into_iter().map(|field| FieldSpec { gvk: Gvk::default(), ..field }).collect();
