@@ -53,7 +53,7 @@ const LEFT_OUT: [(&str, &str, &str); 21] = [
     ),
     (
         "docs/kustomize.md",
-        "moorline render overlays/prod                     # what the folder comes to",
+        "moorline render overlays/prod                     # the objects of the folder",
         "the folders are the reader's own; tests/kustomize_cli.rs does the same with folders of its own",
     ),
     (
@@ -63,7 +63,7 @@ const LEFT_OUT: [(&str, &str, &str); 21] = [
     ),
     (
         "docs/helm.md",
-        "moorline render chart --values chart/prod.yaml   # what the chart comes to",
+        "moorline render chart --values chart/prod.yaml   # the objects of the chart",
         "the chart is the reader's own; tests/cluster_source/helm/command_line.rs does the same with one of its own",
     ),
     (
@@ -84,7 +84,7 @@ const LEFT_OUT: [(&str, &str, &str); 21] = [
     ("docs/events.md", "kubectl describe sync shop", "tests/page/history.rs reads the same Events"),
     (
         "docs/repositories.md",
-        "moorline sync shop -n moorline   # look now; without the binary: kubectl annotate --overwrite sync/shop \
+        "moorline sync shop -n moorline   # poll now; with kubectl alone: kubectl annotate --overwrite sync/shop \
          moorline.dev/requested-at=\"$(date)\"",
         "docs/getting-started.md syncs a Sync",
     ),
