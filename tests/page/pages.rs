@@ -43,7 +43,7 @@ const LEFT_OUT: [(&str, &str, &str); 21] = [
     ),
     (
         "docs/page.md",
-        "kubectl port-forward -n moorline deployment/moorline 8081   # and then http://localhost:8081/",
+        "kubectl port-forward -n moorline deployment/moorline 8081   # then open http://localhost:8081/",
         "there is no kubelet here that could forward a port; tests/page/page.rs asks the page of a daemon itself",
     ),
     (
