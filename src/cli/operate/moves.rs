@@ -26,7 +26,7 @@ pub(in super::super) struct MoveArgs {
     #[command(flatten)]
     target: SyncTarget,
 
-    /// The Sync that takes the objects over: NAME, or NAMESPACE/NAME
+    /// The Sync to which the objects are handed over: NAME, or NAMESPACE/NAME
     #[arg(long, required_unless_present = "done", conflicts_with = "done")]
     to: Option<String>,
 
