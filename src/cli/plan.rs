@@ -184,7 +184,7 @@ async fn of_sync(
     if let Some(to) = annotations.get(MOVES_TO_ANNOTATION) {
         let to = display_move_target(to, &owner);
         streams.say(&format!(
-            "note: {owner} moves to {to}: objects pruned here are handed over if that Sync wants them"
+            "note: {owner} moves to {to}: objects pruned here are handed over if that Sync claims them"
         ));
     }
     let approved = annotations.get(APPROVE_ANNOTATION).cloned();

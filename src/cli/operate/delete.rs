@@ -189,8 +189,8 @@ async fn answer_deletion(
         },
     };
     streams.say(match wanted {
-        DeletionPolicy::Orphan => "answered: the remaining objects stay in the cluster",
-        DeletionPolicy::Delete => "answered: the remaining objects are deleted",
+        DeletionPolicy::Orphan => "decided: the remaining objects stay in the cluster",
+        DeletionPolicy::Delete => "decided: the remaining objects are deleted",
     });
     Ok(Some(answered))
 }
