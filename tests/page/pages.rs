@@ -58,7 +58,7 @@ const LEFT_OUT: [(&str, &str, &str); 21] = [
     ),
     (
         "docs/substitution.md",
-        "moorline render apps/shop --var CLUSTER_NAME=shop-1 --var REPLICAS=3   # also plan and check: the same without a cluster",
+        "moorline render apps/shop --var CLUSTER_NAME=shop-1 --var REPLICAS=3   # without a cluster; also plan and check",
         "the folder is the reader's own; tests/cluster_source/substitution.rs does the same with a folder of its own",
     ),
     (
