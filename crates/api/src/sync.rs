@@ -153,8 +153,9 @@ pub struct SyncSpec {
         .message("write the name of a ServiceAccount in the Sync's own namespace, such as deployer"))]
     pub service_account_name: Option<String>,
 
-    /// Syncs that must be ready before this one applies a commit: their newest commit is applied, and their objects are healthy unless health.wait is false. Syncs of the same repository must have
-    /// applied that same commit. Until then the applied revision is kept. Syncs that are deleted together are deleted in reverse order.
+    /// Syncs that must be ready before this one applies a commit: their newest commit is applied, and their objects are
+    /// healthy unless health.wait is false. Syncs of the same repository must have applied that same commit. Until then the
+    /// applied revision is kept. Syncs that are deleted together are deleted in reverse order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub depends_on: Vec<Dependency>,
