@@ -81,7 +81,7 @@ pub(crate) const TABLE: [Row; 36] = [
 ];
 
 /// Names under which `src/lib.rs` re-exports the crates, and the module behind each.
-const ALIASES: [(&str, &[&str]); 17] = [
+const ALIASES: [(&str, &[&str]); 19] = [
     ("chance", &["runtime", "chance"]),
     ("clock", &["runtime", "clock"]),
     ("desired", &["engine", "desired"]),
@@ -91,9 +91,11 @@ const ALIASES: [(&str, &[&str]); 17] = [
     ("fields", &["managed-fields"]),
     ("grammar", &["core", "grammar"]),
     ("log_repeats", &["core", "log_repeats"]),
+    ("name_rules", &["core", "name_rules"]),
     ("object", &["core", "object"]),
     ("observed", &["engine", "observed"]),
     ("plan", &["engine", "plan"]),
+    ("position", &["core", "position"]),
     ("proof", &["engine", "proof"]),
     ("rbac", &["engine", "rbac"]),
     ("sanitize", &["core", "sanitize"]),

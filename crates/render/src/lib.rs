@@ -16,8 +16,6 @@ pub mod helm;
 mod kubectl_dump;
 mod kustomize;
 mod manifest_header;
-mod memory_cost;
-mod name_rules;
 mod packed_object;
 mod plain_directory;
 mod problem;
@@ -31,7 +29,6 @@ use std::sync::Arc;
 pub use crate::folder_contents::FolderContents;
 pub use crate::kubectl_dump::{Dump, dump};
 pub use crate::manifest_header::HOOK_NAME_DIGITS;
-pub use crate::name_rules::{dns_label as namespace_rule, sync_name as sync_name_rule};
 pub use crate::packed_object::PackedObject;
 pub use crate::plain_directory::{PlainOptions, is_kustomization, is_read};
 pub use documents::FieldPath;
@@ -41,11 +38,12 @@ pub use kustomize::{
     BuildStep, ErrorClass, KustomizeError, MissingInputs, NAMES as KUSTOMIZATIONS,
     Published as PublishedChart, Remote,
 };
-pub use problem::{Problem, SourcePosition};
+pub use problem::Problem;
 use serde_json::{Map, Value};
 pub use substitute::{VariableError as VariableFault, Variables, Visibility, variable_rule};
 
 use moorline_core::object::{ObjectId, Origin};
+use moorline_core::position::SourcePosition;
 use moorline_core::tree::{FileTree, MemoryLimit};
 
 /// Input options of a render.

@@ -10,6 +10,7 @@ use super::problem::Problem;
 use super::{Findings, RenderOptions, Skipped};
 
 use moorline_core::tree::{self, FileTree, MemoryLimit, TreeEntry};
+use moorline_yaml as yaml;
 
 /// Selection of the files of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,7 +120,7 @@ fn file<T>(tree: &FileTree, path: &str, reader: ManifestReader<'_, T>, found: &m
         }
     };
     let shown = tree.display_path(path);
-    let cost = crate::memory_cost::estimate_file(&bytes);
+    let cost = yaml::estimate_file(&bytes);
     if let Err(no_room) = tree.memory_limit().reserve(cost) {
         found.problems.push(no_room.into());
         return;

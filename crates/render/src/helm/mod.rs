@@ -28,7 +28,7 @@ pub(super) use output::parse_output;
 
 use super::RenderOptions;
 use super::problem::Problem;
-use moorline_core::tree::{FileTree, MemoryLimit, TreeEntry, normalise};
+use moorline_core::tree::{FileTree, MemoryLimit, link_targets, normalise};
 
 /// File that makes a folder a chart.
 pub const CHART: &str = "Chart.yaml";
@@ -82,20 +82,6 @@ impl Default for HelmOptions {
             chart: None,
         }
     }
-}
-
-/// Most bytes of a release's name; helm limits it because other names are built from it.
-const MAX_RELEASE: usize = 53;
-
-/// True for names that helm accepts for a release.
-pub fn is_release(name: &str) -> bool {
-    let end = |part: &str| part.starts_with(is_alphanumeric) && part.ends_with(is_alphanumeric);
-    let inner = |char: char| is_alphanumeric(char) || char == '-' || char == '.';
-    name.len() <= MAX_RELEASE && name.chars().all(inner) && name.split('.').all(end)
-}
-
-fn is_alphanumeric(char: char) -> bool {
-    char.is_ascii_lowercase() || char.is_ascii_digit()
 }
 
 /// Returns the path of the file that would make this folder a chart.
@@ -154,23 +140,6 @@ pub(super) fn missing_files(tree: &FileTree, options: &RenderOptions) -> BTreeSe
         None => link_targets(tree, folder.clone()),
     };
     places.chain(linked).filter(|place| !tree.is_known(place)).collect()
-}
-
-/// Most link targets that are collected.
-const MAX_LINKS: usize = 1000;
-
-/// Returns the targets of links below a folder, and of links below these targets.
-pub(super) fn link_targets(tree: &FileTree, folder: String) -> BTreeSet<String> {
-    let (mut found, mut folders) = (BTreeSet::new(), vec![folder]);
-    while let Some(folder) = folders.pop() {
-        let links = tree.entries_below(&folder).filter(|(_, entry)| matches!(entry, TreeEntry::Link(_)));
-        for target in links.filter_map(|(path, _)| tree.resolve(path).ok()) {
-            if found.len() < MAX_LINKS && found.insert(target.clone()) {
-                folders.push(target);
-            }
-        }
-    }
-    found
 }
 
 /// Files by their paths; bytes are shared.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::invocation::Invocation;
 use crate::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE};
-use crate::memory_cost;
 use crate::packed_object::PackedObject;
 use crate::problem::Problem;
 use crate::{Findings, Variables, object_of_manifest as object_of};
 use moorline_core::tree::{FileTree, TreeEntry, normalise};
+use moorline_yaml as yaml;
 
 /// Prefix of the comment before each object, followed by the template's name.
 const SOURCE: &str = "# Source: ";
@@ -30,7 +30,7 @@ pub(crate) fn parse_output(
     variables: Option<&Variables>,
 ) -> (Findings<PackedObject>, FileTree) {
     let mut found = Findings::default();
-    if let Err(no_room) = run.room.reserve(memory_cost::estimate_file(&output)) {
+    if let Err(no_room) = run.room.reserve(yaml::estimate_file(&output)) {
         found.problems.push(no_room.into());
         return (found, FileTree::default());
     }

@@ -19,9 +19,9 @@ use super::resource::Resource;
 use super::scalar_style::Spelling;
 use super::strategic::{self, Merged, TargetStyle};
 use crate::helm::{self, ChartInflation};
-use crate::memory_cost;
-use crate::problem::SourcePosition;
 use moorline_api::CHART_DIGEST_PREFIX;
+use moorline_core::name_rules::is_release;
+use moorline_core::position::SourcePosition;
 use moorline_core::tree::FileTree;
 use moorline_yaml::{self as yaml, Dialect};
 
@@ -186,7 +186,7 @@ fn read(fields: &Fields<'_>, at: &FieldLocation) -> Result<ChartEntry, BuildErro
 /// Reads the name of the release; helm must not take it for a flag.
 fn release(fields: &Fields<'_>, at: &FieldLocation) -> Result<String, BuildError> {
     let name = fields.text("releaseName")?;
-    match name.is_empty() || helm::is_release(&name) {
+    match name.is_empty() || is_release(&name) {
         true => Ok(name),
         false => {
             let text = format!(
@@ -292,7 +292,7 @@ pub(super) fn inflate(
         ChartLocation::Fetched(tree) => build.files.helm_run(Some(tree), "", told, at)?,
     };
     let Some(output) = build.files.helm_output(&run, at) else { return Ok(Vec::new()) };
-    build.files.reserve(memory_cost::estimate_file(&output), at)?;
+    build.files.reserve(yaml::estimate_file(&output), at)?;
     let names = helm::TemplateSources::read(&run, &output);
     let mut found = build.files.resources(&names.template_at(1), &output)?;
     for resource in &mut found {
@@ -371,7 +371,7 @@ fn merged_values(
     }
     // The values are never written out in between, so quotes do not turn a number into text.
     let writing = TargetStyle { keeps_nulls, is_quoted: None, quoted_scalars: None };
-    build.files.reserve(memory_cost::estimate_file(&bytes), &at)?;
+    build.files.reserve(yaml::estimate_file(&bytes), &at)?;
     match strategic::merge(below, &above, build.schemas(), writing)
         .map_err(|fault| inline_at.error(ErrorClass::Generator, fault.to_string()))?
     {

@@ -17,7 +17,7 @@ use super::node::LocatedText;
 use super::provenance::SourcePath;
 use super::remote::{self, Remote};
 use crate::helm::{self, ChartInflation, Invocation};
-use moorline_core::tree::FileTree;
+use moorline_core::tree::{FileTree, link_targets};
 
 /// Deepest nesting of kustomizations.
 const MAX_NESTING: usize = 64;
@@ -276,7 +276,7 @@ impl<'a> Files<'a> {
         if self.is_file(&resolved) || !self.tree.contains(&resolved) {
             return Ok(None);
         }
-        helm::link_targets(self.tree, resolved.clone()).iter().for_each(|target| self.record_path(target));
+        link_targets(self.tree, resolved.clone()).iter().for_each(|target| self.record_path(target));
         Ok(Some(resolved))
     }
 

@@ -11,9 +11,8 @@ use super::files::{Files, Folder, MAX_CHARTS};
 use super::kustomization::{self, Kustomization};
 use super::node::LocatedText;
 use super::remote::Remote;
-use crate::helm;
-use crate::problem::SourcePosition;
-use moorline_core::tree::FileTree;
+use moorline_core::position::SourcePosition;
+use moorline_core::tree::{FileTree, link_targets};
 
 /// Most folders that are visited.
 const MAX_FOLDERS: usize = 10_000;
@@ -100,9 +99,8 @@ fn charts(tree: &FileTree, files: &Files<'_>, folder: &Folder) -> Vec<String> {
         tree.resolve(&place).ok()
     });
     let places: BTreeSet<String> = places.collect();
-    let all = places
-        .into_iter()
-        .flat_map(|place| helm::link_targets(tree, place.clone()).into_iter().chain([place]));
+    let all =
+        places.into_iter().flat_map(|place| link_targets(tree, place.clone()).into_iter().chain([place]));
     all.filter(|place| !tree.is_known(place)).collect()
 }
 

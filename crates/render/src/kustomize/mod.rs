@@ -67,8 +67,8 @@ use error::{BuildError, FieldLocation};
 use files::Files;
 
 use crate::helm::Invocation;
-use crate::problem::SourcePosition;
 use moorline_core::object::Origin;
+use moorline_core::position::SourcePosition;
 use moorline_core::tree::FileTree;
 
 /// An object of a build.
