@@ -35,13 +35,13 @@ pub use documents::FieldPath;
 pub use glob::Glob;
 pub use helm::HelmOptions;
 pub use kustomize::{
-    BuildStep, ErrorClass, KustomizeError, MissingInputs, NAMES as KUSTOMIZATIONS,
-    Published as PublishedChart, Remote,
+    BuildStep, ErrorClass, KustomizeError, MissingInputs, NAMES as KUSTOMIZATIONS, PublishedChart, Remote,
 };
 pub use problem::Problem;
 use serde_json::{Map, Value};
 pub use substitute::{VariableError as VariableFault, Variables, Visibility, variable_rule};
 
+use helm::KustomizationCharts;
 use moorline_core::object::{ObjectId, Origin};
 use moorline_core::position::SourcePosition;
 use moorline_core::tree::{FileTree, MemoryLimit};
@@ -239,7 +239,8 @@ pub fn missing_inputs(tree: &FileTree, options: &RenderOptions) -> MissingInputs
 /// Returns the objects of a kustomization before they are checked, as `kustomize build` prints
 /// them.
 pub fn build_kustomization(tree: &FileTree, path: &str) -> Result<Vec<Map<String, Value>>, KustomizeError> {
-    let built = kustomize::build(tree, path).map_err(|unbuilt| unbuilt.fault)?;
+    let charts = KustomizationCharts::new(tree);
+    let built = kustomize::build(tree, path, &charts).map_err(|unbuilt| unbuilt.fault)?;
     Ok(built.objects.into_iter().map(|object| object.body).collect())
 }
 
@@ -249,8 +250,9 @@ pub fn explain_kustomization(
     tree: &FileTree,
     options: &RenderOptions,
 ) -> Result<Vec<(ObjectId, Vec<BuildStep>)>, KustomizeError> {
+    let built = kustomize::explain(tree, &options.path, &KustomizationCharts::new(tree))?;
     let mut told = Vec::new();
-    for (kustomize::BuiltObject { body, origin, .. }, steps) in kustomize::explain(tree, &options.path)? {
+    for (kustomize::BuiltObject { body, origin, .. }, steps) in built {
         let bytes = tree.read(tree.parse_display_path(&origin.file)).unwrap_or_else(|_| [].into());
         let manifest = documents::Manifest { body, origin };
         let made = object_of_manifest(manifest, &bytes, options.variables.as_deref(), tree.memory_limit());
@@ -264,11 +266,12 @@ pub fn explain_kustomization(
 /// Builds a kustomization and checks each object like those of plain files.
 fn render_kustomization(tree: &FileTree, options: &RenderOptions) -> Findings<PackedObject> {
     let mut found = Findings::default();
-    let built = match kustomize::build(tree, &options.path) {
+    let charts = KustomizationCharts::new(tree);
+    let built = match kustomize::build(tree, &options.path, &charts) {
         Ok(built) => built,
-        Err(kustomize::BuildFailure { fault, wanted, unfetched }) => {
+        Err(kustomize::BuildFailure { fault, unfetched }) => {
+            (found.wanted_runs, found.missing_charts) = (charts.wanted_runs(&fault), unfetched);
             found.problems.push(Problem::Kustomize(fault));
-            (found.wanted_runs, found.missing_charts) = (wanted, unfetched);
             return found;
         }
     };

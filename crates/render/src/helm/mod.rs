@@ -11,6 +11,7 @@ mod chart;
 mod chart_scan;
 mod error;
 mod invocation;
+mod kustomization_charts;
 mod output;
 mod values_files;
 
@@ -20,15 +21,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 pub use error::HelmChartError;
-pub(super) use invocation::ChartInflation;
 pub use invocation::{Capabilities, Invocation, is_version};
-pub(super) use output::TemplateSources;
+pub(super) use kustomization_charts::KustomizationCharts;
 pub use output::error_message;
 pub(super) use output::parse_output;
+use output::template_sources;
 
 use super::RenderOptions;
 use super::problem::Problem;
-use moorline_core::tree::{FileTree, MemoryLimit, link_targets, normalise};
+use moorline_core::tree::{FileTree, link_targets, normalise};
 
 /// File that makes a folder a chart.
 pub const CHART: &str = "Chart.yaml";
@@ -115,18 +116,9 @@ pub fn invocation(
     Ok(run)
 }
 
-/// Returns the run for the chart of a kustomization in this folder.
-pub(super) fn kustomization_run(
-    (tree, folder): (&FileTree, &str),
-    told: ChartInflation,
-    room: &MemoryLimit,
-) -> Result<Invocation, Problem> {
-    Ok(Invocation::for_kustomization(chart::read(tree, folder)?, told, room.clone()))
-}
-
 /// Returns the tree with the output of a run added to it.
 pub fn with_helm_output(tree: FileTree, run: &Invocation, output: &Arc<[u8]>) -> FileTree {
-    tree.with_output(run.digest(), TemplateSources::read(run, output).names(), output)
+    tree.with_output(run.digest(), template_sources(run, output).names().map(str::to_owned), output)
 }
 
 /// Returns the values files, and the targets of links in the chart, that are not in the tree yet.

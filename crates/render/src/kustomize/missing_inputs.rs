@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::FieldLocation;
 use super::files::{Files, Folder, MAX_CHARTS};
+use super::host::Standalone;
 use super::kustomization::{self, Kustomization};
 use super::node::LocatedText;
 use super::remote::Remote;
@@ -33,7 +34,7 @@ pub struct MissingInputs {
 
 /// Returns the files and repositories that a build of this folder needs.
 pub(crate) fn missing_inputs(tree: &FileTree, path: &str) -> MissingInputs {
-    let files = Files::new(tree);
+    let files = Files::new(tree, &Standalone);
     let mut missing = MissingInputs::default();
     let mut seen = BTreeSet::new();
     let mut waiting: Vec<Folder> = files.root(path).into_iter().collect();

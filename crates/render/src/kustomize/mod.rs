@@ -23,6 +23,7 @@ mod files;
 mod finalize;
 mod generated_objects;
 mod generators;
+pub(crate) mod host;
 mod id;
 mod json_patch;
 mod json_text;
@@ -50,11 +51,10 @@ mod variables;
 mod written_value;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-pub use charts::Published;
+pub use charts::PublishedChart;
 pub use error::{ErrorClass, KustomizeError};
 pub use kustomization::NAMES;
 pub use missing_inputs::MissingInputs;
@@ -65,8 +65,8 @@ use build::{Accumulator, Build};
 use build_trace::{StepRecord, Tracer};
 use error::{BuildError, FieldLocation};
 use files::Files;
+use host::Host;
 
-use crate::helm::Invocation;
 use moorline_core::object::Origin;
 use moorline_core::position::SourcePosition;
 use moorline_core::tree::FileTree;
@@ -107,31 +107,27 @@ pub(super) struct BuildResult {
 #[derive(Debug)]
 pub(super) struct BuildFailure {
     pub(super) fault: KustomizeError,
-    /// Runs of helm whose output is missing; with the output, the caller builds again.
-    pub(super) wanted: Vec<Arc<Invocation>>,
     /// Published charts that are missing.
-    pub(super) unfetched: Vec<Published>,
+    pub(super) unfetched: Vec<PublishedChart>,
 }
 
 /// Builds the kustomization in a folder.
-pub(super) fn build(tree: &FileTree, path: &str) -> Result<BuildResult, BuildFailure> {
-    let files = Files::new(tree);
+pub(super) fn build(tree: &FileTree, path: &str, host: &dyn Host) -> Result<BuildResult, BuildFailure> {
+    let files = Files::new(tree, host);
     let built = objects(&files, path, Tracer::default()).map_err(|refusal| refusal.locate(tree));
-    let (wanted, unfetched) = (files.wanted_runs(), files.missing_charts());
+    let unfetched = files.missing_charts();
     let by_helm = files.is_by_helm();
     let class = ErrorClass::Unsupported;
-    let fault = match (unfetched.first(), wanted.first(), built) {
+    let fault = match (unfetched.first(), files.unrendered_chart(), built) {
         (_, _, Err(fault)) if fault.class == ErrorClass::Bound => {
-            return Err(BuildFailure { fault, wanted: Vec::new(), unfetched: Vec::new() });
+            return Err(BuildFailure { fault, unfetched: Vec::new() });
         }
         // Other errors may be consequences of the missing inputs, so these are reported first.
-        (Some(Published { url, version, place, .. }), _, _) => {
-            let text =
-                format!("only the daemon fetches the chart {url} {version}; commit it to build it here");
-            KustomizeError { class, place: place.clone(), text }
+        (Some(chart), _, _) => {
+            KustomizeError { class, place: chart.place.clone(), text: host.missing_chart(chart) }
         }
-        (None, Some((run, at)), _) => {
-            let text = format!("the chart {} requires helm, which does not run here", run.display_folder());
+        (None, Some((folder, at)), _) => {
+            let text = format!("the chart {folder} requires helm, which does not run here");
             at.error(class, text).locate(tree)
         }
         (None, None, Err(fault)) => fault,
@@ -139,16 +135,17 @@ pub(super) fn build(tree: &FileTree, path: &str) -> Result<BuildResult, BuildFai
             return Ok(BuildResult { objects, read: files.into_requested_paths(), by_helm });
         }
     };
-    Err(BuildFailure { fault, wanted: wanted.into_iter().map(|(run, _)| run).collect(), unfetched })
+    Err(BuildFailure { fault, unfetched })
 }
 
 /// Builds again, and returns the steps that made and changed each object.
 pub(super) fn explain(
     tree: &FileTree,
     path: &str,
+    host: &dyn Host,
 ) -> Result<Vec<(BuiltObject, Vec<BuildStep>)>, KustomizeError> {
     let objects =
-        objects(&Files::new(tree), path, Tracer::enabled()).map_err(|refusal| refusal.locate(tree))?;
+        objects(&Files::new(tree, host), path, Tracer::enabled()).map_err(|refusal| refusal.locate(tree))?;
     let step =
         |note: StepRecord| BuildStep { name: note.step, place: note.at.position(tree), fields: note.fields };
     let told = |mut object: BuiltObject| {
