@@ -14,7 +14,6 @@ mod folder_contents;
 mod glob;
 pub mod helm;
 mod kubectl_dump;
-mod kustomize;
 mod manifest_header;
 mod packed_object;
 mod plain_directory;
@@ -34,9 +33,6 @@ pub use crate::plain_directory::{PlainOptions, is_kustomization, is_read};
 pub use documents::FieldPath;
 pub use glob::Glob;
 pub use helm::HelmOptions;
-pub use kustomize::{
-    BuildStep, ErrorClass, KustomizeError, MissingInputs, NAMES as KUSTOMIZATIONS, PublishedChart, Remote,
-};
 pub use problem::Problem;
 use serde_json::{Map, Value};
 pub use substitute::{VariableError as VariableFault, Variables, Visibility, variable_rule};
@@ -45,6 +41,7 @@ use helm::KustomizationCharts;
 use moorline_core::object::{ObjectId, Origin};
 use moorline_core::position::SourcePosition;
 use moorline_core::tree::{FileTree, MemoryLimit};
+use moorline_kustomize::{self as kustomize, BuildStep, KustomizeError, MissingInputs, PublishedChart};
 
 /// Input options of a render.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -5,11 +5,11 @@
 
 use super::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE, Manifest};
 use super::glob::Glob;
-use super::kustomize::NAMES;
 use super::problem::Problem;
 use super::{Findings, RenderOptions, Skipped};
 
 use moorline_core::tree::{self, FileTree, MemoryLimit, TreeEntry};
+use moorline_kustomize::NAMES;
 use moorline_yaml as yaml;
 
 /// Selection of the files of a directory.

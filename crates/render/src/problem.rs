@@ -4,12 +4,12 @@
 //! contains a value of a Secret.
 
 use super::helm::HelmChartError;
-use super::kustomize::{ErrorClass, KustomizeError};
 use super::substitute;
 use moorline_core::grammar::with_article;
 use moorline_core::object::{ObjectId, Origin};
 use moorline_core::position::SourcePosition;
 use moorline_core::tree;
+use moorline_kustomize::{ErrorClass, KustomizeError};
 use moorline_yaml as yaml;
 
 /// One problem that makes a render incomplete.

@@ -16,8 +16,8 @@ use super::chart_scan::{ChartScan, scan_chart};
 use super::error::HelmChartError;
 use super::values_files::ValuesFile;
 use super::{ChartFiles, HelmOptions};
-use crate::kustomize::host::ChartInflation;
 use moorline_core::tree::MemoryLimit;
+use moorline_kustomize::host::ChartInflation;
 
 /// Properties of the server that templates can read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use super::chart;
 use super::invocation::Invocation;
 use super::output::template_sources;
-use crate::kustomize::host::{ChartOutput, ChartRequest, ChartRun, Host, InputSize};
-use crate::kustomize::{ErrorClass, KustomizeError, PublishedChart};
 use moorline_core::tree::FileTree;
+use moorline_kustomize::host::{ChartOutput, ChartRequest, ChartRun, Host, InputSize};
+use moorline_kustomize::{ErrorClass, KustomizeError, PublishedChart};
 
 /// Charts of one build.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::invocation::Invocation;
 use crate::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE};
-use crate::kustomize::host::TemplateSources;
 use crate::packed_object::PackedObject;
 use crate::problem::Problem;
 use crate::{Findings, Variables, object_of_manifest as object_of};
 use moorline_core::tree::{FileTree, TreeEntry, normalise};
+use moorline_kustomize::host::TemplateSources;
 use moorline_yaml as yaml;
 
 /// Prefix of the comment before each object, followed by the template's name.

@@ -33,7 +33,7 @@ pub struct MissingInputs {
 }
 
 /// Returns the files and repositories that a build of this folder needs.
-pub(crate) fn missing_inputs(tree: &FileTree, path: &str) -> MissingInputs {
+pub fn missing_inputs(tree: &FileTree, path: &str) -> MissingInputs {
     let files = Files::new(tree, &Standalone);
     let mut missing = MissingInputs::default();
     let mut seen = BTreeSet::new();

@@ -7,6 +7,11 @@
 //!
 //! One file for each step: `kustomization` reads the fields, `files` enforces the limits on paths,
 //! `build` defines the order, `finalize` runs the final steps.
+#![doc = include_str!("../README.md")]
+#![warn(unreachable_pub)]
+// Input must never cause a panic; tests may panic.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod bounds;
 mod build;
@@ -23,7 +28,7 @@ mod files;
 mod finalize;
 mod generated_objects;
 mod generators;
-pub(crate) mod host;
+pub mod host;
 mod id;
 mod json_patch;
 mod json_text;
@@ -58,7 +63,7 @@ pub use charts::PublishedChart;
 pub use error::{ErrorClass, KustomizeError};
 pub use kustomization::NAMES;
 pub use missing_inputs::MissingInputs;
-pub(super) use missing_inputs::missing_inputs;
+pub use missing_inputs::missing_inputs;
 pub use remote::Remote;
 
 use build::{Accumulator, Build};
@@ -73,10 +78,11 @@ use moorline_core::tree::FileTree;
 
 /// An object of a build.
 #[derive(Debug)]
-pub(super) struct BuiltObject {
-    pub(super) body: Map<String, Value>,
+pub struct BuiltObject {
+    /// Content of the object.
+    pub body: Map<String, Value>,
     /// Position of the object in its file.
-    pub(super) origin: Origin,
+    pub origin: Origin,
     notes: Vec<StepRecord>,
 }
 
@@ -93,26 +99,27 @@ pub struct BuildStep {
 
 /// Result of a build.
 #[derive(Debug)]
-pub(super) struct BuildResult {
+pub struct BuildResult {
     /// Objects in the order of kustomize.
-    pub(super) objects: Vec<BuiltObject>,
+    pub objects: Vec<BuiltObject>,
     /// Every requested path: while the files at these paths stay the same, the result stays the
     /// same.
-    pub(super) read: BTreeSet<String>,
+    pub read: BTreeSet<String>,
     /// Helm rendered a part of it.
-    pub(super) by_helm: bool,
+    pub by_helm: bool,
 }
 
 /// Failure of a build, and the inputs that are missing.
 #[derive(Debug)]
-pub(super) struct BuildFailure {
-    pub(super) fault: KustomizeError,
+pub struct BuildFailure {
+    /// The error.
+    pub fault: KustomizeError,
     /// Published charts that are missing.
-    pub(super) unfetched: Vec<PublishedChart>,
+    pub unfetched: Vec<PublishedChart>,
 }
 
 /// Builds the kustomization in a folder.
-pub(super) fn build(tree: &FileTree, path: &str, host: &dyn Host) -> Result<BuildResult, BuildFailure> {
+pub fn build(tree: &FileTree, path: &str, host: &dyn Host) -> Result<BuildResult, BuildFailure> {
     let files = Files::new(tree, host);
     let built = objects(&files, path, Tracer::default()).map_err(|refusal| refusal.locate(tree));
     let unfetched = files.missing_charts();
@@ -139,7 +146,7 @@ pub(super) fn build(tree: &FileTree, path: &str, host: &dyn Host) -> Result<Buil
 }
 
 /// Builds again, and returns the steps that made and changed each object.
-pub(super) fn explain(
+pub fn explain(
     tree: &FileTree,
     path: &str,
     host: &dyn Host,
@@ -161,5 +168,5 @@ fn objects(files: &Files<'_>, path: &str, tracer: Tracer) -> Result<Vec<BuiltObj
     let outer = kustomization::read(&file, &files.display_path(&file), &bytes, &|| files.is_awaited())?;
     let build = Build::new(files, &folder, &outer, tracer)?;
     let accumulator = build.accumulate(&folder, &outer, Accumulator::default())?;
-    crate::kustomize::finalize::finalize(accumulator, &outer, &build.tracer, files)
+    crate::finalize::finalize(accumulator, &outer, &build.tracer, files)
 }
