@@ -13,7 +13,7 @@ use super::bounds::Bounds;
 use super::charts::PublishedChart;
 use super::error::{BuildError, ErrorClass, FieldLocation};
 use super::host::{ChartInflation, ChartRequest, ChartRun, Host, InputSize};
-use super::kustomization::NAMES;
+use super::kustomization::FILE_NAMES;
 use super::node::LocatedText;
 use super::provenance::SourcePath;
 use super::remote::{self, Remote};
@@ -149,7 +149,7 @@ impl<'a> Files<'a> {
         at: &FieldLocation,
     ) -> Result<(String, Arc<[u8]>), BuildError> {
         let mut found = Vec::new();
-        for name in NAMES {
+        for name in FILE_NAMES {
             let path = join(&folder.path, name);
             self.record_path(&path);
             let is_inside =
@@ -169,11 +169,11 @@ impl<'a> Files<'a> {
             (Some(one), None) => Ok(one),
             (Some(_), Some(_)) => {
                 let text =
-                    format!("{shown} has more than one kustomization; keep one of {}", NAMES.join(", "));
+                    format!("{shown} has more than one kustomization; keep one of {}", FILE_NAMES.join(", "));
                 Err(at.error(ErrorClass::Kustomization, text))
             }
             (None, _) => {
-                let text = format!("{shown} has no kustomization (one of {})", NAMES.join(", "));
+                let text = format!("{shown} has no kustomization (one of {})", FILE_NAMES.join(", "));
                 Err(at.error(ErrorClass::Kustomization, text))
             }
         }

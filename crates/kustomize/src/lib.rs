@@ -1,7 +1,7 @@
 //! Builds kustomizations exactly as kustomize does, without running it.
 //!
-//! In: a tree and the folder of a kustomization.
-//! Out: [`BuildResult`], the objects in their order and the paths that were read; or a
+//! In: a tree and the folder of a kustomization. A [`Host`] renders charts, if there are any.
+//! Out: [`BuildOutput`], the objects in their order and the paths that were read; or a
 //! [`KustomizeError`] with file, line and finding. Unsupported features are refused: nothing is
 //! ever built differently.
 //!
@@ -61,16 +61,15 @@ use serde_json::{Map, Value};
 
 pub use charts::PublishedChart;
 pub use error::{ErrorClass, KustomizeError};
-pub use kustomization::NAMES;
-pub use missing_inputs::MissingInputs;
-pub use missing_inputs::missing_inputs;
+pub use kustomization::FILE_NAMES;
+pub use missing_inputs::{MissingInputs, missing_inputs};
 pub use remote::Remote;
 
 use build::{Accumulator, Build};
 use build_trace::{StepRecord, Tracer};
 use error::{BuildError, FieldLocation};
 use files::Files;
-use host::Host;
+use host::{Host, Standalone};
 
 use moorline_core::object::Origin;
 use moorline_core::position::SourcePosition;
@@ -99,35 +98,55 @@ pub struct BuildStep {
 
 /// Result of a build.
 #[derive(Debug)]
-pub struct BuildResult {
+pub struct BuildOutput {
     /// Objects in the order of kustomize.
     pub objects: Vec<BuiltObject>,
     /// Every requested path: while the files at these paths stay the same, the result stays the
     /// same.
-    pub read: BTreeSet<String>,
+    pub input_paths: BTreeSet<String>,
     /// Helm rendered a part of it.
     pub by_helm: bool,
 }
 
-/// Failure of a build, and the inputs that are missing.
-#[derive(Debug)]
+/// Failure of a build, and the charts that are missing.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
 pub struct BuildFailure {
-    /// The error.
-    pub fault: KustomizeError,
-    /// Published charts that are missing.
-    pub unfetched: Vec<PublishedChart>,
+    /// The error with its position.
+    pub error: KustomizeError,
+    /// Published charts that are not in the tree. The caller adds them with
+    /// [`FileTree::with_chart`] and builds again.
+    pub missing_charts: Vec<PublishedChart>,
 }
 
-/// Builds the kustomization in a folder.
-pub fn build(tree: &FileTree, path: &str, host: &dyn Host) -> Result<BuildResult, BuildFailure> {
+/// Builds the kustomization in a folder of the tree. Charts are refused: [`build_with_host`] builds
+/// them.
+///
+/// Pure and bounded: a build reads nothing but the tree, and stops at its
+/// [memory limit](FileTree::with_memory_limit).
+///
+/// # Errors
+///
+/// The first error, with file, line and column.
+pub fn build(tree: &FileTree, path: &str) -> Result<BuildOutput, KustomizeError> {
+    build_with_host(tree, path, &Standalone).map_err(|failure| failure.error)
+}
+
+/// Like [`build`], with charts that the host renders.
+///
+/// # Errors
+///
+/// The first error, and the charts that are missing. A missing chart is reported before other errors,
+/// because these may be consequences of it.
+pub fn build_with_host(tree: &FileTree, path: &str, host: &dyn Host) -> Result<BuildOutput, BuildFailure> {
     let files = Files::new(tree, host);
     let built = objects(&files, path, Tracer::default()).map_err(|refusal| refusal.locate(tree));
-    let unfetched = files.missing_charts();
+    let missing_charts = files.missing_charts();
     let by_helm = files.is_by_helm();
     let class = ErrorClass::Unsupported;
-    let fault = match (unfetched.first(), files.unrendered_chart(), built) {
-        (_, _, Err(fault)) if fault.class == ErrorClass::Bound => {
-            return Err(BuildFailure { fault, unfetched: Vec::new() });
+    let error = match (missing_charts.first(), files.unrendered_chart(), built) {
+        (_, _, Err(error)) if error.class == ErrorClass::Bound => {
+            return Err(BuildFailure { error, missing_charts: Vec::new() });
         }
         // Other errors may be consequences of the missing inputs, so these are reported first.
         (Some(chart), _, _) => {
@@ -137,15 +156,19 @@ pub fn build(tree: &FileTree, path: &str, host: &dyn Host) -> Result<BuildResult
             let text = format!("the chart {folder} requires helm, which does not run here");
             at.error(class, text).locate(tree)
         }
-        (None, None, Err(fault)) => fault,
+        (None, None, Err(error)) => error,
         (None, None, Ok(objects)) => {
-            return Ok(BuildResult { objects, read: files.into_requested_paths(), by_helm });
+            return Ok(BuildOutput { objects, input_paths: files.into_requested_paths(), by_helm });
         }
     };
-    Err(BuildFailure { fault, unfetched })
+    Err(BuildFailure { error, missing_charts })
 }
 
-/// Builds again, and returns the steps that made and changed each object.
+/// Builds a kustomization, and returns the steps that made and changed each object.
+///
+/// # Errors
+///
+/// The first error, with file, line and column.
 pub fn explain(
     tree: &FileTree,
     path: &str,

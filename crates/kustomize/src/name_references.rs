@@ -351,7 +351,6 @@ mod tests {
     use moorline_core::tree::FileTree;
 
     use crate::build;
-    use crate::host::Standalone;
 
     /// Builds a ClusterRoleBinding with this `roleRef.apiGroup`; returns the name of its role.
     fn role_of(group: &str, labels: &str) -> Result<String, String> {
@@ -362,8 +361,7 @@ mod tests {
         );
         let by = "namePrefix: my-\nresources: [r.yaml, b.yaml]\n";
         let files = [("kustomization.yaml", by), ("r.yaml", role), ("b.yaml", &*binding)];
-        let built = build(&FileTree::from_texts(files), "", &Standalone)
-            .map_err(|failure| failure.fault.to_string())?;
+        let built = build(&FileTree::from_texts(files), "").map_err(|error| error.to_string())?;
         let names = built.objects.iter().filter_map(|it| it.body.get("roleRef")?.get("name")?.as_str());
         Ok(names.collect())
     }

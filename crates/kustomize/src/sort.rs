@@ -141,7 +141,6 @@ mod tests {
     use moorline_core::tree::FileTree;
 
     use crate::build;
-    use crate::host::Standalone;
 
     #[test]
     fn a_null_namespace_is_refused_only_where_it_decides_the_order() {
@@ -158,7 +157,7 @@ mod tests {
                 ("a.yaml", &object("a", "null")),
                 ("b.yaml", others),
             ];
-            build(&FileTree::from_texts(files), "", &Standalone).map_err(|failure| failure.fault.to_string())
+            build(&FileTree::from_texts(files), "").map_err(|error| error.to_string())
         };
         let clear = object("b", "t5").replace("ConfigMap", "Secret");
         assert_eq!(outcome(&clear).map(|built| built.objects.len()), Ok(2));

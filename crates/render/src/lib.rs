@@ -79,7 +79,7 @@ impl SourceType {
             let root = tree.resolve(path).unwrap_or_default();
             let inside =
                 |name: &str| if root.is_empty() { name.to_owned() } else { format!("{root}/{name}") };
-            kustomize::NAMES.iter().any(|name| tree.is_file(&inside(name)))
+            kustomize::FILE_NAMES.iter().any(|name| tree.is_file(&inside(name)))
         };
         match self {
             // Argo CD also takes a folder that is both for a chart.
@@ -237,7 +237,7 @@ pub fn missing_inputs(tree: &FileTree, options: &RenderOptions) -> MissingInputs
 /// them.
 pub fn build_kustomization(tree: &FileTree, path: &str) -> Result<Vec<Map<String, Value>>, KustomizeError> {
     let charts = KustomizationCharts::new(tree);
-    let built = kustomize::build(tree, path, &charts).map_err(|unbuilt| unbuilt.fault)?;
+    let built = kustomize::build_with_host(tree, path, &charts).map_err(|unbuilt| unbuilt.error)?;
     Ok(built.objects.into_iter().map(|object| object.body).collect())
 }
 
@@ -264,15 +264,15 @@ pub fn explain_kustomization(
 fn render_kustomization(tree: &FileTree, options: &RenderOptions) -> Findings<PackedObject> {
     let mut found = Findings::default();
     let charts = KustomizationCharts::new(tree);
-    let built = match kustomize::build(tree, &options.path, &charts) {
+    let built = match kustomize::build_with_host(tree, &options.path, &charts) {
         Ok(built) => built,
-        Err(kustomize::BuildFailure { fault, unfetched }) => {
-            (found.wanted_runs, found.missing_charts) = (charts.wanted_runs(&fault), unfetched);
-            found.problems.push(Problem::Kustomize(fault));
+        Err(kustomize::BuildFailure { error, missing_charts }) => {
+            (found.wanted_runs, found.missing_charts) = (charts.wanted_runs(&error), missing_charts);
+            found.problems.push(Problem::Kustomize(error));
             return found;
         }
     };
-    let mut read = built.read;
+    let mut read = built.input_paths;
     found.by_helm = built.by_helm;
     if options.kind == SourceType::Auto {
         // If this file appears, the folder becomes a chart, so the render depends on it.

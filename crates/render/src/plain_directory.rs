@@ -9,7 +9,7 @@ use super::problem::Problem;
 use super::{Findings, RenderOptions, Skipped};
 
 use moorline_core::tree::{self, FileTree, MemoryLimit, TreeEntry};
-use moorline_kustomize::NAMES;
+use moorline_kustomize::FILE_NAMES;
 use moorline_yaml as yaml;
 
 /// Selection of the files of a directory.
@@ -182,7 +182,7 @@ fn is_manifest_file(path: &str) -> bool {
 /// True for the file names of kustomizations.
 pub fn is_kustomization(path: &str) -> bool {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
-    NAMES.contains(&name)
+    FILE_NAMES.contains(&name)
 }
 
 #[cfg(test)]

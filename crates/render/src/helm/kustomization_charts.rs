@@ -29,8 +29,8 @@ impl<'a> KustomizationCharts<'a> {
 
     /// Returns the runs whose output a failed build lacks; none if no output would help, because the
     /// build exceeds a bound.
-    pub(crate) fn wanted_runs(self, fault: &KustomizeError) -> Vec<Arc<Invocation>> {
-        match fault.class {
+    pub(crate) fn wanted_runs(self, error: &KustomizeError) -> Vec<Arc<Invocation>> {
+        match error.class {
             ErrorClass::Bound => Vec::new(),
             _ => self.wanted.into_inner(),
         }
