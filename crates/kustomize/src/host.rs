@@ -1,8 +1,8 @@
 //! The program that asks for a build: it renders charts, and its users read the messages.
 //!
 //! In: a chart of a kustomization, with the options that kustomize passes to helm.
-//! Out: [`ChartRun`], helm's output for it, or the size of a run that is still to be done. Helm does
-//! not run inside of a build: the caller runs it and builds again.
+//! Out: [`ChartRun`], helm's output for it, or the size of a run that has no output yet. Helm does
+//! not run inside a build: the caller runs it and builds again.
 
 use std::fmt::Debug;
 use std::sync::Arc;

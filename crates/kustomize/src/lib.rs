@@ -136,8 +136,8 @@ pub fn build(tree: &FileTree, path: &str) -> Result<BuildOutput, KustomizeError>
 ///
 /// # Errors
 ///
-/// The first error, and the charts that are missing. A missing chart is reported before other errors,
-/// because these may be consequences of it.
+/// The first error, and the charts that are missing. A missing chart is reported before other
+/// errors, because these may be consequences of it.
 pub fn build_with_host(tree: &FileTree, path: &str, host: &dyn Host) -> Result<BuildOutput, BuildFailure> {
     let files = Files::new(tree, host);
     let built = objects(&files, path, Tracer::default()).map_err(|refusal| refusal.locate(tree));

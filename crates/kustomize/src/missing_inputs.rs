@@ -32,7 +32,7 @@ pub struct MissingInputs {
     pub remotes: BTreeMap<Remote, SourcePosition>,
 }
 
-/// Returns the files and repositories that a build of this folder needs and the tree does not have.
+/// Returns the files and repositories that a build of this folder needs and the tree lacks.
 ///
 /// The caller adds them ([`FileTree::with_fetched`], [`FileTree::with_mounts`]) and asks again until
 /// nothing is missing, because they may name further ones.

@@ -1,7 +1,7 @@
 //! Targets of the links below a folder.
 //!
-//! In: a tree and a folder. Out: the targets, as paths in the tree. A chart may be made of links, so
-//! that everything that depends on the chart depends on their targets.
+//! In: a tree and a folder. Out: the targets, as paths in the tree. A chart may contain links, and
+//! everything that depends on the chart also depends on their targets.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! Charts of kustomizations: the runs of helm that a build asks for.
 //!
 //! In: a tree, with the outputs of helm that are known, and the charts that the build names.
-//! Out: the output of each chart, and [`Invocation`]s for those without. Helm does not run here: the
-//! caller adds its output to the tree and builds again.
+//! Out: the output of each chart, and an [`Invocation`] for each chart without. Helm does not run
+//! here: the caller adds its output to the tree and builds again.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ impl<'a> KustomizationCharts<'a> {
         Self { tree, wanted: RefCell::default() }
     }
 
-    /// Returns the runs whose output a failed build lacks; none if no output would help, because the
-    /// build exceeds a bound.
+    /// Returns the runs whose output a failed build lacks; none if the build exceeds a bound,
+    /// because no output would help then.
     pub(crate) fn wanted_runs(self, error: &KustomizeError) -> Vec<Arc<Invocation>> {
         match error.class {
             ErrorClass::Bound => Vec::new(),
