@@ -34,8 +34,8 @@ pub struct MissingInputs {
 
 /// Returns the files and repositories that a build of this folder needs and the tree lacks.
 ///
-/// The caller adds them ([`FileTree::with_fetched`], [`FileTree::with_mounts`]) and asks again until
-/// nothing is missing, because they may name further ones.
+/// The caller adds them ([`FileTree::with_fetched`], [`FileTree::with_mounts`]) and asks again
+/// until nothing is missing, because they may name further ones.
 pub fn missing_inputs(tree: &FileTree, path: &str) -> MissingInputs {
     let files = Files::new(tree, &Standalone);
     let mut missing = MissingInputs::default();
