@@ -26,10 +26,11 @@ pub mod settings_watch;
 
 pub use moorline_api as api;
 pub use moorline_cluster as cluster;
-pub use moorline_core::{did_you_mean, grammar, log_repeats, object, sanitize, tree};
+pub use moorline_core::{did_you_mean, grammar, log_repeats, name_rules, object, position, sanitize, tree};
 pub use moorline_engine::{desired, diff, observed, plan, proof, rbac};
 pub use moorline_git as source;
 pub use moorline_health as health;
+pub use moorline_kustomize as kustomize;
 pub use moorline_managed_fields as fields;
 pub use moorline_metrics as metrics;
 pub use moorline_render as render;

@@ -16,6 +16,7 @@ use crate::api::{APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Connection};
 use crate::desired::{DesiredSet, Scope, Scopes};
 use crate::metrics::Metrics;
+use crate::name_rules;
 use crate::object::{Object, ObjectId};
 use crate::plan::{
     ColourMode, DetailLevel, Difference, Plan, Policy, Preview, PruneGuard, Style, created_bodies,
@@ -294,7 +295,7 @@ fn scopes(live: &[Object]) -> Scopes {
 }
 
 fn name(text: &str) -> Result<String, &'static str> {
-    render::sync_name_rule(text).map_or_else(|| Ok(text.to_owned()), Err)
+    name_rules::sync_name(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
 impl Colour {

@@ -30,7 +30,7 @@ use crate::controller::{
 };
 use crate::helm::{Helm, IsolationLevel};
 use crate::metrics::Metrics;
-use crate::render;
+use crate::name_rules;
 use crate::report::board::DaemonRole;
 use crate::serve::webhooks::WebhookEndpoint;
 use crate::serve::{DaemonHealth, LiveObjectRequest};
@@ -117,7 +117,7 @@ async fn run_daemon(
     arguments.url.as_deref().map_or(Ok(()), require_repository)?;
     let (connection, own_server) = connect_or_sandbox(arguments.sandbox, streams).await?;
     let namespace: Box<str> = arguments.namespace.as_deref().map_or(connection.namespace.clone(), Box::from);
-    if let Some(rule) = render::namespace_rule(&namespace) {
+    if let Some(rule) = name_rules::dns_label(&namespace) {
         bail!("--namespace: the name of a namespace {rule}");
     }
     let (metrics, health) = (Metrics::new()?, DaemonHealth::new());
@@ -376,7 +376,7 @@ async fn follow_one(
     context: Arc<Context>,
     called: mpsc::Receiver<RepositoryNames>,
 ) -> anyhow::Result<()> {
-    if let Some(rule) = render::sync_name_rule(&arguments.name) {
+    if let Some(rule) = name_rules::sync_name(&arguments.name) {
         bail!("--name: the name of a Sync {rule}");
     }
     let wish = wish(arguments, url, &context.namespace)?;

@@ -41,7 +41,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 /// file belongs to the longest matching name: `src/controller/schedule/backoff.rs` to
 /// `controller/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 36] = [
+pub(crate) const TABLE: [Row; 37] = [
     row(1, "api",                    Pure,  Only(&[])),
     row(1, "cel",                    Pure,  Only(&[])),
     row(1, "core",                   Pure,  Only(&[])),
@@ -56,8 +56,9 @@ pub(crate) const TABLE: [Row; 36] = [
     row(2, "engine/observed",        Pure,  Only(&["api", "core", "engine/proof", "managed-fields"])),
     row(2, "git",                    Shell, Only(&["core", "runtime", "yaml"])),
     row(2, "health",                 Pure,  Only(&["cel", "core"])),
+    row(2, "kustomize",              Pure,  Only(&["api", "core", "yaml"])),
     row(2, "metrics",                Shell, Only(&["api"])),
-    row(2, "render",                 Pure,  Only(&["api", "core", "yaml"])),
+    row(2, "render",                 Pure,  Only(&["api", "core", "yaml", "kustomize"])),
     row(2, "sandbox/schema",         Pure,  Only(&["cel"])),
     row(2, "settings",               Pure,  Only(&["core"])),
     row(3, "engine/desired",         Pure,  Only(&["api", "core", "engine/proof", "managed-fields", "yaml", "render"])),
@@ -81,7 +82,7 @@ pub(crate) const TABLE: [Row; 36] = [
 ];
 
 /// Names under which `src/lib.rs` re-exports the crates, and the module behind each.
-const ALIASES: [(&str, &[&str]); 17] = [
+const ALIASES: [(&str, &[&str]); 19] = [
     ("chance", &["runtime", "chance"]),
     ("clock", &["runtime", "clock"]),
     ("desired", &["engine", "desired"]),
@@ -91,9 +92,11 @@ const ALIASES: [(&str, &[&str]); 17] = [
     ("fields", &["managed-fields"]),
     ("grammar", &["core", "grammar"]),
     ("log_repeats", &["core", "log_repeats"]),
+    ("name_rules", &["core", "name_rules"]),
     ("object", &["core", "object"]),
     ("observed", &["engine", "observed"]),
     ("plan", &["engine", "plan"]),
+    ("position", &["core", "position"]),
     ("proof", &["engine", "proof"]),
     ("rbac", &["engine", "rbac"]),
     ("sanitize", &["core", "sanitize"]),

@@ -19,6 +19,7 @@ mod compose;
 mod error;
 mod json;
 mod locate;
+mod memory_cost;
 mod parser;
 mod scalar;
 mod split;
@@ -34,6 +35,7 @@ pub use error::{
 };
 use error::{ErrorKind, MarkedError};
 pub use locate::{Position, Step, locate};
+pub use memory_cost::{estimate_file, estimate_value};
 use parser::Mark;
 pub use write::write;
 
@@ -81,6 +83,18 @@ pub enum Dialect {
     Kubectl,
     /// Kustomize's resources: `yes` is text, dates become times, keys must be text and differ.
     Kustomize,
+}
+
+/// Returns the type of a value, in the words of YAML.
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "empty",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a sequence",
+        Value::Object(_) => "a mapping",
+    }
 }
 
 /// One document of a file.

@@ -21,7 +21,7 @@ use super::plan::Colour;
 use crate::adopt::{RequestedSync, Tool};
 use crate::api::SyncName;
 use crate::metrics::Metrics;
-use crate::render;
+use crate::name_rules;
 use inputs::{AdoptionInputs, gather};
 use proposal::propose;
 
@@ -121,7 +121,7 @@ fn subject(text: &str) -> Result<AdoptionTarget, &'static str> {
 }
 
 fn sync_name(text: &str) -> Result<String, &'static str> {
-    render::sync_name_rule(text).map_or_else(|| Ok(text.to_owned()), Err)
+    name_rules::sync_name(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
 pub(super) fn run(arguments: &AdoptArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
@@ -167,7 +167,7 @@ fn wanted(arguments: &AdoptArgs, gathered: &AdoptionInputs) -> anyhow::Result<Re
     let name =
         arguments.sync.as_deref().or(before.as_ref().map(|sync| &*sync.name)).unwrap_or(&gathered.name);
     let sync = SyncName::new(namespace, name);
-    if let Some(rule) = render::sync_name_rule(name) {
+    if let Some(rule) = name_rules::sync_name(name) {
         bail!("the name of a Sync {rule}: choose one with --sync");
     }
     match before {

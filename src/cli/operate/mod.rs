@@ -27,7 +27,7 @@ use crate::cluster::{Cluster, Connection, SyncResource, connect};
 use crate::controller::inspect::{Inspected, render_sync};
 use crate::grammar;
 use crate::metrics::Metrics;
-use crate::render;
+use crate::name_rules;
 use crate::report::ReconcileError;
 use crate::settings::Settings;
 use crate::source::{AllowList, HostPolicy, Repositories};
@@ -50,7 +50,7 @@ impl SyncTarget {
 }
 
 pub(super) fn namespace(text: &str) -> Result<String, &'static str> {
-    render::namespace_rule(text).map_or_else(|| Ok(text.to_owned()), Err)
+    name_rules::dns_label(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
 /// Runs `work` with a connection to the cluster of KUBECONFIG.

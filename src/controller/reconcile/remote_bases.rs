@@ -20,8 +20,9 @@ use crate::clock;
 use crate::controller::peers::latest_revisions;
 pub use crate::controller::peers::latest_revisions::LatestRevisions;
 use crate::controller::peers::latest_revisions::RevisionChannel;
+use crate::kustomize::{MissingInputs, Remote};
 use crate::metrics::{GitOperation, Metrics};
-use crate::render::{MissingInputs, Remote, SourcePosition};
+use crate::position::SourcePosition;
 use crate::report::ReconcileError;
 use crate::source::{
     Address, AllowList, Credentials, Error, ObjectIds, ReadLimits, Reference, Repositories, Repository,

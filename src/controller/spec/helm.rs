@@ -5,6 +5,7 @@
 
 use super::{SpecError, refuse};
 use crate::api::HelmSpec;
+use crate::name_rules;
 use crate::render::{self, HelmOptions};
 use crate::source::{ChartError, ChartRef};
 
@@ -19,14 +20,14 @@ pub(super) fn helm(spec: Option<&HelmSpec>, name: &str, namespace: &str) -> Resu
     let nothing = HelmSpec::default();
     let spec = spec.unwrap_or(&nothing);
     let release = spec.release_name.as_deref();
-    if release.is_some_and(|name| !render::helm::is_release(name)) {
+    if release.is_some_and(|name| !name_rules::is_release(name)) {
         return refuse(
             "spec.render.helm.releaseName",
             "write lower-case letters, digits, - and ., at most 53, beginning and ending with a letter or digit",
         );
     }
     let own = spec.namespace.as_deref();
-    if let Some(rule) = own.and_then(render::namespace_rule) {
+    if let Some(rule) = own.and_then(name_rules::dns_label) {
         return refuse("spec.render.helm.namespace", format!("the name of a namespace {rule}"));
     }
     if spec.values_files.len() > MAX_FILES {

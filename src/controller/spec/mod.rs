@@ -24,9 +24,10 @@ use crate::api::{
     PrunePolicy, RenderSpec, RenderType, Sync, SyncName, SyncSpec,
 };
 pub use crate::desired::IgnoreRule;
+use crate::name_rules;
 use crate::object::GroupKind;
 use crate::plan::{self, Policy, PruneBudget};
-use crate::render::{self, Glob, HelmOptions, PlainOptions, RenderOptions, SourceType};
+use crate::render::{Glob, HelmOptions, PlainOptions, RenderOptions, SourceType};
 use crate::source::{Address, ChartRef, Reference, SignaturePolicy};
 pub use health::HealthOptions;
 pub(crate) use narrowing::render_spec;
@@ -128,13 +129,13 @@ pub fn validate_within(
 
 /// Validates a spec.
 pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecError> {
-    if let Some(rule) = render::sync_name_rule(&name.name) {
+    if let Some(rule) = name_rules::sync_name(&name.name) {
         return refuse("metadata.name", format!("the name of a Sync {rule}"));
     }
     let git = &spec.source.git;
     let path = source::path(&spec.path)?;
     let target = spec.target_namespace.as_deref();
-    if let Some(rule) = target.and_then(render::namespace_rule) {
+    if let Some(rule) = target.and_then(name_rules::dns_label) {
         return refuse("spec.targetNamespace", format!("the name of a namespace {rule}"));
     }
     if spec.create_namespace && target.is_none() {
@@ -381,10 +382,10 @@ fn named(field: &str, name: Option<&str>) -> Result<Option<Box<str>>, SpecError>
 
 fn depends_on(own: &SyncName, (at, on): (usize, &Dependency)) -> Result<SyncName, SpecError> {
     let field = |name: &str| format!("spec.dependsOn[{at}].{name}");
-    if let Some(rule) = render::sync_name_rule(&on.name) {
+    if let Some(rule) = name_rules::sync_name(&on.name) {
         return refuse(field("name"), format!("the name of a Sync {rule}"));
     }
-    if let Some(rule) = on.namespace.as_deref().and_then(render::namespace_rule) {
+    if let Some(rule) = on.namespace.as_deref().and_then(name_rules::dns_label) {
         return refuse(field("namespace"), format!("the name of a namespace {rule}"));
     }
     let other = SyncName::new(on.namespace.as_deref().unwrap_or(&own.namespace), &on.name);

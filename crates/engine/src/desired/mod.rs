@@ -32,8 +32,9 @@ use scope::defines_kind;
 pub use scope::{Scope, Scopes};
 
 use moorline_api::{CanonicalForm, SpecHash};
+use moorline_core::name_rules;
 use moorline_core::object::{Object, ObjectId, Origin};
-use moorline_render::{Complete, namespace_rule};
+use moorline_render::Complete;
 use moorline_yaml::Step;
 
 /// All objects that should exist, each once, sorted by id.
@@ -93,7 +94,7 @@ pub fn build_desired_set(
     namespace: &str,
     scopes: &Scopes,
 ) -> Result<DesiredSet, Vec<DesiredStateError>> {
-    if let Some(rule) = namespace_rule(namespace) {
+    if let Some(rule) = name_rules::dns_label(namespace) {
         return Err(vec![DesiredStateError::BadNamespace { namespace: namespace.to_owned(), rule }]);
     }
     let mut scopes = scopes.clone();
@@ -195,7 +196,7 @@ fn place_in_scope(
     object: &Object,
     scope: Option<Scope>,
     namespace: &str,
-) -> Result<ObjectId, impl FnOnce(moorline_render::SourcePosition) -> DesiredStateError> {
+) -> Result<ObjectId, impl FnOnce(moorline_core::position::SourcePosition) -> DesiredStateError> {
     let written = object.id.namespace();
     match (scope, written) {
         (Some(Scope::Cluster), Some(written)) => {

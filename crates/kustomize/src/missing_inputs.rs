@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::FieldLocation;
 use super::files::{Files, Folder, MAX_CHARTS};
+use super::host::Standalone;
 use super::kustomization::{self, Kustomization};
 use super::node::LocatedText;
 use super::remote::Remote;
-use crate::helm;
-use crate::problem::SourcePosition;
-use moorline_core::tree::FileTree;
+use moorline_core::position::SourcePosition;
+use moorline_core::tree::{FileTree, link_targets};
 
 /// Most folders that are visited.
 const MAX_FOLDERS: usize = 10_000;
@@ -32,9 +32,12 @@ pub struct MissingInputs {
     pub remotes: BTreeMap<Remote, SourcePosition>,
 }
 
-/// Returns the files and repositories that a build of this folder needs.
-pub(crate) fn missing_inputs(tree: &FileTree, path: &str) -> MissingInputs {
-    let files = Files::new(tree);
+/// Returns the files and repositories that a build of this folder needs and the tree lacks.
+///
+/// The caller adds them ([`FileTree::with_fetched`], [`FileTree::with_mounts`]) and asks again
+/// until nothing is missing, because they may name further ones.
+pub fn missing_inputs(tree: &FileTree, path: &str) -> MissingInputs {
+    let files = Files::new(tree, &Standalone);
     let mut missing = MissingInputs::default();
     let mut seen = BTreeSet::new();
     let mut waiting: Vec<Folder> = files.root(path).into_iter().collect();
@@ -100,9 +103,8 @@ fn charts(tree: &FileTree, files: &Files<'_>, folder: &Folder) -> Vec<String> {
         tree.resolve(&place).ok()
     });
     let places: BTreeSet<String> = places.collect();
-    let all = places
-        .into_iter()
-        .flat_map(|place| helm::link_targets(tree, place.clone()).into_iter().chain([place]));
+    let all =
+        places.into_iter().flat_map(|place| link_targets(tree, place.clone()).into_iter().chain([place]));
     all.filter(|place| !tree.is_known(place)).collect()
 }
 

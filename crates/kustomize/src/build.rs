@@ -27,7 +27,6 @@ use super::resource::Resource;
 use super::schema::{Schemas, Scope};
 use super::transformers;
 use super::variables;
-use crate::memory_cost;
 use moorline_core::grammar::with_article;
 use moorline_yaml as yaml;
 
@@ -175,7 +174,7 @@ impl<'a> Build<'a> {
 
     /// Returns the first document of a file.
     pub(super) fn read_first_document(&self, path: &str, bytes: &[u8]) -> Result<Value, BuildError> {
-        self.files.reserve(memory_cost::estimate_file(bytes), &FieldLocation::file(path))?;
+        self.files.reserve(yaml::estimate_file(bytes), &FieldLocation::file(path))?;
         let documents =
             yaml::read_as_written(&self.files.display_path(path), bytes, &|| self.files.is_awaited());
         let documents =
@@ -253,7 +252,7 @@ impl<'a> Build<'a> {
             match self.files.resource(folder, entry)? {
                 ResourceTarget::File(path, bytes) => {
                     self.files.bounds.count_bytes(bytes.len(), &entry.at)?;
-                    self.files.reserve(memory_cost::estimate_file(&bytes), &entry.at)?;
+                    self.files.reserve(yaml::estimate_file(&bytes), &entry.at)?;
                     let mut found = self.files.resources(&self.files.display_path(&path), &bytes)?;
                     self.has_objects.set(true);
                     self.check_scopes(&found, &entry.at)?;

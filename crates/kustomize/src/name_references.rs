@@ -350,7 +350,7 @@ impl<'a> ReferenceField<'a> {
 mod tests {
     use moorline_core::tree::FileTree;
 
-    use crate::build_kustomization;
+    use crate::build;
 
     /// Builds a ClusterRoleBinding with this `roleRef.apiGroup`; returns the name of its role.
     fn role_of(group: &str, labels: &str) -> Result<String, String> {
@@ -361,9 +361,8 @@ mod tests {
         );
         let by = "namePrefix: my-\nresources: [r.yaml, b.yaml]\n";
         let files = [("kustomization.yaml", by), ("r.yaml", role), ("b.yaml", &*binding)];
-        let objects =
-            build_kustomization(&FileTree::from_texts(files), "").map_err(|error| error.to_string())?;
-        let names = objects.iter().filter_map(|it| it.get("roleRef")?.get("name")?.as_str());
+        let built = build(&FileTree::from_texts(files), "").map_err(|error| error.to_string())?;
+        let names = built.objects.iter().filter_map(|it| it.body.get("roleRef")?.get("name")?.as_str());
         Ok(names.collect())
     }
 

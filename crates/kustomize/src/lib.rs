@@ -1,12 +1,17 @@
 //! Builds kustomizations exactly as kustomize does, without running it.
 //!
-//! In: a tree and the folder of a kustomization.
-//! Out: [`BuildResult`], the objects in their order and the paths that were read; or a
+//! In: a tree and the folder of a kustomization. A [`Host`] renders charts, if there are any.
+//! Out: [`BuildOutput`], the objects in their order and the paths that were read; or a
 //! [`KustomizeError`] with file, line and finding. Unsupported features are refused: nothing is
 //! ever built differently.
 //!
 //! One file for each step: `kustomization` reads the fields, `files` enforces the limits on paths,
 //! `build` defines the order, `finalize` runs the final steps.
+#![doc = include_str!("../README.md")]
+#![warn(unreachable_pub)]
+// Input must never cause a panic; tests may panic.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod bounds;
 mod build;
@@ -23,6 +28,7 @@ mod files;
 mod finalize;
 mod generated_objects;
 mod generators;
+pub mod host;
 mod id;
 mod json_patch;
 mod json_text;
@@ -50,33 +56,32 @@ mod variables;
 mod written_value;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-pub use charts::Published;
+pub use charts::PublishedChart;
 pub use error::{ErrorClass, KustomizeError};
-pub use kustomization::NAMES;
-pub use missing_inputs::MissingInputs;
-pub(super) use missing_inputs::missing_inputs;
+pub use kustomization::FILE_NAMES;
+pub use missing_inputs::{MissingInputs, missing_inputs};
 pub use remote::Remote;
 
 use build::{Accumulator, Build};
 use build_trace::{StepRecord, Tracer};
 use error::{BuildError, FieldLocation};
 use files::Files;
+use host::{Host, Standalone};
 
-use crate::helm::Invocation;
-use crate::problem::SourcePosition;
 use moorline_core::object::Origin;
+use moorline_core::position::SourcePosition;
 use moorline_core::tree::FileTree;
 
 /// An object of a build.
 #[derive(Debug)]
-pub(super) struct BuiltObject {
-    pub(super) body: Map<String, Value>,
+pub struct BuiltObject {
+    /// Content of the object.
+    pub body: Map<String, Value>,
     /// Position of the object in its file.
-    pub(super) origin: Origin,
+    pub origin: Origin,
     notes: Vec<StepRecord>,
 }
 
@@ -93,62 +98,84 @@ pub struct BuildStep {
 
 /// Result of a build.
 #[derive(Debug)]
-pub(super) struct BuildResult {
+pub struct BuildOutput {
     /// Objects in the order of kustomize.
-    pub(super) objects: Vec<BuiltObject>,
+    pub objects: Vec<BuiltObject>,
     /// Every requested path: while the files at these paths stay the same, the result stays the
     /// same.
-    pub(super) read: BTreeSet<String>,
+    pub input_paths: BTreeSet<String>,
     /// Helm rendered a part of it.
-    pub(super) by_helm: bool,
+    pub by_helm: bool,
 }
 
-/// Failure of a build, and the inputs that are missing.
-#[derive(Debug)]
-pub(super) struct BuildFailure {
-    pub(super) fault: KustomizeError,
-    /// Runs of helm whose output is missing; with the output, the caller builds again.
-    pub(super) wanted: Vec<Arc<Invocation>>,
-    /// Published charts that are missing.
-    pub(super) unfetched: Vec<Published>,
+/// Failure of a build, and the charts that are missing.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct BuildFailure {
+    /// The error with its position.
+    pub error: KustomizeError,
+    /// Published charts that are not in the tree. The caller adds them with
+    /// [`FileTree::with_chart`] and builds again.
+    pub missing_charts: Vec<PublishedChart>,
 }
 
-/// Builds the kustomization in a folder.
-pub(super) fn build(tree: &FileTree, path: &str) -> Result<BuildResult, BuildFailure> {
-    let files = Files::new(tree);
+/// Builds the kustomization in a folder of the tree. Charts are refused: [`build_with_host`] builds
+/// them.
+///
+/// Pure and bounded: a build reads nothing but the tree, and stops at its
+/// [memory limit](FileTree::with_memory_limit).
+///
+/// # Errors
+///
+/// The first error, with file, line and column.
+pub fn build(tree: &FileTree, path: &str) -> Result<BuildOutput, KustomizeError> {
+    build_with_host(tree, path, &Standalone).map_err(|failure| failure.error)
+}
+
+/// Like [`build`], with charts that the host renders.
+///
+/// # Errors
+///
+/// The first error, and the charts that are missing. A missing chart is reported before other
+/// errors, because these may be consequences of it.
+pub fn build_with_host(tree: &FileTree, path: &str, host: &dyn Host) -> Result<BuildOutput, BuildFailure> {
+    let files = Files::new(tree, host);
     let built = objects(&files, path, Tracer::default()).map_err(|refusal| refusal.locate(tree));
-    let (wanted, unfetched) = (files.wanted_runs(), files.missing_charts());
+    let missing_charts = files.missing_charts();
     let by_helm = files.is_by_helm();
     let class = ErrorClass::Unsupported;
-    let fault = match (unfetched.first(), wanted.first(), built) {
-        (_, _, Err(fault)) if fault.class == ErrorClass::Bound => {
-            return Err(BuildFailure { fault, wanted: Vec::new(), unfetched: Vec::new() });
+    let error = match (missing_charts.first(), files.unrendered_chart(), built) {
+        (_, _, Err(error)) if error.class == ErrorClass::Bound => {
+            return Err(BuildFailure { error, missing_charts: Vec::new() });
         }
         // Other errors may be consequences of the missing inputs, so these are reported first.
-        (Some(Published { url, version, place, .. }), _, _) => {
-            let text =
-                format!("only the daemon fetches the chart {url} {version}; commit it to build it here");
-            KustomizeError { class, place: place.clone(), text }
+        (Some(chart), _, _) => {
+            KustomizeError { class, place: chart.place.clone(), text: host.missing_chart(chart) }
         }
-        (None, Some((run, at)), _) => {
-            let text = format!("the chart {} requires helm, which does not run here", run.display_folder());
+        (None, Some((folder, at)), _) => {
+            let text = format!("the chart {folder} requires helm, which does not run here");
             at.error(class, text).locate(tree)
         }
-        (None, None, Err(fault)) => fault,
+        (None, None, Err(error)) => error,
         (None, None, Ok(objects)) => {
-            return Ok(BuildResult { objects, read: files.into_requested_paths(), by_helm });
+            return Ok(BuildOutput { objects, input_paths: files.into_requested_paths(), by_helm });
         }
     };
-    Err(BuildFailure { fault, wanted: wanted.into_iter().map(|(run, _)| run).collect(), unfetched })
+    Err(BuildFailure { error, missing_charts })
 }
 
-/// Builds again, and returns the steps that made and changed each object.
-pub(super) fn explain(
+/// Builds a kustomization, and returns the steps that made and changed each object.
+///
+/// # Errors
+///
+/// The first error, with file, line and column.
+pub fn explain(
     tree: &FileTree,
     path: &str,
+    host: &dyn Host,
 ) -> Result<Vec<(BuiltObject, Vec<BuildStep>)>, KustomizeError> {
     let objects =
-        objects(&Files::new(tree), path, Tracer::enabled()).map_err(|refusal| refusal.locate(tree))?;
+        objects(&Files::new(tree, host), path, Tracer::enabled()).map_err(|refusal| refusal.locate(tree))?;
     let step =
         |note: StepRecord| BuildStep { name: note.step, place: note.at.position(tree), fields: note.fields };
     let told = |mut object: BuiltObject| {
@@ -164,5 +191,5 @@ fn objects(files: &Files<'_>, path: &str, tracer: Tracer) -> Result<Vec<BuiltObj
     let outer = kustomization::read(&file, &files.display_path(&file), &bytes, &|| files.is_awaited())?;
     let build = Build::new(files, &folder, &outer, tracer)?;
     let accumulator = build.accumulate(&folder, &outer, Accumulator::default())?;
-    crate::kustomize::finalize::finalize(accumulator, &outer, &build.tracer, files)
+    crate::finalize::finalize(accumulator, &outer, &build.tracer, files)
 }

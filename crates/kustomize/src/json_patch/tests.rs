@@ -11,7 +11,7 @@ fn patched(mut object: Value, patch: &Value) -> Result<Value, JsonPatchError> {
 
 #[test]
 fn patches_come_to_what_kustomize_makes_of_them() {
-    let cases = include_str!("../../../../../tests/kustomize/json_patches.jsonl");
+    let cases = include_str!("../../../../tests/kustomize/json_patches.jsonl");
     let mut wrong = Vec::new();
     for line in cases.lines() {
         let case: Value = serde_json::from_str(line).expect("a case is JSON");

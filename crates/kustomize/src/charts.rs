@@ -14,14 +14,14 @@ use serde_json::{Map, Value};
 use super::build::Build;
 use super::error::{BuildError, ErrorClass, FieldLocation};
 use super::files::Folder;
+use super::host::{ChartInflation, ChartOutput};
 use super::node::{Fields, LocatedText, Node};
 use super::resource::Resource;
 use super::scalar_style::Spelling;
 use super::strategic::{self, Merged, TargetStyle};
-use crate::helm::{self, ChartInflation};
-use crate::memory_cost;
-use crate::problem::SourcePosition;
 use moorline_api::CHART_DIGEST_PREFIX;
+use moorline_core::name_rules::is_release;
+use moorline_core::position::SourcePosition;
 use moorline_core::tree::FileTree;
 use moorline_yaml::{self as yaml, Dialect};
 
@@ -69,7 +69,7 @@ pub(super) struct ChartEntry {
 
 /// A published chart, which is not in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedChart {
     /// URL of the chart repository, or of the registry with the path in it.
     pub url: String,
     /// Name of the chart; none for a registry, where it is part of the URL.
@@ -186,7 +186,7 @@ fn read(fields: &Fields<'_>, at: &FieldLocation) -> Result<ChartEntry, BuildErro
 /// Reads the name of the release; helm must not take it for a flag.
 fn release(fields: &Fields<'_>, at: &FieldLocation) -> Result<String, BuildError> {
     let name = fields.text("releaseName")?;
-    match name.is_empty() || helm::is_release(&name) {
+    match name.is_empty() || is_release(&name) {
         true => Ok(name),
         false => {
             let text = format!(
@@ -234,7 +234,11 @@ impl ChartEntry {
 
     /// Returns the published chart. Its digest must be stated: the server may offer another chart
     /// under the same version tomorrow.
-    fn published(&self, place: &str, digests: &BTreeMap<String, String>) -> Result<Published, BuildError> {
+    fn published(
+        &self,
+        place: &str,
+        digests: &BTreeMap<String, String>,
+    ) -> Result<PublishedChart, BuildError> {
         let Self { at, name, version, repo, .. } = self;
         if repo.is_empty() {
             let text = format!("there is no chart {place}, and no repo to fetch it from");
@@ -257,7 +261,7 @@ impl ChartEntry {
             false => (repo.clone(), Some(name.clone())),
         };
         let place = SourcePosition { file: at.file.to_string(), line: 1, column: 1 };
-        Ok(Published { url, name, version: version.clone(), digest: digest.clone(), place })
+        Ok(PublishedChart { url, name, version: version.clone(), digest: digest.clone(), place })
     }
 }
 
@@ -291,9 +295,8 @@ pub(super) fn inflate(
         ChartLocation::Repository(path) => build.files.helm_run(None, path, told, at)?,
         ChartLocation::Fetched(tree) => build.files.helm_run(Some(tree), "", told, at)?,
     };
-    let Some(output) = build.files.helm_output(&run, at) else { return Ok(Vec::new()) };
-    build.files.reserve(memory_cost::estimate_file(&output), at)?;
-    let names = helm::TemplateSources::read(&run, &output);
+    let Some(ChartOutput { bytes: output, templates: names }) = run.output else { return Ok(Vec::new()) };
+    build.files.reserve(yaml::estimate_file(&output), at)?;
     let mut found = build.files.resources(&names.template_at(1), &output)?;
     for resource in &mut found {
         resource.origin.file = names.template_at(resource.origin.line);
@@ -371,7 +374,7 @@ fn merged_values(
     }
     // The values are never written out in between, so quotes do not turn a number into text.
     let writing = TargetStyle { keeps_nulls, is_quoted: None, quoted_scalars: None };
-    build.files.reserve(memory_cost::estimate_file(&bytes), &at)?;
+    build.files.reserve(yaml::estimate_file(&bytes), &at)?;
     match strategic::merge(below, &above, build.schemas(), writing)
         .map_err(|fault| inline_at.error(ErrorClass::Generator, fault.to_string()))?
     {

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::super::node::Node;
 use super::super::resource::Resource;
 use super::{Replacement, Replacements, WriteBudget, apply, replacements};
-use crate::kustomize::error::{ErrorClass, FieldLocation};
-use crate::kustomize::scalar_style::Spelling;
+use crate::error::{ErrorClass, FieldLocation};
+use crate::scalar_style::Spelling;
 use moorline_core::object::Origin;
 use moorline_yaml::{self as yaml, Dialect};
 

@@ -17,7 +17,7 @@ use moorline_api::CHART_DIGEST_PREFIX;
 use moorline_yaml::{self as yaml, KeepGoing};
 
 /// File names of kustomizations.
-pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 const FIELDS: [&str; 34] = [
     "apiVersion",

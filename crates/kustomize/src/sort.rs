@@ -140,7 +140,7 @@ impl PartialOrd for SortKey {
 mod tests {
     use moorline_core::tree::FileTree;
 
-    use crate::build_kustomization;
+    use crate::build;
 
     #[test]
     fn a_null_namespace_is_refused_only_where_it_decides_the_order() {
@@ -150,18 +150,18 @@ mod tests {
         let object = |name: &str, namespace: &str| {
             format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
         };
-        let build = |others: &str| {
+        let outcome = |others: &str| {
             let kustomization = format!("resources: [a.yaml, b.yaml]\n{plugin}");
             let files = [
                 ("kustomization.yaml", kustomization.as_str()),
                 ("a.yaml", &object("a", "null")),
                 ("b.yaml", others),
             ];
-            build_kustomization(&FileTree::from_texts(files), "").map_err(|error| error.to_string())
+            build(&FileTree::from_texts(files), "").map_err(|error| error.to_string())
         };
         let clear = object("b", "t5").replace("ConfigMap", "Secret");
-        assert_eq!(build(&clear).map(|objects| objects.len()), Ok(2));
-        let refused = build(&object("b", "t5")).expect_err("the place is unknown");
+        assert_eq!(outcome(&clear).map(|built| built.objects.len()), Ok(2));
+        let refused = outcome(&object("b", "t5")).expect_err("the place is unknown");
         assert!(refused.contains("is null, which decides its place"), "{refused}");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::problem::SourcePosition;
+use moorline_core::position::SourcePosition;
 use moorline_core::tree::{self, FileTree};
 use moorline_yaml::{self as yaml, Dialect, Step};
 

@@ -286,7 +286,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kustomize::error::FieldLocation;
+    use crate::error::FieldLocation;
     use moorline_core::object::Origin;
 
     fn object(body: Value) -> Resource {

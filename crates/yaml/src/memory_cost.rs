@@ -12,13 +12,13 @@ const VALUE: u64 = 64;
 const TEXTS: u64 = 3;
 
 /// Estimates the values of all documents of a file.
-pub(super) fn estimate_file(bytes: &[u8]) -> u64 {
+pub fn estimate_file(bytes: &[u8]) -> u64 {
     let values = bytes.iter().filter(|byte| matches!(byte, b'\n' | b':' | b',' | b'-' | b'[' | b'{')).count();
     VALUE * values as u64 + TEXTS * bytes.len() as u64
 }
 
 /// Estimates one value.
-pub(super) fn estimate_value(value: &Value) -> u64 {
+pub fn estimate_value(value: &Value) -> u64 {
     VALUE
         + match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -33,7 +33,7 @@ pub(super) fn estimate_value(value: &Value) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use moorline_yaml as yaml;
+    use crate as yaml;
 
     #[test]
     fn a_file_costs_no_less_than_its_values() {

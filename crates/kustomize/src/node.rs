@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::error::{BuildError, ErrorClass, FieldLocation};
-use crate::documents::type_name;
 use moorline_core::did_you_mean::nearest_name;
+use moorline_yaml::type_name;
 
 /// A value and its path in the file.
 #[derive(Debug, Clone)]

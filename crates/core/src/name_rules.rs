@@ -35,7 +35,7 @@ const SUBDOMAIN_GROUPS: [&str; 12] = [
 ];
 
 /// Rule for `metadata.name` of a kind.
-pub(super) fn name(group: &str, kind: &str, name: &str) -> Option<&'static str> {
+pub fn name(group: &str, kind: &str, name: &str) -> Option<&'static str> {
     match (group, kind) {
         ("", "Namespace") => dns_label(name),
         ("", "Service") => broken(is_dns_label(name), SERVICE),
@@ -62,7 +62,7 @@ pub fn dns_label(text: &str) -> Option<&'static str> {
 }
 
 /// Rule for `kind`.
-pub(super) fn kind(text: &str) -> Option<&'static str> {
+pub fn kind(text: &str) -> Option<&'static str> {
     let sound = text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         && text.len() <= 63;
@@ -70,7 +70,7 @@ pub(super) fn kind(text: &str) -> Option<&'static str> {
 }
 
 /// Rule for `apiVersion`.
-pub(super) fn api_version(text: &str) -> Option<&'static str> {
+pub fn api_version(text: &str) -> Option<&'static str> {
     let sound = match text.split_once('/') {
         Some((group, version)) => is_dns_subdomain(group) && is_dns_label(version),
         None => is_dns_label(text),
@@ -79,12 +79,12 @@ pub(super) fn api_version(text: &str) -> Option<&'static str> {
 }
 
 /// Rule for keys of annotations, which may have capitals before the slash.
-pub(super) fn annotation_key(text: &str) -> Option<&'static str> {
+pub fn annotation_key(text: &str) -> Option<&'static str> {
     qualified_name(&text.to_ascii_lowercase())
 }
 
 /// Rule for keys of labels.
-pub(super) fn qualified_name(text: &str) -> Option<&'static str> {
+pub fn qualified_name(text: &str) -> Option<&'static str> {
     let sound = match text.split_once('/') {
         Some((prefix, name)) => is_dns_subdomain(prefix) && is_label_text(name),
         None => is_label_text(text),
@@ -93,8 +93,22 @@ pub(super) fn qualified_name(text: &str) -> Option<&'static str> {
 }
 
 /// Rule for values of labels.
-pub(super) fn label_value(text: &str) -> Option<&'static str> {
+pub fn label_value(text: &str) -> Option<&'static str> {
     broken(text.is_empty() || is_label_text(text), LABEL_VALUE)
+}
+
+/// Most bytes of a release's name; helm limits it because other names are built from it.
+const MAX_RELEASE: usize = 53;
+
+/// True for a name that helm accepts for a release.
+pub fn is_release(name: &str) -> bool {
+    let end = |part: &str| part.starts_with(is_alphanumeric) && part.ends_with(is_alphanumeric);
+    let inner = |char: char| is_alphanumeric(char) || char == '-' || char == '.';
+    name.len() <= MAX_RELEASE && name.chars().all(inner) && name.split('.').all(end)
+}
+
+fn is_alphanumeric(char: char) -> bool {
+    char.is_ascii_lowercase() || char.is_ascii_digit()
 }
 
 fn broken(sound: bool, rule: &'static str) -> Option<&'static str> {

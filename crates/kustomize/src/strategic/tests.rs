@@ -13,7 +13,7 @@ fn pod(containers: Value) -> Value {
 
 #[test]
 fn merges_come_to_what_kustomize_makes_of_them() {
-    let cases = include_str!("../../../../../tests/kustomize/merges.jsonl");
+    let cases = include_str!("../../../../tests/kustomize/merges.jsonl");
     let mut wrong = Vec::new();
     for line in cases.lines() {
         let case: Value = serde_json::from_str(line).expect("a case is JSON");

@@ -9,9 +9,9 @@ use super::error::{BuildError, ErrorClass};
 use super::files::Files;
 use super::resource::Resource;
 use super::scalar_style::Spelling;
-use crate::problem::SourcePosition;
 use moorline_core::grammar::with_article;
 use moorline_core::object::Origin;
+use moorline_core::position::SourcePosition;
 use moorline_yaml::{self as yaml, Dialect, KeepGoing};
 
 /// Most resources in one file, after lists are flattened.

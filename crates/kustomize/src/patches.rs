@@ -17,7 +17,6 @@ use super::resource::Resource;
 use super::schema::Schemas;
 use super::select::Selector;
 use super::strategic::{Merged, TargetStyle, merge};
-use crate::memory_cost;
 use moorline_yaml as yaml;
 
 /// A parsed patch.
@@ -43,7 +42,7 @@ pub(super) fn apply(
     ground: PatchContext<'_>,
 ) -> Result<(), BuildError> {
     let (name, bytes) = ground.source(patch)?;
-    let cost = memory_cost::estimate_file(&bytes);
+    let cost = yaml::estimate_file(&bytes);
     ground.files.reserve(cost, &patch.at)?;
     let done = apply_read(resources, patch, read(&name, &bytes, &patch.at, ground.files)?, ground);
     ground.files.release(cost);
@@ -226,9 +225,9 @@ fn operate(
                 metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
             }
         }
-        let before = memory_cost::estimate_value(&resource.body);
+        let before = yaml::estimate_value(&resource.body);
         let done = json_patch::apply(&mut resource.body, operations);
-        ground.files.reserve(memory_cost::estimate_value(&resource.body).saturating_sub(before), at)?;
+        ground.files.reserve(yaml::estimate_value(&resource.body).saturating_sub(before), at)?;
         done.map_err(|fault| at.error(ErrorClass::Patch, format!("{}: {fault}", resource.first_id())))?;
         through_floats(&mut resource.body);
         resource.spelling.record_json_round_trip(&resource.body);
@@ -396,11 +395,11 @@ fn merge_into(
     let is_quoted = |text: &str| resource.spelling.is_quoted(text, in_file);
     let quoted = RefCell::default();
     let writing = TargetStyle { keeps_nulls, is_quoted: Some(&is_quoted), quoted_scalars: Some(&quoted) };
-    let before = memory_cost::estimate_value(&body);
+    let before = yaml::estimate_value(&body);
     let done = merge(body, &patch.body, ground.schemas, writing);
     ground.files.count_visits(1, 1, at)?;
     if let Ok(Merged::Object(body)) = &done {
-        ground.files.reserve(memory_cost::estimate_value(body).saturating_sub(before), at)?;
+        ground.files.reserve(yaml::estimate_value(body).saturating_sub(before), at)?;
     }
     resource.spelling.merge(&patch.spelling);
     resource.spelling.record_quoted_scalars(quoted.into_inner());

@@ -7,7 +7,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::error::{BuildError, ErrorClass, FieldLocation};
 use super::node::{Fields, Node};
 use super::resource::Resource;
-use crate::name_rules::{label_value, qualified_name};
+use moorline_core::name_rules::{label_value, qualified_name};
 
 /// A selector as written.
 #[derive(Debug, Clone, Default)]

@@ -10,14 +10,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::bounds::Bounds;
-use super::charts::Published;
+use super::charts::PublishedChart;
 use super::error::{BuildError, ErrorClass, FieldLocation};
-use super::kustomization::NAMES;
+use super::host::{ChartInflation, ChartRequest, ChartRun, Host, InputSize};
+use super::kustomization::FILE_NAMES;
 use super::node::LocatedText;
 use super::provenance::SourcePath;
 use super::remote::{self, Remote};
-use crate::helm::{self, ChartInflation, Invocation};
-use moorline_core::tree::FileTree;
+use moorline_core::tree::{FileTree, link_targets};
 
 /// Deepest nesting of kustomizations.
 const MAX_NESTING: usize = 64;
@@ -36,11 +36,12 @@ const FILE_COST: usize = 128;
 #[derive(Debug)]
 pub(super) struct Files<'a> {
     tree: &'a FileTree,
+    host: &'a dyn Host,
     requested_paths: RefCell<BTreeSet<String>>,
-    /// Runs of helm whose output is missing.
-    wanted_runs: RefCell<Vec<(Arc<Invocation>, FieldLocation)>>,
+    /// Folder and entry of the first chart without output.
+    unrendered_chart: RefCell<Option<(String, FieldLocation)>>,
     /// Published charts that are missing.
-    missing_charts: RefCell<Vec<Published>>,
+    missing_charts: RefCell<Vec<PublishedChart>>,
     /// Number of published charts named so far.
     published_count: Cell<usize>,
     /// Number of charts so far, and their bytes.
@@ -85,11 +86,12 @@ pub(super) enum ResourceTarget {
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn new(tree: &'a FileTree) -> Self {
+    pub(super) fn new(tree: &'a FileTree, host: &'a dyn Host) -> Self {
         Self {
             tree,
+            host,
             requested_paths: RefCell::default(),
-            wanted_runs: RefCell::default(),
+            unrendered_chart: RefCell::default(),
             by_helm: Cell::default(),
             missing_charts: RefCell::default(),
             published_count: Cell::default(),
@@ -147,7 +149,7 @@ impl<'a> Files<'a> {
         at: &FieldLocation,
     ) -> Result<(String, Arc<[u8]>), BuildError> {
         let mut found = Vec::new();
-        for name in NAMES {
+        for name in FILE_NAMES {
             let path = join(&folder.path, name);
             self.record_path(&path);
             let is_inside =
@@ -167,11 +169,11 @@ impl<'a> Files<'a> {
             (Some(one), None) => Ok(one),
             (Some(_), Some(_)) => {
                 let text =
-                    format!("{shown} has more than one kustomization; keep one of {}", NAMES.join(", "));
+                    format!("{shown} has more than one kustomization; keep one of {}", FILE_NAMES.join(", "));
                 Err(at.error(ErrorClass::Kustomization, text))
             }
             (None, _) => {
-                let text = format!("{shown} has no kustomization (one of {})", NAMES.join(", "));
+                let text = format!("{shown} has no kustomization (one of {})", FILE_NAMES.join(", "));
                 Err(at.error(ErrorClass::Kustomization, text))
             }
         }
@@ -276,14 +278,14 @@ impl<'a> Files<'a> {
         if self.is_file(&resolved) || !self.tree.contains(&resolved) {
             return Ok(None);
         }
-        helm::link_targets(self.tree, resolved.clone()).iter().for_each(|target| self.record_path(target));
+        link_targets(self.tree, resolved.clone()).iter().for_each(|target| self.record_path(target));
         Ok(Some(resolved))
     }
 
     /// Returns the files of a published chart; a missing one is recorded as wanted.
     pub(super) fn fetched_chart(
         &self,
-        chart: Published,
+        chart: PublishedChart,
         at: &FieldLocation,
     ) -> Result<Option<FileTree>, BuildError> {
         if self.published_count.replace(self.published_count.get() + 1) >= MAX_FETCHED {
@@ -292,13 +294,13 @@ impl<'a> Files<'a> {
         }
         let found = self.tree.chart(&chart.digest).cloned();
         if found.is_none() {
-            self.missing_charts.borrow_mut().push(Published { place: at.position(self.tree), ..chart });
+            self.missing_charts.borrow_mut().push(PublishedChart { place: at.position(self.tree), ..chart });
         }
         Ok(found)
     }
 
     /// Published charts that are missing.
-    pub(super) fn missing_charts(&self) -> Vec<Published> {
+    pub(super) fn missing_charts(&self) -> Vec<PublishedChart> {
         self.missing_charts.borrow().clone()
     }
 
@@ -309,15 +311,13 @@ impl<'a> Files<'a> {
         chart: &str,
         told: ChartInflation,
         at: &FieldLocation,
-    ) -> Result<Invocation, BuildError> {
-        let run =
-            helm::kustomization_run((fetched.unwrap_or(self.tree), chart), told, self.tree.memory_limit());
-        let run = run.map_err(|problem| at.error(ErrorClass::Generator, problem.to_string()))?;
-        let (mut cost, (mut count, mut bytes)) = (0, self.charts.get());
-        count += 1;
-        for (path, file) in run.files() {
-            (cost, bytes) = (cost + path.len() + FILE_COST, bytes + file.len());
-        }
+    ) -> Result<ChartRun, BuildError> {
+        let request = ChartRequest { tree: fetched.unwrap_or(self.tree), folder: chart, inflation: told };
+        let run = self.host.render_chart(request);
+        let run = run.map_err(|finding| at.error(ErrorClass::Generator, finding))?;
+        let (InputSize { files, path_bytes, bytes: added }, (count, bytes)) =
+            (run.input_size, self.charts.get());
+        let (count, bytes) = (count + 1, bytes + added);
         self.charts.set((count, bytes));
         if count > MAX_CHARTS || bytes > MAX_CHART_BYTES {
             let text = format!(
@@ -326,23 +326,18 @@ impl<'a> Files<'a> {
             );
             return Err(at.error(ErrorClass::Bound, text));
         }
-        self.reserve(cost as u64, at)?;
+        self.reserve((path_bytes + files * FILE_COST) as u64, at)?;
+        self.by_helm.set(true);
+        if run.output.is_none() {
+            let entry = || (run.display_folder.clone(), at.clone());
+            self.unrendered_chart.borrow_mut().get_or_insert_with(entry);
+        }
         Ok(run)
     }
 
-    /// Returns the output of a run; a run without output is recorded as wanted.
-    pub(super) fn helm_output(&self, run: &Invocation, at: &FieldLocation) -> Option<Arc<[u8]>> {
-        self.by_helm.set(true);
-        let printed = self.tree.output(&run.digest());
-        if printed.is_none() {
-            self.wanted_runs.borrow_mut().push((Arc::new(run.clone()), at.clone()));
-        }
-        printed
-    }
-
-    /// Runs of helm whose output is missing, each with the position of its entry.
-    pub(super) fn wanted_runs(&self) -> Vec<(Arc<Invocation>, FieldLocation)> {
-        self.wanted_runs.borrow().clone()
+    /// Folder and entry of the first chart without output.
+    pub(super) fn unrendered_chart(&self) -> Option<(String, FieldLocation)> {
+        self.unrendered_chart.borrow().clone()
     }
 
     /// True if helm rendered a part of the build.
@@ -365,7 +360,10 @@ impl<'a> Files<'a> {
         match self.tree.mount_of(&remote.name()) {
             Some(Ok(place)) => Ok(Some((place.to_string(), remote))),
             Some(Err(why)) => refuse(ErrorClass::Remote, why),
-            None => refuse(ErrorClass::Remote, NOT_FETCHED),
+            None => {
+                let remedy = self.host.missing_repository();
+                refuse(ErrorClass::Remote, &format!("is not in the repository, and is not fetched: {remedy}"))
+            }
         }
     }
 
@@ -412,9 +410,6 @@ impl<'a> Files<'a> {
         self.requested_paths.borrow_mut().insert(path.to_owned());
     }
 }
-
-const NOT_FETCHED: &str = "is not in the repository, and is not fetched: neither the setting remoteBases of the daemon nor --allow-remote on \
-                           the command line has a matching prefix; commit the files, or ask the administrator of the daemon to allow it";
 
 fn leads_out(path: &str, at: &FieldLocation) -> BuildError {
     at.error(ErrorClass::Restricted, format!("{path} is outside of the repository"))
