@@ -129,3 +129,52 @@ impl TemplateSources {
         self.0.get(after.saturating_sub(1)).map_or_else(|| "".into(), |(_, name)| name.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ErrorClass, build, build_with_host};
+
+    const FILES: [(&str, &str); 3] = [
+        ("kustomization.yaml", "namePrefix: my-\nhelmCharts: [{name: web, releaseName: shop}]\n"),
+        ("charts/web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        ("charts/web/values.yaml", "a: 1\n"),
+    ];
+
+    /// Answers every chart with one ConfigMap, named after the release.
+    #[derive(Debug)]
+    struct Templates {
+        input_size: InputSize,
+    }
+
+    impl Host for Templates {
+        fn render_chart(&self, chart: ChartRequest<'_>) -> Result<ChartRun, String> {
+            let ChartRequest { folder, inflation: ChartInflation { release, values, .. }, .. } = chart;
+            assert_eq!((folder, values.len()), ("charts/web", 1));
+            let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {release}}}\n");
+            let templates = TemplateSources::new(vec![(1, "charts/web/templates/map.yaml".into())]);
+            let output = Some(ChartOutput { bytes: text.into_bytes().into(), templates });
+            Ok(ChartRun { display_folder: folder.to_owned(), input_size: self.input_size, output })
+        }
+    }
+
+    #[test]
+    fn a_kustomization_changes_the_output_of_its_host() {
+        let tree = FileTree::from_texts(FILES);
+        let built = build_with_host(&tree, "", &Templates { input_size: InputSize::default() }).unwrap();
+        assert!(built.by_helm);
+        let object = &built.objects[0];
+        assert_eq!(object.body["metadata"]["name"], "my-shop");
+        assert_eq!(&*object.origin.file, "charts/web/templates/map.yaml");
+    }
+
+    #[test]
+    fn charts_are_refused_without_a_host_and_beyond_the_bound() {
+        let tree = FileTree::from_texts(FILES);
+        let refused = build(&tree, "").unwrap_err();
+        assert_eq!(refused.class, ErrorClass::Unsupported);
+        assert!(refused.text.contains("the chart charts/web requires helm"), "{refused}");
+        let large = Templates { input_size: InputSize { bytes: 1 << 30, ..InputSize::default() } };
+        assert_eq!(build_with_host(&tree, "", &large).unwrap_err().error.class, ErrorClass::Bound);
+    }
+}
