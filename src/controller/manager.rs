@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 
 use super::Context;
 use super::peers::claim_evidence;
-use super::resource::{LatestSnapshot, SyncSnapshot, run_worker};
+use super::resource::run_worker;
 use crate::api::SyncName;
 use crate::chance;
-use crate::cluster::SyncWatchEvent;
+use crate::cluster::{LatestSnapshot, SyncSnapshot, SyncWatchEvent};
 use crate::report::board::DaemonRole;
 use crate::source::webhook_call::RepositoryNames;
 

@@ -43,15 +43,12 @@ use crate::settings::Settings;
 use crate::source::{AllowList, Repositories};
 pub use cache_losses::CacheKind;
 use cache_losses::CacheLosses;
-use memory::RetryPolicy;
 use peers::Peers;
 use peers::claim_rights::ClaimRights;
 use peers::dependencies::Dependencies;
 use peers::latest_revisions::LatestRevisions;
 pub use peers::registry::Registry;
-use reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
-use reconcile::renderer::RenderContext;
-use schedule::{Backoff, Uptime};
+use schedule::{Backoff, RetryPolicy, Uptime};
 use spec::ValidatedSpec;
 pub use status::board::Board;
 use status::events::Allowances;
@@ -180,28 +177,6 @@ impl Context {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the rules for reading the remote bases of a Sync. A revision that was read within
-    /// `fresh` is new enough.
-    fn ground<'a>(
-        &'a self,
-        sync: &'a SyncName,
-        wish: &ValidatedSpec,
-        followed: &'a TrackedBases,
-        fresh: Duration,
-    ) -> RemoteBaseContext<'a> {
-        RemoteBaseContext {
-            repositories: &self.repositories,
-            heads: &self.heads,
-            allowed: &self.allowed,
-            followed,
-            asker: &sync.namespace,
-            sync: sync.to_string().into(),
-            metrics: &self.metrics,
-            pinned: wish.verify.is_some(),
-            fresh,
-        }
-    }
-
     /// Waits until this daemon may write; false if it shuts down before that.
     async fn leads(&self) -> bool {
         let mut ending = self.ending.clone();
@@ -294,9 +269,19 @@ impl Context {
         );
     }
 
-    /// Returns the context in which commits are rendered for this cluster.
-    fn means<'a>(&'a self, cluster: &'a Cluster, ground: &'a RemoteBaseContext<'a>) -> RenderContext<'a> {
-        RenderContext { cluster, helm: &self.helm, ground }
+    /// Drops a cache.
+    pub fn drop_cache(self: &Arc<Self>, what: CacheKind) {
+        match what {
+            CacheKind::Objects => self.relist_all(),
+            CacheKind::Trust => self.distrust_all(),
+            CacheKind::Passes => self.losses.drop_passes(),
+            CacheKind::Revisions => self.heads.lose(),
+            CacheKind::Kinds => {
+                let cluster = self.cluster.clone();
+                tokio::spawn(async move { cluster.drop_discovery().await });
+            }
+            CacheKind::Health => self.losses.drop_health(),
+        }
     }
 
     fn now(&self) -> Uptime {

@@ -87,7 +87,7 @@ pub use jitter::jitter;
 pub use kinds::{Kinds, ServedKind};
 pub use notary::Notary;
 pub use statuses::WorkloadChildren;
-pub use syncs::{LiveSync, SecretData, SyncWatchEvent, WatchGuard, version};
+pub use syncs::{LatestSnapshot, LiveSync, SecretData, SyncSnapshot, SyncWatchEvent, WatchGuard, version};
 pub use watch::POLL;
 pub use watches::WatchRequirements;
 

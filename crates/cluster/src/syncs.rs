@@ -4,6 +4,8 @@
 //! Out: [`SyncWatchEvent`]s. A status is written as a whole, in one request: it needs no read
 //! before, and fields that are left out disappear.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 
@@ -39,6 +41,19 @@ pub enum SyncWatchEvent {
     /// Syncs cannot be watched.
     Broken(ApiError),
 }
+
+/// A Sync as the API server had it.
+#[derive(Clone)]
+pub struct SyncSnapshot {
+    /// The whole resource.
+    pub sync: Arc<Value>,
+    /// Counts the server's histories (a new one after a restored etcd backup): resourceVersions of
+    /// different histories are not comparable.
+    pub history: u64,
+}
+
+/// The newest snapshot of a Sync; none once the Sync is gone.
+pub type LatestSnapshot = Option<SyncSnapshot>;
 
 /// Guard of a watch, which ends when it is dropped.
 #[derive(Debug)]

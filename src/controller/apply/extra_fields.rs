@@ -18,6 +18,7 @@ use crate::cluster::ApiError;
 use crate::controller::memory::SyncMemory;
 use crate::controller::schedule::Uptime;
 use crate::controller::spec::ValidatedSpec;
+use crate::controller::status::reconcile_result::ReportedExtraFields;
 use crate::desired::{DesiredObject, redact_path};
 use crate::fields::{FieldPath, FieldSet};
 use crate::object::ObjectId;
@@ -25,9 +26,6 @@ use crate::observed::{
     Drift, InstallationRole, Observed, Ownership, Verification, find_extra_fields, has_field, removal_patch,
 };
 use crate::plan::{Change, Failure, Outcome};
-
-/// An object, and the text about the fields that were added to it.
-pub(crate) type ReportedExtraFields = (ObjectId, Box<str>);
 
 /// Attempts to remove extra fields of one object while others keep writing to it.
 const MAX_REMOVALS: usize = 3;

@@ -9,21 +9,13 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::{ApplyContext, failed};
-use crate::controller::memory::{RetryPolicy, SyncMemory};
-use crate::controller::schedule::Uptime;
+use crate::controller::memory::SyncMemory;
+use crate::controller::memory::compare_failures::VerifyMethod;
+use crate::controller::schedule::{RetryPolicy, Uptime};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
 use crate::observed::{Observed, ObservedSet, Verification};
 use crate::plan::{Action, Change, Hold, Outcome, Plan, Step, changed_fields};
-
-/// Method of a verification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum VerifyMethod {
-    /// An apply.
-    Apply,
-    /// A dry-run comparison that writes nothing.
-    Compare,
-}
 
 /// Attempts to compare an object that changes between the two requests.
 const MAX_COMPARISONS: usize = 3;

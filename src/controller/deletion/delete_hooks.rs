@@ -17,10 +17,12 @@ use crate::controller::Context;
 use crate::controller::apply::ApplyContext;
 use crate::controller::inspect;
 use crate::controller::reconcile::prepare::{prepare, source_error};
-use crate::controller::reconcile::remote_bases::TrackedBases;
+use crate::controller::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
+use crate::controller::reconcile::renderer::RenderContext;
 use crate::controller::reconcile::substitution_values;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::StatusRecorder;
+use crate::controller::worker::repository_credentials::repository_login;
 use crate::desired::{DeletePhase, DesiredObject, DesiredSet, REDACTED};
 use crate::health::{self, Health, health};
 use crate::object::ObjectId;
@@ -31,15 +33,6 @@ use crate::source::{Credentials, Revision};
 
 /// Pause between two checks if a hook has ended.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// Returns the delete hooks of a set, as the status names them.
-pub(crate) fn named(desired: &DesiredSet) -> Vec<String> {
-    let hooks = desired.objects().iter().filter(|object| parting(object).is_some());
-    hooks.take(MAX_NAMED).map(|object| object.id.to_string()).collect()
-}
-
-/// Most hooks that a status names; only their existence matters.
-const MAX_NAMED: usize = 10;
 
 fn parting(object: &DesiredObject) -> Option<DeletePhase> {
     object.annotations.hook.and_then(|hook| hook.delete_phase)
@@ -65,7 +58,7 @@ pub(crate) async fn find(
     let credentials = match &wish.secret {
         Some(secret) => {
             let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
-            context.login(cluster, name, wish, (secret, data), &mut None).await?
+            repository_login(context, cluster, name, wish, (secret, data), &mut None).await?
         }
         None => Credentials::default(),
     };
@@ -74,8 +67,8 @@ pub(crate) async fn find(
     let repository = repository.map_err(source_error)?.on_behalf_of(&name.namespace);
     let wish = &substitution_values::filled(cluster, name, wish.clone()).await?;
     let followed = TrackedBases::default();
-    let ground = &context.ground(name, wish, &followed, wish.interval);
-    let means = context.means(cluster, ground);
+    let ground = &RemoteBaseContext::of_sync(context, name, wish, &followed, wish.interval);
+    let means = RenderContext { cluster, helm: &context.helm, ground };
     let prepared = prepare(&repository, &revision, wish, means, None, by).await?;
     let prepared = prepared.with_keys(cluster.notary().content_keys(), None);
     Ok(Some(Arc::new(prepared.rendered.delete_hooks(uid))))

@@ -23,7 +23,6 @@ pub(crate) mod refused_commit;
 pub mod remote_bases;
 pub(crate) mod render_memory;
 pub(crate) mod renderer;
-mod result;
 mod revision;
 pub(crate) mod rollout;
 mod source_cause;
@@ -37,19 +36,20 @@ mod writes;
 use std::sync::OnceLock;
 
 pub(crate) use aim::Aim;
-pub(crate) use result::{ReconcileResult, RefusedUpdate};
 
 use super::Context;
 use super::memory::SyncMemory;
 use super::memory::health_monitor::HealthMonitor;
 use super::spec::ValidatedSpec;
 use super::status::StatusRecorder;
+use super::status::reconcile_result::ReconcileResult;
 use crate::adopt::AdoptedFrom;
 use crate::api::{HeldRevision, SyncName};
 use crate::cluster::{CancelFlag, Cluster};
 use crate::report::ReconcileError;
 use crate::source::{Repository, Revision};
 use remote_bases::TrackedBases;
+use revision::describe;
 
 /// Most rounds of one reconcile. A new round starts if the last one brought kinds that other
 /// objects need.
@@ -138,7 +138,7 @@ impl ReconcileContext<'_> {
         };
         let desired = &*prepared.desired;
         self.publish(&prepared.desired).await?;
-        report.is_of(&prepared);
+        describe(report, &prepared);
 
         // Decide.
         self.gather_policy_inputs(memory, desired).await;

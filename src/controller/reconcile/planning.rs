@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::prepare::PreparedRevision;
 use super::{ReconcileContext, ReconcileResult};
-use crate::controller::apply::verify::{VerifyMethod, to_verify};
+use crate::controller::apply::verify::to_verify;
 use crate::controller::memory::SyncMemory;
+use crate::controller::memory::compare_failures::VerifyMethod;
 use crate::controller::peers::claims::{Claims, LeftObjects, UnknownRight};
 use crate::controller::schedule::Uptime;
 use crate::desired::DesiredSet;

@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
-use crate::controller::memory::{RetryPolicy, SyncMemory};
-use crate::controller::schedule::{Backoff, Uptime};
+use crate::controller::memory::SyncMemory;
+use crate::controller::schedule::{Backoff, RetryPolicy, Uptime};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
 

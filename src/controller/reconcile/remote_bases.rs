@@ -16,10 +16,13 @@ use std::time::{Duration, Instant};
 pub use tracked::TrackedBases;
 
 use super::prepare::source_error;
+use crate::api::SyncName;
 use crate::clock;
+use crate::controller::Context;
 use crate::controller::peers::latest_revisions;
 pub use crate::controller::peers::latest_revisions::LatestRevisions;
 use crate::controller::peers::latest_revisions::RevisionChannel;
+use crate::controller::spec::ValidatedSpec;
 use crate::metrics::{GitOperation, Metrics};
 use crate::render::{MissingInputs, Remote, SourcePosition};
 use crate::report::ReconcileError;
@@ -52,6 +55,30 @@ pub struct RemoteBaseContext<'a> {
     pub pinned: bool,
     /// Age up to which a cached revision is new enough.
     pub fresh: Duration,
+}
+
+impl<'a> RemoteBaseContext<'a> {
+    /// Returns the rules for reading the remote bases of a Sync. A revision that was read within
+    /// `fresh` is new enough.
+    pub(in crate::controller) fn of_sync(
+        context: &'a Context,
+        sync: &'a SyncName,
+        wish: &ValidatedSpec,
+        followed: &'a TrackedBases,
+        fresh: Duration,
+    ) -> Self {
+        Self {
+            repositories: &context.repositories,
+            heads: &context.heads,
+            allowed: &context.allowed,
+            followed,
+            asker: &sync.namespace,
+            sync: sync.to_string().into(),
+            metrics: &context.metrics,
+            pinned: wish.verify.is_some(),
+            fresh,
+        }
+    }
 }
 
 /// Remote bases that a render has named so far.

@@ -9,13 +9,18 @@ use super::super::chance;
 use super::super::memory::SyncMemory;
 use super::inventory_scope;
 use super::prepare::{PreparedRevision, cluster_error, prepare};
+use super::remote_bases::RemoteBaseContext;
+use super::renderer::RenderContext;
 use super::unrendered_commit::UnrenderedCommit;
-use super::{Aim, ReconcileContext};
+use super::{Aim, ReconcileContext, ReconcileResult};
 use crate::clock;
 use crate::cluster::{ApiError, WatchRequirements};
 use crate::controller::status::StatusRecorder;
-use crate::desired::DesiredObject;
+use crate::desired::{DesiredObject, DesiredSet};
 use crate::report::{ErrorCause, ReconcileError};
+
+/// Most delete hooks that a status names; only their existence matters.
+const MAX_NAMED: usize = 10;
 
 impl ReconcileContext<'_> {
     /// Renders the commit, and loads the earlier inventory of this Sync.
@@ -59,8 +64,14 @@ impl ReconcileContext<'_> {
 
     async fn rendered(&self, last: Option<&PreparedRevision>) -> Result<PreparedRevision, ReconcileError> {
         let by = clock::now() + self.wish.timeout;
-        let ground = &self.context.ground(self.owner, self.wish, self.followed, self.wish.interval);
-        let means = self.context.means(self.cluster, ground);
+        let ground = &RemoteBaseContext::of_sync(
+            self.context,
+            self.owner,
+            self.wish,
+            self.followed,
+            self.wish.interval,
+        );
+        let means = RenderContext { cluster: self.cluster, helm: &self.context.helm, ground };
         prepare(self.repository, self.revision, self.wish, means, last, by).await
     }
 
@@ -136,4 +147,24 @@ impl ReconcileContext<'_> {
         let served = |object: &DesiredObject| kinds.get(&object.id.group_kind()).is_some();
         prepared.complete && prepared.desired.objects().iter().all(served)
     }
+}
+
+/// Records the commit of a reconcile and its desired set in the result.
+pub(super) fn describe(report: &mut ReconcileResult, prepared: &PreparedRevision) {
+    report.commits.clear();
+    report.names(&prepared.revision, prepared.words.clone());
+    report.set = Some(prepared.desired.clone());
+    report.last_hooks = named_delete_hooks(&prepared.desired);
+    report.desired = prepared.desired.len();
+    report.digest = Some(prepared.digest.clone());
+    report.tree = prepared.tree.map(|id| id.to_string());
+    report.caution.clone_from(&prepared.caution);
+}
+
+/// Returns the delete hooks of a set, as the status names them.
+fn named_delete_hooks(desired: &DesiredSet) -> Vec<String> {
+    let runs_at_deletion =
+        |object: &&DesiredObject| object.annotations.hook.is_some_and(|hook| hook.delete_phase.is_some());
+    let hooks = desired.objects().iter().filter(runs_at_deletion);
+    hooks.take(MAX_NAMED).map(|object| object.id.to_string()).collect()
 }

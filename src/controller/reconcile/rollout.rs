@@ -21,9 +21,6 @@ use crate::observed::{Observed, ObservedSet, Ownership};
 use crate::plan::{CompletedHooks, Outcome, Rollout};
 use crate::report::is_applied;
 
-/// Unhealthy objects, and those of them that have failed.
-pub(crate) type UnhealthySnapshot = (BTreeSet<ObjectId>, BTreeSet<ObjectId>);
-
 /// A desired set whose rollout is complete.
 #[derive(Debug)]
 enum CompletedRollout {

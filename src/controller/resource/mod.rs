@@ -10,7 +10,6 @@ mod dependency_access;
 mod finalizers;
 mod instance;
 mod narrowed_request;
-pub(crate) mod repository_credentials;
 mod secrets;
 mod stand_down;
 mod substitution_sources;
@@ -32,27 +31,15 @@ use super::spec::{ValidatedSpec, validate_within};
 use super::status::StatusRecorder;
 use super::status::log_lines::{LogSubject, Tone};
 use super::status::source_summary;
+use super::worker::repository_credentials::SecretPermission;
 use super::worker::{ReconcileRequest, run_reconciler};
 use crate::adopt::AdoptedFrom;
 use crate::api::{
     ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, Sync, SyncName,
 };
-use crate::cluster::{jitter, version};
+use crate::cluster::{LatestSnapshot, jitter, version};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Address, Reference};
-use repository_credentials::SecretPermission;
-
-/// A Sync as the API server had it.
-#[derive(Clone)]
-pub(crate) struct SyncSnapshot {
-    pub(crate) sync: Arc<Value>,
-    /// Counts the server's histories (a new one after a restored etcd backup): resourceVersions of
-    /// different histories are not comparable.
-    pub(crate) history: u64,
-}
-
-/// The newest snapshot of a Sync; none once the Sync is gone.
-pub(crate) type LatestSnapshot = Option<SyncSnapshot>;
 
 /// First and longest back-off after a transient failure.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));

@@ -13,6 +13,7 @@ use super::versions::Versions;
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, SecretData, ValuesWatchEvent, WatchGuard};
 use crate::controller::spec::ValidatedSpec;
+use crate::controller::worker::repository_credentials::repository_login;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Credentials, TrustedKeys};
 
@@ -39,7 +40,7 @@ impl SyncWorker {
         };
         let followed = self.secret.insert(self.followed(name, known));
         let data = followed.read(&self.context.cluster, &self.name, &self.rotated).await?;
-        self.context.login(cluster, &self.name, wish, (name, data), &mut self.permission).await
+        repository_login(&self.context, cluster, &self.name, wish, (name, data), &mut self.permission).await
     }
 
     /// Returns the trusted signing keys, if the Sync verifies signatures, and watches their Secret

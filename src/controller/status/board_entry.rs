@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::event_queue::Note;
 use super::events::repaired_drift;
+use super::reconcile_result::ReconcileResult;
 use super::{StatusRecorder, StatusState, now};
 use crate::api::SyncStatus;
-use crate::controller::reconcile::ReconcileResult;
 use crate::object::ObjectId;
 use crate::observed::Drift;
 use crate::plan::Outcome;

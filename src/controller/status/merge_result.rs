@@ -6,8 +6,8 @@
 
 use super::change_summary::{approval_note, change, changes, notes, repair_note};
 use super::event_queue::Note;
+use super::reconcile_result::ReconcileResult;
 use super::{StatusState, now};
-use crate::controller::reconcile::ReconcileResult;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::board::MAX_ACTIVITIES;

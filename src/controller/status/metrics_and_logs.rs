@@ -9,10 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::events::repaired_drift;
 use super::log_lines::{LogSubject, Tone};
+use super::reconcile_result::ReconcileResult;
+use super::worker_event::WorkerEvent;
 use crate::api::{ConditionType, SyncName, SyncStatus};
 use crate::controller::Context;
-use crate::controller::reconcile::ReconcileResult;
-use crate::controller::worker::WorkerEvent;
 use crate::grammar;
 use crate::object::ObjectId;
 use crate::observed::Drift;

@@ -13,9 +13,12 @@ pub(crate) mod live_objects;
 pub(crate) mod log_lines;
 mod merge_result;
 pub(crate) mod metrics_and_logs;
+pub(crate) mod reconcile_result;
 mod recorded_state;
+pub(crate) mod revision_change;
 pub(crate) mod source_summary;
 mod uncounted_changes;
+pub(crate) mod worker_event;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -26,8 +29,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, oneshot};
 
 use super::Context;
-use super::reconcile::ReconcileResult;
-use super::worker::WorkerEvent;
 use crate::api::{EventReason, FinishedObject, HeldRevision, Scope, SyncName, SyncStatus};
 use crate::clock;
 use crate::health::HealthSummary;
@@ -40,8 +41,10 @@ use crate::report::{
 use crate::source::Revision;
 use board_entry::BoardEntry;
 use event_queue::EventQueue;
+use reconcile_result::ReconcileResult;
 use recorded_state::Wrong;
 use uncounted_changes::Uncounted;
+use worker_event::WorkerEvent;
 
 /// Longest time for which a reconcile delays the status; a longer one is reported before it ends.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -3,8 +3,9 @@
 //! In: the revision that is to be accepted. Out: the reason why it is not accepted yet. A waiting
 //! Sync is woken by the Syncs that it waits for.
 
-use super::{Reconciler, WorkerEvent};
+use super::Reconciler;
 use crate::controller::peers::dependencies::{AppliedCommit, WaitReason};
+use crate::controller::status::worker_event::WorkerEvent;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
 

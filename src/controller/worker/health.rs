@@ -10,10 +10,11 @@ use std::time::Duration;
 use futures::future::FutureExt as _;
 
 use super::super::schedule::Uptime;
-use super::{Reconciler, WorkerEvent};
+use super::Reconciler;
 use crate::controller::memory::health_monitor::HealthMonitor;
-use crate::controller::reconcile::ReconcileResult;
 use crate::controller::status::events::was_written;
+use crate::controller::status::reconcile_result::ReconcileResult;
+use crate::controller::status::worker_event::WorkerEvent;
 use crate::health::HealthSummary;
 
 /// Delay of reads while a reconcile writes. Writes come first, but not without limit.

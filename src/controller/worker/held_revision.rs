@@ -8,7 +8,7 @@
 use super::signature_check::source_id;
 use super::{ReconcileRequest, Reconciler};
 use crate::api::HeldRevision;
-use crate::controller::reconcile::RefusedUpdate;
+use crate::controller::status::reconcile_result::RefusedUpdate;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
 

@@ -14,8 +14,8 @@ mod periodic_verification;
 mod poll;
 mod reconcile_run;
 mod reconcile_task;
+pub(crate) mod repository_credentials;
 mod request;
-pub(crate) mod revision_change;
 mod revision_relation;
 mod rollback;
 mod server_lags;
@@ -31,21 +31,19 @@ use tokio::sync::{Notify, watch};
 use super::memory::SyncMemory;
 use super::memory::health_monitor::HealthMonitor;
 use super::peers::latest_revisions::{RevisionChannel, TimedRevision};
-use super::reconcile::ReconcileResult;
 use super::reconcile::remote_bases::TrackedBases;
-use super::reconcile::rollout::UnhealthySnapshot;
 use super::schedule::{Schedule, ScheduleCommand, ScheduleEvent};
 use super::status::StatusRecorder;
+use super::status::reconcile_result::{ReconcileResult, UnhealthySnapshot};
+use super::status::revision_change::RevisionChange;
 use super::status::source_summary::of_wish;
+use super::status::worker_event::WorkerEvent;
 use super::{Context, chance};
 use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::{CancelFlag, Cluster};
-use crate::health::HealthSummary;
 use crate::object::ObjectId;
 use crate::plan::{DriftMode, Outcome};
-use crate::report::board::HealthTable;
-use crate::report::{ReconcileError, RolledBackRevision};
 use crate::source::Revision;
 use health::ReportedHealth;
 use held_revision::{HeldRender, HeldState};
@@ -53,39 +51,12 @@ use optional_future::{running, sleep_until};
 use path_lag::PathLag;
 use poll::FinishedPoll;
 pub(crate) use request::ReconcileRequest;
-use revision_change::RevisionChange;
 use rollback::RollbackState;
 use server_lags::Lags;
 use yielding_attempt::RenderAttempt;
 
 /// Interval of the check for objects that were not verified for long.
 const LOOK_OVER: Duration = Duration::from_secs(60);
-
-/// Event of a Sync, recorded in its status, metrics and log.
-#[derive(Debug)]
-pub(crate) enum WorkerEvent {
-    /// The repository was polled.
-    Polled {
-        found: Result<Revision, ReconcileError>,
-        /// Identifier of the repository and ref.
-        source: Box<str>,
-        /// The value of the request annotation that this poll answers.
-        request: Option<String>,
-    },
-    /// A reconcile has ended.
-    Reconciled(Box<ReconcileResult>),
-    /// An object was verified.
-    Verified(ObjectId, Outcome),
-    /// The newest revision waits for something, or no longer waits.
-    Waiting(Option<ReconcileError>),
-    /// The newest revision was rolled back, or is accepted again.
-    RolledBack(Option<RolledBackRevision>),
-    /// The relation of a new commit to the previous one is known.
-    RevisionChanged(RevisionChange),
-    /// Health of the objects: the summary, the health of each object while the status page is read,
-    /// and true if the Sync is ready only when they are healthy.
-    HealthChanged(Box<HealthSummary>, Arc<HealthTable>, bool),
-}
 
 struct Reconciler {
     context: Arc<Context>,

@@ -9,10 +9,11 @@ use futures::future::FutureExt as _;
 
 use super::super::chance;
 use super::super::schedule::ScheduleEvent;
-use super::{Reconciler, WorkerEvent};
+use super::Reconciler;
 use crate::cluster::CancelFlag;
 use crate::controller::apply::delete_precondition::DeletePrecondition;
 use crate::controller::apply::{ApplyContext, DeletionLimits};
+use crate::controller::status::worker_event::WorkerEvent;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 

@@ -7,14 +7,16 @@ use futures::future::FutureExt as _;
 
 use super::super::schedule::{PollResult, ScheduleEvent};
 use super::signature_check::source_id;
-use super::{ReconcileRequest, Reconciler, WorkerEvent};
+use super::{ReconcileRequest, Reconciler};
 use crate::api::WEBHOOK_REQUEST;
 use crate::clock;
 use crate::controller::peers::latest_revisions;
 use crate::controller::peers::latest_revisions::TimedRevision;
 use crate::controller::reconcile::prepare::source_error;
+use crate::controller::reconcile::remote_bases::RemoteBaseContext;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::StatusRecorder;
+use crate::controller::status::worker_event::WorkerEvent;
 use crate::metrics::GitOperation;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Error, Repository, Revision};
@@ -136,7 +138,7 @@ impl Reconciler {
                     Err(error) => (Err(error), None),
                 };
                 let mut found = found.map_err(source_error);
-                let ground = context.ground(&owner, &wish, &followed, fresh);
+                let ground = RemoteBaseContext::of_sync(&context, &owner, &wish, &followed, fresh);
                 let moved = match followed.have_moved(&ground, begun + wish.timeout).await {
                     Ok(moved) => moved,
                     Err(trouble) => {

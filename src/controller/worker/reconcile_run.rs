@@ -18,8 +18,9 @@ use crate::controller::memory::health_monitor::HealthMonitor;
 use crate::controller::reconcile::prepare::source_error;
 use crate::controller::reconcile::remote_bases::TrackedBases;
 use crate::controller::reconcile::unrendered_commit::UnrenderedCommit;
-use crate::controller::reconcile::{Aim, ReconcileContext, ReconcileResult, RefusedUpdate};
+use crate::controller::reconcile::{Aim, ReconcileContext};
 use crate::controller::status::StatusRecorder;
+use crate::controller::status::reconcile_result::{ReconcileResult, RefusedUpdate};
 use crate::report::ReconcileError;
 use crate::source::{Repository, Revision};
 

@@ -2,10 +2,11 @@
 
 use futures::future::FutureExt as _;
 
-use super::revision_change::RevisionChange;
+use super::Reconciler;
 use super::signature_check::source_id;
-use super::{Reconciler, WorkerEvent};
 use crate::clock;
+use crate::controller::status::revision_change::RevisionChange;
+use crate::controller::status::worker_event::WorkerEvent;
 use crate::source::Revision;
 
 impl Reconciler {

@@ -8,11 +8,12 @@
 use std::collections::BTreeSet;
 
 use super::super::memory::{RejectedManifests, SyncMemory};
+use super::Reconciler;
 use super::signature_check::source_id;
-use super::{Reconciler, WorkerEvent};
 use crate::api::{Reason, SyncStatus};
-use crate::controller::reconcile::ReconcileResult;
 use crate::controller::status::events::was_written;
+use crate::controller::status::reconcile_result::ReconcileResult;
+use crate::controller::status::worker_event::WorkerEvent;
 use crate::object::ObjectId;
 use crate::report;
 use crate::source::Revision;
