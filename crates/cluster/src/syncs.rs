@@ -11,7 +11,8 @@ use tokio::task::AbortHandle;
 
 use super::watch::{WatchEvent, WatchTarget, follow};
 use super::{Cluster, kinds, query};
-use crate::api_client::{ApiError, ApiRequest, ApiResponse, METADATA};
+use crate::api_client::{ApiRequest, ApiResponse, METADATA};
+use crate::api_error::ApiError;
 use moorline_api::{
     DELETION_ANNOTATION, HOSTS_ANNOTATION, INSTANCE_LABEL, KEYS_LABEL, MOVES_TO_ANNOTATION, SyncName,
 };
