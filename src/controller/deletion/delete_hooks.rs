@@ -15,6 +15,7 @@ use crate::clock;
 use crate::cluster::{ApiError, Cluster};
 use crate::controller::Context;
 use crate::controller::apply::ApplyContext;
+use crate::controller::apply::recreate::run_again;
 use crate::controller::inspect;
 use crate::controller::reconcile::prepare::{prepare, source_error};
 use crate::controller::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
@@ -81,80 +82,78 @@ fn has_run(hook: &DesiredObject, ran: &[FinishedObject]) -> bool {
     hashes.any(|hash| hook.is_recorded_as(&hash))
 }
 
-impl ApplyContext<'_> {
-    /// Runs the hooks of one phase, wave by wave; returns false if one of them fails or takes too
-    /// long.
-    pub(crate) async fn run_delete_hooks(
-        &self,
-        at: DeletePhase,
-        desk: &StatusRecorder,
-        by: Instant,
-    ) -> Result<bool, ApiError> {
-        let ran = desk.finished();
-        // Deleting a hook that has run must not start another run.
-        let is_open = |hook: &&DesiredObject| parting(hook) == Some(at) && !has_run(hook, &ran);
-        let mut hooks: Vec<&DesiredObject> = self.desired.objects().iter().filter(is_open).collect();
-        hooks.sort_by_key(|object| object.annotations.phase_wave());
-        for wave in hooks.chunk_by(|a, b| a.annotations.phase_wave() == b.annotations.phase_wave()) {
-            for hook in wave {
-                if let Outcome::Failed(why) = self.begin(hook).await? {
-                    let told = sanitize(&why.message);
-                    tracing::warn!(sync = %self.owner, object = %hook.id, reason = why.reason, "a delete hook could not be started: {told}");
-                    return Ok(false);
-                }
-            }
-            for hook in wave {
-                if !self.ends_well(&hook.id, by).await? {
-                    return Ok(false);
-                }
-                let hash = hook.recorded_hash().map(|hash| hash.to_string()).unwrap_or_default();
-                let object = hook.id.as_str().to_owned();
-                let end = FinishedObject { object, hash, begun: false, failed: false };
-                if !desk.has_run(end, by.saturating_duration_since(clock::now())).await {
-                    tracing::warn!(sync = %self.owner, object = %hook.id, "the completion of a delete hook could not be recorded in the status");
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    /// Starts a hook, unless it was started for this deletion already. A run for anything else is
-    /// replaced.
-    async fn begin(&self, hook: &DesiredObject) -> Result<Outcome, ApiError> {
-        let live = self.cluster.observe_object(&hook.id, self.owner).await?;
-        let recorded = live.as_ref().and_then(|live| live.recorded_hash);
-        match live {
-            Some(_) if recorded.is_some_and(|recorded| hook.is_recorded_as(&recorded)) => Ok(Outcome::Kept),
-            Some(_) if is_run_kind(&hook.id) => self.run_again(&hook.id).await,
-            Some(_) | None => {
-                let step = Step { id: hook.id.clone(), action: Action::Create };
-                Ok(self.step(&step).await.unwrap_or(Outcome::Kept))
-            }
-        }
-    }
-
-    async fn ends_well(&self, id: &ObjectId, by: Instant) -> Result<bool, ApiError> {
-        loop {
-            let Some(live) = self.cluster.read_whole_object(id, None).await? else {
-                tracing::warn!(sync = %self.owner, object = %id, "a delete hook was deleted before it completed");
+/// Runs the hooks of one phase, wave by wave; returns false if one of them fails or takes too
+/// long.
+pub(crate) async fn run_delete_hooks(
+    work: &ApplyContext<'_>,
+    at: DeletePhase,
+    desk: &StatusRecorder,
+    by: Instant,
+) -> Result<bool, ApiError> {
+    let ran = desk.finished();
+    // Deleting a hook that has run must not start another run.
+    let is_open = |hook: &&DesiredObject| parting(hook) == Some(at) && !has_run(hook, &ran);
+    let mut hooks: Vec<&DesiredObject> = work.desired.objects().iter().filter(is_open).collect();
+    hooks.sort_by_key(|object| object.annotations.phase_wave());
+    for wave in hooks.chunk_by(|a, b| a.annotations.phase_wave() == b.annotations.phase_wave()) {
+        for hook in wave {
+            if let Outcome::Failed(why) = begin(work, hook).await? {
+                let told = sanitize(&why.message);
+                tracing::warn!(sync = %work.owner, object = %hook.id, reason = why.reason, "a delete hook could not be started: {told}");
                 return Ok(false);
-            };
-            let found = health(&id.group_kind(), &live.body, &health::Context::default());
-            match &found {
-                Health::Healthy => return Ok(true),
-                Health::Degraded { why } => {
-                    let why = if self.desired.is_tainted(id) { REDACTED } else { why };
-                    tracing::warn!(sync = %self.owner, object = %id, "a delete hook failed: {}", sanitize(why));
-                    return Ok(false);
-                }
-                _ if clock::now() >= by => {
-                    tracing::warn!(sync = %self.owner, object = %id, "a delete hook did not complete in time");
-                    return Ok(false);
-                }
-                // A suspended Job waits for its turn and has not run yet.
-                Health::Suspended | Health::Progressing { .. } | Health::Unknown { .. } => {
-                    tokio::time::sleep(LOOK).await;
-                }
+            }
+        }
+        for hook in wave {
+            if !ends_well(work, &hook.id, by).await? {
+                return Ok(false);
+            }
+            let hash = hook.recorded_hash().map(|hash| hash.to_string()).unwrap_or_default();
+            let object = hook.id.as_str().to_owned();
+            let end = FinishedObject { object, hash, begun: false, failed: false };
+            if !desk.has_run(end, by.saturating_duration_since(clock::now())).await {
+                tracing::warn!(sync = %work.owner, object = %hook.id, "the completion of a delete hook could not be recorded in the status");
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Starts a hook, unless it was started for this deletion already. A run for anything else is
+/// replaced.
+async fn begin(work: &ApplyContext<'_>, hook: &DesiredObject) -> Result<Outcome, ApiError> {
+    let live = work.cluster.observe_object(&hook.id, work.owner).await?;
+    let recorded = live.as_ref().and_then(|live| live.recorded_hash);
+    match live {
+        Some(_) if recorded.is_some_and(|recorded| hook.is_recorded_as(&recorded)) => Ok(Outcome::Kept),
+        Some(_) if is_run_kind(&hook.id) => run_again(work, &hook.id).await,
+        Some(_) | None => {
+            let step = Step { id: hook.id.clone(), action: Action::Create };
+            Ok(work.step(&step).await.unwrap_or(Outcome::Kept))
+        }
+    }
+}
+
+async fn ends_well(work: &ApplyContext<'_>, id: &ObjectId, by: Instant) -> Result<bool, ApiError> {
+    loop {
+        let Some(live) = work.cluster.read_whole_object(id, None).await? else {
+            tracing::warn!(sync = %work.owner, object = %id, "a delete hook was deleted before it completed");
+            return Ok(false);
+        };
+        let found = health(&id.group_kind(), &live.body, &health::Context::default());
+        match &found {
+            Health::Healthy => return Ok(true),
+            Health::Degraded { why } => {
+                let why = if work.desired.is_tainted(id) { REDACTED } else { why };
+                tracing::warn!(sync = %work.owner, object = %id, "a delete hook failed: {}", sanitize(why));
+                return Ok(false);
+            }
+            _ if clock::now() >= by => {
+                tracing::warn!(sync = %work.owner, object = %id, "a delete hook did not complete in time");
+                return Ok(false);
+            }
+            // A suspended Job waits for its turn and has not run yet.
+            Health::Suspended | Health::Progressing { .. } | Health::Unknown { .. } => {
+                tokio::time::sleep(LOOK).await;
             }
         }
     }

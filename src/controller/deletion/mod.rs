@@ -43,6 +43,7 @@ use crate::observed::{ObservedSet, Ownership};
 use crate::plan::{DeletionPlan, DeletionScope, Hold, Outcome, Policy, plan_deletion};
 pub(crate) use cancellation::DeletionStop;
 pub(crate) use decision::{DeletionDecision, has_begun};
+use delete_hooks::run_delete_hooks;
 use orphans::Orphans;
 
 /// Pause between two rounds of a deletion.
@@ -238,7 +239,7 @@ async fn delete(
     let others =
         |seen: &ObservedSet| seen.iter().any(|(id, it)| it.ownership == Ownership::Ours && !is_hook(id));
     if cluster.read_observed(name, others)
-        && !work.run_delete_hooks(DeletePhase::PreDelete, desk, until).await?
+        && !run_delete_hooks(&work, DeletePhase::PreDelete, desk, until).await?
     {
         return Ok(Orphans::all(Some(cluster), name, "HookFailed"));
     }
@@ -247,7 +248,7 @@ async fn delete(
         return Ok(orphans);
     }
     // Their result changes nothing any more.
-    let _ = work.run_delete_hooks(DeletePhase::PostDelete, desk, until).await?;
+    let _ = run_delete_hooks(&work, DeletePhase::PostDelete, desk, until).await?;
     let left = delete_batch(going, &work, wish, until, is_hook).await?;
     orphans.objects.extend(left.objects);
     Ok(Orphans { all: left.all, ..orphans })

@@ -372,7 +372,13 @@ impl SyncMemory {
             .chain(self.awaited.next(now));
         let failing = failing.chain(self.claim_waits.next(now));
         let again = self.fights.next(now).into_iter().chain(self.restless.next());
-        failing.chain(again).chain(self.pause_ends).chain(unknown).chain(late).chain(self.next_try()).min()
+        failing
+            .chain(again)
+            .chain(self.pause_ends)
+            .chain(unknown)
+            .chain(late)
+            .chain(self.refusal.as_ref().map(RefusedCommit::next_try))
+            .min()
     }
 }
 

@@ -48,8 +48,15 @@ use crate::api::{HeldRevision, SyncName};
 use crate::cluster::{CancelFlag, Cluster};
 use crate::report::ReconcileError;
 use crate::source::{Repository, Revision};
+use object_claims::publish;
+use observation::{observe_or_give_way, wait_for_new_kinds};
+use outcome_records::{record_execution, record_inventory};
+use planning::plan_round;
+use policy_inputs::gather_policy_inputs;
 use remote_bases::TrackedBases;
 use revision::describe;
+use status_records::names_revision;
+use writes::execute_round;
 
 /// Most rounds of one reconcile. A new round starts if the last one brought kinds that other
 /// objects need.
@@ -118,7 +125,7 @@ impl ReconcileContext<'_> {
             report.stopped = self.stop.is_cancelled();
             if report.stopped
                 || report.gave_way
-                || !(memory.needs_replan || self.wait_for_new_kinds(memory).await)
+                || !(memory.needs_replan || wait_for_new_kinds(self, memory).await)
             {
                 break;
             }
@@ -133,24 +140,24 @@ impl ReconcileContext<'_> {
         report: &mut ReconcileResult,
     ) -> Result<(), ReconcileError> {
         // Fetch, render, build the desired set, and observe the cluster.
-        let Some((prepared, needed)) = self.observe_or_give_way(memory, report).await? else {
+        let Some((prepared, needed)) = observe_or_give_way(self, memory, report).await? else {
             return Ok(());
         };
         let desired = &*prepared.desired;
-        self.publish(&prepared.desired).await?;
+        publish(self, &prepared.desired).await?;
         describe(report, &prepared);
 
         // Decide.
-        self.gather_policy_inputs(memory, desired).await;
-        let planned = self.plan_round(memory, &prepared, report).await;
+        gather_policy_inputs(self, memory, desired).await;
+        let planned = plan_round(self, memory, &prepared, report).await;
 
         // Write, once the status names the revision.
-        self.names_revision(&planned.due.plan, report).await?;
-        let executed = self.execute_round(memory, desired, planned, report).await;
+        names_revision(self, &planned.due.plan, report).await?;
+        let executed = execute_round(self, memory, desired, planned, report).await;
 
         // Record.
-        self.record_execution(memory, &prepared, executed, report);
-        self.record_inventory(memory, &prepared, needed, report).await;
+        record_execution(self, memory, &prepared, executed, report);
+        record_inventory(self, memory, &prepared, needed, report).await;
         Ok(())
     }
 }

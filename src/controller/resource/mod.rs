@@ -29,8 +29,10 @@ use super::reconcile::prepare;
 use super::spec;
 use super::spec::{ValidatedSpec, validate_within};
 use super::status::StatusRecorder;
+use super::status::board_entry::set_source;
 use super::status::log_lines::{LogSubject, Tone};
 use super::status::source_summary;
+use super::status::writer::write_statuses;
 use super::worker::repository_credentials::SecretPermission;
 use super::worker::{ReconcileRequest, run_reconciler};
 use crate::adopt::AdoptedFrom;
@@ -40,6 +42,14 @@ use crate::api::{
 use crate::cluster::{LatestSnapshot, jitter, version};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Address, Reference};
+use deletion::finalize;
+use dependency_access::may_depend;
+use finalizers::{finalizer, orphan_if_asked};
+use instance::is_served_elsewhere;
+use narrowed_request::keep_narrowed;
+use secrets::{credentials, revoke_keys, signing_keys};
+use stand_down::{remove_claims, withdraw_claims};
+use substitution_sources::filled;
 
 /// First and longest back-off after a transient failure.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -98,7 +108,7 @@ pub(crate) async fn run_worker(
     let writer = desk.clone();
     // A task of its own, so that a status is written while this one waits for something else, and
     // no write is cancelled half-way.
-    let _writing = Writing(tokio::spawn(async move { writer.write().await }).abort_handle());
+    let _writing = Writing(tokio::spawn(async move { write_statuses(&writer).await }).abort_handle());
     let rotated = Arc::<Notify>::default();
     let mut keeper = SyncWorker {
         context: context.clone(),
@@ -175,8 +185,8 @@ impl SyncWorker {
                 let refused = Some(trouble).filter(|it| {
                     !matches!(it.cause, ErrorCause::ClusterUnreachable | ErrorCause::Progressing)
                 });
-                if !self.keep_narrowed(sync, refused) && self.orders.is_some() {
-                    self.withdraw_claims().await;
+                if !keep_narrowed(self, sync, refused) && self.orders.is_some() {
+                    withdraw_claims(self).await;
                 }
                 true
             }
@@ -184,11 +194,11 @@ impl SyncWorker {
                 self.desk.refuse(Some(trouble.clone()));
                 self.context.neighbours.is_refused(&self.name, true);
                 let is_without_identity = trouble.cause == ErrorCause::ServiceAccountRequired;
-                if is_without_identity || !self.keep_narrowed(sync, Some(trouble)) {
-                    self.withdraw_claims().await;
-                    self.remove_claims().await;
+                if is_without_identity || !keep_narrowed(self, sync, Some(trouble)) {
+                    withdraw_claims(self).await;
+                    remove_claims(self).await;
                 } else {
-                    self.orphan_if_asked(sync).await;
+                    orphan_if_asked(self, sync).await;
                 }
                 false
             }
@@ -199,14 +209,14 @@ impl SyncWorker {
                 false
             }
             NextAction::Others => {
-                self.withdraw_claims().await;
-                self.remove_claims().await;
+                withdraw_claims(self).await;
+                remove_claims(self).await;
                 self.context.board.remove(&self.name);
                 // The other daemon reports metrics for it.
                 self.context.metrics.remove_sync(&self.name.to_string());
                 true
             }
-            NextAction::Leave(leaving) => self.finalize(sync, &leaving).await,
+            NextAction::Leave(leaving) => finalize(self, sync, &leaving).await,
         }
     }
 
@@ -269,7 +279,7 @@ impl SyncWorker {
             Ok(sync) => sync,
             Err(_) if is_going(value) => {
                 let status = value.get("status").and_then(|it| serde_json::from_value(it.clone()).ok());
-                return match self.is_served_elsewhere(status.as_ref()).await {
+                return match is_served_elsewhere(self, status.as_ref()).await {
                     true => NextAction::Others,
                     false => NextAction::Leave(Err("SpecInvalid")),
                 };
@@ -279,7 +289,7 @@ impl SyncWorker {
                 return refuse(ErrorCause::SpecInvalid, refusal.to_string());
             }
         };
-        if self.is_served_elsewhere(sync.status.as_ref()).await {
+        if is_served_elsewhere(self, sync.status.as_ref()).await {
             return NextAction::Others;
         }
         self.update_status_recorder(value, sync.status.clone(), sync.spec.suspend);
@@ -292,7 +302,7 @@ impl SyncWorker {
         if wish.verify.is_some() && trusted.is_some_and(|trusted| trusted != wish.verify) {
             // Before other steps can fail: until the new keys are read, no commit may be accepted
             // with the old ones.
-            self.revoke_keys(&wish);
+            revoke_keys(self, &wish);
         }
         match self.context.may_act_as_itself(&self.name, &wish) {
             Ok(()) if is_going(value) => return NextAction::Leave(Ok(Box::new(wish))),
@@ -300,7 +310,7 @@ impl SyncWorker {
             Err(_) if is_going(value) => return NextAction::Leave(Err("ServiceAccountRequired")),
             Err(message) => return refuse(ErrorCause::ServiceAccountRequired, message),
         }
-        if let Some(failure) = self.finalizer(&sync).await {
+        if let Some(failure) = finalizer(self, &sync).await {
             return NextAction::Refuse(prepare::cluster_error(&failure));
         }
         match self.order(&sync, wish).await {
@@ -320,13 +330,13 @@ impl SyncWorker {
             version(value),
             status.unwrap_or_default(),
         );
-        self.desk.follows(source_summary::of_resource(&self.name, value));
+        set_source(&self.desk, source_summary::of_resource(&self.name, value));
     }
 
     async fn order(&mut self, sync: &Sync, wish: ValidatedSpec) -> Result<ReconcileRequest, ReconcileError> {
         let cluster = self.context.cluster_of(&self.name, &wish).await?;
-        let credentials = self.credentials(&wish, &cluster).await?;
-        let keys = self.keys(&wish).await?;
+        let credentials = credentials(self, &wish, &cluster).await?;
+        let keys = signing_keys(self, &wish).await?;
         let owner = match &wish.secret {
             Some(secret) => format!("{}/{secret}", self.name.namespace),
             None => String::new(),
@@ -337,8 +347,8 @@ impl SyncWorker {
             .repository(&wish.address, &owner, &credentials)
             .map_err(prepare::source_error)?
             .on_behalf_of(&self.name.namespace);
-        self.may_depend(&wish, &cluster).await?;
-        let wish = self.filled(wish, &cluster).await?;
+        may_depend(self, &wish, &cluster).await?;
+        let wish = filled(self, wish, &cluster).await?;
         let annotation = |key| sync.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
         let mut order = ReconcileRequest {
             wish: Arc::new(wish),

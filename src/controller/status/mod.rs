@@ -4,7 +4,7 @@
 //! there is something to report: events within a moment of each other are written together.
 
 pub(crate) mod board;
-mod board_entry;
+pub(crate) mod board_entry;
 pub(crate) mod change_summary;
 pub(crate) mod event_queue;
 pub(crate) mod events;
@@ -19,7 +19,7 @@ pub(crate) mod revision_change;
 pub(crate) mod source_summary;
 mod uncounted_changes;
 pub(crate) mod worker_event;
-mod writer;
+pub(crate) mod writer;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,8 +39,9 @@ use crate::report::{
     status,
 };
 use crate::source::Revision;
-use board_entry::BoardEntry;
+use board_entry::{BoardEntry, post};
 use event_queue::EventQueue;
+use merge_result::{merge_changes, merge_result, merge_verified};
 use reconcile_result::ReconcileResult;
 use recorded_state::Wrong;
 use uncounted_changes::Uncounted;
@@ -262,8 +263,10 @@ impl StatusRecorder {
                 state.source = Some(trouble);
                 state.request = request.or(state.request.take());
             }
-            WorkerEvent::Reconciled(report) if report.stopped => return self.lock().notes(&report),
-            WorkerEvent::Reconciled(report) => self.lock().passed(report),
+            WorkerEvent::Reconciled(report) if report.stopped => {
+                return merge_changes(&mut self.lock(), &report);
+            }
+            WorkerEvent::Reconciled(report) => merge_result(&mut self.lock(), report),
             WorkerEvent::HealthChanged(health, healths, waits) => {
                 let mut state = self.lock();
                 state.posting.healths(healths);
@@ -293,7 +296,7 @@ impl StatusRecorder {
                 }
             }
             WorkerEvent::Verified(id, outcome) => {
-                if !self.lock().verified(id, outcome) {
+                if !merge_verified(&mut self.lock(), id, outcome) {
                     return;
                 }
             }
@@ -372,7 +375,7 @@ impl StatusRecorder {
         };
         let next = status(&state.persisted_status, &facts);
         let next = Arc::new(state.completed(next));
-        self.post(&mut state, &next);
+        post(self, &mut state, &next);
         self.0.context.show(&self.0.name, &next, state.current.as_ref());
         state.differing(next)
     }

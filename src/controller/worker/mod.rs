@@ -34,6 +34,7 @@ use super::peers::latest_revisions::{RevisionChannel, TimedRevision};
 use super::reconcile::remote_bases::TrackedBases;
 use super::schedule::{Schedule, ScheduleCommand, ScheduleEvent};
 use super::status::StatusRecorder;
+use super::status::board_entry::set_source;
 use super::status::reconcile_result::{ReconcileResult, UnhealthySnapshot};
 use super::status::revision_change::RevisionChange;
 use super::status::source_summary::of_wish;
@@ -45,13 +46,20 @@ use crate::cluster::{CancelFlag, Cluster};
 use crate::object::ObjectId;
 use crate::plan::{DriftMode, Outcome};
 use crate::source::Revision;
-use health::ReportedHealth;
-use held_revision::{HeldRender, HeldState};
+use depends_on::publish_applied;
+use health::{
+    ReportedHealth, backends_came, begin_reading, gate_has_moved, have_read, health_has_moved, next_read,
+    reset_health,
+};
+use held_revision::{HeldRender, HeldState, reset_hold};
 use optional_future::{running, sleep_until};
 use path_lag::PathLag;
-use poll::FinishedPoll;
+use periodic_verification::{begin_verifying, distrusts_unproven, look_over, verified};
+use poll::{FinishedPoll, on_peer_revision, on_polled, start_poll};
+use reconcile_task::{on_reconciled, start_reconcile};
 pub(crate) use request::ReconcileRequest;
-use rollback::RollbackState;
+use revision_relation::related;
+use rollback::{RollbackState, forget_trials, should_roll_back};
 use server_lags::Lags;
 use yielding_attempt::RenderAttempt;
 
@@ -149,7 +157,7 @@ pub(crate) async fn run_reconciler(
     let vitals = Arc::new(HealthMonitor::new(of.0, of.1, of.2, of.3));
     let told = desk.clone().unwrap_or_else(|| {
         let desk = StatusRecorder::new(context.clone(), owner.clone());
-        desk.follows(of_wish(&order.wish));
+        set_source(&desk, of_wish(&order.wish));
         desk
     });
     let mut follower = Reconciler {
@@ -208,18 +216,18 @@ impl Reconciler {
         let first = context.dependencies.again(&self.owner);
         let wished = self.spec_event();
         self.step(wished);
-        let mut look_over = tokio::time::interval(LOOK_OVER);
+        let mut checks = tokio::time::interval(LOOK_OVER);
         let mut term = context.cluster.terms().subscribe();
         loop {
-            self.begin_verifying();
-            self.begin_reading();
-            if self.health_has_moved()
-                && (self.backends_came() || self.should_roll_back() || self.gate_has_moved())
+            begin_verifying(self);
+            begin_reading(self);
+            if health_has_moved(self)
+                && (backends_came(self) || should_roll_back(self) || gate_has_moved(self))
             {
                 self.step(ScheduleEvent::ObjectsChanged);
             }
             let hurries = self.hurry.as_ref().and_then(RenderAttempt::next);
-            let next = self.schedule.next().into_iter().chain(self.next_read()).chain(hurries).min();
+            let next = self.schedule.next().into_iter().chain(next_read(self)).chain(hurries).min();
             let next = next.map(|due| context.instant(due));
             let event = tokio::select! {
                 changed = orders.changed() => match changed {
@@ -227,18 +235,18 @@ impl Reconciler {
                     Err(_) => break,
                 },
                 _ = ending.wait_for(|ending| *ending) => break,
-                looked = running(&mut self.looking) => self.on_polled(looked),
-                done = running(&mut self.passing) => self.on_reconciled(done),
-                (id, outcome) = running(&mut self.verifying) => match self.verified(id, outcome) {
+                looked = running(&mut self.looking) => on_polled(self, looked),
+                done = running(&mut self.passing) => on_reconciled(self, done),
+                (id, outcome) = running(&mut self.verifying) => match verified(self, id, outcome) {
                     Some(event) => event,
                     None => continue,
                 },
                 lineage = running(&mut self.relating) => {
-                    self.related(lineage);
+                    related(self, lineage);
                     continue;
                 }
                 () = running(&mut self.reading) => {
-                    self.have_read();
+                    have_read(self);
                     continue;
                 }
                 () = self.stir.notified() => {
@@ -254,11 +262,11 @@ impl Reconciler {
                     self.nudged = true;
                     ScheduleEvent::PollRequested
                 }
-                _ = self.heard.changed() => match self.on_peer_revision() {
+                _ = self.heard.changed() => match on_peer_revision(self) {
                     Some(event) => event,
                     None => continue,
                 },
-                _ = look_over.tick() => match self.look_over() {
+                _ = checks.tick() => match look_over(self) {
                     Some(event) => event,
                     None => continue,
                 },
@@ -285,7 +293,7 @@ impl Reconciler {
     }
 
     fn spec_event(&mut self) -> ScheduleEvent {
-        self.reset_hold();
+        reset_hold(self);
         let wish = &self.order.wish;
         let known = self.revision.is_some() || self.order.refused.is_some();
         self.context.neighbours.invalidate(&self.owner);
@@ -300,7 +308,7 @@ impl Reconciler {
             (&old.address, &old.reference, &old.secret) != (&new.address, &new.reference, &new.secret);
         if elsewhere {
             self.applied = None;
-            self.publish_applied();
+            publish_applied(self);
         }
         let other_ref = (&old.address, &old.reference) != (&new.address, &new.reference);
         let other_source = other_ref || old.path != new.path;
@@ -323,14 +331,14 @@ impl Reconciler {
         let repairs_anew = old.drift != new.drift && new.drift == DriftMode::Repair;
         let last = std::mem::replace(&mut self.order, order);
         if other_source {
-            self.forget_trials();
+            forget_trials(self);
         }
         self.retired_clusters.extend(other_eyes.then_some(last.cluster));
         if judges_anew {
-            self.reset_health();
+            reset_health(self);
         }
         if repairs_anew {
-            self.distrusts_unproven();
+            distrusts_unproven(self);
         }
         if self.passing.is_none() {
             self.drop_old_identities();
@@ -354,7 +362,7 @@ impl Reconciler {
         self.retired_clusters.drain(..).for_each(|cluster| cluster.release_watches(&self.owner));
         self.wake = self.order.cluster.changed_notify(&self.owner);
         self.memory = Some(SyncMemory::default());
-        self.reset_health();
+        reset_health(self);
     }
 
     fn step(&mut self, event: ScheduleEvent) {
@@ -367,8 +375,8 @@ impl Reconciler {
         }
         for command in self.schedule.step(event, now, chance()) {
             match command {
-                ScheduleCommand::Poll => self.start_poll(),
-                ScheduleCommand::Reconcile => self.start_reconcile(),
+                ScheduleCommand::Poll => start_poll(self),
+                ScheduleCommand::Reconcile => start_reconcile(self),
                 ScheduleCommand::Stop => self.stop.cancel(),
             }
         }
