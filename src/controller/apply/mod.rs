@@ -251,7 +251,7 @@ impl ApplyContext<'_> {
     /// fields. Nothing is deleted.
     async fn hand_over_object(&self, id: &ObjectId, to: &str) -> Result<Outcome, ApiError> {
         let held = || Ok(Outcome::Held(Hold::ClaimedBy(to.into())));
-        let Some(claimed) = self.context.registry.desired_by(to, id) else { return held() };
+        let Some(claimed) = self.context.peers.registry.desired_by(to, id) else { return held() };
         let ClaimedObject { sync: other, wanted, cluster, receiving } = claimed;
         let Some(leave) = receiving.begin() else { return held() };
         let cluster = cluster.cancelled_by(&leave.stop);
@@ -283,7 +283,7 @@ impl ApplyContext<'_> {
 
     /// Returns the Sync that claims an object, unless a person decides about that claim.
     pub(super) fn claimed(&self, id: &ObjectId) -> Option<Box<str>> {
-        self.context.claimed(self.owner, id).filter(|_| !self.deletions.claimed.contains(id))
+        self.context.peers.claimed(self.owner, id).filter(|_| !self.deletions.claimed.contains(id))
     }
 
     /// Reads the object once more, and deletes it if it is still the one that the plan meant and
@@ -315,7 +315,7 @@ impl ApplyContext<'_> {
         }
         let version = if live.resource_version.is_empty() { version } else { &live.resource_version };
         // Noted before the watch reports the deletion.
-        self.context.registry.note_pruned(uid);
+        self.context.peers.registry.note_pruned(uid);
         let gone = self.cluster.delete(id, self.owner, uid, version).await?;
         Ok(Outcome::Pruned { gone })
     }

@@ -64,12 +64,12 @@ pub(crate) async fn find(
         None => Credentials::default(),
     };
     let owner = wish.secret.as_ref().map(|secret| format!("{}/{secret}", name.namespace)).unwrap_or_default();
-    let repository = context.repositories.repository(&wish.address, &owner, &credentials);
+    let repository = context.sources.repositories.repository(&wish.address, &owner, &credentials);
     let repository = repository.map_err(source_error)?.on_behalf_of(&name.namespace);
     let wish = &substitution_values::filled(cluster, name, wish.clone()).await?;
     let followed = TrackedBases::default();
     let ground = &RemoteBaseContext::of_sync(context, name, wish, &followed, wish.interval);
-    let means = RenderContext { cluster, helm: &context.helm, ground };
+    let means = RenderContext { cluster, helm: &context.sources.helm, ground };
     let prepared = prepare(&repository, &revision, wish, means, None, by).await?;
     let prepared = prepared.with_keys(cluster.notary().content_keys(), None);
     Ok(Some(Arc::new(prepared.rendered.delete_hooks(uid))))

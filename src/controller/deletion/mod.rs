@@ -84,8 +84,8 @@ pub(crate) async fn finalize(
     let (context, name) = (going.context, going.desk.name());
     // A Sync that is being deleted desires nothing: otherwise two deleted Syncs would hand their
     // objects over to each other.
-    let held = context.registry.clear_desired(name);
-    context.neighbours.wake(&held);
+    let held = context.peers.registry.clear_desired(name);
+    context.peers.sources.wake(&held);
     if !going.brake.decided_by.finalizers.iter().any(|one| one == FINALIZER) {
         return false;
     }
@@ -114,7 +114,8 @@ async fn delete_owned(going: &DeletionContext<'_>, wish: &ValidatedSpec) -> Orph
     let (mut pauses, until) = (context.pauses().cluster, clock::now() + wish.timeout);
     // Dependents are deleted first, in reverse order of creation.
     let _ =
-        tokio::time::timeout_at(until.into(), context.dependencies.wait_for_dependents(name, GRACE)).await;
+        tokio::time::timeout_at(until.into(), context.peers.dependencies.wait_for_dependents(name, GRACE))
+            .await;
     loop {
         // Without an answer the objects are not known, and nothing is released before the timeout.
         let failure = match delete(going, wish, until).await {
@@ -122,7 +123,7 @@ async fn delete_owned(going: &DeletionContext<'_>, wish: &ValidatedSpec) -> Orph
             Err(failure) => failure,
         };
         let text = format!("the objects of the Sync could not be listed yet: {failure}");
-        context.log_condition(name, LogSubject::Deletion, Tone::Warning, "Unseen", &text);
+        context.reporting.lines.log_condition(name, LogSubject::Deletion, Tone::Warning, "Unseen", &text);
         if clock::now() > until || is_denied(&failure) {
             return Orphans::all(cluster.as_ref(), name, "Unseen");
         }
@@ -279,7 +280,7 @@ async fn delete_batch(
         let planned = match cluster.read_observed(name, decide) {
             Ok(planned) => planned,
             Err(open) => {
-                context.learn_rights(open).await;
+                context.peers.learn_rights(open).await;
                 continue;
             }
         };
@@ -302,7 +303,13 @@ async fn delete_batch(
                         forbidden.insert(id.clone());
                     }
                     let text = format!("not deleted: {}", why.message);
-                    context.log_condition(name, LogSubject::Object(&id), Tone::Warning, why.reason, &text);
+                    context.reporting.lines.log_condition(
+                        name,
+                        LogSubject::Object(&id),
+                        Tone::Warning,
+                        why.reason,
+                        &text,
+                    );
                 }
                 outcome => tracing::info!(sync = %name, object = %id, "{}", outcome.verb()),
             }

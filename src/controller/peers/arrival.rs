@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::{Peer, PeerSource, PeerState, Peers, RenderedCommits, wake};
+use super::{Peer, PeerSource, PeerSources, PeerState, RenderedCommits, wake};
 use crate::api::SyncName;
 use crate::clock;
 use crate::source::ObjectHash;
@@ -50,7 +50,7 @@ impl Peer {
     }
 }
 
-impl Peers {
+impl PeerSources {
     /// Records the poll of a Sync, its own or that of a peer: the commit that was found, and the
     /// time of the request.
     pub(crate) fn has_looked(&self, sync: &SyncName, asked: Instant, found: ObjectHash) {
@@ -129,7 +129,7 @@ mod tests {
         ObjectHash::parse(&digit.repeat(40)).unwrap()
     }
 
-    fn follows(all: &Peers, name: &str, repository: &str, suspended: bool) {
+    fn follows(all: &PeerSources, name: &str, repository: &str, suspended: bool) {
         let address = Address::remote(&format!("https://host/{repository}")).unwrap();
         all.set_source(&sync(name), &address, &Reference::Head, suspended);
     }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_look_that_finds_nothing_new_wakes_nobody_who_only_waits_for_a_commit() {
-        let all = Peers::default();
+        let all = PeerSources::default();
         for (name, digit) in [("a", "2"), ("b", "1")] {
             all.add(&sync(name));
             follows(&all, name, "one", false);
@@ -157,13 +157,13 @@ mod tests {
     /// `old` has rendered a commit of one repository, and `new` one of another, which it has polled
     /// before.
     struct Move {
-        all: Peers,
+        all: PeerSources,
         term: Instant,
     }
 
     impl Move {
         async fn new() -> Self {
-            let (all, term) = (Peers::default(), clock::now());
+            let (all, term) = (PeerSources::default(), clock::now());
             for (name, repository, at) in [("new", "two", "2"), ("old", "one", "1")] {
                 all.add(&sync(name));
                 follows(&all, name, repository, false);

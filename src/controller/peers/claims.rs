@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::claim_evidence::{Claimant, strongest};
-use super::{Arrival, LaggingPeer};
+use super::render_attempts::LaggingPeer;
+use super::{Arrival, Peers};
 use crate::api::{SyncName, parse_moves_to};
 use crate::cluster::Cluster;
-use crate::controller::Context;
 use crate::controller::schedule::Uptime;
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
@@ -42,6 +42,8 @@ pub(crate) struct LeftObjects<'a> {
     pub(crate) begun: Option<Instant>,
     /// The Sync to which it moves its objects, as written in the resource.
     pub(crate) moves_to: Option<&'a str>,
+    /// Time at which the term of this daemon began.
+    pub(crate) term: Instant,
 }
 
 /// The Sync that takes over the objects of another one and has not polled since; the raw text if it
@@ -55,21 +57,21 @@ struct NamedSuccessor {
 /// Most characters that are shown of a value from a resource.
 const MAX_SHOWN: usize = 40;
 
-impl Context {
+impl Peers {
     /// Returns the claims of other Syncs on these objects.
     pub(crate) fn claims<'a>(
         &self,
         own: &SyncName,
         objects: impl Iterator<Item = &'a ObjectId>,
-        LeftObjects { left, begun, moves_to }: LeftObjects<'_>,
+        LeftObjects { left, begun, moves_to, term }: LeftObjects<'_>,
     ) -> Result<Claims, Vec<UnknownRight>> {
         let mut objects = objects.peekable();
         if objects.peek().is_none() {
             return Ok(Claims::default());
         }
         // Read before the claims: a Sync that is up to date has registered its claims.
-        let behind = self.neighbours.lagging_peers(own, begun, Some(self.cluster.terms().term_started_at()));
-        let named = moves_to.and_then(|text| self.named(own, text, begun));
+        let behind = self.sources.lagging_peers(own, begun, Some(term));
+        let named = moves_to.and_then(|text| self.named(own, text, (begun, term)));
         let (mut claims, mut open) = (Claims::default(), Vec::new());
         for id in objects {
             let wanted = self.wanted_by_others(own, id, &mut open).into_iter();
@@ -104,10 +106,14 @@ impl Context {
     }
 
     /// Returns the Sync to which this one moves, if that Sync has not polled since.
-    fn named(&self, own: &SyncName, text: &str, begun: Option<Instant>) -> Option<NamedSuccessor> {
+    fn named(
+        &self,
+        own: &SyncName,
+        text: &str,
+        (begun, term): (Option<Instant>, Instant),
+    ) -> Option<NamedSuccessor> {
         let sync = parse_moves_to(text, own);
-        let began = self.cluster.terms().term_started_at();
-        let Arrival::Awaited(due) = self.neighbours.arrival((own, sync.as_ref()), begun, began) else {
+        let Arrival::Awaited(due) = self.sources.arrival((own, sync.as_ref()), begun, term) else {
             return None;
         };
         let written = || format!("{:?}", text.chars().take(MAX_SHOWN).collect::<String>()).into();

@@ -1,4 +1,4 @@
-//! Peers: the Syncs of the same repository, and the commit that each has rendered.
+//! PeerSources: the Syncs of the same repository, and the commit that each has rendered.
 //!
 //! In: the revision that each Sync has rendered last, and failed attempts. Out: the Syncs that lag
 //! behind and may still claim an object that another one is about to prune. An object that moves
@@ -9,7 +9,6 @@
 //! renders on request and adopts nothing.
 
 mod arrival;
-mod behind;
 pub(crate) mod claim_evidence;
 pub(crate) mod claim_rights;
 pub(crate) mod claims;
@@ -31,8 +30,11 @@ use crate::source::webhook_call::{RepositoryNames, repository_name};
 use crate::source::{Address, ObjectHash, Reference};
 pub(crate) use arrival::Arrival;
 use arrival::LastLook;
-pub(crate) use behind::LaggingPeer;
-use render_attempts::FailedAttempt;
+use claim_rights::ClaimRights;
+use dependencies::Dependencies;
+use latest_revisions::LatestRevisions;
+use registry::Registry;
+use render_attempts::{FailedAttempt, LaggingPeer};
 
 /// Longest wait for a Sync that has not tried a commit yet.
 const UNTRIED: Duration = Duration::from_secs(10);
@@ -136,15 +138,48 @@ impl Peer {
     }
 }
 
+/// Knowledge of the Syncs of a daemon about each other.
+#[derive(Default)]
+pub struct Peers {
+    /// Desired and applied objects of all Syncs, for hand-overs between them.
+    pub(in crate::controller) registry: Registry,
+    /// Sources of all Syncs, and the commits that they have rendered.
+    pub(in crate::controller) sources: PeerSources,
+    /// Access reviews by which claims on objects count.
+    claim_rights: ClaimRights,
+    /// The graph of `spec.dependsOn` between Syncs.
+    pub(in crate::controller) dependencies: Dependencies,
+    /// Newest known revision of each repository and ref.
+    pub(in crate::controller) heads: LatestRevisions,
+}
+
+impl Peers {
+    /// Adds a Sync.
+    pub(crate) fn add(&self, sync: &SyncName) {
+        self.registry.add(sync);
+        self.sources.add(sync);
+        self.dependencies.add(sync);
+    }
+
+    /// Removes a Sync, and wakes those that wait for it.
+    pub(crate) fn remove(&self, sync: &SyncName) {
+        let held = self.registry.remove(sync);
+        self.sources.wake(&held);
+        self.claim_rights.forget(sync);
+        self.sources.remove(sync);
+        self.dependencies.remove(sync);
+    }
+}
+
 /// All Syncs that this daemon knows.
 #[derive(Debug, Default)]
-pub(crate) struct Peers {
+pub(crate) struct PeerSources {
     all: Mutex<HashMap<SyncName, Peer>>,
     /// Syncs that move their objects to a Sync which does not exist, with the name of that one.
     missing: Mutex<HashMap<SyncName, SyncName>>,
 }
 
-impl Peers {
+impl PeerSources {
     fn lock(&self) -> MutexGuard<'_, HashMap<SyncName, Peer>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -398,7 +433,7 @@ impl Peers {
     }
 }
 
-impl Peers {
+impl PeerSources {
     /// Wakes these Syncs.
     pub(crate) fn wake(&self, syncs: &BTreeSet<SyncName>) {
         wake(&self.lock(), syncs);
@@ -434,8 +469,8 @@ mod tests {
     }
 
     /// Returns two Syncs of one repository, of which the first has rendered a commit.
-    fn two() -> Peers {
-        let all = Peers::default();
+    fn two() -> PeerSources {
+        let all = PeerSources::default();
         for name in ["a", "b"] {
             all.add(&sync(name));
             all.set_source(&sync(name), &address("one"), &Reference::Head, false);
@@ -445,7 +480,7 @@ mod tests {
     }
 
     /// Returns the first Sync that lags behind.
-    fn behind(all: &Peers, own: &str) -> Option<SyncName> {
+    fn behind(all: &PeerSources, own: &str) -> Option<SyncName> {
         all.lagging_peers(&sync(own), None, None).first().map(|behind| behind.sync().clone())
     }
 
@@ -597,11 +632,11 @@ mod tests {
     }
 
     /// Records a failed attempt at a commit that may contain any object.
-    fn tried(all: &Peers, digit: &str, files: Option<FilesHash>) {
+    fn tried(all: &PeerSources, digit: &str, files: Option<FilesHash>) {
         tried_with(all, digit, files, Evidence::Anything(FolderContents::default()));
     }
 
-    fn tried_with(all: &Peers, digit: &str, files: Option<FilesHash>, evidence: Evidence) {
+    fn tried_with(all: &PeerSources, digit: &str, files: Option<FilesHash>, evidence: Evidence) {
         let (commit, evidence) = (commit(digit), Arc::new(evidence));
         let tried = FailedAttempt {
             commit,

@@ -14,7 +14,7 @@ use crate::object::ObjectId;
 
 /// All Syncs that this daemon knows.
 #[derive(Default)]
-pub struct Registry(Mutex<Known>);
+pub(crate) struct Registry(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {

@@ -6,7 +6,6 @@
 //! A reconcile is idempotent and can be interrupted anywhere: the next one starts from the observed
 //! state.
 
-mod aim;
 pub(crate) mod autoscalers;
 pub(crate) mod awaited_resources;
 pub(crate) mod crd_changes;
@@ -25,7 +24,6 @@ pub(crate) mod render_memory;
 pub(crate) mod renderer;
 mod revision;
 pub(crate) mod rollout;
-mod source_cause;
 mod status_records;
 pub(crate) mod substitution_values;
 mod target_namespace;
@@ -34,8 +32,6 @@ pub(crate) mod webhook_backends;
 mod writes;
 
 use std::sync::OnceLock;
-
-pub(crate) use aim::Aim;
 
 use super::Context;
 use super::memory::SyncMemory;
@@ -61,6 +57,29 @@ use writes::execute_round;
 /// Most rounds of one reconcile. A new round starts if the last one brought kinds that other
 /// objects need.
 const MAX_ROUNDS: usize = 4;
+
+/// Aim of a reconcile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// The revision is applied, if it renders completely.
+    Apply,
+    /// The revision rendered completely before, and is kept.
+    Keep {
+        /// A newer commit or spec that cannot be applied. While there is one, deletions need
+        /// approval.
+        refused: Option<Box<str>>,
+    },
+}
+
+impl Aim {
+    /// Returns the newer commit or spec that cannot be applied.
+    pub(crate) fn refused(&self) -> Option<&str> {
+        match self {
+            Self::Apply => None,
+            Self::Keep { refused } => refused.as_deref(),
+        }
+    }
+}
 
 /// Inputs of one reconcile, borrowed for its duration.
 pub(crate) struct ReconcileContext<'a> {

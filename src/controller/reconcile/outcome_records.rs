@@ -69,7 +69,7 @@ pub(super) async fn record_inventory(
     let refused = rights(&report.unobserved, &report.outcomes, &inputs.cluster.kinds());
     report.rights = missing_permissions(inputs, memory, desired, prepared.digest.hash, refused).await;
     let scope = scope(&needed);
-    if let Some(notebook) = &inputs.context.notebook {
+    if let Some(notebook) = &inputs.context.reporting.notebook {
         notebook.record(scope.clone()).await;
     }
     report.scope = Some(scope);

@@ -56,7 +56,7 @@ pub(super) async fn plan_round(
 
 /// Returns the retry state of the objects.
 fn collect_deferrals(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, now: Uptime) -> Deferrals {
-    let registry = &inputs.context.registry;
+    let registry = &inputs.context.peers.registry;
     memory.free_released(|other, id| registry.is_gone(other) || registry.has_released(other, id));
     memory.deferrals(now)
 }
@@ -78,7 +78,7 @@ async fn make_plan(
         };
         match inputs.cluster.read_observed(inputs.owner, decided) {
             Ok(round) => return round,
-            Err(open) => inputs.context.learn_rights(open).await,
+            Err(open) => inputs.context.peers.learn_rights(open).await,
         }
     }
 }
@@ -93,9 +93,15 @@ fn decide(
     policy: Policy,
 ) -> Result<(Plan, BTreeSet<ObjectId>), Vec<UnknownRight>> {
     let unwanted = observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none());
-    let leaves = LeftObjects { left: memory.claim_waits.left(), begun: None, moves_to: inputs.moves_to };
-    let Claims { by_object: mut claims, due } = inputs.context.claims(inputs.owner, unwanted, leaves)?;
-    let due = due.map(|due| due.saturating_duration_since(inputs.context.began));
+    let leaves = LeftObjects {
+        left: memory.claim_waits.left(),
+        begun: None,
+        moves_to: inputs.moves_to,
+        term: inputs.context.cluster.terms().term_started_at(),
+    };
+    let Claims { by_object: mut claims, due } =
+        inputs.context.peers.claims(inputs.owner, unwanted, leaves)?;
+    let due = due.map(|due| due.saturating_duration_since(inputs.context.lifetime.began));
     let limit = inputs.context.settings().claim_timeout;
     memory.claim_waits.judge(&mut claims, due, inputs.context.now(), limit);
     let asks = |claim: &Claim| matches!(claim.state, ClaimState::WithoutRights | ClaimState::Overdue);

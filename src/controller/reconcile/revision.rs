@@ -78,7 +78,7 @@ async fn render_revision(
         inputs.followed,
         inputs.wish.interval,
     );
-    let means = RenderContext { cluster: inputs.cluster, helm: &inputs.context.helm, ground };
+    let means = RenderContext { cluster: inputs.cluster, helm: &inputs.context.sources.helm, ground };
     prepare(inputs.repository, inputs.revision, inputs.wish, means, last, by).await
 }
 

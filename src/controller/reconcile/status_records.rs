@@ -13,7 +13,7 @@ use crate::report::{ErrorCause, ReconcileError};
 
 /// Returns the recorded scope: the kinds and namespaces in which the Sync may own objects.
 pub(super) fn written_scope(inputs: &ReconcileContext<'_>) -> Option<Scope> {
-    let notebook = inputs.context.notebook.as_deref();
+    let notebook = inputs.context.reporting.notebook.as_deref();
     let written = inputs.desk.map_or_else(|| notebook.and_then(LeaseRecord::scope), StatusRecorder::scope);
     // An empty record is treated as a missing one.
     written.filter(|scope| !scope.kinds.is_empty())
@@ -21,7 +21,7 @@ pub(super) fn written_scope(inputs: &ReconcileContext<'_>) -> Option<Scope> {
 
 /// Records the scope before anything is applied in it.
 pub(super) async fn record_scope(inputs: &ReconcileContext<'_>, scope: Scope) -> Result<(), ReconcileError> {
-    match (inputs.desk, &inputs.context.notebook) {
+    match (inputs.desk, &inputs.context.reporting.notebook) {
         (Some(desk), _) => {
             let stands = desk.record(scope, inputs.wish.timeout).await;
             return if stands { Ok(()) } else { Err(unwritten()) };
@@ -58,7 +58,7 @@ pub(super) async fn record_revision(inputs: &ReconcileContext<'_>) -> Result<(),
         }
         Some(_) => {}
         None => {
-            if let Some(notebook) = &inputs.context.notebook {
+            if let Some(notebook) = &inputs.context.reporting.notebook {
                 notebook.record_revision(revision_record(inputs)).await;
             }
         }

@@ -21,13 +21,13 @@ pub(super) async fn create_namespace(
     }
     match inputs.cluster.create_namespace(name).await {
         Ok(created) => {
-            inputs.context.end_condition(inputs.owner, LogSubject::Namespace);
+            inputs.context.reporting.lines.end_condition(inputs.owner, LogSubject::Namespace);
             tracing::info!(sync = %inputs.owner, namespace = name, created, "target namespace ensured");
             created.then(|| name.into())
         }
         Err(failure) => {
             let text = format!("the namespace {name} could not be created: {failure}");
-            inputs.context.log_condition(
+            inputs.context.reporting.lines.log_condition(
                 inputs.owner,
                 LogSubject::Namespace,
                 Tone::Warning,

@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_secs(2);
 /// is written to it here.
 pub(super) async fn is_served_elsewhere(worker: &mut SyncWorker, status: Option<&SyncStatus>) -> bool {
     let holder = status.and_then(|status| status.held_by.as_ref());
-    let own = worker.context.held_by.as_ref();
+    let own = worker.context.reporting.held_by.as_ref();
     let Some(holder) = holder.filter(|holder| Some(*holder) != own) else {
         worker.elsewhere_since = None;
         return false;
@@ -32,7 +32,7 @@ pub(super) async fn is_served_elsewhere(worker: &mut SyncWorker, status: Option<
     if held && is_of_other_instance {
         worker.patience = LOOK;
     }
-    worker.context.is_served_by(&worker.name, holder, held && !left);
+    worker.context.reporting.lines.is_served_by(&worker.name, holder, held && !left);
     held && !left
 }
 

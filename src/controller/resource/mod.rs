@@ -7,7 +7,6 @@
 
 mod deletion;
 mod dependency_access;
-mod finalizers;
 mod instance;
 mod narrowed_request;
 mod secrets;
@@ -42,9 +41,8 @@ use crate::api::{
 use crate::cluster::{LatestSnapshot, jitter, version};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Address, Reference};
-use deletion::finalize;
+use deletion::{finalize, finalizer, orphan_if_asked};
 use dependency_access::may_depend;
-use finalizers::{finalizer, orphan_if_asked};
 use instance::is_served_elsewhere;
 use narrowed_request::keep_narrowed;
 use secrets::{credentials, revoke_keys, signing_keys};
@@ -104,7 +102,7 @@ pub(crate) async fn run_worker(
     name: SyncName,
     mut seen: watch::Receiver<LatestSnapshot>,
 ) {
-    let desk = StatusRecorder::new(context.clone(), name.clone());
+    let desk = StatusRecorder::new(context.reporting.clone(), name.clone());
     let writer = desk.clone();
     // A task of its own, so that a status is written while this one waits for something else, and
     // no write is cancelled half-way.
@@ -141,7 +139,7 @@ pub(crate) async fn run_worker(
             changed = seen.changed() => if changed.is_err() { break },
             () = rotated.notified() => {}
             // The settings decide, among others, whose rights the Sync may use.
-            () = context.reset.notified() => {}
+            () = context.settings.reset.notified() => {}
             () = tokio::time::sleep(jitter(retry)), if again => {}
         }
     }
@@ -180,7 +178,7 @@ impl SyncWorker {
                     // says which files it may claim.
                     _ => self.orders.is_none(),
                 };
-                self.context.neighbours.is_refused(&self.name, is_refused);
+                self.context.peers.sources.is_refused(&self.name, is_refused);
                 // A cluster that does not answer, or asks to wait, says nothing about the spec.
                 let refused = Some(trouble).filter(|it| {
                     !matches!(it.cause, ErrorCause::ClusterUnreachable | ErrorCause::Progressing)
@@ -192,7 +190,7 @@ impl SyncWorker {
             }
             NextAction::Refuse(trouble) => {
                 self.desk.refuse(Some(trouble.clone()));
-                self.context.neighbours.is_refused(&self.name, true);
+                self.context.peers.sources.is_refused(&self.name, true);
                 let is_without_identity = trouble.cause == ErrorCause::ServiceAccountRequired;
                 if is_without_identity || !keep_narrowed(self, sync, Some(trouble)) {
                     withdraw_claims(self).await;
@@ -204,16 +202,16 @@ impl SyncWorker {
             }
             NextAction::Follow(order) => {
                 self.desk.refuse(None);
-                self.context.neighbours.is_refused(&self.name, false);
+                self.context.peers.sources.is_refused(&self.name, false);
                 self.follow(*order);
                 false
             }
             NextAction::Others => {
                 withdraw_claims(self).await;
                 remove_claims(self).await;
-                self.context.board.remove(&self.name);
+                self.context.reporting.board.remove(&self.name);
                 // The other daemon reports metrics for it.
-                self.context.metrics.remove_sync(&self.name.to_string());
+                self.context.reporting.metrics.remove_sync(&self.name.to_string());
                 true
             }
             NextAction::Leave(leaving) => finalize(self, sync, &leaving).await,
@@ -226,9 +224,15 @@ impl SyncWorker {
         match task {
             NextAction::Refuse(trouble) if trouble.cause != ErrorCause::ClusterUnreachable => {
                 let (reason, message) = (trouble.reason(), &trouble.message);
-                self.context.log_condition(&self.name, LogSubject::Spec, Tone::Warning, reason, message);
+                self.context.reporting.lines.log_condition(
+                    &self.name,
+                    LogSubject::Spec,
+                    Tone::Warning,
+                    reason,
+                    message,
+                );
             }
-            NextAction::Follow(_) => self.context.end_condition(&self.name, LogSubject::Spec),
+            NextAction::Follow(_) => self.context.reporting.lines.end_condition(&self.name, LogSubject::Spec),
             NextAction::Refuse(_) | NextAction::Leave(_) | NextAction::Others => {}
         }
     }
@@ -269,11 +273,11 @@ impl SyncWorker {
         };
         // Publish the source before the first request, so that Syncs of other repositories do not
         // wait for this one.
-        match followed(&self.name, value, self.context.disk.as_deref()) {
+        match followed(&self.name, value, self.context.installation.disk.as_deref()) {
             Some((address, reference, suspended)) => {
-                self.context.neighbours.set_source(&self.name, &address, &reference, suspended);
+                self.context.peers.sources.set_source(&self.name, &address, &reference, suspended);
             }
-            None => self.context.neighbours.is_unreadable(&self.name),
+            None => self.context.peers.sources.is_unreadable(&self.name),
         }
         let sync = match spec::read(value.clone()) {
             Ok(sync) => sync,
@@ -293,7 +297,7 @@ impl SyncWorker {
             return NextAction::Others;
         }
         self.update_status_recorder(value, sync.status.clone(), sync.spec.suspend);
-        let wish = match validate_within(&self.name, &sync.spec, self.context.disk.as_deref()) {
+        let wish = match validate_within(&self.name, &sync.spec, self.context.installation.disk.as_deref()) {
             Ok(wish) => wish,
             Err(_) if is_going(value) => return NextAction::Leave(Err("SpecInvalid")),
             Err(refusal) => return refuse(ErrorCause::SpecInvalid, refusal.to_string()),
@@ -343,6 +347,7 @@ impl SyncWorker {
         };
         let repository = self
             .context
+            .sources
             .repositories
             .repository(&wish.address, &owner, &credentials)
             .map_err(prepare::source_error)?
@@ -370,7 +375,7 @@ impl SyncWorker {
         if last.is_none_or(|last| !last.asks_the_same(&order)) {
             self.generation += 1;
             order.spec_revision = self.generation;
-            self.context.neighbours.set_request(&self.name, self.generation);
+            self.context.peers.sources.set_request(&self.name, self.generation);
         }
         Ok(order)
     }

@@ -56,7 +56,7 @@ pub(crate) fn set_source(recorder: &StatusRecorder, subject: SourceSummary) {
 
 /// Publishes the current state, if it has changed.
 pub(super) fn post(recorder: &StatusRecorder, state: &mut StatusState, status: &Arc<SyncStatus>) {
-    let (board, posting) = (&recorder.0.context.board, &mut state.posting);
+    let (board, posting) = (&recorder.0.reporting.board, &mut state.posting);
     let same = posting.status.as_ref().is_some_and(|known| known == status);
     if !board.is_read() || same && !posting.moved && !posting.changed {
         return;

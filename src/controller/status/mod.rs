@@ -9,7 +9,6 @@ pub(crate) mod change_summary;
 pub(crate) mod event_queue;
 pub(crate) mod events;
 pub(crate) mod lease_record;
-pub(crate) mod live_objects;
 pub(crate) mod log_lines;
 mod merge_result;
 pub(crate) mod metrics_and_logs;
@@ -28,7 +27,6 @@ use std::time::{Duration, Instant, SystemTime};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, oneshot};
 
-use super::Context;
 use crate::api::{EventReason, FinishedObject, HeldRevision, Scope, SyncName, SyncStatus};
 use crate::clock;
 use crate::health::HealthSummary;
@@ -42,6 +40,7 @@ use crate::source::Revision;
 use board_entry::{BoardEntry, post};
 use event_queue::EventQueue;
 use merge_result::{merge_changes, merge_result, merge_verified};
+use metrics_and_logs::Reporting;
 use reconcile_result::ReconcileResult;
 use recorded_state::Wrong;
 use uncounted_changes::Uncounted;
@@ -56,7 +55,7 @@ pub(crate) struct StatusRecorder(Arc<Inner>);
 
 struct Inner {
     name: SyncName,
-    context: Arc<Context>,
+    reporting: Arc<Reporting>,
     state: Mutex<StatusState>,
     changed: Notify,
     /// Notified when a task waits for a status before it writes to the cluster.
@@ -147,10 +146,10 @@ const MOMENT: Duration = Duration::from_millis(400);
 const MAX_NEWS: usize = 5;
 
 impl StatusRecorder {
-    pub(crate) fn new(context: Arc<Context>, name: SyncName) -> Self {
-        let posting = BoardEntry::new(context.board.is_read());
+    pub(crate) fn new(reporting: Arc<Reporting>, name: SyncName) -> Self {
+        let posting = BoardEntry::new(reporting.board.is_read());
         let state = Mutex::new(StatusState { posting, ..StatusState::default() });
-        Self(Arc::new(Inner { name, context, state, changed: Notify::new(), urgent: Notify::new() }))
+        Self(Arc::new(Inner { name, reporting, state, changed: Notify::new(), urgent: Notify::new() }))
     }
 
     fn lock(&self) -> MutexGuard<'_, StatusState> {
@@ -178,7 +177,7 @@ impl StatusRecorder {
         let mut state = self.lock();
         if *state.uid != *uid {
             let (since, history) = (Some(clock::now()), state.history);
-            let posting = BoardEntry::new(self.0.context.board.is_read());
+            let posting = BoardEntry::new(self.0.reporting.board.is_read());
             *state = StatusState { uid: uid.into(), since, history, posting, ..StatusState::default() };
             state.scope = stands.scope.clone();
         }
@@ -243,7 +242,7 @@ impl StatusRecorder {
 
     /// Records an event.
     pub(crate) fn record_event(&self, told: WorkerEvent) {
-        self.0.context.count(&self.0.name, &told);
+        self.0.reporting.count(&self.0.name, &told);
         match told {
             WorkerEvent::Polled { found: Ok(revision), source, request } => {
                 let mut state = self.lock();
@@ -370,13 +369,13 @@ impl StatusRecorder {
             waits_for_health: state.waits_for_health,
             commits: &state.commits,
             request: state.request.clone(),
-            held_by: self.0.context.held_by.clone(),
+            held_by: self.0.reporting.held_by.clone(),
             now: now(),
         };
         let next = status(&state.persisted_status, &facts);
         let next = Arc::new(state.completed(next));
         post(self, &mut state, &next);
-        self.0.context.show(&self.0.name, &next, state.current.as_ref());
+        self.0.reporting.show(&self.0.name, &next, state.current.as_ref());
         state.differing(next)
     }
 }

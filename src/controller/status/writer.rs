@@ -38,7 +38,7 @@ pub(crate) async fn write_statuses(recorder: &StatusRecorder) {
             Some(patience) => drop(tokio::time::timeout(patience, recorder.0.changed.notified()).await),
             None => recorder.0.changed.notified().await,
         }
-        recorder.0.context.cluster.terms().wait_until_leading().await;
+        recorder.0.reporting.cluster.terms().wait_until_leading().await;
         say_news(recorder).await;
         let Some((uid, next)) = recorder.next_status() else {
             say_queued(recorder).await;
@@ -50,11 +50,11 @@ pub(crate) async fn write_statuses(recorder: &StatusRecorder) {
         // Before the write: the watch may report it sooner than the reply does.
         let (applied, event) = news(recorder, &next, &uid);
         let latest = recorder.lock().latest;
-        match recorder.0.context.cluster.write_status(&recorder.0.name, &uid, latest, value).await {
+        match recorder.0.reporting.cluster.write_status(&recorder.0.name, &uid, latest, value).await {
             Ok(version) => {
                 on_status_written(recorder, version, next);
                 notify_waiters(recorder);
-                recorder.0.context.end_condition(&recorder.0.name, LogSubject::Status);
+                recorder.0.reporting.lines.end_condition(&recorder.0.name, LogSubject::Status);
                 applied.into_iter().for_each(|note| recorder.lock().queue.add(note));
                 write_queued(recorder, &uid).await;
                 if let Some(event) = event {
@@ -66,7 +66,7 @@ pub(crate) async fn write_statuses(recorder: &StatusRecorder) {
             Err(failure) => {
                 recorder.lock().uncounted.unfold();
                 let text = format!("the status could not be written: {failure}");
-                recorder.0.context.log_condition(
+                recorder.0.reporting.lines.log_condition(
                     &recorder.0.name,
                     LogSubject::Status,
                     Tone::Warning,
@@ -117,7 +117,7 @@ async fn write_queued(recorder: &StatusRecorder, uid: &str) {
         let note = {
             let mut state = recorder.lock();
             let is_due = state.queue.due(clock::now()) == Some(Duration::ZERO);
-            if !is_due || !recorder.0.context.events.take(&recorder.0.name.namespace) {
+            if !is_due || !recorder.0.reporting.events.take(&recorder.0.name.namespace) {
                 return;
             }
             state.queue.take(clock::now())
@@ -140,13 +140,13 @@ async fn say_news(recorder: &StatusRecorder) {
 
 /// Writes an Event. A failed one is not retried: the status has the same information.
 async fn say(recorder: &StatusRecorder, event: serde_json::Value) {
-    if recorder.0.context.events.take(&recorder.0.name.namespace) {
+    if recorder.0.reporting.events.take(&recorder.0.name.namespace) {
         send(recorder, event).await;
     }
 }
 
 async fn send(recorder: &StatusRecorder, event: serde_json::Value) {
-    if let Err(failure) = recorder.0.context.cluster.write_event(event, &recorder.0.name.namespace).await {
+    if let Err(failure) = recorder.0.reporting.cluster.write_event(event, &recorder.0.name.namespace).await {
         tracing::debug!(sync = %recorder.0.name, %failure, "an Event could not be written");
     }
 }

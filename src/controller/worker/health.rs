@@ -113,7 +113,8 @@ pub(super) fn tell_health(worker: &mut Reconciler) {
         worker.told_health.again = Some(again);
         return;
     }
-    let healths = if worker.context.board.is_read() { worker.vitals.healths() } else { Arc::default() };
+    let healths =
+        if worker.context.reporting.board.is_read() { worker.vitals.healths() } else { Arc::default() };
     worker.record_event(WorkerEvent::HealthChanged(
         Box::new(summary.clone()),
         healths,

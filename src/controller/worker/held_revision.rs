@@ -96,7 +96,7 @@ pub(super) fn restore_held(worker: &mut Reconciler) {
     if std::mem::replace(&mut worker.holding.is_restored, true) {
         return;
     }
-    let noted = worker.context.notebook.as_ref().and_then(|notebook| notebook.held());
+    let noted = worker.context.reporting.notebook.as_ref().and_then(|notebook| notebook.held());
     let told = || worker.recorder.status().revision.and_then(|revision| revision.held);
     let Some(known) = noted.or_else(told) else { return };
     let order = &worker.order;

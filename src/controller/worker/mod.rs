@@ -8,7 +8,6 @@
 mod depends_on;
 mod health;
 mod held_revision;
-pub(crate) mod optional_future;
 mod path_lag;
 mod periodic_verification;
 mod poll;
@@ -16,7 +15,6 @@ mod reconcile_run;
 mod reconcile_task;
 pub(crate) mod repository_credentials;
 mod request;
-mod revision_relation;
 mod rollback;
 mod server_lags;
 mod signature_check;
@@ -52,13 +50,11 @@ use health::{
     reset_health,
 };
 use held_revision::{HeldRender, HeldState, reset_hold};
-use optional_future::{running, sleep_until};
 use path_lag::PathLag;
 use periodic_verification::{begin_verifying, distrusts_unproven, look_over, verified};
-use poll::{FinishedPoll, on_peer_revision, on_polled, start_poll};
+use poll::{FinishedPoll, on_peer_revision, on_polled, related, start_poll};
 use reconcile_task::{on_reconciled, start_reconcile};
 pub(crate) use request::ReconcileRequest;
-use revision_relation::related;
 use rollback::{RollbackState, forget_trials, should_roll_back};
 use server_lags::Lags;
 use yielding_attempt::RenderAttempt;
@@ -150,13 +146,13 @@ pub(crate) async fn run_reconciler(
 ) {
     let order = orders.borrow_and_update().clone();
     let schedule = Schedule::new(context.pauses().cluster);
-    let head = context.heads.channel(order.head());
+    let head = context.peers.heads.channel(order.head());
     let wake = order.cluster.changed_notify(&owner);
     let stir = order.cluster.written_notify(&owner);
     let of = (context.clone(), order.cluster.clone(), owner.clone(), order.wish.health.clone());
     let vitals = Arc::new(HealthMonitor::new(of.0, of.1, of.2, of.3));
     let told = desk.clone().unwrap_or_else(|| {
-        let desk = StatusRecorder::new(context.clone(), owner.clone());
+        let desk = StatusRecorder::new(context.reporting.clone(), owner.clone());
         set_source(&desk, of_wish(&order.wish));
         desk
     });
@@ -211,9 +207,9 @@ pub(crate) async fn run_reconciler(
 impl Reconciler {
     async fn run(&mut self, orders: &mut watch::Receiver<ReconcileRequest>) {
         let context = self.context.clone();
-        let mut ending = context.ending.clone();
-        let bell = context.neighbours.bell(&self.owner);
-        let first = context.dependencies.again(&self.owner);
+        let mut ending = context.lifetime.ending.clone();
+        let bell = context.peers.sources.bell(&self.owner);
+        let first = context.peers.dependencies.again(&self.owner);
         let wished = self.spec_event();
         self.step(wished);
         let mut checks = tokio::time::interval(LOOK_OVER);
@@ -286,7 +282,7 @@ impl Reconciler {
         self.stop.cancel();
         if let Some(passing) = self.passing.take() {
             // Longer work is dropped, as when the process is killed; every write survives that.
-            let _ = tokio::time::timeout(self.context.grace, passing).await;
+            let _ = tokio::time::timeout(self.context.lifetime.grace, passing).await;
         }
         self.drop_old_identities();
         self.order.cluster.release_watches(&self.owner);
@@ -296,8 +292,8 @@ impl Reconciler {
         reset_hold(self);
         let wish = &self.order.wish;
         let known = self.revision.is_some() || self.order.refused.is_some();
-        self.context.neighbours.invalidate(&self.owner);
-        self.context.dependencies.depends(&self.owner, &wish.depends_on);
+        self.context.peers.sources.invalidate(&self.owner);
+        self.context.peers.dependencies.depends(&self.owner, &wish.depends_on);
         ScheduleEvent::SpecChanged { suspended: wish.suspend, interval: wish.interval, known }
     }
 
@@ -344,7 +340,7 @@ impl Reconciler {
             self.drop_old_identities();
         }
         self.nudged = true;
-        self.head = self.context.heads.channel(self.order.head());
+        self.head = self.context.peers.heads.channel(self.order.head());
         self.heard = self.head.subscribe();
         if !changed && !lost {
             return ScheduleEvent::PollRequested;
@@ -384,5 +380,21 @@ impl Reconciler {
 
     fn record_event(&self, told: WorkerEvent) {
         self.recorder.record_event(told);
+    }
+}
+
+/// Waits for an optional future; without one it waits forever.
+async fn running<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until an optional time; without one it waits forever.
+async fn sleep_until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => std::future::pending().await,
     }
 }

@@ -7,7 +7,6 @@ use futures::future::FutureExt as _;
 
 use super::super::schedule::{PollResult, ScheduleEvent};
 use super::held_revision::{begins_to_hold, restore_held, says_lost};
-use super::revision_relation::is_new;
 use super::signature_check::{source_id, trust};
 use super::{ReconcileRequest, Reconciler};
 use crate::api::WEBHOOK_REQUEST;
@@ -18,6 +17,7 @@ use crate::controller::reconcile::prepare::source_error;
 use crate::controller::reconcile::remote_bases::RemoteBaseContext;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::StatusRecorder;
+use crate::controller::status::revision_change::RevisionChange;
 use crate::controller::status::worker_event::WorkerEvent;
 use crate::metrics::GitOperation;
 use crate::report::{ErrorCause, ReconcileError};
@@ -87,7 +87,7 @@ pub(super) fn on_peer_revision(worker: &mut Reconciler) -> Option<ScheduleEvent>
         return Some(ScheduleEvent::PollRequested);
     }
     worker.path_lag.begin(clock::now());
-    worker.context.neighbours.has_looked(&worker.owner, seen.asked, seen.revision.commit);
+    worker.context.peers.sources.has_looked(&worker.owner, seen.asked, seen.revision.commit);
     is_new(worker, &seen.revision);
     accept_revision(worker, &seen.revision);
     tell_seen(worker, Ok(seen.revision), None);
@@ -126,7 +126,7 @@ pub(super) fn start_poll(worker: &mut Reconciler) {
                 Some(known) => Ok(known.revision),
                 None => {
                     let looked = look(&repository, &wish, &told, begun).await;
-                    context.metrics.git_operation(
+                    context.reporting.metrics.git_operation(
                         GitOperation::Resolve,
                         clock::since(begun),
                         looked.as_ref().err().map(Error::reason),
@@ -176,12 +176,12 @@ pub(super) fn on_polled(worker: &mut Reconciler, looked: FinishedPoll) -> Schedu
         Err(trouble) if trouble.permanent => PollResult::FailedPermanently,
         Err(_) => PollResult::Failed,
     };
-    worker.context.neighbours.is_shut_out(&worker.owner, found.as_ref().is_err_and(is_shut_out));
+    worker.context.peers.sources.is_shut_out(&worker.owner, found.as_ref().is_err_and(is_shut_out));
     if let Ok(revision) = &found {
         if known(worker).is_none_or(|known| known.revision != *revision) {
             latest_revisions::publish(&worker.head, revision, asked);
         }
-        worker.context.neighbours.has_looked(&worker.owner, asked, revision.commit);
+        worker.context.peers.sources.has_looked(&worker.owner, asked, revision.commit);
         if !is_known {
             is_new(worker, revision);
         }
@@ -225,4 +225,37 @@ fn accept_revision(worker: &mut Reconciler, revision: &Revision) {
 
 fn tell_seen(worker: &Reconciler, found: Result<Revision, ReconcileError>, request: Option<String>) {
     worker.record_event(WorkerEvent::Polled { found, source: source_id(&worker.order.wish), request });
+}
+
+/// Records the time at which a commit was observed, unless it is already applied, and the
+/// previous revision.
+fn is_new(worker: &mut Reconciler, revision: &Revision) {
+    worker.seen_at = (!worker.recorder.has_applied(revision)).then(clock::now);
+    let before = match &worker.revision {
+        Some(before) => Some(before.clone()),
+        None if worker.is_first => {
+            worker.recorder.last_seen(&source_id(&worker.order.wish), &worker.order.wish.reference)
+        }
+        None => None,
+    };
+    worker.is_first = false;
+    // Of several successive revisions the first is compared: those in between were never
+    // applied.
+    worker.before = worker.before.take().or(before).filter(|before| before.name == revision.name);
+}
+
+/// Starts the comparison with the previous commit: the newest one is reconciled, so there is
+/// time for it.
+pub(super) fn begin_relating(worker: &mut Reconciler) {
+    let (Some(before), Some(now)) = (worker.before.take(), &worker.revision) else { return };
+    if before.commit != now.commit {
+        worker.relating =
+            Some(RevisionChange::find(worker.order.repository.clone(), before, now.clone()).boxed());
+    }
+}
+
+/// Records the relation of a commit to the previous one.
+pub(super) fn related(worker: &mut Reconciler, lineage: RevisionChange) {
+    worker.relating = None;
+    worker.record_event(WorkerEvent::RevisionChanged(lineage));
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::super::memory::SyncMemory;
 use super::super::{Context, chance};
-use super::held_revision::{HeldRender, record_of};
 use super::ReconcileRequest;
+use super::held_revision::{HeldRender, record_of};
 use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::CancelFlag;

@@ -9,8 +9,8 @@ use super::super::schedule::{ReconcileOutcome, ScheduleEvent, Uptime};
 use super::depends_on::{is_put_off, is_waiting, publish_applied, waiting_reason, waits_for_nothing};
 use super::health::examine;
 use super::held_revision::{HeldRender, ReconcileTarget, held, holds, says_lost, target};
+use super::poll::begin_relating;
 use super::reconcile_run::ReconcileRun;
-use super::revision_relation::begin_relating;
 use super::rollback::{is_to_hold, note_health, rollback_target, try_out};
 use super::yielding_attempt::RenderAttempt;
 use super::{ReconcileRequest, Reconciler};
@@ -232,8 +232,8 @@ pub(super) fn on_reconciled(
     if report.trouble.is_some() || worker.refused.is_some() {
         // Withdraw this Sync's claims: they come from an older commit or spec, and no object
         // may be handed over for them.
-        worker.context.registry.unready(&worker.owner);
-        worker.context.neighbours.invalidate(&worker.owner);
+        worker.context.peers.registry.unready(&worker.owner);
+        worker.context.peers.sources.invalidate(&worker.owner);
     }
     let applied = !report.stopped
         && report.trouble.is_none()
@@ -255,7 +255,7 @@ pub(super) fn on_reconciled(
     if applied && !worker.order.wish.suspend && report.revision == worker.revision {
         let seen = worker.seen_at.take();
         seen.inspect(|at| {
-            worker.context.metrics.commit_to_applied(&worker.owner.to_string(), clock::since(*at))
+            worker.context.reporting.metrics.commit_to_applied(&worker.owner.to_string(), clock::since(*at))
         });
     }
     if !report.stopped {

@@ -86,7 +86,7 @@ pub(crate) async fn repository_login(
     let before = known.take();
     let Some(account) = &wish.service_account else { return Ok(credentials) };
     let host = wish.address.host().unwrap_or_default();
-    let is_own = sync.namespace == context.namespace || context.disk.is_some();
+    let is_own = sync.namespace == context.installation.namespace || context.installation.disk.is_some();
     if is_own || hosts.is_some_and(|hosts| names(&hosts, host)) {
         return Ok(credentials);
     }
