@@ -55,7 +55,7 @@ async fn seen(context: &Context, wanted: &LiveObjectRequest) -> Result<LiveObjec
         let board = context.reporting.board.watch().borrow().clone();
         board.cards.get(sync).is_some_and(|card| card.objects.row(id).is_some())
     };
-    let (set, cluster) = context.peers.registry.view(sync).filter(|_| is_listed).ok_or_else(unknown)?;
+    let (set, cluster) = context.peers.view(sync).filter(|_| is_listed).ok_or_else(unknown)?;
     let object = set.get(id);
     let version = object.map(|object| &*object.version);
     let live = cluster.read_whole_object(id, version).await.map_err(|failure| failure.to_string())?;

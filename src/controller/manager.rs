@@ -47,7 +47,7 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNam
             },
             _ = all.tasks.join_next(), if !all.tasks.is_empty() => {}
             Some(called) = called.recv() => {
-                let syncs = context.peers.sources.called(&called);
+                let syncs = context.peers.called(&called);
                 tracing::debug!(syncs, repositories = ?called, "webhook received");
             }
             _ = beat.tick() => context.reporting.health.beat(),
@@ -111,7 +111,7 @@ impl Manager {
                 let lost: Vec<SyncName> =
                     self.kept.keys().filter(|name| !there.contains(*name)).cloned().collect();
                 lost.iter().for_each(|name| self.gone(name));
-                self.context.peers.registry.retain_listed(&there);
+                self.context.peers.retain_listed(&there);
                 for (name, sync) in self.early.take().into_iter().flatten() {
                     self.seen(name, sync);
                 }

@@ -46,6 +46,7 @@ pub use cache_losses::CacheKind;
 use cache_losses::CacheLosses;
 pub use live_objects::serve_live_objects;
 use peers::Peers;
+use peers::latest_revisions::LatestRevisions;
 use schedule::{Backoff, RetryPolicy, Uptime};
 use spec::ValidatedSpec;
 pub use status::board::Board;
@@ -86,6 +87,8 @@ pub struct CommitSources {
     pub allowed: AllowList,
     /// Renders charts.
     pub helm: Helm,
+    /// Newest known revision of each repository and ref.
+    heads: LatestRevisions,
 }
 
 /// Settings that can change while the daemon runs.
@@ -156,7 +159,12 @@ impl Context {
         let (repositories, allowed) = parts.sources;
         Self {
             cluster,
-            sources: CommitSources { repositories, allowed, helm: parts.helm },
+            sources: CommitSources {
+                repositories,
+                allowed,
+                helm: parts.helm,
+                heads: LatestRevisions::default(),
+            },
             peers: Peers::default(),
             reporting: Arc::new(reporting),
             settings: CurrentSettings {
@@ -194,7 +202,7 @@ impl Context {
 
     /// Drops the metrics and the page entries of all Syncs: another daemon serves them now.
     pub fn retire(&self) {
-        for name in self.peers.registry.names() {
+        for name in self.peers.names() {
             self.reporting.metrics.remove_sync(&name.to_string());
             self.reporting.board.remove(&name);
         }
@@ -274,7 +282,7 @@ impl Context {
             CacheKind::Objects => self.relist_all(),
             CacheKind::Trust => self.distrust_all(),
             CacheKind::Passes => self.losses.drop_passes(),
-            CacheKind::Revisions => self.peers.heads.lose(),
+            CacheKind::Revisions => self.sources.heads.lose(),
             CacheKind::Kinds => {
                 let cluster = self.cluster.clone();
                 tokio::spawn(async move { cluster.drop_discovery().await });

@@ -47,7 +47,7 @@ pub async fn run(
         spec_revision: 0,
         refused: None,
     };
-    context.peers.registry.add(&owner);
+    context.peers.add_run(&owner);
     context.reporting.board.stand(DaemonRole::Serving);
     let aware = context.clone();
     let _server = context.cluster.watch_server(&context.installation.namespace, move |told| match told {

@@ -166,7 +166,7 @@ async fn release_others(work: &ApplyContext<'_>, wanted: &DesiredObject, applied
     let managers = managers.into_iter().flatten().filter_map(|entry| entry["manager"].as_str());
     let others = managers.filter(|manager| **manager != *own);
     let syncs = others.filter_map(|manager| manager.strip_prefix(api::MANAGER_PREFIX));
-    for sync in syncs.filter(|sync| work.context.peers.registry.has_released(sync, &wanted.id)) {
+    for sync in syncs.filter(|sync| work.context.peers.has_released(sync, &wanted.id)) {
         // The next apply tries it again.
         if let Err(failure) = work.cluster.release_object(&wanted.id, &wanted.version, sync).await {
             tracing::debug!(sync = %work.owner, object = %wanted.id, %failure, "another Sync still owns fields of the object");

@@ -251,7 +251,7 @@ impl ApplyContext<'_> {
     /// fields. Nothing is deleted.
     async fn hand_over_object(&self, id: &ObjectId, to: &str) -> Result<Outcome, ApiError> {
         let held = || Ok(Outcome::Held(Hold::ClaimedBy(to.into())));
-        let Some(claimed) = self.context.peers.registry.desired_by(to, id) else { return held() };
+        let Some(claimed) = self.context.peers.desired_by(to, id) else { return held() };
         let ClaimedObject { sync: other, wanted, cluster, receiving } = claimed;
         let Some(leave) = receiving.begin() else { return held() };
         let cluster = cluster.cancelled_by(&leave.stop);
@@ -315,7 +315,7 @@ impl ApplyContext<'_> {
         }
         let version = if live.resource_version.is_empty() { version } else { &live.resource_version };
         // Noted before the watch reports the deletion.
-        self.context.peers.registry.note_pruned(uid);
+        self.context.peers.note_pruned(uid);
         let gone = self.cluster.delete(id, self.owner, uid, version).await?;
         Ok(Outcome::Pruned { gone })
     }

@@ -22,7 +22,7 @@ pub(crate) async fn has_owner_released(
     wanted: &DesiredObject,
 ) -> Result<bool, ApiError> {
     let Some((namespace, name)) = sync.split_once('/') else { return Ok(false) };
-    if !work.context.peers.registry.has_released(sync, &wanted.id) {
+    if !work.context.peers.has_released(sync, &wanted.id) {
         return Ok(false);
     }
     let other = SyncName::new(namespace, name);
@@ -37,7 +37,7 @@ pub(crate) async fn has_owner_released(
 /// Returns true if it is certain that no Sync and no run uses this name.
 pub(crate) async fn is_owner_gone(context: &Context, sync: &str) -> Result<bool, ApiError> {
     let Some((namespace, name)) = sync.split_once('/') else { return Ok(false) };
-    if !context.peers.registry.is_gone(sync) {
+    if !context.peers.is_gone(sync) {
         return Ok(false);
     }
     let cluster = &context.cluster;

@@ -31,7 +31,7 @@ pub(crate) fn claims(
     observed: &ObservedSet,
     begun: Instant,
 ) -> Result<Claims, Vec<UnknownRight>> {
-    let neighbours = &context.peers.sources;
+    let neighbours = &context.peers;
     let at = newest(context, name, wish).or_else(|| last_seen_commit(sync)).or_else(null_commit);
     // No Sync waits for one that is being deleted, so it is registered only during this query.
     if let Some(at) = at {
@@ -56,7 +56,7 @@ fn newest(context: &Context, name: &SyncName, wish: &ValidatedSpec) -> Option<Ob
     let secret = wish.secret.as_deref().unwrap_or_default();
     let owner = if secret.is_empty() { "" } else { &*name.namespace };
     let key = (format!("{}\n{owner}/{secret}", wish.address).into(), wish.reference.clone());
-    let head = context.peers.heads.channel(key);
+    let head = context.sources.heads.channel(key);
     head.borrow().as_ref().map(|seen| seen.revision.commit)
 }
 

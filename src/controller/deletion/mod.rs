@@ -84,8 +84,7 @@ pub(crate) async fn finalize(
     let (context, name) = (going.context, going.desk.name());
     // A Sync that is being deleted desires nothing: otherwise two deleted Syncs would hand their
     // objects over to each other.
-    let held = context.peers.registry.clear_desired(name);
-    context.peers.sources.wake(&held);
+    context.peers.clear_desired(name);
     if !going.brake.decided_by.finalizers.iter().any(|one| one == FINALIZER) {
         return false;
     }
@@ -113,9 +112,7 @@ async fn delete_owned(going: &DeletionContext<'_>, wish: &ValidatedSpec) -> Orph
     let cluster = context.cluster_of(name, wish).await.ok();
     let (mut pauses, until) = (context.pauses().cluster, clock::now() + wish.timeout);
     // Dependents are deleted first, in reverse order of creation.
-    let _ =
-        tokio::time::timeout_at(until.into(), context.peers.dependencies.wait_for_dependents(name, GRACE))
-            .await;
+    let _ = tokio::time::timeout_at(until.into(), context.peers.wait_for_dependents(name, GRACE)).await;
     loop {
         // Without an answer the objects are not known, and nothing is released before the timeout.
         let failure = match delete(going, wish, until).await {

@@ -29,9 +29,9 @@ pub(crate) struct Claims {
 
 /// A patch right that has to be queried before a claim can be weighed.
 pub(crate) struct UnknownRight {
-    sync: SyncName,
-    cluster: Cluster,
-    object: ObjectId,
+    pub(super) sync: SyncName,
+    pub(super) cluster: Cluster,
+    pub(super) object: ObjectId,
 }
 
 /// A Sync whose objects other Syncs may claim.
@@ -70,7 +70,7 @@ impl Peers {
             return Ok(Claims::default());
         }
         // Read before the claims: a Sync that is up to date has registered its claims.
-        let behind = self.sources.lagging_peers(own, begun, Some(term));
+        let behind = self.lagging_peers(own, begun, Some(term));
         let named = moves_to.and_then(|text| self.named(own, text, (begun, term)));
         let (mut claims, mut open) = (Claims::default(), Vec::new());
         for id in objects {
@@ -97,7 +97,7 @@ impl Peers {
                 all.push((sync.clone(), ClaimState::MoveTarget));
             }
             let Some((sync, standing)) = strongest(all) else { continue };
-            sync.iter().for_each(|sync| self.registry.holds(sync, own));
+            sync.iter().for_each(|sync| self.lock().registry.holds(sync, own));
             claims.due = [claims.due, waits].into_iter().flatten().min();
             let sync = sync.map_or_else(|written| written, |sync| sync.to_string().into());
             claims.by_object.insert(id.clone(), Claim { sync, state: standing });
@@ -113,7 +113,7 @@ impl Peers {
         (begun, term): (Option<Instant>, Instant),
     ) -> Option<NamedSuccessor> {
         let sync = parse_moves_to(text, own);
-        let Arrival::Awaited(due) = self.sources.arrival((own, sync.as_ref()), begun, term) else {
+        let Arrival::Awaited(due) = self.arrival((own, sync.as_ref()), begun, term) else {
             return None;
         };
         let written = || format!("{:?}", text.chars().take(MAX_SHOWN).collect::<String>()).into();
@@ -127,7 +127,7 @@ impl Peers {
         id: &ObjectId,
         open: &mut Vec<UnknownRight>,
     ) -> Vec<(SyncName, ClaimState)> {
-        let all = self.registry.wanting(own, id).into_iter();
+        let all = self.lock().registry.wanting(own, id).into_iter();
         all.filter_map(|other| {
             let claimant = self.claimant(&other.sync, &other.cluster, id, open)?;
             Some((other.sync, claimant.wants(other.ready)?))
@@ -145,7 +145,7 @@ impl Peers {
         open: &mut Vec<UnknownRight>,
     ) -> Option<Claimant> {
         let is_at_home = id.namespace() == Some(&*sync.namespace);
-        let Some(may_patch) = self.claim_rights.known(sync, id) else {
+        let Some(may_patch) = self.lock().claim_rights.known(sync, id) else {
             open.push(UnknownRight { sync: sync.clone(), cluster: cluster.clone(), object: id.clone() });
             return None;
         };
@@ -159,17 +159,8 @@ impl Peers {
         let wanted = self.wanted_by_others(own, id, &mut open).into_iter().next().map(|(sync, _)| sync);
         let asked = open.into_iter().next().map(|open| open.sync);
         let sync = wanted.or(asked)?;
-        self.registry.holds(&sync, own);
+        self.lock().registry.holds(&sync, own);
         Some(sync.to_string().into())
-    }
-
-    /// Queries rights.
-    pub(crate) async fn learn_rights(&self, open: Vec<UnknownRight>) {
-        for UnknownRight { sync, cluster, object } in open {
-            if self.claim_rights.known(&sync, &object).is_none() {
-                self.claim_rights.ask(&sync, &cluster, &object).await;
-            }
-        }
     }
 }
 

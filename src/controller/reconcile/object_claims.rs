@@ -32,7 +32,7 @@ pub(super) async fn publish(
 /// Publishes the rendered commit to the Syncs of the same repository, which may wait for it.
 fn publish_rendered(inputs: &ReconcileContext<'_>) {
     let (held, newest) = (inputs.revision.commit, inputs.newest.commit);
-    inputs.context.peers.sources.rendered(inputs.owner, inputs.spec_revision, held, newest);
+    inputs.context.peers.rendered(inputs.owner, inputs.spec_revision, held, newest);
 }
 
 /// Claims the objects of a revision. With `takes`, other Syncs may hand them over from now on.
@@ -43,19 +43,18 @@ async fn publish_claims(
 ) -> Result<(), ReconcileError> {
     if takes && (has_new_claim(inputs, wants) || may_receive(inputs, wants)) {
         // Hand-overs in flight still use the revision that the status names until then.
-        inputs.context.peers.registry.closes(inputs.owner, wants).await;
+        inputs.context.peers.closes(inputs.owner, wants).await;
         record_revision(inputs).await?;
     }
-    let held = inputs.context.peers.registry.set_desired(inputs.owner, wants, inputs.cluster, takes);
-    inputs.context.peers.sources.wake(&held);
-    inputs.context.peers.registry.hand_overs_ended(inputs.owner).await;
+    inputs.context.peers.set_desired(inputs.owner, wants, inputs.cluster, takes);
+    inputs.context.peers.hand_overs_ended(inputs.owner).await;
     Ok(())
 }
 
 /// Returns true if the new claim differs from the registered one. A Sync that notices a
 /// hand-over late hands the object over again, in the new form.
 fn has_new_claim(inputs: &ReconcileContext<'_>, wants: &Arc<DesiredSet>) -> bool {
-    let before = inputs.context.peers.registry.view(inputs.owner);
+    let before = inputs.context.peers.view(inputs.owner);
     before.is_some_and(|(before, _)| {
         !Arc::ptr_eq(&before, wants) && before.digest().hash != wants.digest().hash
     })

@@ -186,7 +186,7 @@ pub(crate) async fn gather_policy_inputs(
             // A successful Job would have had a completion time.
             memory.completed.failed.extend(id.is_kind("batch", "Job").then(|| id.clone()));
         }
-        let by_others = !inputs.context.peers.registry.was_pruned(&seen.uid);
+        let by_others = !inputs.context.peers.was_pruned(&seen.uid);
         if by_others && seen.recorded_hash.is_some_and(|hash| wanted.is_recorded_as(&hash)) {
             memory.deleted.insert(id.clone());
         }

@@ -67,7 +67,7 @@ impl<'a> RemoteBaseContext<'a> {
     ) -> Self {
         Self {
             repositories: &context.sources.repositories,
-            heads: &context.peers.heads,
+            heads: &context.sources.heads,
             allowed: &context.sources.allowed,
             followed,
             asker: &sync.namespace,

@@ -40,7 +40,7 @@ impl UnrenderedCommit<'_> {
     /// Publishes the evidence to the other Syncs of the repository. It is computed once per commit,
     /// and once more when an earlier complete render becomes available.
     pub(crate) async fn tell(&self, last: Option<&PreparedRevision>) {
-        let neighbours = &self.context.peers.sources;
+        let neighbours = &self.context.peers;
         let commit = self.revision.commit;
         let known = neighbours.last_tried(self.owner).filter(|tried| tried.commit == commit);
         if known.is_some_and(|tried| tried.is_final || last.is_none()) {

@@ -19,11 +19,7 @@ pub(super) async fn finalize(worker: &mut SyncWorker, sync: &Value, leaving: &De
     let begun = worker.deletes || has_begun(sync);
     let mandate = DeletionDecision::of(sync, begun);
     worker.deletes = begun || mandate == DeletionDecision::Delete;
-    worker.context.peers.registry.unready(&worker.name);
-    worker.context.peers.sources.mark_deleting(&worker.name);
-    if !matches!(mandate, DeletionDecision::Held(_)) {
-        worker.context.peers.dependencies.leaves(&worker.name);
-    }
+    worker.context.peers.begin_deletion(&worker.name, !matches!(mandate, DeletionDecision::Held(_)));
     worker.stop().await;
     let (mut ending, mut seen) = (worker.context.lifetime.ending.clone(), worker.seen.clone());
     let brake = DeletionStop::new(LiveSync::of(sync), seen.clone());

@@ -178,7 +178,7 @@ impl SyncWorker {
                     // says which files it may claim.
                     _ => self.orders.is_none(),
                 };
-                self.context.peers.sources.is_refused(&self.name, is_refused);
+                self.context.peers.is_refused(&self.name, is_refused);
                 // A cluster that does not answer, or asks to wait, says nothing about the spec.
                 let refused = Some(trouble).filter(|it| {
                     !matches!(it.cause, ErrorCause::ClusterUnreachable | ErrorCause::Progressing)
@@ -190,7 +190,7 @@ impl SyncWorker {
             }
             NextAction::Refuse(trouble) => {
                 self.desk.refuse(Some(trouble.clone()));
-                self.context.peers.sources.is_refused(&self.name, true);
+                self.context.peers.is_refused(&self.name, true);
                 let is_without_identity = trouble.cause == ErrorCause::ServiceAccountRequired;
                 if is_without_identity || !keep_narrowed(self, sync, Some(trouble)) {
                     withdraw_claims(self).await;
@@ -202,7 +202,7 @@ impl SyncWorker {
             }
             NextAction::Follow(order) => {
                 self.desk.refuse(None);
-                self.context.peers.sources.is_refused(&self.name, false);
+                self.context.peers.is_refused(&self.name, false);
                 self.follow(*order);
                 false
             }
@@ -275,9 +275,9 @@ impl SyncWorker {
         // wait for this one.
         match followed(&self.name, value, self.context.installation.disk.as_deref()) {
             Some((address, reference, suspended)) => {
-                self.context.peers.sources.set_source(&self.name, &address, &reference, suspended);
+                self.context.peers.set_source(&self.name, &address, &reference, suspended);
             }
-            None => self.context.peers.sources.is_unreadable(&self.name),
+            None => self.context.peers.is_unreadable(&self.name),
         }
         let sync = match spec::read(value.clone()) {
             Ok(sync) => sync,
@@ -375,7 +375,7 @@ impl SyncWorker {
         if last.is_none_or(|last| !last.asks_the_same(&order)) {
             self.generation += 1;
             order.spec_revision = self.generation;
-            self.context.peers.sources.set_request(&self.name, self.generation);
+            self.context.peers.set_request(&self.name, self.generation);
         }
         Ok(order)
     }

@@ -33,7 +33,7 @@ pub(super) fn keep_narrowed(worker: &mut SyncWorker, sync: &Value, refused: Opti
     }
     if !is_same {
         worker.generation += 1;
-        worker.context.peers.sources.set_request(&worker.name, worker.generation);
+        worker.context.peers.set_request(&worker.name, worker.generation);
     }
     let (wish, generation) = (Arc::new(wish), worker.generation);
     worker.follow(ReconcileRequest {

@@ -18,13 +18,12 @@ pub(super) async fn withdraw_claims(worker: &mut SyncWorker) {
 
 /// Withdraws all claims of the Sync: it is refused permanently, or another daemon serves it.
 pub(super) async fn remove_claims(worker: &SyncWorker) {
-    let held = worker.context.peers.registry.withdraw_desired(&worker.name);
-    worker.context.peers.sources.wake(&held);
-    worker.context.peers.registry.hand_overs_ended(&worker.name).await;
+    worker.context.peers.withdraw_desired(&worker.name);
+    worker.context.peers.hand_overs_ended(&worker.name).await;
 }
 
 fn is_incomplete(worker: &SyncWorker) {
-    worker.context.peers.dependencies.applied(&worker.name, None);
-    worker.context.peers.registry.unready(&worker.name);
-    worker.context.peers.sources.invalidate(&worker.name);
+    worker.context.peers.applied(&worker.name, None);
+    worker.context.peers.unready(&worker.name);
+    worker.context.peers.invalidate(&worker.name);
 }

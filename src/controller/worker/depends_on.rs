@@ -21,7 +21,7 @@ pub(super) fn waiting_reason(worker: &Reconciler, revision: &Revision) -> Option
     let known = worker.taken_up.as_ref() == Some(revision) || worker.recorder.has_applied(revision);
     let waits = match known {
         true => None,
-        false => worker.context.peers.dependencies.waits(&worker.owner, &applied_at(worker, revision)),
+        false => worker.context.peers.waits(&worker.owner, &applied_at(worker, revision)),
     };
     let trouble = waits.map(|waits| {
         let (cause, message, lasting) = match waits {
@@ -37,8 +37,7 @@ pub(super) fn waiting_reason(worker: &Reconciler, revision: &Revision) -> Option
 /// True if a revision is not accepted before other Syncs are ready.
 pub(super) fn is_put_off(worker: &Reconciler, revision: &Revision) -> bool {
     let is_known = worker.taken_up.as_ref() == Some(revision) || worker.recorder.has_applied(revision);
-    !is_known
-        && worker.context.peers.dependencies.waits(&worker.owner, &applied_at(worker, revision)).is_some()
+    !is_known && worker.context.peers.waits(&worker.owner, &applied_at(worker, revision)).is_some()
 }
 
 /// Clears the waiting reason: the revision in place was accepted before, and waits for no Sync.
@@ -58,9 +57,5 @@ fn applied_at(worker: &Reconciler, revision: &Revision) -> AppliedCommit {
 /// Publishes the applied revision to the Syncs that depend on this one.
 pub(super) fn publish_applied(worker: &Reconciler) {
     let applied = worker.applied.as_ref().filter(|_| is_well(worker));
-    worker
-        .context
-        .peers
-        .dependencies
-        .applied(&worker.owner, applied.map(|revision| applied_at(worker, revision)));
+    worker.context.peers.applied(&worker.owner, applied.map(|revision| applied_at(worker, revision)));
 }

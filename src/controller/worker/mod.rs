@@ -146,7 +146,7 @@ pub(crate) async fn run_reconciler(
 ) {
     let order = orders.borrow_and_update().clone();
     let schedule = Schedule::new(context.pauses().cluster);
-    let head = context.peers.heads.channel(order.head());
+    let head = context.sources.heads.channel(order.head());
     let wake = order.cluster.changed_notify(&owner);
     let stir = order.cluster.written_notify(&owner);
     let of = (context.clone(), order.cluster.clone(), owner.clone(), order.wish.health.clone());
@@ -208,8 +208,8 @@ impl Reconciler {
     async fn run(&mut self, orders: &mut watch::Receiver<ReconcileRequest>) {
         let context = self.context.clone();
         let mut ending = context.lifetime.ending.clone();
-        let bell = context.peers.sources.bell(&self.owner);
-        let first = context.peers.dependencies.again(&self.owner);
+        let bell = context.peers.bell(&self.owner);
+        let first = context.peers.again(&self.owner);
         let wished = self.spec_event();
         self.step(wished);
         let mut checks = tokio::time::interval(LOOK_OVER);
@@ -292,8 +292,8 @@ impl Reconciler {
         reset_hold(self);
         let wish = &self.order.wish;
         let known = self.revision.is_some() || self.order.refused.is_some();
-        self.context.peers.sources.invalidate(&self.owner);
-        self.context.peers.dependencies.depends(&self.owner, &wish.depends_on);
+        self.context.peers.invalidate(&self.owner);
+        self.context.peers.depends(&self.owner, &wish.depends_on);
         ScheduleEvent::SpecChanged { suspended: wish.suspend, interval: wish.interval, known }
     }
 
@@ -340,7 +340,7 @@ impl Reconciler {
             self.drop_old_identities();
         }
         self.nudged = true;
-        self.head = self.context.peers.heads.channel(self.order.head());
+        self.head = self.context.sources.heads.channel(self.order.head());
         self.heard = self.head.subscribe();
         if !changed && !lost {
             return ScheduleEvent::PollRequested;

@@ -87,7 +87,7 @@ pub(super) fn on_peer_revision(worker: &mut Reconciler) -> Option<ScheduleEvent>
         return Some(ScheduleEvent::PollRequested);
     }
     worker.path_lag.begin(clock::now());
-    worker.context.peers.sources.has_looked(&worker.owner, seen.asked, seen.revision.commit);
+    worker.context.peers.has_looked(&worker.owner, seen.asked, seen.revision.commit);
     is_new(worker, &seen.revision);
     accept_revision(worker, &seen.revision);
     tell_seen(worker, Ok(seen.revision), None);
@@ -176,12 +176,12 @@ pub(super) fn on_polled(worker: &mut Reconciler, looked: FinishedPoll) -> Schedu
         Err(trouble) if trouble.permanent => PollResult::FailedPermanently,
         Err(_) => PollResult::Failed,
     };
-    worker.context.peers.sources.is_shut_out(&worker.owner, found.as_ref().is_err_and(is_shut_out));
+    worker.context.peers.is_shut_out(&worker.owner, found.as_ref().is_err_and(is_shut_out));
     if let Ok(revision) = &found {
         if known(worker).is_none_or(|known| known.revision != *revision) {
             latest_revisions::publish(&worker.head, revision, asked);
         }
-        worker.context.peers.sources.has_looked(&worker.owner, asked, revision.commit);
+        worker.context.peers.has_looked(&worker.owner, asked, revision.commit);
         if !is_known {
             is_new(worker, revision);
         }

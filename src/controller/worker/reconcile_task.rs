@@ -232,8 +232,8 @@ pub(super) fn on_reconciled(
     if report.trouble.is_some() || worker.refused.is_some() {
         // Withdraw this Sync's claims: they come from an older commit or spec, and no object
         // may be handed over for them.
-        worker.context.peers.registry.unready(&worker.owner);
-        worker.context.peers.sources.invalidate(&worker.owner);
+        worker.context.peers.unready(&worker.owner);
+        worker.context.peers.invalidate(&worker.owner);
     }
     let applied = !report.stopped
         && report.trouble.is_none()
