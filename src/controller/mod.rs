@@ -62,7 +62,7 @@ pub struct Context {
     pub sources: CommitSources,
     /// Knowledge of Syncs about each other. Written by the methods of [`Peers`].
     pub peers: Peers,
-    /// Channels through which Syncs report. Written by `status/`, which removes a Sync for the manager.
+    /// Channels through which Syncs report. Written by `status/`.
     pub reporting: Arc<Reporting>,
     /// Settings of the daemon. Written by [`Context::change`].
     settings: CurrentSettings,

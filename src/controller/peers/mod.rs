@@ -40,8 +40,8 @@ use registry::{ClaimedObject, Registry};
 use render_attempts::{FailedAttempt, LaggingPeer};
 use sources::{PeerSources, Wakeups};
 
-/// Knowledge of the Syncs of a daemon about each other, behind one lock. Each method is a transaction:
-/// it sees and leaves a consistent state, and holds the lock across no await.
+/// Knowledge of the Syncs of a daemon about each other, behind one lock. Each method is a
+/// transaction: it sees and leaves a consistent state, and holds the lock across no await.
 #[derive(Default)]
 pub struct Peers(Mutex<KnownSyncs>);
 
@@ -215,24 +215,24 @@ impl Peers {
     }
 
     /// Sets the desired set of a Sync, and closes the hand-overs with the previous one. Wakes the
-    /// Syncs whose objects were held because of the previous set. [`Peers::hand_overs_ended`] has to
-    /// be awaited before anything of the set is written.
+    /// Syncs whose objects were held because of the previous set. [`Peers::hand_overs_ended`] has
+    /// to be awaited before anything of the set is written.
     pub(crate) fn set_desired(&self, sync: &SyncName, set: &Arc<DesiredSet>, cluster: &Cluster, ready: bool) {
         let mut known = self.lock();
         let held = known.registry.set_desired(sync, set, cluster, ready);
         known.sources.wake(&held);
     }
 
-    /// Withdraws the desired set of a Sync until it renders again, closes the hand-overs into it, and
-    /// wakes the Syncs whose objects it has held.
+    /// Withdraws the desired set of a Sync until it renders again, closes the hand-overs into it,
+    /// and wakes the Syncs whose objects it has held.
     pub(crate) fn withdraw_desired(&self, sync: &SyncName) {
         let mut known = self.lock();
         let held = known.registry.withdraw_desired(sync);
         known.sources.wake(&held);
     }
 
-    /// Clears the entry of a Sync that claims nothing any more, and wakes the Syncs whose objects it
-    /// has held.
+    /// Clears the entry of a Sync that claims nothing any more, and wakes the Syncs whose objects
+    /// it has held.
     pub(crate) fn clear_desired(&self, sync: &SyncName) {
         let mut known = self.lock();
         let held = known.registry.clear_desired(sync);
