@@ -85,7 +85,7 @@ impl KeyManager {
             loop {
                 tokio::select! {
                     () = &mut settled => return,
-                    _ = beat.tick() => context.health.beat(),
+                    _ = beat.tick() => context.reporting.health.beat(),
                 }
             }
         });

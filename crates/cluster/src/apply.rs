@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use super::kinds::ServedKind;
 use super::store::{WriteGuard, object};
-use super::watch::number;
 use super::{Cluster, query};
-use crate::api_client::{ApiError, ApiRequest, ApiResponse, METADATA, unreadable};
+use crate::api_client::{ApiRequest, ApiResponse, METADATA, unreadable};
+use crate::api_error::ApiError;
+use crate::rewind_detection::number;
 use moorline_api::{self as api, SyncName};
 use moorline_core::object::{Object, ObjectId};
 use moorline_engine::desired::DesiredObject;

@@ -25,6 +25,7 @@
 
 mod access_review;
 mod api_client;
+mod api_error;
 mod apply;
 mod autoscalers;
 mod cancellation;
@@ -67,13 +68,13 @@ use std::time::{Duration, Instant};
 
 pub use crate::crd_watch::{CrdChange, CrdChanges};
 pub use crate::error_table::{
-    ApiStatus, ErrorClass, RetryWhen, StatusCause, UnreachableWebhook, WEBHOOK_FAILED, classify_error,
-    is_admission_denial, is_missing_own_permission, table as answers, unreachable_webhook,
+    ErrorClass, RetryWhen, UnreachableWebhook, WEBHOOK_FAILED, classify_error, is_admission_denial,
+    is_missing_own_permission, table as answers, unreachable_webhook,
 };
 pub use apply::{ApplyResult, Force};
 pub use connect::{ConnectError, Connection, connect};
 
-pub use crate::api_client::ApiError;
+pub use crate::api_error::{ApiError, ApiStatus, StatusCause};
 pub use crate::autoscalers::AutoscaledObjects;
 pub use crate::cancellation::CancelFlag;
 pub use crate::contained_objects::ContainerContent;
@@ -87,7 +88,7 @@ pub use jitter::jitter;
 pub use kinds::{Kinds, ServedKind};
 pub use notary::Notary;
 pub use statuses::WorkloadChildren;
-pub use syncs::{LiveSync, SecretData, SyncWatchEvent, WatchGuard, version};
+pub use syncs::{LatestSnapshot, LiveSync, SecretData, SyncSnapshot, SyncWatchEvent, WatchGuard, version};
 pub use watch::POLL;
 pub use watches::WatchRequirements;
 

@@ -10,7 +10,8 @@ use super::apply::{APPLY, read, unknown};
 use super::syncs::WatchGuard;
 use super::watch::{WatchEvent, WatchTarget, follow};
 use super::{Cluster, query};
-use crate::api_client::{ApiError, ApiRequest, METADATA};
+use crate::api_client::{ApiRequest, METADATA};
+use crate::api_error::ApiError;
 use moorline_core::object::{GroupKind, Object, ObjectId};
 use moorline_metrics::RequestClass;
 

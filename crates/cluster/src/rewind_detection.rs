@@ -7,9 +7,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::{Map, Value};
+
 use super::query;
-use super::watch::{number, version_of};
-use crate::api_client::{ApiClient, ApiError};
+use crate::api_client::ApiClient;
+use crate::api_error::ApiError;
 use crate::pagination::first;
 
 /// An object and a resourceVersion that it had.
@@ -137,6 +139,16 @@ impl WriteHistory {
         self.lock().last.drain(..writes.len().saturating_sub(1));
         Ok(false)
     }
+}
+
+/// Returns the resourceVersion of an object.
+pub(super) fn version_of(object: &Map<String, Value>) -> Option<Box<str>> {
+    Some(object.get("metadata")?.get("resourceVersion")?.as_str()?.into())
+}
+
+/// Returns a resourceVersion as a number, as API servers compare it.
+pub(super) fn number(version: Option<&str>) -> u64 {
+    version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

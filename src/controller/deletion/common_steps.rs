@@ -105,7 +105,7 @@ impl DeletionContext<'_> {
 
     fn is_kept_by(&self, failure: &ApiError) -> bool {
         let text = format!("the finalizer could not be removed yet: {failure}");
-        self.context.log_condition(
+        self.context.reporting.lines.log_condition(
             self.desk.name(),
             LogSubject::Deletion,
             Tone::Warning,

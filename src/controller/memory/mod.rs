@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::apply::verify::VerifyMethod;
 use super::peers::claims::ClaimWaits;
 use super::reconcile::autoscalers::AutoscaledReplicas;
 use super::reconcile::awaited_resources::AwaitedResources;
@@ -25,16 +24,17 @@ use super::reconcile::missing_permissions::MissingPermissions;
 use super::reconcile::policy_inputs::CompletedObjects;
 use super::reconcile::prepare::PreparedRevision;
 use super::reconcile::refused_commit::RefusedCommit;
-use super::reconcile::rollout::{RolloutProgress, UnhealthySnapshot};
+use super::reconcile::rollout::RolloutProgress;
 use super::reconcile::webhook_backends::WebhookFailures;
-use super::schedule::{Backoff, Uptime};
+use super::schedule::{Backoff, RetryPolicy, Uptime};
+use super::status::reconcile_result::UnhealthySnapshot;
 use crate::api::{SpecHash, SyncName};
 use crate::cluster::{Cluster, CrdChanges};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::plan::{Deferrals, DuePlan, FailedStep, Hold, Outcome, Replacement, UnservedWebhook};
 use crate::source::{Revision, SignaturePolicy, TrustedKeys};
-use compare_failures::CompareFailures;
+use compare_failures::{CompareFailures, VerifyMethod};
 use contention::Contention;
 use field_conflicts::FieldConflicts;
 use noisy_objects::NoisyObjects;
@@ -159,15 +159,6 @@ pub(crate) struct RetryState {
     /// First and last time of a refusal that only another manifest can resolve.
     refused: Option<(Uptime, Uptime)>,
     why: Outcome,
-}
-
-/// Delays after failures.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RetryPolicy {
-    /// Back-off between attempts that wait for the cluster.
-    pub(crate) cluster: Backoff,
-    /// Delay between attempts that wait for another manifest.
-    pub(crate) manifest: Duration,
 }
 
 /// Returns a hash that is the same in every process, so that a restart does not move the schedule
@@ -383,7 +374,13 @@ impl SyncMemory {
             .chain(self.awaited.next(now));
         let failing = failing.chain(self.claim_waits.next(now));
         let again = self.fights.next(now).into_iter().chain(self.restless.next());
-        failing.chain(again).chain(self.pause_ends).chain(unknown).chain(late).chain(self.next_try()).min()
+        failing
+            .chain(again)
+            .chain(self.pause_ends)
+            .chain(unknown)
+            .chain(late)
+            .chain(self.refusal.as_ref().map(RefusedCommit::next_try))
+            .min()
     }
 }
 

@@ -4,8 +4,10 @@
 //! true if the Sync may claim an object that another Sync is about to prune.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::claim_evidence::Evidence;
+use crate::api::SyncName;
 use crate::cluster::Cluster;
 use crate::object::ObjectId;
 use crate::source::{MemoryShare, ObjectHash};
@@ -60,5 +62,23 @@ impl FailedAttempt {
 impl std::fmt::Debug for FailedAttempt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {:?}", self.commit, self.evidence)
+    }
+}
+
+/// A Sync that has not rendered a commit.
+#[derive(Debug)]
+pub(crate) enum LaggingPeer {
+    /// It has not tried yet, and is waited for until this time.
+    Untried(SyncName, Instant),
+    /// It has tried, and failed.
+    Failed(SyncName, FailedAttempt),
+}
+
+impl LaggingPeer {
+    /// Returns the name of the Sync.
+    pub(crate) fn sync(&self) -> &SyncName {
+        match self {
+            Self::Untried(sync, _) | Self::Failed(sync, _) => sync,
+        }
     }
 }

@@ -8,7 +8,7 @@ mod backoff;
 
 use std::time::Duration;
 
-pub use backoff::Backoff;
+pub use backoff::{Backoff, RetryPolicy};
 
 /// Time since the daemon started.
 pub type Uptime = Duration;

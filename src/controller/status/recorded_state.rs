@@ -9,11 +9,11 @@ use tokio::sync::oneshot;
 
 use super::event_queue::Note;
 use super::events::transition;
+use super::reconcile_result::ReconcileResult;
 use super::{MAX_NEWS, Ordered, PATIENCE, StatusRecorder, StatusState};
 use crate::api::{EventReason, FinishedObject, HeldRevision, Scope, SyncName, SyncStatus};
 use crate::clock;
 use crate::cluster::LiveSync;
-use crate::controller::reconcile::ReconcileResult;
 use crate::report::{ReconcileError, RolledBackRevision};
 use crate::source::{Reference, Revision};
 
@@ -277,7 +277,7 @@ async fn is_written(within: Duration, wait: oneshot::Receiver<()>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::reconcile::RefusedUpdate;
+    use crate::controller::status::reconcile_result::RefusedUpdate;
     use crate::source::ObjectHash;
 
     #[test]

@@ -36,14 +36,26 @@ pub(crate) struct SecretPermission {
 }
 
 impl SecretPermission {
+    /// Returns the permission of an account to send a Secret to a host, which the API server has
+    /// just confirmed.
+    fn confirmed(account: &str, secret: &str, host: &str) -> Self {
+        let (account, secret, host) = (account.into(), secret.into(), host.into());
+        Self { account, secret, host, at: Mutex::new(clock::now()) }
+    }
+
+    /// Returns true if this is a recently confirmed permission to send the Secret to the host.
+    fn allows(&self, account: &str, secret: &str, host: &str) -> bool {
+        (&*self.account, &*self.secret, &*self.host) == (account, secret, host) && !self.is_old()
+    }
+
     /// Returns true if the permission has to be confirmed again.
-    pub(crate) fn is_old(&self) -> bool {
+    pub(super) fn is_old(&self) -> bool {
         clock::since(*self.at.lock().unwrap_or_else(PoisonError::into_inner)) >= FRESH
     }
 
     /// Confirms an old permission, so that a revoked one is noticed. An API server that does not
     /// answer has revoked nothing.
-    pub(crate) async fn holds(&self, cluster: &Cluster, sync: &SyncName) -> Result<(), ReconcileError> {
+    pub(super) async fn holds(&self, cluster: &Cluster, sync: &SyncName) -> Result<(), ReconcileError> {
         if !self.is_old() {
             return Ok(());
         }
@@ -61,40 +73,34 @@ impl SecretPermission {
     }
 }
 
-impl Context {
-    /// Returns the credentials in the Secret that a Sync names; `known` is the last permission.
-    pub(crate) async fn login(
-        &self,
-        cluster: &Cluster,
-        sync: &SyncName,
-        wish: &ValidatedSpec,
-        (secret, data): (&str, SecretData),
-        known: &mut Option<Arc<SecretPermission>>,
-    ) -> Result<Credentials, ReconcileError> {
-        let (credentials, hosts) = login(data)?;
-        let before = known.take();
-        let Some(account) = &wish.service_account else { return Ok(credentials) };
-        let host = wish.address.host().unwrap_or_default();
-        let is_own = sync.namespace == self.namespace || self.disk.is_some();
-        if is_own || hosts.is_some_and(|hosts| names(&hosts, host)) {
-            return Ok(credentials);
+/// Returns the credentials in the Secret that a Sync names; `known` is the last permission.
+pub(crate) async fn repository_login(
+    context: &Context,
+    cluster: &Cluster,
+    sync: &SyncName,
+    wish: &ValidatedSpec,
+    (secret, data): (&str, SecretData),
+    known: &mut Option<Arc<SecretPermission>>,
+) -> Result<Credentials, ReconcileError> {
+    let (credentials, hosts) = login(data)?;
+    let before = known.take();
+    let Some(account) = &wish.service_account else { return Ok(credentials) };
+    let host = wish.address.host().unwrap_or_default();
+    let is_own = sync.namespace == context.installation.namespace || context.installation.disk.is_some();
+    if is_own || hosts.is_some_and(|hosts| names(&hosts, host)) {
+        return Ok(credentials);
+    }
+    if let Some(permission) = before.filter(|known| known.allows(account, secret, host)) {
+        *known = Some(permission);
+        return Ok(credentials);
+    }
+    match cluster.may_get_secret(&sync.namespace, secret).await {
+        Ok(true) => {
+            *known = Some(Arc::new(SecretPermission::confirmed(account, secret, host)));
+            Ok(credentials)
         }
-        let is_it = |known: &Arc<SecretPermission>| {
-            known.account == *account && *known.secret == *secret && *known.host == *host && !known.is_old()
-        };
-        if let Some(permission) = before.filter(is_it) {
-            *known = Some(permission);
-            return Ok(credentials);
-        }
-        match cluster.may_get_secret(&sync.namespace, secret).await {
-            Ok(true) => {
-                let (secret, host, at) = (secret.into(), host.into(), Mutex::new(clock::now()));
-                *known = Some(Arc::new(SecretPermission { account: account.clone(), secret, host, at }));
-                Ok(credentials)
-            }
-            Ok(false) => Err(not_allowed(sync, secret, account, host)),
-            Err(failure) => Err(cluster_error(&failure)),
-        }
+        Ok(false) => Err(not_allowed(sync, secret, account, host)),
+        Err(failure) => Err(cluster_error(&failure)),
     }
 }
 

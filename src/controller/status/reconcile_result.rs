@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::prepare::PreparedRevision;
-use super::rollout::UnhealthySnapshot;
 use crate::api::{FinishedObject, HeldRevision, Scope};
 use crate::cluster::ApiError;
-use crate::controller::apply::extra_fields::ReportedExtraFields;
-use crate::controller::deletion::delete_hooks;
 use crate::desired::{DesiredSet, SetDigest};
 use crate::object::{GroupKind, ObjectId};
 use crate::plan::Outcome;
 use crate::report::{CommitDescription, ObjectRemark, PendingRetries, ReconcileError};
 use crate::source::{CommitSummary, Revision};
+
+/// Unhealthy objects, and those of them that have failed.
+pub(crate) type UnhealthySnapshot = (BTreeSet<ObjectId>, BTreeSet<ObjectId>);
+
+/// An object, and the text about the fields that were added to it.
+pub(crate) type ReportedExtraFields = (ObjectId, Box<str>);
 
 /// Result of a reconcile.
 #[derive(Debug, Default)]
@@ -96,7 +98,7 @@ pub(crate) struct RefusedUpdate {
 
 impl ReconcileResult {
     /// Adds the outcomes of a round; holds and failures of earlier rounds are dropped.
-    pub(super) fn adds(&mut self, outcomes: impl Iterator<Item = (ObjectId, Outcome)>) {
+    pub(in crate::controller) fn adds(&mut self, outcomes: impl Iterator<Item = (ObjectId, Outcome)>) {
         self.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
         self.outcomes.extend(outcomes);
     }
@@ -109,7 +111,7 @@ impl ReconcileResult {
 
     /// Records the created objects that another actor had deleted. Hooks do not count: they are
     /// created for every run.
-    pub(super) fn restores(
+    pub(in crate::controller) fn restores(
         &mut self,
         desired: &DesiredSet,
         outcomes: &BTreeMap<ObjectId, Outcome>,
@@ -133,16 +135,5 @@ impl ReconcileResult {
         let Some(set) = &self.set else { return };
         let tainted = self.outcomes.iter_mut().filter(|(id, _)| set.is_tainted(id));
         tainted.for_each(|(_, outcome)| outcome.redact());
-    }
-
-    pub(super) fn is_of(&mut self, prepared: &PreparedRevision) {
-        self.commits.clear();
-        self.names(&prepared.revision, prepared.words.clone());
-        self.set = Some(prepared.desired.clone());
-        self.last_hooks = delete_hooks::named(&prepared.desired);
-        self.desired = prepared.desired.len();
-        self.digest = Some(prepared.digest.clone());
-        self.tree = prepared.tree.map(|id| id.to_string());
-        self.caution.clone_from(&prepared.caution);
     }
 }

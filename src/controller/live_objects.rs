@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::events::Allowance;
-use crate::controller::Context;
+use super::Context;
+use super::status::events::Allowance;
 use crate::plan::preview;
 use crate::report::board::{LiveDifference, LiveObject, redact_live};
 use crate::serve::LiveObjectRequest;
@@ -52,10 +52,10 @@ async fn seen(context: &Context, wanted: &LiveObjectRequest) -> Result<LiveObjec
     let unknown = || "this daemon does not know the object now".to_owned();
     let (sync, id) = (&wanted.sync, &wanted.id);
     let is_listed = {
-        let board = context.board.watch().borrow().clone();
+        let board = context.reporting.board.watch().borrow().clone();
         board.cards.get(sync).is_some_and(|card| card.objects.row(id).is_some())
     };
-    let (set, cluster) = context.registry.view(sync).filter(|_| is_listed).ok_or_else(unknown)?;
+    let (set, cluster) = context.peers.view(sync).filter(|_| is_listed).ok_or_else(unknown)?;
     let object = set.get(id);
     let version = object.map(|object| &*object.version);
     let live = cluster.read_whole_object(id, version).await.map_err(|failure| failure.to_string())?;
