@@ -11,7 +11,7 @@ COPY src ./src
 COPY examples/shop ./examples/shop
 # Not compiled; but Cargo.toml names the benchmarks, and cargo looks for what it names.
 COPY benches ./benches
-RUN cargo build --release --locked --bin moorline
+RUN cargo build --profile dist --locked --bin moorline
 
 # From its source, of one version: what is fetched is checked against Go's own list of checksums.
 FROM golang:1.26-bookworm AS helm-program
@@ -20,7 +20,7 @@ RUN CGO_ENABLED=0 GOBIN=/out go install -trimpath \
 
 # The variant with helm. What it starts helm behind is in the binary.
 FROM gcr.io/distroless/cc-debian12:nonroot AS helm
-COPY --from=build /src/target/release/moorline /moorline
+COPY --from=build /src/target/dist/moorline /moorline
 COPY --from=helm-program /out/helm /usr/bin/helm
 # Threads that render do so in few arenas: memory that one of them gave back is there for the next.
 ENV MALLOC_ARENA_MAX=2
@@ -29,7 +29,7 @@ ENTRYPOINT ["/moorline"]
 
 # glibc, libgcc and nothing to log in with. The public certificate authorities are in the binary; SSL_CERT_FILE names others.
 FROM gcr.io/distroless/cc-debian12:nonroot
-COPY --from=build /src/target/release/moorline /moorline
+COPY --from=build /src/target/dist/moorline /moorline
 # Threads that render do so in few arenas: memory that one of them gave back is there for the next.
 ENV MALLOC_ARENA_MAX=2
 # Numbers, so that a cluster can see that this is not root (runAsNonRoot). Nothing is written into the image's

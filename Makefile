@@ -45,7 +45,7 @@ test: ## everything: format, lints, documentation, control plane, all tests, 66 
 		MOORLINE_LONG_TESTS=1 sh tests/run.sh
 
 test-core: ## the tests that need only Rust and git, with fixed seeds; minutes, once built
-	MOORLINE_TEST_PLANE=none PROPTEST_RNG_SEED=1 sh tests/left_out.sh \
+	MOORLINE_TEST_PLANE=none PROPTEST_RNG_SEED=1 MOORLINE_SIMULATION_FIXED=2 sh tests/left_out.sh \
 		$(CARGO) test --workspace --locked --lib --bins $(addprefix --test ,$(CORE_TESTS))
 
 test-sandbox: ## the scenarios that the sandbox runs, without a control plane; minutes, once built
@@ -64,8 +64,8 @@ lint: ## clippy on all targets; a warning is an error
 doc: ## the documentation; a warning is an error
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
-release: ## the release binary
-	$(CARGO) build --release --locked
+release: ## the binary of a release: small, and minutes to build
+	$(CARGO) build --profile dist --locked
 
 test-programs: ## compile every test, and run none
 	$(CARGO) test --workspace --locked --no-run

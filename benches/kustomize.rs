@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use moorline::render::build_kustomization;
+use moorline::kustomize::build;
 use moorline::tree::FileTree;
 
 const BAR: Duration = Duration::from_millis(1);
@@ -48,11 +48,11 @@ fn small() {
     ]);
     // The tables are loaded once in a process.
     let first = Instant::now();
-    assert_eq!(build_kustomization(&tree, "prod").map(|objects| objects.len()), Ok(3));
+    assert_eq!(build(&tree, "prod").map(|built| built.objects.len()), Ok(3));
     let first = first.elapsed();
     let begun = Instant::now();
     for _ in 0..ROUNDS {
-        drop(std::hint::black_box(build_kustomization(&tree, "prod")));
+        drop(std::hint::black_box(build(&tree, "prod")));
     }
     let each = begun.elapsed() / ROUNDS;
     println!("a small overlay: {each:?} (the first in a process: {first:?}); the bar is {BAR:?}");
@@ -72,13 +72,13 @@ fn together() {
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
-                    (0..BUILDS).for_each(|_| drop(std::hint::black_box(build_kustomization(&tree, "prod"))));
+                    (0..BUILDS).for_each(|_| drop(std::hint::black_box(build(&tree, "prod"))));
                 });
             }
         });
         begun.elapsed().as_secs_f64()
     };
-    assert_eq!(build_kustomization(&tree, "prod").map(|objects| objects.len()), Ok(200));
+    assert_eq!(build(&tree, "prod").map(|built| built.objects.len()), Ok(200));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // Each round measures both, one after the other, and the best of each counts.
     let rounds: Vec<(f64, f64)> = (0..RUNS).map(|_| (run(1), run(cores))).collect();

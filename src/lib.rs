@@ -1,12 +1,14 @@
 //! Moorline keeps a Kubernetes cluster in sync with Git.
 //!
-//! The code is one sentence, and the folders follow it:
+//! The code follows one sentence:
 //!
 //! ```text
-//! Revision -source-> FileTree -render-> Objects -desired-> DesiredSet -plan(+ ObservedSet)-> Plan
+//! Revision -read_changed-> FileTree -render-> Objects -build_desired_set-> DesiredSet
+//!     -plan(+ ObservedSet)-> Plan -execute-> Outcome -status-> SyncStatus
 //! ```
 //!
-//! Every arrow is one function, every noun one type. `ARCHITECTURE.md` has the map.
+//! Every arrow is one function. `ARCHITECTURE.md` names the file of each, and is the map of the
+//! code.
 
 #![warn(unreachable_pub)]
 // Nothing panics on input; tests may.
@@ -24,10 +26,13 @@ pub mod settings_watch;
 
 pub use moorline_api as api;
 pub use moorline_cluster as cluster;
-pub use moorline_core::{did_you_mean, duration, grammar, log_repeats, name_rules, object, sanitize, tree};
+pub use moorline_core::{
+    did_you_mean, duration, grammar, log_repeats, name_rules, object, position, sanitize, tree,
+};
 pub use moorline_engine::{desired, diff, observed, plan, proof, rbac};
 pub use moorline_git as source;
 pub use moorline_health as health;
+pub use moorline_kustomize as kustomize;
 pub use moorline_managed_fields as fields;
 pub use moorline_metrics as metrics;
 pub use moorline_render as render;

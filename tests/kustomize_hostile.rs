@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use moorline::render::{ErrorClass, build_kustomization};
+use moorline::kustomize::ErrorClass;
+use moorline::render::build_kustomization;
 use moorline::tree::{FileTree, TreeEntry};
 use rustix::time::{ClockId, clock_gettime};
 

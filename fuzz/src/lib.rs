@@ -5,7 +5,7 @@
 
 use moorline_core::tree::FileTree;
 use moorline_git::{hostile, webhook_call};
-use moorline_render::build_kustomization;
+use moorline_kustomize::build;
 use moorline_yaml::{Dialect, Step, locate, read, write};
 use serde_json::json;
 
@@ -43,7 +43,7 @@ pub const BETWEEN: &str = "\n===\n";
 fn built<const N: usize>(text: &str, names: [&str; N], more: &[(&str, &str)]) -> bool {
     let mut parts = text.splitn(N, BETWEEN);
     let files = names.map(|name| (name, parts.next().unwrap_or_default()));
-    build_kustomization(&FileTree::from_texts(files.into_iter().chain(more.iter().copied())), "").is_ok()
+    build(&FileTree::from_texts(files.into_iter().chain(more.iter().copied())), "").is_ok()
 }
 
 /// Builds any kustomization, with a resource and a patch; true if it is not refused.

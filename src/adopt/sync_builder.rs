@@ -91,9 +91,9 @@ impl SyncBuilder {
             "create a Secret in {namespace} with the keys {form}, and pass its name with --secret; Moorline copies no credentials"
         );
         if is_ssh {
-            self.refuse(field, format!("over ssh the repository needs a login: {make}"));
+            self.refuse(field, format!("over ssh the repository needs credentials: {make}"));
         } else if has_login {
-            self.refuse(field, format!("the URL has a login in it, which belongs into a Secret: {make}"));
+            self.refuse(field, format!("the URL has credentials in it, which belong in a Secret: {make}"));
         } else if !login.is_empty() {
             self.refuse(field, format!("{login}: {make}"));
         }

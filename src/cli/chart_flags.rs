@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::operate::namespace;
+use crate::name_rules::is_release;
 use crate::render::HelmOptions;
-use crate::render::helm::{is_release, is_version};
+use crate::render::helm::is_version;
 
 /// How a chart is rendered.
 #[derive(Debug, Args)]

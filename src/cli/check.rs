@@ -17,7 +17,8 @@ use crate::render::Complete;
 /// Reads files and folders like `render`. Checks syntax, names, labels, scopes, Moorline's
 /// annotations and duplicates; also types, unknown and required fields, and selectors of built-in
 /// kinds and of kinds whose CustomResourceDefinitions are in the files or --crds. Objects of other
-/// kinds are counted as not checked. Syncs are checked together with their folders here.
+/// kinds are counted as not checked. Syncs among the files are checked together with their
+/// folders in this repository.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline check deploy/web.yaml deploy/api.yaml
@@ -25,7 +26,7 @@ use crate::render::Complete;
   moorline check clusters/prod --crds crds/
   moorline check clusters/prod --server        also ask the API server of KUBECONFIG, which writes nothing
 
-Exit codes: 0 no problems, 1 problems. Objects that are not checked are no problem.")]
+Exit codes: 0 no problems, 1 problems. Objects that are not checked are not problems.")]
 pub(super) struct CheckArgs {
     /// Files or folders of manifests
     #[arg(required = true, value_name = "FILE")]

@@ -90,8 +90,8 @@ pub(super) async fn forward_webhooks(connection: &Connection, called: &mut mpsc:
             .request_polls(|url| repository_name(url).is_some_and(|name| names.contains(&name)))
             .await
         {
-            Ok(syncs) => tracing::debug!(syncs, "a webhook was passed on"),
-            Err(error) => tracing::warn!(%error, "a webhook could not be passed on"),
+            Ok(syncs) => tracing::debug!(syncs, "a webhook call was forwarded"),
+            Err(error) => tracing::warn!(%error, "a webhook call could not be forwarded"),
         }
     }
     std::future::pending().await

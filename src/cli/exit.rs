@@ -1,4 +1,4 @@
-//! The exit codes, in one table that the README repeats and a test compares.
+//! The exit codes, in one table. `docs/cli.md` repeats it, and a test compares the two.
 
 use std::process::ExitCode;
 

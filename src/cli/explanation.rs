@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use super::Streams;
 use super::exit::Exit;
 use super::manifests;
+use crate::kustomize::BuildStep;
 use crate::object::ObjectId;
-use crate::render::{self, BuildStep, PackedObject, RenderOptions, SourceType};
+use crate::render::{self, PackedObject, RenderOptions, SourceType};
 use crate::tree::FileTree;
 
 /// The most candidates that are listed if no object matches.

@@ -38,7 +38,7 @@ pub(super) struct Selection {
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<Glob>,
 
-    /// Type of PATH. Auto detects a Helm chart, then a kustomization, and else reads plain
+    /// Type of PATH. Auto detects a Helm chart, then a kustomization, else reads plain
     /// manifests
     #[arg(long = "type", value_enum, value_name = "TYPE", default_value_t = Type::Auto)]
     kind: Type,

@@ -44,15 +44,15 @@ pub(super) struct PlanArgs {
     #[arg(required_unless_present = "sync", conflicts_with = "sync", requires = "against")]
     path: Option<PathBuf>,
 
-    /// `cluster` for the one of KUBECONFIG, or a folder of live objects
+    /// Compare with the `cluster` of KUBECONFIG, or with a folder of live objects
     #[arg(long, value_name = "DIR", conflicts_with = "sync")]
     against: Option<PathBuf>,
 
-    /// A Sync of the cluster of KUBECONFIG, whose repository is read
+    /// Plan this Sync of the cluster of KUBECONFIG, with its own repository
     #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "target_namespace"])]
     sync: Option<String>,
 
-    /// A commit, branch or tag instead of the Sync's own
+    /// Plan this commit, branch or tag in place of the Sync's own revision
     #[arg(long, value_name = "REVISION", requires = "sync")]
     revision: Option<String>,
 
@@ -185,7 +185,7 @@ async fn of_sync(
     if let Some(to) = annotations.get(MOVES_TO_ANNOTATION) {
         let to = display_move_target(to, &owner);
         streams.say(&format!(
-            "note: {owner} moves to {to}: objects pruned here are handed over if that Sync wants them"
+            "note: {owner} moves to {to}: objects pruned here are handed over if that Sync claims them"
         ));
     }
     let approved = annotations.get(APPROVE_ANNOTATION).cloned();

@@ -6,11 +6,13 @@ use crate::controller::key_manager::{KeyLocation, KeyManager, use_temporary_keys
 
 use super::election;
 
-/// The keys while the daemon serves. `None` if they live in this process, beside the API server.
+/// Manager of the keys in the key Secret; `None` if the keys exist only in this process, beside its
+/// API server.
 pub(super) struct ProofKeys(Option<KeyManager>);
 
 impl ProofKeys {
-    /// `run` names the objects of `run --url`; `in_memory` is for an API server in this process.
+    /// Selects the place of the keys. `run` is the name under which `run --url` owns objects;
+    /// `in_memory` is true for an API server in this process.
     pub(super) fn new(context: &Context, namespace: &str, run: Option<SyncName>, in_memory: bool) -> Self {
         if in_memory {
             use_temporary_keys(&context.cluster, run.as_ref());

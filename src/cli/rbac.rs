@@ -23,7 +23,8 @@ use crate::yaml;
 ///
 /// Roles and bindings for the Sync's ServiceAccount, including the permissions that Roles among its
 /// objects grant, because RBAC forbids granting permissions that one lacks. Rules that amount to
-/// cluster-admin are marked. If it is not the daemon's own, the daemon may impersonate it.
+/// cluster-admin are marked. For a ServiceAccount other than the daemon's own, the output allows
+/// the daemon to impersonate it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline rbac --sync shop -n team | kubectl apply -f -
@@ -33,7 +34,7 @@ pub(super) struct RbacArgs {
     #[arg(required_unless_present = "sync", conflicts_with = "sync")]
     path: Option<PathBuf>,
 
-    /// A Sync of the cluster of KUBECONFIG, whose repository is read
+    /// Permissions of this Sync of the cluster of KUBECONFIG, with its own repository
     #[arg(long, value_name = "NAME", conflicts_with_all = ["service_account", "target_namespace"])]
     sync: Option<String>,
 

@@ -14,8 +14,8 @@ use super::temporary_folder::TemporaryFolder;
 use crate::controller::reconcile::remote_bases::{
     LatestRevisions, RemoteBaseContext, ResolvedBases, TrackedBases,
 };
+use crate::kustomize::MissingInputs;
 use crate::metrics::Metrics;
-use crate::render::MissingInputs;
 use crate::report::ReconcileError;
 use crate::source::{AllowList, HostPolicy, Repositories};
 use crate::tree::FileTree;

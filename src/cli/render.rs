@@ -16,9 +16,10 @@ use crate::yaml;
 /// Print the objects that a folder renders to
 ///
 /// A Helm chart is rendered by helm, from PATH or MOORLINE_HELM; a kustomization is built as by
-/// kustomize. Else, all .yaml, .yml and .json files below PATH are read as by `kubectl apply -f`.
-/// Lists are flattened, and objects keep their order. Syncs among the objects are checked together
-/// with their folders in this repository. If there are problems, only these are printed.
+/// kustomize. Otherwise, all .yaml, .yml and .json files below PATH are read as by `kubectl
+/// apply -f`. Lists are flattened, and objects keep their order. Syncs among the objects are
+/// checked together with their folders in this repository. If there are problems, only these are
+/// printed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline render examples/quickstart

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use super::remote_bases::RemoteBases;
+use crate::kustomize;
 use crate::render::{self, RenderOptions};
 use crate::source::directory;
 use crate::tree::FileTree;
@@ -73,7 +74,7 @@ pub(super) fn is_chart(path: &Path) -> bool {
 
 /// True if a folder holds a kustomization.
 pub(super) fn holds_kustomization(path: &Path) -> bool {
-    render::KUSTOMIZATIONS.iter().any(|name| path.join(name).is_file())
+    kustomize::FILE_NAMES.iter().any(|name| path.join(name).is_file())
 }
 
 /// The Git work tree around a path, else the current folder if the path lies in it, else the path.

@@ -379,10 +379,10 @@ async fn follow_one(
     if let Some(rule) = name_rules::sync_name(&arguments.name) {
         bail!("--name: the name of a Sync {rule}");
     }
-    let wish = wish(arguments, url, &context.namespace)?;
-    let repository = context.repositories.repository(&wish.address, "", &Credentials::default())?;
-    let repository = repository.on_behalf_of(&context.namespace);
-    let owner = SyncName::new(&context.namespace, &arguments.name);
+    let wish = wish(arguments, url, &context.installation.namespace)?;
+    let repository = context.sources.repositories.repository(&wish.address, "", &Credentials::default())?;
+    let repository = repository.on_behalf_of(&context.installation.namespace);
+    let owner = SyncName::new(&context.installation.namespace, &arguments.name);
     standalone::run(context, owner, wish, repository, called).await;
     Ok(())
 }

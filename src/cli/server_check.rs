@@ -141,10 +141,10 @@ async fn ask(
     let (id, kind) = (&wanted.id, wanted.id.group_kind());
     let defines = made.kinds.contains(&kind);
     if made.has_namespace_of(id) {
-        return DryRunResult::Unchecked("this set creates its namespace".to_owned());
+        return DryRunResult::Unchecked("these files create its namespace".to_owned());
     }
     if defines && cluster.kinds().get(&kind).is_none() {
-        return DryRunResult::Unchecked("this set creates its kind".to_owned());
+        return DryRunResult::Unchecked("these files create its kind".to_owned());
     }
     match cluster.dry_run_apply(wanted, owner, &[]).await {
         Ok(_) => DryRunResult::Accepted,
@@ -153,18 +153,18 @@ async fn ask(
             match told.reason {
                 "Unreachable" | "Timeout" => {}
                 "NamespaceMissing" if made.may_have_namespace_of(id) => {
-                    return DryRunResult::Unchecked("this set creates its namespace".to_owned());
+                    return DryRunResult::Unchecked("these files create its namespace".to_owned());
                 }
                 _ if defines => {
                     let why = format!(
-                        "this set changes its definition; by the one that is served: {}",
+                        "these files change its CRD; with the one that is installed: {}",
                         told.message
                     );
                     return DryRunResult::Unchecked(why);
                 }
                 _ if told.message.contains("does not support dry run") => {
                     return DryRunResult::Unchecked(
-                        "a webhook that must be asked does not support dry runs".to_owned(),
+                        "a webhook that it calls does not support dry runs".to_owned(),
                     );
                 }
                 _ => {}

@@ -38,7 +38,7 @@ fn document(path: &Path) -> anyhow::Result<serde_json::Value> {
     match (values.next(), values.next()) {
         (Some(value), None) => Ok(value),
         (None, _) => Ok(serde_json::Value::Object(serde_json::Map::new())),
-        (Some(_), Some(_)) => bail!("{shown} holds more than one document"),
+        (Some(_), Some(_)) => bail!("{shown} contains more than one document"),
     }
 }
 
@@ -60,7 +60,7 @@ fn read_consistently(
             return Ok(bytes);
         }
     }
-    bail!("{shown} changes while it is read; replace it by a rename")
+    bail!("{shown} changed while it was read; replace it by a rename")
 }
 
 /// File attributes that differ after a write or a replacement.
@@ -146,7 +146,7 @@ mod tests {
             std::fs::read(path)
         });
         let said = format!("{:#}", always.unwrap_err());
-        let expect = "daemon.yaml changes while it is read; replace it by a rename";
+        let expect = "daemon.yaml changed while it was read; replace it by a rename";
         assert!(said.ends_with(expect), "{said}");
         std::fs::remove_file(&file).unwrap();
         let said = format!("{:#}", read_consistently(&file, |path| std::fs::read(path)).unwrap_err());

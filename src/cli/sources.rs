@@ -7,8 +7,8 @@ use crate::cluster::Connection;
 use crate::settings::{Settings, parse_bytes};
 use crate::source::{AllowList, HostPolicy, Memory, Proxy, Repositories};
 
-/// `means_own`: a user who names one repository, or runs an own API server, may refer to a server
-/// of this machine; else the loopback interface is refused.
+/// Opens the store. With `means_own` servers on the loopback interface are allowed: the user named
+/// one repository, or runs an API server in this process.
 pub(super) async fn sources(
     settings: &Settings,
     means_own: bool,

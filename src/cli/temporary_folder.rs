@@ -20,7 +20,7 @@ impl TemporaryFolder {
         let name = format!("moorline-{:016x}", RandomState::new().hash_one(std::process::id()));
         let folder = std::env::temp_dir().join(name);
         let made = DirBuilder::new().mode(0o700).create(&folder);
-        made.with_context(|| format!("{}: cannot be made", folder.display()))?;
+        made.with_context(|| format!("{}: cannot be created", folder.display()))?;
         Ok(Self(folder))
     }
 

@@ -6,10 +6,7 @@
 //! (`peers/`) is not among the caches: no request returns it, only the tasks of
 //! those Syncs do.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use super::Context;
 
 /// In-memory state of a daemon that it can rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +39,16 @@ pub(super) struct CacheLosses {
 }
 
 impl CacheLosses {
+    /// Counts that the memory between reconciles is dropped.
+    pub(super) fn drop_passes(&self) {
+        self.passes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts that the health is dropped.
+    pub(super) fn drop_health(&self) {
+        self.health.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Returns how often the memory between reconciles was dropped.
     pub(super) fn of_passes(&self) -> u64 {
         self.passes.load(Ordering::Relaxed)
@@ -50,22 +57,5 @@ impl CacheLosses {
     /// Returns how often the health was dropped.
     pub(super) fn of_health(&self) -> u64 {
         self.health.load(Ordering::Relaxed)
-    }
-}
-
-impl Context {
-    /// Drops a cache.
-    pub fn drop_cache(self: &Arc<Self>, what: CacheKind) {
-        match what {
-            CacheKind::Objects => self.relist_all(),
-            CacheKind::Trust => self.distrust_all(),
-            CacheKind::Passes => drop(self.losses.passes.fetch_add(1, Ordering::Relaxed)),
-            CacheKind::Revisions => self.heads.lose(),
-            CacheKind::Kinds => {
-                let cluster = self.cluster.clone();
-                tokio::spawn(async move { cluster.drop_discovery().await });
-            }
-            CacheKind::Health => drop(self.losses.health.fetch_add(1, Ordering::Relaxed)),
-        }
     }
 }

@@ -177,19 +177,6 @@ pub(super) fn keys(name: &str, secret: SecretData) -> Result<Arc<TrustedKeys>, R
     })
 }
 
-/// Error for a Secret with the keys of the daemon, by which objects are proven: no Sync may read
-/// them.
-pub(super) fn is_of_the_daemon(name: &str) -> ReconcileError {
-    ReconcileError {
-        cause: ErrorCause::SpecInvalid,
-        message: format!(
-            "the Secret {name} holds the keys of the daemon, which no Sync may use; name another Secret"
-        ),
-        problems: Vec::new(),
-        permanent: true,
-    }
-}
-
 /// Reads a Secret that a Sync names.
 pub(super) async fn secret(
     cluster: &Cluster,
@@ -197,11 +184,11 @@ pub(super) async fn secret(
     name: &str,
 ) -> Result<SecretData, ReconcileError> {
     if cluster.notary().is_key_secret(namespace, name) {
-        return Err(is_of_the_daemon(name));
+        return Err(substitution_values::is_of_the_daemon(name));
     }
     let found = cluster.read_secret(namespace, name).await.map_err(|failure| cluster_error(&failure))?;
     if found.as_ref().is_some_and(|found| found.holds_keys) {
-        return Err(is_of_the_daemon(name));
+        return Err(substitution_values::is_of_the_daemon(name));
     }
     found.ok_or_else(|| ReconcileError {
         cause: ErrorCause::SecretMissing,

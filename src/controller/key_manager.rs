@@ -85,7 +85,7 @@ impl KeyManager {
             loop {
                 tokio::select! {
                     () = &mut settled => return,
-                    _ = beat.tick() => context.health.beat(),
+                    _ = beat.tick() => context.reporting.health.beat(),
                 }
             }
         });
@@ -237,7 +237,7 @@ fn random<const N: usize>() -> Result<[u8; N], KeyError> {
     Ok(bytes)
 }
 
-/// Creates keys and ids that live as long as this process, for a server that does as well.
+/// Creates keys and ids that exist only in this process, for an API server in the same process.
 pub fn use_temporary_keys(cluster: &Cluster, run: Option<&SyncName>) {
     let (Ok(key), Ok(id)) = (random(), random::<16>()) else { return };
     cluster.notary().set_keys(Some(KeyRing::new(key, [])));

@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 
 use super::Context;
 use super::peers::claim_evidence;
-use super::resource::{LatestSnapshot, SyncSnapshot, run_worker};
+use super::resource::run_worker;
 use crate::api::SyncName;
 use crate::chance;
-use crate::cluster::SyncWatchEvent;
+use crate::cluster::{LatestSnapshot, SyncSnapshot, SyncWatchEvent};
 use crate::report::board::DaemonRole;
 use crate::source::webhook_call::RepositoryNames;
 
@@ -36,7 +36,7 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNam
         early: Some(Vec::new()),
         history: 0,
     };
-    let mut ending = context.ending.clone();
+    let mut ending = context.lifetime.ending.clone();
     let mut beat = tokio::time::interval(BEAT);
     let mut sweep = tokio::time::interval_at(tokio::time::Instant::now() + SWEEP, SWEEP);
     loop {
@@ -47,28 +47,30 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNam
             },
             _ = all.tasks.join_next(), if !all.tasks.is_empty() => {}
             Some(called) = called.recv() => {
-                let syncs = context.neighbours.called(&called);
+                let syncs = context.peers.called(&called);
                 tracing::debug!(syncs, repositories = ?called, "webhook received");
             }
-            _ = beat.tick() => context.health.beat(),
+            _ = beat.tick() => context.reporting.health.beat(),
             _ = sweep.tick() => {
                 let context = context.clone();
-                chance::spawn_blocking_deterministic(move || context.repositories.remove_unused());
+                chance::spawn_blocking_deterministic(move || context.sources.repositories.remove_unused());
             }
             _ = ending.wait_for(|ending| *ending) => break,
         }
     }
     // Each worker finishes the work in progress, within the grace period of the context.
     all.kept.clear();
-    let _ =
-        tokio::time::timeout(context.grace, async { while all.tasks.join_next().await.is_some() {} }).await;
+    let _ = tokio::time::timeout(context.lifetime.grace, async {
+        while all.tasks.join_next().await.is_some() {}
+    })
+    .await;
 }
 
 /// Interval of the daemon's sign of life.
 pub(super) const BEAT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Interval at which unused mirrors are removed. The first run is not at the start: a Sync that
-/// cannot be served for now, as for want of a Secret, is to find its mirror later.
+/// cannot be served for now, for example because a Secret is missing, needs its mirror later.
 const SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
 
 struct Manager {
@@ -109,12 +111,12 @@ impl Manager {
                 let lost: Vec<SyncName> =
                     self.kept.keys().filter(|name| !there.contains(*name)).cloned().collect();
                 lost.iter().for_each(|name| self.gone(name));
-                self.context.registry.retain_listed(&there);
+                self.context.peers.retain_listed(&there);
                 for (name, sync) in self.early.take().into_iter().flatten() {
                     self.seen(name, sync);
                 }
-                self.context.health.set_readiness(Ok(()));
-                self.context.board.stand(DaemonRole::Serving);
+                self.context.reporting.health.set_readiness(Ok(()));
+                self.context.reporting.board.stand(DaemonRole::Serving);
                 self.context.cluster.wake_all();
             }
             SyncWatchEvent::Rewound => {
@@ -130,7 +132,7 @@ impl Manager {
                 tracing::warn!("{message}");
                 // Known Syncs are still served.
                 if self.kept.is_empty() {
-                    self.context.health.set_readiness(Err(message));
+                    self.context.reporting.health.set_readiness(Err(message));
                 }
             }
         }
@@ -142,14 +144,12 @@ impl Manager {
             // The Sync was deleted and created again, and the watch did not report the deletion.
             self.gone(&name);
         }
-        self.context.registry.add(&name);
         self.context.cluster.notary().set_uid(&name, &uid);
-        self.context.neighbours.add(&name);
-        self.context.dependencies.add(&name);
+        self.context.peers.add(&name);
         if !self.kept.contains_key(&name)
             && let Some(bytes) = sync.as_ref().and_then(|it| held_bytes(&it.sync))
         {
-            self.context.repositories.memory().reserve_kept(&name.to_string(), bytes);
+            self.context.sources.repositories.memory().reserve_kept(&name.to_string(), bytes);
         }
         if let Some(early) = &mut self.early {
             early.push((name, sync));
@@ -175,14 +175,10 @@ impl Manager {
             early.retain(|(known, _)| known != name);
         }
         self.context.cluster.notary().remove_uid(name);
-        let held = self.context.registry.remove(name);
-        self.context.neighbours.wake(&held);
-        self.context.claim_rights.forget(name);
-        self.context.neighbours.remove(name);
-        let memory = self.context.repositories.memory();
+        self.context.peers.remove(name);
+        let memory = self.context.sources.repositories.memory();
         memory.release_holder(&name.to_string());
         memory.release_holder(&claim_evidence::holder(name));
-        self.context.dependencies.remove(name);
         // Other Syncs may adopt its objects now.
         self.context.cluster.wake_all();
     }
@@ -201,10 +197,10 @@ fn held_bytes(sync: &serde_json::Value) -> Option<u64> {
 /// counted more.
 async fn keep_counted(context: Arc<Context>, name: SyncName, seen: watch::Receiver<LatestSnapshot>) {
     run_worker(context.clone(), name.clone(), seen).await;
-    if !*context.ending.borrow() {
-        context.metrics.remove_sync(&name.to_string());
-        context.board.remove(&name);
-        context.lines.forget(&name);
+    if !*context.lifetime.ending.borrow() {
+        context.reporting.metrics.remove_sync(&name.to_string());
+        context.reporting.board.remove(&name);
+        context.reporting.lines.forget(&name);
     }
 }
 

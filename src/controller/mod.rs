@@ -12,6 +12,7 @@ pub mod deletion;
 pub mod inspect;
 pub mod key_manager;
 pub mod lease_terms;
+mod live_objects;
 pub mod manager;
 mod memory;
 mod peers;
@@ -43,75 +44,83 @@ use crate::settings::Settings;
 use crate::source::{AllowList, Repositories};
 pub use cache_losses::CacheKind;
 use cache_losses::CacheLosses;
-use memory::RetryPolicy;
+pub use live_objects::serve_live_objects;
 use peers::Peers;
-use peers::claim_rights::ClaimRights;
-use peers::dependencies::Dependencies;
 use peers::latest_revisions::LatestRevisions;
-pub use peers::registry::Registry;
-use reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
-use reconcile::renderer::RenderContext;
-use schedule::{Backoff, Uptime};
+use schedule::{Backoff, RetryPolicy, Uptime};
 use spec::ValidatedSpec;
 pub use status::board::Board;
-use status::events::Allowances;
 pub use status::lease_record::LeaseRecord;
-pub use status::live_objects::serve_live_objects;
-use status::log_lines::Lines;
+use status::metrics_and_logs::Reporting;
 
-/// State that all Syncs of a daemon share.
+/// State that all Syncs of a daemon share. Each field has one writer.
 pub struct Context {
-    /// The cluster, with the daemon's own identity.
+    /// The cluster, with the daemon's own identity. Written by `crates/cluster`: the store by
+    /// watches and replies alone.
     pub cluster: Cluster,
+    /// Repositories and helm. Mirrors are written by `crates/git`, under the lock of a repository.
+    pub sources: CommitSources,
+    /// Knowledge of Syncs about each other. Written by the methods of [`Peers`].
+    pub peers: Peers,
+    /// Channels through which Syncs report. Written by `status/`.
+    pub reporting: Arc<Reporting>,
+    /// Settings of the daemon. Written by [`Context::change`].
+    settings: CurrentSettings,
+    /// Namespace and local disk of the daemon. Set at the start.
+    pub installation: Installation,
+    /// The cluster as each impersonated ServiceAccount sees it, by user name. Written by
+    /// [`Context::cluster_of`].
+    identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
+    /// Limits on reads and verifications. Written by [`Context::verify_turn`] and by health checks.
+    pacing: Pacing,
+    /// Start and end of the daemon. Its end is written by the process that owns the sender.
+    pub lifetime: Lifetime,
+    /// Counters of dropped caches. Written by [`Context::drop_cache`], for tests.
+    losses: CacheLosses,
+}
+
+/// Sources of commits and of rendered charts.
+pub struct CommitSources {
     /// Local mirrors of the repositories.
     pub repositories: Repositories,
     /// Repositories that a kustomization may name by URL.
     pub allowed: AllowList,
     /// Renders charts.
     pub helm: Helm,
-    /// Counters and gauges for Prometheus.
-    pub metrics: Metrics,
-    /// Liveness and readiness of this daemon.
-    pub health: DaemonHealth,
-    /// Settings of the daemon; [`Context::change`] replaces them.
-    settings: RwLock<Arc<Settings>>,
-    /// Notified when the settings were replaced.
-    reset: Notify,
-    /// Namespace of the daemon: only Syncs in it may act with the daemon's own rights.
-    pub namespace: Box<str>,
-    /// The Lease that this daemon holds, as namespace/name.
-    pub held_by: Option<String>,
-    /// Record in the Lease of the scope of a run without a Sync resource, if it is kept.
-    notebook: Option<Arc<LeaseRecord>>,
-    /// Folder of the local disk in which Syncs may name repositories, if any.
-    disk: Option<PathBuf>,
-    /// Data of the status page, for all Syncs.
-    pub board: Board,
-    /// Desired and applied objects of all Syncs, for hand-overs between them.
-    pub registry: Registry,
-    neighbours: Peers,
-    /// Access reviews by which claims on objects count.
-    claim_rights: ClaimRights,
-    /// The graph of `spec.dependsOn` between Syncs.
-    dependencies: Dependencies,
     /// Newest known revision of each repository and ref.
     heads: LatestRevisions,
-    /// Budget of Kubernetes Events, by namespace.
-    events: Allowances,
-    /// True once the daemon shuts down.
-    pub ending: watch::Receiver<bool>,
-    /// Time that work in progress gets at shutdown.
-    grace: Duration,
-    began: Instant,
+}
+
+/// Settings that can change while the daemon runs.
+struct CurrentSettings {
+    current: RwLock<Arc<Settings>>,
+    /// Notified when the settings were replaced.
+    reset: Notify,
+}
+
+/// Surroundings of the daemon.
+pub struct Installation {
+    /// Namespace of the daemon: only Syncs in it may act with the daemon's own rights.
+    pub namespace: Box<str>,
+    /// Folder of the local disk in which Syncs may name repositories, if any.
+    disk: Option<PathBuf>,
+}
+
+/// Limits on work that all Syncs share.
+struct Pacing {
     /// Time of the last paced verification of an object.
     verify: tokio::sync::Mutex<Instant>,
     /// Limits the concurrent reads of object statuses.
     reads: FairQueue,
-    /// The cluster as each impersonated ServiceAccount sees it, by user name.
-    identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
-    losses: CacheLosses,
-    /// Log lines that were written for conditions that last, so that each is written once.
-    lines: Lines,
+}
+
+/// Start and end of the daemon.
+pub struct Lifetime {
+    began: Instant,
+    /// True once the daemon shuts down.
+    pub ending: watch::Receiver<bool>,
+    /// Time that work in progress gets at shutdown.
+    grace: Duration,
 }
 
 /// Options of a new [`Context`].
@@ -144,67 +153,40 @@ impl Context {
     pub fn new(cluster: Cluster, board: Board, parts: ContextOptions) -> Self {
         let metrics = parts.metrics.clone();
         parts.sources.0.report_waiting(move |count| metrics.git_waiting(count));
+        let (held_by, notebook) = (parts.held_by, parts.notebook);
+        let reporting =
+            Reporting::new(cluster.clone(), (parts.metrics, parts.health, board), (held_by, notebook));
+        let (repositories, allowed) = parts.sources;
         Self {
             cluster,
-            grace: GRACE,
-            began: clock::now(),
-            verify: tokio::sync::Mutex::new(clock::now()),
-            reads: FairQueue::new(READS),
+            sources: CommitSources {
+                repositories,
+                allowed,
+                helm: parts.helm,
+                heads: LatestRevisions::default(),
+            },
+            peers: Peers::default(),
+            reporting: Arc::new(reporting),
+            settings: CurrentSettings {
+                current: RwLock::new(Arc::new(parts.settings)),
+                reset: Notify::new(),
+            },
+            installation: Installation { namespace: parts.namespace, disk: parts.disk },
             identities: tokio::sync::Mutex::default(),
+            pacing: Pacing { verify: tokio::sync::Mutex::new(clock::now()), reads: FairQueue::new(READS) },
+            lifetime: Lifetime { began: clock::now(), ending: parts.ending, grace: GRACE },
             losses: CacheLosses::default(),
-            lines: Lines::default(),
-            registry: Registry::default(),
-            neighbours: Peers::default(),
-            claim_rights: ClaimRights::default(),
-            dependencies: Dependencies::default(),
-            heads: LatestRevisions::default(),
-            events: Allowances::new(EVENTS),
-            repositories: parts.sources.0,
-            allowed: parts.sources.1,
-            helm: parts.helm,
-            metrics: parts.metrics,
-            health: parts.health,
-            settings: RwLock::new(Arc::new(parts.settings)),
-            reset: Notify::new(),
-            namespace: parts.namespace,
-            held_by: parts.held_by,
-            notebook: parts.notebook,
-            disk: parts.disk,
-            board,
-            ending: parts.ending,
         }
     }
 
     /// Returns the current settings.
     pub fn settings(&self) -> Arc<Settings> {
-        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Returns the rules for reading the remote bases of a Sync. A revision that was read within
-    /// `fresh` is new enough.
-    fn ground<'a>(
-        &'a self,
-        sync: &'a SyncName,
-        wish: &ValidatedSpec,
-        followed: &'a TrackedBases,
-        fresh: Duration,
-    ) -> RemoteBaseContext<'a> {
-        RemoteBaseContext {
-            repositories: &self.repositories,
-            heads: &self.heads,
-            allowed: &self.allowed,
-            followed,
-            asker: &sync.namespace,
-            sync: sync.to_string().into(),
-            metrics: &self.metrics,
-            pinned: wish.verify.is_some(),
-            fresh,
-        }
+        self.settings.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Waits until this daemon may write; false if it shuts down before that.
     async fn leads(&self) -> bool {
-        let mut ending = self.ending.clone();
+        let mut ending = self.lifetime.ending.clone();
         tokio::select! {
             biased;
             () = self.cluster.terms().wait_until_leading() => true,
@@ -215,22 +197,22 @@ impl Context {
     /// Continues the records in the Lease: the next term has begun, and no other daemon held the
     /// Lease in between.
     pub fn goes_on(&self, leadership: &Leadership) {
-        self.notebook.iter().for_each(|notebook| notebook.goes_on(leadership));
+        self.reporting.notebook.iter().for_each(|notebook| notebook.goes_on(leadership));
     }
 
     /// Drops the metrics and the page entries of all Syncs: another daemon serves them now.
     pub fn retire(&self) {
-        for name in self.registry.names() {
-            self.metrics.remove_sync(&name.to_string());
-            self.board.remove(&name);
+        for name in self.peers.names() {
+            self.reporting.metrics.remove_sync(&name.to_string());
+            self.reporting.board.remove(&name);
         }
     }
 
     /// Replaces the settings; values that are read only at the start keep their effect.
     pub fn change(&self, settings: Settings) {
         self.cluster.set_rate(settings.qps, settings.burst);
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
-        self.reset.notify_waiters();
+        *self.settings.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+        self.settings.reset.notify_waiters();
     }
 
     /// Returns the back-off after failures.
@@ -242,21 +224,21 @@ impl Context {
 
     /// Checks that a Sync which names no ServiceAccount may act with the daemon's own rights.
     fn may_act_as_itself(&self, sync: &SyncName, wish: &ValidatedSpec) -> Result<(), String> {
-        let trusted = self.namespace == sync.namespace
+        let trusted = self.installation.namespace == sync.namespace
             || self.settings().daemon_identity_namespaces.contains(&sync.namespace);
         if trusted || wish.service_account.is_some() {
             return Ok(());
         }
         Err(format!(
             "a Sync outside of the namespace {} may not use the permissions of the daemon: set spec.serviceAccountName to a ServiceAccount in {}",
-            self.namespace, sync.namespace
+            self.installation.namespace, sync.namespace
         ))
     }
 
     /// Returns the cluster with the identity of a Sync.
     async fn cluster_of(&self, sync: &SyncName, wish: &ValidatedSpec) -> Result<Cluster, ReconcileError> {
         let Some(account) = &wish.service_account else { return Ok(self.cluster.clone()) };
-        if self.disk.is_some() {
+        if self.installation.disk.is_some() {
             // In a demonstration every Sync has all rights.
             return Ok(self.cluster.clone());
         }
@@ -294,31 +276,38 @@ impl Context {
         );
     }
 
-    /// Returns the context in which commits are rendered for this cluster.
-    fn means<'a>(&'a self, cluster: &'a Cluster, ground: &'a RemoteBaseContext<'a>) -> RenderContext<'a> {
-        RenderContext { cluster, helm: &self.helm, ground }
+    /// Drops a cache.
+    pub fn drop_cache(self: &Arc<Self>, what: CacheKind) {
+        match what {
+            CacheKind::Objects => self.relist_all(),
+            CacheKind::Trust => self.distrust_all(),
+            CacheKind::Passes => self.losses.drop_passes(),
+            CacheKind::Revisions => self.sources.heads.lose(),
+            CacheKind::Kinds => {
+                let cluster = self.cluster.clone();
+                tokio::spawn(async move { cluster.drop_discovery().await });
+            }
+            CacheKind::Health => self.losses.drop_health(),
+        }
     }
 
     fn now(&self) -> Uptime {
-        clock::since(self.began)
+        clock::since(self.lifetime.began)
     }
 
     fn instant(&self, time: Uptime) -> Instant {
-        self.began + time
+        self.lifetime.began + time
     }
 
     /// Waits until one more object may be verified.
     async fn verify_turn(&self) {
-        let mut last = self.verify.lock().await;
+        let mut last = self.pacing.verify.lock().await;
         let pause = Duration::from_secs(1) / self.settings().verify_rate.max(1);
         tokio::time::sleep_until((*last + pause).into()).await;
         *last = clock::now();
     }
 }
 
-/// Events of one namespace: the burst, and the rate in a second. Hundreds of Syncs may be created
-/// at once, and their statuses say the same.
-const EVENTS: (u32, u32) = (50, 5);
 /// Syncs whose object statuses are read at the same time.
 const READS: usize = 8;
 /// Time that work in progress gets when the daemon shuts down.

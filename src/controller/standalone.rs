@@ -47,10 +47,10 @@ pub async fn run(
         spec_revision: 0,
         refused: None,
     };
-    context.registry.add(&owner);
-    context.board.stand(DaemonRole::Serving);
+    context.peers.add_run(&owner);
+    context.reporting.board.stand(DaemonRole::Serving);
     let aware = context.clone();
-    let _server = context.cluster.watch_server(&context.namespace, move |told| match told {
+    let _server = context.cluster.watch_server(&context.installation.namespace, move |told| match told {
         SyncWatchEvent::Rewound => aware.relist_all(),
         SyncWatchEvent::Upgraded => aware.distrust_all(),
         SyncWatchEvent::Seen(..)
@@ -81,10 +81,10 @@ pub async fn run(
     let beats = async {
         loop {
             beat.tick().await;
-            context.health.beat();
+            context.reporting.health.beat();
         }
     };
-    context.health.set_readiness(Ok(()));
+    context.reporting.health.set_readiness(Ok(()));
     tokio::select! {
         () = run_reconciler(context.clone(), owner, receive, None) => {}
         () = nudges => {}

@@ -1,6 +1,7 @@
 //! Causes of the errors that keep a reconcile from starting or ending.
 //!
-//! In: where the error was made. Out: what the code decides on, and the reason that people read.
+//! In: the place of the error in the code. Out: [`ErrorCause`], on which code decides, and its
+//! reason for people.
 
 /// Cause of a [`super::ReconcileError`]. Code decides on it, never on the text of its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -159,8 +159,8 @@ fn a_server_is_asked_about_the_whole_set_and_nothing_is_written() {
     let expect = (
         Some(0),
         "set: 5 objects are valid\nset: the server accepts 3 objects, 2 are not checked\n".to_owned(),
-        "note: not checked by the server: Deployment.apps shop/web: this set creates its namespace\n\
-         note: not checked by the server: Widget.example.com default/a: this set creates its kind\n"
+        "note: not checked by the server: Deployment.apps shop/web: these files create its namespace\n\
+         note: not checked by the server: Widget.example.com default/a: these files create its kind\n"
             .to_owned(),
     );
     // The second time is as the first: nothing was written.

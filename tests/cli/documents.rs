@@ -141,7 +141,7 @@ fn the_kinds_in_the_docs_are_those_of_the_rules() {
     assert!(
         document[start..end] == tables,
         "the tables of docs/health.md are not those of the rules; write them anew with\n\n    \
-         WRITE_DOCS=1 cargo test --test cli documents::kinds\n"
+         WRITE_DOCS=1 cargo test --test cli documents::the_kinds\n"
     );
 }
 

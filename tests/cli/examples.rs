@@ -117,7 +117,7 @@ fn document() -> String {
 #[test]
 fn the_document_says_of_systems_what_the_code_says() {
     let protected = Policy::default().protected;
-    let rows = table(&document(), "# Systems");
+    let rows = table(&document(), "# Operators, and kinds that hold data");
     let mut shown: BTreeMap<String, &[String]> = BTreeMap::new();
     for row in &rows {
         let kind = row[1].trim_matches('`').to_owned();

@@ -224,7 +224,7 @@ impl Jail {
 fn fill(root: &Path, image: &Image, binary: &Path) -> Result<(), String> {
     for (built, place) in &image.copies {
         let name = Path::new(built).file_name();
-        if !built.contains("/target/release/") || name != binary.file_name() {
+        if !built.contains("/target/dist/") || name != binary.file_name() {
             return Err(format!("the image copies {built}, which this test does not know how to build"));
         }
         copy(binary, &inside(root, place));
@@ -327,14 +327,14 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, permissions).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-const DOCKERFILE: &str = "FROM a AS build\nRUN x\nFROM b:c\nCOPY --from=build /x/target/release/moorline /moorline\nENV A=b=c\n\
+const DOCKERFILE: &str = "FROM a AS build\nRUN x\nFROM b:c\nCOPY --from=build /x/target/dist/moorline /moorline\nENV A=b=c\n\
                           # why\nUSER 65532:65532\nENTRYPOINT [\"/moorline\"]\n";
 
 #[test]
 fn the_last_stage_is_read() {
     let image = Image::of(DOCKERFILE).expect("it is understood");
     assert_eq!(image.base, "b:c");
-    assert_eq!(image.copies, [("/x/target/release/moorline".to_owned(), "/moorline".to_owned())]);
+    assert_eq!(image.copies, [("/x/target/dist/moorline".to_owned(), "/moorline".to_owned())]);
     assert_eq!(image.environment, [("A".to_owned(), "b=c".to_owned())]);
     assert_eq!((image.user, image.group, image.entrypoint.as_str()), (65532, 65532, "/moorline"));
 }
@@ -355,7 +355,7 @@ fn an_image_that_cannot_be_tried_is_refused() {
     check("USER 65532:65532", "RUN y", "`RUN y` is not understood");
     check("USER 65532:65532", "", "the image runs as root");
     check("USER 65532:65532", "USER nonroot", "USER is not two numbers with a colon");
-    check("--from=build ", "", "`COPY /x/target/release/moorline /moorline` is not understood");
+    check("--from=build ", "", "`COPY /x/target/dist/moorline /moorline` is not understood");
     check("[\"/moorline\"]", "[\"/other\"]", "the ENTRYPOINT is not copied");
 }
 
@@ -363,8 +363,8 @@ fn an_image_that_cannot_be_tried_is_refused() {
 fn a_file_that_is_not_the_binary_is_refused() {
     let image =
         Image::of(&DOCKERFILE.replace("release/moorline", "release/other")).expect("it is understood");
-    let refused = fill(Path::new("nowhere"), &image, Path::new("target/release/moorline"));
-    assert!(refused.is_err_and(|error| error.contains("/x/target/release/other")));
+    let refused = fill(Path::new("nowhere"), &image, Path::new("target/dist/moorline"));
+    assert!(refused.is_err_and(|error| error.contains("/x/target/dist/other")));
 }
 
 #[test]

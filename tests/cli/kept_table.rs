@@ -7,7 +7,7 @@ use std::path::Path;
 /// The rows by their causes, and the tests that show them: a file in tests/cluster_prune/, and a function in it.
 const ROWS: [(&str, &[&str]); 10] = [
     (
-        "bad YAML, or a kustomization or chart that fails",
+        "invalid YAML, or a kustomization or chart that fails",
         &[
             "held_revision.rs bad_yaml",
             "held_revision.rs a_kustomization_that_fails",
@@ -20,7 +20,7 @@ const ROWS: [(&str, &[&str]); 10] = [
         &["held_rows.rs a_path_that_the_newer_commit_does_not_have"],
     ),
     (
-        "the repository is away",
+        "the repository is unreachable",
         &[
             "held_revision.rs a_repository_that_cannot_be_reached",
             "held_rows.rs prunes_go_on_while_the_repository_is_away",
@@ -29,7 +29,7 @@ const ROWS: [(&str, &[&str]); 10] = [
         ],
     ),
     (
-        "the kept commit is gone from the repository",
+        "the held commit is no longer in the repository",
         &[
             "held_rows.rs a_kept_commit_that_is_gone",
             "held_rows.rs a_kept_commit_is_fetched_by_its_id_where_the_mirror_is_lost",
@@ -50,7 +50,8 @@ const ROWS: [(&str, &[&str]); 10] = [
     ),
     ("a spec that is not valid", &["held_identity.rs a_spec_that_is_not_valid"]),
     (
-        "the Sync has lost its ServiceAccount, another daemon serves it, or no trusted key signs the revision any more",
+        "the ServiceAccount of the Sync is missing, another daemon serves the Sync, or the key that signed the revision is \
+         no longer trusted",
         &[
             "held_identity.rs a_service_account_that_is_not_named_any_more",
             "held_identity.rs a_service_account_that_is_not_there",
@@ -75,7 +76,7 @@ fn causes<'a>(page: &'a str, head: &str) -> Vec<&'a str> {
 #[test]
 fn each_cause_of_the_table_has_a_test() {
     let page = read("docs/held-revision.md");
-    let shown = causes(&page, "| cause | kept meanwhile | kept after a restart |");
+    let shown = causes(&page, "| cause | held meanwhile | held after a restart |");
     assert_eq!(shown, ROWS.map(|(cause, _)| cause), "the table and its tests are changed together");
     for (cause, tests) in ROWS {
         for test in tests {

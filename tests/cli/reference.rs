@@ -12,10 +12,16 @@ use serde_json::{Map, Value};
 const PAGE: &str = "docs/sync.md";
 
 const OPENING: &str = "# The fields of a Sync\n\n\
-    [config/samples/sync.yaml](../config/samples/sync.yaml) shows all fields in an example, [concepts.md](concepts.md) explains what \
-    they are for, and `kubectl explain sync.spec` shows this reference on a cluster.\n\n\
-    `kubectl apply` refuses a field that is not listed here, with its name. A duration is written as `30s`, `5m` or `1h30m`.\n\n\
-    This page is generated from the definition that `moorline crd` prints, and a test compares the two. After a change, \
+    ```yaml\n\
+    apiVersion: moorline.dev/v1alpha1\n\
+    kind: Sync\n\
+    metadata: {name: shop, namespace: moorline}\n\
+    spec:\n  source: {git: {url: https://example.com/shop.git}}\n  path: ./clusters/prod\n\
+    ```\n\n\
+    [config/samples/sync.yaml](../config/samples/sync.yaml) is an example with all fields, and [concepts.md](concepts.md) explains the \
+    concepts behind them. On a cluster, `kubectl explain sync.spec` shows this reference.\n\n\
+    `kubectl apply` refuses unknown fields, and names them. Durations are written as `30s`, `5m` or `1h30m`.\n\n\
+    This page is generated from the CRD that `moorline crd` prints, and a test compares the two. After a change, \
     `MOORLINE_WRITE_DOCS=1 cargo test --test cli reference::` generates it again.\n";
 
 #[test]
@@ -67,7 +73,7 @@ fn section(page: &mut String, path: &str, schema: &Value) {
     for rule in rules_of(schema) {
         let _ = write!(page, "\n- {}\n", sentence(rule));
     }
-    page.push_str("\n| field | type | default | bounds | meaning |\n|---|---|---|---|---|\n");
+    page.push_str("\n| field | type | default | limits | meaning |\n|---|---|---|---|---|\n");
     let empty = Map::new();
     let fields = schema["properties"].as_object().unwrap_or(&empty);
     let required: Vec<&str> = list(&schema["required"]).iter().map(word).collect();
@@ -168,7 +174,7 @@ fn a_field_is_shown_with_all_that_is_asked_of_it() {
     });
     let mut page = String::new();
     section(&mut page, "spec", &whole);
-    let head = "| field | type | default | bounds | meaning |\n|---|---|---|---|---|\n";
+    let head = "| field | type | default | limits | meaning |\n|---|---|---|---|---|\n";
     let expect = format!(
         "\n## spec\n\nAll of it.\n\n- Write both.\n\n{head}\
          | `list` | list of object | required | at most 3 entries | Some. |\n\

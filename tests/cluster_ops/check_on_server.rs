@@ -112,8 +112,8 @@ async fn a_whole_set_is_asked_about_and_nothing_is_written() {
     let expect = person.said(
         0,
         "set: 5 objects are valid\nset: the server accepts 3 objects, 2 are not checked\n",
-        "note: not checked by the server: Deployment.apps NS-made/web: this set creates its namespace\n\
-         note: not checked by the server: Widget.GROUP NS/a: this set creates its kind\n",
+        "note: not checked by the server: Deployment.apps NS-made/web: these files create its namespace\n\
+         note: not checked by the server: Widget.GROUP NS/a: these files create its kind\n",
     );
     // The second time is as the first: nothing was written.
     for _ in 0..2 {
@@ -185,7 +185,7 @@ async fn the_state_of_the_cluster_counts() {
     let expect = "kinds: 2 objects are valid\nkinds: the server accepts 1 object, 1 is not checked\n";
     assert_eq!((code, data.as_str()), (Some(0), expect), "{words}");
     let expect = person
-        .said(0, "", "Widget.GROUP NS/a: this set changes its definition; by the one that is served: ")
+        .said(0, "", "Widget.GROUP NS/a: these files change its CRD; with the one that is installed: ")
         .2;
     assert!(words.contains(&expect), "{words}");
     person.assert_writes_nothing();

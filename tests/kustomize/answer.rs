@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use moorline::render::build_kustomization;
+use moorline::kustomize::build;
 use moorline::tree::FileTree;
 use serde_json::Value;
 
@@ -33,8 +33,10 @@ pub(crate) enum Verdict {
 
 /// The renderer's answer for a folder of a tree.
 pub(crate) fn rendered(tree: &FileTree, path: &str) -> Answer {
-    match build_kustomization(tree, path) {
-        Ok(objects) => Answer::Objects(objects.into_iter().map(Value::Object).collect()),
+    match build(tree, path) {
+        Ok(built) => {
+            Answer::Objects(built.objects.into_iter().map(|object| Value::Object(object.body)).collect())
+        }
         Err(fault) => Answer::Refused {
             class: refusals::of_fault(&fault),
             text: format!("{}: {fault}", fault.class.name()),

@@ -1,6 +1,6 @@
 //! The classes of refusals: a closed list of words, for what the tool says and for what Moorline says.
 
-use moorline::render::{ErrorClass, KustomizeError};
+use moorline::kustomize::{ErrorClass, KustomizeError};
 
 /// Every class, with parts of the tool's sentences by which it is known; the first row that fits holds, so what
 /// stands at the end of a long sentence comes before what stands in all of them.

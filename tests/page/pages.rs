@@ -43,7 +43,7 @@ const LEFT_OUT: [(&str, &str, &str); 21] = [
     ),
     (
         "docs/page.md",
-        "kubectl port-forward -n moorline deployment/moorline 8081   # and then http://localhost:8081/",
+        "kubectl port-forward -n moorline deployment/moorline 8081   # then open http://localhost:8081/",
         "there is no kubelet here that could forward a port; tests/page/page.rs asks the page of a daemon itself",
     ),
     (
@@ -53,17 +53,17 @@ const LEFT_OUT: [(&str, &str, &str); 21] = [
     ),
     (
         "docs/kustomize.md",
-        "moorline render overlays/prod                     # what the folder comes to",
+        "moorline render overlays/prod                     # the objects of the folder",
         "the folders are the reader's own; tests/kustomize_cli.rs does the same with folders of its own",
     ),
     (
         "docs/substitution.md",
-        "moorline render apps/shop --var CLUSTER_NAME=shop-1 --var REPLICAS=3   # also plan and check: the same without a cluster",
+        "moorline render apps/shop --var CLUSTER_NAME=shop-1 --var REPLICAS=3   # without a cluster; also plan and check",
         "the folder is the reader's own; tests/cluster_source/substitution.rs does the same with a folder of its own",
     ),
     (
         "docs/helm.md",
-        "moorline render chart --values chart/prod.yaml   # what the chart comes to",
+        "moorline render chart --values chart/prod.yaml   # the objects of the chart",
         "the chart is the reader's own; tests/cluster_source/helm/command_line.rs does the same with one of its own",
     ),
     (
@@ -84,7 +84,7 @@ const LEFT_OUT: [(&str, &str, &str); 21] = [
     ("docs/events.md", "kubectl describe sync shop", "tests/page/history.rs reads the same Events"),
     (
         "docs/repositories.md",
-        "moorline sync shop -n moorline   # look now; without the binary: kubectl annotate --overwrite sync/shop \
+        "moorline sync shop -n moorline   # poll now; with kubectl alone: kubectl annotate --overwrite sync/shop \
          moorline.dev/requested-at=\"$(date)\"",
         "docs/getting-started.md syncs a Sync",
     ),

@@ -1,7 +1,8 @@
-//! A story in a process of its own, where nothing is left to chance but its seed.
+//! Runs a story in a process of its own, in which only the seed is random.
 //!
-//! In: a seed and its steps. Out: what came of it, read from what the process prints. The process is this program again, with
-//! a library before all others by which random bytes and the time of day are always the same.
+//! In: a seed and its steps. Out: the result of the story, read from the output of the process. The
+//! process is this program again, with a preloaded library that makes random bytes and the time of
+//! day repeatable.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The spec of a Sync, and the content of its folder.
 //!
-//! In: the acts of people. Out: the Sync as it is written, and the files of its folder.
+//! In: actions of people. Out: the Sync to write, and the files of its folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 

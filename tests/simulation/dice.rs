@@ -1,4 +1,4 @@
-//! Chance of one seed, for what the world does.
+//! Random numbers of one seed, for the actions of the world.
 //!
 //! In: a seed. Out: numbers, the same ones for the same seed.
 

@@ -1,6 +1,6 @@
 //! Objects of no Sync, which must stay unchanged.
 //!
-//! In: where an object is, and the server. Out: whether it was touched.
+//! In: the path of an object, and the server. Out: true if the object was changed.
 
 use std::cell::Cell;
 

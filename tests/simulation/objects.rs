@@ -1,7 +1,8 @@
-//! The objects that are committed, and those that are nobody's business.
+//! The objects that are committed, and unmanaged ones.
 //!
-//! In: the number of an object and a stamp. Out: its manifest, where it lives, and whether a live object is as it.
-//! Every manifest carries the number of the commit that wrote it, in an annotation and in a field of its kind.
+//! In: the number of an object and a stamp. Out: its manifest, its path, and the comparison of a
+//! live object with it. Every manifest carries the number of the commit that wrote it, in an
+//! annotation and in a field of its kind.
 
 use base64::Engine as _;
 use serde_json::{Value, json};

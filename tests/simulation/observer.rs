@@ -1,6 +1,11 @@
-//! Observer that sees every request that the server carries out, and says which of them should not have been.
+//! The rules of the simulation: observes every request that the server carries out, and reports
+//! each one that breaks a rule.
 //!
-//! In: what is heard, and what was committed when. Out: what is wrong, in words; and counts of what was asked.
+//! In: requests, commits, specs and approvals, as they happen. Out: a sentence for each broken
+//! rule, and the number of requests of each class. Rules about single subjects are in
+//! `revisions.rs` (order of revisions), `held.rs` (the revision that the status names), `said.rs`
+//! (truth of a status) and `observer/suspensions.rs`; `world/chapters.rs` has the rules of the
+//! chapters.
 
 mod suspensions;
 

@@ -1,6 +1,6 @@
-//! The last commits, to which somebody may go back.
+//! The last commits, to which a branch may be reset.
 //!
-//! In: each commit, and what the folders were to hold by it. Out: one of those before, as it was.
+//! In: each commit, with the content of its folders. Out: an earlier one.
 
 use git2::Oid;
 

@@ -1,7 +1,8 @@
-//! The daemon of a story: the production loop, on its own way to the server.
+//! A daemon of a story: the production loop, with its own connection to the server.
 //!
-//! In: the server, a folder and a name. Out: a task that campaigns for the Lease and follows all Syncs while it holds it.
-//! A process that loses the Lease stands by, and goes on or restarts when it holds it again, as `moorline run` does.
+//! In: the server, a folder and a name. Out: a task that acquires the Lease and serves all Syncs
+//! while it holds it. A process that loses the Lease waits on standby, and continues or restarts
+//! when it holds the Lease again, as `moorline run` does.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,7 +1,7 @@
 //! The repository that all Syncs follow.
 //!
-//! In: what the folders are to hold. Out: commits in a bare repository, written without a work tree. A commit writes
-//! what has changed, and nothing is forced to the disk.
+//! In: the content of the folders. Out: commits in a bare repository, written without a work tree.
+//! A commit writes what has changed, and nothing is forced to the disk.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! Checks that a Sync's report of its objects is true.
 //!
-//! In: who wrote which object and which status when, and what each commit has. Out: an object that is said to be as it is
-//! there, and is not. Of what others do a daemon may hear late or never; of its own writes it has to know whether they
-//! have happened, and to look where nobody has reported it.
+//! In: the writes of objects and statuses with their writers and times, and the content of each
+//! commit. Out: an object that differs from the commit that the status names. A daemon may learn
+//! late or never of writes of others. Of its own writes it has to know if they have happened, and
+//! has to read the object if no event reports it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

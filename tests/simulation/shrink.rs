@@ -1,7 +1,7 @@
-//! Fewer steps with the same end.
+//! Shrinks a failed story: fewer steps with the same failure.
 //!
-//! In: a story of some steps, and whether it goes wrong. Out: the steps that it takes, as few as a bounded number of attempts
-//! finds.
+//! In: the steps of a failed story, and a function that runs some of them. Out: the fewest steps
+//! with that failure that a bounded number of attempts finds.
 
 /// Stories that run to find out.
 const ATTEMPTS: usize = 60;

@@ -1,6 +1,7 @@
 //! One story, from its seed to its end.
 //!
-//! In: a seed, and which of its steps are taken. Out: what happened, or what went wrong and after which step.
+//! In: a seed, and the steps to take. Out: the events of the story, or the broken rule with the
+//! step before it.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Syncs beside one whose newest commit is broken for ever.
 //!
-//! In: a Sync that stays broken. Out: whether the others take up what is committed to them, and prune what they leave out, as if
-//! it were not there.
+//! In: a Sync that stays broken. Out: success if the other Syncs apply their commits and prune
+//! removed objects as if it did not exist.
 
 use super::dice::Dice;
 use super::steps::SYNCS;

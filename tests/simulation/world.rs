@@ -1,7 +1,8 @@
-//! The world of a story: a server, a repository, two daemons, and people who meddle.
+//! The world of a story: a server, a repository, two daemons, and people who change objects and
+//! Syncs.
 //!
-//! In: steps. Out: what they do to the world. Commits and changes of a Sync's spec go to the observer at the same
-//! moment.
+//! In: steps. Out: their effects. Commits and changes of a Sync's spec go to the observer at the
+//! same moment.
 
 pub(crate) mod chapters;
 mod deletions;

@@ -48,9 +48,10 @@ pub(crate) fn unsaid(source: &Source) -> Vec<(usize, String)> {
 
 /// Finds comment lines that are too wide.
 pub(crate) fn wide(source: &Source) -> Vec<(usize, String)> {
+    let widths: Vec<usize> = source.text.lines().map(|text| text.chars().count()).collect();
     let mut found = Vec::new();
     for (line, _) in lines(source, &BOUNDED) {
-        let width = source.text.lines().nth(line - 1).map_or(0, |text| text.chars().count());
+        let width = widths[line - 1];
         if width > WIDTH {
             found.push((line, format!("a comment line of {width} characters, at most {WIDTH}")));
         }

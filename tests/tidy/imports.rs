@@ -109,7 +109,8 @@ fn allowed_imports_pass() {
 
 #[test]
 fn imports_past_the_table_are_found() {
-    let refused = "`moorline_engine::plan::Plan`: render may use `api`, `core`, `json-patch`, `yaml`, not `engine/plan`";
+    let refused =
+        "`moorline_engine::plan::Plan`: render may use `api`, `core`, `yaml`, `kustomize`, not `engine/plan`";
     let render = "crates/render/src/lib.rs";
     check(render, "use moorline_engine::plan::Plan;", &[&format!("1: {refused}")]);
     check(render, "use moorline_engine::{\n plan::{Plan}};", &[&format!("2: {refused}")]);

@@ -23,6 +23,8 @@ pub(crate) struct Source {
     pub(crate) comments: String,
     /// Empty for a file in another language.
     pub(crate) tokens: Vec<Token>,
+    /// True if the whole file belongs to a module of tests.
+    is_test_file: bool,
     tests: Vec<Range<usize>>,
 }
 
@@ -36,7 +38,8 @@ impl Source {
             false => Default::default(),
         };
         let tests = test_items(&tokens);
-        Self { path: path.to_owned(), text: text.to_owned(), comments, tokens, tests }
+        let is_test_file = path.ends_with("/tests.rs") || text.lines().any(|line| line == "#![cfg(test)]");
+        Self { path: path.to_owned(), text: text.to_owned(), comments, tokens, is_test_file, tests }
     }
 
     pub(crate) fn is_rust(&self) -> bool {
@@ -50,9 +53,7 @@ impl Source {
 
     /// True if a line belongs to an item under `#[cfg(test)]`, or the file to a module of tests.
     pub(crate) fn is_test(&self, line: usize) -> bool {
-        self.tests.iter().any(|lines| lines.contains(&line))
-            || self.path.ends_with("/tests.rs")
-            || self.lines().any(|(_, text)| text == "#![cfg(test)]")
+        self.is_test_file || self.tests.iter().any(|lines| lines.contains(&line))
     }
 
     /// Returns the module path of a file of the program, outermost first: `engine/plan/prune` for

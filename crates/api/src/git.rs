@@ -36,7 +36,7 @@ pub struct Source {
     .field_path(".verify"))]
 pub struct GitSource {
     /// `https://host/path`, `ssh://user@host/path` or `user@host:path`, without user and password for https, which
-    /// belong into a Secret.
+    /// belong in a Secret.
     #[schemars(length(min = 1, max = 2048))]
     #[x_kube(
         validation = Rule::new(r"self.matches(r'^(https?|ssh)://') || self.matches(r'^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9._-]*:([^/]|/[^/])')")
@@ -69,7 +69,7 @@ pub struct GitSource {
     pub secret_ref: Option<SecretRef>,
 
     /// Only revisions with a trusted signature are applied, and of a branch only descendants of the applied commit. If a revision
-    /// is refused, the status reports it, and the last accepted revision is kept.
+    /// is refused, the status reports it, and the last accepted revision is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<SignatureVerification>,
 

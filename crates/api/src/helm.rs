@@ -43,12 +43,12 @@ pub struct HelmSpec {
         .message("write paths in the repository, such as ../values/prod.yaml: values files are not fetched from URLs"))]
     pub values_files: Vec<String>,
 
-    /// Values that override those of files. Do not put passwords here: everyone who may read the Sync can read them.
+    /// Values that override those of valuesFiles. Do not put passwords here: everyone who may read the Sync can read them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "anything")]
     pub values: Map<String, Value>,
 
-    /// Leave out the definitions in the chart's folder `crds`.
+    /// Leave out the CustomResourceDefinitions in the chart's folder `crds`.
     #[serde(default)]
     pub skip_crds: bool,
 
@@ -83,13 +83,13 @@ pub struct ChartSource {
         .message("write the name of a chart, such as shop"))]
     pub name: Option<String>,
 
-    /// Its version, exactly.
+    /// The exact version of the chart.
     #[schemars(length(min = 1, max = 128))]
     #[x_kube(validation = Rule::new("self.matches('^[A-Za-z0-9][-_.+A-Za-z0-9]*$')")
         .message("write one version, such as 1.2.3: ranges are not supported"))]
     pub version: String,
 
-    /// The digest of its archive (`sha256sum shop-1.2.3.tgz`), or of its manifest in a registry: a version may be published
+    /// The digest of the chart's archive (`sha256sum shop-1.2.3.tgz`), or of its manifest in a registry: a version may be published
     /// again with other content, which the digest detects.
     #[schemars(length(min = 64, max = 71))]
     #[x_kube(validation = Rule::new("self.matches('^(sha256:)?[0-9a-f]{64}$')")

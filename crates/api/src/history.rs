@@ -21,16 +21,16 @@ pub struct HistoryEntry {
     /// The same with eight digits of its commit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub short: String,
-    /// The subject of the commit, without control characters, at most 100 characters of it.
+    /// The subject of the commit, without control characters, cut after 100 characters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub subject: String,
-    /// The author of the commit, likewise.
+    /// The author of the commit, cut in the same way.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub author: String,
-    /// When it was applied or refused.
+    /// When the revision was applied or refused.
     #[schemars(schema_with = "super::status::time")]
     pub time: Time,
-    /// Time from its detection until it was applied, such as 1.2s.
+    /// Time from the detection of the revision until it was applied, such as 1.2s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
     /// The outcome, as the reason of a condition: Applied as soon as every object is applied, independent of health.

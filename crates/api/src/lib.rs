@@ -1,10 +1,10 @@
 //! Names that Moorline and its users share on a cluster: labels, annotations, the field manager,
 //! and the custom resource `Sync`.
 //!
-//! No other file spells them. The spec of a Sync is in `sync.rs` and `git.rs`, its status in
-//! `status.rs`, the reasons of Events in `event.rs`, renamed ones in `former_reasons.rs`, and the
-//! CustomResourceDefinition in `definition.rs`. All of these but the names belong to the feature
-//! `crd`, which is on by default.
+//! No other crate writes these names out. The spec of a Sync is in `sync.rs` and `git.rs`, its
+//! status in `status.rs`, the reasons of Events in `event.rs`, renamed ones in `former_reasons.rs`,
+//! and the CustomResourceDefinition in `definition.rs`. All of these but the names belong to the
+//! feature `crd`, which is on by default.
 #![cfg_attr(feature = "crd", doc = include_str!("../README.md"))]
 #![warn(unreachable_pub)]
 // Nothing panics on input. Tests may panic.
@@ -84,7 +84,7 @@ pub const ID_ANNOTATION: &str = "moorline.dev/id";
 pub const SPEC_HASH_ANNOTATION: &str = "moorline.dev/spec-hash";
 
 /// Annotation on every object of a Sync: keyed proof that the daemon itself wrote the other
-/// annotations; see `proof.rs`.
+/// annotations; see `crates/engine/src/proof.rs`.
 pub const PROOF_ANNOTATION: &str = "moorline.dev/proof";
 
 /// Annotation: wave in which an object is applied (an integer, 0 when absent).
@@ -113,7 +113,7 @@ pub const PAUSE_ANNOTATION: &str = "moorline.dev/pause-until";
 /// text.
 pub const SUBSTITUTE_ANNOTATION: &str = "moorline.dev/substitute";
 
-/// Our annotation or label for that, and Flux's.
+/// Keys that turn variable substitution off for an object: ours, and that of Flux.
 pub const SUBSTITUTE_SWITCHES: [&str; 2] = [SUBSTITUTE_ANNOTATION, "kustomize.toolkit.fluxcd.io/substitute"];
 
 /// Annotation on the CustomResourceDefinition: version of the program that wrote it.

@@ -16,7 +16,7 @@ pub struct SpecHash {
 /// Canonical forms that this program can produce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CanonicalForm {
-    /// SHA-256 of compact JSON with sorted keys; see `desired/canonical.rs`.
+    /// SHA-256 of compact JSON with sorted keys; see `crates/engine/src/desired/canonical.rs`.
     V1,
     /// The same, hashed again with the key of this name: it covers values of Secrets, which a plain
     /// hash would let an attacker guess.

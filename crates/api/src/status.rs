@@ -62,7 +62,7 @@ pub struct SyncStatus {
     #[schemars(schema_with = "time")]
     pub last_applied_time: Option<Time>,
 
-    /// The first problems.
+    /// Problems of the Sync and its objects; only the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<StatusProblem>,
 
@@ -73,7 +73,7 @@ pub struct SyncStatus {
     /// Jobs, Pods and hooks that have completed and are not created again until they change in Git.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finished: Vec<FinishedObject>,
-    /// The first of the hooks that run when the Sync is deleted with its objects.
+    /// Hooks that run when the Sync is deleted with its objects; only the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks_at_deletion: Vec<String>,
 
@@ -237,10 +237,10 @@ pub struct FinishedObject {
     pub object: String,
     /// Its hash as it is annotated.
     pub hash: String,
-    /// It has started, and its completion was not observed: if it is missing after a restart, it has completed meanwhile.
+    /// The object has started, and its completion was not observed: if it is missing after a restart, it has completed meanwhile.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub begun: bool,
-    /// It failed: the Sync is unhealthy until it changes in Git, even after it is deleted.
+    /// The object failed: the Sync is unhealthy until the object changes in Git, even after it is deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
 }

@@ -84,7 +84,7 @@ use super::{DurationText, HealthSpec, RenderSpec, Source, SyncStatus, yes};
         priority = 1
     ),
     validation = Rule::new("size(self.metadata.name) <= 52")
-        .message("give the Sync a name of at most 52 characters: it is part of a field manager's name, which has a bound"),
+        .message("give the Sync a name of at most 52 characters: it is part of a field manager's name, which has a limit"),
     validation = Rule::new("!has(self.spec.dependsOn) || self.spec.dependsOn.all(on, on.name != self.metadata.name || has(on.namespace))")
         .message("name another Sync in dependsOn: a Sync cannot depend on itself")
 )]
@@ -107,8 +107,8 @@ pub struct SyncSpec {
     #[serde(default)]
     pub render: RenderSpec,
 
-    /// The namespace of objects that name none; if it is absent, the Sync's own. A namespace that is written in a
-    /// manifest is never overridden.
+    /// The namespace of objects without one; defaults to the Sync's own namespace. A namespace in a manifest is
+    /// never overridden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
@@ -123,12 +123,12 @@ pub struct SyncSpec {
     #[serde(default)]
     pub prune: PrunePolicy,
 
-    /// What happens to the objects when the Sync is deleted: Orphan leaves them, Delete deletes them. A deletion stops while the
-    /// Sync is suspended, or when this becomes Orphan, and waits for a person.
+    /// What happens to the objects when the Sync is deleted: Orphan leaves them, Delete deletes them. A running
+    /// deletion stops when the Sync is suspended or this becomes Orphan, until a person decides.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
 
-    /// Reaction to changes of objects by others.
+    /// Reaction to drift: changes of objects by others.
     #[serde(default)]
     pub drift: DriftPolicy,
 
@@ -141,11 +141,11 @@ pub struct SyncSpec {
     #[serde(default = "interval")]
     pub interval: DurationText,
 
-    /// How long one reconcile may wait for fetches, dependencies of objects, and deletions.
+    /// How long one reconcile may wait for fetches, for objects that other objects need, and for deletions.
     #[serde(default = "timeout")]
     pub timeout: DurationText,
 
-    /// The ServiceAccount in the Sync's namespace as which every object is read and written; if it is absent, the
+    /// The ServiceAccount in the Sync's namespace that is impersonated to read and write all objects; defaults to the
     /// daemon's own, which only Syncs in the daemon's namespace may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
@@ -153,8 +153,9 @@ pub struct SyncSpec {
         .message("write the name of a ServiceAccount in the Sync's own namespace, such as deployer"))]
     pub service_account_name: Option<String>,
 
-    /// Syncs that must have applied their newest commit, and be healthy if they wait for health, before this one applies a commit; Syncs of the same repository must have applied that commit.
-    /// Meanwhile the applied revision is kept. Deletions are in reverse order.
+    /// Syncs that must be ready before this one applies a commit: their newest commit is applied, and their objects are
+    /// healthy unless health.wait is false. Syncs of the same repository must have applied that same commit. Until then the
+    /// applied revision is kept. Syncs that are deleted together are deleted in reverse order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub depends_on: Vec<Dependency>,
@@ -167,7 +168,7 @@ pub struct SyncSpec {
     #[serde(default)]
     pub rollback: RollbackPolicy,
 
-    /// Fields that are left to others, on objects in Git that set them.
+    /// Fields in Git that are left to other field managers, such as replicas to an autoscaler; their live value is not changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub ignore_fields: Vec<IgnoreFields>,
@@ -181,8 +182,8 @@ pub struct SyncSpec {
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct RollbackPolicy {
-    /// Rolls back a commit if one of its objects or hooks fails, or an object is rejected, before all were healthy: the last
-    /// healthy commit is applied again and kept until there is a newer one.
+    /// Rolls back a commit if one of its objects or hooks fails, or an object is rejected, before all objects have
+    /// been healthy: the last healthy commit is applied again and kept until there is a newer one.
     #[serde(default)]
     pub on_failure: bool,
 }
@@ -190,13 +191,13 @@ pub struct RollbackPolicy {
 /// A Sync that another one depends on.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq, Eq)]
 pub struct Dependency {
-    /// Its name.
+    /// The name of that Sync.
     #[schemars(length(min = 1, max = 52))]
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
         .message("write the name of a Sync, such as infrastructure"))]
     pub name: String,
 
-    /// Its namespace; that of the Sync which depends on it, if it is absent.
+    /// The namespace of that Sync; defaults to the namespace of the Sync that depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
@@ -211,13 +212,13 @@ pub struct PrunePolicy {
     #[serde(default = "yes")]
     pub enabled: bool,
 
-    /// How many may be deleted at once without approval; if it is absent, a deletion waits for approval when it is
-    /// of more than 10 objects and of more than 30 percent.
+    /// Limits of one prune without approval: a prune that exceeds all limits given waits for approval. By default these
+    /// are 10 objects and 30 percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<PruneBudget>,
 
-    /// More kinds that are deleted only by approval, as Kind or Kind.group. Namespaces, CustomResourceDefinitions,
-    /// PersistentVolumes, their claims and StorageClasses always are, and so are the kinds that hold data: databases,
+    /// Additional kinds that are pruned only with approval, as Kind or Kind.group. Namespaces, CustomResourceDefinitions,
+    /// PersistentVolumes, PersistentVolumeClaims and StorageClasses always are, and so are kinds that hold data: databases,
     /// queues, storage and their snapshots, as docs/systems.md lists them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 317)), extend("x-kubernetes-list-type" = "set"))]
@@ -256,7 +257,7 @@ pub enum DeletionPolicy {
 pub struct DriftPolicy {
     /// A field that Git sets: Repair sets it again at once, Report names who changed it, Ignore does not check. An object that
     /// others delete after the revision was applied: Repair creates it again at once, Report and Ignore only report it, and
-    /// the next commit creates it. With drift to report the Sync is not Ready.
+    /// the next commit creates it. While drift is reported, the Sync is not Ready.
     #[serde(default)]
     pub mode: DriftMode,
 
@@ -304,7 +305,7 @@ pub enum ConflictPolicy {
 /// Fields of some objects that are left to others.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 pub struct IgnoreFields {
-    /// The objects; all if it is empty.
+    /// The objects that this applies to; if it is empty, all objects.
     #[serde(default)]
     pub target: IgnoreTarget,
 

@@ -6,7 +6,8 @@
 use serde_json::{Value, json};
 
 use super::Cluster;
-use crate::api_client::{ApiError, ApiRequest};
+use crate::api_client::ApiRequest;
+use crate::api_error::ApiError;
 use moorline_core::object::ObjectId;
 use moorline_metrics::RequestClass;
 

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use super::Cluster;
 use super::lease::{Terms, WritePermit};
-use crate::error_table::{ApiStatus, StatusCause};
+use crate::api_error::{ApiError, ApiStatus, StatusCause};
 use crate::outage_log::OutageLog;
 use crate::rewind_detection::WriteHistory;
 use moorline_metrics::{Metrics, RequestClass};
@@ -108,57 +108,6 @@ pub(super) fn unreadable(error: &serde_json::Error) -> ApiError {
     ApiError::InvalidResponse(
         format!("it is {what} (at byte {} of line {})", error.column(), error.line()).into(),
     )
-}
-
-/// Error of a request.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ApiError {
-    /// There is no connection, or it broke.
-    #[error("the API server cannot be reached: {0}")]
-    Unreachable(Box<str>),
-    /// The response took too long.
-    #[error("no response from the API server within {} s", .0.as_secs())]
-    Timeout(Duration),
-    /// The server answered with an error status.
-    #[error("{0}")]
-    Refused(Box<ApiStatus>),
-    /// The response is not one of an API server.
-    #[error("the API server's response cannot be parsed: {0}")]
-    InvalidResponse(Box<str>),
-    /// Discovery has not found this kind; it may be served in a moment.
-    #[error("the API server does not serve the kind {0}")]
-    UnknownKind(Box<str>),
-    /// This daemon lost the Lease, so it does not write.
-    #[error("this daemon is not the leader, so nothing is written")]
-    NotLeader,
-    /// Newer input has superseded the write before it was sent.
-    #[error("superseded by newer input before it was written")]
-    Superseded,
-}
-
-impl ApiError {
-    /// True if the API server is down, also where a load balancer reports it.
-    pub(super) fn is_away(&self) -> bool {
-        matches!(self, Self::Unreachable(_)) || matches!(self.code(), Some(502..=504))
-    }
-
-    /// True if the API server has not reached the requested resourceVersion.
-    pub(super) fn is_behind(&self) -> bool {
-        matches!(self, Self::Refused(refusal) if refusal.is_behind())
-    }
-
-    /// Returns the HTTP status, if there was a response.
-    pub fn code(&self) -> Option<u16> {
-        match self {
-            Self::Refused(refusal) => Some(refusal.code),
-            Self::Unreachable(_)
-            | Self::Timeout(_)
-            | Self::InvalidResponse(_)
-            | Self::UnknownKind(_)
-            | Self::NotLeader
-            | Self::Superseded => None,
-        }
-    }
 }
 
 /// Client of one API server, as one identity.

@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use super::kinds::ServedKind;
 use super::store::{WriteGuard, object};
-use super::watch::number;
 use super::{Cluster, query};
-use crate::api_client::{ApiError, ApiRequest, ApiResponse, METADATA, unreadable};
+use crate::api_client::{ApiRequest, ApiResponse, METADATA, unreadable};
+use crate::api_error::ApiError;
+use crate::rewind_detection::number;
 use moorline_api::{self as api, SyncName};
 use moorline_core::object::{Object, ObjectId};
 use moorline_engine::desired::DesiredObject;
@@ -53,7 +54,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the server applied the object; it is verified again.
+    /// Dropping the future leaves open whether the server applied the object; it is verified again.
     ///
     /// # Errors
     ///
@@ -140,7 +141,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the object was deleted; it is verified again.
+    /// Dropping the future leaves open whether the object was deleted; it is verified again.
     ///
     /// # Errors
     ///
@@ -180,7 +181,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the object was released.
+    /// Dropping the future leaves open whether the object was released.
     ///
     /// # Errors
     ///
@@ -205,7 +206,7 @@ impl Cluster {
         self.send(call).await.map(drop)
     }
 
-    /// Forgets an object of this Sync that was handed over to another one. Later events count
+    /// Forgets an object of this Sync that was handed over to another one. A later event adds it
     /// again.
     pub fn forget_object(&self, owner: &SyncName, id: &ObjectId) {
         self.0.store.writing(owner, id).finish_deleted(true);

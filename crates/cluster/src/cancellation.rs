@@ -1,8 +1,8 @@
 //! Cancels queued writes that are superseded by newer input.
 //!
 //! In: a cancellation.
-//! Out: queued writes give up. A write that has begun is completed: its later requests belong to
-//! the first one.
+//! Out: queued writes end without a request. A group of requests that has begun is completed,
+//! because its later requests belong to the first one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,7 +10,7 @@ use futures::future::{BoxFuture, FutureExt as _};
 use super::Cluster;
 use super::kinds::Kinds;
 use super::store::object;
-use crate::api_client::ApiError;
+use crate::api_error::ApiError;
 use crate::pagination::Pages;
 use moorline_core::object::{GroupKind, Object, ObjectId};
 use moorline_engine::desired::Scope;

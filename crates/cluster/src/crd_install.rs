@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::Cluster;
 use super::apply::APPLY;
-use crate::api_client::{ApiError, ApiRequest};
+use crate::api_client::ApiRequest;
+use crate::api_error::ApiError;
 use moorline_api::{MANAGER_PREFIX, SyncName, VERSION_ANNOTATION};
 use moorline_metrics::RequestClass;
 
@@ -48,7 +49,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the definition was written.
+    /// Dropping the future leaves open whether the definition was written.
     ///
     /// # Errors
     ///

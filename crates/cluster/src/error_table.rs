@@ -7,56 +7,7 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
-
-use crate::api_client::ApiError;
-
-/// An error status of the API server.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message} ({code} {reason})")]
-pub struct ApiStatus {
-    /// The HTTP status.
-    pub code: u16,
-    /// The server's reason, such as `Invalid`.
-    pub reason: Box<str>,
-    /// The server's message.
-    pub message: Box<str>,
-    /// Problems of single fields.
-    pub causes: Vec<StatusCause>,
-    /// Delay that the server asks for before a retry.
-    pub retry_after: Option<Duration>,
-}
-
-impl ApiStatus {
-    /// True if the server has not reached the requested resourceVersion yet, as after a restored
-    /// backup. A load balancer also answers 504, but never with this cause.
-    pub fn is_behind(&self) -> bool {
-        self.code == 504 && self.causes.iter().any(|cause| &*cause.reason == "ResourceVersionTooLarge")
-    }
-
-    /// Field managers that own conflicting fields, each once. The server names them in quotation
-    /// marks in the causes of a conflict.
-    pub fn managers(&self) -> Vec<Box<str>> {
-        let conflicts = self.causes.iter().filter(|cause| &*cause.reason == "FieldManagerConflict");
-        let mut managers: Vec<Box<str>> =
-            conflicts.filter_map(|cause| cause.message.split('"').nth(1).map(Box::from)).collect();
-        managers.sort();
-        managers.dedup();
-        managers
-    }
-}
-
-/// A problem of one field.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
-pub struct StatusCause {
-    /// The server's reason, such as `FieldManagerConflict`.
-    pub reason: Box<str>,
-    /// The server's message.
-    pub message: Box<str>,
-    /// The field, as the server prints it.
-    pub field: Box<str>,
-}
+use crate::api_error::{ApiError, ApiStatus};
 
 /// Condition under which another attempt can succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -62,7 +62,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the Secret was written.
+    /// Dropping the future leaves open whether the Secret was written.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the Secret was created.
+    /// Dropping the future leaves open whether the Secret was created.
     ///
     /// # Errors
     ///

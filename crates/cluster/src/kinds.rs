@@ -8,8 +8,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
 
-use crate::api_client::{ApiClient, ApiError, ApiRequest};
-use crate::error_table::ApiStatus;
+use crate::api_client::{ApiClient, ApiRequest};
+use crate::api_error::{ApiError, ApiStatus};
 use moorline_core::object::{GroupKind, ObjectId};
 use moorline_engine::desired::{Scope, Scopes};
 use moorline_metrics::RequestClass;

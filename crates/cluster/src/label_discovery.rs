@@ -11,7 +11,8 @@ use futures::StreamExt as _;
 use tokio::sync::Mutex;
 
 use super::kinds::Kinds;
-use crate::api_client::{ApiClient, ApiError};
+use crate::api_client::ApiClient;
+use crate::api_error::ApiError;
 use crate::pagination::Pages;
 use moorline_api::{SYNC_LABEL, SyncName};
 use moorline_core::object::GroupKind;

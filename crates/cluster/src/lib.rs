@@ -25,6 +25,7 @@
 
 mod access_review;
 mod api_client;
+mod api_error;
 mod apply;
 mod autoscalers;
 mod cancellation;
@@ -67,13 +68,13 @@ use std::time::{Duration, Instant};
 
 pub use crate::crd_watch::{CrdChange, CrdChanges};
 pub use crate::error_table::{
-    ApiStatus, ErrorClass, RetryWhen, StatusCause, UnreachableWebhook, WEBHOOK_FAILED, classify_error,
-    is_admission_denial, is_missing_own_permission, table as answers, unreachable_webhook,
+    ErrorClass, RetryWhen, UnreachableWebhook, WEBHOOK_FAILED, classify_error, is_admission_denial,
+    is_missing_own_permission, table as answers, unreachable_webhook,
 };
 pub use apply::{ApplyResult, Force};
 pub use connect::{ConnectError, Connection, connect};
 
-pub use crate::api_client::ApiError;
+pub use crate::api_error::{ApiError, ApiStatus, StatusCause};
 pub use crate::autoscalers::AutoscaledObjects;
 pub use crate::cancellation::CancelFlag;
 pub use crate::contained_objects::ContainerContent;
@@ -87,7 +88,7 @@ pub use jitter::jitter;
 pub use kinds::{Kinds, ServedKind};
 pub use notary::Notary;
 pub use statuses::WorkloadChildren;
-pub use syncs::{LiveSync, SecretData, SyncWatchEvent, WatchGuard, version};
+pub use syncs::{LatestSnapshot, LiveSync, SecretData, SyncSnapshot, SyncWatchEvent, WatchGuard, version};
 pub use watch::POLL;
 pub use watches::WatchRequirements;
 
@@ -327,12 +328,13 @@ impl Cluster {
         self.0.label_discovery.kinds(&self.0.wire, &self.kinds(), watched, owner).await
     }
 
-    /// Has these objects verified again, although no change was seen.
+    /// Marks these objects as unverified, although no change was seen, so that they are verified
+    /// again.
     pub fn mark_unverified(&self, owner: &SyncName, ids: &[ObjectId]) {
         self.0.store.mark_unverified(owner, ids);
     }
 
-    /// Has all objects verified again.
+    /// Marks all objects as unverified, so that they are verified again.
     pub fn mark_all_unverified(&self) {
         self.forget_version();
         self.0.store.mark_all_unverified();
@@ -379,7 +381,7 @@ impl Cluster {
         AUTOSCALERS.iter().all(|(group, kind)| kinds.get(&GroupKind::new(group, kind)).is_some())
     }
 
-    /// Reads the autoscalers of a namespace, in case that the watches are behind.
+    /// Lists the autoscalers of a namespace, because the watches may lag behind.
     pub async fn refresh_autoscalers(&self, namespace: &str) -> Result<(), ApiError> {
         self.0.scalers.look(namespace).await
     }

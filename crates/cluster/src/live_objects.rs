@@ -10,7 +10,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::store::object;
 use super::{Cluster, query};
-use crate::api_client::ApiError;
+use crate::api_error::ApiError;
 use crate::pagination::Pages;
 use moorline_api::{SYNC_LABEL, SyncName};
 use moorline_core::object::{GroupKind, Object, ObjectId};

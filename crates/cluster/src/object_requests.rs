@@ -10,7 +10,8 @@ use super::apply::{APPLY, read, unknown};
 use super::syncs::WatchGuard;
 use super::watch::{WatchEvent, WatchTarget, follow};
 use super::{Cluster, query};
-use crate::api_client::{ApiError, ApiRequest, METADATA};
+use crate::api_client::{ApiRequest, METADATA};
+use crate::api_error::ApiError;
 use moorline_core::object::{GroupKind, Object, ObjectId};
 use moorline_metrics::RequestClass;
 
@@ -48,7 +49,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the fields were claimed.
+    /// Dropping the future leaves open whether the fields were claimed.
     ///
     /// # Errors
     ///
@@ -75,7 +76,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the namespace was created.
+    /// Dropping the future leaves open whether the namespace was created.
     ///
     /// # Errors
     ///

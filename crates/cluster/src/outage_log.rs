@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::api_client::ApiError;
+use crate::api_error::ApiError;
 use moorline_core::grammar;
 use moorline_core::log_repeats::{LogDecision, LogRepeats};
 use moorline_metrics::RequestClass;

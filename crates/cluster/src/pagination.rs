@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::query;
-use crate::api_client::{ApiClient, ApiError, ApiRequest, METADATA_LIST, WHOLE};
+use crate::api_client::{ApiClient, ApiRequest, METADATA_LIST, WHOLE};
+use crate::api_error::ApiError;
 use moorline_metrics::RequestClass;
 
 /// Page sizes: for metadata, and for whole objects.

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::Cluster;
 use super::kinds::{ServedKind, escape};
-use crate::api_client::{ApiError, ApiRequest};
+use crate::api_client::ApiRequest;
+use crate::api_error::ApiError;
 use moorline_core::object::GroupKind;
 use moorline_engine::desired::{ReplicaPaths, parse_replica_paths};
 use moorline_metrics::RequestClass;

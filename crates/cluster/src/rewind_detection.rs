@@ -1,15 +1,17 @@
 //! Detects that the server was set back to an earlier state, as by a restored backup.
 //!
 //! In: objects that were seen, and responses to writes.
-//! Out: true if a server that was away has lost them. Versions alone say little: a server that was
-//! set back is soon beyond any of them, and then continues without reporting the objects that are
+//! Out: true if a server that was away has lost them. Comparing versions is not enough: a server
+//! that was set back soon passes every version that we know, and never reports that objects are
 //! gone.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::{Map, Value};
+
 use super::query;
-use super::watch::{number, version_of};
-use crate::api_client::{ApiClient, ApiError};
+use crate::api_client::ApiClient;
+use crate::api_error::ApiError;
 use crate::pagination::first;
 
 /// An object and a resourceVersion that it had.
@@ -32,8 +34,8 @@ impl VersionProbe {
         })
     }
 
-    /// Reads the object at its version. A write at a version is part of that version: the same
-    /// version of two histories has different content.
+    /// Reads the object at its version. Each version contains the write that created it, so one
+    /// version differs between two histories.
     async fn then(&self, wire: &ApiClient) -> Result<Then, ApiError> {
         let then = format!("&resourceVersion={}&resourceVersionMatch=Exact", self.version);
         match self.version(wire, &then).await {
@@ -70,8 +72,8 @@ pub(super) struct WriteHistory(Arc<Mutex<Writes>>);
 
 #[derive(Default)]
 struct Writes {
-    /// One for each period between two interruptions, with its client: versions after an
-    /// interruption may belong to another history, and say nothing about the one before.
+    /// One write for each period between two interruptions, with its client. Versions after an
+    /// interruption may belong to another history, and say nothing about the period before it.
     last: Vec<(VersionProbe, kube::Client)>,
     /// The server was away since the last of them.
     interrupted: bool,
@@ -137,6 +139,16 @@ impl WriteHistory {
         self.lock().last.drain(..writes.len().saturating_sub(1));
         Ok(false)
     }
+}
+
+/// Returns the resourceVersion of an object.
+pub(super) fn version_of(object: &Map<String, Value>) -> Option<Box<str>> {
+    Some(object.get("metadata")?.get("resourceVersion")?.as_str()?.into())
+}
+
+/// Returns a resourceVersion as a number, as API servers compare it.
+pub(super) fn number(version: Option<&str>) -> u64 {
+    version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

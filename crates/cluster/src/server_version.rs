@@ -6,7 +6,7 @@
 use std::sync::PoisonError;
 
 use super::Cluster;
-use crate::api_client::ApiError;
+use crate::api_error::ApiError;
 
 impl Cluster {
     /// Returns the server's version; none if it does not report one.

@@ -228,7 +228,8 @@ impl Store {
         }
     }
 
-    /// Has these objects verified again, although no change was seen.
+    /// Marks these objects as unverified, although no change was seen, so that they are verified
+    /// again.
     pub(super) fn mark_unverified(&self, owner: &SyncName, ids: &[ObjectId]) {
         let mut inner = self.lock();
         let view = inner.view(&owner.label(), || owner.clone());
@@ -237,7 +238,7 @@ impl Store {
         }
     }
 
-    /// Has all objects verified again.
+    /// Marks all objects as unverified, so that they are verified again.
     pub(super) fn mark_all_unverified(&self) {
         for view in self.lock().views.values_mut() {
             let ids: Vec<ObjectId> = view.set.iter().map(|(id, _)| id.clone()).collect();

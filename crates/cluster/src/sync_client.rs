@@ -22,7 +22,7 @@ pub struct SyncResource {
     pub status: SyncStatus,
 }
 
-/// Error of such a request.
+/// Error of a request about Syncs.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
     /// There is no Sync of that name.
@@ -119,7 +119,7 @@ impl Connection {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the patch was applied.
+    /// Dropping the future leaves open whether the patch was applied.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl Connection {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves the Syncs before it requested.
+    /// A drop keeps the requests that were sent already.
     ///
     /// # Errors
     ///

@@ -4,12 +4,15 @@
 //! Out: [`SyncWatchEvent`]s. A status is written as a whole, in one request: it needs no read
 //! before, and fields that are left out disappear.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 
 use super::watch::{WatchEvent, WatchTarget, follow};
 use super::{Cluster, kinds, query};
-use crate::api_client::{ApiError, ApiRequest, ApiResponse, METADATA};
+use crate::api_client::{ApiRequest, ApiResponse, METADATA};
+use crate::api_error::ApiError;
 use moorline_api::{
     DELETION_ANNOTATION, HOSTS_ANNOTATION, INSTANCE_LABEL, KEYS_LABEL, MOVES_TO_ANNOTATION, SyncName,
 };
@@ -39,6 +42,19 @@ pub enum SyncWatchEvent {
     /// Syncs cannot be watched.
     Broken(ApiError),
 }
+
+/// A Sync as the API server had it.
+#[derive(Clone)]
+pub struct SyncSnapshot {
+    /// The whole resource.
+    pub sync: Arc<Value>,
+    /// Counts the server's histories (a new one after a restored etcd backup): resourceVersions of
+    /// different histories are not comparable.
+    pub history: u64,
+}
+
+/// The newest snapshot of a Sync; none once the Sync is gone.
+pub type LatestSnapshot = Option<SyncSnapshot>;
 
 /// Guard of a watch, which ends when it is dropped.
 #[derive(Debug)]
@@ -99,7 +115,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the status was written.
+    /// Dropping the future leaves open whether the status was written.
     ///
     /// # Errors
     ///
@@ -176,7 +192,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the finalizers were written.
+    /// Dropping the future leaves open whether the finalizers were written.
     ///
     /// # Errors
     ///
@@ -248,7 +264,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the Event was created.
+    /// Dropping the future leaves open whether the Event was created.
     ///
     /// # Errors
     ///

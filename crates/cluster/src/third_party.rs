@@ -55,7 +55,7 @@ impl Connection {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the patch was applied.
+    /// Dropping the future leaves open whether the patch was applied.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl Connection {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the Sync was created.
+    /// Dropping the future leaves open whether the Sync was created.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Connection {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the Sync was deleted.
+    /// Dropping the future leaves open whether the Sync was deleted.
     ///
     /// # Errors
     ///

@@ -14,9 +14,10 @@ use serde_json::{Map, Value};
 
 use super::jitter::{between, jitter};
 use super::query;
-use crate::api_client::{ApiClient, ApiError, ApiRequest, METADATA, WHOLE, unreadable};
+use crate::api_client::{ApiClient, ApiRequest, METADATA, WHOLE, unreadable};
+use crate::api_error::ApiError;
 use crate::pagination::Pages;
-use crate::rewind_detection::VersionProbe;
+use crate::rewind_detection::{VersionProbe, number, version_of};
 use moorline_core::object::GroupKind;
 use moorline_metrics::RequestClass;
 use moorline_runtime::clock;
@@ -384,16 +385,6 @@ fn place(object: &Map<String, Value>) -> Option<Box<str>> {
         Some(namespace) => format!("metadata.namespace={namespace},metadata.name={name}").into(),
         None => format!("metadata.name={name}").into(),
     })
-}
-
-/// Returns the resourceVersion of an object.
-pub(super) fn version_of(object: &Map<String, Value>) -> Option<Box<str>> {
-    Some(object.get("metadata")?.get("resourceVersion")?.as_str()?.into())
-}
-
-/// Returns a resourceVersion as a number, as API servers compare it.
-pub(super) fn number(version: Option<&str>) -> u64 {
-    version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
 #[derive(Deserialize)]

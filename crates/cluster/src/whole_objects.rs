@@ -10,7 +10,8 @@ use super::apply::{APPLY, read, unknown};
 use super::kinds::ServedKind;
 use super::store::object;
 use super::{Cluster, query};
-use crate::api_client::{ApiError, ApiRequest, ApiResponse, METADATA};
+use crate::api_client::{ApiRequest, ApiResponse, METADATA};
+use crate::api_error::ApiError;
 use moorline_api::SyncName;
 use moorline_core::object::{Object, ObjectId};
 use moorline_engine::desired::DesiredObject;
@@ -85,7 +86,7 @@ impl Cluster {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves it open if the object was patched; it is verified again.
+    /// Dropping the future leaves open whether the object was patched; it is verified again.
     ///
     /// # Errors
     ///

@@ -11,7 +11,8 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-use crate::api_client::{ApiClient, ApiError, ApiRequest, ApiResponse};
+use crate::api_client::{ApiClient, ApiRequest, ApiResponse};
+use crate::api_error::ApiError;
 use crate::cancellation::WriteGroup;
 use crate::rate_limit::RateLimit;
 use moorline_metrics::Metrics;

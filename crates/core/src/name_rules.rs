@@ -107,6 +107,14 @@ pub fn label_value(text: &str) -> Option<&'static str> {
     broken(text.is_empty() || text.len() <= MAX_LABEL && has_key_form(text), LABEL_VALUE)
 }
 
+/// Most bytes of a release's name; helm limits it because other names are built from it.
+const MAX_RELEASE: usize = 53;
+
+/// True for a name that helm accepts for a release.
+pub fn is_release(name: &str) -> bool {
+    name.len() <= MAX_RELEASE && is_dns_subdomain(name)
+}
+
 fn broken(sound: bool, rule: &'static str) -> Option<&'static str> {
     (!sound).then_some(rule)
 }

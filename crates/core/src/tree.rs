@@ -4,6 +4,7 @@
 //! Out: [`FileTree`], which reads files by path. Links are followed inside the tree and never out
 //! of it, so no text in a repository can make a renderer read a file of the host.
 
+mod link_targets;
 mod memory_limit;
 mod mount;
 mod program_output;
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
+pub use link_targets::link_targets;
 pub use memory_limit::{MemoryBacking, MemoryLimit, MemoryLimitError, StopGuard};
 pub use mount::MountResult;
 use mount::{Mounts, is_inside, join_mount};

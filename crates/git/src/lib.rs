@@ -19,8 +19,8 @@
 //!
 //! # Guarantees
 //!
-//! Nothing is sent to a host that [`HostPolicy`] does not allow. Every function that takes `by`
-//! ends by then.
+//! Nothing is sent to a host that [`HostPolicy`] does not allow. Every function with a parameter
+//! `by` ends by that time.
 //!
 //! # Cancellation
 //!

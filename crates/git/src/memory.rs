@@ -92,13 +92,13 @@ impl Memory {
         self.0.packs.all
     }
 
-    /// Backs a room with memory if there is no queue; false if there is not enough. For callers
-    /// that hold a lock: a Sync that already has memory may be waiting for that lock.
+    /// Backs a limit with memory if nobody waits in the queue; false if there is not enough memory.
+    /// For callers that hold a lock: a Sync that already has memory may be waiting for that lock.
     pub(super) fn back_now(&self, room: &MemoryLimit) -> bool {
         room.is_backed() || self.backs(room, Ledger::in_turn(&self.0.work, room.limit()))
     }
 
-    /// Backs a room with memory, and waits for it in the queue; false at the deadline.
+    /// Backs a limit with memory, and waits for the memory in the queue; false at the deadline.
     pub(super) async fn back(&self, room: &MemoryLimit, by: Instant) -> bool {
         if room.is_backed() {
             return true;

@@ -1,11 +1,12 @@
 //! Asynchronous interface of this crate: repositories shared by many Syncs.
 //!
 //! In: addresses, credentials, references, deadlines.
-//! Out: [`Revision`]s and [`Snapshot`]s. Each repository has one lock, and blocking work runs on at
-//! most one thread for it; all repositories together have at most `MAX_WORKERS` threads, shared
-//! among servers and namespaces (`worker_pool/`). A cancelled call leaves its thread running until
-//! the deadline of its work, and the next call waits for that thread instead of starting another: a
-//! silent server costs one thread, regardless of the number of calls.
+//! Out: [`Revision`]s and [`Snapshot`](super::Snapshot)s. Each repository has one lock, and
+//! blocking work runs on at most one thread for it; all repositories together have at most
+//! `MAX_WORKERS` threads, shared among servers and namespaces (`worker_pool/`). A cancelled call
+//! leaves its thread running until the deadline of its work, and the next call waits for that
+//! thread instead of starting another: a silent server costs one thread, regardless of the number
+//! of calls.
 
 mod charts;
 mod jobs;

@@ -2,7 +2,7 @@
 //!
 //! In: the `fieldsV1` of an entry, or the compressed bytes of a set.
 //! Out: [`FieldSet`], with digests and set operations. The API server decides ownership; this crate
-//! only reads its records, in whichever order their keys are.
+//! only reads its records; the order of their keys does not matter.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
 // Nothing panics on input. Tests may panic.

@@ -3,8 +3,8 @@
 //! In: the text of `/proc/self/status`, `/proc/self/stat` and `/proc/stat`, and the number of open
 //! files.
 //! Out: figures, each of which may be missing: an unreadable value is not reported, rather than
-//! reported as 0. The library's own collector is not used, because it depends on other versions of
-//! crates that we already have.
+//! reported as 0. `docs/decisions/other-choices.md` says why the collector of the library
+//! `prometheus` is not used.
 
 use std::fs;
 

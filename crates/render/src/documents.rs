@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::problem::{Problem, SourcePosition};
+use super::problem::Problem;
 use moorline_core::object::Origin;
+use moorline_core::position::SourcePosition;
 use moorline_core::tree::{FileTree, MemoryLimit};
-use moorline_yaml::{self as yaml, Dialect, Step};
+use moorline_yaml::{self as yaml, Dialect, Step, type_name};
 
 /// Dialect of plain directories, the one that `kubectl apply -f` reads.
 pub(super) const DIALECT: Dialect = Dialect::Kubectl;
@@ -175,16 +176,4 @@ pub(super) fn position_in(
     let position = room.is_running().then(|| yaml::locate(bytes, DIALECT, origin.document, &steps)).flatten();
     let (line, column) = position.map_or((origin.line, 1), |found| (found.line, found.column));
     SourcePosition { file: origin.file.to_string(), line, column }
-}
-
-/// Returns the type of a value, in the words of YAML.
-pub(super) fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "empty",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a sequence",
-        Value::Object(_) => "a mapping",
-    }
 }

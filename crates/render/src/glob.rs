@@ -1,8 +1,8 @@
 //! Glob patterns that select files.
 //!
 //! In: a glob, and a path. Out: true if it matches. The parts between slashes are matched
-//! separately: over a whole path, the `glob` library tries every distribution of the name over the
-//! stars, because each slash ends them, and ten stars do not finish.
+//! separately: over a whole path, the `glob` library tries every way to divide the text among the
+//! stars, and does not finish with ten of them.
 
 use glob::{MatchOptions, Pattern, PatternError};
 

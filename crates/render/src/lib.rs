@@ -14,9 +14,7 @@ mod folder_contents;
 mod glob;
 pub mod helm;
 mod kubectl_dump;
-mod kustomize;
 mod manifest_header;
-mod memory_cost;
 mod packed_object;
 mod plain_directory;
 mod problem;
@@ -35,16 +33,15 @@ pub use crate::plain_directory::{PlainOptions, is_kustomization, is_read};
 pub use documents::FieldPath;
 pub use glob::Glob;
 pub use helm::HelmOptions;
-pub use kustomize::{
-    BuildStep, ErrorClass, KustomizeError, MissingInputs, NAMES as KUSTOMIZATIONS,
-    Published as PublishedChart, Remote,
-};
-pub use problem::{Problem, SourcePosition};
+pub use problem::Problem;
 use serde_json::{Map, Value};
 pub use substitute::{VariableError as VariableFault, Variables, Visibility, variable_rule};
 
+use helm::KustomizationCharts;
 use moorline_core::object::{ObjectId, Origin};
+use moorline_core::position::SourcePosition;
 use moorline_core::tree::{FileTree, MemoryLimit};
+use moorline_kustomize::{self as kustomize, BuildStep, KustomizeError, MissingInputs, PublishedChart};
 
 /// Input options of a render.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,7 +79,7 @@ impl SourceType {
             let root = tree.resolve(path).unwrap_or_default();
             let inside =
                 |name: &str| if root.is_empty() { name.to_owned() } else { format!("{root}/{name}") };
-            kustomize::NAMES.iter().any(|name| tree.is_file(&inside(name)))
+            kustomize::FILE_NAMES.iter().any(|name| tree.is_file(&inside(name)))
         };
         match self {
             // Argo CD also takes a folder that is both for a chart.
@@ -239,7 +236,8 @@ pub fn missing_inputs(tree: &FileTree, options: &RenderOptions) -> MissingInputs
 /// Returns the objects of a kustomization before they are checked, as `kustomize build` prints
 /// them.
 pub fn build_kustomization(tree: &FileTree, path: &str) -> Result<Vec<Map<String, Value>>, KustomizeError> {
-    let built = kustomize::build(tree, path).map_err(|unbuilt| unbuilt.fault)?;
+    let charts = KustomizationCharts::new(tree);
+    let built = kustomize::build_with_host(tree, path, &charts).map_err(|unbuilt| unbuilt.error)?;
     Ok(built.objects.into_iter().map(|object| object.body).collect())
 }
 
@@ -249,8 +247,9 @@ pub fn explain_kustomization(
     tree: &FileTree,
     options: &RenderOptions,
 ) -> Result<Vec<(ObjectId, Vec<BuildStep>)>, KustomizeError> {
+    let built = kustomize::explain(tree, &options.path, &KustomizationCharts::new(tree))?;
     let mut told = Vec::new();
-    for (kustomize::BuiltObject { body, origin, .. }, steps) in kustomize::explain(tree, &options.path)? {
+    for (kustomize::BuiltObject { body, origin, .. }, steps) in built {
         let bytes = tree.read(tree.parse_display_path(&origin.file)).unwrap_or_else(|_| [].into());
         let manifest = documents::Manifest { body, origin };
         let made = object_of_manifest(manifest, &bytes, options.variables.as_deref(), tree.memory_limit());
@@ -264,15 +263,16 @@ pub fn explain_kustomization(
 /// Builds a kustomization and checks each object like those of plain files.
 fn render_kustomization(tree: &FileTree, options: &RenderOptions) -> Findings<PackedObject> {
     let mut found = Findings::default();
-    let built = match kustomize::build(tree, &options.path) {
+    let charts = KustomizationCharts::new(tree);
+    let built = match kustomize::build_with_host(tree, &options.path, &charts) {
         Ok(built) => built,
-        Err(kustomize::BuildFailure { fault, wanted, unfetched }) => {
-            found.problems.push(Problem::Kustomize(fault));
-            (found.wanted_runs, found.missing_charts) = (wanted, unfetched);
+        Err(kustomize::BuildFailure { error, missing_charts }) => {
+            (found.wanted_runs, found.missing_charts) = (charts.wanted_runs(&error), missing_charts);
+            found.problems.push(Problem::Kustomize(error));
             return found;
         }
     };
-    let mut read = built.read;
+    let mut read = built.input_paths;
     found.by_helm = built.by_helm;
     if options.kind == SourceType::Auto {
         // If this file appears, the folder becomes a chart, so the render depends on it.
@@ -353,7 +353,7 @@ impl Complete {
         &self.objects
     }
 
-    /// Splits off the objects; the rest still looks up positions of fields.
+    /// Takes the objects out. The remaining render can still look up the positions of their fields.
     pub fn into_parts(mut self) -> (Self, Vec<PackedObject>) {
         let objects = std::mem::take(&mut self.objects);
         (self, objects)

@@ -4,16 +4,17 @@
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::documents::{MAX_PROBLEMS_PER_FILE, Manifest, position_in, type_name};
-use super::problem::{Problem, SourcePosition};
+use super::documents::{MAX_PROBLEMS_PER_FILE, Manifest, position_in};
+use super::problem::Problem;
 use crate::secret_data;
 use crate::top_level_fields;
 use moorline_api::{ARGO_HOOK_ANNOTATIONS, HELM_HOOK_ANNOTATIONS, HOOK_ANNOTATION};
 use moorline_core::did_you_mean::nearest_name;
 use moorline_core::name_rules;
 use moorline_core::object::{Object, ObjectId, Origin};
+use moorline_core::position::SourcePosition;
 use moorline_core::tree::MemoryLimit;
-use moorline_yaml::Step;
+use moorline_yaml::{Step, type_name};
 
 /// Fields of `metadata`, including those that only the API server writes.
 const METADATA_FIELDS: [&str; 15] = [

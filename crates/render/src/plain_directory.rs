@@ -5,11 +5,12 @@
 
 use super::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE, Manifest};
 use super::glob::Glob;
-use super::kustomize::NAMES;
 use super::problem::Problem;
 use super::{Findings, RenderOptions, Skipped};
 
 use moorline_core::tree::{self, FileTree, MemoryLimit, TreeEntry};
+use moorline_kustomize::FILE_NAMES;
+use moorline_yaml as yaml;
 
 /// Selection of the files of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,7 +120,7 @@ fn file<T>(tree: &FileTree, path: &str, reader: ManifestReader<'_, T>, found: &m
         }
     };
     let shown = tree.display_path(path);
-    let cost = crate::memory_cost::estimate_file(&bytes);
+    let cost = yaml::estimate_file(&bytes);
     if let Err(no_room) = tree.memory_limit().reserve(cost) {
         found.problems.push(no_room.into());
         return;
@@ -181,7 +182,7 @@ fn is_manifest_file(path: &str) -> bool {
 /// True for the file names of kustomizations.
 pub fn is_kustomization(path: &str) -> bool {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
-    NAMES.contains(&name)
+    FILE_NAMES.contains(&name)
 }
 
 #[cfg(test)]

@@ -3,32 +3,14 @@
 //! Each message says what was found, at which position, and what to write instead. It never
 //! contains a value of a Secret.
 
-use std::fmt;
-
 use super::helm::HelmChartError;
-use super::kustomize::{ErrorClass, KustomizeError};
 use super::substitute;
 use moorline_core::grammar::with_article;
 use moorline_core::object::{ObjectId, Origin};
+use moorline_core::position::SourcePosition;
 use moorline_core::tree;
+use moorline_kustomize::{ErrorClass, KustomizeError};
 use moorline_yaml as yaml;
-
-/// A position in a file: line and column as an editor counts them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourcePosition {
-    /// The file's path.
-    pub file: String,
-    /// The line, from 1.
-    pub line: u32,
-    /// The column, from 1.
-    pub column: u32,
-}
-
-impl fmt::Display for SourcePosition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
-    }
-}
 
 /// One problem that makes a render incomplete.
 #[derive(Debug, thiserror::Error)]

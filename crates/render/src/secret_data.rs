@@ -4,9 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::documents::{FieldPath, MAX_PROBLEMS_PER_FILE, type_name};
-use super::problem::{Problem, SourcePosition};
-use moorline_yaml::Step;
+use super::documents::{FieldPath, MAX_PROBLEMS_PER_FILE};
+use super::problem::Problem;
+use moorline_core::position::SourcePosition;
+use moorline_yaml::{Step, type_name};
 
 /// Returns the problems of `data` and `stringData`; `place` finds the position of a field.
 pub(super) fn check(

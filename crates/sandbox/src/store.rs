@@ -1,7 +1,7 @@
 //! Storage of objects by resource, with one sequence of revisions and the latest changes.
 //!
 //! In: complete objects.
-//! Out: the same, each with the revision of its last write; saved rests of paginated lists; the
+//! Out: the same, each with the revision of its last write; the remainders of paginated lists; the
 //! changes after a revision, or the error that they have been dropped. An object is stored as the
 //! JSON text that most responses need: a tree would take several times the memory.
 

@@ -142,9 +142,9 @@ pub const TABLE: &[Setting] = &[
     row!("dataDir" "Folder for mirrors of repositories and for rendered charts; without it both are created again, and charts generate new random values."
         data_dir = given => given.text("an absolute path, such as /var/lib/moorline", is_absolute)?.into_string().into(),
         path => json!(path.to_string_lossy())),
-    row!("dataQuota" "The most that mirrors and charts take in dataDir; beyond it the least recently used ones are deleted, and fetched again when needed."
+    row!("dataQuota" "Maximum size of mirrors and charts in dataDir; beyond it the least recently used ones are deleted, and fetched again when needed."
         data_quota = given => given.text(AMOUNT, is_amount)?, amount => json!(amount)),
-    row!("memory" "The most memory that the daemon and its helm may take; empty: what the cgroup of the daemon allows. A commit that can never fit is refused; others wait."
+    row!("memory" "Maximum memory of the daemon and of helm; empty: the limit of the daemon's cgroup. A commit that can never fit into it is refused; others wait for free memory."
         memory = given => given.optional(AMOUNT, is_amount)?, amount => json!(amount)),
     row!("listen" "Address and port of /healthz, /readyz, /metrics and /hooks/."
         listen = given => given.text("an address and a port, such as 0.0.0.0:8080 or [::]:8080", is_address)?,
@@ -153,9 +153,9 @@ pub const TABLE: &[Setting] = &[
         probes = given => given.optional("an address and a port, such as 0.0.0.0:8082 or [::]:8082", is_address)?, address => json!(address)),
     row!("page" "Address and port of the status page and its JSON, which show everything except the content of Secrets; empty: disabled."
         page = given => given.optional("an address and a port, such as 127.0.0.1:8081 or [::1]:8081", is_address)?, address => json!(address)),
-    row!("logFormat" "How logs are written: text for people, json for collectors."
+    row!("logFormat" "Log format: text for people, json for collectors."
         log_format = given => given.one_of(&FORMATS)?, format => word(&FORMATS, *format)),
-    row!("logLevel" "The least important messages that are logged: error, warn, info, debug or trace."
+    row!("logLevel" "Log level: error, warn, info, debug or trace."
         log_level = given => given.one_of(&LEVELS)?, level => word(&LEVELS, *level)),
     row!("instance" "Serves only the Syncs labelled moorline.dev/instance with this value; empty: those without the label."
         instance = given => given.optional(LABEL, is_dns_label)?, name => json!(name)),
@@ -163,14 +163,14 @@ pub const TABLE: &[Setting] = &[
         key_secret = given => given.optional(LABEL, is_dns_label)?, name => json!(name)),
     row!("daemonIdentityNamespaces" "Namespaces whose Syncs may use the daemon's own permissions, beside the daemon's own namespace."
         daemon_identity_namespaces = given => given.list(LABEL, is_dns_label)?, names => json!(names)),
-    row!("proxy" "Proxy before the repositories, such as http://proxy:3128; it may have a user and a password."
+    row!("proxy" "Proxy for connections to repositories, such as http://proxy:3128; it may have a user and a password."
         proxy = given => given.optional("a URL such as http://proxy:3128", is_proxy)?.map(ProxyUrl),
         url => json!(url.as_ref().map(|_| HIDDEN)), true),
     row!("proxyDirect" "Hosts that are reached without the proxy: a name matches itself and its subdomains."
         proxy_direct = given => given.list("a host name", is_host)?, hosts => json!(hosts)),
     row!("allowedHosts" "Hosts of repositories and charts: a name matches itself and its subdomains, * matches all; an address or a network such as 10.0.0.0/8 is allowed without further checks. Empty: all except loopback, link-local and cloud metadata addresses and the API server."
         allowed_hosts = given => given.list("a host name, *, an address or a network such as 10.0.0.0/8", is_host_or_network)?, hosts => json!(hosts)),
-    row!("remoteBases" "Prefixes of the URLs that kustomizations may name as bases, such as https://example.com/group; empty: none is fetched."
+    row!("remoteBases" "URL prefixes of allowed remote bases of kustomizations, such as https://example.com/group; empty: no remote base is fetched."
         remote_bases = given => given.list("a prefix of URLs, such as https://example.com/group, without a user", is_prefix)?, prefixes => json!(prefixes), true),
     row!("webhookSecretFile" "File with the secret that signs webhook calls to /hooks/; empty: /hooks/ is disabled."
         webhook_secret_file = given => given.optional("an absolute path, such as /etc/moorline/webhook/secret", is_absolute)?.map(|path| path.into_string().into()),
@@ -178,25 +178,25 @@ pub const TABLE: &[Setting] = &[
     row!("helm" "Program that renders charts: a name on PATH or an absolute path. It is started only for Helm charts."
         helm = given => given.text("the name of a program, such as helm, or an absolute path", is_program)?.into_string().into(),
         path => json!(path.to_string_lossy())),
-    row!("helmFence" "Isolation of helm: required, isolation of files and system calls, or no chart is rendered; bestEffort, as much as the kernel supports, and the status reports what is missing."
+    row!("helmFence" "Isolation of helm. required: files and system calls are isolated, or no chart is rendered; bestEffort: as much as the kernel supports, and the status reports what is missing."
         helm_fence = given => given.one_of(&FENCES)?, fence => word(&FENCES, *fence)),
     row!("concurrency" "Maximum number of concurrent writes to the API server, for each user that the daemon impersonates."
         concurrency = given => given.number(1..=256)? as usize, number => json!(number)),
     number!("qps" "Writes to the API server per second; 0: unlimited." qps 0..=10_000),
     number!("burst" "Writes that may be sent at once before qps applies." burst 1..=10_000),
-    time!("requestTimeout" "Timeout of a request; the end of the lease shortens it." request_timeout SECOND, 5 * MINUTE),
-    time!("watchTimeoutMin" "The shortest time after which a watch is continued by a new request." watch_timeout_min 10 * SECOND, 290 * SECOND),
+    time!("requestTimeout" "Timeout of a request to the API server; it is shorter if the Lease expires earlier." request_timeout SECOND, 5 * MINUTE),
+    time!("watchTimeoutMin" "Minimum time before a watch is renewed by a new request." watch_timeout_min 10 * SECOND, 290 * SECOND),
     // The client library rejects 295 s and more.
-    time!("watchTimeoutMax" "The longest time after which a watch is continued by a new request." watch_timeout_max 10 * SECOND, 290 * SECOND),
+    time!("watchTimeoutMax" "Maximum time before a watch is renewed by a new request." watch_timeout_max 10 * SECOND, 290 * SECOND),
     time!("retryBase" "Delay before a write that the cluster rejected twice is retried; the first retry is immediate, and each further delay is twice as long." retry_base 10, 10 * MINUTE),
     time!("retryCap" "Maximum delay before a rejected write is retried." retry_cap 10, HOUR),
     time!("manifestRetry" "Delay before an object with a rejected manifest is retried unchanged." manifest_retry 10 * SECOND, 24 * HOUR),
-    time!("claimTimeout" "How long a deletion waits for another Sync that may want the object, before it asks for approval." claim_timeout SECOND, HOUR),
-    time!("verifyEvery" "How often every object is verified without a sign of change." verify_every HOUR, 30 * 24 * HOUR),
+    time!("claimTimeout" "How long a deletion waits for another Sync that may claim the object, before it needs approval." claim_timeout SECOND, HOUR),
+    time!("verifyEvery" "How often every object is verified even if no event indicates a change." verify_every HOUR, 30 * 24 * HOUR),
     number!("verifyRate" "Maximum number of objects verified per second." verify_rate 1..=1000),
-    time!("leaseDuration" "How long a daemon keeps its lease without renewing it." lease_duration 2 * SECOND, 10 * MINUTE),
-    time!("leaseRenewDeadline" "How long a daemon that cannot renew its lease goes on writing." lease_renew_deadline SECOND, 10 * MINUTE),
-    time!("leaseRetryPeriod" "How often the lease is renewed." lease_retry_period 100, 5 * MINUTE),
+    time!("leaseDuration" "How long a Lease is valid without renewal." lease_duration 2 * SECOND, 10 * MINUTE),
+    time!("leaseRenewDeadline" "How long a leader that cannot renew its Lease continues to write." lease_renew_deadline SECOND, 10 * MINUTE),
+    time!("leaseRetryPeriod" "How often the leader renews the Lease." lease_retry_period 100, 5 * MINUTE),
 ];
 
 /// Replacement of a value that is not shown.

@@ -139,12 +139,12 @@ impl Requests {
         self
     }
 
-    /// All of them.
+    /// Returns all requests.
     pub fn as_slice(&self) -> &[Request] {
         &self.0
     }
 
-    /// Counts them by verb and resource: `patch deployments.apps/status`, as kubectl writes it.
+    /// Counts the requests by verb and resource, such as `patch deployments.apps/status`.
     pub fn tally(&self) -> BTreeMap<String, usize> {
         let mut tally = BTreeMap::new();
         for request in self.0.iter().filter(|request| !request.reads_status()) {
@@ -196,7 +196,7 @@ impl Request {
         self.verb == "get" && self.uri.contains("?resourceVersion=")
     }
 
-    /// Verb and resource, as in a tally.
+    /// Verb and resource, as in [`Requests::tally`].
     pub fn verb_and_resource(&self) -> String {
         let mut what = match self.resource.as_str() {
             "" => format!("{} {}", self.verb, self.uri.split('?').next().unwrap_or_default()),

@@ -30,7 +30,7 @@ const CONTROLLER_MANAGER: usize = 2;
 pub struct ControlPlane {
     /// URL of the API server.
     pub url: String,
-    /// One line of JSON for each request; `support::audit` reads it.
+    /// One line of JSON for each request; `audit.rs` reads it.
     pub audit_log: PathBuf,
     /// Directory for files of the tests; removed at the end.
     pub directory: PathBuf,
@@ -55,8 +55,8 @@ impl ControlPlane {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Creates a client of one of the users in `support::credentials`. It retries nothing, so that
-    /// one call is one request, and its user agent is the name of the running test.
+    /// Creates a client of one of the users in `credentials.rs`. It retries nothing, so that one
+    /// call is one request, and its user agent is the name of the running test.
     pub async fn client(&self, user: &str) -> Client {
         client_of(&self.kubeconfig(user), &running_test()).await.expect("a client of the control plane")
     }
@@ -89,7 +89,7 @@ impl ControlPlane {
         name
     }
 
-    /// Names of the namespaces that the tests got.
+    /// Names of the namespaces that were created for tests.
     pub(crate) fn namespaces(&self) -> Vec<String> {
         self.namespaces.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -103,7 +103,7 @@ impl ControlPlane {
         self.until_ready().await;
     }
 
-    /// Starts the servers that a test has ended.
+    /// Starts the servers again that a test has stopped.
     pub(crate) async fn start_ended_servers(&self) {
         let started = {
             let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -193,11 +193,11 @@ impl Drop for PlaneGuard {
     }
 }
 
-/// Returns the control plane of this test program once no other test uses it; the first call
-/// starts it, and later ones find it swept. `None`, after a line
-/// about the reason, if none is available; in CI this is a failure, because skipped tests would not
-/// be noticed there. With `MOORLINE_TEST_PLANE=sandbox` it is the sandbox, and `None` for tests
-/// that the sandbox cannot run; with `MOORLINE_TEST_PLANE=none` it is `None`.
+/// Returns the control plane of this test program once no other test uses it; the first call starts
+/// it, and later ones find it without the objects of earlier tests. `None`, after a line about the
+/// reason, if none is available; in CI this is a failure, because skipped tests would not be
+/// noticed there. With `MOORLINE_TEST_PLANE=sandbox` it is the sandbox, and `None` for tests that
+/// the sandbox cannot run; with `MOORLINE_TEST_PLANE=none` it is `None`.
 pub fn shared() -> Option<PlaneGuard> {
     static SHARED_PLANE: OnceLock<SharedPlane> = OnceLock::new();
     if let Some(why) = sandbox_plane::skip_reason(&running_test()) {

@@ -44,7 +44,7 @@ impl Daemon {
         Self::with_environment(reaper, kubeconfig, folder, arguments, &[])
     }
 
-    /// Same, with environment variables.
+    /// Starts `moorline run` with a kubeconfig, arguments and environment variables.
     pub fn with_environment(
         reaper: &Arc<Reaper>,
         kubeconfig: &str,
@@ -162,7 +162,7 @@ pub async fn until<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     until_within(DEADLINE, what, ask).await
 }
 
-/// Same, for operations that take longer.
+/// Same as [`until`], with another time limit.
 pub async fn until_within<T>(patience: Duration, what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + patience;
     loop {

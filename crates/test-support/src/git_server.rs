@@ -73,7 +73,7 @@ impl GitServer {
         Self::start_on(TcpListener::bind(("127.0.0.1", 0)).unwrap(), root, tls)
     }
 
-    /// Same, with an existing listener.
+    /// Same as [`Self::start_with`], with an existing listener.
     pub fn start_on(listener: TcpListener, root: &Path, tls: Option<Arc<rustls::ServerConfig>>) -> Self {
         let server = Self {
             port: listener.local_addr().unwrap().port(),

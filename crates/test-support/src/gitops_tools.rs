@@ -1,9 +1,9 @@
-//! A scripted Argo CD and a scripted Flux: small definitions of their resources, and a robot that
-//! does with them what the tools do, as far as an adoption touches it.
+//! A scripted Argo CD and a scripted Flux: small definitions of their resources, and a task that
+//! imitates the parts of both tools that an adoption depends on.
 //!
-//! In: a namespace, and what Git would have. Out: objects that are written under their managers'
-//! names with their marks, a status that names them, nothing while the resource says so, and on
-//! deletion what the finalizers ask for.
+//! In: a namespace, and the objects that Git would contain. Out: the objects, written with the
+//! field manager and the marks of the tool, and a status that lists them. While the resource is
+//! paused, nothing is written. When it is deleted, its finalizers are honoured.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,20 +16,20 @@ use super::daemon::until;
 use super::rest::send_request;
 use super::scene::Scene;
 
-/// Between two looks of a robot.
+/// Interval of a robot.
 const AGAIN: Duration = Duration::from_millis(50);
 
 const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 const FLUX_FINALIZER: &str = "finalizers.fluxcd.io";
 
-/// The tool whose part a robot plays.
+/// The tool that a robot imitates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     ArgoCd,
     Flux,
 }
 
-/// A tool that is at work until it is dropped.
+/// A robot that imitates a tool until it is dropped.
 pub struct Robot {
     wanted: Arc<Mutex<Vec<Value>>>,
     task: JoinHandle<()>,
@@ -42,7 +42,7 @@ impl Drop for Robot {
 }
 
 impl Robot {
-    /// Begins to hold these ConfigMaps for the resource `shop`.
+    /// Starts a robot that applies these ConfigMaps for the resource `shop`.
     pub fn start(scene: &Scene, part: Part, objects: Vec<Value>) -> Self {
         let wanted = Arc::new(Mutex::new(objects));
         let (client, namespace, list) = (scene.admin.clone(), scene.namespace.clone(), wanted.clone());
@@ -57,7 +57,7 @@ impl Robot {
         Self { wanted, task }
     }
 
-    /// From now on Git would have these.
+    /// Replaces the objects that Git would contain.
     pub fn hold(&self, objects: Vec<Value>) {
         *self.wanted.lock().unwrap() = objects;
     }
@@ -165,7 +165,7 @@ async fn end(
         .map(drop)
 }
 
-/// The API server knows the resources of both tools from now on.
+/// Defines the resources of both tools in the API server.
 pub async fn install(scene: &Scene) {
     for (group, version, kind, plural) in [
         ("argoproj.io", "v1alpha1", "Application", "applications"),

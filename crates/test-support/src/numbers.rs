@@ -1,4 +1,5 @@
-//! Every number of replicas that an object ever had, and words for those who scale it.
+//! Records every number of replicas that an object had during a test, and builds autoscalers for
+//! it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,14 +10,14 @@ use kube::api::{DynamicObject, WatchEvent, WatchParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// Values that a watch has sent of one number since the test asked.
+/// Values of one field that a watch has reported since the start.
 pub struct Numbers {
     seen: Arc<Mutex<Vec<i64>>>,
     task: JoinHandle<()>,
 }
 
 impl Numbers {
-    /// Follows the number at a place of an object; one that is absent counts as -1.
+    /// Watches the number at a JSON pointer of an object; an absent one counts as -1.
     pub fn of(api: kube::Api<DynamicObject>, name: &str, place: &'static str) -> Self {
         let seen = Arc::<Mutex<Vec<i64>>>::default();
         let (told, fields) = (seen.clone(), format!("metadata.name={name}"));
@@ -36,7 +37,7 @@ impl Numbers {
         Self { seen, task }
     }
 
-    /// The numbers one after the other, each change once. What is on its way is waited for.
+    /// Returns the numbers in their order, each change once. Waits a moment for events in flight.
     pub async fn all(&self) -> Vec<i64> {
         tokio::time::sleep(Duration::from_millis(300)).await;
         self.seen.lock().expect("no panic").clone()
@@ -59,7 +60,7 @@ pub fn scalers(namespace: &str) -> String {
     format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers")
 }
 
-/// Scales what it names, in theory: nothing measures anything here.
+/// Returns an autoscaler of an object. It never scales: there are no metrics in the control plane.
 pub fn scaler(api_version: &str, kind: &str, name: &str) -> Value {
     json!({
         "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},

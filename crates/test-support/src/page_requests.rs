@@ -4,10 +4,10 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// For an answer.
+/// Longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An answer.
+/// A response.
 pub struct Answer {
     pub status: u16,
     pub head: String,
@@ -26,7 +26,8 @@ pub fn get(address: &str, path: &str) -> Answer {
     ask(address, "GET", path, &[])
 }
 
-/// Asks, and reads until the other side closes. Without a `Host` it is the address.
+/// Sends a request, and reads the response until the server closes the connection. Without a header
+/// `Host`, the address is the host.
 pub fn ask(address: &str, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
     let mut stream = connect(address);
     let host = headers.iter().find(|(name, _)| *name == "Host").map_or(address, |(_, host)| host);
@@ -50,7 +51,7 @@ fn connect(address: &str) -> TcpStream {
     stream
 }
 
-/// Somebody who listens for changes.
+/// A client of an event stream.
 pub struct Events(BufReader<TcpStream>);
 
 impl Events {
@@ -60,7 +61,7 @@ impl Events {
         Self(BufReader::new(stream))
     }
 
-    /// The version that is reported next.
+    /// Waits for the next reported version.
     pub fn next(&mut self) -> u64 {
         let mut line = String::new();
         while self.0.read_line(&mut line).expect("something is told") > 0 {

@@ -24,7 +24,8 @@ pub fn moorline(scene: &Scene, arguments: &[&str]) -> CommandOutput {
     said(scene, Command::new(places::moorline()).args(arguments).args(["-n", &scene.namespace]))
 }
 
-/// Same, on a terminal, where all output is data; `None` without a program that creates a terminal.
+/// Runs `moorline` on a terminal, which shows both output streams as one; `None` without a program
+/// that creates a terminal.
 pub fn on_terminal(scene: &Scene, arguments: &[&str]) -> Option<CommandOutput> {
     let program = find("script")?;
     let moorline = places::moorline().to_str().expect("a path in UTF-8");
@@ -33,7 +34,7 @@ pub fn on_terminal(scene: &Scene, arguments: &[&str]) -> Option<CommandOutput> {
     Some(said(scene, command(&program).args(["-qec", &line.join(" "), "/dev/null"]).stdin(Stdio::null())))
 }
 
-/// Same, as a plugin of the real kubectl; `None` without kubectl.
+/// Runs `moorline` as a plugin of the real kubectl; `None` without kubectl.
 pub fn by_kubectl(scene: &Scene, arguments: &[&str]) -> Option<CommandOutput> {
     let program = find("kubectl")?;
     let folder = scene.root.path().join("plugins");
@@ -83,8 +84,8 @@ impl RunningCommand {
         super::daemon::until("the command ends", async || self.running.child.try_wait().unwrap()).await.code()
     }
 
-    /// Sends SIGTERM, and returns the signal that ended it. SIGINT from a keyboard would not do: a
-    /// background process of a shell ignores it, and so do all its children.
+    /// Sends SIGTERM, and returns the signal that ended it. SIGINT would have no effect: a shell
+    /// makes its background processes ignore it, and their children inherit that.
     pub fn terminate(mut self) -> Option<i32> {
         let process = self.running.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &process]).status().unwrap();

@@ -23,7 +23,7 @@ impl Running {
         Self::with_output(command, Stdio::null(), log, reaper)
     }
 
-    /// Same, with a destination for its standard output.
+    /// Same as [`Self::start`], with a destination for the standard output of the program.
     pub fn with_output(command: &mut Command, printed: Stdio, log: &Path, reaper: &Arc<Reaper>) -> Self {
         let output = std::fs::OpenOptions::new().create(true).append(true).open(log).expect("a log");
         let child =

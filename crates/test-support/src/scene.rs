@@ -257,8 +257,8 @@ impl Scene {
         self.assert_nothing_but(what, |_| false).await;
     }
 
-    /// Same, while an object is unhealthy or not done yet: its status may be read from time to
-    /// time.
+    /// Same as [`Self::assert_calm`], but reads of statuses are allowed: an unhealthy or unfinished
+    /// object is read from time to time.
     pub async fn assert_calm_but_for_looks(&self, what: &str) {
         self.assert_nothing_but(what, RecordedRequest::reads_health).await;
     }

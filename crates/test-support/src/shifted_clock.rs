@@ -9,7 +9,7 @@ use std::process::Command;
 
 use super::places;
 
-/// Builds the library.
+/// Builds the library of the clock.
 pub fn shifted_clock(folder: &Path) -> PathBuf {
     let library = folder.join("clock.so");
     let source = places::repository().join("crates/test-support/src/shifted_clock.c");

@@ -60,7 +60,7 @@ const OF_DEFAULT: [&str; 10] = [
     "/api/v1/namespaces/default/serviceaccounts",
 ];
 
-/// Removes what the tests before have left.
+/// Removes everything that earlier tests have left.
 pub(crate) async fn sweep(plane: &ControlPlane) {
     plane.start_ended_servers().await;
     let admin = plane.client(ADMIN).await;

@@ -1,4 +1,4 @@
-//! Turns of the tests of one program: who has the turn is alone with the control plane.
+//! Turns of the tests of one program: the test that has the turn is alone with the control plane.
 //!
 //! In: the name of a test. Out: a [`Turn`], once every other test has given its own back.
 //! A daemon sees all Syncs of its cluster, so scenes of one program run one after the other;

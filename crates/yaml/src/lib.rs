@@ -19,6 +19,7 @@ mod compose;
 mod error;
 mod json;
 mod locate;
+mod memory_cost;
 mod parser;
 mod scalar;
 mod split;
@@ -34,6 +35,7 @@ pub use error::{
 };
 use error::{ErrorKind, MarkedError};
 pub use locate::{Position, Step, locate};
+pub use memory_cost::{estimate_file, estimate_value};
 use parser::Mark;
 pub use write::write;
 
@@ -83,6 +85,18 @@ pub enum Dialect {
     Kustomize,
 }
 
+/// Returns the type of a value, in the words of YAML.
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "empty",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a sequence",
+        Value::Object(_) => "a mapping",
+    }
+}
+
 /// One document of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
@@ -90,7 +104,7 @@ pub struct Document {
     pub value: Value,
     /// The line of its first node, from 1.
     pub line: u32,
-    /// Index in the file, from 0, empty documents included; [`locate`] takes it.
+    /// Index in the file, from 0, empty documents included; [`locate()`] takes it.
     pub index: u32,
     /// For Kustomize: the JSON of scalars that are spelled differently: `1.5` where the file has
     /// `1.50`.

@@ -1,8 +1,8 @@
 //! Resolves scalars to values.
 //!
 //! In: a scalar's text, tag and style. Out: a JSON value, or its text as a key. The rules are those
-//! of the two YAML readers that Kubernetes users meet: YAML 1.1 with old octals and `yes`
-//! (kubectl), and its successor without `yes` but with dates (Kustomize). Numbers are returned as
+//! of the two YAML readers that Kubernetes users meet: kubectl reads YAML 1.1, with old octals and
+//! `yes`; Kustomize reads a newer dialect, with dates and without `yes`. Numbers are returned as
 //! the API server stores them: a 64-bit integer if one fits, else a float.
 
 use std::borrow::Cow;

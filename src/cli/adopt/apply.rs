@@ -78,7 +78,7 @@ async fn stays_halted(connection: &Connection, proposal: &Proposal<'_>) -> anyho
     let now = connection.third_party_object(kind(*tool), namespace, name).await?;
     if now.is_some_and(|now| !is_stopped(*tool, &now)) {
         bail!(
-            "another manager has changed {} since, and it would reconcile or delete its objects: do not delete it; find the manager that applies it (kubectl get {} {name} -n {namespace} -o yaml --show-managed-fields), have that end, and go back with --undo",
+            "somebody has changed {} since, so that it would reconcile or delete its objects: do not delete it; find the field manager that applies it (kubectl get {} {name} -n {namespace} -o yaml --show-managed-fields), stop that, and run this with --undo",
             proposal.gathered.display_name(),
             tool.resource()
         );
@@ -125,7 +125,7 @@ fn print_next_steps(proposal: &Proposal<'_>, streams: &mut Streams<'_>) {
         None => String::new(),
     };
     streams.say(&format!(
-        "to finish: {first}kubectl delete {} {name} -n {namespace} (no object goes with it)",
+        "to finish: {first}kubectl delete {} {name} -n {namespace} (no object is deleted with it)",
         tool.resource()
     ));
     streams.say(&format!("to go back instead: moorline adopt {subject}/{name} -n {namespace} --undo"));

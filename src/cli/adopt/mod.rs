@@ -1,7 +1,7 @@
 //! `moorline adopt`: moves the objects of an Argo CD Application or a Flux Kustomization to a Sync,
 //! and back.
 //!
-//! The mapping itself is in `adopt/`. Here the resources are read (`gather.rs`), the proposal is
+//! The mapping itself is in `adopt/`. Here the resources are read (`inputs.rs`), the proposal is
 //! made (`proposal.rs`), printed (`output.rs`), applied (`apply.rs`) and undone (`undo.rs`).
 //! Nothing is ever deleted but the Sync, by `--undo`.
 

@@ -162,7 +162,7 @@ fn source_remark(trouble: &ReconcileError, wanted: &RequestedSync) -> FieldRemar
     if wanted.secret.is_none() && of_source {
         let namespace = &wanted.sync.namespace;
         why.push_str(&format!(
-            "; if it needs a login, create a Secret in {namespace} with the keys username and password, or bearerToken, and pass its name with --secret"
+            "; if it needs credentials, create a Secret in {namespace} with the keys username and password, or bearerToken, and pass its name with --secret"
         ));
     }
     FieldRemark { field: "the repository".into(), why: why.into() }

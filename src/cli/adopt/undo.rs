@@ -53,7 +53,7 @@ pub(super) async fn undo(
     };
     if is_being_deleted(live) {
         bail!(
-            "{called} is being deleted, and would go on with that when it is as it was, which may take its objects with it; nothing was changed: keep the Sync {sync}, and take the finalizers off {name} (kubectl patch {} {name} -n {namespace} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}')",
+            "{called} is being deleted: if it were restored, its deletion would continue and might delete its objects. Nothing was changed. Keep the Sync {sync}, and remove the finalizers from {name} (kubectl patch {} {name} -n {namespace} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}')",
             tool.resource()
         );
     }

@@ -21,7 +21,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Delete a Sync, and wait until it is gone
 ///
 /// Its objects are deleted or stay by its spec.deletionPolicy, or by --delete or --orphan. The
-/// deletion of a suspended Sync waits; either flag answers it. There is no prompt.
+/// deletion of a suspended Sync stops; either flag decides it. There is no confirmation prompt.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline delete shop
@@ -189,8 +189,8 @@ async fn answer_deletion(
         },
     };
     streams.say(match wanted {
-        DeletionPolicy::Orphan => "answered: the remaining objects stay in the cluster",
-        DeletionPolicy::Delete => "answered: the remaining objects are deleted",
+        DeletionPolicy::Orphan => "decided: the remaining objects stay in the cluster",
+        DeletionPolicy::Delete => "decided: the remaining objects are deleted",
     });
     Ok(Some(answered))
 }

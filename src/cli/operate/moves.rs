@@ -26,7 +26,7 @@ pub(in super::super) struct MoveArgs {
     #[command(flatten)]
     target: SyncTarget,
 
-    /// The Sync that takes the objects over: NAME, or NAMESPACE/NAME
+    /// The Sync to which the objects are handed over: NAME, or NAMESPACE/NAME
     #[arg(long, required_unless_present = "done", conflicts_with = "done")]
     to: Option<String>,
 
@@ -48,19 +48,19 @@ pub(in super::super) fn run(arguments: &MoveArgs, streams: &mut Streams<'_>) -> 
                         display_move_target(to, &name)
                     )
                 }
-                None => format!("{name} moves to no other Sync"),
+                None => format!("{name} does not move to another Sync"),
             };
             connection.change_sync(&name, patch(Value::Null)).await?;
             streams.say(&said);
             return Ok(Exit::Done);
         };
         let Some(to) = parse_moves_to(text, &name) else {
-            bail!("--to {text:?} names no other Sync than {name}: write NAME, or NAMESPACE/NAME");
+            bail!("--to {text:?} does not name another Sync than {name}: write NAME, or NAMESPACE/NAME");
         };
         let new = connection.sync(&to).await?;
         if instance(&old) != instance(&new) {
             bail!(
-                "another daemon serves {to} ({INSTANCE_LABEL}), and objects are handed over only by the one that serves both"
+                "another daemon serves {to} ({INSTANCE_LABEL}), and objects are handed over only if one daemon serves both Syncs"
             );
         }
         connection.change_sync(&name, patch(to.to_string().into())).await?;

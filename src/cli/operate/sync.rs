@@ -86,7 +86,7 @@ pub(in super::super) async fn wait_until_settled(
             progress.end(streams);
             write(&describe_sync(&sync), streams)?;
             match is_answered(&sync, request) {
-                true => bail!("{name} still progresses after {timeout} s"),
+                true => bail!("{name} is still progressing after {timeout} s"),
                 false => {
                     bail!(
                         "{name} has not handled the request after {timeout} s; is a daemon running that serves it?"

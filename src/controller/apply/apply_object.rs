@@ -10,9 +10,15 @@
 use serde_json::Value;
 
 use super::ApplyContext;
+use super::field_handover::transfer_fields;
+use super::list_key_conflict::resolve_list_key_conflict;
+use super::recreate::recreate;
+use super::removed_fields::clear;
+use super::stale_owner::{has_owner_released, is_owner_gone};
 use crate::api::{self, ConflictPolicy};
 use crate::cluster::{ApiError, ApiStatus, ApplyResult, Force, StatusCause, classify_error};
 use crate::controller::memory::field_conflicts::YieldedField;
+use crate::controller::reconcile::autoscalers::new_scaler;
 use crate::desired::DesiredObject;
 use crate::fields::{
     FieldSet, ManagedFieldsEntry, entries, find_by_display_form, find_by_server_form, overlaps, pointer_of,
@@ -23,303 +29,303 @@ use crate::plan::{Change, Hold, Outcome, may_fill_keys};
 /// Attempts to apply one object while the owners of its fields keep changing.
 const MAX_ROUNDS: usize = 3;
 
-impl ApplyContext<'_> {
-    /// Applies an object; `change` is `None` for one that the cache does not have or that is not
-    /// ours yet.
-    pub(crate) async fn apply(
-        &self,
-        id: &ObjectId,
-        change: Option<&Change>,
-        outcome: impl FnOnce(&ApplyResult) -> Outcome,
-    ) -> Result<Outcome, ApiError> {
-        let Some(wanted) = self.desired.get(id) else { return Ok(Outcome::Held(Hold::UnknownKind)) };
-        if let Some(scaler) = self.new_scaler(wanted) {
-            return Ok(Outcome::Held(Hold::WaitsFor(scaler)));
-        }
-        let marks = match change.is_none() && self.is_existing_apply_once(wanted).await? {
-            true => Some(wanted.without_content()),
-            false => None,
-        };
-        let wanted = marks.as_ref().unwrap_or(wanted);
-        let force = self.force(change);
-        match self.send(wanted, force, change).await {
-            Ok(applied) => Ok(outcome(&applied)),
-            Err(ApiError::Refused(refusal)) if force == Force::No && refusal.code == 409 => {
-                match self.conflict(wanted, refusal, change).await {
-                    Ok((None, applied)) => Ok(outcome(&applied)),
-                    Ok((Some(managers), _)) => Ok(Outcome::Adopted(managers)),
-                    Err(UnresolvedConflict::Held(hold)) => Ok(Outcome::Held(hold)),
-                    Err(UnresolvedConflict::Failed(failure)) => {
-                        self.retry_after_resolving(wanted, change, failure, outcome).await
-                    }
+/// Applies an object; `change` is `None` for one that the cache does not have or that is not
+/// ours yet.
+pub(crate) async fn apply(
+    work: &ApplyContext<'_>,
+    id: &ObjectId,
+    change: Option<&Change>,
+    outcome: impl FnOnce(&ApplyResult) -> Outcome,
+) -> Result<Outcome, ApiError> {
+    let Some(wanted) = work.desired.get(id) else { return Ok(Outcome::Held(Hold::UnknownKind)) };
+    if let Some(scaler) = new_scaler(work, wanted) {
+        return Ok(Outcome::Held(Hold::WaitsFor(scaler)));
+    }
+    let marks = match change.is_none() && is_existing_apply_once(work, wanted).await? {
+        true => Some(wanted.without_content()),
+        false => None,
+    };
+    let wanted = marks.as_ref().unwrap_or(wanted);
+    let force = force(work, change);
+    match send(work, wanted, force, change).await {
+        Ok(applied) => Ok(outcome(&applied)),
+        Err(ApiError::Refused(refusal)) if force == Force::No && refusal.code == 409 => {
+            match conflict(work, wanted, refusal, change).await {
+                Ok((None, applied)) => Ok(outcome(&applied)),
+                Ok((Some(managers), _)) => Ok(Outcome::Adopted(managers)),
+                Err(UnresolvedConflict::Held(hold)) => Ok(Outcome::Held(hold)),
+                Err(UnresolvedConflict::Failed(failure)) => {
+                    retry_after_resolving(work, wanted, change, failure, outcome).await
                 }
             }
-            Err(failure) => self.retry_after_resolving(wanted, change, failure, outcome).await,
+        }
+        Err(failure) => retry_after_resolving(work, wanted, change, failure, outcome).await,
+    }
+}
+
+/// Applies the object once more if the conflicting list item could be replaced.
+async fn retry_after_resolving(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    change: Option<&Change>,
+    failure: ApiError,
+    outcome: impl FnOnce(&ApplyResult) -> Outcome,
+) -> Result<Outcome, ApiError> {
+    if !resolve_list_key_conflict(work, wanted, &failure, change.is_some()).await? {
+        return refused(work, wanted, failure).await;
+    }
+    Ok(outcome(&send(work, wanted, Force::Yes, change).await?))
+}
+
+/// Decides if fields of other managers are taken at once. Fields that are known to have been
+/// ours are. After a start it is not known who changed a field, and a Sync that yields must not
+/// find out by force.
+fn force(work: &ApplyContext<'_>, change: Option<&Change>) -> Force {
+    match (work.conflicts, change) {
+        (_, None) => Force::No,
+        (ConflictPolicy::Force, Some(_)) => Force::Yes,
+        (ConflictPolicy::Yield, Some(Change::Committed | Change::Unverified | Change::MaybeDrifted)) => {
+            Force::No
+        }
+        (ConflictPolicy::Fail, Some(Change::Committed)) => Force::No,
+        (ConflictPolicy::Yield | ConflictPolicy::Fail, Some(_)) => Force::Yes,
+    }
+}
+
+/// Returns true for an object that is applied only once and that another manager has created:
+/// it gets our marks, and its values stay.
+async fn is_existing_apply_once(work: &ApplyContext<'_>, wanted: &DesiredObject) -> Result<bool, ApiError> {
+    // An apply that omits the fields that we own would delete them.
+    Ok(wanted.annotations.apply_once && entry(work, wanted).await?.is_some_and(|own| own.is_empty()))
+}
+
+/// Creates an object whose first manifest differs from later ones: with the number of replicas
+/// in Git, which is released right after, or only once. A Secret is created this way as well,
+/// because it may exist with the keys of another daemon. Returns `None` if the object exists
+/// already.
+pub(crate) async fn create_new(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+) -> Result<Option<Outcome>, ApiError> {
+    let first = match wanted.created_as.as_deref() {
+        Some(first) => first,
+        None if wanted.annotations.apply_once || may_fill_keys(wanted) => wanted,
+        None => return Ok(None),
+    };
+    match work.cluster.create(first, work.owner).await {
+        Ok(applied) => work.ledger.warned(wanted, &applied.warnings),
+        Err(failure) if failure.code() == Some(409) => return Ok(None),
+        Err(failure) => return Err(failure),
+    }
+    if wanted.created_as.is_some() {
+        send(work, wanted, Force::Yes, Some(&Change::Committed)).await?;
+    }
+    Ok(Some(Outcome::Created))
+}
+
+/// Applies our fields of an object, and cleans up fields that were ours before.
+async fn send(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    force: Force,
+    change: Option<&Change>,
+) -> Result<ApplyResult, ApiError> {
+    let before = match change {
+        Some(Change::Committed) => before(work, wanted).await?,
+        // An object with an autoscaler may be ours although the cache does not have it, for
+        // example if its label was removed.
+        None if wanted.created_as.is_some() => entry(work, wanted).await?.filter(|own| !own.is_empty()),
+        _ => None,
+    };
+    let mut less = work.ledger.yielded(wanted);
+    if let Some(before) = &before {
+        transfer_fields(work, wanted, before, &less).await?;
+    }
+    let contested = contested(work, wanted);
+    let without = |less: &[Box<str>]| [less, &contested].concat();
+    let mut applied = work.cluster.apply_without_paths(wanted, work.owner, force, &without(&less)).await?;
+    let free = fields_without_manager(work, wanted, &applied, &less);
+    if !free.is_empty() {
+        work.ledger.reclaim(wanted, &free);
+        less.retain(|place| !free.contains(place));
+        applied = work.cluster.apply_without_paths(wanted, work.owner, Force::No, &without(&less)).await?;
+    }
+    work.ledger.warned(wanted, &applied.warnings);
+    release_others(work, wanted, &applied).await;
+    if let Some(before) = &before {
+        clear(work, wanted, before, &applied, &without(&less)).await;
+    }
+    Ok(applied)
+}
+
+/// Removes managed fields of a Sync that has released the object already, for example if it
+/// ended between the two requests of a hand-over.
+async fn release_others(work: &ApplyContext<'_>, wanted: &DesiredObject, applied: &ApplyResult) {
+    let own = work.owner.manager();
+    let managers = applied.object.metadata("managedFields").and_then(Value::as_array);
+    let managers = managers.into_iter().flatten().filter_map(|entry| entry["manager"].as_str());
+    let others = managers.filter(|manager| **manager != *own);
+    let syncs = others.filter_map(|manager| manager.strip_prefix(api::MANAGER_PREFIX));
+    for sync in syncs.filter(|sync| work.context.peers.has_released(sync, &wanted.id)) {
+        // The next apply tries it again.
+        if let Err(failure) = work.cluster.release_object(&wanted.id, &wanted.version, sync).await {
+            tracing::debug!(sync = %work.owner, object = %wanted.id, %failure, "another Sync still owns fields of the object");
         }
     }
+}
 
-    /// Applies the object once more if the conflicting list item could be replaced.
-    async fn retry_after_resolving(
-        &self,
-        wanted: &DesiredObject,
-        change: Option<&Change>,
-        failure: ApiError,
-        outcome: impl FnOnce(&ApplyResult) -> Outcome,
-    ) -> Result<Outcome, ApiError> {
-        if !self.resolve_list_key_conflict(wanted, &failure, change.is_some()).await? {
-            return self.refused(wanted, failure).await;
-        }
-        Ok(outcome(&self.send(wanted, Force::Yes, change).await?))
+/// Returns the contested fields that another manager owns now. Fields that we own at the moment
+/// stay in the apply: omitting them would delete them.
+fn contested(work: &ApplyContext<'_>, wanted: &DesiredObject) -> Vec<Box<str>> {
+    let contest = work.contested.get(&wanted.id).filter(|contest| wanted.is_recorded_as(&contest.hash));
+    let Some(contest) = contest.filter(|contest| !contest.fields.is_empty()) else { return Vec::new() };
+    let taken: Vec<&String> = work.cluster.read_observed(work.owner, |set| {
+        let seen = set.get(&wanted.id);
+        contest.fields.iter().filter(|field| seen.is_some_and(|seen| seen.has_lost_field(field))).collect()
+    });
+    let body = body(wanted);
+    taken.into_iter().flat_map(|field| find_by_display_form(&body, field)).map(Box::from).collect()
+}
+
+/// Returns the fields that we owned until now; `None` if we had none.
+async fn before(work: &ApplyContext<'_>, wanted: &DesiredObject) -> Result<Option<FieldSet>, ApiError> {
+    let known = work.cluster.read_observed(work.owner, |set| {
+        // An entry that another manager wiped was ours all the same.
+        let seen = set.get(&wanted.id).filter(|seen| seen.applied_by_us || seen.baseline.is_some())?;
+        Some(seen.owned_fields())
+    });
+    match known {
+        None => Ok(None),
+        Some(Some(own)) => Ok(Some(own)),
+        // The object was created again or is not cached, and after the apply it is too late to
+        // look.
+        Some(None) => entry(work, wanted).await,
     }
+}
 
-    /// Decides if fields of other managers are taken at once. Fields that are known to have been
-    /// ours are. After a start it is not known who changed a field, and a Sync that yields must not
-    /// find out by force.
-    fn force(&self, change: Option<&Change>) -> Force {
-        match (self.conflicts, change) {
-            (_, None) => Force::No,
-            (ConflictPolicy::Force, Some(_)) => Force::Yes,
-            (ConflictPolicy::Yield, Some(Change::Committed | Change::Unverified | Change::MaybeDrifted)) => {
-                Force::No
+/// Reads our managed fields from the cluster; `None` if the object does not exist.
+async fn entry(work: &ApplyContext<'_>, wanted: &DesiredObject) -> Result<Option<FieldSet>, ApiError> {
+    let live = work.cluster.read_metadata(&wanted.id, &wanted.version).await?;
+    let entries = live.map(|live| own_and_foreign(&live, &work.owner.manager()));
+    Ok(entries.map(|(own, _)| own))
+}
+
+/// Returns the yielded fields that no other manager owns any more.
+fn fields_without_manager(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    applied: &ApplyResult,
+    less: &[Box<str>],
+) -> Vec<Box<str>> {
+    if less.is_empty() {
+        return Vec::new();
+    }
+    let body = body(wanted);
+    let (_, foreign) = own_and_foreign(&applied.object, &work.owner.manager());
+    let held: Vec<String> = foreign
+        .iter()
+        .flat_map(|entry| entry.fields.owned_paths())
+        .filter_map(|path| pointer_of(&path, &body))
+        .collect();
+    let is_held = |place: &str| held.iter().any(|held| overlaps(held, place));
+    less.iter().filter(|place| !is_held(place)).cloned().collect()
+}
+
+/// Resolves a conflict over fields that Git sets. Returns the managers from which the object
+/// was adopted, if it was.
+async fn conflict(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    mut refusal: Box<ApiStatus>,
+    change: Option<&Change>,
+) -> Result<(Option<Vec<Box<str>>>, ApplyResult), UnresolvedConflict> {
+    let mut force = Force::No;
+    let adopted = |managers: Vec<Box<str>>| change.is_none().then_some(managers);
+    for _ in 0..MAX_ROUNDS {
+        let managers = refusal.managers();
+        if let Some(other) = other_sync(work, &managers) {
+            // Fields of a Sync that is gone, or that cannot see the object any more, have no
+            // owner.
+            if !is_owner_gone(work.context, other).await? && !has_owner_released(work, other, wanted).await? {
+                return Err(UnresolvedConflict::Held(Hold::OwnedBy(other.into())));
             }
-            (ConflictPolicy::Fail, Some(Change::Committed)) => Force::No,
-            (ConflictPolicy::Yield | ConflictPolicy::Fail, Some(_)) => Force::Yes,
+            let applied = send(work, wanted, Force::Yes, change).await?;
+            work.cluster.release_object(&wanted.id, &wanted.version, other).await?;
+            return Ok((adopted(managers), applied));
         }
-    }
-
-    /// Returns true for an object that is applied only once and that another manager has created:
-    /// it gets our marks, and its values stay.
-    async fn is_existing_apply_once(&self, wanted: &DesiredObject) -> Result<bool, ApiError> {
-        // An apply that omits the fields that we own would delete them.
-        Ok(wanted.annotations.apply_once && self.entry(wanted).await?.is_some_and(|own| own.is_empty()))
-    }
-
-    /// Creates an object whose first manifest differs from later ones: with the number of replicas
-    /// in Git, which is released right after, or only once. A Secret is created this way as well,
-    /// because it may exist with the keys of another daemon. Returns `None` if the object exists
-    /// already.
-    pub(crate) async fn create_new(&self, wanted: &DesiredObject) -> Result<Option<Outcome>, ApiError> {
-        let first = match wanted.created_as.as_deref() {
-            Some(first) => first,
-            None if wanted.annotations.apply_once || may_fill_keys(wanted) => wanted,
-            None => return Ok(None),
-        };
-        match self.cluster.create(first, self.owner).await {
-            Ok(applied) => self.ledger.warned(wanted, &applied.warnings),
-            Err(failure) if failure.code() == Some(409) => return Ok(None),
-            Err(failure) => return Err(failure),
-        }
-        if wanted.created_as.is_some() {
-            self.send(wanted, Force::Yes, Some(&Change::Committed)).await?;
-        }
-        Ok(Some(Outcome::Created))
-    }
-
-    /// Applies our fields of an object, and cleans up fields that were ours before.
-    async fn send(
-        &self,
-        wanted: &DesiredObject,
-        force: Force,
-        change: Option<&Change>,
-    ) -> Result<ApplyResult, ApiError> {
-        let before = match change {
-            Some(Change::Committed) => self.before(wanted).await?,
-            // An object with an autoscaler may be ours although the cache does not have it, for
-            // example if its label was removed.
-            None if wanted.created_as.is_some() => self.entry(wanted).await?.filter(|own| !own.is_empty()),
-            _ => None,
-        };
-        let mut less = self.ledger.yielded(wanted);
-        if let Some(before) = &before {
-            self.transfer_fields(wanted, before, &less).await?;
-        }
-        let contested = self.contested(wanted);
-        let without = |less: &[Box<str>]| [less, &contested].concat();
-        let mut applied =
-            self.cluster.apply_without_paths(wanted, self.owner, force, &without(&less)).await?;
-        let free = self.fields_without_manager(wanted, &applied, &less);
-        if !free.is_empty() {
-            self.ledger.reclaim(wanted, &free);
-            less.retain(|place| !free.contains(place));
-            applied =
-                self.cluster.apply_without_paths(wanted, self.owner, Force::No, &without(&less)).await?;
-        }
-        self.ledger.warned(wanted, &applied.warnings);
-        self.release_others(wanted, &applied).await;
-        if let Some(before) = &before {
-            self.clear(wanted, before, &applied, &without(&less)).await;
-        }
-        Ok(applied)
-    }
-
-    /// Removes managed fields of a Sync that has released the object already, for example if it
-    /// ended between the two requests of a hand-over.
-    async fn release_others(&self, wanted: &DesiredObject, applied: &ApplyResult) {
-        let own = self.owner.manager();
-        let managers = applied.object.metadata("managedFields").and_then(Value::as_array);
-        let managers = managers.into_iter().flatten().filter_map(|entry| entry["manager"].as_str());
-        let others = managers.filter(|manager| **manager != *own);
-        let syncs = others.filter_map(|manager| manager.strip_prefix(api::MANAGER_PREFIX));
-        for sync in syncs.filter(|sync| self.context.registry.has_released(sync, &wanted.id)) {
-            // The next apply tries it again.
-            if let Err(failure) = self.cluster.release_object(&wanted.id, &wanted.version, sync).await {
-                tracing::debug!(sync = %self.owner, object = %wanted.id, %failure, "another Sync still owns fields of the object");
+        let handed_over =
+            !managers.is_empty() && managers.iter().all(|manager| &**manager == api::HANDOVER_MANAGER);
+        match work.conflicts {
+            ConflictPolicy::Force => force = Force::Yes,
+            ConflictPolicy::Yield | ConflictPolicy::Fail if handed_over => force = Force::Yes,
+            ConflictPolicy::Yield if yield_fields(work, wanted, &refusal, &mut force) => {}
+            ConflictPolicy::Yield | ConflictPolicy::Fail if managers.is_empty() => {
+                return Err(UnresolvedConflict::Failed(ApiError::Refused(refusal)));
             }
-        }
-    }
-
-    /// Returns the contested fields that another manager owns now. Fields that we own at the moment
-    /// stay in the apply: omitting them would delete them.
-    fn contested(&self, wanted: &DesiredObject) -> Vec<Box<str>> {
-        let contest = self.contested.get(&wanted.id).filter(|contest| wanted.is_recorded_as(&contest.hash));
-        let Some(contest) = contest.filter(|contest| !contest.fields.is_empty()) else { return Vec::new() };
-        let taken: Vec<&String> = self.cluster.read_observed(self.owner, |set| {
-            let seen = set.get(&wanted.id);
-            contest
-                .fields
-                .iter()
-                .filter(|field| seen.is_some_and(|seen| seen.has_lost_field(field)))
-                .collect()
-        });
-        let body = body(wanted);
-        taken.into_iter().flat_map(|field| find_by_display_form(&body, field)).map(Box::from).collect()
-    }
-
-    /// Returns the fields that we owned until now; `None` if we had none.
-    async fn before(&self, wanted: &DesiredObject) -> Result<Option<FieldSet>, ApiError> {
-        let known = self.cluster.read_observed(self.owner, |set| {
-            // An entry that another manager wiped was ours all the same.
-            let seen = set.get(&wanted.id).filter(|seen| seen.applied_by_us || seen.baseline.is_some())?;
-            Some(seen.owned_fields())
-        });
-        match known {
-            None => Ok(None),
-            Some(Some(own)) => Ok(Some(own)),
-            // The object was created again or is not cached, and after the apply it is too late to
-            // look.
-            Some(None) => self.entry(wanted).await,
-        }
-    }
-
-    /// Reads our managed fields from the cluster; `None` if the object does not exist.
-    async fn entry(&self, wanted: &DesiredObject) -> Result<Option<FieldSet>, ApiError> {
-        let live = self.cluster.read_metadata(&wanted.id, &wanted.version).await?;
-        let entries = live.map(|live| own_and_foreign(&live, &self.owner.manager()));
-        Ok(entries.map(|(own, _)| own))
-    }
-
-    /// Returns the yielded fields that no other manager owns any more.
-    fn fields_without_manager(
-        &self,
-        wanted: &DesiredObject,
-        applied: &ApplyResult,
-        less: &[Box<str>],
-    ) -> Vec<Box<str>> {
-        if less.is_empty() {
-            return Vec::new();
-        }
-        let body = body(wanted);
-        let (_, foreign) = own_and_foreign(&applied.object, &self.owner.manager());
-        let held: Vec<String> = foreign
-            .iter()
-            .flat_map(|entry| entry.fields.owned_paths())
-            .filter_map(|path| pointer_of(&path, &body))
-            .collect();
-        let is_held = |place: &str| held.iter().any(|held| overlaps(held, place));
-        less.iter().filter(|place| !is_held(place)).cloned().collect()
-    }
-
-    /// Resolves a conflict over fields that Git sets. Returns the managers from which the object
-    /// was adopted, if it was.
-    async fn conflict(
-        &self,
-        wanted: &DesiredObject,
-        mut refusal: Box<ApiStatus>,
-        change: Option<&Change>,
-    ) -> Result<(Option<Vec<Box<str>>>, ApplyResult), UnresolvedConflict> {
-        let mut force = Force::No;
-        let adopted = |managers: Vec<Box<str>>| change.is_none().then_some(managers);
-        for _ in 0..MAX_ROUNDS {
-            let managers = refusal.managers();
-            if let Some(other) = self.other_sync(&managers) {
-                // Fields of a Sync that is gone, or that cannot see the object any more, have no
-                // owner.
-                if !self.is_owner_gone(other).await? && !self.has_owner_released(other, wanted).await? {
-                    return Err(UnresolvedConflict::Held(Hold::OwnedBy(other.into())));
-                }
-                let applied = self.send(wanted, Force::Yes, change).await?;
-                self.cluster.release_object(&wanted.id, &wanted.version, other).await?;
-                return Ok((adopted(managers), applied));
-            }
-            let handed_over =
-                !managers.is_empty() && managers.iter().all(|manager| &**manager == api::HANDOVER_MANAGER);
-            match self.conflicts {
-                ConflictPolicy::Force => force = Force::Yes,
-                ConflictPolicy::Yield | ConflictPolicy::Fail if handed_over => force = Force::Yes,
-                ConflictPolicy::Yield if self.yield_fields(wanted, &refusal, &mut force) => {}
-                ConflictPolicy::Yield | ConflictPolicy::Fail if managers.is_empty() => {
-                    return Err(UnresolvedConflict::Failed(ApiError::Refused(refusal)));
-                }
-                ConflictPolicy::Yield | ConflictPolicy::Fail => {
-                    return Err(UnresolvedConflict::Held(held(&refusal)));
-                }
-            }
-            match self.send(wanted, force, change).await {
-                Ok(applied) => return Ok((adopted(managers), applied)),
-                Err(ApiError::Refused(again)) if force == Force::No && again.code == 409 => refusal = again,
-                Err(failure) => return Err(UnresolvedConflict::Failed(failure)),
+            ConflictPolicy::Yield | ConflictPolicy::Fail => {
+                return Err(UnresolvedConflict::Held(held(&refusal)));
             }
         }
-        Err(UnresolvedConflict::Held(held(&refusal)))
-    }
-
-    fn other_sync<'a>(&self, managers: &'a [Box<str>]) -> Option<&'a str> {
-        let own = self.owner.manager();
-        let mut others = managers.iter().filter(|manager| ***manager != *own);
-        others.find_map(|manager| manager.strip_prefix(api::MANAGER_PREFIX))
-    }
-
-    /// Yields the fields of a conflict to their owners; returns false if the fields cannot be
-    /// identified. Our marks are never yielded: without them the object is not ours.
-    fn yield_fields(&self, wanted: &DesiredObject, refusal: &ApiStatus, force: &mut Force) -> bool {
-        let body = body(wanted);
-        let mut fields = Vec::new();
-        for (cause, manager) in conflicts(refusal) {
-            if is_mark(&cause.field) {
-                *force = Force::Yes;
-                continue;
-            }
-            let places = find_by_server_form(&body, &cause.field);
-            if places.is_empty() {
-                return false;
-            }
-            fields.extend(places.into_iter().map(|pointer| YieldedField {
-                pointer: pointer.into(),
-                field: cause.field.trim_start_matches('.').into(),
-                manager: manager.into(),
-            }));
+        match send(work, wanted, force, change).await {
+            Ok(applied) => return Ok((adopted(managers), applied)),
+            Err(ApiError::Refused(again)) if force == Force::No && again.code == 409 => refusal = again,
+            Err(failure) => return Err(UnresolvedConflict::Failed(failure)),
         }
-        let clear = !fields.is_empty() || *force == Force::Yes;
-        for it in &fields {
-            tracing::info!(sync = %self.owner, object = %wanted.id, field = %wanted.display_path(&it.field), manager = %it.manager, "field yielded to another manager");
-        }
-        self.ledger.yield_to(wanted, fields);
-        clear
     }
+    Err(UnresolvedConflict::Held(held(&refusal)))
+}
 
-    /// Maps a refused apply to an outcome; an object that may be recreated is replaced.
-    pub(crate) async fn refused(
-        &self,
-        wanted: &DesiredObject,
-        failure: ApiError,
-    ) -> Result<Outcome, ApiError> {
-        let namespace = || wanted.id.namespace().unwrap_or_default().into();
-        match classify_error(&failure, wanted.contains_secret).reason {
-            "NamespaceMissing" => Ok(Outcome::Held(Hold::NamespaceMissing(namespace()))),
-            "NamespaceTerminating" => Ok(Outcome::Held(Hold::NamespaceTerminating(namespace()))),
-            "Immutable" => self.recreate(wanted, failure).await,
-            _ => Err(failure),
+fn other_sync<'a>(work: &ApplyContext<'_>, managers: &'a [Box<str>]) -> Option<&'a str> {
+    let own = work.owner.manager();
+    let mut others = managers.iter().filter(|manager| ***manager != *own);
+    others.find_map(|manager| manager.strip_prefix(api::MANAGER_PREFIX))
+}
+
+/// Yields the fields of a conflict to their owners; returns false if the fields cannot be
+/// identified. Our marks are never yielded: without them the object is not ours.
+fn yield_fields(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    refusal: &ApiStatus,
+    force: &mut Force,
+) -> bool {
+    let body = body(wanted);
+    let mut fields = Vec::new();
+    for (cause, manager) in conflicts(refusal) {
+        if is_mark(&cause.field) {
+            *force = Force::Yes;
+            continue;
         }
+        let places = find_by_server_form(&body, &cause.field);
+        if places.is_empty() {
+            return false;
+        }
+        fields.extend(places.into_iter().map(|pointer| YieldedField {
+            pointer: pointer.into(),
+            field: cause.field.trim_start_matches('.').into(),
+            manager: manager.into(),
+        }));
+    }
+    let clear = !fields.is_empty() || *force == Force::Yes;
+    for it in &fields {
+        tracing::info!(sync = %work.owner, object = %wanted.id, field = %wanted.display_path(&it.field), manager = %it.manager, "field yielded to another manager");
+    }
+    work.ledger.yield_to(wanted, fields);
+    clear
+}
+
+/// Maps a refused apply to an outcome; an object that may be recreated is replaced.
+pub(crate) async fn refused(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    failure: ApiError,
+) -> Result<Outcome, ApiError> {
+    let namespace = || wanted.id.namespace().unwrap_or_default().into();
+    match classify_error(&failure, wanted.contains_secret).reason {
+        "NamespaceMissing" => Ok(Outcome::Held(Hold::NamespaceMissing(namespace()))),
+        "NamespaceTerminating" => Ok(Outcome::Held(Hold::NamespaceTerminating(namespace()))),
+        "Immutable" => recreate(work, wanted, failure).await,
+        _ => Err(failure),
     }
 }
 

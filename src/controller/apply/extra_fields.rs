@@ -18,6 +18,7 @@ use crate::cluster::ApiError;
 use crate::controller::memory::SyncMemory;
 use crate::controller::schedule::Uptime;
 use crate::controller::spec::ValidatedSpec;
+use crate::controller::status::reconcile_result::ReportedExtraFields;
 use crate::desired::{DesiredObject, redact_path};
 use crate::fields::{FieldPath, FieldSet};
 use crate::object::ObjectId;
@@ -26,103 +27,97 @@ use crate::observed::{
 };
 use crate::plan::{Change, Failure, Outcome};
 
-/// An object, and the text about the fields that were added to it.
-pub(crate) type ReportedExtraFields = (ObjectId, Box<str>);
-
 /// Attempts to remove extra fields of one object while others keep writing to it.
 const MAX_REMOVALS: usize = 3;
 
-impl ApplyContext<'_> {
-    /// Removes extra fields if the Sync says so; returns those that are only reported.
-    pub(crate) async fn process_extra_fields(
-        &self,
-        wish: &ValidatedSpec,
-        memory: &SyncMemory,
-        outcomes: &mut BTreeMap<ObjectId, Outcome>,
-    ) -> Vec<ReportedExtraFields> {
-        if wish.extra_fields == ExtraFieldPolicy::Keep {
-            return Vec::new();
+/// Removes extra fields if the Sync says so; returns those that are only reported.
+pub(crate) async fn process_extra_fields(
+    work: &ApplyContext<'_>,
+    wish: &ValidatedSpec,
+    memory: &SyncMemory,
+    outcomes: &mut BTreeMap<ObjectId, Outcome>,
+) -> Vec<ReportedExtraFields> {
+    if wish.extra_fields == ExtraFieldPolicy::Keep {
+        return Vec::new();
+    }
+    let found: Vec<(ObjectId, Observed)> = work.cluster.read_observed(work.owner, |observed| {
+        let added = observed
+            .iter()
+            .filter(|(_, seen)| !seen.extra_fields.is_empty() && seen.ownership == Ownership::Ours);
+        added.filter_map(|(id, seen)| Some((id.clone(), only_added(work, id, seen)?))).collect()
+    });
+    let mut told = Vec::new();
+    for (id, seen) in found {
+        let remove =
+            wish.extra_fields == ExtraFieldPolicy::Remove && !wish.suspend && !work.stop.is_cancelled();
+        if remove && may_remove(work, memory, &id, &seen) {
+            let outcome = remove_fields(work, &id)
+                .await
+                .unwrap_or_else(|failure| Some(failed(&failure, work.desired.is_redacted(&id, None))));
+            outcomes.extend(outcome.map(|outcome| (id, outcome)));
+        } else {
+            let tainted = work.desired.is_tainted(&id);
+            told.push((id, text(&seen, tainted)));
         }
-        let found: Vec<(ObjectId, Observed)> = self.cluster.read_observed(self.owner, |observed| {
-            let added = observed
-                .iter()
-                .filter(|(_, seen)| !seen.extra_fields.is_empty() && seen.ownership == Ownership::Ours);
-            added.filter_map(|(id, seen)| Some((id.clone(), self.only_added(id, seen)?))).collect()
-        });
-        let mut told = Vec::new();
-        for (id, seen) in found {
-            let remove =
-                wish.extra_fields == ExtraFieldPolicy::Remove && !wish.suspend && !self.stop.is_cancelled();
-            if remove && self.may_remove(memory, &id, &seen) {
-                let outcome = self
-                    .remove(&id)
-                    .await
-                    .unwrap_or_else(|failure| Some(failed(&failure, self.desired.is_redacted(&id, None))));
-                outcomes.extend(outcome.map(|outcome| (id, outcome)));
-            } else {
-                let tainted = self.desired.is_tainted(&id);
-                told.push((id, text(&seen, tainted)));
-            }
+    }
+    told
+}
+
+/// Returns the object with the extra fields that Git does not set; `None` if none are left. A
+/// manager that took over a field of ours has added nothing.
+fn only_added(work: &ApplyContext<'_>, id: &ObjectId, seen: &Observed) -> Option<Observed> {
+    let paths: Vec<FieldPath> = seen.extra_fields.iter().map(|extra| extra.path.clone()).collect();
+    let added = added(work.desired.get(id)?, &paths);
+    let extras: Box<[_]> =
+        seen.extra_fields.iter().filter(|extra| added.contains(&extra.path)).cloned().collect();
+    (!extras.is_empty()).then(|| Observed { extra_fields: extras, ..seen.clone() })
+}
+
+/// Returns true if extra fields may be removed now: drift and failed writes are repaired first.
+fn may_remove(work: &ApplyContext<'_>, memory: &SyncMemory, id: &ObjectId, seen: &Observed) -> bool {
+    let now: Uptime = work.context.now();
+    let left_alone = |it: &DesiredObject| it.annotations.reconcile_disabled || it.annotations.apply_once;
+    let disabled = work.desired.get(id).is_some_and(left_alone);
+    let paused = seen
+        .pause_until
+        .is_some_and(|until| until > crate::controller::reconcile::policy_inputs::wall_clock());
+    // Key rotation adds keys that Git does not have.
+    let is_keys = seen.installation_role == InstallationRole::Keys
+        || work.cluster.notary().key_secret().as_ref() == Some(id);
+    seen.verification == Verification::Verified
+        && !is_keys
+        && !(seen.deleting || seen.reconcile_disabled || disabled || paused)
+        && memory.failing.get(id).is_none_or(|known| !known.waits(now))
+}
+
+async fn remove_fields(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Option<Outcome>, ApiError> {
+    for _ in 0..MAX_REMOVALS {
+        match remove_once(work, id).await {
+            // A guard of the patch did not hold: the object changed after the patch was
+            // computed.
+            Err(ApiError::Refused(refusal)) if refusal.code == 422 && refusal.causes.is_empty() => {}
+            done => return done,
         }
-        told
     }
+    let message =
+        "another client keeps changing the object, so the extra fields could not be removed".to_owned();
+    Ok(Some(Outcome::Failed(Failure { reason: "Conflict", message, manifest: false })))
+}
 
-    /// Returns the object with the extra fields that Git does not set; `None` if none are left. A
-    /// manager that took over a field of ours has added nothing.
-    fn only_added(&self, id: &ObjectId, seen: &Observed) -> Option<Observed> {
-        let paths: Vec<FieldPath> = seen.extra_fields.iter().map(|extra| extra.path.clone()).collect();
-        let added = added(self.desired.get(id)?, &paths);
-        let extras: Box<[_]> =
-            seen.extra_fields.iter().filter(|extra| added.contains(&extra.path)).cloned().collect();
-        (!extras.is_empty()).then(|| Observed { extra_fields: extras, ..seen.clone() })
-    }
-
-    /// Returns true if extra fields may be removed now: drift and failed writes are repaired first.
-    fn may_remove(&self, memory: &SyncMemory, id: &ObjectId, seen: &Observed) -> bool {
-        let now: Uptime = self.context.now();
-        let left_alone = |it: &DesiredObject| it.annotations.reconcile_disabled || it.annotations.apply_once;
-        let disabled = self.desired.get(id).is_some_and(left_alone);
-        let paused = seen
-            .pause_until
-            .is_some_and(|until| until > crate::controller::reconcile::policy_inputs::wall_clock());
-        // Key rotation adds keys that Git does not have.
-        let is_keys = seen.installation_role == InstallationRole::Keys
-            || self.cluster.notary().key_secret().as_ref() == Some(id);
-        seen.verification == Verification::Verified
-            && !is_keys
-            && !(seen.deleting || seen.reconcile_disabled || disabled || paused)
-            && memory.failing.get(id).is_none_or(|known| !known.waits(now))
-    }
-
-    async fn remove(&self, id: &ObjectId) -> Result<Option<Outcome>, ApiError> {
-        for _ in 0..MAX_REMOVALS {
-            match self.remove_once(id).await {
-                // A guard of the patch did not hold: the object changed after the patch was
-                // computed.
-                Err(ApiError::Refused(refusal)) if refusal.code == 422 && refusal.causes.is_empty() => {}
-                done => return done,
-            }
-        }
-        let message =
-            "another client keeps changing the object, so the extra fields could not be removed".to_owned();
-        Ok(Some(Outcome::Failed(Failure { reason: "Conflict", message, manifest: false })))
-    }
-
-    async fn remove_once(&self, id: &ObjectId) -> Result<Option<Outcome>, ApiError> {
-        let Some(live) = self.cluster.read_whole_object(id, None).await? else { return Ok(None) };
-        let metadata = live.body.get("metadata").and_then(Value::as_object);
-        let (Some(metadata), Some(wanted)) = (metadata, self.desired.get(id)) else { return Ok(None) };
-        let found = find_extra_fields(metadata, &self.owner.manager(), None);
-        let added = added(wanted, &found.iter().map(|(_, path)| path.clone()).collect::<Vec<_>>());
-        let found = found.into_iter().filter(|(_, path)| added.contains(path));
-        let (managers, paths): (Vec<Box<str>>, Vec<_>) = found.unzip();
-        let Some(patch) = removal_patch(&live.body, &paths) else { return Ok(None) };
-        self.cluster.patch(id, None, self.owner, &patch).await?;
-        let fields = paths.iter().map(ToString::to_string).collect();
-        let manager = managers.first().map(ToString::to_string);
-        let drift = Drift { fields, manager, time: None };
-        Ok(Some(Outcome::Updated(Change::Drifted(Box::new(drift)))))
-    }
+async fn remove_once(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Option<Outcome>, ApiError> {
+    let Some(live) = work.cluster.read_whole_object(id, None).await? else { return Ok(None) };
+    let metadata = live.body.get("metadata").and_then(Value::as_object);
+    let (Some(metadata), Some(wanted)) = (metadata, work.desired.get(id)) else { return Ok(None) };
+    let found = find_extra_fields(metadata, &work.owner.manager(), None);
+    let added = added(wanted, &found.iter().map(|(_, path)| path.clone()).collect::<Vec<_>>());
+    let found = found.into_iter().filter(|(_, path)| added.contains(path));
+    let (managers, paths): (Vec<Box<str>>, Vec<_>) = found.unzip();
+    let Some(patch) = removal_patch(&live.body, &paths) else { return Ok(None) };
+    work.cluster.patch(id, None, work.owner, &patch).await?;
+    let fields = paths.iter().map(ToString::to_string).collect();
+    let manager = managers.first().map(ToString::to_string);
+    let drift = Drift { fields, manager, time: None };
+    Ok(Some(Outcome::Updated(Change::Drifted(Box::new(drift)))))
 }
 
 /// Returns the paths that are true additions: Git does not set them and they are not ignored.

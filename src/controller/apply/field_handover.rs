@@ -22,38 +22,36 @@ use crate::fields::{
 /// Attempts to transfer fields while the live value keeps changing.
 const MAX_ATTEMPTS: usize = 5;
 
-impl ApplyContext<'_> {
-    /// Transfers those of our fields that are in places left to other managers.
-    pub(crate) async fn transfer_fields(
-        &self,
-        wanted: &DesiredObject,
-        own: &FieldSet,
-        less: &[Box<str>],
-    ) -> Result<(), ApiError> {
-        let paths = paths_left_to_others(wanted, own, less);
-        if paths.is_empty() {
+/// Transfers those of our fields that are in places left to other managers.
+pub(crate) async fn transfer_fields(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    own: &FieldSet,
+    less: &[Box<str>],
+) -> Result<(), ApiError> {
+    let paths = paths_left_to_others(wanted, own, less);
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let mut failed = Ok(());
+    for _ in 0..MAX_ATTEMPTS {
+        let live = work.cluster.read_whole_object(&wanted.id, Some(&wanted.version)).await?;
+        let Some(live) = live.map(|live| Value::Object(live.body)) else { return Ok(()) };
+        let mut claim = excerpt(&live, &claimed(&live, &paths));
+        if claim == json!({}) {
             return Ok(());
         }
-        let mut failed = Ok(());
-        for _ in 0..MAX_ATTEMPTS {
-            let live = self.cluster.read_whole_object(&wanted.id, Some(&wanted.version)).await?;
-            let Some(live) = live.map(|live| Value::Object(live.body)) else { return Ok(()) };
-            let mut claim = excerpt(&live, &claimed(&live, &paths));
-            if claim == json!({}) {
-                return Ok(());
-            }
-            for field in ["apiVersion", "kind"] {
-                claim[field] = live.get(field).cloned().unwrap_or_default();
-            }
-            claim["metadata"]["name"] = wanted.id.name().into();
-            match self.cluster.claim_fields(&wanted.id, &wanted.version, &claim, HANDOVER_MANAGER).await {
-                // The value has changed since it was read.
-                Err(failure) if failure.code() == Some(409) => failed = Err(failure),
-                done => return done,
-            }
+        for field in ["apiVersion", "kind"] {
+            claim[field] = live.get(field).cloned().unwrap_or_default();
         }
-        failed
+        claim["metadata"]["name"] = wanted.id.name().into();
+        match work.cluster.claim_fields(&wanted.id, &wanted.version, &claim, HANDOVER_MANAGER).await {
+            // The value has changed since it was read.
+            Err(failure) if failure.code() == Some(409) => failed = Err(failure),
+            done => return done,
+        }
     }
+    failed
 }
 
 /// Returns the paths to claim on a live object: these, and all that were handed over before. The

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::ApplyContext;
 use super::apply_object::body;
+use super::stale_owner::{has_owner_released, is_owner_gone};
 use crate::api::{ConflictPolicy, HANDOVER_MANAGER, MANAGER_PREFIX};
 use crate::cluster::{ApiError, ApiStatus};
 use crate::desired::DesiredObject;
@@ -43,79 +44,72 @@ struct ListKeyOwner {
     rightful: Value,
 }
 
-impl ApplyContext<'_> {
-    /// Replaces the conflicting item by ours; returns true if it is replaced. An object that is not
-    /// known as ours must carry the managed fields of a Sync: its label may have been removed, or
-    /// its Sync is gone. Objects of other owners are changed by nothing but an apply.
-    pub(crate) async fn resolve_list_key_conflict(
-        &self,
-        wanted: &DesiredObject,
-        failure: &ApiError,
-        is_known: bool,
-    ) -> Result<bool, ApiError> {
-        let ApiError::Refused(refusal) = failure else { return Ok(false) };
-        let twice = named_twice(refusal);
-        if self.conflicts != ConflictPolicy::Force || twice.is_empty() {
-            return Ok(false);
-        }
-        let version = Some(&*wanted.version);
-        let Some(live) = self.cluster.read_whole_object(&wanted.id, version).await? else { return Ok(false) };
-        if !is_known && !self.was_ours(wanted, &live).await? {
-            return Ok(false);
-        }
-        let (live, body) = (Value::Object(live.body), body(wanted));
-        let usurpers = all_usurpers(&body, &live, &twice);
-        if usurpers.is_empty() {
-            // A hand-over and the receiving Sync send the same apply side by side. One of them
-            // replaces the item between the refusal of the other and its read.
-            return Ok(is_resolved(&body, &live, &twice));
-        }
-        let seen = live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-        // If our item exists beside it, under another name, the conflicting item only has to be
-        // removed.
-        for takes_place in [true, false] {
-            let mut steps = vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": seen})];
-            steps.extend(usurpers.iter().map(|it| match takes_place {
-                true => json!({"op": "replace", "path": it.pointer(), "value": it.rightful}),
-                false => json!({"op": "remove", "path": it.pointer()}),
-            }));
-            match self
-                .cluster
-                .patch_as(&wanted.id, version, (self.owner, HANDOVER_MANAGER), &steps.into())
-                .await
-            {
-                Ok(()) => {
-                    tracing::info!(sync = %self.owner, object = %wanted.id, "replaced a list item that conflicted with an item from Git");
-                    return Ok(true);
-                }
-                Err(failure) if failure.code() == Some(422) => {}
-                Err(failure) => return Err(failure),
-            }
-        }
-        // Of two concurrent replacements one finds a newer version, and its conflict may be
-        // resolved.
-        let now =
-            self.cluster.read_whole_object(&wanted.id, version).await?.map(|now| Value::Object(now.body));
-        let now = now.as_ref().and_then(|now| now.pointer("/metadata/resourceVersion")?.as_str());
-        Ok(now.is_some_and(|now| now != seen))
+/// Replaces the conflicting item by ours; returns true if it is replaced. An object that is not
+/// known as ours must carry the managed fields of a Sync: its label may have been removed, or
+/// its Sync is gone. Objects of other owners are changed by nothing but an apply.
+pub(crate) async fn resolve_list_key_conflict(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    failure: &ApiError,
+    is_known: bool,
+) -> Result<bool, ApiError> {
+    let ApiError::Refused(refusal) = failure else { return Ok(false) };
+    let twice = named_twice(refusal);
+    if work.conflicts != ConflictPolicy::Force || twice.is_empty() {
+        return Ok(false);
     }
+    let version = Some(&*wanted.version);
+    let Some(live) = work.cluster.read_whole_object(&wanted.id, version).await? else { return Ok(false) };
+    if !is_known && !was_ours(work, wanted, &live).await? {
+        return Ok(false);
+    }
+    let (live, body) = (Value::Object(live.body), body(wanted));
+    let usurpers = all_usurpers(&body, &live, &twice);
+    if usurpers.is_empty() {
+        // A hand-over and the receiving Sync send the same apply side by side. One of them
+        // replaces the item between the refusal of the other and its read.
+        return Ok(is_resolved(&body, &live, &twice));
+    }
+    let seen = live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+    // If our item exists beside it, under another name, the conflicting item only has to be
+    // removed.
+    for takes_place in [true, false] {
+        let mut steps = vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": seen})];
+        steps.extend(usurpers.iter().map(|it| match takes_place {
+            true => json!({"op": "replace", "path": it.pointer(), "value": it.rightful}),
+            false => json!({"op": "remove", "path": it.pointer()}),
+        }));
+        match work.cluster.patch_as(&wanted.id, version, (work.owner, HANDOVER_MANAGER), &steps.into()).await
+        {
+            Ok(()) => {
+                tracing::info!(sync = %work.owner, object = %wanted.id, "replaced a list item that conflicted with an item from Git");
+                return Ok(true);
+            }
+            Err(failure) if failure.code() == Some(422) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    // Of two concurrent replacements one finds a newer version, and its conflict may be
+    // resolved.
+    let now = work.cluster.read_whole_object(&wanted.id, version).await?.map(|now| Value::Object(now.body));
+    let now = now.as_ref().and_then(|now| now.pointer("/metadata/resourceVersion")?.as_str());
+    Ok(now.is_some_and(|now| now != seen))
+}
 
-    /// Returns true if the live object carries our managed fields, or those of a Sync that will
-    /// never release it.
-    async fn was_ours(&self, wanted: &DesiredObject, live: &Object) -> Result<bool, ApiError> {
-        let metadata = live.body.get("metadata").and_then(Value::as_object);
-        let entries = metadata.map(entries).unwrap_or_default();
-        let applied = entries.iter().filter(|entry| entry.operation == Operation::Apply);
-        let syncs: Vec<&str> =
-            applied.filter_map(|entry| entry.manager.strip_prefix(MANAGER_PREFIX)).collect();
-        let own = self.owner.to_string();
-        for other in syncs.iter().filter(|sync| **sync != own) {
-            if !self.is_owner_gone(other).await? && !self.has_owner_released(other, wanted).await? {
-                return Ok(false);
-            }
+/// Returns true if the live object carries our managed fields, or those of a Sync that will
+/// never release it.
+async fn was_ours(work: &ApplyContext<'_>, wanted: &DesiredObject, live: &Object) -> Result<bool, ApiError> {
+    let metadata = live.body.get("metadata").and_then(Value::as_object);
+    let entries = metadata.map(entries).unwrap_or_default();
+    let applied = entries.iter().filter(|entry| entry.operation == Operation::Apply);
+    let syncs: Vec<&str> = applied.filter_map(|entry| entry.manager.strip_prefix(MANAGER_PREFIX)).collect();
+    let own = work.owner.to_string();
+    for other in syncs.iter().filter(|sync| **sync != own) {
+        if !is_owner_gone(work.context, other).await? && !has_owner_released(work, other, wanted).await? {
+            return Ok(false);
         }
-        Ok(!syncs.is_empty())
     }
+    Ok(!syncs.is_empty())
 }
 
 /// Returns each item once, the last items of a list first: removing an item moves all items after
@@ -159,7 +153,7 @@ fn usurpers(wanted: &Value, live: &Value, twice: &DuplicateListKey) -> Vec<ListK
     found
 }
 
-/// Returns true if Git has each of the values once: nothing in the live object stands against it
+/// Returns true if Git has each of the values once: nothing in the live object conflicts with it
 /// any more.
 fn is_resolved(wanted: &Value, live: &Value, twice: &[DuplicateListKey]) -> bool {
     twice.iter().all(|twice| {

@@ -29,6 +29,7 @@ use super::status::events::was_written;
 use crate::adopt::AdoptedFrom;
 use crate::api::{ConflictPolicy, PROOF_ANNOTATION, SpecHash, SyncName};
 use crate::cluster::{ApiError, ApplyResult, CancelFlag, Cluster, Force, RetryWhen, classify_error};
+use crate::controller::reconcile::webhook_backends::{guarded, refusal};
 use crate::desired::{DesiredSet, ReplicaCount};
 use crate::fields::{FieldPath, FieldSet};
 use crate::health::may_report;
@@ -38,8 +39,13 @@ use crate::plan::{
     Action, AwaitedKinds, Change, Contest, Failure, Hold, Outcome, Plan, RolloutGate, Stage, Step,
     blocks_more, find_blocker, may_fill_keys,
 };
+use apply_object::{apply, create_new, refused};
 use delete_precondition::DeletePrecondition;
+use field_handover::transfer_fields;
 use futures::StreamExt as _;
+use list_key_conflict::resolve_list_key_conflict;
+use non_empty_guard::non_empty_hold;
+use recreate::{delete_previous_runs, run_again};
 
 /// Steps that are prepared concurrently. The write limiter of the cluster decides how many of them
 /// are sent.
@@ -177,12 +183,12 @@ impl ApplyContext<'_> {
         let (contested, numbers) = (self.contested.clone(), self.numbers.clone());
         let deletions = self.deletions.clone();
         let work = ApplyContext { cluster: &cluster, contested, numbers, deletions, ..*self };
-        if let Some(hold) = work.guarded(step).await {
+        if let Some(hold) = guarded(&work, step).await {
             return Some(Outcome::Held(hold));
         }
         match work.act(step).await {
             Err(ApiError::Superseded) => None,
-            Err(failure) => Some(work.refusal(step, &failure)),
+            Err(failure) => Some(refusal(&work, step, &failure)),
             Ok(outcome) => Some(outcome),
         }
     }
@@ -190,14 +196,14 @@ impl ApplyContext<'_> {
     async fn act(&self, step: &Step) -> Result<Outcome, ApiError> {
         match &step.action {
             Action::Create => self.create_or_adopt(&step.id).await,
-            Action::ReplaceHookRuns { runs } => match self.delete_previous_runs(runs).await? {
+            Action::ReplaceHookRuns { runs } => match delete_previous_runs(self, runs).await? {
                 Some(held) => Ok(held),
                 None => self.create_or_adopt(&step.id).await,
             },
             Action::Adopt { managers } => {
-                self.apply(&step.id, None, |_| Outcome::Adopted(managers.clone())).await
+                apply(self, &step.id, None, |_| Outcome::Adopted(managers.clone())).await
             }
-            Action::Update(Change::RerunHook) => self.run_again(&step.id).await,
+            Action::Update(Change::RerunHook) => run_again(self, &step.id).await,
             Action::Update(change) => {
                 let (before, own) = (self.version(&step.id), self.own(&step.id, change));
                 let fields = self.fields_without_proof(&step.id, change);
@@ -206,7 +212,7 @@ impl ApplyContext<'_> {
                         || own.as_ref().is_some_and(|own| self.has_left(own, applied))
                         || fields.as_ref().is_some_and(|fields| self.has_only_proven(fields, applied))
                 };
-                self.apply(&step.id, Some(change), |applied| match is_same(applied) {
+                apply(self, &step.id, Some(change), |applied| match is_same(applied) {
                     true => Outcome::Kept,
                     false if applied.created => Outcome::Created,
                     false => Outcome::Updated(change.clone()),
@@ -222,7 +228,7 @@ impl ApplyContext<'_> {
     /// all.
     async fn create_or_adopt(&self, id: &ObjectId) -> Result<Outcome, ApiError> {
         if let Some(wanted) = self.desired.get(id) {
-            match self.create_new(wanted).await {
+            match create_new(self, wanted).await {
                 Ok(None) if may_fill_keys(wanted) => {
                     let live = self.cluster.read_metadata(id, &wanted.version).await?;
                     if live.as_ref().is_some_and(holds_keys) {
@@ -231,10 +237,10 @@ impl ApplyContext<'_> {
                 }
                 Ok(None) => {}
                 Ok(Some(created)) => return Ok(created),
-                Err(failure) => return self.refused(wanted, failure).await,
+                Err(failure) => return refused(self, wanted, failure).await,
             }
         }
-        self.apply(id, None, |applied| match applied.created {
+        apply(self, id, None, |applied| match applied.created {
             true => Outcome::Created,
             false => Outcome::Adopted(Vec::new()),
         })
@@ -245,13 +251,13 @@ impl ApplyContext<'_> {
     /// fields. Nothing is deleted.
     async fn hand_over_object(&self, id: &ObjectId, to: &str) -> Result<Outcome, ApiError> {
         let held = || Ok(Outcome::Held(Hold::ClaimedBy(to.into())));
-        let Some(claimed) = self.context.registry.desired_by(to, id) else { return held() };
+        let Some(claimed) = self.context.peers.desired_by(to, id) else { return held() };
         let ClaimedObject { sync: other, wanted, cluster, receiving } = claimed;
         let Some(leave) = receiving.begin() else { return held() };
         let cluster = cluster.cancelled_by(&leave.stop);
         // Fields that the other Sync ignores must not be lost with our ownership.
         if let Some(own) = self.cluster.read_observed(self.owner, |set| set.get(id)?.owned_fields()) {
-            self.transfer_fields(&wanted, &own, &[]).await?;
+            transfer_fields(self, &wanted, &own, &[]).await?;
         }
         // Uses the permissions of the other Sync: claiming an object must not extend its rights.
         match cluster.apply(&wanted, &other, Force::Yes).await {
@@ -261,7 +267,7 @@ impl ApplyContext<'_> {
             // time.
             Err(ApiError::Superseded) => return held(),
             // The object is still ours.
-            Err(failure) if self.resolve_list_key_conflict(&wanted, &failure, true).await? => {
+            Err(failure) if resolve_list_key_conflict(self, &wanted, &failure, true).await? => {
                 cluster.apply(&wanted, &other, Force::Yes).await?;
             }
             Err(failure) => return Err(failure),
@@ -277,7 +283,7 @@ impl ApplyContext<'_> {
 
     /// Returns the Sync that claims an object, unless a person decides about that claim.
     pub(super) fn claimed(&self, id: &ObjectId) -> Option<Box<str>> {
-        self.context.claimed(self.owner, id).filter(|_| !self.deletions.claimed.contains(id))
+        self.context.peers.claimed(self.owner, id).filter(|_| !self.deletions.claimed.contains(id))
     }
 
     /// Reads the object once more, and deletes it if it is still the one that the plan meant and
@@ -301,7 +307,7 @@ impl ApplyContext<'_> {
         if !live.proven && self.deletions.consented.get(id).is_none_or(|consented| **consented != *uid) {
             return Ok(Outcome::Held(Hold::Unproven));
         }
-        if let Some(hold) = self.non_empty_hold(id).await? {
+        if let Some(hold) = non_empty_hold(self, id).await? {
             return Ok(Outcome::Held(hold));
         }
         if let Err(instead) = self.asked.check(self.context).await {
@@ -309,7 +315,7 @@ impl ApplyContext<'_> {
         }
         let version = if live.resource_version.is_empty() { version } else { &live.resource_version };
         // Noted before the watch reports the deletion.
-        self.context.registry.note_pruned(uid);
+        self.context.peers.note_pruned(uid);
         let gone = self.cluster.delete(id, self.owner, uid, version).await?;
         Ok(Outcome::Pruned { gone })
     }

@@ -29,36 +29,34 @@ const MADE_FOR_SERVICES: [&str; 2] =
 /// Annotation of a token Secret with the name of its ServiceAccount.
 const TOKEN_OF: &str = "kubernetes.io/service-account.name";
 
-impl ApplyContext<'_> {
-    /// Returns the reason to hold the deletion, if the object is a container and not empty.
-    pub(crate) async fn non_empty_hold(&self, id: &ObjectId) -> Result<Option<Hold>, ApiError> {
-        let is_namespace = id.is_kind("", "Namespace");
-        if !is_namespace && !id.is_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
-            return Ok(None);
-        }
-        let counts = |object: &Object, kinds: &Kinds| {
-            !(self.is_going(object) || is_namespace && goes_along(object, |kind| is_namespaced(kinds, kind)))
-        };
-        Ok(match self.cluster.find_contained_object(id, &counts).await? {
-            ContainerContent::Nothing => None,
-            ContainerContent::Object(resident) => Some(Hold::NotEmpty(resident)),
-            ContainerContent::Hidden(kind) => Some(Hold::ContentUnknown(kind)),
-        })
+/// Returns the reason to hold the deletion, if the object is a container and not empty.
+pub(crate) async fn non_empty_hold(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Option<Hold>, ApiError> {
+    let is_namespace = id.is_kind("", "Namespace");
+    if !is_namespace && !id.is_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
+        return Ok(None);
     }
+    let counts = |object: &Object, kinds: &Kinds| {
+        !(is_going(work, object) || is_namespace && goes_along(object, |kind| is_namespaced(kinds, kind)))
+    };
+    Ok(match work.cluster.find_contained_object(id, &counts).await? {
+        ContainerContent::Nothing => None,
+        ContainerContent::Object(resident) => Some(Hold::NotEmpty(resident)),
+        ContainerContent::Hidden(kind) => Some(Hold::ContentUnknown(kind)),
+    })
+}
 
-    /// Returns true for an object that this Sync is about to delete as well, or that is being
-    /// deleted already.
-    fn is_going(&self, object: &Object) -> bool {
-        let seen = Observed::from_object(object, self.owner);
-        let ours = seen.ownership == Ownership::Ours && !seen.prune_disabled && !seen.reconcile_disabled;
-        // Anyone who may patch an object can mark it as ours, and it would be deleted without
-        // approval.
-        let meant = || {
-            let proven = self.cluster.notary().is_valid(self.owner, &object.id, seen.proof.as_deref());
-            proven || self.deletions.consented.get(&object.id) == Some(&seen.uid)
-        };
-        seen.deleting || ours && self.desired.get(&object.id).is_none() && meant()
-    }
+/// Returns true for an object that this Sync is about to delete as well, or that is being
+/// deleted already.
+fn is_going(work: &ApplyContext<'_>, object: &Object) -> bool {
+    let seen = Observed::from_object(object, work.owner);
+    let ours = seen.ownership == Ownership::Ours && !seen.prune_disabled && !seen.reconcile_disabled;
+    // Anyone who may patch an object can mark it as ours, and it would be deleted without
+    // approval.
+    let meant = || {
+        let proven = work.cluster.notary().is_valid(work.owner, &object.id, seen.proof.as_deref());
+        proven || work.deletions.consented.get(&object.id) == Some(&seen.uid)
+    };
+    seen.deleting || ours && work.desired.get(&object.id).is_none() && meant()
 }
 
 fn is_namespaced(kinds: &Kinds, kind: &GroupKind) -> bool {

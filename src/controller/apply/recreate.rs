@@ -10,6 +10,7 @@
 use std::time::Duration;
 
 use super::ApplyContext;
+use super::apply_object::{create_new, refused};
 use crate::api::RECREATE_ANNOTATION;
 use crate::clock;
 use crate::cluster::{ApiError, Force, classify_error};
@@ -28,167 +29,172 @@ const NEVER: [(&str, &str); 4] = [
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 ];
 
-/// Time that the old object may take to go.
+/// Longest wait for the deletion of the old object.
 const GOING: Duration = Duration::from_secs(60);
 /// First and longest pause between checks if it is gone.
 const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-impl ApplyContext<'_> {
-    /// Recreates an object, if its annotation asks for that.
-    pub(crate) async fn recreate(
-        &self,
-        wanted: &DesiredObject,
-        refused: ApiError,
-    ) -> Result<Outcome, ApiError> {
-        let told = classify_error(&refused, wanted.contains_secret).message;
-        let fail = |how: &str, manifest: bool| {
-            let message = format!("{told}; {how}");
-            Ok(Outcome::Failed(Failure { reason: "Immutable", message, manifest }))
-        };
-        if is_never_recreated(&wanted.id) {
-            return fail("objects of this kind are never recreated automatically: delete it by hand", true);
-        }
-        if !wanted.annotations.recreate {
-            let how = format!(
-                "to have it deleted and created again, annotate it in Git with {RECREATE_ANNOTATION}: enabled"
-            );
-            return fail(&how, true);
-        }
-        self.replace(wanted, &told).await
+/// Recreates an object, if its annotation asks for that.
+pub(crate) async fn recreate(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    refused: ApiError,
+) -> Result<Outcome, ApiError> {
+    let told = classify_error(&refused, wanted.contains_secret).message;
+    let fail = |how: &str, manifest: bool| {
+        let message = format!("{told}; {how}");
+        Ok(Outcome::Failed(Failure { reason: "Immutable", message, manifest }))
+    };
+    if is_never_recreated(&wanted.id) {
+        return fail("objects of this kind are never recreated automatically: delete it by hand", true);
     }
-
-    /// Deletes a hook that has run for another revision, and runs it again.
-    pub(crate) async fn run_again(&self, id: &ObjectId) -> Result<Outcome, ApiError> {
-        let Some(wanted) = self.desired.get(id) else { return Ok(Outcome::Held(Hold::UnknownKind)) };
-        match self.replace(wanted, "it runs again").await {
-            Err(failure) => self.refused(wanted, failure).await,
-            done => done,
-        }
+    if !wanted.annotations.recreate {
+        let how = format!(
+            "to have it deleted and created again, annotate it in Git with {RECREATE_ANNOTATION}: enabled"
+        );
+        return fail(&how, true);
     }
+    replace(work, wanted, &told).await
+}
 
-    /// Deletes the runs of a hook under its older names; returns an outcome if one of them cannot
-    /// go.
-    pub(crate) async fn delete_previous_runs(&self, runs: &[ObjectId]) -> Result<Option<Outcome>, ApiError> {
-        if let Some(held) = self.held_by_refusal().filter(|_| !runs.is_empty()) {
-            return Ok(Some(held));
-        }
-        for run in runs {
-            // Another Sync may have claimed it since the plan was made.
-            if let Some(sync) = self.claimed(run) {
-                return Ok(Some(Outcome::Held(Hold::ClaimedBy(sync))));
-            }
-            let Some(live) = self.cluster.observe_object(run, self.owner).await? else { continue };
-            if live.ownership != Ownership::Ours
-                || !live.applied_by_us
-                || !live.proven
-                || live.controlled
-                || live.installation_role == InstallationRole::Keys
-            {
-                continue;
-            }
-            if live.prune_disabled || live.reconcile_disabled {
-                return Ok(Some(Outcome::Held(Hold::WaitsFor(run.clone()))));
-            }
-            if let Err(instead) = self.asked.check(self.context).await {
-                return Ok(Some(instead));
-            }
-            tracing::info!(sync = %self.owner, object = %run, "deleted the previous run of a hook");
-            let gone = self.cluster.delete(run, self.owner, &live.uid, &live.resource_version).await?;
-            if !gone && !self.goes(run, &live.uid).await? {
-                return Ok(Some(Outcome::Held(Hold::WaitsFor(run.clone()))));
-            }
-        }
-        Ok(None)
+/// Deletes a hook that has run for another revision, and runs it again.
+pub(crate) async fn run_again(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Outcome, ApiError> {
+    let Some(wanted) = work.desired.get(id) else { return Ok(Outcome::Held(Hold::UnknownKind)) };
+    match replace(work, wanted, "it runs again").await {
+        Err(failure) => refused(work, wanted, failure).await,
+        done => done,
     }
+}
 
-    /// Deletes an object that this Sync has applied, and creates it again.
-    async fn replace(&self, wanted: &DesiredObject, told: &str) -> Result<Outcome, ApiError> {
-        let fail = |how: &str, manifest: bool| {
-            let message = format!("{told}; {how}");
-            Ok(Outcome::Failed(Failure { reason: "Immutable", message, manifest }))
-        };
-        // The keys would be lost with it.
-        if self.cluster.notary().key_secret().as_ref() == Some(&wanted.id) {
-            return Ok(Outcome::Held(Hold::DaemonKeys));
+/// Deletes the runs of a hook under its older names; returns an outcome if one of them cannot
+/// go.
+pub(crate) async fn delete_previous_runs(
+    work: &ApplyContext<'_>,
+    runs: &[ObjectId],
+) -> Result<Option<Outcome>, ApiError> {
+    if let Some(held) = held_by_refusal(work).filter(|_| !runs.is_empty()) {
+        return Ok(Some(held));
+    }
+    for run in runs {
+        // Another Sync may have claimed it since the plan was made.
+        if let Some(sync) = work.claimed(run) {
+            return Ok(Some(Outcome::Held(Hold::ClaimedBy(sync))));
         }
-        let Some(live) = self.cluster.observe_object(&wanted.id, self.owner).await? else {
-            return self.anew(wanted).await;
-        };
-        if live.installation_role == InstallationRole::Keys {
-            return Ok(Outcome::Held(Hold::DaemonKeys));
-        }
-        if live.ownership != Ownership::Ours || !live.applied_by_us || live.controlled {
-            return fail("it is not deleted, because this Sync did not apply it", true);
+        let Some(live) = work.cluster.observe_object(run, work.owner).await? else { continue };
+        if live.ownership != Ownership::Ours
+            || !live.applied_by_us
+            || !live.proven
+            || live.controlled
+            || live.installation_role == InstallationRole::Keys
+        {
+            continue;
         }
         if live.prune_disabled || live.reconcile_disabled {
-            return fail("it is not deleted, because an annotation on the live object keeps it", true);
+            return Ok(Some(Outcome::Held(Hold::WaitsFor(run.clone()))));
         }
-        if let Some(why) = self.needs_approval(&wanted.id, &live).await? {
-            let replacement = Replacement { uid: live.uid.clone(), hash: wanted.hash, why };
-            return Ok(Outcome::Held(Hold::ReplacementWaits(Box::new(replacement))));
+        if let Err(instead) = work.asked.check(work.context).await {
+            return Ok(Some(instead));
         }
-        if let Err(instead) = self.asked.check(self.context).await {
-            return Ok(instead);
+        tracing::info!(sync = %work.owner, object = %run, "deleted the previous run of a hook");
+        let gone = work.cluster.delete(run, work.owner, &live.uid, &live.resource_version).await?;
+        if !gone && !goes(work, run, &live.uid).await? {
+            return Ok(Some(Outcome::Held(Hold::WaitsFor(run.clone()))));
         }
-        tracing::info!(sync = %self.owner, object = %wanted.id, "deleted, will be created again: {told}");
-        let gone = self.cluster.delete(&wanted.id, self.owner, &live.uid, &live.resource_version).await?;
-        if !gone && !self.goes(&wanted.id, &live.uid).await? {
-            return fail("it was deleted but still exists", false);
-        }
-        self.anew(wanted).await
     }
+    Ok(None)
+}
 
-    /// Returns the reason for an approval, unless the deletion is approved already.
-    async fn needs_approval(&self, id: &ObjectId, live: &Observed) -> Result<Option<Hold>, ApiError> {
-        if self.deletions.consented.get(id) == Some(&live.uid) {
-            return Ok(None);
-        }
-        if let Some(newer) = self.refused {
-            return Ok(Some(Hold::NewerRefused(newer.into())));
-        }
-        if let Some(hold) = metadata_protection(&self.deletions.protected, id, live) {
-            return Ok(Some(hold));
-        }
-        let kind = id.group_kind();
-        if !needs_body_check(&kind) {
-            return Ok(None);
-        }
-        let whole = self.cluster.read_whole_object(id, None).await?;
-        let takes_more = whole.is_some_and(|whole| deletes_others(&kind, &whole.body));
-        Ok(takes_more.then_some(Hold::Guarded(PruneGuard::CascadingDelete)))
+/// Deletes an object that this Sync has applied, and creates it again.
+async fn replace(work: &ApplyContext<'_>, wanted: &DesiredObject, told: &str) -> Result<Outcome, ApiError> {
+    let fail = |how: &str, manifest: bool| {
+        let message = format!("{told}; {how}");
+        Ok(Outcome::Failed(Failure { reason: "Immutable", message, manifest }))
+    };
+    // The keys would be lost with it.
+    if work.cluster.notary().key_secret().as_ref() == Some(&wanted.id) {
+        return Ok(Outcome::Held(Hold::DaemonKeys));
     }
+    let Some(live) = work.cluster.observe_object(&wanted.id, work.owner).await? else {
+        return anew(work, wanted).await;
+    };
+    if live.installation_role == InstallationRole::Keys {
+        return Ok(Outcome::Held(Hold::DaemonKeys));
+    }
+    if live.ownership != Ownership::Ours || !live.applied_by_us || live.controlled {
+        return fail("it is not deleted, because this Sync did not apply it", true);
+    }
+    if live.prune_disabled || live.reconcile_disabled {
+        return fail("it is not deleted, because an annotation on the live object keeps it", true);
+    }
+    if let Some(why) = needs_approval(work, &wanted.id, &live).await? {
+        let replacement = Replacement { uid: live.uid.clone(), hash: wanted.hash, why };
+        return Ok(Outcome::Held(Hold::ReplacementWaits(Box::new(replacement))));
+    }
+    if let Err(instead) = work.asked.check(work.context).await {
+        return Ok(instead);
+    }
+    tracing::info!(sync = %work.owner, object = %wanted.id, "deleted, will be created again: {told}");
+    let gone = work.cluster.delete(&wanted.id, work.owner, &live.uid, &live.resource_version).await?;
+    if !gone && !goes(work, &wanted.id, &live.uid).await? {
+        return fail("it was deleted but still exists", false);
+    }
+    anew(work, wanted).await
+}
 
-    /// Returns the hold on deletions while a newer commit or spec cannot be applied.
-    fn held_by_refusal(&self) -> Option<Outcome> {
-        self.refused.map(|newer| Outcome::Held(Hold::NewerRefused(newer.into())))
+/// Returns the reason for an approval, unless the deletion is approved already.
+async fn needs_approval(
+    work: &ApplyContext<'_>,
+    id: &ObjectId,
+    live: &Observed,
+) -> Result<Option<Hold>, ApiError> {
+    if work.deletions.consented.get(id) == Some(&live.uid) {
+        return Ok(None);
     }
+    if let Some(newer) = work.refused {
+        return Ok(Some(Hold::NewerRefused(newer.into())));
+    }
+    if let Some(hold) = metadata_protection(&work.deletions.protected, id, live) {
+        return Ok(Some(hold));
+    }
+    let kind = id.group_kind();
+    if !needs_body_check(&kind) {
+        return Ok(None);
+    }
+    let whole = work.cluster.read_whole_object(id, None).await?;
+    let takes_more = whole.is_some_and(|whole| deletes_others(&kind, &whole.body));
+    Ok(takes_more.then_some(Hold::Guarded(PruneGuard::CascadingDelete)))
+}
 
-    async fn anew(&self, wanted: &DesiredObject) -> Result<Outcome, ApiError> {
-        let created = match &wanted.created_as {
-            Some(_) => self.create_new(wanted).await?.is_some(),
-            None => false,
-        };
-        if !created {
-            self.cluster.apply(wanted, self.owner, Force::Yes).await?;
-        }
-        Ok(Outcome::Recreated)
-    }
+/// Returns the hold on deletions while a newer commit or spec cannot be applied.
+fn held_by_refusal(work: &ApplyContext<'_>) -> Option<Outcome> {
+    work.refused.map(|newer| Outcome::Held(Hold::NewerRefused(newer.into())))
+}
 
-    /// Waits until the object with this uid is gone. An earlier apply would only change the old
-    /// object.
-    async fn goes(&self, id: &ObjectId, uid: &str) -> Result<bool, ApiError> {
-        let until = clock::now() + GOING;
-        let mut pause = LOOK.0;
-        while clock::now() < until && !self.stop.is_cancelled() {
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LOOK.1);
-            let live = self.cluster.observe_object(id, self.owner).await?;
-            if live.is_none_or(|live| *live.uid != *uid) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+async fn anew(work: &ApplyContext<'_>, wanted: &DesiredObject) -> Result<Outcome, ApiError> {
+    let created = match &wanted.created_as {
+        Some(_) => create_new(work, wanted).await?.is_some(),
+        None => false,
+    };
+    if !created {
+        work.cluster.apply(wanted, work.owner, Force::Yes).await?;
     }
+    Ok(Outcome::Recreated)
+}
+
+/// Waits until the object with this uid is gone. An earlier apply would only change the old
+/// object.
+async fn goes(work: &ApplyContext<'_>, id: &ObjectId, uid: &str) -> Result<bool, ApiError> {
+    let until = clock::now() + GOING;
+    let mut pause = LOOK.0;
+    while clock::now() < until && !work.stop.is_cancelled() {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LOOK.1);
+        let live = work.cluster.observe_object(id, work.owner).await?;
+        if live.is_none_or(|live| *live.uid != *uid) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn is_never_recreated(id: &ObjectId) -> bool {

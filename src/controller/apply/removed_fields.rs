@@ -35,60 +35,62 @@ const TAKEN_FROM: [&str; 8] = [
 /// Attempts to remove fields while the object keeps changing.
 const MAX_ATTEMPTS: usize = 3;
 
-impl ApplyContext<'_> {
-    /// Removes the fields that we owned before and that still exist.
-    pub(crate) async fn clear(
-        &self,
-        wanted: &DesiredObject,
-        before: &FieldSet,
-        applied: &ApplyResult,
-        less: &[Box<str>],
-    ) {
-        let (own, foreign) = own_and_foreign(&applied.object, &self.owner.manager());
-        let left = FieldSet::from_paths(&paths_left_to_others(wanted, before, less));
-        let is_left = |entry: &ManagedFieldsEntry| is_taken_from(entry, self.predecessor);
-        let (take, mut remains) = survivors(&before.minus(&left), &own, &foreign, is_left);
-        if !take.is_empty()
-            && let Err(failure) = self.take(wanted, &take).await
-        {
-            remains.extend(not_taken(wanted.contains_secret, &take, &failure));
-        }
-        for it in &remains {
-            tracing::warn!(sync = %self.owner, object = %wanted.id, field = %wanted.display_path(&it.field), "no longer in Git but not removed: {}", it.why);
-        }
-        self.ledger.remain(wanted, remains);
+/// Removes the fields that we owned before and that still exist.
+pub(crate) async fn clear(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    before: &FieldSet,
+    applied: &ApplyResult,
+    less: &[Box<str>],
+) {
+    let (own, foreign) = own_and_foreign(&applied.object, &work.owner.manager());
+    let left = FieldSet::from_paths(&paths_left_to_others(wanted, before, less));
+    let is_left = |entry: &ManagedFieldsEntry| is_taken_from(entry, work.predecessor);
+    let (take, mut remains) = survivors(&before.minus(&left), &own, &foreign, is_left);
+    if !take.is_empty()
+        && let Err(failure) = take_fields(work, wanted, &take).await
+    {
+        remains.extend(not_taken(wanted.contains_secret, &take, &failure));
     }
+    for it in &remains {
+        tracing::warn!(sync = %work.owner, object = %wanted.id, field = %wanted.display_path(&it.field), "no longer in Git but not removed: {}", it.why);
+    }
+    work.ledger.remain(wanted, remains);
+}
 
-    async fn take(&self, wanted: &DesiredObject, paths: &[FieldPath]) -> Result<(), ApiError> {
-        let mut failed = Ok(());
-        for _ in 0..MAX_ATTEMPTS {
-            let version = Some(&*wanted.version);
-            let Some(live) = self.cluster.read_whole_object(&wanted.id, version).await? else {
+async fn take_fields(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    paths: &[FieldPath],
+) -> Result<(), ApiError> {
+    let mut failed = Ok(());
+    for _ in 0..MAX_ATTEMPTS {
+        let version = Some(&*wanted.version);
+        let Some(live) = work.cluster.read_whole_object(&wanted.id, version).await? else {
+            return Ok(());
+        };
+        let live = Value::Object(live.body);
+        let places = paths.iter().filter_map(|path| pointer_of(path, &live).map(Box::from)).collect();
+        let places = removal_order(places);
+        if places.is_empty() {
+            return Ok(());
+        }
+        let seen = live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+        let mut steps = vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": seen})];
+        steps.extend(places.iter().map(|place| json!({"op": "remove", "path": place})));
+        let fields: Vec<String> =
+            paths.iter().map(|path| wanted.display_path(&path.to_string()).into_owned()).collect();
+        match work.cluster.patch(&wanted.id, version, work.owner, &steps.into()).await {
+            // The object changed meanwhile.
+            Err(failure) if matches!(failure.code(), Some(409 | 422)) => failed = Err(failure),
+            Err(failure) => return Err(failure),
+            Ok(()) => {
+                tracing::info!(sync = %work.owner, object = %wanted.id, fields = fields.join(", "), "removed fields that are no longer in Git");
                 return Ok(());
-            };
-            let live = Value::Object(live.body);
-            let places = paths.iter().filter_map(|path| pointer_of(path, &live).map(Box::from)).collect();
-            let places = removal_order(places);
-            if places.is_empty() {
-                return Ok(());
-            }
-            let seen = live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-            let mut steps = vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": seen})];
-            steps.extend(places.iter().map(|place| json!({"op": "remove", "path": place})));
-            let fields: Vec<String> =
-                paths.iter().map(|path| wanted.display_path(&path.to_string()).into_owned()).collect();
-            match self.cluster.patch(&wanted.id, version, self.owner, &steps.into()).await {
-                // The object changed meanwhile.
-                Err(failure) if matches!(failure.code(), Some(409 | 422)) => failed = Err(failure),
-                Err(failure) => return Err(failure),
-                Ok(()) => {
-                    tracing::info!(sync = %self.owner, object = %wanted.id, fields = fields.join(", "), "removed fields that are no longer in Git");
-                    return Ok(());
-                }
             }
         }
-        failed
     }
+    failed
 }
 
 /// Returns the leftovers that the server refuses to remove. Its message may quote values.

@@ -9,21 +9,13 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::{ApplyContext, failed};
-use crate::controller::memory::{RetryPolicy, SyncMemory};
-use crate::controller::schedule::Uptime;
+use crate::controller::memory::SyncMemory;
+use crate::controller::memory::compare_failures::VerifyMethod;
+use crate::controller::schedule::{RetryPolicy, Uptime};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
 use crate::observed::{Observed, ObservedSet, Verification};
 use crate::plan::{Action, Change, Hold, Outcome, Plan, Step, changed_fields};
-
-/// Method of a verification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum VerifyMethod {
-    /// An apply.
-    Apply,
-    /// A dry-run comparison that writes nothing.
-    Compare,
-}
 
 /// Attempts to compare an object that changes between the two requests.
 const MAX_COMPARISONS: usize = 3;
@@ -65,96 +57,88 @@ fn is_open(seen: &Observed, how: VerifyMethod) -> bool {
     }
 }
 
-impl ApplyContext<'_> {
-    /// Verifies one object when the rate limit allows it; `None` if there is nothing to verify any
-    /// more.
-    pub(crate) async fn verify(&self, id: &ObjectId, how: VerifyMethod) -> Option<Outcome> {
-        self.context.verify_turn().await;
-        let open =
-            self.cluster.read_observed(self.owner, |set| set.get(id).is_some_and(|seen| is_open(seen, how)));
-        if !open || self.stop.is_cancelled() {
-            return None;
-        }
-        match how {
-            VerifyMethod::Apply => {
-                self.step(&Step { id: id.clone(), action: Action::Update(Change::Unverified) }).await
-            }
-            VerifyMethod::Compare => Some(
-                self.compare(id)
-                    .await
-                    .unwrap_or_else(|failure| failed(&failure, self.desired.is_redacted(id, None))),
-            ),
-        }
+/// Verifies one object when the rate limit allows it; `None` if there is nothing to verify any
+/// more.
+pub(crate) async fn verify(work: &ApplyContext<'_>, id: &ObjectId, how: VerifyMethod) -> Option<Outcome> {
+    work.context.verify_turn().await;
+    let open =
+        work.cluster.read_observed(work.owner, |set| set.get(id).is_some_and(|seen| is_open(seen, how)));
+    if !open || work.stop.is_cancelled() {
+        return None;
     }
-
-    async fn compare(&self, id: &ObjectId) -> Result<Outcome, crate::cluster::ApiError> {
-        let Some(wanted) = self.desired.get(id) else { return Ok(Outcome::Kept) };
-        for _ in 0..MAX_COMPARISONS {
-            // If it is gone, its watch reports that.
-            let Some(live) = self.cluster.read_whole_object(id, Some(&wanted.version)).await? else { break };
-            let would_be =
-                self.cluster.dry_run_apply(wanted, self.owner, &self.ledger.yielded(wanted)).await?;
-            if live.metadata("resourceVersion") != would_be.metadata("resourceVersion") {
-                continue;
-            }
-            let known =
-                self.cluster.record_comparison(self.owner, &live, changed_fields(&live.body, &would_be.body));
-            return Ok(match known.map(|known| known.verification) {
-                Some(Verification::Drifted(drift)) => Outcome::Held(Hold::DriftReported(drift)),
-                Some(Verification::Verified | Verification::Unverified | Verification::MaybeDrifted)
-                | None => Outcome::Kept,
-            });
+    match how {
+        VerifyMethod::Apply => {
+            work.step(&Step { id: id.clone(), action: Action::Update(Change::Unverified) }).await
         }
-        Ok(Outcome::Held(Hold::Unverified))
+        VerifyMethod::Compare => Some(
+            compare(work, id)
+                .await
+                .unwrap_or_else(|failure| failed(&failure, work.desired.is_redacted(id, None))),
+        ),
     }
 }
 
-impl SyncMemory {
-    /// Records the outcome of a verification; returns true if a reconcile has to report or do
-    /// something.
-    pub(crate) fn verified(
-        &mut self,
-        id: &ObjectId,
-        outcome: &Outcome,
-        desired: &DesiredSet,
-        now: Uptime,
-        chance: f64,
-        pauses: RetryPolicy,
-    ) -> bool {
-        let outcomes = [(id.clone(), outcome.clone())].into_iter().collect();
-        self.record_outcomes(&outcomes, desired, now, chance, pauses);
-        self.incomparable.learn(id, outcome, now, chance, pauses);
-        self.fights.learn(&outcomes, desired, now);
-        match outcome {
-            Outcome::Failed(_) | Outcome::Held(_) => true,
-            // Results of comparisons are reported once all of them are known.
-            _ => self.comparing && self.unverified.is_empty(),
+async fn compare(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Outcome, crate::cluster::ApiError> {
+    let Some(wanted) = work.desired.get(id) else { return Ok(Outcome::Kept) };
+    for _ in 0..MAX_COMPARISONS {
+        // If it is gone, its watch reports that.
+        let Some(live) = work.cluster.read_whole_object(id, Some(&wanted.version)).await? else { break };
+        let would_be = work.cluster.dry_run_apply(wanted, work.owner, &work.ledger.yielded(wanted)).await?;
+        if live.metadata("resourceVersion") != would_be.metadata("resourceVersion") {
+            continue;
         }
+        let known =
+            work.cluster.record_comparison(work.owner, &live, changed_fields(&live.body, &would_be.body));
+        return Ok(match known.map(|known| known.verification) {
+            Some(Verification::Drifted(drift)) => Outcome::Held(Hold::DriftReported(drift)),
+            Some(Verification::Verified | Verification::Unverified | Verification::MaybeDrifted) | None => {
+                Outcome::Kept
+            }
+        });
     }
+    Ok(Outcome::Held(Hold::Unverified))
+}
 
-    /// Queues verifications, except for objects that failed recently. Returns the number of
-    /// comparisons that are throttled because the objects are written to all the time.
-    pub(crate) fn enqueue_verification(
-        &mut self,
-        found: VecDeque<(ObjectId, VerifyMethod)>,
-        now: Uptime,
-    ) -> usize {
-        self.unverified = found;
-        let compared: BTreeSet<&ObjectId> = self
-            .unverified
-            .iter()
-            .filter(|(_, how)| *how == VerifyMethod::Compare)
-            .map(|(id, _)| id)
-            .collect();
-        self.incomparable.retain(|id| compared.contains(id));
-        let failing = &self.failing;
-        self.unverified.retain(|(id, _)| failing.get(id).is_none_or(|known| !known.waits(now)));
-        let incomparable = &self.incomparable;
-        self.unverified.retain(|(id, how)| *how == VerifyMethod::Apply || !incomparable.waits(id, now));
-        let (restless, before) = (&mut self.restless, self.unverified.len());
-        self.unverified.retain(|(id, how)| *how == VerifyMethod::Apply || !restless.waits(id, now));
-        let spared = before - self.unverified.len();
-        self.comparing = self.unverified.iter().any(|(_, how)| *how == VerifyMethod::Compare);
-        spared
+/// Records the outcome of a verification; returns true if a reconcile has to report or do
+/// something.
+pub(crate) fn record_verification(
+    memory: &mut SyncMemory,
+    id: &ObjectId,
+    outcome: &Outcome,
+    desired: &DesiredSet,
+    now: Uptime,
+    chance: f64,
+    pauses: RetryPolicy,
+) -> bool {
+    let outcomes = [(id.clone(), outcome.clone())].into_iter().collect();
+    memory.record_outcomes(&outcomes, desired, now, chance, pauses);
+    memory.incomparable.learn(id, outcome, now, chance, pauses);
+    memory.fights.learn(&outcomes, desired, now);
+    match outcome {
+        Outcome::Failed(_) | Outcome::Held(_) => true,
+        // Results of comparisons are reported once all of them are known.
+        _ => memory.comparing && memory.unverified.is_empty(),
     }
+}
+
+/// Queues verifications, except for objects that failed recently. Returns the number of
+/// comparisons that are throttled because the objects are written to all the time.
+pub(crate) fn enqueue_verification(
+    memory: &mut SyncMemory,
+    found: VecDeque<(ObjectId, VerifyMethod)>,
+    now: Uptime,
+) -> usize {
+    memory.unverified = found;
+    let compared: BTreeSet<&ObjectId> =
+        memory.unverified.iter().filter(|(_, how)| *how == VerifyMethod::Compare).map(|(id, _)| id).collect();
+    memory.incomparable.retain(|id| compared.contains(id));
+    let failing = &memory.failing;
+    memory.unverified.retain(|(id, _)| failing.get(id).is_none_or(|known| !known.waits(now)));
+    let incomparable = &memory.incomparable;
+    memory.unverified.retain(|(id, how)| *how == VerifyMethod::Apply || !incomparable.waits(id, now));
+    let (restless, before) = (&mut memory.restless, memory.unverified.len());
+    memory.unverified.retain(|(id, how)| *how == VerifyMethod::Apply || !restless.waits(id, now));
+    let spared = before - memory.unverified.len();
+    memory.comparing = memory.unverified.iter().any(|(_, how)| *how == VerifyMethod::Compare);
+    spared
 }

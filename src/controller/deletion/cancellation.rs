@@ -5,8 +5,7 @@
 
 use tokio::sync::{Mutex, MutexGuard, watch};
 
-use crate::cluster::{CancelFlag, LiveSync};
-use crate::controller::resource::LatestSnapshot;
+use crate::cluster::{CancelFlag, LatestSnapshot, LiveSync};
 
 /// Cancels one deletion when its Sync changes.
 pub(crate) struct DeletionStop {

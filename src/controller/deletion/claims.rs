@@ -31,7 +31,7 @@ pub(crate) fn claims(
     observed: &ObservedSet,
     begun: Instant,
 ) -> Result<Claims, Vec<UnknownRight>> {
-    let neighbours = &context.neighbours;
+    let neighbours = &context.peers;
     let at = newest(context, name, wish).or_else(|| last_seen_commit(sync)).or_else(null_commit);
     // No Sync waits for one that is being deleted, so it is registered only during this query.
     if let Some(at) = at {
@@ -39,8 +39,13 @@ pub(crate) fn claims(
         neighbours.set_rendered_commit(name, at);
     }
     let moves_to = LiveSync::of(sync).moves_to;
-    let leaves = LeftObjects { left: &BTreeMap::new(), begun: Some(begun), moves_to: moves_to.as_deref() };
-    let claims = context.claims(name, observed.iter().map(|(id, _)| id), leaves);
+    let leaves = LeftObjects {
+        left: &BTreeMap::new(),
+        begun: Some(begun),
+        moves_to: moves_to.as_deref(),
+        term: context.cluster.terms().term_started_at(),
+    };
+    let claims = context.peers.claims(name, observed.iter().map(|(id, _)| id), leaves);
     neighbours.mark_deleting(name);
     claims
 }
@@ -51,7 +56,7 @@ fn newest(context: &Context, name: &SyncName, wish: &ValidatedSpec) -> Option<Ob
     let secret = wish.secret.as_deref().unwrap_or_default();
     let owner = if secret.is_empty() { "" } else { &*name.namespace };
     let key = (format!("{}\n{owner}/{secret}", wish.address).into(), wish.reference.clone());
-    let head = context.heads.channel(key);
+    let head = context.sources.heads.channel(key);
     head.borrow().as_ref().map(|seen| seen.revision.commit)
 }
 

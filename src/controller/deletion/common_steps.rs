@@ -70,7 +70,8 @@ impl DeletionContext<'_> {
         execute(&work, plan, Vec::new(), None, &mut kinds).await
     }
 
-    /// Removes the finalizer, so that the Sync goes; returns true if that has to be retried.
+    /// Removes the finalizer, so that the API server removes the Sync; returns true if that has to
+    /// be retried.
     pub(super) async fn release(&self) -> bool {
         let (cluster, name) = (&self.context.cluster, self.desk.name());
         let mut standing = self.brake.decided_by.clone();
@@ -104,7 +105,7 @@ impl DeletionContext<'_> {
 
     fn is_kept_by(&self, failure: &ApiError) -> bool {
         let text = format!("the finalizer could not be removed yet: {failure}");
-        self.context.log_condition(
+        self.context.reporting.lines.log_condition(
             self.desk.name(),
             LogSubject::Deletion,
             Tone::Warning,

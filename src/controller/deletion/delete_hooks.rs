@@ -15,12 +15,15 @@ use crate::clock;
 use crate::cluster::{ApiError, Cluster};
 use crate::controller::Context;
 use crate::controller::apply::ApplyContext;
+use crate::controller::apply::recreate::run_again;
 use crate::controller::inspect;
 use crate::controller::reconcile::prepare::{prepare, source_error};
-use crate::controller::reconcile::remote_bases::TrackedBases;
+use crate::controller::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
+use crate::controller::reconcile::renderer::RenderContext;
 use crate::controller::reconcile::substitution_values;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::StatusRecorder;
+use crate::controller::worker::repository_credentials::repository_login;
 use crate::desired::{DeletePhase, DesiredObject, DesiredSet, REDACTED};
 use crate::health::{self, Health, health};
 use crate::object::ObjectId;
@@ -31,15 +34,6 @@ use crate::source::{Credentials, Revision};
 
 /// Pause between two checks if a hook has ended.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// Returns the delete hooks of a set, as the status names them.
-pub(crate) fn named(desired: &DesiredSet) -> Vec<String> {
-    let hooks = desired.objects().iter().filter(|object| parting(object).is_some());
-    hooks.take(MAX_NAMED).map(|object| object.id.to_string()).collect()
-}
-
-/// Most hooks that a status names; only their existence matters.
-const MAX_NAMED: usize = 10;
 
 fn parting(object: &DesiredObject) -> Option<DeletePhase> {
     object.annotations.hook.and_then(|hook| hook.delete_phase)
@@ -65,17 +59,17 @@ pub(crate) async fn find(
     let credentials = match &wish.secret {
         Some(secret) => {
             let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
-            context.login(cluster, name, wish, (secret, data), &mut None).await?
+            repository_login(context, cluster, name, wish, (secret, data), &mut None).await?
         }
         None => Credentials::default(),
     };
     let owner = wish.secret.as_ref().map(|secret| format!("{}/{secret}", name.namespace)).unwrap_or_default();
-    let repository = context.repositories.repository(&wish.address, &owner, &credentials);
+    let repository = context.sources.repositories.repository(&wish.address, &owner, &credentials);
     let repository = repository.map_err(source_error)?.on_behalf_of(&name.namespace);
     let wish = &substitution_values::filled(cluster, name, wish.clone()).await?;
     let followed = TrackedBases::default();
-    let ground = &context.ground(name, wish, &followed, wish.interval);
-    let means = context.means(cluster, ground);
+    let ground = &RemoteBaseContext::of_sync(context, name, wish, &followed, wish.interval);
+    let means = RenderContext { cluster, helm: &context.sources.helm, ground };
     let prepared = prepare(&repository, &revision, wish, means, None, by).await?;
     let prepared = prepared.with_keys(cluster.notary().content_keys(), None);
     Ok(Some(Arc::new(prepared.rendered.delete_hooks(uid))))
@@ -88,80 +82,78 @@ fn has_run(hook: &DesiredObject, ran: &[FinishedObject]) -> bool {
     hashes.any(|hash| hook.is_recorded_as(&hash))
 }
 
-impl ApplyContext<'_> {
-    /// Runs the hooks of one phase, wave by wave; returns false if one of them fails or takes too
-    /// long.
-    pub(crate) async fn run_delete_hooks(
-        &self,
-        at: DeletePhase,
-        desk: &StatusRecorder,
-        by: Instant,
-    ) -> Result<bool, ApiError> {
-        let ran = desk.finished();
-        // Deleting a hook that has run must not start another run.
-        let is_open = |hook: &&DesiredObject| parting(hook) == Some(at) && !has_run(hook, &ran);
-        let mut hooks: Vec<&DesiredObject> = self.desired.objects().iter().filter(is_open).collect();
-        hooks.sort_by_key(|object| object.annotations.phase_wave());
-        for wave in hooks.chunk_by(|a, b| a.annotations.phase_wave() == b.annotations.phase_wave()) {
-            for hook in wave {
-                if let Outcome::Failed(why) = self.begin(hook).await? {
-                    let told = sanitize(&why.message);
-                    tracing::warn!(sync = %self.owner, object = %hook.id, reason = why.reason, "a delete hook could not be started: {told}");
-                    return Ok(false);
-                }
-            }
-            for hook in wave {
-                if !self.ends_well(&hook.id, by).await? {
-                    return Ok(false);
-                }
-                let hash = hook.recorded_hash().map(|hash| hash.to_string()).unwrap_or_default();
-                let object = hook.id.as_str().to_owned();
-                let end = FinishedObject { object, hash, begun: false, failed: false };
-                if !desk.has_run(end, by.saturating_duration_since(clock::now())).await {
-                    tracing::warn!(sync = %self.owner, object = %hook.id, "the completion of a delete hook could not be recorded in the status");
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    /// Starts a hook, unless it was started for this deletion already. A run for anything else is
-    /// replaced.
-    async fn begin(&self, hook: &DesiredObject) -> Result<Outcome, ApiError> {
-        let live = self.cluster.observe_object(&hook.id, self.owner).await?;
-        let recorded = live.as_ref().and_then(|live| live.recorded_hash);
-        match live {
-            Some(_) if recorded.is_some_and(|recorded| hook.is_recorded_as(&recorded)) => Ok(Outcome::Kept),
-            Some(_) if is_run_kind(&hook.id) => self.run_again(&hook.id).await,
-            Some(_) | None => {
-                let step = Step { id: hook.id.clone(), action: Action::Create };
-                Ok(self.step(&step).await.unwrap_or(Outcome::Kept))
-            }
-        }
-    }
-
-    async fn ends_well(&self, id: &ObjectId, by: Instant) -> Result<bool, ApiError> {
-        loop {
-            let Some(live) = self.cluster.read_whole_object(id, None).await? else {
-                tracing::warn!(sync = %self.owner, object = %id, "a delete hook was deleted before it completed");
+/// Runs the hooks of one phase, wave by wave; returns false if one of them fails or takes too
+/// long.
+pub(crate) async fn run_delete_hooks(
+    work: &ApplyContext<'_>,
+    at: DeletePhase,
+    desk: &StatusRecorder,
+    by: Instant,
+) -> Result<bool, ApiError> {
+    let ran = desk.finished();
+    // Deleting a hook that has run must not start another run.
+    let is_open = |hook: &&DesiredObject| parting(hook) == Some(at) && !has_run(hook, &ran);
+    let mut hooks: Vec<&DesiredObject> = work.desired.objects().iter().filter(is_open).collect();
+    hooks.sort_by_key(|object| object.annotations.phase_wave());
+    for wave in hooks.chunk_by(|a, b| a.annotations.phase_wave() == b.annotations.phase_wave()) {
+        for hook in wave {
+            if let Outcome::Failed(why) = begin(work, hook).await? {
+                let told = sanitize(&why.message);
+                tracing::warn!(sync = %work.owner, object = %hook.id, reason = why.reason, "a delete hook could not be started: {told}");
                 return Ok(false);
-            };
-            let found = health(&id.group_kind(), &live.body, &health::Context::default());
-            match &found {
-                Health::Healthy => return Ok(true),
-                Health::Degraded { why } => {
-                    let why = if self.desired.is_tainted(id) { REDACTED } else { why };
-                    tracing::warn!(sync = %self.owner, object = %id, "a delete hook failed: {}", sanitize(why));
-                    return Ok(false);
-                }
-                _ if clock::now() >= by => {
-                    tracing::warn!(sync = %self.owner, object = %id, "a delete hook did not complete in time");
-                    return Ok(false);
-                }
-                // A suspended Job waits for its turn and has not run yet.
-                Health::Suspended | Health::Progressing { .. } | Health::Unknown { .. } => {
-                    tokio::time::sleep(LOOK).await;
-                }
+            }
+        }
+        for hook in wave {
+            if !ends_well(work, &hook.id, by).await? {
+                return Ok(false);
+            }
+            let hash = hook.recorded_hash().map(|hash| hash.to_string()).unwrap_or_default();
+            let object = hook.id.as_str().to_owned();
+            let end = FinishedObject { object, hash, begun: false, failed: false };
+            if !desk.has_run(end, by.saturating_duration_since(clock::now())).await {
+                tracing::warn!(sync = %work.owner, object = %hook.id, "the completion of a delete hook could not be recorded in the status");
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Starts a hook, unless it was started for this deletion already. A run for anything else is
+/// replaced.
+async fn begin(work: &ApplyContext<'_>, hook: &DesiredObject) -> Result<Outcome, ApiError> {
+    let live = work.cluster.observe_object(&hook.id, work.owner).await?;
+    let recorded = live.as_ref().and_then(|live| live.recorded_hash);
+    match live {
+        Some(_) if recorded.is_some_and(|recorded| hook.is_recorded_as(&recorded)) => Ok(Outcome::Kept),
+        Some(_) if is_run_kind(&hook.id) => run_again(work, &hook.id).await,
+        Some(_) | None => {
+            let step = Step { id: hook.id.clone(), action: Action::Create };
+            Ok(work.step(&step).await.unwrap_or(Outcome::Kept))
+        }
+    }
+}
+
+async fn ends_well(work: &ApplyContext<'_>, id: &ObjectId, by: Instant) -> Result<bool, ApiError> {
+    loop {
+        let Some(live) = work.cluster.read_whole_object(id, None).await? else {
+            tracing::warn!(sync = %work.owner, object = %id, "a delete hook was deleted before it completed");
+            return Ok(false);
+        };
+        let found = health(&id.group_kind(), &live.body, &health::Context::default());
+        match &found {
+            Health::Healthy => return Ok(true),
+            Health::Degraded { why } => {
+                let why = if work.desired.is_tainted(id) { REDACTED } else { why };
+                tracing::warn!(sync = %work.owner, object = %id, "a delete hook failed: {}", sanitize(why));
+                return Ok(false);
+            }
+            _ if clock::now() >= by => {
+                tracing::warn!(sync = %work.owner, object = %id, "a delete hook did not complete in time");
+                return Ok(false);
+            }
+            // A suspended Job waits for its turn and has not run yet.
+            Health::Suspended | Health::Progressing { .. } | Health::Unknown { .. } => {
+                tokio::time::sleep(LOOK).await;
             }
         }
     }

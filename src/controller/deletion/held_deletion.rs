@@ -29,7 +29,7 @@ pub(super) async fn wait(
     pause: HeldReason,
 ) -> Orphans {
     let (context, name) = (going.context, going.desk.name());
-    context.dependencies.stays(name);
+    context.peers.stays(name);
     let wake = context.cluster.changed_notify(name);
     let ends = TerminationWatch::default();
     let _watches = ends.follow(&context.cluster, &name.namespace, &wake);

@@ -43,6 +43,7 @@ use crate::observed::{ObservedSet, Ownership};
 use crate::plan::{DeletionPlan, DeletionScope, Hold, Outcome, Policy, plan_deletion};
 pub(crate) use cancellation::DeletionStop;
 pub(crate) use decision::{DeletionDecision, has_begun};
+use delete_hooks::run_delete_hooks;
 use orphans::Orphans;
 
 /// Pause between two rounds of a deletion.
@@ -83,8 +84,7 @@ pub(crate) async fn finalize(
     let (context, name) = (going.context, going.desk.name());
     // A Sync that is being deleted desires nothing: otherwise two deleted Syncs would hand their
     // objects over to each other.
-    let held = context.registry.clear_desired(name);
-    context.neighbours.wake(&held);
+    context.peers.clear_desired(name);
     if !going.brake.decided_by.finalizers.iter().any(|one| one == FINALIZER) {
         return false;
     }
@@ -112,8 +112,7 @@ async fn delete_owned(going: &DeletionContext<'_>, wish: &ValidatedSpec) -> Orph
     let cluster = context.cluster_of(name, wish).await.ok();
     let (mut pauses, until) = (context.pauses().cluster, clock::now() + wish.timeout);
     // Dependents are deleted first, in reverse order of creation.
-    let _ =
-        tokio::time::timeout_at(until.into(), context.dependencies.wait_for_dependents(name, GRACE)).await;
+    let _ = tokio::time::timeout_at(until.into(), context.peers.wait_for_dependents(name, GRACE)).await;
     loop {
         // Without an answer the objects are not known, and nothing is released before the timeout.
         let failure = match delete(going, wish, until).await {
@@ -121,7 +120,7 @@ async fn delete_owned(going: &DeletionContext<'_>, wish: &ValidatedSpec) -> Orph
             Err(failure) => failure,
         };
         let text = format!("the objects of the Sync could not be listed yet: {failure}");
-        context.log_condition(name, LogSubject::Deletion, Tone::Warning, "Unseen", &text);
+        context.reporting.lines.log_condition(name, LogSubject::Deletion, Tone::Warning, "Unseen", &text);
         if clock::now() > until || is_denied(&failure) {
             return Orphans::all(cluster.as_ref(), name, "Unseen");
         }
@@ -238,7 +237,7 @@ async fn delete(
     let others =
         |seen: &ObservedSet| seen.iter().any(|(id, it)| it.ownership == Ownership::Ours && !is_hook(id));
     if cluster.read_observed(name, others)
-        && !work.run_delete_hooks(DeletePhase::PreDelete, desk, until).await?
+        && !run_delete_hooks(&work, DeletePhase::PreDelete, desk, until).await?
     {
         return Ok(Orphans::all(Some(cluster), name, "HookFailed"));
     }
@@ -247,7 +246,7 @@ async fn delete(
         return Ok(orphans);
     }
     // Their result changes nothing any more.
-    let _ = work.run_delete_hooks(DeletePhase::PostDelete, desk, until).await?;
+    let _ = run_delete_hooks(&work, DeletePhase::PostDelete, desk, until).await?;
     let left = delete_batch(going, &work, wish, until, is_hook).await?;
     orphans.objects.extend(left.objects);
     Ok(Orphans { all: left.all, ..orphans })
@@ -278,7 +277,7 @@ async fn delete_batch(
         let planned = match cluster.read_observed(name, decide) {
             Ok(planned) => planned,
             Err(open) => {
-                context.learn_rights(open).await;
+                context.peers.learn_rights(open).await;
                 continue;
             }
         };
@@ -301,7 +300,13 @@ async fn delete_batch(
                         forbidden.insert(id.clone());
                     }
                     let text = format!("not deleted: {}", why.message);
-                    context.log_condition(name, LogSubject::Object(&id), Tone::Warning, why.reason, &text);
+                    context.reporting.lines.log_condition(
+                        name,
+                        LogSubject::Object(&id),
+                        Tone::Warning,
+                        why.reason,
+                        &text,
+                    );
                 }
                 outcome => tracing::info!(sync = %name, object = %id, "{}", outcome.verb()),
             }

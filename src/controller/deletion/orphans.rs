@@ -79,7 +79,7 @@ impl Orphans {
         for (id, why) in &self.objects {
             tracing::info!(sync = %name, object = %id, reason = why, "the object was not deleted");
         }
-        if !context.events.take(&name.namespace) {
+        if !context.reporting.events.take(&name.namespace) {
             return;
         }
         let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();

@@ -8,10 +8,19 @@
 
 use std::collections::BTreeMap;
 
-use super::{HELD, RetryPolicy};
-use crate::controller::schedule::{Backoff, Uptime};
+use super::HELD;
+use crate::controller::schedule::{Backoff, RetryPolicy, Uptime};
 use crate::object::ObjectId;
 use crate::plan::{Hold, Outcome};
+
+/// Method of a verification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VerifyMethod {
+    /// An apply.
+    Apply,
+    /// A dry-run comparison that writes nothing.
+    Compare,
+}
 
 /// Objects whose last comparison failed, each with its next attempt.
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
 //! Monitors the health of the objects of one Sync.
 //!
 //! In: objects that were written, by any manager.
-//! Out: a [`Summary`], once their statuses were read.
+//! Out: a [`HealthSummary`], once their statuses were read.
 //!
-//! Watches carry metadata only, so a changed status costs a read; `health/watchlist.rs` schedules
-//! the reads.
+//! Watches carry metadata only, so a changed status costs a read; `crates/health/src/watchlist.rs`
+//! schedules the reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -111,8 +111,8 @@ impl HealthMonitor {
         }
     }
 
-    /// Updates the results of completed objects, and adds failures that were observed here while
-    /// later readers came too late.
+    /// Updates the results of completed objects, and adds failures that were observed here and that
+    /// a later read of the object would miss.
     pub(crate) fn ends(&self, finished: &mut [FinishedObject]) {
         let mut state = self.lock();
         let mut failed = BTreeSet::new();
@@ -256,7 +256,7 @@ impl HealthMonitor {
     /// Reads the statuses that are due, and evaluates them.
     pub(crate) async fn read(self: Arc<Self>, due: DueReads) {
         // The Syncs of a daemon share a few concurrent reads, with turns by namespace.
-        let _turn = self.context.reads.acquire(&self.owner.namespace).await;
+        let _turn = self.context.pacing.reads.acquire(&self.owner.namespace).await;
         let (claims, others) =
             due.objects.into_iter().partition(|id: &ObjectId| id.is_kind("", "PersistentVolumeClaim"));
         for place in due.lists {

@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::apply::verify::VerifyMethod;
 use super::peers::claims::ClaimWaits;
 use super::reconcile::autoscalers::AutoscaledReplicas;
 use super::reconcile::awaited_resources::AwaitedResources;
@@ -25,16 +24,17 @@ use super::reconcile::missing_permissions::MissingPermissions;
 use super::reconcile::policy_inputs::CompletedObjects;
 use super::reconcile::prepare::PreparedRevision;
 use super::reconcile::refused_commit::RefusedCommit;
-use super::reconcile::rollout::{RolloutProgress, UnhealthySnapshot};
+use super::reconcile::rollout::RolloutProgress;
 use super::reconcile::webhook_backends::WebhookFailures;
-use super::schedule::{Backoff, Uptime};
+use super::schedule::{Backoff, RetryPolicy, Uptime};
+use super::status::reconcile_result::UnhealthySnapshot;
 use crate::api::{SpecHash, SyncName};
 use crate::cluster::{Cluster, CrdChanges};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::plan::{Deferrals, DuePlan, FailedStep, Hold, Outcome, Replacement, UnservedWebhook};
 use crate::source::{Revision, SignaturePolicy, TrustedKeys};
-use compare_failures::CompareFailures;
+use compare_failures::{CompareFailures, VerifyMethod};
 use contention::Contention;
 use field_conflicts::FieldConflicts;
 use noisy_objects::NoisyObjects;
@@ -67,7 +67,8 @@ pub(crate) struct SyncMemory {
     pub(crate) trusted: Option<(Revision, SignaturePolicy, Arc<TrustedKeys>)>,
     /// True once the earlier inventory of this Sync was loaded.
     pub(crate) inventory_loaded: bool,
-    /// True if some kinds could not be listed then: only the recorded scope covers their objects.
+    /// True if some kinds could not be listed when the inventory was loaded: only the recorded
+    /// scope covers their objects.
     pub(crate) inventory_incomplete: bool,
     /// Objects that are still to be verified since the start.
     pub(crate) unverified: VecDeque<(ObjectId, VerifyMethod)>,
@@ -81,7 +82,8 @@ pub(crate) struct SyncMemory {
     pub(crate) replacements: BTreeMap<ObjectId, Replacement>,
     /// Objects on which the mark of another Sync is ignored.
     pub(crate) disbelieved: BTreeSet<ObjectId>,
-    /// True if an apply has found such a replacement: the next plan names the approval.
+    /// True if an apply has found a replacement that needs approval: the next plan names the
+    /// approval.
     pub(crate) needs_replan: bool,
     /// Objects that are written to all the time.
     pub(crate) restless: NoisyObjects,
@@ -113,7 +115,7 @@ pub(crate) struct SyncMemory {
     pub(crate) unreached: WebhookFailures,
     /// Desired sets that have been rolled out.
     pub(crate) rolled_out: RolloutProgress,
-    /// Objects that were unhealthy at the last look at the rollout.
+    /// Objects that were unhealthy when the rollout was last evaluated.
     pub(crate) unhealthy_at_rollout: Option<UnhealthySnapshot>,
     /// Objects that other actors deleted and that do not exist again.
     pub(crate) deleted: BTreeSet<ObjectId>,
@@ -157,15 +159,6 @@ pub(crate) struct RetryState {
     /// First and last time of a refusal that only another manifest can resolve.
     refused: Option<(Uptime, Uptime)>,
     why: Outcome,
-}
-
-/// Delays after failures.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RetryPolicy {
-    /// Back-off between attempts that wait for the cluster.
-    pub(crate) cluster: Backoff,
-    /// Delay between attempts that wait for another manifest.
-    pub(crate) manifest: Duration,
 }
 
 /// Returns a hash that is the same in every process, so that a restart does not move the schedule
@@ -381,7 +374,13 @@ impl SyncMemory {
             .chain(self.awaited.next(now));
         let failing = failing.chain(self.claim_waits.next(now));
         let again = self.fights.next(now).into_iter().chain(self.restless.next());
-        failing.chain(again).chain(self.pause_ends).chain(unknown).chain(late).chain(self.next_try()).min()
+        failing
+            .chain(again)
+            .chain(self.pause_ends)
+            .chain(unknown)
+            .chain(late)
+            .chain(self.refusal.as_ref().map(RefusedCommit::next_try))
+            .min()
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct PruneGuardInputs<'a> {
     pub(crate) context: &'a Context,
     pub(crate) cluster: &'a Cluster,
     pub(crate) owner: &'a SyncName,
-    /// True during a rollback: the held commit is not the newest one, which was given up.
+    /// True during a rollback: the newest commit was rolled back, and the held one is older.
     pub(crate) way_back: bool,
 }
 

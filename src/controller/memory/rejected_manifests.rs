@@ -1,8 +1,8 @@
 //! Tracks objects that are rejected because of their manifest.
 //!
 //! In: outcomes of objects, and the time for which admission may deny them.
-//! Out: the next attempt before their revision is given up, and the objects that are rejected even
-//! after that.
+//! Out: the time of the next attempt, and the objects that are still rejected after the time is
+//! over. If rollback is enabled, these make the revision count as failed.
 //!
 //! Outages, conflicts, missing permissions and missing kinds do not count: another manifest does
 //! not resolve them.
@@ -43,8 +43,8 @@ impl SyncMemory {
         refused.filter_map(|(id, failing)| Some((id.clone(), failing.hash?))).collect()
     }
 
-    /// Returns the first object, other than `but`, that is still rejected after its time, with the
-    /// reason.
+    /// Returns the first object, other than `but`, that was rejected for longer than its time
+    /// allows, with the reason.
     pub(crate) fn finally_rejected(&self, but: &RejectedManifests) -> Option<String> {
         let patience = self.patience?;
         self.failing.iter().find_map(|(id, failing)| {

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::{Peer, PeerSource, PeerState, Peers, RenderedCommits, wake};
+use super::sources::{Peer, PeerSource, PeerSources, PeerState, RenderedCommits, wake};
 use crate::api::SyncName;
 use crate::clock;
 use crate::source::ObjectHash;
@@ -50,10 +50,10 @@ impl Peer {
     }
 }
 
-impl Peers {
+impl PeerSources {
     /// Records the poll of a Sync, its own or that of a peer: the commit that was found, and the
     /// time of the request.
-    pub(crate) fn has_looked(&self, sync: &SyncName, asked: Instant, found: ObjectHash) {
+    pub(super) fn has_looked(&mut self, sync: &SyncName, asked: Instant, found: ObjectHash) {
         self.mark(sync, |known| {
             // Only a Sync that moves objects to it waits for the poll, and it is woken once: each
             // wake requests a poll, so that further wakes would never end.
@@ -68,15 +68,14 @@ impl Peers {
 
     /// Returns the state of the Sync `to` since `own` has applied its commit, or since `begun`, and
     /// since the term of this daemon began.
-    pub(crate) fn arrival(
-        &self,
+    pub(super) fn arrival(
+        &mut self,
         (own, to): (&SyncName, Option<&SyncName>),
         begun: Option<Instant>,
         term: Instant,
     ) -> Arrival {
-        let mut all = self.lock();
+        let (all, missing) = (&mut self.all, &mut self.missing);
         let came = all.get(own).and_then(|known| known.at().and(known.came));
-        let mut missing = self.missing();
         missing.remove(own);
         let (Some(since), Some(to)) = (begun.or(came), to) else { return Arrival::Awaited(None) };
         let since = since.max(term);
@@ -101,13 +100,12 @@ impl Peers {
     }
 
     /// Wakes the Syncs that wait for a Sync which did not exist.
-    pub(super) fn comes_to_be(&self, sync: &SyncName) {
-        let all = self.lock();
-        let mut missing = self.missing();
+    pub(super) fn comes_to_be(&mut self, sync: &SyncName) {
+        let (all, missing) = (&self.all, &mut self.missing);
         let waiting: BTreeSet<SyncName> =
             missing.iter().filter(|(_, to)| *to == sync).map(|(own, _)| own.clone()).collect();
         missing.retain(|own, _| !waiting.contains(own));
-        wake(&all, &waiting);
+        wake(all, &waiting);
     }
 }
 
@@ -116,6 +114,7 @@ mod tests {
     use futures::FutureExt as _;
     use tokio::sync::Notify;
 
+    use super::super::Peers;
     use super::*;
     use crate::source::{Address, Reference};
 
@@ -303,7 +302,7 @@ mod tests {
         assert!(!rings(&old.again));
         assert_eq!(it.arrival("fourth"), AWAITED);
         it.all.remove(&sync("old"));
-        assert!(it.all.missing().is_empty());
+        assert!(it.all.lock().sources.missing.is_empty());
         let nobody = it.all.arrival((&sync("new"), None), None, it.term);
         assert_eq!(nobody, AWAITED, "a value that names nobody");
     }

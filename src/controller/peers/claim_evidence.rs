@@ -1,7 +1,7 @@
 //! Weighs the claim of another Sync on an object that would be deleted.
 //!
 //! In: a complete render of the other Sync, or the evidence of a failed one.
-//! Out: the standing of its claim, if it has any.
+//! Out: the state of its claim, if it has one.
 //!
 //! Objects that move between folders in one commit are not lost, and a broken Sync does not block
 //! the others.
@@ -79,7 +79,8 @@ pub(crate) struct Claimant {
 }
 
 impl Claimant {
-    /// Returns the standing of a Sync whose files may contain the object but could not be rendered.
+    /// Returns the claim state of a Sync whose files may contain the object but could not be
+    /// rendered.
     pub(crate) fn may_hold(self) -> Option<ClaimState> {
         let counts = match self.may_patch {
             PatchRight::Yes => true,
@@ -89,7 +90,7 @@ impl Claimant {
         counts.then_some(ClaimState::Possible)
     }
 
-    /// Returns the standing of a Sync that desires the object by a complete render.
+    /// Returns the claim state of a Sync whose complete render contains the object.
     pub(crate) fn wants(self, takes: bool) -> Option<ClaimState> {
         match (self.may_patch, self.is_at_home) {
             (PatchRight::Yes, _) if takes => Some(ClaimState::WillAdopt),
@@ -102,8 +103,8 @@ impl Claimant {
     }
 }
 
-/// Returns the strongest of several claims. Syncs that desire the same object must settle that
-/// between themselves first, so none of them can take it.
+/// Returns the strongest of several claims. If several Syncs desire the object, none of them can
+/// adopt it: first all but one must stop desiring it.
 pub(crate) fn strongest<T>(mut claims: Vec<(T, ClaimState)>) -> Option<(T, ClaimState)> {
     let wants = |standing: &ClaimState| matches!(standing, ClaimState::WillAdopt | ClaimState::CannotAdopt);
     let wanted = claims.iter().filter(|(_, standing)| wants(standing)).count();

@@ -7,9 +7,9 @@
 //! same answer.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::Peers;
 use super::claim_evidence::PatchRight;
 use crate::api::SyncName;
 use crate::clock;
@@ -46,7 +46,7 @@ struct ReviewAnswers {
 
 /// Cache of all answers.
 #[derive(Debug, Default)]
-pub(crate) struct ClaimRights(Mutex<HashMap<ReviewKey, ReviewAnswers>>);
+pub(super) struct ClaimRights(HashMap<ReviewKey, ReviewAnswers>);
 
 fn place(sync: &SyncName, id: &ObjectId) -> ReviewKey {
     (sync.clone(), id.group_kind(), id.namespace().unwrap_or_default().into())
@@ -62,9 +62,8 @@ impl ReviewAnswers {
 
 impl ClaimRights {
     /// Returns the cached answer, if one is valid.
-    pub(crate) fn known(&self, sync: &SyncName, id: &ObjectId) -> Option<PatchRight> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let answers = all.get(&place(sync, id)).filter(|answers| answers.is_fresh(clock::now()))?;
+    pub(super) fn known(&self, sync: &SyncName, id: &ObjectId) -> Option<PatchRight> {
+        let answers = self.0.get(&place(sync, id)).filter(|answers| answers.is_fresh(clock::now()))?;
         match answers.all.0 {
             // A Sync that may patch none of so many objects may patch no other one, except in its
             // own namespace. Otherwise it could delay the deletion of other Syncs' objects by
@@ -79,42 +78,48 @@ impl ClaimRights {
         }
     }
 
-    /// Queries the API server and caches the answer.
-    pub(crate) async fn ask(&self, sync: &SyncName, cluster: &Cluster, id: &ObjectId) {
-        let place = place(sync, id);
-        let known = {
-            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let fresh = all.get(&place).filter(|answers| answers.is_fresh(clock::now()));
-            fresh.map(|answers| answers.all.0)
-        };
-        let right = match known {
-            Some(right) => right,
-            None => {
-                let right = answer(cluster, id, None).await;
-                let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-                if all.len() > MANY {
-                    all.retain(|_, answers| answers.is_fresh(clock::now()));
-                }
-                all.insert(
-                    place.clone(),
-                    ReviewAnswers { all: (right, clock::now()), named: HashMap::new() },
-                );
-                right
-            }
-        };
-        if right == PatchRight::No {
-            let named = answer(cluster, id, Some(id.name())).await;
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(answers) = all.get_mut(&place) {
-                answers.named.insert(id.name().into(), named);
-            }
+    /// Returns the cached answer for all objects of the kind, if one is valid.
+    fn known_for_kind(&self, key: &ReviewKey) -> Option<PatchRight> {
+        let fresh = self.0.get(key).filter(|answers| answers.is_fresh(clock::now()));
+        fresh.map(|answers| answers.all.0)
+    }
+
+    /// Caches an answer for all objects of the kind.
+    fn set_for_kind(&mut self, key: ReviewKey, right: PatchRight) {
+        if self.0.len() > MANY {
+            self.0.retain(|_, answers| answers.is_fresh(clock::now()));
+        }
+        self.0.insert(key, ReviewAnswers { all: (right, clock::now()), named: HashMap::new() });
+    }
+
+    /// Caches an answer for one object.
+    fn set_named(&mut self, key: &ReviewKey, name: &str, right: PatchRight) {
+        if let Some(answers) = self.0.get_mut(key) {
+            answers.named.insert(name.into(), right);
         }
     }
 
     /// Removes the answers of a Sync that is gone or has changed its ServiceAccount.
-    pub(crate) fn forget(&self, sync: &SyncName) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|(name, ..), _| name != sync);
+    pub(super) fn forget(&mut self, sync: &SyncName) {
+        self.0.retain(|(name, ..), _| name != sync);
+    }
+}
+
+/// Queries the API server and caches the answer. The lock is not held while it is queried.
+pub(super) async fn ask(peers: &Peers, sync: &SyncName, cluster: &Cluster, id: &ObjectId) {
+    let key = place(sync, id);
+    let known = peers.lock().claim_rights.known_for_kind(&key);
+    let right = match known {
+        Some(right) => right,
+        None => {
+            let right = answer(cluster, id, None).await;
+            peers.lock().claim_rights.set_for_kind(key.clone(), right);
+            right
+        }
+    };
+    if right == PatchRight::No {
+        let named = answer(cluster, id, Some(id.name())).await;
+        peers.lock().claim_rights.set_named(&key, id.name(), named);
     }
 }
 
@@ -138,14 +143,14 @@ mod tests {
 
     #[test]
     fn a_sync_that_may_patch_none_of_many_holds_no_other_one_elsewhere() {
-        let (sync, rights) = (SyncName::new("tenant", "shop"), ClaimRights::default());
+        let (sync, mut rights) = (SyncName::new("tenant", "shop"), ClaimRights::default());
         let id = |namespace: &str| ObjectId::new("", "ConfigMap", namespace, "one-more").unwrap();
-        let keep = |namespace: &str, last: PatchRight| {
+        let mut keep = |namespace: &str, last: PatchRight| {
             let mut named: HashMap<Box<str>, PatchRight> =
                 (0..MAX_NAMED).map(|at| (format!("a-{at}").into(), PatchRight::No)).collect();
             named.insert("a-0".into(), last);
             let answers = ReviewAnswers { all: (PatchRight::No, clock::now()), named };
-            rights.0.lock().unwrap().insert(place(&sync, &id(namespace)), answers);
+            rights.0.insert(place(&sync, &id(namespace)), answers);
             rights.known(&sync, &id(namespace))
         };
         assert_eq!(keep("team", PatchRight::No), Some(PatchRight::No));

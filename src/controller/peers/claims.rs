@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::claim_evidence::{Claimant, strongest};
-use super::{Arrival, LaggingPeer};
+use super::render_attempts::LaggingPeer;
+use super::{Arrival, Peers};
 use crate::api::{SyncName, parse_moves_to};
 use crate::cluster::Cluster;
-use crate::controller::Context;
 use crate::controller::schedule::Uptime;
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
@@ -23,15 +23,15 @@ use crate::source::ObjectHash;
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     pub(crate) by_object: BTreeMap<ObjectId, Claim>,
-    /// Time at which a Sync that is waited for is waited for no longer.
+    /// Time at which the first wait for another Sync ends.
     pub(crate) due: Option<Instant>,
 }
 
 /// A patch right that has to be queried before a claim can be weighed.
 pub(crate) struct UnknownRight {
-    sync: SyncName,
-    cluster: Cluster,
-    object: ObjectId,
+    pub(super) sync: SyncName,
+    pub(super) cluster: Cluster,
+    pub(super) object: ObjectId,
 }
 
 /// A Sync whose objects other Syncs may claim.
@@ -42,6 +42,8 @@ pub(crate) struct LeftObjects<'a> {
     pub(crate) begun: Option<Instant>,
     /// The Sync to which it moves its objects, as written in the resource.
     pub(crate) moves_to: Option<&'a str>,
+    /// Time at which the term of this daemon began.
+    pub(crate) term: Instant,
 }
 
 /// The Sync that takes over the objects of another one and has not polled since; the raw text if it
@@ -55,21 +57,21 @@ struct NamedSuccessor {
 /// Most characters that are shown of a value from a resource.
 const MAX_SHOWN: usize = 40;
 
-impl Context {
+impl Peers {
     /// Returns the claims of other Syncs on these objects.
     pub(crate) fn claims<'a>(
         &self,
         own: &SyncName,
         objects: impl Iterator<Item = &'a ObjectId>,
-        LeftObjects { left, begun, moves_to }: LeftObjects<'_>,
+        LeftObjects { left, begun, moves_to, term }: LeftObjects<'_>,
     ) -> Result<Claims, Vec<UnknownRight>> {
         let mut objects = objects.peekable();
         if objects.peek().is_none() {
             return Ok(Claims::default());
         }
         // Read before the claims: a Sync that is up to date has registered its claims.
-        let behind = self.neighbours.lagging_peers(own, begun, Some(self.cluster.terms().term_started_at()));
-        let named = moves_to.and_then(|text| self.named(own, text, begun));
+        let behind = self.lagging_peers(own, begun, Some(term));
+        let named = moves_to.and_then(|text| self.named(own, text, (begun, term)));
         let (mut claims, mut open) = (Claims::default(), Vec::new());
         for id in objects {
             let wanted = self.wanted_by_others(own, id, &mut open).into_iter();
@@ -95,7 +97,7 @@ impl Context {
                 all.push((sync.clone(), ClaimState::MoveTarget));
             }
             let Some((sync, standing)) = strongest(all) else { continue };
-            sync.iter().for_each(|sync| self.registry.holds(sync, own));
+            sync.iter().for_each(|sync| self.lock().registry.holds(sync, own));
             claims.due = [claims.due, waits].into_iter().flatten().min();
             let sync = sync.map_or_else(|written| written, |sync| sync.to_string().into());
             claims.by_object.insert(id.clone(), Claim { sync, state: standing });
@@ -104,10 +106,14 @@ impl Context {
     }
 
     /// Returns the Sync to which this one moves, if that Sync has not polled since.
-    fn named(&self, own: &SyncName, text: &str, begun: Option<Instant>) -> Option<NamedSuccessor> {
+    fn named(
+        &self,
+        own: &SyncName,
+        text: &str,
+        (begun, term): (Option<Instant>, Instant),
+    ) -> Option<NamedSuccessor> {
         let sync = parse_moves_to(text, own);
-        let began = self.cluster.terms().term_started_at();
-        let Arrival::Awaited(due) = self.neighbours.arrival((own, sync.as_ref()), begun, began) else {
+        let Arrival::Awaited(due) = self.arrival((own, sync.as_ref()), begun, term) else {
             return None;
         };
         let written = || format!("{:?}", text.chars().take(MAX_SHOWN).collect::<String>()).into();
@@ -121,7 +127,7 @@ impl Context {
         id: &ObjectId,
         open: &mut Vec<UnknownRight>,
     ) -> Vec<(SyncName, ClaimState)> {
-        let all = self.registry.wanting(own, id).into_iter();
+        let all = self.lock().registry.wanting(own, id).into_iter();
         all.filter_map(|other| {
             let claimant = self.claimant(&other.sync, &other.cluster, id, open)?;
             Some((other.sync, claimant.wants(other.ready)?))
@@ -139,7 +145,7 @@ impl Context {
         open: &mut Vec<UnknownRight>,
     ) -> Option<Claimant> {
         let is_at_home = id.namespace() == Some(&*sync.namespace);
-        let Some(may_patch) = self.claim_rights.known(sync, id) else {
+        let Some(may_patch) = self.lock().claim_rights.known(sync, id) else {
             open.push(UnknownRight { sync: sync.clone(), cluster: cluster.clone(), object: id.clone() });
             return None;
         };
@@ -153,17 +159,8 @@ impl Context {
         let wanted = self.wanted_by_others(own, id, &mut open).into_iter().next().map(|(sync, _)| sync);
         let asked = open.into_iter().next().map(|open| open.sync);
         let sync = wanted.or(asked)?;
-        self.registry.holds(&sync, own);
+        self.lock().registry.holds(&sync, own);
         Some(sync.to_string().into())
-    }
-
-    /// Queries rights.
-    pub(crate) async fn learn_rights(&self, open: Vec<UnknownRight>) {
-        for UnknownRight { sync, cluster, object } in open {
-            if self.claim_rights.known(&sync, &object).is_none() {
-                self.claim_rights.ask(&sync, &cluster, &object).await;
-            }
-        }
     }
 }
 

@@ -5,12 +5,11 @@
 //! to reconcile its current commit: only the next one waits. Deletions run in the opposite order.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::Notify;
 
 use crate::api::SyncName;
-use crate::clock;
 use crate::source::{Address, ObjectHash, Reference};
 
 /// Source of a Sync, and the commit of it that is applied.
@@ -41,42 +40,38 @@ struct DependencyEntry {
 
 /// All Syncs that this daemon knows.
 #[derive(Debug, Default)]
-pub(crate) struct Dependencies {
-    syncs: Mutex<HashMap<SyncName, DependencyEntry>>,
+pub(super) struct Dependencies {
+    syncs: HashMap<SyncName, DependencyEntry>,
     /// Notified when a Sync is gone or begins its deletion.
-    parting: Notify,
+    pub(super) parting: Arc<Notify>,
 }
 
 impl Dependencies {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SyncName, DependencyEntry>> {
-        self.syncs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a Sync.
-    pub(crate) fn add(&self, sync: &SyncName) {
-        let mut all = self.lock();
+    pub(super) fn add(&mut self, sync: &SyncName) {
+        let all = &mut self.syncs;
         if !all.contains_key(sync) {
             all.insert(sync.clone(), DependencyEntry::default());
-            wake(&all, sync);
+            wake(all, sync);
         }
     }
 
     /// Removes a Sync.
-    pub(crate) fn remove(&self, sync: &SyncName) {
-        let mut all = self.lock();
+    pub(super) fn remove(&mut self, sync: &SyncName) {
+        let all = &mut self.syncs;
         all.remove(sync);
-        wake(&all, sync);
+        wake(all, sync);
         self.parting.notify_waiters();
     }
 
     /// Returns the notify that wakes a waiting Sync.
-    pub(crate) fn again(&self, sync: &SyncName) -> Arc<Notify> {
-        self.lock().get(sync).map(|entry| entry.again.clone()).unwrap_or_default()
+    pub(super) fn again(&self, sync: &SyncName) -> Arc<Notify> {
+        self.syncs.get(sync).map(|entry| entry.again.clone()).unwrap_or_default()
     }
 
     /// Sets the dependencies of a Sync.
-    pub(crate) fn depends(&self, sync: &SyncName, on: &BTreeSet<SyncName>) {
-        let mut all = self.lock();
+    pub(super) fn depends(&mut self, sync: &SyncName, on: &BTreeSet<SyncName>) {
+        let all = &mut self.syncs;
         let Some(entry) = all.get_mut(sync).filter(|entry| entry.on != *on) else { return };
         entry.on.clone_from(on);
         // Any cycle may have appeared or disappeared.
@@ -84,18 +79,18 @@ impl Dependencies {
     }
 
     /// Records the commit that a Sync has completely applied; none if it has not.
-    pub(crate) fn applied(&self, sync: &SyncName, applied: Option<AppliedCommit>) {
-        let mut all = self.lock();
+    pub(super) fn applied(&mut self, sync: &SyncName, applied: Option<AppliedCommit>) {
+        let all = &mut self.syncs;
         let Some(entry) = all.get_mut(sync).filter(|entry| entry.applied != applied) else { return };
         entry.applied = applied;
-        wake(&all, sync);
+        wake(all, sync);
     }
 
     /// Returns the reason why a Sync does not accept a commit yet.
-    pub(crate) fn waits(&self, sync: &SyncName, next: &AppliedCommit) -> Option<WaitReason> {
-        let all = self.lock();
+    pub(super) fn waits(&self, sync: &SyncName, next: &AppliedCommit) -> Option<WaitReason> {
+        let all = &self.syncs;
         let entry = all.get(sync).filter(|entry| !entry.on.is_empty())?;
-        if let Some(cycle) = cycle(&all, sync) {
+        if let Some(cycle) = cycle(all, sync) {
             let names: Vec<String> = cycle.iter().map(ToString::to_string).collect();
             return Some(WaitReason::Cycle(format!(
                 "it waits for itself: {}; remove one of them from spec.dependsOn",
@@ -119,39 +114,28 @@ impl Dependencies {
     }
 
     /// Records that a Sync begins its deletion.
-    pub(crate) fn leaves(&self, sync: &SyncName) {
-        if let Some(entry) = self.lock().get_mut(sync) {
+    pub(super) fn leaves(&mut self, sync: &SyncName) {
+        if let Some(entry) = self.syncs.get_mut(sync) {
             entry.leaving = true;
         }
         self.parting.notify_waiters();
     }
 
     /// Records that the deletion of a Sync waits for a person, so that no Sync waits for its end.
-    pub(crate) fn stays(&self, sync: &SyncName) {
-        if let Some(entry) = self.lock().get_mut(sync) {
+    pub(super) fn stays(&mut self, sync: &SyncName) {
+        if let Some(entry) = self.syncs.get_mut(sync) {
             entry.leaving = false;
         }
         self.parting.notify_waiters();
     }
 
-    /// Waits while Syncs that depend on this one are being deleted; for others it waits at most
-    /// `grace`, in which they may be deleted as well.
-    pub(crate) async fn wait_for_dependents(&self, sync: &SyncName, grace: std::time::Duration) {
-        let begun = clock::now();
-        loop {
-            let changed = self.parting.notified();
-            let left = grace.saturating_sub(clock::since(begun));
-            let (mut stay, mut leave) = (false, false);
-            for entry in self.lock().values().filter(|entry| entry.on.contains(sync)) {
-                (stay, leave) = (stay || !entry.leaving, leave || entry.leaving);
-            }
-            if !leave && (!stay || left.is_zero()) {
-                return;
-            }
-            let pause = if leave { grace } else { left };
-            // The caller bounds the wait, for a cycle or a deletion that never ends.
-            let _ = tokio::time::timeout(pause, changed).await;
+    /// Returns whether some Syncs that depend on this one stay, and whether some are being deleted.
+    pub(super) fn dependents(&self, sync: &SyncName) -> (bool, bool) {
+        let (mut stay, mut leave) = (false, false);
+        for entry in self.syncs.values().filter(|entry| entry.on.contains(sync)) {
+            (stay, leave) = (stay || !entry.leaving, leave || entry.leaving);
         }
+        (stay, leave)
     }
 }
 
@@ -183,6 +167,7 @@ fn cycle(all: &HashMap<SyncName, DependencyEntry>, sync: &SyncName) -> Option<Ve
 mod tests {
     use futures::FutureExt as _;
 
+    use super::super::Peers;
     use super::*;
 
     fn name(name: &str) -> SyncName {
@@ -196,14 +181,14 @@ mod tests {
     }
 
     /// Returns two Syncs, of which `b` depends on `a`.
-    fn pair() -> Dependencies {
-        let all = Dependencies::default();
+    fn pair() -> Peers {
+        let all = Peers::default();
         all.add(&name("b"));
         all.depends(&name("b"), &[name("a")].into());
         all
     }
 
-    fn why(all: &Dependencies, sync: &str, next: &AppliedCommit) -> String {
+    fn why(all: &Peers, sync: &str, next: &AppliedCommit) -> String {
         match all.waits(&name(sync), next) {
             Some(WaitReason::For(why)) => why,
             Some(WaitReason::Cycle(why)) => format!("cycle: {why}"),

@@ -1,4 +1,4 @@
-//! Peers: the Syncs of the same repository, and the commit that each has rendered.
+//! PeerSources: the Syncs of the same repository, and the commit that each has rendered.
 //!
 //! In: the revision that each Sync has rendered last, and failed attempts. Out: the Syncs that lag
 //! behind and may still claim an object that another one is about to prune. An object that moves
@@ -9,7 +9,6 @@
 //! renders on request and adopts nothing.
 
 mod arrival;
-mod behind;
 pub(crate) mod claim_evidence;
 pub(crate) mod claim_rights;
 pub(crate) mod claims;
@@ -17,9 +16,10 @@ pub(crate) mod dependencies;
 pub(crate) mod latest_revisions;
 pub(crate) mod registry;
 pub(crate) mod render_attempts;
+mod sources;
 pub(crate) mod transfer_gate;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,164 +27,78 @@ use tokio::sync::Notify;
 
 use crate::api::SyncName;
 use crate::clock;
-use crate::source::webhook_call::{RepositoryNames, repository_name};
+use crate::cluster::Cluster;
+use crate::desired::DesiredSet;
+use crate::object::ObjectId;
+use crate::source::webhook_call::RepositoryNames;
 use crate::source::{Address, ObjectHash, Reference};
-pub(crate) use arrival::Arrival;
-use arrival::LastLook;
-pub(crate) use behind::LaggingPeer;
-use render_attempts::FailedAttempt;
+use arrival::Arrival;
+use claim_rights::{ClaimRights, ask};
+use claims::UnknownRight;
+use dependencies::{AppliedCommit, Dependencies, WaitReason};
+use registry::{ClaimedObject, Registry};
+use render_attempts::{FailedAttempt, LaggingPeer};
+use sources::{PeerSources, Wakeups};
 
-/// Longest wait for a Sync that has not tried a commit yet.
-const UNTRIED: Duration = Duration::from_secs(10);
+/// Knowledge of the Syncs of a daemon about each other, behind one lock. Each method is a
+/// transaction: it sees and leaves a consistent state, and holds the lock across no await.
+#[derive(Default)]
+pub struct Peers(Mutex<KnownSyncs>);
 
-/// A Sync of another namespace gets that time again at most once in this interval, so that one
-/// whose spec changes all the time does not delay others.
-const ANEW: Duration = Duration::from_secs(60);
-
-/// Source of a Sync.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-enum PeerState {
-    /// The Sync exists, and its source is not known yet.
-    #[default]
-    Unknown,
-    /// The Sync claims nothing permanently: it is being deleted, or names no repository.
-    Rests,
-    /// The Sync has a source.
-    Follows(PeerSource),
-}
-
-/// Source of a Sync, and the commit of it that the Sync has rendered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct PeerSource {
-    address: Address,
-    reference: Reference,
-    /// The Sync renders only on request, and adopts nothing.
-    suspended: bool,
-    /// The rendered commits, for the newest spec.
-    at: Option<RenderedCommits>,
-}
-
-/// Commits that a Sync has rendered: the applied one, and the newest that it has read. They differ
-/// after a rollback.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct RenderedCommits {
-    held: ObjectHash,
-    newest: ObjectHash,
-}
-
-impl RenderedCommits {
-    /// True if both have rendered the same commit. A Sync that waits for a peer which has rolled
-    /// back never renders the commit that was rolled back; the two have the applied commit in
-    /// common.
-    fn meets(self, other: Self) -> bool {
-        let one = |commit| commit == other.held || commit == other.newest;
-        one(self.held) || one(self.newest)
-    }
-}
-
-impl PeerSource {
-    fn is_beside(&self, other: &Self) -> bool {
-        (&self.address, &self.reference) == (&other.address, &other.reference)
-    }
-}
-
-/// Notifies that wake the worker of a Sync.
-#[derive(Debug, Default)]
-pub(crate) struct Wakeups {
-    /// A peer waits until the Sync has polled its repository.
-    pub(crate) look: Notify,
-    /// A peer that this Sync waits for has changed.
-    pub(crate) again: Notify,
-    /// The repository is reported to have changed, so that a recent poll does not count.
-    pub(crate) called: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Peer {
-    course: PeerState,
-    /// Number of the newest request.
-    asked: u64,
-    /// Time since which the request has been the newest one.
-    since: Option<Instant>,
-    /// The same time as it counts in other namespaces.
-    since_elsewhere: Option<Instant>,
-    /// Time since which the applied commit has been the same.
-    came: Option<Instant>,
-    /// The last commit that it could not render.
-    tried: Option<FailedAttempt>,
-    /// Its spec is refused.
-    is_refused: bool,
-    /// The repository cannot be read, and waiting does not help.
-    is_shut_out: bool,
-    /// The last poll that succeeded.
-    looked: Option<LastLook>,
-    /// Time at which it was last asked to poll for Syncs that move objects to it.
-    called: Option<Instant>,
-    bell: Arc<Wakeups>,
-    /// Syncs that wait for it.
-    waiting: BTreeSet<SyncName>,
-}
-
-impl Peer {
-    /// Starts the time in which the Sync has to try its commit.
-    fn begins(&mut self) {
-        let now = clock::now();
-        self.since = Some(now);
-        if self.since_elsewhere.is_none_or(|last| now.saturating_duration_since(last) >= ANEW) {
-            self.since_elsewhere = Some(now);
-        }
-    }
-}
-
-/// All Syncs that this daemon knows.
-#[derive(Debug, Default)]
-pub(crate) struct Peers {
-    all: Mutex<HashMap<SyncName, Peer>>,
-    /// Syncs that move their objects to a Sync which does not exist, with the name of that one.
-    missing: Mutex<HashMap<SyncName, SyncName>>,
+/// The state of [`Peers`].
+#[derive(Default)]
+struct KnownSyncs {
+    /// Desired sets of all Syncs, and claims on their objects.
+    registry: Registry,
+    /// Sources of all Syncs, and the commits that they have rendered.
+    sources: PeerSources,
+    /// Access reviews by which claims on objects count.
+    claim_rights: ClaimRights,
+    /// The graph of `spec.dependsOn` between Syncs.
+    dependencies: Dependencies,
 }
 
 impl Peers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SyncName, Peer>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn missing(&self) -> MutexGuard<'_, HashMap<SyncName, SyncName>> {
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, KnownSyncs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a Sync.
     pub(crate) fn add(&self, sync: &SyncName) {
-        let anew = || {
-            let mut known = Peer::default();
-            known.begins();
-            known
-        };
-        let mut all = self.lock();
-        if !all.contains_key(sync) {
-            all.insert(sync.clone(), anew());
-            drop(all);
-            self.comes_to_be(sync);
-        }
+        let mut known = self.lock();
+        known.registry.add(sync);
+        known.sources.add(sync);
+        known.dependencies.add(sync);
     }
 
-    /// Removes a Sync.
+    /// Adds a Sync whose objects no other Sync waits for: a run without a Sync resource.
+    pub(crate) fn add_run(&self, run: &SyncName) {
+        self.lock().registry.add(run);
+    }
+
+    /// Removes a Sync, and wakes those that wait for it.
     pub(crate) fn remove(&self, sync: &SyncName) {
-        let mut all = self.lock();
-        let gone = all.remove(sync);
-        self.missing().remove(sync);
-        wake(&all, &gone.map(|known| known.waiting).unwrap_or_default());
+        let mut known = self.lock();
+        let held = known.registry.remove(sync);
+        known.sources.wake(&held);
+        known.claim_rights.forget(sync);
+        known.sources.remove(sync);
+        known.dependencies.remove(sync);
     }
 
-    /// Returns the notifies that wake a Sync. A removed Sync gets unused ones: a task of it that
-    /// has not ended yet does not add it again.
+    /// Returns the names of all known Syncs.
+    pub(crate) fn names(&self) -> Vec<SyncName> {
+        self.lock().registry.names()
+    }
+
+    /// Retains only the claims of these Syncs, which are all Syncs of the cluster.
+    pub(crate) fn retain_listed(&self, syncs: &BTreeSet<SyncName>) {
+        self.lock().registry.retain_listed(syncs);
+    }
+
+    /// Returns the notifies that wake a Sync. A removed Sync gets unused ones.
     pub(crate) fn bell(&self, sync: &SyncName) -> Arc<Wakeups> {
-        self.lock().get(sync).map(|known| known.bell.clone()).unwrap_or_default()
-    }
-
-    /// Records that a Sync is being deleted and claims nothing any more.
-    pub(crate) fn mark_deleting(&self, sync: &SyncName) {
-        self.change(sync, |_| PeerState::Rests);
+        self.lock().sources.bell(sync)
     }
 
     /// Records the source of a Sync; if that is unchanged, its rendered commits stay.
@@ -195,225 +109,241 @@ impl Peers {
         reference: &Reference,
         suspended: bool,
     ) {
-        let (address, reference) = (address.clone(), reference.clone());
-        let path = PeerSource { address, reference, suspended, at: None };
-        self.change(sync, |it| match &it.course {
-            PeerState::Follows(known) if known.is_beside(&path) && known.suspended == suspended => {
-                PeerState::Follows(known.clone())
-            }
-            _ => PeerState::Follows(path),
-        });
+        self.lock().sources.set_source(sync, address, reference, suspended);
     }
 
-    /// Records that the source of a refused Sync cannot be read; it may still claim what it claimed
-    /// last.
+    /// Records that the source of a refused Sync cannot be read.
     pub(crate) fn is_unreadable(&self, sync: &SyncName) {
-        self.change(sync, |it| match &it.course {
-            PeerState::Follows(path) => PeerState::Follows(PeerSource { at: None, ..path.clone() }),
-            PeerState::Unknown | PeerState::Rests => PeerState::Rests,
-        });
+        self.lock().sources.is_unreadable(sync);
     }
 
     /// Records the number of a new request: the rendered commits are not of its spec.
     pub(crate) fn set_request(&self, sync: &SyncName, asked: u64) {
-        if let Some(known) = self.lock().get_mut(sync) {
-            known.asked = asked;
-            known.begins();
-            known.tried = None;
-        }
-        self.invalidate(sync);
+        self.lock().sources.set_request(sync, asked);
     }
 
-    /// Records that the spec of a Sync is refused, or accepted again. A refused Sync claims nothing
-    /// of the newest commit.
+    /// Records that the spec of a Sync is refused, or accepted again.
     pub(crate) fn is_refused(&self, sync: &SyncName, refused: bool) {
-        self.mark(sync, |known| std::mem::replace(&mut known.is_refused, refused) != refused);
+        self.lock().sources.is_refused(sync, refused);
     }
 
     /// Records that a Sync cannot read its repository for a permanent reason, or can read it again.
     pub(crate) fn is_shut_out(&self, sync: &SyncName, shut_out: bool) {
-        self.mark(sync, |known| std::mem::replace(&mut known.is_shut_out, shut_out) != shut_out);
+        self.lock().sources.is_shut_out(sync, shut_out);
+    }
+
+    /// Records the poll of a Sync: the commit that was found, and the time of the request.
+    pub(crate) fn has_looked(&self, sync: &SyncName, asked: Instant, found: ObjectHash) {
+        self.lock().sources.has_looked(sync, asked, found);
     }
 
     /// Records that a Sync could not render a commit.
     pub(crate) fn tried(&self, sync: &SyncName, asked: u64, tried: FailedAttempt) {
-        self.mark(sync, |known| {
-            let is_news = known.asked <= asked
-                && known.tried.as_ref().is_none_or(|last| {
-                    (last.commit, &last.evidence, last.is_final)
-                        != (tried.commit, &tried.evidence, tried.is_final)
-                });
-            if is_news {
-                known.tried = Some(tried);
-            }
-            is_news
-        });
+        self.lock().sources.tried(sync, asked, tried);
     }
 
     /// Returns the last commit that a Sync could not render, with the evidence of its files.
     pub(crate) fn last_tried(&self, sync: &SyncName) -> Option<FailedAttempt> {
-        self.lock().get(sync)?.tried.clone()
+        self.lock().sources.last_tried(sync)
     }
 
-    /// Changes the entry of a Sync, and wakes the Syncs that wait for it if that has an effect.
-    fn mark(&self, sync: &SyncName, change: impl FnOnce(&mut Peer) -> bool) {
-        let mut all = self.lock();
-        let Some(known) = all.get_mut(sync) else { return };
-        if change(known) {
-            let waiting = std::mem::take(&mut known.waiting);
-            wake(&all, &waiting);
-        }
-    }
-
-    /// Records that a Sync has rendered the commit that it applies, for the request of this number,
-    /// which may not be the newest one. `newest` differs from `held` after a rollback.
+    /// Records that a Sync has rendered a commit, for the request of this number.
     pub(crate) fn rendered(&self, sync: &SyncName, asked: u64, held: ObjectHash, newest: ObjectHash) {
-        self.come(sync, asked, Some(RenderedCommits { held, newest }));
+        self.lock().sources.rendered(sync, asked, held, newest);
     }
 
-    /// Records that the rendered commits of a Sync are not those of its newest spec, or that this
-    /// is uncertain.
+    /// Records that the rendered commits of a Sync are not those of its newest spec.
     pub(crate) fn invalidate(&self, sync: &SyncName) {
-        self.come(sync, u64::MAX, None);
+        self.lock().sources.invalidate(sync);
     }
 
     /// Records that a Sync has rendered this commit.
     pub(crate) fn set_rendered_commit(&self, sync: &SyncName, at: ObjectHash) {
-        self.come(sync, u64::MAX, Some(RenderedCommits { held: at, newest: at }));
+        self.lock().sources.set_rendered_commit(sync, at);
     }
 
     /// Lets all Syncs poll whose repository has one of these names; returns how many there are.
     pub(crate) fn called(&self, names: &RepositoryNames) -> usize {
-        let all = self.lock();
-        let follows = |known: &&Peer| match &known.course {
-            PeerState::Follows(path) if !path.suspended => {
-                repository_name(&path.address.to_string()).is_some_and(|name| names.contains(&name))
-            }
-            PeerState::Follows(_) | PeerState::Unknown | PeerState::Rests => false,
-        };
-        all.values().filter(follows).map(|known| known.bell.called.notify_one()).count()
+        self.lock().sources.called(names)
     }
 
-    fn come(&self, sync: &SyncName, asked: u64, at: Option<RenderedCommits>) {
-        if let Some(known) = self.lock().get_mut(sync) {
-            // A commit that was rendered in the end has not failed.
-            known.tried = known.tried.take().filter(|tried| at.is_none_or(|at| at.held != tried.commit));
+    /// Records that the deletion of a Sync begins: it claims nothing any more. With `leaves`, the
+    /// Syncs that it depends on wait for it.
+    pub(crate) fn begin_deletion(&self, sync: &SyncName, leaves: bool) {
+        let mut known = self.lock();
+        known.registry.unready(sync);
+        known.sources.mark_deleting(sync);
+        if leaves {
+            known.dependencies.leaves(sync);
         }
-        self.change(sync, |known| match &known.course {
-            PeerState::Follows(path) if known.asked <= asked => {
-                PeerState::Follows(PeerSource { at, ..path.clone() })
-            }
-            other => other.clone(),
-        });
     }
 
-    fn change(&self, sync: &SyncName, to: impl FnOnce(&Peer) -> PeerState) {
-        let mut all = self.lock();
-        let Some(known) = all.get_mut(sync) else { return };
-        let course = to(known);
-        if known.course == course {
-            return;
-        }
-        let path = |course: &PeerState| match course {
-            PeerState::Follows(path) => Some(path.clone()),
-            PeerState::Unknown | PeerState::Rests => None,
-        };
-        let (before, now) = (path(&known.course), path(&course));
-        if !before.as_ref().zip(now.as_ref()).is_some_and(|(before, now)| before.is_beside(now)) {
-            (known.tried, known.is_shut_out, known.looked) = (None, false, None);
-        }
-        let (before, now) = (before.and_then(|path| path.at), now.and_then(|path| path.at));
-        if before != now {
-            known.came = Some(clock::now());
-        }
-        if before.is_some() && now.is_none() {
-            // It has to try again, and gets its time for that.
-            known.begins();
-        }
-        known.course = course;
-        let waiting = std::mem::take(&mut known.waiting);
-        wake(&all, &waiting);
+    /// Records that a Sync is being deleted and claims nothing any more.
+    pub(crate) fn mark_deleting(&self, sync: &SyncName) {
+        self.lock().sources.mark_deleting(sync);
     }
 
-    /// Returns the Syncs with the same source that have not rendered the commit of this one, as far
-    /// as they count, sorted by name. Those that have not tried the commit are asked to poll, and
-    /// this Sync is woken when one of them changes. The wait of this Sync began when it applied the
-    /// commit, or at `begun`, and at the earliest when the term of this daemon began.
-    pub(crate) fn lagging_peers(
+    /// Records that a Sync begins its deletion.
+    #[cfg(test)]
+    fn leaves(&self, sync: &SyncName) {
+        self.lock().dependencies.leaves(sync);
+    }
+
+    /// Records that the deletion of a Sync waits for a person, so that no Sync waits for its end.
+    pub(crate) fn stays(&self, sync: &SyncName) {
+        self.lock().dependencies.stays(sync);
+    }
+
+    /// Returns the notify that wakes a Sync which waits for its dependencies.
+    pub(crate) fn again(&self, sync: &SyncName) -> Arc<Notify> {
+        self.lock().dependencies.again(sync)
+    }
+
+    /// Sets the dependencies of a Sync.
+    pub(crate) fn depends(&self, sync: &SyncName, on: &BTreeSet<SyncName>) {
+        self.lock().dependencies.depends(sync, on);
+    }
+
+    /// Records the commit that a Sync has completely applied; none if it has not.
+    pub(crate) fn applied(&self, sync: &SyncName, applied: Option<AppliedCommit>) {
+        self.lock().dependencies.applied(sync, applied);
+    }
+
+    /// Returns the reason why a Sync does not accept a commit yet.
+    pub(crate) fn waits(&self, sync: &SyncName, next: &AppliedCommit) -> Option<WaitReason> {
+        self.lock().dependencies.waits(sync, next)
+    }
+
+    /// Sets the desired set of a Sync, and closes the hand-overs with the previous one. Wakes the
+    /// Syncs whose objects were held because of the previous set. [`Peers::hand_overs_ended`] has
+    /// to be awaited before anything of the set is written.
+    pub(crate) fn set_desired(&self, sync: &SyncName, set: &Arc<DesiredSet>, cluster: &Cluster, ready: bool) {
+        let mut known = self.lock();
+        let held = known.registry.set_desired(sync, set, cluster, ready);
+        known.sources.wake(&held);
+    }
+
+    /// Withdraws the desired set of a Sync until it renders again, closes the hand-overs into it,
+    /// and wakes the Syncs whose objects it has held.
+    pub(crate) fn withdraw_desired(&self, sync: &SyncName) {
+        let mut known = self.lock();
+        let held = known.registry.withdraw_desired(sync);
+        known.sources.wake(&held);
+    }
+
+    /// Clears the entry of a Sync that claims nothing any more, and wakes the Syncs whose objects
+    /// it has held.
+    pub(crate) fn clear_desired(&self, sync: &SyncName) {
+        let mut known = self.lock();
+        let held = known.registry.clear_desired(sync);
+        known.sources.wake(&held);
+    }
+
+    /// Marks the desired set of a Sync as unknown, or as one that the Sync will not apply.
+    pub(crate) fn unready(&self, sync: &SyncName) {
+        self.lock().registry.unready(sync);
+    }
+
+    /// Records that a Sync of this daemon has pruned an object.
+    pub(crate) fn note_pruned(&self, uid: &str) {
+        self.lock().registry.note_pruned(uid);
+    }
+
+    /// True if a Sync of this daemon has pruned the object.
+    pub(crate) fn was_pruned(&self, uid: &str) -> bool {
+        self.lock().registry.was_pruned(uid)
+    }
+
+    /// Returns the desired set of a Sync, and the cluster with its identity.
+    pub(crate) fn view(&self, sync: &SyncName) -> Option<(Arc<DesiredSet>, Cluster)> {
+        self.lock().registry.view(sync)
+    }
+
+    /// Returns the desired object of a Sync, as a claim.
+    pub(crate) fn desired_by(&self, sync: &str, id: &ObjectId) -> Option<ClaimedObject> {
+        self.lock().registry.desired_by(sync, id)
+    }
+
+    /// True if this Sync exists and has released the object.
+    pub(crate) fn has_released(&self, sync: &str, id: &ObjectId) -> bool {
+        self.lock().registry.has_released(sync, id)
+    }
+
+    /// True if it is certain that there is no such Sync.
+    pub(crate) fn is_gone(&self, sync: &str) -> bool {
+        self.lock().registry.is_gone(sync)
+    }
+
+    /// Returns the Syncs with the same source that have not rendered the commit of this one.
+    fn lagging_peers(
         &self,
         own: &SyncName,
         begun: Option<Instant>,
         term: Option<Instant>,
     ) -> Vec<LaggingPeer> {
-        let mut all = self.lock();
-        let Some(known) = all.get(own) else { return Vec::new() };
-        let PeerState::Follows(path) = known.course.clone() else { return Vec::new() };
-        let (Some(at), came) = (path.at, begun.or(known.came)) else { return Vec::new() };
-        let (mut behind, now) = (Vec::new(), clock::now());
-        for (name, other) in all.iter_mut().filter(|(name, _)| *name != own) {
-            match &other.course {
-                PeerState::Unknown => {}
-                PeerState::Follows(its) if its.is_beside(&path) => {
-                    // Before a suspended Sync resumes, it publishes claims without adopting the
-                    // objects.
-                    if its.suspended {
-                        other.waiting.insert(own.clone());
-                    }
-                    if its.at.is_some_and(|its| its.meets(at)) {
-                        continue;
-                    }
-                }
-                PeerState::Follows(_) | PeerState::Rests => continue,
-            }
-            if other.is_refused || other.is_shut_out {
-                continue;
-            }
-            let is_this = |tried: &&FailedAttempt| tried.commit == at.held || tried.commit == at.newest;
-            match other.tried.as_ref().filter(is_this) {
-                Some(tried) => behind.push(LaggingPeer::Failed(name.clone(), tried.clone())),
-                None => {
-                    let is_at_home = name.namespace == own.namespace;
-                    let since = if is_at_home { other.since } else { other.since_elsewhere };
-                    let until = came.max(since).max(term).unwrap_or(now) + UNTRIED;
-                    if until <= now {
-                        continue;
-                    }
-                    other.bell.look.notify_one();
-                    behind.push(LaggingPeer::Untried(name.clone(), until));
-                }
+        self.lock().sources.lagging_peers(own, begun, term)
+    }
+
+    /// Returns the state of the Sync that receives moved objects.
+    fn arrival(&self, of: (&SyncName, Option<&SyncName>), begun: Option<Instant>, term: Instant) -> Arrival {
+        self.lock().sources.arrival(of, begun, term)
+    }
+
+    /// Closes the hand-overs into a Sync that use another desired set than this one. Waits until
+    /// those in progress have ended.
+    pub(crate) async fn closes(&self, sync: &SyncName, set: &Arc<DesiredSet>) {
+        let before = self.lock().registry.other_gate(sync, set);
+        if let Some(before) = before {
+            before.end().await;
+        }
+    }
+
+    /// Waits until the hand-overs into a Sync that use a replaced desired set have ended.
+    ///
+    /// # Cancellation
+    ///
+    /// A dropped future loses nothing: the next call waits for the same hand-overs.
+    pub(crate) async fn hand_overs_ended(&self, sync: &SyncName) {
+        let closing = self.lock().registry.closing_gates(sync);
+        for gate in closing {
+            gate.end().await;
+        }
+        self.lock().registry.drop_ended_gates(sync);
+    }
+
+    /// Queries rights.
+    pub(crate) async fn learn_rights(&self, open: Vec<UnknownRight>) {
+        for UnknownRight { sync, cluster, object } in open {
+            let known = self.lock().claim_rights.known(&sync, &object);
+            if known.is_none() {
+                ask(self, &sync, &cluster, &object).await;
             }
         }
-        behind.sort_by(|a, b| a.sync().cmp(b.sync()));
-        // A Sync that has not tried yet causes a wake on its own, and the others will be checked
-        // again then: else a hundred Syncs that wait for each other would be woken a hundred times
-        // each.
-        let untried = behind.iter().find(|one| matches!(one, LaggingPeer::Untried(..)));
-        let calls = untried.map_or_else(|| behind.iter().collect(), |first| vec![first]);
-        for one in calls {
-            all.get_mut(one.sync()).into_iter().for_each(|other| {
-                other.waiting.insert(own.clone());
-            });
+    }
+
+    /// Waits while Syncs that depend on this one are being deleted; for others it waits at most
+    /// `grace`, in which they may be deleted as well.
+    pub(crate) async fn wait_for_dependents(&self, sync: &SyncName, grace: Duration) {
+        let (begun, parting) = (clock::now(), self.lock().dependencies.parting.clone());
+        loop {
+            let changed = parting.notified();
+            let left = grace.saturating_sub(clock::since(begun));
+            let (stay, leave) = self.lock().dependencies.dependents(sync);
+            if !leave && (!stay || left.is_zero()) {
+                return;
+            }
+            let pause = if leave { grace } else { left };
+            // The caller bounds the wait, for a cycle or a deletion that never ends.
+            let _ = tokio::time::timeout(pause, changed).await;
         }
-        behind
     }
-}
-
-impl Peers {
-    /// Wakes these Syncs.
-    pub(crate) fn wake(&self, syncs: &BTreeSet<SyncName>) {
-        wake(&self.lock(), syncs);
-    }
-}
-
-/// Wakes the Syncs that have waited.
-fn wake(all: &HashMap<SyncName, Peer>, waiting: &BTreeSet<SyncName>) {
-    waiting.iter().filter_map(|one| all.get(one)).for_each(|one| one.bell.again.notify_one());
 }
 
 #[cfg(test)]
 mod tests {
     use futures::FutureExt as _;
 
+    use super::sources::UNTRIED;
     use super::*;
     use crate::controller::peers::claim_evidence::Evidence;
     use crate::controller::peers::render_attempts::FilesHash;

@@ -4,7 +4,7 @@
 //! Sync would prune, and the existence of a Sync.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::transfer_gate::TransferGate;
 use crate::api::SyncName;
@@ -14,10 +14,7 @@ use crate::object::ObjectId;
 
 /// All Syncs that this daemon knows.
 #[derive(Default)]
-pub struct Registry(Mutex<Known>);
-
-#[derive(Default)]
-struct Known {
+pub(super) struct Registry {
     syncs: HashMap<SyncName, RegistryEntry>,
     /// The first list of Syncs is complete, so that an unknown Sync does not exist.
     complete: bool,
@@ -79,56 +76,45 @@ impl RegistryEntry {
 }
 
 impl Registry {
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a Sync.
-    pub(crate) fn add(&self, sync: &SyncName) {
-        self.lock().syncs.entry(sync.clone()).or_default();
+    pub(super) fn add(&mut self, sync: &SyncName) {
+        self.syncs.entry(sync.clone()).or_default();
     }
 
     /// Removes a Sync. Returns the Syncs whose objects it has held, which have to reconcile again.
-    pub(crate) fn remove(&self, sync: &SyncName) -> BTreeSet<SyncName> {
-        self.lock().syncs.remove(sync).map(|entry| entry.held).unwrap_or_default()
+    pub(super) fn remove(&mut self, sync: &SyncName) -> BTreeSet<SyncName> {
+        self.syncs.remove(sync).map(|entry| entry.held).unwrap_or_default()
     }
 
     /// Returns the names of all known Syncs.
-    pub(crate) fn names(&self) -> Vec<SyncName> {
-        self.lock().syncs.keys().cloned().collect()
+    pub(super) fn names(&self) -> Vec<SyncName> {
+        self.syncs.keys().cloned().collect()
     }
 
     /// Retains only these Syncs, which are all Syncs of the cluster.
-    pub(crate) fn retain_listed(&self, syncs: &BTreeSet<SyncName>) {
-        let mut known = self.lock();
+    pub(super) fn retain_listed(&mut self, syncs: &BTreeSet<SyncName>) {
+        let known = self;
         known.syncs.retain(|sync, _| syncs.contains(sync));
         known.complete = true;
     }
 
-    /// Closes the hand-overs into a Sync that use another desired set than this one. Waits until
-    /// those in progress have ended.
-    pub(crate) async fn closes(&self, sync: &SyncName, set: &Arc<DesiredSet>) {
-        let other = |entry: &RegistryEntry| {
-            let wants = entry.wants.as_ref().filter(|wants| !Arc::ptr_eq(&wants.set, set))?;
-            Some(wants.receiving.clone())
-        };
-        let before = self.lock().syncs.get(sync).and_then(other);
-        if let Some(before) = before {
-            before.end().await;
-        }
+    /// Returns the gate of the hand-overs into a Sync that use another desired set than this one.
+    pub(super) fn other_gate(&self, sync: &SyncName, set: &Arc<DesiredSet>) -> Option<TransferGate> {
+        let wants = self.syncs.get(sync)?.wants.as_ref().filter(|wants| !Arc::ptr_eq(&wants.set, set))?;
+        Some(wants.receiving.clone())
     }
 
     /// Sets the desired set of a Sync, and closes the hand-overs with the previous one. Returns the
     /// Syncs whose objects were held because of the previous set; they have to reconcile again.
-    /// [`Registry::hand_overs_ended`] has to be awaited before anything of the set is written.
-    pub(crate) fn set_desired(
-        &self,
+    /// `Peers::hand_overs_ended` has to be awaited before anything of the set is written.
+    pub(super) fn set_desired(
+        &mut self,
         sync: &SyncName,
         set: &Arc<DesiredSet>,
         cluster: &Cluster,
         ready: bool,
     ) -> BTreeSet<SyncName> {
-        let mut known = self.lock();
+        let known = self;
         let Some(entry) = known.syncs.get_mut(sync) else { return BTreeSet::new() };
         let was_ready = std::mem::replace(&mut entry.ready, ready);
         let (same, before) = match entry.wants.take() {
@@ -142,24 +128,21 @@ impl Registry {
         if is_changed { std::mem::take(&mut entry.held) } else { BTreeSet::new() }
     }
 
-    /// Waits until the hand-overs into a Sync that use a replaced desired set have ended.
-    ///
-    /// # Cancellation
-    ///
-    /// A dropped future loses nothing: the next call waits for the same hand-overs.
-    pub(crate) async fn hand_overs_ended(&self, sync: &SyncName) {
-        let closing = self.lock().syncs.get(sync).map(|entry| entry.closing.clone()).unwrap_or_default();
-        for gate in closing {
-            gate.end().await;
-        }
-        if let Some(entry) = self.lock().syncs.get_mut(sync) {
+    /// Returns the gates of replaced desired sets with hand-overs that may still be in progress.
+    pub(super) fn closing_gates(&self, sync: &SyncName) -> Vec<TransferGate> {
+        self.syncs.get(sync).map(|entry| entry.closing.clone()).unwrap_or_default()
+    }
+
+    /// Forgets the gates whose hand-overs have ended.
+    pub(super) fn drop_ended_gates(&mut self, sync: &SyncName) {
+        if let Some(entry) = self.syncs.get_mut(sync) {
             entry.closing.retain(|gate| !gate.has_ended());
         }
     }
 
     /// Records that a Sync of this daemon has pruned an object.
-    pub(crate) fn note_pruned(&self, uid: &str) {
-        let mut known = self.lock();
+    pub(super) fn note_pruned(&mut self, uid: &str) {
+        let known = self;
         if known.pruned.len() == MAX_PRUNED {
             known.pruned.pop_front();
         }
@@ -168,22 +151,22 @@ impl Registry {
 
     /// True if a Sync of this daemon has pruned the object, so that its deletion is not reported as
     /// drift by another one.
-    pub(crate) fn was_pruned(&self, uid: &str) -> bool {
-        self.lock().pruned.iter().any(|pruned| **pruned == *uid)
+    pub(super) fn was_pruned(&self, uid: &str) -> bool {
+        self.pruned.iter().any(|pruned| **pruned == *uid)
     }
 
     /// Clears the entry of a Sync that claims nothing any more. Returns the Syncs whose objects it
     /// has held, which have to reconcile again.
-    pub(crate) fn clear_desired(&self, sync: &SyncName) -> BTreeSet<SyncName> {
-        let mut known = self.lock();
+    pub(super) fn clear_desired(&mut self, sync: &SyncName) -> BTreeSet<SyncName> {
+        let known = self;
         let entry = known.syncs.get_mut(sync).map(std::mem::take);
         entry.map(|entry| entry.held).unwrap_or_default()
     }
 
     /// Withdraws the desired set of a Sync, until it renders again, and closes the hand-overs into
     /// it. Returns the Syncs whose objects it has held, which have to reconcile again.
-    pub(crate) fn withdraw_desired(&self, sync: &SyncName) -> BTreeSet<SyncName> {
-        let mut known = self.lock();
+    pub(super) fn withdraw_desired(&mut self, sync: &SyncName) -> BTreeSet<SyncName> {
+        let known = self;
         let Some(entry) = known.syncs.get_mut(sync) else { return BTreeSet::new() };
         entry.ready = false;
         let before = entry.wants.take();
@@ -192,15 +175,15 @@ impl Registry {
     }
 
     /// Marks the desired set of a Sync as unknown, or as one that the Sync will not apply.
-    pub(crate) fn unready(&self, sync: &SyncName) {
-        if let Some(entry) = self.lock().syncs.get_mut(sync) {
+    pub(super) fn unready(&mut self, sync: &SyncName) {
+        if let Some(entry) = self.syncs.get_mut(sync) {
             entry.ready = false;
         }
     }
 
     /// Returns the other Syncs that claim an object, sorted by name.
-    pub(crate) fn wanting(&self, own: &SyncName, id: &ObjectId) -> Vec<ClaimingSync> {
-        let known = self.lock();
+    pub(super) fn wanting(&self, own: &SyncName, id: &ObjectId) -> Vec<ClaimingSync> {
+        let known = self;
         let others = known.syncs.iter().filter(|(sync, _)| *sync != own);
         let mut all: Vec<ClaimingSync> = others
             .filter_map(|(sync, entry)| {
@@ -214,22 +197,22 @@ impl Registry {
     }
 
     /// Records that objects of `held` are held because of the desired set of `claimant`.
-    pub(crate) fn holds(&self, claimant: &SyncName, held: &SyncName) {
-        if let Some(entry) = self.lock().syncs.get_mut(claimant) {
+    pub(super) fn holds(&mut self, claimant: &SyncName, held: &SyncName) {
+        if let Some(entry) = self.syncs.get_mut(claimant) {
             entry.held.insert(held.clone());
         }
     }
 
     /// Returns the desired set of a Sync, and the cluster with its identity.
-    pub(crate) fn view(&self, sync: &SyncName) -> Option<(Arc<DesiredSet>, Cluster)> {
-        let known = self.lock();
+    pub(super) fn view(&self, sync: &SyncName) -> Option<(Arc<DesiredSet>, Cluster)> {
+        let known = self;
         let wants = known.syncs.get(sync)?.wants.as_ref()?;
         Some((wants.set.clone(), wants.cluster.clone()))
     }
 
     /// Returns the desired object of a Sync, as a claim.
-    pub(crate) fn desired_by(&self, sync: &str, id: &ObjectId) -> Option<ClaimedObject> {
-        let known = self.lock();
+    pub(super) fn desired_by(&self, sync: &str, id: &ObjectId) -> Option<ClaimedObject> {
+        let known = self;
         let (name, entry) = known.syncs.iter().find(|(name, _)| name.to_string() == sync)?;
         let DesiredClaim { set, cluster, receiving } = entry.wants.as_ref()?;
         let wanted = set.get(id)?.clone();
@@ -238,16 +221,16 @@ impl Registry {
     }
 
     /// True if this Sync exists and has released the object: its newest render does not contain it.
-    pub(crate) fn has_released(&self, sync: &str, id: &ObjectId) -> bool {
-        let known = self.lock();
+    pub(super) fn has_released(&self, sync: &str, id: &ObjectId) -> bool {
+        let known = self;
         let entry = known.syncs.iter().find(|(name, _)| name.to_string() == sync).map(|(_, entry)| entry);
         let wants = entry.filter(|entry| entry.ready).and_then(|entry| entry.wants.as_ref());
         wants.is_some_and(|wants| wants.set.get(id).is_none())
     }
 
     /// True if it is certain that there is no such Sync.
-    pub(crate) fn is_gone(&self, sync: &str) -> bool {
-        let known = self.lock();
+    pub(super) fn is_gone(&self, sync: &str) -> bool {
+        let known = self;
         known.complete && !known.syncs.keys().any(|name| name.to_string() == sync)
     }
 }
@@ -256,20 +239,21 @@ impl Registry {
 mod tests {
     use futures::FutureExt as _;
 
+    use super::super::Peers;
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_wait_that_is_dropped_is_made_up_for_by_the_next() {
-        let (all, sync, gate) = (Registry::default(), SyncName::new("ops", "a"), TransferGate::default());
+        let (all, sync, gate) = (Peers::default(), SyncName::new("ops", "a"), TransferGate::default());
         let writing = gate.begin().unwrap();
         all.add(&sync);
         gate.close();
-        all.lock().syncs.get_mut(&sync).unwrap().closing.push(gate.clone());
+        all.lock().registry.syncs.get_mut(&sync).unwrap().closing.push(gate.clone());
         assert!(all.hand_overs_ended(&sync).now_or_never().is_none(), "a hand-over is in progress");
         assert!(all.hand_overs_ended(&sync).now_or_never().is_none(), "it still is");
         drop(writing);
         all.hand_overs_ended(&sync).await;
-        assert!(all.lock().syncs[&sync].closing.is_empty());
+        assert!(all.lock().registry.syncs[&sync].closing.is_empty());
         assert!(gate.begin().is_none(), "the gate stays closed");
     }
 }

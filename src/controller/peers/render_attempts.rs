@@ -1,11 +1,13 @@
 //! Failed attempts of Syncs to render a commit.
 //!
-//! In: the evidence of a Sync's files, and the commits in which those were the same. Out: true if
-//! the Sync may claim an object that another Sync is about to prune.
+//! In: the evidence of a Sync's files, and the commits in which these files were the same. Out:
+//! true if the Sync may claim an object that another Sync is about to prune.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::claim_evidence::Evidence;
+use crate::api::SyncName;
 use crate::cluster::Cluster;
 use crate::object::ObjectId;
 use crate::source::{MemoryShare, ObjectHash};
@@ -46,9 +48,9 @@ impl FailedAttempt {
         self
     }
 
-    /// True if the Sync may claim an object that another Sync claimed in the commit `left`, and
-    /// does not claim any more. If the files were the same in that commit, they may have rendered
-    /// the object before; then they contain its name.
+    /// True if the Sync may claim an object that another Sync claimed last in the commit `left`. If
+    /// the files of this Sync were the same in that commit, it may claim the object only if they
+    /// contain the object, or its name in files that cannot be parsed.
     pub(crate) fn may_hold(&self, id: &ObjectId, left: Option<&ObjectHash>) -> bool {
         match left.is_some_and(|left| self.same_in.contains(left)) {
             true => self.evidence.names(id),
@@ -60,5 +62,23 @@ impl FailedAttempt {
 impl std::fmt::Debug for FailedAttempt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {:?}", self.commit, self.evidence)
+    }
+}
+
+/// A Sync that has not rendered a commit.
+#[derive(Debug)]
+pub(crate) enum LaggingPeer {
+    /// It has not tried yet, and is waited for until this time.
+    Untried(SyncName, Instant),
+    /// It has tried, and failed.
+    Failed(SyncName, FailedAttempt),
+}
+
+impl LaggingPeer {
+    /// Returns the name of the Sync.
+    pub(crate) fn sync(&self) -> &SyncName {
+        match self {
+            Self::Untried(sync, _) | Self::Failed(sync, _) => sync,
+        }
     }
 }

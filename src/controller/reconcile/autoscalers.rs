@@ -3,8 +3,9 @@
 //! In: a prepared commit, and the autoscalers of the cluster.
 //! Out: the commit without the numbers that autoscalers set.
 //!
-//! `desired/scale.rs` decides which numbers these are. This file only sends the requests for that,
-//! and none if Git sets no number that an autoscaler could change.
+//! `crates/engine/src/desired/autoscaling.rs` decides which numbers these are. This file only sends
+//! the requests that the decision needs, and none if Git sets no number that an autoscaler could
+//! change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -66,118 +67,122 @@ impl AutoscaledReplicas {
     }
 }
 
-impl ApplyContext<'_> {
-    /// Returns an autoscaler that was created since the reconcile began, and that may scale an
-    /// object to which this reconcile would give Git's number.
-    pub(crate) fn new_scaler(&self, wanted: &DesiredObject) -> Option<ObjectId> {
-        let number = self.numbers.get(&wanted.id).filter(|number| number.is_set)?;
-        let is_left = wanted.ignored.as_ref().is_some_and(|ignored| ignored.paths.contains(&number.pointer));
-        if is_left { None } else { self.cluster.autoscaler_of(&wanted.id) }
+/// Returns an autoscaler that was created since the reconcile began, and that may scale an
+/// object to which this reconcile would give Git's number.
+pub(crate) fn new_scaler(work: &ApplyContext<'_>, wanted: &DesiredObject) -> Option<ObjectId> {
+    let number = work.numbers.get(&wanted.id).filter(|number| number.is_set)?;
+    let is_left = wanted.ignored.as_ref().is_some_and(|ignored| ignored.paths.contains(&number.pointer));
+    if is_left { None } else { work.cluster.autoscaler_of(&wanted.id) }
+}
+
+/// Returns the scaled objects of the cluster, as far as they matter to a commit.
+pub(crate) async fn scaled(
+    inputs: &ReconcileContext<'_>,
+    scaling: &mut AutoscaledReplicas,
+    rendered: &Arc<DesiredSet>,
+) -> Result<AutoscaledObjects, ApiError> {
+    find(inputs, scaling, rendered).await?;
+    Ok(inputs.cluster.autoscaled_objects(inputs.owner, &scaling.namespaces()).await)
+}
+
+/// Removes numbers that are left to autoscalers from a commit. The objects themselves are
+/// observed by now.
+pub(crate) async fn leave_to_scalers(
+    inputs: &ReconcileContext<'_>,
+    memory: &mut SyncMemory,
+    prepared: &mut PreparedRevision,
+    mut live: AutoscaledObjects,
+) {
+    let scaling = &mut memory.scaling;
+    let doubtful = doubtful(inputs, scaling, &live.targets);
+    let mut unseen = BTreeMap::new();
+    for namespace in &doubtful {
+        if let Err(failure) = inputs.cluster.refresh_autoscalers(namespace).await {
+            unseen.insert(namespace.clone(), failure);
+        }
+    }
+    if !doubtful.is_empty() {
+        // KEDA may have been installed since the last discovery, and no watch reports that.
+        if !inputs.cluster.serves_all_autoscalers()
+            && let Err(failure) = inputs.cluster.refresh_discovery().await
+        {
+            tracing::debug!(sync = %inputs.owner, %failure, "could not discover further kinds of autoscalers");
+        }
+        live = inputs.cluster.autoscaled_objects(inputs.owner, &scaling.namespaces()).await;
+    }
+    unseen.extend(live.unknown_namespaces);
+    let left = select_autoscaled(&scaling.replicas, &scaling.by_git, &live.targets);
+    scaling.doubt(&unseen, &left);
+    if prepared.unmanaged_replicas != left {
+        log(inputs, &prepared.unmanaged_replicas, &left);
+        prepared.desired = match left.is_empty() {
+            true => prepared.rendered.clone(),
+            false => Arc::new(prepared.rendered.without_replica_counts(&left)),
+        };
+        prepared.unmanaged_replicas = left;
     }
 }
 
-impl ReconcileContext<'_> {
-    /// Returns the scaled objects of the cluster, as far as they matter to a commit.
-    pub(crate) async fn scaled(
-        &self,
-        scaling: &mut AutoscaledReplicas,
-        rendered: &Arc<DesiredSet>,
-    ) -> Result<AutoscaledObjects, ApiError> {
-        self.find(scaling, rendered).await?;
-        Ok(self.cluster.autoscaled_objects(self.owner, &scaling.namespaces()).await)
+/// Computes the paths at which Git sets numbers of replicas.
+async fn find(
+    inputs: &ReconcileContext<'_>,
+    scaling: &mut AutoscaledReplicas,
+    rendered: &Arc<DesiredSet>,
+) -> Result<(), ApiError> {
+    let kinds = inputs.cluster.kinds();
+    if scaling.is_of(rendered, &kinds) {
+        return Ok(());
     }
+    let namespaced = rendered.objects().iter().filter(|it| it.scope == Some(Scope::Namespaced));
+    let wanted = namespaced.map(|object| (object.id.group_kind(), object.version.clone())).collect();
+    let paths = inputs.cluster.replicas_paths(wanted).await?;
+    scaling.replicas = Arc::new(rendered.replica_counts(&paths));
+    scaling.by_git =
+        if scaling.replicas.is_empty() { BTreeSet::new() } else { rendered.autoscaler_targets() };
+    let replicas = &scaling.replicas;
+    scaling.asked.retain(|id, _| replicas.contains_key(id));
+    scaling.found_in = Some((rendered.clone(), kinds));
+    Ok(())
+}
 
-    /// Removes numbers that are left to autoscalers from a commit. The objects themselves are
-    /// observed by now.
-    pub(crate) async fn leave_to_scalers(
-        &self,
-        memory: &mut SyncMemory,
-        prepared: &mut PreparedRevision,
-        mut live: AutoscaledObjects,
-    ) {
-        let scaling = &mut memory.scaling;
-        let doubtful = self.doubtful(scaling, &live.targets);
-        let mut unseen = BTreeMap::new();
-        for namespace in &doubtful {
-            if let Err(failure) = self.cluster.refresh_autoscalers(namespace).await {
-                unseen.insert(namespace.clone(), failure);
-            }
-        }
-        if !doubtful.is_empty() {
-            // KEDA may have been installed since the last discovery, and no watch reports that.
-            if !self.cluster.serves_all_autoscalers()
-                && let Err(failure) = self.cluster.refresh_discovery().await
-            {
-                tracing::debug!(sync = %self.owner, %failure, "could not discover further kinds of autoscalers");
-            }
-            live = self.cluster.autoscaled_objects(self.owner, &scaling.namespaces()).await;
-        }
-        unseen.extend(live.unknown_namespaces);
-        let left = select_autoscaled(&scaling.replicas, &scaling.by_git, &live.targets);
-        scaling.doubt(&unseen, &left);
-        if prepared.unmanaged_replicas != left {
-            self.log(&prepared.unmanaged_replicas, &left);
-            prepared.desired = match left.is_empty() {
-                true => prepared.rendered.clone(),
-                false => Arc::new(prepared.rendered.without_replica_counts(&left)),
-            };
-            prepared.unmanaged_replicas = left;
-        }
+/// Returns the namespaces of objects whose number was changed although no autoscaler is known:
+/// the watch of autoscalers may lag behind the watch of the objects.
+fn doubtful(
+    inputs: &ReconcileContext<'_>,
+    scaling: &mut AutoscaledReplicas,
+    live: &BTreeSet<ObjectId>,
+) -> BTreeSet<Box<str>> {
+    if inputs.wish.drift != DriftMode::Repair || inputs.wish.suspend || scaling.replicas.is_empty() {
+        return BTreeSet::new();
     }
+    let AutoscaledReplicas { replicas, asked, .. } = scaling;
+    inputs.cluster.read_observed(inputs.owner, |observed| {
+        let own = replicas.iter().filter(|(id, replicas)| replicas.is_set && !live.contains(*id));
+        let drifted = own.filter_map(|(id, replicas)| {
+            let seen = observed.get(id)?;
+            let Verification::Drifted(drift) = &seen.verification else { return None };
+            let field = replicas.pointer.trim_start_matches('/').replace('/', ".");
+            let version = &seen.resource_version;
+            let is_new = drift.fields.contains(&field) && asked.get(id) != Some(version);
+            is_new.then(|| (id, version.clone()))
+        });
+        let drifted: Vec<_> = drifted.map(|(id, version)| (id.clone(), version)).collect();
+        let places = drifted.iter().filter_map(|(id, _)| id.namespace().map(Box::from)).collect();
+        asked.extend(drifted);
+        places
+    })
+}
 
-    /// Computes the paths at which Git sets numbers of replicas.
-    async fn find(
-        &self,
-        scaling: &mut AutoscaledReplicas,
-        rendered: &Arc<DesiredSet>,
-    ) -> Result<(), ApiError> {
-        let kinds = self.cluster.kinds();
-        if scaling.is_of(rendered, &kinds) {
-            return Ok(());
-        }
-        let namespaced = rendered.objects().iter().filter(|it| it.scope == Some(Scope::Namespaced));
-        let wanted = namespaced.map(|object| (object.id.group_kind(), object.version.clone())).collect();
-        let paths = self.cluster.replicas_paths(wanted).await?;
-        scaling.replicas = Arc::new(rendered.replica_counts(&paths));
-        scaling.by_git =
-            if scaling.replicas.is_empty() { BTreeSet::new() } else { rendered.autoscaler_targets() };
-        let replicas = &scaling.replicas;
-        scaling.asked.retain(|id, _| replicas.contains_key(id));
-        scaling.found_in = Some((rendered.clone(), kinds));
-        Ok(())
+fn log(
+    inputs: &ReconcileContext<'_>,
+    before: &BTreeMap<ObjectId, Box<str>>,
+    after: &BTreeMap<ObjectId, Box<str>>,
+) {
+    let text = |place: &str| place.trim_start_matches('/').replace('/', ".");
+    for (object, place) in after.iter().filter(|(id, _)| !before.contains_key(*id)) {
+        tracing::info!(sync = %inputs.owner, %object, field = text(place), "left to an autoscaler");
     }
-
-    /// Returns the namespaces of objects whose number was changed although no autoscaler is known:
-    /// the watch of autoscalers may lag behind the watch of the objects.
-    fn doubtful(&self, scaling: &mut AutoscaledReplicas, live: &BTreeSet<ObjectId>) -> BTreeSet<Box<str>> {
-        if self.wish.drift != DriftMode::Repair || self.wish.suspend || scaling.replicas.is_empty() {
-            return BTreeSet::new();
-        }
-        let AutoscaledReplicas { replicas, asked, .. } = scaling;
-        self.cluster.read_observed(self.owner, |observed| {
-            let own = replicas.iter().filter(|(id, replicas)| replicas.is_set && !live.contains(*id));
-            let drifted = own.filter_map(|(id, replicas)| {
-                let seen = observed.get(id)?;
-                let Verification::Drifted(drift) = &seen.verification else { return None };
-                let field = replicas.pointer.trim_start_matches('/').replace('/', ".");
-                let version = &seen.resource_version;
-                let is_new = drift.fields.contains(&field) && asked.get(id) != Some(version);
-                is_new.then(|| (id, version.clone()))
-            });
-            let drifted: Vec<_> = drifted.map(|(id, version)| (id.clone(), version)).collect();
-            let places = drifted.iter().filter_map(|(id, _)| id.namespace().map(Box::from)).collect();
-            asked.extend(drifted);
-            places
-        })
-    }
-
-    fn log(&self, before: &BTreeMap<ObjectId, Box<str>>, after: &BTreeMap<ObjectId, Box<str>>) {
-        let text = |place: &str| place.trim_start_matches('/').replace('/', ".");
-        for (object, place) in after.iter().filter(|(id, _)| !before.contains_key(*id)) {
-            tracing::info!(sync = %self.owner, %object, field = text(place), "left to an autoscaler");
-        }
-        for (object, place) in before.iter().filter(|(id, _)| !after.contains_key(*id)) {
-            tracing::info!(sync = %self.owner, %object, field = text(place), "no longer left to an autoscaler");
-        }
+    for (object, place) in before.iter().filter(|(id, _)| !after.contains_key(*id)) {
+        tracing::info!(sync = %inputs.owner, %object, field = text(place), "no longer left to an autoscaler");
     }
 }

@@ -38,7 +38,8 @@ impl AwaitedResources {
         self.0.values().map(|since| *since + PATIENCE).filter(|due| *due > now).min()
     }
 
-    /// Returns the time until then, or `Duration::MAX` if nothing is delayed.
+    /// Returns the time until the next resource delays nothing any more; `Duration::MAX` if there
+    /// is none.
     pub(crate) fn left(&self, now: Uptime) -> Duration {
         self.next(now).map_or(Duration::MAX, |due| due.saturating_sub(now))
     }

@@ -49,7 +49,7 @@ pub(crate) fn ignored_marks(
         });
         // An object that this Sync has not applied yet is handed over by the other Sync; if both
         // Syncs acted, they would interfere with each other.
-        proven && !(*is_taken_over && context.registry.has_released(sync, id))
+        proven && !(*is_taken_over && context.peers.has_released(sync, id))
     };
     all.into_iter().filter(|named| !is_believed(named)).map(|named| named.id).collect()
 }

@@ -35,51 +35,48 @@ pub(crate) struct MissingPermissions {
     all: Vec<String>,
 }
 
-impl ReconcileContext<'_> {
-    /// Returns all missing permissions, if one was refused: also those that are not needed yet.
-    pub(crate) async fn missing_permissions(
-        &self,
-        memory: &mut SyncMemory,
-        desired: &DesiredSet,
-        digest: SpecHash,
-        refused: Vec<String>,
-    ) -> Vec<String> {
-        let now = self.context.now();
-        if refused.is_empty() {
-            memory.lacking = None;
-            return refused;
-        }
-        let stands = |known: &&MissingPermissions| {
-            known.refused == refused && known.digest == digest && now.saturating_sub(known.at) < STANDS
-        };
-        if let Some(known) = memory.lacking.as_ref().filter(stands) {
-            return known.all.clone();
-        }
-        let found = self.missing(desired).await.filter(|found| !found.is_empty());
-        let own = refused.iter().filter(|line| **line == OWN).cloned();
-        let all = found.map_or_else(|| refused.clone(), |found| own.chain(found).collect());
-        memory.lacking = Some(MissingPermissions { refused, digest, at: now, all: all.clone() });
-        all
+/// Returns all missing permissions, if one was refused: also those that are not needed yet.
+pub(crate) async fn missing_permissions(
+    inputs: &ReconcileContext<'_>,
+    memory: &mut SyncMemory,
+    desired: &DesiredSet,
+    digest: SpecHash,
+    refused: Vec<String>,
+) -> Vec<String> {
+    let now = inputs.context.now();
+    if refused.is_empty() {
+        memory.lacking = None;
+        return refused;
     }
+    let stands = |known: &&MissingPermissions| {
+        known.refused == refused && known.digest == digest && now.saturating_sub(known.at) < STANDS
+    };
+    if let Some(known) = memory.lacking.as_ref().filter(stands) {
+        return known.all.clone();
+    }
+    let found = find_missing(inputs, desired).await.filter(|found| !found.is_empty());
+    let own = refused.iter().filter(|line| **line == OWN).cloned();
+    let all = found.map_or_else(|| refused.clone(), |found| own.chain(found).collect());
+    memory.lacking = Some(MissingPermissions { refused, digest, at: now, all: all.clone() });
+    all
+}
 
-    /// Returns the missing permissions as the server reports them; `None` if it does not report
-    /// them.
-    async fn missing(&self, desired: &DesiredSet) -> Option<Vec<String>> {
-        let kinds = self.cluster.kinds();
-        let plurals = PluralNames::from_discovery(
-            kinds.iter().map(|(kind, served)| (kind.clone(), served.plural.clone())),
-        );
-        let needed = Permissions::required(desired, plurals);
-        if needed.namespaces.len() > MAX_PLACES {
-            return None;
-        }
-        let mut granted = BTreeMap::new();
-        for place in needed.namespaces.keys().cloned().map(Some).chain([None]) {
-            let review = self.cluster.own_rules(place.as_deref().unwrap_or(NOWHERE)).await.ok()?;
-            granted.insert(place, GrantedRules::read(&review)?);
-        }
-        Some(needed.missing(&granted))
+/// Returns the missing permissions as the server reports them; `None` if it does not report
+/// them.
+async fn find_missing(inputs: &ReconcileContext<'_>, desired: &DesiredSet) -> Option<Vec<String>> {
+    let kinds = inputs.cluster.kinds();
+    let plurals =
+        PluralNames::from_discovery(kinds.iter().map(|(kind, served)| (kind.clone(), served.plural.clone())));
+    let needed = Permissions::required(desired, plurals);
+    if needed.namespaces.len() > MAX_PLACES {
+        return None;
     }
+    let mut granted = BTreeMap::new();
+    for place in needed.namespaces.keys().cloned().map(Some).chain([None]) {
+        let review = inputs.cluster.own_rules(place.as_deref().unwrap_or(NOWHERE)).await.ok()?;
+        granted.insert(place, GrantedRules::read(&review)?);
+    }
+    Some(needed.missing(&granted))
 }
 
 /// Returns one line for each refused permission; empty if nothing was refused.

@@ -6,7 +6,6 @@
 //! A reconcile is idempotent and can be interrupted anywhere: the next one starts from the observed
 //! state.
 
-mod aim;
 pub(crate) mod autoscalers;
 pub(crate) mod awaited_resources;
 pub(crate) mod crd_changes;
@@ -23,10 +22,8 @@ pub(crate) mod refused_commit;
 pub mod remote_bases;
 pub(crate) mod render_memory;
 pub(crate) mod renderer;
-mod result;
 mod revision;
 pub(crate) mod rollout;
-mod source_cause;
 mod status_records;
 pub(crate) mod substitution_values;
 mod target_namespace;
@@ -36,24 +33,53 @@ mod writes;
 
 use std::sync::OnceLock;
 
-pub(crate) use aim::Aim;
-pub(crate) use result::{ReconcileResult, RefusedUpdate};
-
 use super::Context;
 use super::memory::SyncMemory;
 use super::memory::health_monitor::HealthMonitor;
 use super::spec::ValidatedSpec;
 use super::status::StatusRecorder;
+use super::status::reconcile_result::ReconcileResult;
 use crate::adopt::AdoptedFrom;
 use crate::api::{HeldRevision, SyncName};
 use crate::cluster::{CancelFlag, Cluster};
 use crate::report::ReconcileError;
 use crate::source::{Repository, Revision};
+use object_claims::publish;
+use observation::{observe_or_give_way, wait_for_new_kinds};
+use outcome_records::{record_execution, record_inventory};
+use planning::plan_round;
+use policy_inputs::gather_policy_inputs;
 use remote_bases::TrackedBases;
+use revision::describe;
+use status_records::names_revision;
+use writes::execute_round;
 
 /// Most rounds of one reconcile. A new round starts if the last one brought kinds that other
 /// objects need.
 const MAX_ROUNDS: usize = 4;
+
+/// Aim of a reconcile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// The revision is applied, if it renders completely.
+    Apply,
+    /// The revision rendered completely before, and is kept.
+    Keep {
+        /// A newer commit or spec that cannot be applied. While there is one, deletions need
+        /// approval.
+        refused: Option<Box<str>>,
+    },
+}
+
+impl Aim {
+    /// Returns the newer commit or spec that cannot be applied.
+    pub(crate) fn refused(&self) -> Option<&str> {
+        match self {
+            Self::Apply => None,
+            Self::Keep { refused } => refused.as_deref(),
+        }
+    }
+}
 
 /// Inputs of one reconcile, borrowed for its duration.
 pub(crate) struct ReconcileContext<'a> {
@@ -85,8 +111,8 @@ pub(crate) struct ReconcileContext<'a> {
     /// Remote bases of the Sync.
     pub(crate) followed: &'a TrackedBases,
     pub(crate) revision: &'a Revision,
-    /// Newest revision of the repository. It differs from `revision` while that commit is given up
-    /// and the older one is held.
+    /// Newest revision of the repository. It differs from `revision` while the newest commit is
+    /// refused or rolled back, and an older one is held.
     pub(crate) newest: &'a Revision,
     pub(crate) stop: &'a CancelFlag,
     /// Ends the reconcile while its commit is not rendered yet; `None` if no other revision is
@@ -118,7 +144,7 @@ impl ReconcileContext<'_> {
             report.stopped = self.stop.is_cancelled();
             if report.stopped
                 || report.gave_way
-                || !(memory.needs_replan || self.wait_for_new_kinds(memory).await)
+                || !(memory.needs_replan || wait_for_new_kinds(self, memory).await)
             {
                 break;
             }
@@ -133,24 +159,24 @@ impl ReconcileContext<'_> {
         report: &mut ReconcileResult,
     ) -> Result<(), ReconcileError> {
         // Fetch, render, build the desired set, and observe the cluster.
-        let Some((prepared, needed)) = self.observe_or_give_way(memory, report).await? else {
+        let Some((prepared, needed)) = observe_or_give_way(self, memory, report).await? else {
             return Ok(());
         };
         let desired = &*prepared.desired;
-        self.publish(&prepared.desired).await?;
-        report.is_of(&prepared);
+        publish(self, &prepared.desired).await?;
+        describe(report, &prepared);
 
         // Decide.
-        self.gather_policy_inputs(memory, desired).await;
-        let planned = self.plan_round(memory, &prepared, report).await;
+        gather_policy_inputs(self, memory, desired).await;
+        let planned = plan_round(self, memory, &prepared, report).await;
 
         // Write, once the status names the revision.
-        self.names_revision(&planned.due.plan, report).await?;
-        let executed = self.execute_round(memory, desired, planned, report).await;
+        names_revision(self, &planned.due.plan, report).await?;
+        let executed = execute_round(self, memory, desired, planned, report).await;
 
         // Record.
-        self.record_execution(memory, &prepared, executed, report);
-        self.record_inventory(memory, &prepared, needed, report).await;
+        record_execution(self, memory, &prepared, executed, report);
+        record_inventory(self, memory, &prepared, needed, report).await;
         Ok(())
     }
 }

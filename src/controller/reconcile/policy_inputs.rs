@@ -13,6 +13,7 @@ use std::time::SystemTime;
 
 use super::ReconcileContext;
 use super::foreign_marks;
+use super::rollout::ended_well;
 use crate::api::{FinishedObject, SpecHash};
 use crate::controller::memory::SyncMemory;
 use crate::controller::memory::prune_guards::PruneGuardInputs;
@@ -152,102 +153,108 @@ fn is_cleared_away(job: &DesiredObject) -> bool {
     after.is_some_and(|after| after.is_number() || after.as_object().is_some_and(|it| !it.is_empty()))
 }
 
-impl ReconcileContext<'_> {
-    /// Finds completed objects, and objects that other actors deleted.
-    pub(crate) async fn gather_policy_inputs(&self, memory: &mut SyncMemory, desired: &DesiredSet) {
-        memory.completed.forget(desired);
-        memory.deleted.retain(|id| desired.get(id).is_some());
-        let is_wanted = |id: &ObjectId| desired.get(id).is_some();
-        let way_back = self.newest.commit != self.revision.commit;
-        let (context, cluster, owner) = (self.context, self.cluster, self.owner);
-        memory.guarded.look(PruneGuardInputs { context, cluster, owner, way_back }, is_wanted).await;
-        memory.disbelieved = foreign_marks::ignored_marks(context, cluster, owner, desired);
-        let hooks = self.vitals.hooks();
-        let look: Vec<(ObjectId, Observed)> = self.cluster.read_observed(self.owner, |observed| {
-            memory.completed.inherit(desired, observed);
-            memory.completed.see_hooks(desired, observed, &hooks);
-            let ending = observed.iter().filter(|(id, _)| runs_to_completion(id));
-            let open = ending.filter(|(id, seen)| memory.completed.see(id, seen, desired));
-            open.map(|(id, seen)| (id.clone(), seen.clone())).collect()
-        });
-        for (id, seen) in look {
-            self.look_at_end(memory, &id, &seen).await;
-        }
-        for (id, seen) in self.cluster.take_lost(self.owner) {
-            let Some(wanted) = desired.get(&id) else { continue };
-            // It is gone before its last status could be read: a Job is deleted by its TTL once it
-            // has completed.
-            if memory.completed.see(&id, &seen, desired) {
-                memory.completed.finished.extend(seen.recorded_hash.map(|hash| (id.clone(), hash)));
-                // A successful Job would have had a completion time.
-                memory.completed.failed.extend(id.is_kind("batch", "Job").then(|| id.clone()));
-            }
-            let by_others = !self.context.registry.was_pruned(&seen.uid);
-            if by_others && seen.recorded_hash.is_some_and(|hash| wanted.is_recorded_as(&hash)) {
-                memory.deleted.insert(id.clone());
-            }
-            let is_made_again = wanted.annotations.hook.is_some() && !runs_to_completion(&id);
-            if is_made_again || !memory.completed.finished.contains_key(&id) {
-                memory.fights.deleted(&id, wanted.hash, self.context.now());
-            }
-            if memory.completed.finished.contains_key(&id) {
-                memory.departed.insert(id);
-            }
-        }
-        // An object that exists again is not created: its next change is an ordinary one, and waits
-        // for its wave.
-        self.cluster.read_observed(self.owner, |seen| memory.deleted.retain(|id| seen.get(id).is_none()));
+/// Finds completed objects, and objects that other actors deleted.
+pub(crate) async fn gather_policy_inputs(
+    inputs: &ReconcileContext<'_>,
+    memory: &mut SyncMemory,
+    desired: &DesiredSet,
+) {
+    memory.completed.forget(desired);
+    memory.deleted.retain(|id| desired.get(id).is_some());
+    let is_wanted = |id: &ObjectId| desired.get(id).is_some();
+    let way_back = inputs.newest.commit != inputs.revision.commit;
+    let (context, cluster, owner) = (inputs.context, inputs.cluster, inputs.owner);
+    memory.guarded.look(PruneGuardInputs { context, cluster, owner, way_back }, is_wanted).await;
+    memory.disbelieved = foreign_marks::ignored_marks(context, cluster, owner, desired);
+    let hooks = inputs.vitals.hooks();
+    let look: Vec<(ObjectId, Observed)> = inputs.cluster.read_observed(inputs.owner, |observed| {
+        memory.completed.inherit(desired, observed);
+        memory.completed.see_hooks(desired, observed, &hooks);
+        let ending = observed.iter().filter(|(id, _)| runs_to_completion(id));
+        let open = ending.filter(|(id, seen)| memory.completed.see(id, seen, desired));
+        open.map(|(id, seen)| (id.clone(), seen.clone())).collect()
+    });
+    for (id, seen) in look {
+        look_at_end(inputs, memory, &id, &seen).await;
     }
-
-    async fn look_at_end(&self, memory: &mut SyncMemory, id: &ObjectId, seen: &Observed) {
-        let (Completion::Unknown(write), Some(hash)) = (seen.completion, seen.recorded_hash) else { return };
-        self.context.verify_turn().await;
-        // Without an answer it is read in the next reconcile.
-        let Ok(Some(live)) = self.cluster.read_whole_object(id, None).await else { return };
-        memory.completed.looked.insert(id.clone(), write);
-        let Some(status) = live.body.get("status").filter(|status| has_completed(id, status)) else { return };
-        memory.completed.finished.insert(id.clone(), hash);
-        memory.completed.failed.extend(has_failed(id, status).then(|| id.clone()));
-    }
-
-    /// Returns the policy for a plan that is made now.
-    pub(crate) fn policy(&self, memory: &mut SyncMemory, rollout: Option<Rollout>) -> Policy {
-        let now = self.context.now();
-        Policy {
-            rollout,
-            was_applied: self.was_applied(memory),
-            refused_newer: self.aim.refused().map(Box::from),
-            succeeded: self.ended_well(memory),
-            now: wall_clock(),
-            contested: memory.fights.contested(now),
-            reclaimed: memory.fights.due_for_retry(now),
-            completed: memory.completed.finished.clone(),
-            guards: memory.guarded.ids(),
-            replacements: memory.replacements.clone(),
-            unproven_foreign: memory.disbelieved.clone(),
-            own_keys: self.cluster.notary().key_secret(),
-            uncertain_replicas: memory.scaling.uncertain_replicas.clone(),
-            // Withdrawing an approval also withdraws the deletions that are not complete yet.
-            approved_objects: self.approved.as_ref().map(|_| memory.consented.clone()).unwrap_or_default(),
-            ..self.wish.policy(self.approved.clone())
+    for (id, seen) in inputs.cluster.take_lost(inputs.owner) {
+        let Some(wanted) = desired.get(&id) else { continue };
+        // It is gone before its last status could be read: a Job is deleted by its TTL once it
+        // has completed.
+        if memory.completed.see(&id, &seen, desired) {
+            memory.completed.finished.extend(seen.recorded_hash.map(|hash| (id.clone(), hash)));
+            // A successful Job would have had a completion time.
+            memory.completed.failed.extend(id.is_kind("batch", "Job").then(|| id.clone()));
+        }
+        let by_others = !inputs.context.peers.was_pruned(&seen.uid);
+        if by_others && seen.recorded_hash.is_some_and(|hash| wanted.is_recorded_as(&hash)) {
+            memory.deleted.insert(id.clone());
+        }
+        let is_made_again = wanted.annotations.hook.is_some() && !runs_to_completion(&id);
+        if is_made_again || !memory.completed.finished.contains_key(&id) {
+            memory.fights.deleted(&id, wanted.hash, inputs.context.now());
+        }
+        if memory.completed.finished.contains_key(&id) {
+            memory.departed.insert(id);
         }
     }
+    // An object that exists again is not created: its next change is an ordinary one, and waits
+    // for its wave.
+    inputs.cluster.read_observed(inputs.owner, |seen| memory.deleted.retain(|id| seen.get(id).is_none()));
+}
 
-    /// Returns true if the status says that every object was applied with its current manifest.
-    fn was_applied(&self, memory: &SyncMemory) -> bool {
-        let Some((desk, prepared)) = self.desk.zip(memory.prepared.as_ref()) else { return false };
-        desk.status().revision.is_some_and(|it| {
-            it.is_applied(&self.record.revision, |known| prepared.digest.matches(known) != HashMatch::Other)
-        })
-    }
+async fn look_at_end(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, id: &ObjectId, seen: &Observed) {
+    let (Completion::Unknown(write), Some(hash)) = (seen.completion, seen.recorded_hash) else { return };
+    inputs.context.verify_turn().await;
+    // Without an answer it is read in the next reconcile.
+    let Ok(Some(live)) = inputs.cluster.read_whole_object(id, None).await else { return };
+    memory.completed.looked.insert(id.clone(), write);
+    let Some(status) = live.body.get("status").filter(|status| has_completed(id, status)) else { return };
+    memory.completed.finished.insert(id.clone(), hash);
+    memory.completed.failed.extend(has_failed(id, status).then(|| id.clone()));
+}
 
-    /// Schedules a reconcile for the end of the next pause that a person asked for.
-    pub(crate) fn note_pauses(&self, memory: &mut SyncMemory) {
-        let wall = wall_clock();
-        let next = self.cluster.read_observed(self.owner, |observed| next_pause_end(observed, wall));
-        let left = next.and_then(|until| u64::try_from(until - wall).ok());
-        memory.pause_ends = left.map(|left| self.context.now() + std::time::Duration::from_millis(left + 1));
+/// Returns the policy for a plan that is made now.
+pub(crate) fn build_policy(
+    inputs: &ReconcileContext<'_>,
+    memory: &mut SyncMemory,
+    rollout: Option<Rollout>,
+) -> Policy {
+    let now = inputs.context.now();
+    Policy {
+        rollout,
+        was_applied: was_applied(inputs, memory),
+        refused_newer: inputs.aim.refused().map(Box::from),
+        succeeded: ended_well(inputs, memory),
+        now: wall_clock(),
+        contested: memory.fights.contested(now),
+        reclaimed: memory.fights.due_for_retry(now),
+        completed: memory.completed.finished.clone(),
+        guards: memory.guarded.ids(),
+        replacements: memory.replacements.clone(),
+        unproven_foreign: memory.disbelieved.clone(),
+        own_keys: inputs.cluster.notary().key_secret(),
+        uncertain_replicas: memory.scaling.uncertain_replicas.clone(),
+        // Withdrawing an approval also withdraws the deletions that are not complete yet.
+        approved_objects: inputs.approved.as_ref().map(|_| memory.consented.clone()).unwrap_or_default(),
+        ..inputs.wish.policy(inputs.approved.clone())
     }
+}
+
+/// Returns true if the status says that every object was applied with its current manifest.
+fn was_applied(inputs: &ReconcileContext<'_>, memory: &SyncMemory) -> bool {
+    let Some((desk, prepared)) = inputs.desk.zip(memory.prepared.as_ref()) else { return false };
+    desk.status().revision.is_some_and(|it| {
+        it.is_applied(&inputs.record.revision, |known| prepared.digest.matches(known) != HashMatch::Other)
+    })
+}
+
+/// Schedules a reconcile for the end of the next pause that a person asked for.
+pub(crate) fn note_pauses(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory) {
+    let wall = wall_clock();
+    let next = inputs.cluster.read_observed(inputs.owner, |observed| next_pause_end(observed, wall));
+    let left = next.and_then(|until| u64::try_from(until - wall).ok());
+    memory.pause_ends = left.map(|left| inputs.context.now() + std::time::Duration::from_millis(left + 1));
 }
 
 #[cfg(test)]

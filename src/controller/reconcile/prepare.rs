@@ -14,8 +14,7 @@ use super::remote_bases;
 use super::remote_bases::{RemoteBase, RemoteBaseContext, ResolvedBases};
 use super::render_memory;
 use super::render_memory::MemoryLimits;
-use super::renderer::{ChartFetches, RenderContext};
-use super::source_cause::source_cause;
+use super::renderer::{ChartFetches, RenderContext, source_cause};
 use crate::chance;
 use crate::clock;
 use crate::cluster::ApiError;
@@ -67,7 +66,7 @@ pub(crate) struct PreparedRevision {
     /// Memory reserved for its objects.
     #[expect(dead_code, reason = "keeps the resource alive")]
     kept: Arc<MemoryShare>,
-    /// True if all kinds were served; otherwise it is rendered again once more kinds are.
+    /// True if all kinds were served; else it is rendered again when more kinds are served.
     pub(crate) complete: bool,
 }
 

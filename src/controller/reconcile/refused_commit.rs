@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
-use crate::controller::memory::{RetryPolicy, SyncMemory};
-use crate::controller::schedule::{Backoff, Uptime};
+use crate::controller::memory::SyncMemory;
+use crate::controller::schedule::{Backoff, RetryPolicy, Uptime};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
 
@@ -34,70 +34,72 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const MOST_PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 impl RefusedCommit {
+    /// Returns the time of the next attempt.
+    pub(crate) fn next_try(&self) -> Uptime {
+        self.until
+    }
+
     /// Returns true if this is the refusal of the commit under this spec revision.
     pub(crate) fn is_of(&self, revision: &Revision, order: u64) -> bool {
         (&self.revision, self.order) == (revision, order)
     }
 }
 
-impl SyncMemory {
-    /// Records that a commit cannot be rendered. Earlier approvals of deletions are void from then
-    /// on.
-    pub(crate) fn refuse(
-        &mut self,
-        (revision, order): (&Revision, u64),
-        trouble: ReconcileError,
-        (now, chance): (Uptime, f64),
-        pauses: RetryPolicy,
-    ) {
-        let known = self.refusal.take().filter(|known| known.is_of(revision, order));
-        if known.is_none() {
-            self.consented.clear();
-        }
-        let mut backoff = known.map_or(pauses.cluster, |known| known.backoff);
-        let pause = if trouble.permanent { pauses.manifest } else { backoff.failed(chance) };
-        let (revision, until) = (revision.clone(), now + pause);
-        self.refusal = Some(RefusedCommit { revision, order, trouble, until, backoff, patience: PATIENCE });
+/// Records that a commit cannot be rendered. Earlier approvals of deletions are void from then
+/// on.
+pub(crate) fn refuse(
+    memory: &mut SyncMemory,
+    (revision, order): (&Revision, u64),
+    trouble: ReconcileError,
+    (now, chance): (Uptime, f64),
+    pauses: RetryPolicy,
+) {
+    let known = memory.refusal.take().filter(|known| known.is_of(revision, order));
+    if known.is_none() {
+        memory.consented.clear();
     }
+    let mut backoff = known.map_or(pauses.cluster, |known| known.backoff);
+    let pause = if trouble.permanent { pauses.manifest } else { backoff.failed(chance) };
+    let (revision, until) = (revision.clone(), now + pause);
+    memory.refusal = Some(RefusedCommit { revision, order, trouble, until, backoff, patience: PATIENCE });
+}
 
-    /// Records that an attempt gave way to repairs. A commit that never finished gets twice the
-    /// time in the next attempt, so that a valid but slow commit is rendered, however much there is
-    /// to repair.
-    pub(crate) fn record_interruption(
-        &mut self,
-        (revision, order): (&Revision, u64),
-        moment: (Uptime, f64),
-        pauses: RetryPolicy,
-    ) {
-        let known = self.refusal_of(revision, order).cloned();
-        let (trouble, patience) = match known {
-            Some(known) if known.trouble.cause != ErrorCause::Progressing => (known.trouble, PATIENCE),
-            Some(known) => (known.trouble, (2 * known.patience).min(MOST_PATIENCE)),
-            None => (unfinished(), 2 * PATIENCE),
-        };
-        self.refuse((revision, order), ReconcileError { permanent: false, ..trouble }, moment, pauses);
-        self.refusal.iter_mut().for_each(|refusal| refusal.patience = patience);
-    }
+/// Records that an attempt gave way to repairs. A commit that never finished gets twice the
+/// time in the next attempt, so that a valid but slow commit is rendered, however much there is
+/// to repair.
+pub(crate) fn record_interruption(
+    memory: &mut SyncMemory,
+    (revision, order): (&Revision, u64),
+    moment: (Uptime, f64),
+    pauses: RetryPolicy,
+) {
+    let known = refusal_of(memory, revision, order).cloned();
+    let (trouble, patience) = match known {
+        Some(known) if known.trouble.cause != ErrorCause::Progressing => (known.trouble, PATIENCE),
+        Some(known) => (known.trouble, (2 * known.patience).min(MOST_PATIENCE)),
+        None => (unfinished(), 2 * PATIENCE),
+    };
+    refuse(memory, (revision, order), ReconcileError { permanent: false, ..trouble }, moment, pauses);
+    memory.refusal.iter_mut().for_each(|refusal| refusal.patience = patience);
+}
 
-    /// Returns the time that an attempt of this commit has before it gives way to repairs.
-    pub(crate) fn patience_of(&self, revision: &Revision, order: u64) -> Duration {
-        self.refusal_of(revision, order).map_or(PATIENCE, |refusal| refusal.patience)
-    }
+/// Returns the time that an attempt of this commit has before it gives way to repairs.
+pub(crate) fn patience_of(memory: &SyncMemory, revision: &Revision, order: u64) -> Duration {
+    refusal_of(memory, revision, order).map_or(PATIENCE, |refusal| refusal.patience)
+}
 
-    /// Returns the refusal of this commit under this spec revision, if there is one.
-    pub(crate) fn refusal_of(&self, revision: &Revision, order: u64) -> Option<&RefusedCommit> {
-        self.refusal.as_ref().filter(|refusal| refusal.is_of(revision, order))
-    }
+/// Returns the refusal of this commit under this spec revision, if there is one.
+pub(crate) fn refusal_of<'a>(
+    memory: &'a SyncMemory,
+    revision: &Revision,
+    order: u64,
+) -> Option<&'a RefusedCommit> {
+    memory.refusal.as_ref().filter(|refusal| refusal.is_of(revision, order))
+}
 
-    /// Returns true if this commit was refused, and is not retried yet.
-    pub(crate) fn waits_to_try(&self, revision: &Revision, order: u64, now: Uptime) -> bool {
-        self.refusal_of(revision, order).is_some_and(|refusal| now < refusal.until)
-    }
-
-    /// Returns the time of the next attempt of the refused commit.
-    pub(crate) fn next_try(&self) -> Option<Uptime> {
-        self.refusal.as_ref().map(|refusal| refusal.until)
-    }
+/// Returns true if this commit was refused, and is not retried yet.
+pub(crate) fn waits_to_try(memory: &SyncMemory, revision: &Revision, order: u64, now: Uptime) -> bool {
+    refusal_of(memory, revision, order).is_some_and(|refusal| now < refusal.until)
 }
 
 fn unfinished() -> ReconcileError {
@@ -136,19 +138,19 @@ mod tests {
         let pauses = RetryPolicy { cluster: Backoff::new(at(1), at(60)), manifest: Duration::from_secs(600) };
         let mut memory = SyncMemory::default();
         let newest = revision("1");
-        assert!(!memory.waits_to_try(&newest, 7, at(0)));
-        memory.refuse((&newest, 7), trouble(true), (at(0), 1.0), pauses);
-        assert!(memory.waits_to_try(&newest, 7, at(599)), "only another commit helps");
-        assert!(!memory.waits_to_try(&newest, 7, at(600)), "a bound for what nobody has thought of");
-        assert!(!memory.waits_to_try(&newest, 8, at(1)), "another spec may render it");
-        assert!(!memory.waits_to_try(&revision("2"), 7, at(1)));
+        assert!(!waits_to_try(&memory, &newest, 7, at(0)));
+        refuse(&mut memory, (&newest, 7), trouble(true), (at(0), 1.0), pauses);
+        assert!(waits_to_try(&memory, &newest, 7, at(599)), "only another commit helps");
+        assert!(!waits_to_try(&memory, &newest, 7, at(600)), "a bound for what nobody has thought of");
+        assert!(!waits_to_try(&memory, &newest, 8, at(1)), "another spec may render it");
+        assert!(!waits_to_try(&memory, &revision("2"), 7, at(1)));
         // A temporary error is retried sooner, with growing pauses.
-        memory.refuse((&newest, 8), trouble(false), (at(0), 1.0), pauses);
-        let first = memory.next_try().unwrap();
-        memory.refuse((&newest, 8), trouble(false), (first, 1.0), pauses);
-        memory.refuse((&newest, 8), trouble(false), (first, 1.0), pauses);
-        assert!(memory.next_try().unwrap() > first + Duration::from_secs(1));
-        assert!(memory.next_try().unwrap() <= first + Duration::from_secs(60));
+        refuse(&mut memory, (&newest, 8), trouble(false), (at(0), 1.0), pauses);
+        let first = memory.refusal.as_ref().unwrap().until;
+        refuse(&mut memory, (&newest, 8), trouble(false), (first, 1.0), pauses);
+        refuse(&mut memory, (&newest, 8), trouble(false), (first, 1.0), pauses);
+        assert!(memory.refusal.as_ref().unwrap().until > first + Duration::from_secs(1));
+        assert!(memory.refusal.as_ref().unwrap().until <= first + Duration::from_secs(60));
     }
 
     #[test]
@@ -158,14 +160,14 @@ mod tests {
         let newest = revision("1");
         let mut patience = Vec::new();
         for second in 0..4 {
-            patience.push(memory.patience_of(&newest, 7));
-            memory.record_interruption((&newest, 7), (at(second), 0.5), pauses);
+            patience.push(patience_of(&memory, &newest, 7));
+            record_interruption(&mut memory, (&newest, 7), (at(second), 0.5), pauses);
         }
         assert_eq!(patience, [at(1), at(2), at(4), at(8)]);
-        memory.refuse((&newest, 7), trouble(false), (at(9), 0.5), pauses);
+        refuse(&mut memory, (&newest, 7), trouble(false), (at(9), 0.5), pauses);
         for second in 10..12 {
-            memory.record_interruption((&newest, 7), (at(second), 0.5), pauses);
-            assert_eq!(memory.patience_of(&newest, 7), at(1));
+            record_interruption(&mut memory, (&newest, 7), (at(second), 0.5), pauses);
+            assert_eq!(patience_of(&memory, &newest, 7), at(1));
             assert_eq!(memory.refusal.as_ref().unwrap().trouble.reason(), "YamlInvalid", "it stays refused");
         }
     }
@@ -176,11 +178,11 @@ mod tests {
         let consent = || BTreeMap::from([(ObjectId::parse("/ConfigMap|shop/a").unwrap(), "uid".into())]);
         let mut memory = SyncMemory::default();
         memory.consented = consent();
-        memory.refuse((&revision("1"), 0), trouble(true), (at(0), 0.5), pauses);
+        refuse(&mut memory, (&revision("1"), 0), trouble(true), (at(0), 0.5), pauses);
         assert!(memory.consented.is_empty());
         // An approval that was given after the refusal is valid.
         memory.consented = consent();
-        memory.refuse((&revision("1"), 0), trouble(true), (at(0), 0.5), pauses);
+        refuse(&mut memory, (&revision("1"), 0), trouble(true), (at(0), 0.5), pauses);
         assert!(!memory.consented.is_empty());
     }
 }

@@ -7,21 +7,22 @@
 //! be fetched becomes a reason in the tree, and the render reports it with the line that names it.
 //! A base that does not answer is a reconcile error, which may be temporary.
 
-mod tracked;
-
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use tracked::TrackedBases;
+use futures::future::join_all;
 
 use super::prepare::source_error;
+use crate::api::SyncName;
 use crate::clock;
+use crate::controller::Context;
 use crate::controller::peers::latest_revisions;
 pub use crate::controller::peers::latest_revisions::LatestRevisions;
 use crate::controller::peers::latest_revisions::RevisionChannel;
+use crate::controller::spec::ValidatedSpec;
 use crate::metrics::{GitOperation, Metrics};
-use crate::render::{MissingInputs, Remote, SourcePosition};
+use crate::position::SourcePosition;
 use crate::report::ReconcileError;
 use crate::source::{
     Address, AllowList, Credentials, Error, ObjectIds, ReadLimits, Reference, Repositories, Repository,
@@ -52,6 +53,30 @@ pub struct RemoteBaseContext<'a> {
     pub pinned: bool,
     /// Age up to which a cached revision is new enough.
     pub fresh: Duration,
+}
+
+impl<'a> RemoteBaseContext<'a> {
+    /// Returns the rules for reading the remote bases of a Sync. A revision that was read within
+    /// `fresh` is new enough.
+    pub(in crate::controller) fn of_sync(
+        context: &'a Context,
+        sync: &'a SyncName,
+        wish: &ValidatedSpec,
+        followed: &'a TrackedBases,
+        fresh: Duration,
+    ) -> Self {
+        Self {
+            repositories: &context.sources.repositories,
+            heads: &context.sources.heads,
+            allowed: &context.sources.allowed,
+            followed,
+            asker: &sync.namespace,
+            sync: sync.to_string().into(),
+            metrics: &context.reporting.metrics,
+            pinned: wish.verify.is_some(),
+            fresh,
+        }
+    }
 }
 
 /// Remote bases that a render has named so far.
@@ -311,4 +336,29 @@ fn trouble(address: &Address, error: Error) -> ReconcileError {
 /// Normalises a path; the kustomization parser has made sure that it does not leave the repository.
 fn normal(path: &str) -> Box<str> {
     crate::tree::normalise("", path).unwrap_or_default().into()
+}
+
+/// The remote bases of the last render, shared between the poller and the renderer.
+#[derive(Debug, Clone, Default)]
+pub struct TrackedBases(Arc<Mutex<Vec<RemoteBase>>>);
+
+impl TrackedBases {
+    pub(in crate::controller) fn set(&self, bases: Vec<RemoteBase>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = bases;
+    }
+
+    /// Returns true if a base resolves to another commit than the one that was rendered.
+    pub(crate) async fn have_moved(
+        &self,
+        ground: &RemoteBaseContext<'_>,
+        by: Instant,
+    ) -> Result<bool, ReconcileError> {
+        let bases = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let looks = bases.iter().map(async |base| match base.look(ground, by).await {
+            Ok(revision) => Ok(revision.commit != base.revision.commit),
+            Err(error) => Err(base.trouble(error)),
+        });
+        let found = join_all(looks).await.into_iter().collect::<Result<Vec<bool>, ReconcileError>>()?;
+        Ok(found.contains(&true))
+    }
 }

@@ -1,8 +1,8 @@
 //! Memory limits for turning a commit into objects.
 //!
 //! In: the spec of a Sync, and the memory that its last commit took.
-//! Out: one [`Room`] after the other, each larger than the last; an error if no larger one is
-//! possible.
+//! Out: [`MemoryLimits`], which returns one limit after the other, each larger than the last, and
+//! an error if no larger one is possible.
 //!
 //! A commit that exceeds its limit is read again from the beginning with a larger one: no render
 //! waits for memory while it holds some.
@@ -17,7 +17,7 @@ use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{FileFilter, FileSelection, Memory, MemoryShare};
 use crate::tree::{FileTree, MemoryLimit, TreeEntry};
 
-/// Limit for a commit without a history; most need no more.
+/// First limit of a Sync whose last commit is not known; most commits need no more.
 pub(crate) const FIRST: u64 = 16 * 1024 * 1024;
 
 /// Memory of an object beside its text, for as long as the Sync exists.

@@ -9,14 +9,15 @@ use std::time::Instant;
 
 use super::prepare::{cluster_error, too_slow};
 use super::remote_bases::RemoteBaseContext;
-use super::source_cause::source_cause;
 use crate::cluster::Cluster;
 use crate::controller::spec::ValidatedSpec;
 use crate::helm::{Helm, HelmError};
+use crate::kustomize::PublishedChart;
+use crate::position::SourcePosition;
 use crate::render::helm::{Capabilities, FetchedChart};
-use crate::render::{PublishedChart, Rendered, SourcePosition, SourceType};
+use crate::render::{Rendered, SourceType};
 use crate::report::{ErrorCause, ReconcileError};
-use crate::source::{ChartError, ChartRef, Credentials};
+use crate::source::{ChartError, ChartRef, Credentials, Error};
 use crate::tree::{FileTree, MemoryLimit};
 
 /// Published charts that kustomizations reference. They are fetched while no memory is reserved for
@@ -195,4 +196,18 @@ fn of_helm(failure: HelmError) -> ReconcileError {
     };
     let lasting = failure.is_permanent();
     ReconcileError { cause, message: failure.to_string(), problems: Vec::new(), permanent: lasting }
+}
+
+/// Returns the cause of an error of a repository; where nothing depends on it, its reason.
+pub(super) fn source_cause(error: &Error) -> ErrorCause {
+    match error {
+        Error::Denied { .. } | Error::KeyRefused { .. } => ErrorCause::RepositoryAccessDenied,
+        Error::NoRepository { .. } => ErrorCause::RepositoryNotFound,
+        Error::Untrusted { .. } => ErrorCause::RepositoryUntrusted,
+        Error::NoReference { .. } => ErrorCause::ReferenceNotFound,
+        Error::NoPath { .. } => ErrorCause::PathNotFound,
+        Error::Stopped => ErrorCause::Stopped,
+        Error::Module { cause, .. } => source_cause(cause),
+        error => ErrorCause::Input(error.reason()),
+    }
 }

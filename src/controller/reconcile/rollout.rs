@@ -21,9 +21,6 @@ use crate::observed::{Observed, ObservedSet, Ownership};
 use crate::plan::{CompletedHooks, Outcome, Rollout};
 use crate::report::is_applied;
 
-/// Unhealthy objects, and those of them that have failed.
-pub(crate) type UnhealthySnapshot = (BTreeSet<ObjectId>, BTreeSet<ObjectId>);
-
 /// A desired set whose rollout is complete.
 #[derive(Debug)]
 enum CompletedRollout {
@@ -113,111 +110,114 @@ impl RolloutProgress {
     }
 }
 
-impl ReconcileContext<'_> {
-    /// Returns the progress of the rollout of this set; `None` once it is complete.
-    pub(crate) fn rollout(&self, memory: &mut SyncMemory, prepared: &PreparedRevision) -> Option<Rollout> {
-        let desired = &prepared.desired;
-        memory.unhealthy_at_rollout = None;
-        let again = std::mem::take(&mut memory.rerun_failed_hooks);
-        let is_later = memory.rolled_out.begin(&prepared.digest, &self.record.revision)?;
-        if !desired.has_ordering() {
-            return Some(Rollout { is_upgrade: is_later, ..Rollout::default() });
-        }
-        self.vitals.wants(desired, std::iter::empty());
-        // An object that an earlier daemon saw fail may be gone, and has failed all the same.
-        let mut ended = memory.completed.written();
-        self.vitals.ends(&mut ended);
-        memory.completed.learn(&ended);
-        let (unwell, degraded) = self.vitals.unwell();
-        memory.unhealthy_at_rollout = Some((unwell.clone(), degraded.clone()));
-        let running = unwell.difference(&degraded).cloned().collect();
-        // An object that still has its previous manifest says nothing about the current one.
-        let unwell = self.as_wanted(desired, unwell);
-        // A hook that failed with its current manifest did so for this set.
-        let is_hook = |id: &ObjectId| desired.get(id).is_some_and(|it| it.annotations.hook.is_some());
-        let is_older = |id: &&ObjectId| !is_hook(id) || memory.completed.ended_well(id) != Some(false);
-        let before = memory
-            .rolled_out
-            .before
-            .get_or_insert_with(|| degraded.iter().filter(is_older).cloned().collect());
-        let failed = unwell.iter().any(|id| degraded.contains(id) && !before.contains(id));
-        let failed = failed || memory.is_refused();
-        let (restored, only_hooks) = (memory.deleted.clone(), !self.wish.health.wait);
-        Some(Rollout {
-            unhealthy: unwell,
-            degraded,
-            running,
-            failed,
-            is_upgrade: is_later,
-            restored,
-            reruns_failed_hooks: again,
-            only_hooks,
-        })
+/// Returns the progress of the rollout of this set; `None` once it is complete.
+pub(crate) fn begin_rollout(
+    inputs: &ReconcileContext<'_>,
+    memory: &mut SyncMemory,
+    prepared: &PreparedRevision,
+) -> Option<Rollout> {
+    let desired = &prepared.desired;
+    memory.unhealthy_at_rollout = None;
+    let again = std::mem::take(&mut memory.rerun_failed_hooks);
+    let is_later = memory.rolled_out.begin(&prepared.digest, &inputs.record.revision)?;
+    if !desired.has_ordering() {
+        return Some(Rollout { is_upgrade: is_later, ..Rollout::default() });
     }
+    inputs.vitals.wants(desired, std::iter::empty());
+    // An object that an earlier daemon saw fail may be gone, and has failed all the same.
+    let mut ended = memory.completed.written();
+    inputs.vitals.ends(&mut ended);
+    memory.completed.learn(&ended);
+    let (unwell, degraded) = inputs.vitals.unwell();
+    memory.unhealthy_at_rollout = Some((unwell.clone(), degraded.clone()));
+    let running = unwell.difference(&degraded).cloned().collect();
+    // An object that still has its previous manifest says nothing about the current one.
+    let unwell = as_wanted(inputs, desired, unwell);
+    // A hook that failed with its current manifest did so for this set.
+    let is_hook = |id: &ObjectId| desired.get(id).is_some_and(|it| it.annotations.hook.is_some());
+    let is_older = |id: &&ObjectId| !is_hook(id) || memory.completed.ended_well(id) != Some(false);
+    let before =
+        memory.rolled_out.before.get_or_insert_with(|| degraded.iter().filter(is_older).cloned().collect());
+    let failed = unwell.iter().any(|id| degraded.contains(id) && !before.contains(id));
+    let failed = failed || memory.is_refused();
+    let (restored, only_hooks) = (memory.deleted.clone(), !inputs.wish.health.wait);
+    Some(Rollout {
+        unhealthy: unwell,
+        degraded,
+        running,
+        failed,
+        is_upgrade: is_later,
+        restored,
+        reruns_failed_hooks: again,
+        only_hooks,
+    })
+}
 
-    fn as_wanted(&self, desired: &DesiredSet, mut ids: BTreeSet<ObjectId>) -> BTreeSet<ObjectId> {
-        self.cluster.read_observed(self.owner, |observed| {
-            ids.retain(|id| {
-                let recorded = observed.get(id).and_then(|seen| seen.recorded_hash);
-                match (desired.get(id), recorded) {
-                    (Some(wanted), Some(recorded)) => wanted.is_recorded_as(&recorded),
-                    // It has failed and was deleted.
-                    (Some(_), None) => true,
-                    (None, _) => false,
-                }
-            });
+fn as_wanted(
+    inputs: &ReconcileContext<'_>,
+    desired: &DesiredSet,
+    mut ids: BTreeSet<ObjectId>,
+) -> BTreeSet<ObjectId> {
+    inputs.cluster.read_observed(inputs.owner, |observed| {
+        ids.retain(|id| {
+            let recorded = observed.get(id).and_then(|seen| seen.recorded_hash);
+            match (desired.get(id), recorded) {
+                (Some(wanted), Some(recorded)) => wanted.is_recorded_as(&recorded),
+                // It has failed and was deleted.
+                (Some(_), None) => true,
+                (None, _) => false,
+            }
         });
-        ids
-    }
+    });
+    ids
+}
 
-    /// Records the end of a rollout: all objects are applied, healthy, and their health is known.
-    pub(crate) fn finish_rollout_if_done(
-        &self,
-        memory: &mut SyncMemory,
-        rollout: &Option<Rollout>,
-        report: &ReconcileResult,
-        digest: SpecHash,
-    ) {
-        let Some(rollout) = rollout else { return };
-        let Some(set) = &report.set else { return };
-        let is_known = written_ones(&report.outcomes).next().is_none();
-        let applied = is_applied(&report.outcomes, |id| set.get(id).is_some());
-        // A set without waves is rolled out once it is applied.
-        let is_well = !set.has_ordering() || is_known && rollout.unhealthy.is_empty();
-        if applied && is_well && !self.wish.suspend {
-            memory.rolled_out.end(digest);
-        }
+/// Records the end of a rollout: all objects are applied, healthy, and their health is known.
+pub(crate) fn finish_rollout_if_done(
+    inputs: &ReconcileContext<'_>,
+    memory: &mut SyncMemory,
+    rollout: &Option<Rollout>,
+    report: &ReconcileResult,
+    digest: SpecHash,
+) {
+    let Some(rollout) = rollout else { return };
+    let Some(set) = &report.set else { return };
+    let is_known = written_ones(&report.outcomes).next().is_none();
+    let applied = is_applied(&report.outcomes, |id| set.get(id).is_some());
+    // A set without waves is rolled out once it is applied.
+    let is_well = !set.has_ordering() || is_known && rollout.unhealthy.is_empty();
+    if applied && is_well && !inputs.wish.suspend {
+        memory.rolled_out.end(digest);
     }
+}
 
-    /// Returns true if completed hooks exist that are deleted as soon as their end is recorded.
-    pub(crate) fn are_to_be_cleared(
-        &self,
-        desired: &DesiredSet,
-        memory: &SyncMemory,
-        rollout: Option<&Rollout>,
-        observed: &ObservedSet,
-    ) -> bool {
-        let over =
-            CompletedHooks::from_results(desired, rollout, |hook| memory.completed.ended_well(&hook.id));
-        desired.objects().iter().any(|object| {
-            let Some(hook) = object.annotations.hook else { return false };
-            let is_left = |seen: &Observed| {
-                let may_go = !seen.deleting && !seen.prune_disabled && !seen.reconcile_disabled;
-                may_go && seen.ownership == Ownership::Ours && seen.applied_by_us && !seen.controlled
-            };
-            let clears = |well| over.should_delete(&object.id, hook, well);
-            !self.wish.protected.contains(&object.id.group_kind())
-                && observed.get(&object.id).is_some_and(is_left)
-                && memory.completed.ended_well(&object.id).is_some_and(clears)
-        })
-    }
+/// Returns true if completed hooks exist that are deleted as soon as their end is recorded.
+pub(crate) fn are_to_be_cleared(
+    inputs: &ReconcileContext<'_>,
+    desired: &DesiredSet,
+    memory: &SyncMemory,
+    rollout: Option<&Rollout>,
+    observed: &ObservedSet,
+) -> bool {
+    let over = CompletedHooks::from_results(desired, rollout, |hook| memory.completed.ended_well(&hook.id));
+    desired.objects().iter().any(|object| {
+        let Some(hook) = object.annotations.hook else { return false };
+        let is_left = |seen: &Observed| {
+            let may_go = !seen.deleting && !seen.prune_disabled && !seen.reconcile_disabled;
+            may_go && seen.ownership == Ownership::Ours && seen.applied_by_us && !seen.controlled
+        };
+        let clears = |well| over.should_delete(&object.id, hook, well);
+        !inputs.wish.protected.contains(&object.id.group_kind())
+            && observed.get(&object.id).is_some_and(is_left)
+            && memory.completed.ended_well(&object.id).is_some_and(clears)
+    })
+}
 
-    /// Returns the recorded results of completed objects.
-    pub(crate) fn ended_well(&self, memory: &SyncMemory) -> BTreeMap<ObjectId, bool> {
-        let written = self.desk.map_or_else(|| memory.completed.written(), StatusRecorder::finished);
-        let ended = written.into_iter().filter(|end| !end.begun);
-        ended.filter_map(|end| Some((ObjectId::parse(&end.object)?, !end.failed))).collect()
-    }
+/// Returns the recorded results of completed objects.
+pub(crate) fn ended_well(inputs: &ReconcileContext<'_>, memory: &SyncMemory) -> BTreeMap<ObjectId, bool> {
+    let written = inputs.desk.map_or_else(|| memory.completed.written(), StatusRecorder::finished);
+    let ended = written.into_iter().filter(|end| !end.begun);
+    ended.filter_map(|end| Some((ObjectId::parse(&end.object)?, !end.failed))).collect()
 }
 
 /// Returns the written objects that report a status: their health is not known yet.

@@ -11,61 +11,59 @@ use crate::controller::status::lease_record::LeaseRecord;
 use crate::plan::Plan;
 use crate::report::{ErrorCause, ReconcileError};
 
-impl ReconcileContext<'_> {
-    /// Returns the recorded scope: the kinds and namespaces in which the Sync may own objects.
-    pub(super) fn written_scope(&self) -> Option<Scope> {
-        let notebook = self.context.notebook.as_deref();
-        let written = self.desk.map_or_else(|| notebook.and_then(LeaseRecord::scope), StatusRecorder::scope);
-        // An empty record is treated as a missing one.
-        written.filter(|scope| !scope.kinds.is_empty())
-    }
+/// Returns the recorded scope: the kinds and namespaces in which the Sync may own objects.
+pub(super) fn written_scope(inputs: &ReconcileContext<'_>) -> Option<Scope> {
+    let notebook = inputs.context.reporting.notebook.as_deref();
+    let written = inputs.desk.map_or_else(|| notebook.and_then(LeaseRecord::scope), StatusRecorder::scope);
+    // An empty record is treated as a missing one.
+    written.filter(|scope| !scope.kinds.is_empty())
+}
 
-    /// Records the scope before anything is applied in it.
-    pub(super) async fn record(&self, scope: Scope) -> Result<(), ReconcileError> {
-        match (self.desk, &self.context.notebook) {
-            (Some(desk), _) => {
-                let stands = desk.record(scope, self.wish.timeout).await;
-                return if stands { Ok(()) } else { Err(unwritten()) };
-            }
-            (None, Some(notebook)) => notebook.record(scope).await,
-            (None, None) => {}
+/// Records the scope before anything is applied in it.
+pub(super) async fn record_scope(inputs: &ReconcileContext<'_>, scope: Scope) -> Result<(), ReconcileError> {
+    match (inputs.desk, &inputs.context.reporting.notebook) {
+        (Some(desk), _) => {
+            let stands = desk.record(scope, inputs.wish.timeout).await;
+            return if stands { Ok(()) } else { Err(unwritten()) };
         }
-        Ok(())
+        (None, Some(notebook)) => notebook.record(scope).await,
+        (None, None) => {}
     }
+    Ok(())
+}
 
-    /// Names the revision in the status before its first write: a daemon that starts later keeps
-    /// exactly this one.
-    pub(super) async fn names_revision(
-        &self,
-        plan: &Plan,
-        report: &mut ReconcileResult,
-    ) -> Result<(), ReconcileError> {
-        report.held = Some(self.named());
-        match plan.stages.is_empty() {
-            true => Ok(()),
-            false => self.record_revision().await,
+/// Names the revision in the status before its first write: a daemon that starts later keeps
+/// exactly this one.
+pub(super) async fn names_revision(
+    inputs: &ReconcileContext<'_>,
+    plan: &Plan,
+    report: &mut ReconcileResult,
+) -> Result<(), ReconcileError> {
+    report.held = Some(revision_record(inputs));
+    match plan.stages.is_empty() {
+        true => Ok(()),
+        false => record_revision(inputs).await,
+    }
+}
+
+/// Returns the revision as the status names it.
+fn revision_record(inputs: &ReconcileContext<'_>) -> HeldRevision {
+    HeldRevision { bytes: inputs.bytes.get().copied(), ..inputs.record.clone() }
+}
+
+pub(super) async fn record_revision(inputs: &ReconcileContext<'_>) -> Result<(), ReconcileError> {
+    match inputs.desk {
+        Some(desk) if !desk.record_revision(revision_record(inputs), inputs.wish.timeout).await => {
+            return Err(unwritten());
         }
-    }
-
-    /// Returns the revision as the status names it.
-    fn named(&self) -> HeldRevision {
-        HeldRevision { bytes: self.bytes.get().copied(), ..self.record.clone() }
-    }
-
-    pub(super) async fn record_revision(&self) -> Result<(), ReconcileError> {
-        match self.desk {
-            Some(desk) if !desk.record_revision(self.named(), self.wish.timeout).await => {
-                return Err(unwritten());
-            }
-            Some(_) => {}
-            None => {
-                if let Some(notebook) = &self.context.notebook {
-                    notebook.record_revision(self.named()).await;
-                }
+        Some(_) => {}
+        None => {
+            if let Some(notebook) = &inputs.context.reporting.notebook {
+                notebook.record_revision(revision_record(inputs)).await;
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Returns the error of a status that could not be written: nothing is applied before its scope is

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use super::prepare::cluster_error;
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, SubstitutionValues};
-use crate::controller::inspect::is_of_the_daemon;
 use crate::controller::spec::{ValidatedSpec, ValuesSource};
 use crate::render::{Variables, Visibility};
 use crate::report::{ErrorCause, ReconcileError};
@@ -76,6 +75,19 @@ pub(crate) fn unwatched(name: &SyncName, values: &ValuesSource) -> ReconcileErro
         values.name
     );
     ReconcileError { cause: ErrorCause::RightsMissing, message, problems: Vec::new(), permanent: false }
+}
+
+/// Error for a Secret with the keys of the daemon, by which objects are proven: no Sync may read
+/// them.
+pub(in crate::controller) fn is_of_the_daemon(name: &str) -> ReconcileError {
+    ReconcileError {
+        cause: ErrorCause::SpecInvalid,
+        message: format!(
+            "the Secret {name} holds the keys of the daemon, which no Sync may use; name another Secret"
+        ),
+        problems: Vec::new(),
+        permanent: true,
+    }
 }
 
 /// Returns the command that grants the permissions of the Sync.

@@ -40,7 +40,7 @@ impl UnrenderedCommit<'_> {
     /// Publishes the evidence to the other Syncs of the repository. It is computed once per commit,
     /// and once more when an earlier complete render becomes available.
     pub(crate) async fn tell(&self, last: Option<&PreparedRevision>) {
-        let neighbours = &self.context.neighbours;
+        let neighbours = &self.context.peers;
         let commit = self.revision.commit;
         let known = neighbours.last_tried(self.owner).filter(|tried| tried.commit == commit);
         if known.is_some_and(|tried| tried.is_final || last.is_none()) {
@@ -48,7 +48,7 @@ impl UnrenderedCommit<'_> {
         }
         let FoundEvidence { evidence, files, was_read } = self.evidence(last).await;
         let is_final = was_read && (last.is_some() || !matches!(evidence, Evidence::Anything(_)));
-        let (evidence, memory) = evidence.kept(self.context.repositories.memory(), self.owner);
+        let (evidence, memory) = evidence.kept(self.context.sources.repositories.memory(), self.owner);
         let (evidence, cluster) = (Arc::new(evidence), Some(self.cluster.in_any_term()));
         let tried = FailedAttempt { commit, evidence, memory, files, same_in: Vec::new(), is_final, cluster };
         neighbours.tried(self.owner, self.order, tried.after(neighbours.last_tried(self.owner).as_ref()));

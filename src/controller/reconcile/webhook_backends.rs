@@ -96,104 +96,99 @@ impl WebhookFailures {
     }
 }
 
-impl ApplyContext<'_> {
-    /// Returns the hold of a step if a webhook guards it and no backend of that webhook is ready.
-    pub(crate) async fn guarded(&self, step: &Step) -> Option<Hold> {
-        for (webhook, backends) in self.guardians(step) {
-            let mut first = None;
-            let mut serves = false;
-            for backend in backends {
-                let state = self.backend(&backend).await;
-                serves |= state == BackendState::Ready;
-                first = first.or(Some((backend, state)));
-            }
-            if let Some((backend, state)) = first.filter(|_| !serves) {
-                return Some(Hold::WebhookUnserved(Box::new(UnservedWebhook { backend, webhook, state })));
-            }
+/// Returns the hold of a step if a webhook guards it and no backend of that webhook is ready.
+pub(crate) async fn guarded(work: &ApplyContext<'_>, step: &Step) -> Option<Hold> {
+    for (webhook, backends) in guardians(work, step) {
+        let mut first = None;
+        let mut serves = false;
+        for backend in backends {
+            let state = backend_state_of(work, &backend).await;
+            serves |= state == BackendState::Ready;
+            first = first.or(Some((backend, state)));
         }
-        None
-    }
-
-    /// Turns a refused write into an outcome. A webhook whose backend became ready a moment ago may
-    /// still fail, and so may a webhook of another Sync: the object waits for both.
-    pub(crate) fn refusal(&self, step: &Step, failure: &ApiError) -> Outcome {
-        let backend =
-            unreachable_webhook(failure).filter(|_| !self.backends.late.contains(&step.id)).and_then(|it| {
-                let guardian = self.guardians(step).into_iter().find(|(webhook, _)| **webhook == *it.webhook);
-                let backend = match guardian {
-                    Some((_, all)) => all.into_iter().next()?,
-                    None => self.behind_service(step, it.service?)?,
-                };
-                Some((backend, it.webhook))
-            });
-        let Some((backend, webhook)) = backend else {
-            return failed(failure, self.desired.is_redacted(&step.id, self.recorded(&step.id)));
-        };
-        let webhook = webhook.into();
-        Outcome::Held(Hold::WebhookUnserved(Box::new(UnservedWebhook {
-            backend,
-            webhook,
-            state: BackendState::Unreached,
-        })))
-    }
-
-    /// Returns the Service of a webhook, if the object may wait for its backend.
-    fn behind_service(&self, step: &Step, (namespace, name): (&str, &str)) -> Option<ObjectId> {
-        let service = ObjectId::new("", "Service", namespace, name).ok()?;
-        let object = self.desired.get(&step.id)?;
-        may_wait_for_service(object, &service, self.desired).then_some(service)
-    }
-
-    /// Returns the webhooks in the cluster that guard a step, each with the workloads that serve
-    /// it.
-    fn guardians(&self, step: &Step) -> Vec<(Box<str>, Vec<ObjectId>)> {
-        let creates = match step.action {
-            Action::Create | Action::ReplaceHookRuns { .. } | Action::Update(Change::RerunHook) => true,
-            Action::Adopt { .. } | Action::Update(_) => false,
-            Action::HandOver { .. } | Action::Prune { .. } => return Vec::new(),
-        };
-        let webhooks = self.backends.webhooks.get_or_init(|| Webhooks::from_set(self.desired));
-        if webhooks.is_empty() {
-            return Vec::new();
+        if let Some((backend, state)) = first.filter(|_| !serves) {
+            return Some(Hold::WebhookUnserved(Box::new(UnservedWebhook { backend, webhook, state })));
         }
-        let kinds = self.cluster.kinds();
-        let (Some(object), Some(served)) = (self.desired.get(&step.id), kinds.get(&step.id.group_kind()))
-        else {
-            return Vec::new();
-        };
-        let request = AdmissionRequest { object, plural: &served.plural, creates, owner: self.owner };
-        let is_there = |id: &ObjectId| {
-            self.cluster.read_observed(self.owner, |set| set.get(id).is_some_and(|it| !it.deleting))
-        };
-        let guarding = webhooks.guarding_webhooks(request, self.desired, is_there);
-        guarding.into_iter().map(|it| (it.webhook.into(), it.backends.to_vec())).collect()
     }
-
-    /// Reads the state of a backend. A backend that cannot be read counts as ready.
-    async fn backend(&self, id: &ObjectId) -> BackendState {
-        let mut states = self.backends.states.lock().await;
-        if let Some(known) = states.get(id) {
-            return *known;
-        }
-        let state = match self.cluster.read_whole_object(id, None).await {
-            Ok(live) => backend_state(id, live.as_ref().map(|live| &live.body)),
-            Err(_) => BackendState::Ready,
-        };
-        states.insert(id.clone(), state);
-        state
-    }
+    None
 }
 
-impl SyncMemory {
-    /// Retries the objects that wait for these backends; returns true if there are any.
-    pub(crate) fn try_behind(&mut self, ready: &BTreeSet<ObjectId>) -> bool {
-        let before = self.failing.len();
-        self.failing.retain(|_, failing| {
-            let waits = failing.unserved();
-            !waits.is_some_and(|why| ready.contains(&why.backend))
+/// Turns a refused write into an outcome. A webhook whose backend became ready a moment ago may
+/// still fail, and so may a webhook of another Sync: the object waits for both.
+pub(crate) fn refusal(work: &ApplyContext<'_>, step: &Step, failure: &ApiError) -> Outcome {
+    let backend =
+        unreachable_webhook(failure).filter(|_| !work.backends.late.contains(&step.id)).and_then(|it| {
+            let guardian = guardians(work, step).into_iter().find(|(webhook, _)| **webhook == *it.webhook);
+            let backend = match guardian {
+                Some((_, all)) => all.into_iter().next()?,
+                None => behind_service(work, step, it.service?)?,
+            };
+            Some((backend, it.webhook))
         });
-        self.failing.len() < before
+    let Some((backend, webhook)) = backend else {
+        return failed(failure, work.desired.is_redacted(&step.id, work.recorded(&step.id)));
+    };
+    let webhook = webhook.into();
+    Outcome::Held(Hold::WebhookUnserved(Box::new(UnservedWebhook {
+        backend,
+        webhook,
+        state: BackendState::Unreached,
+    })))
+}
+
+/// Returns the Service of a webhook, if the object may wait for its backend.
+fn behind_service(work: &ApplyContext<'_>, step: &Step, (namespace, name): (&str, &str)) -> Option<ObjectId> {
+    let service = ObjectId::new("", "Service", namespace, name).ok()?;
+    let object = work.desired.get(&step.id)?;
+    may_wait_for_service(object, &service, work.desired).then_some(service)
+}
+
+/// Returns the webhooks in the cluster that guard a step, each with the workloads that serve
+/// it.
+fn guardians(work: &ApplyContext<'_>, step: &Step) -> Vec<(Box<str>, Vec<ObjectId>)> {
+    let creates = match step.action {
+        Action::Create | Action::ReplaceHookRuns { .. } | Action::Update(Change::RerunHook) => true,
+        Action::Adopt { .. } | Action::Update(_) => false,
+        Action::HandOver { .. } | Action::Prune { .. } => return Vec::new(),
+    };
+    let webhooks = work.backends.webhooks.get_or_init(|| Webhooks::from_set(work.desired));
+    if webhooks.is_empty() {
+        return Vec::new();
     }
+    let kinds = work.cluster.kinds();
+    let (Some(object), Some(served)) = (work.desired.get(&step.id), kinds.get(&step.id.group_kind())) else {
+        return Vec::new();
+    };
+    let request = AdmissionRequest { object, plural: &served.plural, creates, owner: work.owner };
+    let is_there = |id: &ObjectId| {
+        work.cluster.read_observed(work.owner, |set| set.get(id).is_some_and(|it| !it.deleting))
+    };
+    let guarding = webhooks.guarding_webhooks(request, work.desired, is_there);
+    guarding.into_iter().map(|it| (it.webhook.into(), it.backends.to_vec())).collect()
+}
+
+/// Reads the state of a backend. A backend that cannot be read counts as ready.
+async fn backend_state_of(work: &ApplyContext<'_>, id: &ObjectId) -> BackendState {
+    let mut states = work.backends.states.lock().await;
+    if let Some(known) = states.get(id) {
+        return *known;
+    }
+    let state = match work.cluster.read_whole_object(id, None).await {
+        Ok(live) => backend_state(id, live.as_ref().map(|live| &live.body)),
+        Err(_) => BackendState::Ready,
+    };
+    states.insert(id.clone(), state);
+    state
+}
+
+/// Retries the objects that wait for these backends; returns true if there are any.
+pub(crate) fn retry_behind(memory: &mut SyncMemory, ready: &BTreeSet<ObjectId>) -> bool {
+    let before = memory.failing.len();
+    memory.failing.retain(|_, failing| {
+        let waits = failing.unserved();
+        !waits.is_some_and(|why| ready.contains(&why.backend))
+    });
+    memory.failing.len() < before
 }
 
 #[cfg(test)]

@@ -24,31 +24,29 @@ pub(super) struct Readable {
     at: Instant,
 }
 
-impl SyncWorker {
-    pub(super) async fn may_depend(
-        &mut self,
-        wish: &ValidatedSpec,
-        cluster: &Cluster,
-    ) -> Result<(), ReconcileError> {
-        // The daemon may read all Syncs.
-        let Some(account) = &wish.service_account else { return Ok(()) };
-        let elsewhere = wish.depends_on.iter().filter(|other| other.namespace != self.name.namespace);
-        let syncs: Vec<SyncName> = elsewhere.cloned().collect();
-        let stands = |known: &Readable| {
-            (&known.account, &known.syncs) == (account, &syncs) && clock::since(known.at) < STANDS
-        };
-        if syncs.is_empty() || self.readable.as_ref().is_some_and(stands) {
-            return Ok(());
-        }
-        for other in &syncs {
-            let may = cluster.may_read_sync(&other.namespace, &other.name).await;
-            if !may.map_err(|failure| cluster_error(&failure))? {
-                return Err(forbidden(other, account));
-            }
-        }
-        self.readable = Some(Readable { account: account.clone(), syncs, at: clock::now() });
-        Ok(())
+pub(super) async fn may_depend(
+    worker: &mut SyncWorker,
+    wish: &ValidatedSpec,
+    cluster: &Cluster,
+) -> Result<(), ReconcileError> {
+    // The daemon may read all Syncs.
+    let Some(account) = &wish.service_account else { return Ok(()) };
+    let elsewhere = wish.depends_on.iter().filter(|other| other.namespace != worker.name.namespace);
+    let syncs: Vec<SyncName> = elsewhere.cloned().collect();
+    let stands = |known: &Readable| {
+        (&known.account, &known.syncs) == (account, &syncs) && clock::since(known.at) < STANDS
+    };
+    if syncs.is_empty() || worker.readable.as_ref().is_some_and(stands) {
+        return Ok(());
     }
+    for other in &syncs {
+        let may = cluster.may_read_sync(&other.namespace, &other.name).await;
+        if !may.map_err(|failure| cluster_error(&failure))? {
+            return Err(forbidden(other, account));
+        }
+    }
+    worker.readable = Some(Readable { account: account.clone(), syncs, at: clock::now() });
+    Ok(())
 }
 
 fn forbidden(other: &SyncName, account: &str) -> ReconcileError {

@@ -16,26 +16,24 @@ const RELEASE_TIME: Duration = Duration::from_secs(6);
 /// Longest pause between two checks meanwhile.
 const LOOK: Duration = Duration::from_secs(2);
 
-impl SyncWorker {
-    /// True if another live daemon serves the Sync. The status belongs to that daemon, so nothing
-    /// is written to it here.
-    pub(super) async fn is_served_elsewhere(&mut self, status: Option<&SyncStatus>) -> bool {
-        let holder = status.and_then(|status| status.held_by.as_ref());
-        let own = self.context.held_by.as_ref();
-        let Some(holder) = holder.filter(|holder| Some(*holder) != own) else {
-            self.elsewhere_since = None;
-            return false;
-        };
-        // Without an answer the other daemon counts as alive.
-        let held = self.context.cluster.is_held(holder).await.unwrap_or(true);
-        let is_of_other_instance = own.is_some_and(|own| lease(own) != lease(holder));
-        let left = held && is_of_other_instance && is_over(&mut self.elsewhere_since, clock::now());
-        if held && is_of_other_instance {
-            self.patience = LOOK;
-        }
-        self.context.is_served_by(&self.name, holder, held && !left);
-        held && !left
+/// True if another live daemon serves the Sync. The status belongs to that daemon, so nothing
+/// is written to it here.
+pub(super) async fn is_served_elsewhere(worker: &mut SyncWorker, status: Option<&SyncStatus>) -> bool {
+    let holder = status.and_then(|status| status.held_by.as_ref());
+    let own = worker.context.reporting.held_by.as_ref();
+    let Some(holder) = holder.filter(|holder| Some(*holder) != own) else {
+        worker.elsewhere_since = None;
+        return false;
+    };
+    // Without an answer the other daemon counts as alive.
+    let held = worker.context.cluster.is_held(holder).await.unwrap_or(true);
+    let is_of_other_instance = own.is_some_and(|own| lease(own) != lease(holder));
+    let left = held && is_of_other_instance && is_over(&mut worker.elsewhere_since, clock::now());
+    if held && is_of_other_instance {
+        worker.patience = LOOK;
     }
+    worker.context.reporting.lines.is_served_by(&worker.name, holder, held && !left);
+    held && !left
 }
 
 /// True once the other daemon has had the time to release the Sync since it was first named.

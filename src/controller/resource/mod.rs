@@ -7,10 +7,8 @@
 
 mod deletion;
 mod dependency_access;
-mod finalizers;
 mod instance;
 mod narrowed_request;
-pub(crate) mod repository_credentials;
 mod secrets;
 mod stand_down;
 mod substitution_sources;
@@ -30,29 +28,26 @@ use super::reconcile::prepare;
 use super::spec;
 use super::spec::{ValidatedSpec, validate_within};
 use super::status::StatusRecorder;
+use super::status::board_entry::set_source;
 use super::status::log_lines::{LogSubject, Tone};
 use super::status::source_summary;
+use super::status::writer::write_statuses;
+use super::worker::repository_credentials::SecretPermission;
 use super::worker::{ReconcileRequest, run_reconciler};
 use crate::adopt::AdoptedFrom;
 use crate::api::{
     ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, Sync, SyncName,
 };
-use crate::cluster::{jitter, version};
+use crate::cluster::{LatestSnapshot, jitter, version};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Address, Reference};
-use repository_credentials::SecretPermission;
-
-/// A Sync as the API server had it.
-#[derive(Clone)]
-pub(crate) struct SyncSnapshot {
-    pub(crate) sync: Arc<Value>,
-    /// Counts the server's histories (a new one after a restored etcd backup): resourceVersions of
-    /// different histories are not comparable.
-    pub(crate) history: u64,
-}
-
-/// The newest snapshot of a Sync; none once the Sync is gone.
-pub(crate) type LatestSnapshot = Option<SyncSnapshot>;
+use deletion::{finalize, finalizer, orphan_if_asked};
+use dependency_access::may_depend;
+use instance::is_served_elsewhere;
+use narrowed_request::keep_narrowed;
+use secrets::{credentials, revoke_keys, signing_keys};
+use stand_down::{remove_claims, withdraw_claims};
+use substitution_sources::filled;
 
 /// First and longest back-off after a transient failure.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -107,11 +102,11 @@ pub(crate) async fn run_worker(
     name: SyncName,
     mut seen: watch::Receiver<LatestSnapshot>,
 ) {
-    let desk = StatusRecorder::new(context.clone(), name.clone());
+    let desk = StatusRecorder::new(context.reporting.clone(), name.clone());
     let writer = desk.clone();
     // A task of its own, so that a status is written while this one waits for something else, and
     // no write is cancelled half-way.
-    let _writing = Writing(tokio::spawn(async move { writer.write().await }).abort_handle());
+    let _writing = Writing(tokio::spawn(async move { write_statuses(&writer).await }).abort_handle());
     let rotated = Arc::<Notify>::default();
     let mut keeper = SyncWorker {
         context: context.clone(),
@@ -144,7 +139,7 @@ pub(crate) async fn run_worker(
             changed = seen.changed() => if changed.is_err() { break },
             () = rotated.notified() => {}
             // The settings decide, among others, whose rights the Sync may use.
-            () = context.reset.notified() => {}
+            () = context.settings.reset.notified() => {}
             () = tokio::time::sleep(jitter(retry)), if again => {}
         }
     }
@@ -183,43 +178,43 @@ impl SyncWorker {
                     // says which files it may claim.
                     _ => self.orders.is_none(),
                 };
-                self.context.neighbours.is_refused(&self.name, is_refused);
+                self.context.peers.is_refused(&self.name, is_refused);
                 // A cluster that does not answer, or asks to wait, says nothing about the spec.
                 let refused = Some(trouble).filter(|it| {
                     !matches!(it.cause, ErrorCause::ClusterUnreachable | ErrorCause::Progressing)
                 });
-                if !self.keep_narrowed(sync, refused) && self.orders.is_some() {
-                    self.withdraw_claims().await;
+                if !keep_narrowed(self, sync, refused) && self.orders.is_some() {
+                    withdraw_claims(self).await;
                 }
                 true
             }
             NextAction::Refuse(trouble) => {
                 self.desk.refuse(Some(trouble.clone()));
-                self.context.neighbours.is_refused(&self.name, true);
+                self.context.peers.is_refused(&self.name, true);
                 let is_without_identity = trouble.cause == ErrorCause::ServiceAccountRequired;
-                if is_without_identity || !self.keep_narrowed(sync, Some(trouble)) {
-                    self.withdraw_claims().await;
-                    self.remove_claims().await;
+                if is_without_identity || !keep_narrowed(self, sync, Some(trouble)) {
+                    withdraw_claims(self).await;
+                    remove_claims(self).await;
                 } else {
-                    self.orphan_if_asked(sync).await;
+                    orphan_if_asked(self, sync).await;
                 }
                 false
             }
             NextAction::Follow(order) => {
                 self.desk.refuse(None);
-                self.context.neighbours.is_refused(&self.name, false);
+                self.context.peers.is_refused(&self.name, false);
                 self.follow(*order);
                 false
             }
             NextAction::Others => {
-                self.withdraw_claims().await;
-                self.remove_claims().await;
-                self.context.board.remove(&self.name);
+                withdraw_claims(self).await;
+                remove_claims(self).await;
+                self.context.reporting.board.remove(&self.name);
                 // The other daemon reports metrics for it.
-                self.context.metrics.remove_sync(&self.name.to_string());
+                self.context.reporting.metrics.remove_sync(&self.name.to_string());
                 true
             }
-            NextAction::Leave(leaving) => self.finalize(sync, &leaving).await,
+            NextAction::Leave(leaving) => finalize(self, sync, &leaving).await,
         }
     }
 
@@ -229,9 +224,15 @@ impl SyncWorker {
         match task {
             NextAction::Refuse(trouble) if trouble.cause != ErrorCause::ClusterUnreachable => {
                 let (reason, message) = (trouble.reason(), &trouble.message);
-                self.context.log_condition(&self.name, LogSubject::Spec, Tone::Warning, reason, message);
+                self.context.reporting.lines.log_condition(
+                    &self.name,
+                    LogSubject::Spec,
+                    Tone::Warning,
+                    reason,
+                    message,
+                );
             }
-            NextAction::Follow(_) => self.context.end_condition(&self.name, LogSubject::Spec),
+            NextAction::Follow(_) => self.context.reporting.lines.end_condition(&self.name, LogSubject::Spec),
             NextAction::Refuse(_) | NextAction::Leave(_) | NextAction::Others => {}
         }
     }
@@ -272,17 +273,17 @@ impl SyncWorker {
         };
         // Publish the source before the first request, so that Syncs of other repositories do not
         // wait for this one.
-        match followed(&self.name, value, self.context.disk.as_deref()) {
+        match followed(&self.name, value, self.context.installation.disk.as_deref()) {
             Some((address, reference, suspended)) => {
-                self.context.neighbours.set_source(&self.name, &address, &reference, suspended);
+                self.context.peers.set_source(&self.name, &address, &reference, suspended);
             }
-            None => self.context.neighbours.is_unreadable(&self.name),
+            None => self.context.peers.is_unreadable(&self.name),
         }
         let sync = match spec::read(value.clone()) {
             Ok(sync) => sync,
             Err(_) if is_going(value) => {
                 let status = value.get("status").and_then(|it| serde_json::from_value(it.clone()).ok());
-                return match self.is_served_elsewhere(status.as_ref()).await {
+                return match is_served_elsewhere(self, status.as_ref()).await {
                     true => NextAction::Others,
                     false => NextAction::Leave(Err("SpecInvalid")),
                 };
@@ -292,11 +293,11 @@ impl SyncWorker {
                 return refuse(ErrorCause::SpecInvalid, refusal.to_string());
             }
         };
-        if self.is_served_elsewhere(sync.status.as_ref()).await {
+        if is_served_elsewhere(self, sync.status.as_ref()).await {
             return NextAction::Others;
         }
         self.update_status_recorder(value, sync.status.clone(), sync.spec.suspend);
-        let wish = match validate_within(&self.name, &sync.spec, self.context.disk.as_deref()) {
+        let wish = match validate_within(&self.name, &sync.spec, self.context.installation.disk.as_deref()) {
             Ok(wish) => wish,
             Err(_) if is_going(value) => return NextAction::Leave(Err("SpecInvalid")),
             Err(refusal) => return refuse(ErrorCause::SpecInvalid, refusal.to_string()),
@@ -305,7 +306,7 @@ impl SyncWorker {
         if wish.verify.is_some() && trusted.is_some_and(|trusted| trusted != wish.verify) {
             // Before other steps can fail: until the new keys are read, no commit may be accepted
             // with the old ones.
-            self.revoke_keys(&wish);
+            revoke_keys(self, &wish);
         }
         match self.context.may_act_as_itself(&self.name, &wish) {
             Ok(()) if is_going(value) => return NextAction::Leave(Ok(Box::new(wish))),
@@ -313,7 +314,7 @@ impl SyncWorker {
             Err(_) if is_going(value) => return NextAction::Leave(Err("ServiceAccountRequired")),
             Err(message) => return refuse(ErrorCause::ServiceAccountRequired, message),
         }
-        if let Some(failure) = self.finalizer(&sync).await {
+        if let Some(failure) = finalizer(self, &sync).await {
             return NextAction::Refuse(prepare::cluster_error(&failure));
         }
         match self.order(&sync, wish).await {
@@ -333,25 +334,26 @@ impl SyncWorker {
             version(value),
             status.unwrap_or_default(),
         );
-        self.desk.follows(source_summary::of_resource(&self.name, value));
+        set_source(&self.desk, source_summary::of_resource(&self.name, value));
     }
 
     async fn order(&mut self, sync: &Sync, wish: ValidatedSpec) -> Result<ReconcileRequest, ReconcileError> {
         let cluster = self.context.cluster_of(&self.name, &wish).await?;
-        let credentials = self.credentials(&wish, &cluster).await?;
-        let keys = self.keys(&wish).await?;
+        let credentials = credentials(self, &wish, &cluster).await?;
+        let keys = signing_keys(self, &wish).await?;
         let owner = match &wish.secret {
             Some(secret) => format!("{}/{secret}", self.name.namespace),
             None => String::new(),
         };
         let repository = self
             .context
+            .sources
             .repositories
             .repository(&wish.address, &owner, &credentials)
             .map_err(prepare::source_error)?
             .on_behalf_of(&self.name.namespace);
-        self.may_depend(&wish, &cluster).await?;
-        let wish = self.filled(wish, &cluster).await?;
+        may_depend(self, &wish, &cluster).await?;
+        let wish = filled(self, wish, &cluster).await?;
         let annotation = |key| sync.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
         let mut order = ReconcileRequest {
             wish: Arc::new(wish),
@@ -373,7 +375,7 @@ impl SyncWorker {
         if last.is_none_or(|last| !last.asks_the_same(&order)) {
             self.generation += 1;
             order.spec_revision = self.generation;
-            self.context.neighbours.set_request(&self.name, self.generation);
+            self.context.peers.set_request(&self.name, self.generation);
         }
         Ok(order)
     }

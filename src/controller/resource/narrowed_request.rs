@@ -13,39 +13,37 @@ use crate::api::{APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION};
 use crate::controller::worker::ReconcileRequest;
 use crate::report::ReconcileError;
 
-impl SyncWorker {
-    /// Keeps the objects of the last request; false if there is none, or if nothing may be written
-    /// with its identity. Without a new error a refused spec stays refused. An approval or a
-    /// request of a person takes effect at once.
-    pub(super) fn keep_narrowed(&mut self, sync: &Value, refused: Option<ReconcileError>) -> bool {
-        let Some(last) = self.orders.as_ref().map(|orders| orders.borrow().clone()) else { return false };
-        let spec = sync.get("spec").unwrap_or(&Value::Null);
-        let Some(wish) = last.wish.narrowed_by_unsound(spec) else { return false };
-        let refused = refused.or_else(|| last.refused.clone());
-        let annotation = |key: &str| -> Option<String> {
-            Some(sync.pointer("/metadata/annotations")?.get(key)?.as_str()?.to_owned())
-        };
-        let (approved, request) = (annotation(APPROVE_ANNOTATION), annotation(REQUEST_ANNOTATION));
-        let moves_to = annotation(MOVES_TO_ANNOTATION).map(Box::from);
-        let is_same = (&wish, &refused) == (&*last.wish, &last.refused)
-            && (&approved, &moves_to) == (&last.approved, &last.moves_to);
-        if is_same && refused.is_none() {
-            return true;
-        }
-        if !is_same {
-            self.generation += 1;
-            self.context.neighbours.set_request(&self.name, self.generation);
-        }
-        let (wish, generation) = (Arc::new(wish), self.generation);
-        self.follow(ReconcileRequest {
-            wish,
-            spec_revision: generation,
-            refused,
-            approved,
-            moves_to,
-            request,
-            ..last
-        });
-        true
+/// Keeps the objects of the last request; false if there is none, or if nothing may be written
+/// with its identity. Without a new error a refused spec stays refused. An approval or a
+/// request of a person takes effect at once.
+pub(super) fn keep_narrowed(worker: &mut SyncWorker, sync: &Value, refused: Option<ReconcileError>) -> bool {
+    let Some(last) = worker.orders.as_ref().map(|orders| orders.borrow().clone()) else { return false };
+    let spec = sync.get("spec").unwrap_or(&Value::Null);
+    let Some(wish) = last.wish.narrowed_by_unsound(spec) else { return false };
+    let refused = refused.or_else(|| last.refused.clone());
+    let annotation = |key: &str| -> Option<String> {
+        Some(sync.pointer("/metadata/annotations")?.get(key)?.as_str()?.to_owned())
+    };
+    let (approved, request) = (annotation(APPROVE_ANNOTATION), annotation(REQUEST_ANNOTATION));
+    let moves_to = annotation(MOVES_TO_ANNOTATION).map(Box::from);
+    let is_same = (&wish, &refused) == (&*last.wish, &last.refused)
+        && (&approved, &moves_to) == (&last.approved, &last.moves_to);
+    if is_same && refused.is_none() {
+        return true;
     }
+    if !is_same {
+        worker.generation += 1;
+        worker.context.peers.set_request(&worker.name, worker.generation);
+    }
+    let (wish, generation) = (Arc::new(wish), worker.generation);
+    worker.follow(ReconcileRequest {
+        wish,
+        spec_revision: generation,
+        refused,
+        approved,
+        moves_to,
+        request,
+        ..last
+    });
+    true
 }

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::super::inspect::{keys, secret};
+use super::super::inspect;
+use super::super::inspect::secret;
 use super::SyncWorker;
 use super::versions::Versions;
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, SecretData, ValuesWatchEvent, WatchGuard};
 use crate::controller::spec::ValidatedSpec;
+use crate::controller::worker::repository_credentials::repository_login;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Credentials, TrustedKeys};
 
@@ -24,77 +26,73 @@ pub(super) struct WatchedSecret {
     following: WatchGuard,
 }
 
-impl SyncWorker {
-    /// Returns the credentials from the Secret that the Sync names, and watches the Secret from now
-    /// on.
-    pub(super) async fn credentials(
-        &mut self,
-        wish: &ValidatedSpec,
-        cluster: &Cluster,
-    ) -> Result<Credentials, ReconcileError> {
-        let known = self.secret.take();
-        let Some(name) = &wish.secret else {
-            self.permission = None;
-            return Ok(Credentials::default());
-        };
-        let followed = self.secret.insert(self.followed(name, known));
-        let data = followed.read(&self.context.cluster, &self.name, &self.rotated).await?;
-        self.context.login(cluster, &self.name, wish, (name, data), &mut self.permission).await
-    }
+/// Returns the credentials from the Secret that the Sync names, and watches the Secret from now
+/// on.
+pub(super) async fn credentials(
+    worker: &mut SyncWorker,
+    wish: &ValidatedSpec,
+    cluster: &Cluster,
+) -> Result<Credentials, ReconcileError> {
+    let known = worker.secret.take();
+    let Some(name) = &wish.secret else {
+        worker.permission = None;
+        return Ok(Credentials::default());
+    };
+    let followed = worker.secret.insert(followed(worker, name, known));
+    let data = followed.read(&worker.context.cluster, &worker.name, &worker.rotated).await?;
+    repository_login(&worker.context, cluster, &worker.name, wish, (name, data), &mut worker.permission).await
+}
 
-    /// Returns the trusted signing keys, if the Sync verifies signatures, and watches their Secret
-    /// from now on.
-    pub(super) async fn keys(
-        &mut self,
-        wish: &ValidatedSpec,
-    ) -> Result<Option<Arc<TrustedKeys>>, ReconcileError> {
-        let known = self.trusted.take();
-        let Some((_, name)) = &wish.verify else { return Ok(None) };
-        let followed = self.trusted.insert(self.followed(name, known));
-        let data = followed.read(&self.context.cluster, &self.name, &self.rotated).await;
-        if data.as_ref().is_err_and(|trouble| trouble.cause == ErrorCause::SecretMissing) {
-            self.revoke_keys(wish);
+/// Returns the trusted signing keys, if the Sync verifies signatures, and watches their Secret
+/// from now on.
+pub(super) async fn signing_keys(
+    worker: &mut SyncWorker,
+    wish: &ValidatedSpec,
+) -> Result<Option<Arc<TrustedKeys>>, ReconcileError> {
+    let known = worker.trusted.take();
+    let Some((_, name)) = &wish.verify else { return Ok(None) };
+    let followed = worker.trusted.insert(followed(worker, name, known));
+    let data = followed.read(&worker.context.cluster, &worker.name, &worker.rotated).await;
+    if data.as_ref().is_err_and(|trouble| trouble.cause == ErrorCause::SecretMissing) {
+        revoke_keys(worker, wish);
+    }
+    inspect::keys(name, data?).map(Some)
+}
+
+/// Trusts no key until the new keys are read: the previous request may have trusted others, and
+/// no new commit may be accepted by them.
+pub(super) fn revoke_keys(worker: &SyncWorker, wish: &ValidatedSpec) {
+    let Some(orders) = &worker.orders else { return };
+    orders.send_if_modified(|order| {
+        let nobody = TrustedKeys::default();
+        let is_news = order.wish.verify != wish.verify || order.keys.as_deref() != Some(&nobody);
+        if is_news {
+            order.wish =
+                Arc::new(ValidatedSpec { verify: wish.verify.clone(), ..ValidatedSpec::clone(&order.wish) });
+            order.keys = Some(Arc::new(nobody));
         }
-        keys(name, data?).map(Some)
-    }
+        is_news
+    });
+}
 
-    /// Trusts no key until the new keys are read: the previous request may have trusted others, and
-    /// no new commit may be accepted by them.
-    pub(super) fn revoke_keys(&self, wish: &ValidatedSpec) {
-        let Some(orders) = &self.orders else { return };
-        orders.send_if_modified(|order| {
-            let nobody = TrustedKeys::default();
-            let is_news = order.wish.verify != wish.verify || order.keys.as_deref() != Some(&nobody);
-            if is_news {
-                order.wish = Arc::new(ValidatedSpec {
-                    verify: wish.verify.clone(),
-                    ..ValidatedSpec::clone(&order.wish)
-                });
-                order.keys = Some(Arc::new(nobody));
+/// Watches a Secret, or keeps the existing watch of the same one.
+fn followed(worker: &SyncWorker, name: &str, known: Option<WatchedSecret>) -> WatchedSecret {
+    known.filter(|known| *known.name == *name).unwrap_or_else(|| {
+        let versions = Arc::<Mutex<Versions>>::default();
+        let (of_watch, rotated) = (versions.clone(), worker.rotated.clone());
+        let tell = move |told: ValuesWatchEvent<'_>| {
+            let ValuesWatchEvent::Version(version) = told else { return };
+            let mut versions = lock(&of_watch);
+            versions.told = Some(version.map(Box::from));
+            if versions.is_another() {
+                rotated.notify_one();
             }
-            is_news
-        });
-    }
-
-    /// Watches a Secret, or keeps the existing watch of the same one.
-    fn followed(&self, name: &str, known: Option<WatchedSecret>) -> WatchedSecret {
-        known.filter(|known| *known.name == *name).unwrap_or_else(|| {
-            let versions = Arc::<Mutex<Versions>>::default();
-            let (of_watch, rotated) = (versions.clone(), self.rotated.clone());
-            let tell = move |told: ValuesWatchEvent<'_>| {
-                let ValuesWatchEvent::Version(version) = told else { return };
-                let mut versions = lock(&of_watch);
-                versions.told = Some(version.map(Box::from));
-                if versions.is_another() {
-                    rotated.notify_one();
-                }
-            };
-            let namespace = &self.name.namespace;
-            let following =
-                self.context.cluster.watch_substitution_values(ValuesKind::Secret, namespace, name, tell);
-            WatchedSecret { name: name.into(), versions, following }
-        })
-    }
+        };
+        let namespace = &worker.name.namespace;
+        let following =
+            worker.context.cluster.watch_substitution_values(ValuesKind::Secret, namespace, name, tell);
+        WatchedSecret { name: name.into(), versions, following }
+    })
 }
 
 impl WatchedSecret {

@@ -6,27 +6,24 @@
 
 use super::SyncWorker;
 
-impl SyncWorker {
-    /// Stops the reconciler and marks the desired state of the Sync as unknown, so that no other
-    /// Sync hands anything over to it.
-    pub(super) async fn withdraw_claims(&mut self) {
-        self.is_incomplete();
-        self.desk.stop_reconciling();
-        self.stop().await;
-        // Twice, because the reconcile that has just finished may have published a render.
-        self.is_incomplete();
-    }
+/// Stops the reconciler and marks the desired state of the Sync as unknown, so that no other
+/// Sync hands anything over to it.
+pub(super) async fn withdraw_claims(worker: &mut SyncWorker) {
+    is_incomplete(worker);
+    worker.desk.stop_reconciling();
+    worker.stop().await;
+    // Twice, because the reconcile that has just finished may have published a render.
+    is_incomplete(worker);
+}
 
-    /// Withdraws all claims of the Sync: it is refused permanently, or another daemon serves it.
-    pub(super) async fn remove_claims(&self) {
-        let held = self.context.registry.withdraw_desired(&self.name);
-        self.context.neighbours.wake(&held);
-        self.context.registry.hand_overs_ended(&self.name).await;
-    }
+/// Withdraws all claims of the Sync: it is refused permanently, or another daemon serves it.
+pub(super) async fn remove_claims(worker: &SyncWorker) {
+    worker.context.peers.withdraw_desired(&worker.name);
+    worker.context.peers.hand_overs_ended(&worker.name).await;
+}
 
-    fn is_incomplete(&self) {
-        self.context.dependencies.applied(&self.name, None);
-        self.context.registry.unready(&self.name);
-        self.context.neighbours.invalidate(&self.name);
-    }
+fn is_incomplete(worker: &SyncWorker) {
+    worker.context.peers.applied(&worker.name, None);
+    worker.context.peers.unready(&worker.name);
+    worker.context.peers.invalidate(&worker.name);
 }

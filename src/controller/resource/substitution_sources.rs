@@ -45,48 +45,51 @@ impl Held {
     }
 }
 
-impl SyncWorker {
-    /// Returns the spec with the values of all variables, and watches their objects from now on.
-    pub(super) async fn filled(
-        &mut self,
-        wish: ValidatedSpec,
-        cluster: &Cluster,
-    ) -> Result<ValidatedSpec, ReconcileError> {
-        let mut known = std::mem::take(&mut self.values);
-        for values in &wish.values {
-            let is_it = |source: &Source| source.values == *values && source.account == wish.service_account;
-            let source = match known.iter().position(is_it) {
-                Some(at) => known.swap_remove(at),
-                None => self.follows(values, wish.service_account.clone(), cluster),
-            };
-            self.values.push(source);
-        }
-        let rotated = self.rotated.clone();
-        // All objects are watched, also after one that cannot be read: its appearance is detected.
-        for source in &mut self.values {
-            source.read(cluster, &self.name, &rotated).await?;
-        }
-        Ok(substitution_values::with(wish, self.values.iter().map(|source| source.texts.as_ref())))
-    }
-
-    fn follows(&self, values: &ValuesSource, account: Option<Box<str>>, cluster: &Cluster) -> Source {
-        let held = Arc::<Mutex<Held>>::default();
-        let (of_watch, rotated) = (held.clone(), self.rotated.clone());
-        let tell = move |told: ValuesWatchEvent<'_>| {
-            let mut held = of_watch.lock().unwrap_or_else(PoisonError::into_inner);
-            let was_forbidden = held.forbidden;
-            held.forbidden = matches!(told, ValuesWatchEvent::Forbidden);
-            if let ValuesWatchEvent::Version(version) = told {
-                held.versions.told = Some(version.map(Box::from));
-            }
-            if held.versions.is_another() || held.forbidden != was_forbidden {
-                rotated.notify_one();
-            }
+/// Returns the spec with the values of all variables, and watches their objects from now on.
+pub(super) async fn filled(
+    worker: &mut SyncWorker,
+    wish: ValidatedSpec,
+    cluster: &Cluster,
+) -> Result<ValidatedSpec, ReconcileError> {
+    let mut known = std::mem::take(&mut worker.values);
+    for values in &wish.values {
+        let is_it = |source: &Source| source.values == *values && source.account == wish.service_account;
+        let source = match known.iter().position(is_it) {
+            Some(at) => known.swap_remove(at),
+            None => follows(worker, values, wish.service_account.clone(), cluster),
         };
-        let following =
-            cluster.watch_substitution_values(values.kind, &self.name.namespace, &values.name, tell);
-        Source { values: values.clone(), account, held, texts: None, following }
+        worker.values.push(source);
     }
+    let rotated = worker.rotated.clone();
+    // All objects are watched, also after one that cannot be read: its appearance is detected.
+    for source in &mut worker.values {
+        source.read(cluster, &worker.name, &rotated).await?;
+    }
+    Ok(substitution_values::with(wish, worker.values.iter().map(|source| source.texts.as_ref())))
+}
+
+fn follows(
+    worker: &SyncWorker,
+    values: &ValuesSource,
+    account: Option<Box<str>>,
+    cluster: &Cluster,
+) -> Source {
+    let held = Arc::<Mutex<Held>>::default();
+    let (of_watch, rotated) = (held.clone(), worker.rotated.clone());
+    let tell = move |told: ValuesWatchEvent<'_>| {
+        let mut held = of_watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_forbidden = held.forbidden;
+        held.forbidden = matches!(told, ValuesWatchEvent::Forbidden);
+        if let ValuesWatchEvent::Version(version) = told {
+            held.versions.told = Some(version.map(Box::from));
+        }
+        if held.versions.is_another() || held.forbidden != was_forbidden {
+            rotated.notify_one();
+        }
+    };
+    let following =
+        cluster.watch_substitution_values(values.kind, &worker.name.namespace, &values.name, tell);
+    Source { values: values.clone(), account, held, texts: None, following }
 }
 
 impl Source {

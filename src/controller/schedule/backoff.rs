@@ -44,6 +44,15 @@ impl Backoff {
     }
 }
 
+/// Delays after failures.
+#[derive(Debug, Clone, Copy)]
+pub struct RetryPolicy {
+    /// Back-off between attempts that wait for the cluster.
+    pub cluster: Backoff,
+    /// Delay between attempts that wait for another manifest.
+    pub manifest: Duration,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

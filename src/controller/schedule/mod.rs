@@ -8,7 +8,7 @@ mod backoff;
 
 use std::time::Duration;
 
-pub use backoff::Backoff;
+pub use backoff::{Backoff, RetryPolicy};
 
 /// Time since the daemon started.
 pub type Uptime = Duration;
@@ -129,8 +129,8 @@ impl Schedule {
         (self.looks, self.passes) = (self.looks.paced(backoff), self.passes.paced(backoff));
     }
 
-    /// Handles an event. `chance` lies between 0 and 1, and spreads actions that would else
-    /// coincide.
+    /// Handles an event. `chance` lies between 0 and 1, and spreads actions that would coincide
+    /// otherwise.
     pub fn step(&mut self, event: ScheduleEvent, now: Uptime, chance: f64) -> Vec<ScheduleCommand> {
         match event {
             ScheduleEvent::SpecChanged { suspended, interval, known } => {

@@ -20,7 +20,7 @@ pub(super) fn helm(spec: Option<&HelmSpec>, name: &str, namespace: &str) -> Resu
     let nothing = HelmSpec::default();
     let spec = spec.unwrap_or(&nothing);
     let release = spec.release_name.as_deref();
-    if release.is_some_and(|name| !render::helm::is_release(name)) {
+    if release.is_some_and(|name| !name_rules::is_release(name)) {
         return refuse(
             "spec.render.helm.releaseName",
             "write lower-case letters, digits, - and ., at most 53, beginning and ending with a letter or digit",

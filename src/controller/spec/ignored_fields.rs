@@ -1,6 +1,6 @@
 //! Validates the fields that a Sync leaves to other managers.
 //!
-//! In: an entry of `spec.ignoreFields` and its index. Out: [`Ignore`], or an error.
+//! In: an entry of `spec.ignoreFields` and its index. Out: [`IgnoreRule`], or an error.
 
 use super::{SpecError, refuse};
 use crate::api::IgnoreFields;

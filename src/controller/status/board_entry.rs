@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::event_queue::Note;
 use super::events::repaired_drift;
+use super::reconcile_result::ReconcileResult;
 use super::{StatusRecorder, StatusState, now};
 use crate::api::SyncStatus;
-use crate::controller::reconcile::ReconcileResult;
 use crate::object::ObjectId;
 use crate::observed::Drift;
 use crate::plan::Outcome;
@@ -40,46 +40,44 @@ pub(super) struct BoardEntry {
     changed: bool,
 }
 
-impl StatusRecorder {
-    /// Sets the source of the Sync on the page.
-    pub(crate) fn follows(&self, subject: SourceSummary) {
-        let mut state = self.lock();
-        if *state.posting.subject != subject {
-            (state.posting.subject, state.posting.changed) = (Arc::new(subject), true);
-        }
-        // Until the first reconcile the page shows the status of before.
-        let stands = state.persisted_status.clone();
-        if state.posting.status.is_none() || state.posting.changed {
-            let status = state.posting.status.clone().unwrap_or(stands);
-            self.post(&mut state, &status);
-        }
+/// Sets the source of the Sync on the page.
+pub(crate) fn set_source(recorder: &StatusRecorder, subject: SourceSummary) {
+    let mut state = recorder.lock();
+    if *state.posting.subject != subject {
+        (state.posting.subject, state.posting.changed) = (Arc::new(subject), true);
     }
+    // Until the first reconcile the page shows the status of before.
+    let stands = state.persisted_status.clone();
+    if state.posting.status.is_none() || state.posting.changed {
+        let status = state.posting.status.clone().unwrap_or(stands);
+        post(recorder, &mut state, &status);
+    }
+}
 
-    /// Publishes the current state, if it has changed.
-    pub(super) fn post(&self, state: &mut StatusState, status: &Arc<SyncStatus>) {
-        let (board, posting) = (&self.0.context.board, &mut state.posting);
-        let same = posting.status.as_ref().is_some_and(|known| known == status);
-        if !board.is_read() || same && !posting.moved && !posting.changed {
-            return;
-        }
-        if posting.moved {
-            let empty = BTreeMap::new();
-            let report = state.report.as_deref();
-            let outcomes = report.map_or(&empty, |report| &report.outcomes);
-            let set = report.and_then(|report| report.set.as_ref());
-            posting.objects = Arc::new(ObjectList::update(&posting.objects, set, outcomes, &posting.healths));
-        }
-        (posting.moved, posting.changed, posting.status) = (false, false, Some(status.clone()));
-        board.put(SyncCard {
-            name: self.0.name.clone(),
-            version: 0,
-            source: posting.subject.clone(),
-            status: status.clone(),
-            objects: posting.objects.clone(),
-            repairs: posting.repairs.clone(),
-            activities: posting.happened.clone(),
-        });
+/// Publishes the current state, if it has changed.
+pub(super) fn post(recorder: &StatusRecorder, state: &mut StatusState, status: &Arc<SyncStatus>) {
+    let (board, posting) = (&recorder.0.reporting.board, &mut state.posting);
+    let same = posting.status.as_ref().is_some_and(|known| known == status);
+    if !board.is_read() || same && !posting.moved && !posting.changed {
+        return;
     }
+    if posting.moved {
+        let empty = BTreeMap::new();
+        let report = state.report.as_deref();
+        let outcomes = report.map_or(&empty, |report| &report.outcomes);
+        let set = report.and_then(|report| report.set.as_ref());
+        posting.objects = Arc::new(ObjectList::update(&posting.objects, set, outcomes, &posting.healths));
+    }
+    (posting.moved, posting.changed, posting.status) = (false, false, Some(status.clone()));
+    board.put(SyncCard {
+        name: recorder.0.name.clone(),
+        version: 0,
+        source: posting.subject.clone(),
+        status: status.clone(),
+        objects: posting.objects.clone(),
+        repairs: posting.repairs.clone(),
+        activities: posting.happened.clone(),
+    });
 }
 
 impl BoardEntry {

@@ -5,8 +5,8 @@
 
 use super::event_queue::Note;
 use super::events::repair;
+use super::reconcile_result::ReconcileResult;
 use crate::api::{ChangeCounts, EventReason, HistoryEntry, Reason, SyncStatus};
-use crate::controller::reconcile::ReconcileResult;
 use crate::grammar;
 use crate::object::ObjectId;
 use crate::plan::{Change, Outcome};

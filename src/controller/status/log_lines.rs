@@ -5,28 +5,36 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use tracing::field::display;
 
 use crate::api::SyncName;
-use crate::controller::Context;
+use crate::clock;
 use crate::grammar;
 use crate::log_repeats::{LogDecision, LogRepeats};
 use crate::object::ObjectId;
 
 /// Open subjects of all Syncs.
-#[derive(Debug, Default)]
-pub(crate) struct Lines(Mutex<HashMap<SyncName, LogRepeats>>);
+#[derive(Debug)]
+pub(crate) struct Lines {
+    began: Instant,
+    open: Mutex<HashMap<SyncName, LogRepeats>>,
+}
 
 impl Lines {
+    pub(crate) fn new() -> Self {
+        Self { began: clock::now(), open: Mutex::default() }
+    }
+
     fn of<T>(&self, sync: &SyncName, work: impl FnOnce(&mut LogRepeats) -> T) -> T {
-        let mut syncs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut syncs = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         work(syncs.entry(sync.clone()).or_default())
     }
 
     /// Removes a Sync.
     pub(crate) fn forget(&self, sync: &SyncName) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(sync);
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(sync);
     }
 }
 
@@ -92,7 +100,7 @@ fn tries(counted: u64) -> String {
     grammar::more(counted, "try")
 }
 
-impl Context {
+impl Lines {
     /// Logs a condition if it is new, else counts it.
     pub(crate) fn log_condition(
         &self,
@@ -102,8 +110,8 @@ impl Context {
         reason: &str,
         text: &str,
     ) {
-        let (subject, now) = (about.subject(), self.now());
-        let line = self.lines.of(sync, |open| open.record(&subject, &format!("{reason} {text}"), now));
+        let (subject, now) = (about.subject(), clock::since(self.began));
+        let line = self.of(sync, |open| open.record(&subject, &format!("{reason} {text}"), now));
         let object = about.object().map(display);
         let text = match line {
             LogDecision::New(0) => text.to_owned(),
@@ -122,7 +130,7 @@ impl Context {
 
     /// Ends a condition.
     pub(crate) fn end_condition(&self, sync: &SyncName, about: LogSubject<'_>) {
-        let counted = self.lines.of(sync, |open| open.close(&about.subject()));
+        let counted = self.of(sync, |open| open.close(&about.subject()));
         if let Some(counted) = counted.filter(|counted| *counted > 0) {
             let (object, what) = (about.object().map(display), about.over());
             tracing::info!(%sync, object, "{what} after {}", tries(counted));
@@ -145,7 +153,7 @@ impl Context {
         let failing: BTreeSet<String> = failing.iter().map(ToString::to_string).collect();
         let stays =
             |subject: &str| subject.strip_prefix(OBJECT).is_none_or(|object| failing.contains(object));
-        for (subject, counted) in self.lines.of(sync, |open| open.close_others(stays)) {
+        for (subject, counted) in self.of(sync, |open| open.close_others(stays)) {
             let object = subject.trim_start_matches(OBJECT);
             tracing::info!(%sync, object, "no longer fails after {}", tries(counted));
         }

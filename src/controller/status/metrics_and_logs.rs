@@ -4,28 +4,68 @@
 //! status, so that an alert and the status cannot contradict each other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::board::Board;
+use super::events::Allowances;
 use super::events::repaired_drift;
-use super::log_lines::{LogSubject, Tone};
+use super::lease_record::LeaseRecord;
+use super::log_lines::{Lines, LogSubject, Tone};
+use super::reconcile_result::ReconcileResult;
+use super::worker_event::WorkerEvent;
 use crate::api::{ConditionType, SyncName, SyncStatus};
-use crate::controller::Context;
-use crate::controller::reconcile::ReconcileResult;
-use crate::controller::worker::WorkerEvent;
+use crate::cluster::Cluster;
 use crate::grammar;
+use crate::metrics::Metrics;
 use crate::object::ObjectId;
 use crate::observed::Drift;
 use crate::plan::{Failure, Outcome};
 use crate::report::ReconcileError;
+use crate::serve::DaemonHealth;
 
-impl Context {
+/// Events of one namespace: the burst, and the rate in a second. Hundreds of Syncs may be created
+/// at once, and their statuses say the same.
+const EVENTS: (u32, u32) = (50, 5);
+
+/// Channels through which the Syncs of a daemon report.
+pub struct Reporting {
+    /// The cluster, in which statuses and Events are written.
+    pub(super) cluster: Cluster,
+    /// Counters and gauges for Prometheus.
+    pub metrics: Metrics,
+    /// Liveness and readiness of this daemon.
+    pub health: DaemonHealth,
+    /// Data of the status page, for all Syncs.
+    pub board: Board,
+    /// The Lease that this daemon holds, as namespace/name.
+    pub(in crate::controller) held_by: Option<String>,
+    /// Record in the Lease of the scope of a run without a Sync resource, if it is kept.
+    pub(in crate::controller) notebook: Option<Arc<LeaseRecord>>,
+    /// Log lines that were written for conditions that last, so that each is written once.
+    pub(in crate::controller) lines: Lines,
+    /// Budget of Kubernetes Events, by namespace.
+    pub(in crate::controller) events: Allowances,
+}
+
+impl Reporting {
+    /// Creates the state, with no Sync in it.
+    pub(in crate::controller) fn new(
+        cluster: Cluster,
+        (metrics, health, board): (Metrics, DaemonHealth, Board),
+        (held_by, notebook): (Option<String>, Option<Arc<LeaseRecord>>),
+    ) -> Self {
+        let (lines, events) = (Lines::new(), Allowances::new(EVENTS));
+        Self { cluster, metrics, health, board, held_by, notebook, lines, events }
+    }
+
     /// Logs and counts an event.
     pub(crate) fn count(&self, sync: &SyncName, told: &WorkerEvent) {
         let name = sync.to_string();
         match told {
             WorkerEvent::Polled { found: Ok(revision), .. } => {
-                self.end_condition(sync, LogSubject::Source);
+                self.lines.end_condition(sync, LogSubject::Source);
                 tracing::debug!(%sync, %revision, "polled");
             }
             WorkerEvent::Polled { found: Err(trouble), .. } => {
@@ -52,10 +92,10 @@ impl Context {
             WorkerEvent::HealthChanged(summary, ..) => match summary.worst.first() {
                 Some((id, health)) if summary.degraded + summary.unknown > 0 => {
                     let text = format!("{id}: {}", health.message().unwrap_or_default());
-                    self.log_condition(sync, LogSubject::Health, Tone::Warning, health.name(), &text);
+                    self.lines.log_condition(sync, LogSubject::Health, Tone::Warning, health.name(), &text);
                 }
                 first => {
-                    self.end_condition(sync, LogSubject::Health);
+                    self.lines.end_condition(sync, LogSubject::Health);
                     let (objects, waiting) = (summary.objects, summary.unread + summary.progressing);
                     let why = first.and_then(|(_, health)| health.message()).unwrap_or_default();
                     tracing::debug!(%sync, objects, waiting, why, "health checked");
@@ -103,7 +143,7 @@ impl Context {
             // The changes count, but the result is not complete.
             return;
         }
-        self.only_these_fail(sync, &failed);
+        self.lines.only_these_fail(sync, &failed);
         self.metrics.all_held_objects(name, held);
         let failed = failed.len();
         let revision = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -114,9 +154,9 @@ impl Context {
             let (objects, held) =
                 (grammar::counted(report.desired, "object"), report.outcomes.len() - failed);
             let text = format!("{revision}: nothing changed; {objects}, {held} held, {failed} failed");
-            self.log_condition(sync, LogSubject::Result, Tone::Normal, "Unchanged", &text);
+            self.lines.log_condition(sync, LogSubject::Result, Tone::Normal, "Unchanged", &text);
         } else {
-            self.end_condition(sync, LogSubject::Result);
+            self.lines.end_condition(sync, LogSubject::Result);
             tracing::info!(%sync, revision, objects = report.desired, kept = report.kept, failed, "reconciled");
         }
     }
@@ -130,30 +170,30 @@ impl Context {
             let kept = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
             let text =
                 format!("{refused} cannot be applied, and {kept} stays applied: {}", with_problems(trouble));
-            self.log_condition(sync, LogSubject::Refusal, tone(trouble), trouble.reason(), &text);
+            self.lines.log_condition(sync, LogSubject::Refusal, tone(trouble), trouble.reason(), &text);
         }
         if !report.rights.is_empty() {
             let text = format!("permissions are missing: {}", report.rights.join("; "));
-            self.log_condition(sync, LogSubject::Rights, Tone::Warning, "RightsMissing", &text);
+            self.lines.log_condition(sync, LogSubject::Rights, Tone::Warning, "RightsMissing", &text);
         }
         if report.trouble.is_some() || report.stopped {
             return;
         }
-        self.end_condition(sync, LogSubject::Pass);
+        self.lines.end_condition(sync, LogSubject::Pass);
         if report.refusal().is_none() {
-            self.end_condition(sync, LogSubject::Refusal);
+            self.lines.end_condition(sync, LogSubject::Refusal);
         }
         if report.rights.is_empty() {
-            self.end_condition(sync, LogSubject::Rights);
+            self.lines.end_condition(sync, LogSubject::Rights);
         }
     }
 
     fn troubled(&self, sync: &SyncName, about: LogSubject<'_>, trouble: &ReconcileError) {
-        self.log_condition(sync, about, tone(trouble), trouble.reason(), &with_problems(trouble));
+        self.lines.log_condition(sync, about, tone(trouble), trouble.reason(), &with_problems(trouble));
     }
 
     fn failed(&self, sync: &SyncName, id: &ObjectId, why: &Failure) {
-        self.log_condition(
+        self.lines.log_condition(
             sync,
             LogSubject::Object(id),
             Tone::Warning,

@@ -4,19 +4,21 @@
 //! there is something to report: events within a moment of each other are written together.
 
 pub(crate) mod board;
-mod board_entry;
+pub(crate) mod board_entry;
 pub(crate) mod change_summary;
 pub(crate) mod event_queue;
 pub(crate) mod events;
 pub(crate) mod lease_record;
-pub(crate) mod live_objects;
 pub(crate) mod log_lines;
 mod merge_result;
 pub(crate) mod metrics_and_logs;
+pub(crate) mod reconcile_result;
 mod recorded_state;
+pub(crate) mod revision_change;
 pub(crate) mod source_summary;
 mod uncounted_changes;
-mod writer;
+pub(crate) mod worker_event;
+pub(crate) mod writer;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,9 +27,6 @@ use std::time::{Duration, Instant, SystemTime};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, oneshot};
 
-use super::Context;
-use super::reconcile::ReconcileResult;
-use super::worker::WorkerEvent;
 use crate::api::{EventReason, FinishedObject, HeldRevision, Scope, SyncName, SyncStatus};
 use crate::clock;
 use crate::health::HealthSummary;
@@ -38,10 +37,14 @@ use crate::report::{
     status,
 };
 use crate::source::Revision;
-use board_entry::BoardEntry;
+use board_entry::{BoardEntry, post};
 use event_queue::EventQueue;
+use merge_result::{merge_changes, merge_result, merge_verified};
+use metrics_and_logs::Reporting;
+use reconcile_result::ReconcileResult;
 use recorded_state::Wrong;
 use uncounted_changes::Uncounted;
+use worker_event::WorkerEvent;
 
 /// Longest time for which a reconcile delays the status; a longer one is reported before it ends.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -52,7 +55,7 @@ pub(crate) struct StatusRecorder(Arc<Inner>);
 
 struct Inner {
     name: SyncName,
-    context: Arc<Context>,
+    reporting: Arc<Reporting>,
     state: Mutex<StatusState>,
     changed: Notify,
     /// Notified when a task waits for a status before it writes to the cluster.
@@ -143,10 +146,10 @@ const MOMENT: Duration = Duration::from_millis(400);
 const MAX_NEWS: usize = 5;
 
 impl StatusRecorder {
-    pub(crate) fn new(context: Arc<Context>, name: SyncName) -> Self {
-        let posting = BoardEntry::new(context.board.is_read());
+    pub(crate) fn new(reporting: Arc<Reporting>, name: SyncName) -> Self {
+        let posting = BoardEntry::new(reporting.board.is_read());
         let state = Mutex::new(StatusState { posting, ..StatusState::default() });
-        Self(Arc::new(Inner { name, context, state, changed: Notify::new(), urgent: Notify::new() }))
+        Self(Arc::new(Inner { name, reporting, state, changed: Notify::new(), urgent: Notify::new() }))
     }
 
     fn lock(&self) -> MutexGuard<'_, StatusState> {
@@ -174,7 +177,7 @@ impl StatusRecorder {
         let mut state = self.lock();
         if *state.uid != *uid {
             let (since, history) = (Some(clock::now()), state.history);
-            let posting = BoardEntry::new(self.0.context.board.is_read());
+            let posting = BoardEntry::new(self.0.reporting.board.is_read());
             *state = StatusState { uid: uid.into(), since, history, posting, ..StatusState::default() };
             state.scope = stands.scope.clone();
         }
@@ -239,7 +242,7 @@ impl StatusRecorder {
 
     /// Records an event.
     pub(crate) fn record_event(&self, told: WorkerEvent) {
-        self.0.context.count(&self.0.name, &told);
+        self.0.reporting.count(&self.0.name, &told);
         match told {
             WorkerEvent::Polled { found: Ok(revision), source, request } => {
                 let mut state = self.lock();
@@ -259,8 +262,10 @@ impl StatusRecorder {
                 state.source = Some(trouble);
                 state.request = request.or(state.request.take());
             }
-            WorkerEvent::Reconciled(report) if report.stopped => return self.lock().notes(&report),
-            WorkerEvent::Reconciled(report) => self.lock().passed(report),
+            WorkerEvent::Reconciled(report) if report.stopped => {
+                return merge_changes(&mut self.lock(), &report);
+            }
+            WorkerEvent::Reconciled(report) => merge_result(&mut self.lock(), report),
             WorkerEvent::HealthChanged(health, healths, waits) => {
                 let mut state = self.lock();
                 state.posting.healths(healths);
@@ -290,7 +295,7 @@ impl StatusRecorder {
                 }
             }
             WorkerEvent::Verified(id, outcome) => {
-                if !self.lock().verified(id, outcome) {
+                if !merge_verified(&mut self.lock(), id, outcome) {
                     return;
                 }
             }
@@ -364,13 +369,13 @@ impl StatusRecorder {
             waits_for_health: state.waits_for_health,
             commits: &state.commits,
             request: state.request.clone(),
-            held_by: self.0.context.held_by.clone(),
+            held_by: self.0.reporting.held_by.clone(),
             now: now(),
         };
         let next = status(&state.persisted_status, &facts);
         let next = Arc::new(state.completed(next));
-        self.post(&mut state, &next);
-        self.0.context.show(&self.0.name, &next, state.current.as_ref());
+        post(self, &mut state, &next);
+        self.0.reporting.show(&self.0.name, &next, state.current.as_ref());
         state.differing(next)
     }
 }

@@ -9,11 +9,11 @@ use tokio::sync::oneshot;
 
 use super::event_queue::Note;
 use super::events::transition;
+use super::reconcile_result::ReconcileResult;
 use super::{MAX_NEWS, Ordered, PATIENCE, StatusRecorder, StatusState};
 use crate::api::{EventReason, FinishedObject, HeldRevision, Scope, SyncName, SyncStatus};
 use crate::clock;
 use crate::cluster::LiveSync;
-use crate::controller::reconcile::ReconcileResult;
 use crate::report::{ReconcileError, RolledBackRevision};
 use crate::source::{Reference, Revision};
 
@@ -146,9 +146,9 @@ impl StatusState {
         }
     }
 
-    /// Returns the error beside that of the last reconcile, with the revision that is not held
-    /// because of it: the Sync is not reconciled any more, or the reconcile could not keep the
-    /// revision.
+    /// Returns the error of the spec, the repository or a dependency, with the revision that is not
+    /// held because of it. This is the case if the Sync is not reconciled any more, or if the last
+    /// reconcile failed.
     fn not_kept(&self) -> Option<ReconcileError> {
         let is_lost = self.refused.is_some() && !self.is_followed
             || self.report.as_deref().is_some_and(|report| report.trouble.is_some());
@@ -178,8 +178,8 @@ impl StatusState {
             || report.filter(|it| !is_of_older_spec(it)).and_then(|it| it.revision.as_ref()) == Some(revision)
     }
 
-    /// Returns a status with only the fields that must be recorded before a write to the cluster,
-    /// while the rest is about to be known.
+    /// Returns the written status with only those fields updated that must be recorded before a
+    /// write to the cluster; the other fields are not known yet.
     pub(super) fn first_lines(&self) -> Option<(Box<str>, Arc<SyncStatus>)> {
         if self.waiting.is_empty() {
             return None;
@@ -199,7 +199,8 @@ impl StatusState {
         }
     }
 
-    /// True while the written status says more than a daemon that has just started.
+    /// True while the written status says more than this daemon, which has just started, knows
+    /// itself.
     pub(super) fn waits_for_words(&self) -> bool {
         !self.persisted_status.conditions.is_empty()
             || self.since.is_none_or(|since| clock::since(since) < PATIENCE)
@@ -267,8 +268,8 @@ impl StatusState {
     }
 }
 
-/// True if the status has it in time. A dropped sender is no success: when the Sync was created
-/// again, the writer drops all senders, and nothing was written.
+/// True if the status is written in time. A dropped sender is no success: when the Sync is created
+/// again, all senders are dropped, and nothing was written.
 async fn is_written(within: Duration, wait: oneshot::Receiver<()>) -> bool {
     matches!(tokio::time::timeout(within, wait).await, Ok(Ok(())))
 }
@@ -276,7 +277,7 @@ async fn is_written(within: Duration, wait: oneshot::Receiver<()>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::reconcile::RefusedUpdate;
+    use crate::controller::status::reconcile_result::RefusedUpdate;
     use crate::source::ObjectHash;
 
     #[test]

@@ -10,10 +10,14 @@ use std::time::Duration;
 use futures::future::FutureExt as _;
 
 use super::super::schedule::Uptime;
-use super::{Reconciler, WorkerEvent};
+use super::Reconciler;
+use super::depends_on::publish_applied;
+use super::rollback::note_health;
 use crate::controller::memory::health_monitor::HealthMonitor;
-use crate::controller::reconcile::ReconcileResult;
+use crate::controller::reconcile::webhook_backends::retry_behind;
 use crate::controller::status::events::was_written;
+use crate::controller::status::reconcile_result::ReconcileResult;
+use crate::controller::status::worker_event::WorkerEvent;
 use crate::health::HealthSummary;
 
 /// Delay of reads while a reconcile writes. Writes come first, but not without limit.
@@ -37,115 +41,113 @@ pub(super) struct ReportedHealth {
     again: Option<Uptime>,
 }
 
-impl Reconciler {
-    pub(super) fn new_vitals(&self) -> Arc<HealthMonitor> {
-        let (context, cluster) = (self.context.clone(), self.order.cluster.clone());
-        Arc::new(HealthMonitor::new(context, cluster, self.owner.clone(), self.order.wish.health.clone()))
-    }
+pub(super) fn new_vitals(worker: &Reconciler) -> Arc<HealthMonitor> {
+    let (context, cluster) = (worker.context.clone(), worker.order.cluster.clone());
+    Arc::new(HealthMonitor::new(context, cluster, worker.owner.clone(), worker.order.wish.health.clone()))
+}
 
-    /// Forgets the health: it was read with another identity, or with other health rules.
-    pub(super) fn reset_health(&mut self) {
-        self.vitals = self.new_vitals();
-        self.stir = self.order.cluster.written_notify(&self.owner);
-        self.reading = None;
-        self.told_health = ReportedHealth::default();
-    }
+/// Forgets the health: it was read with another identity, or with other health rules.
+pub(super) fn reset_health(worker: &mut Reconciler) {
+    worker.vitals = new_vitals(worker);
+    worker.stir = worker.order.cluster.written_notify(&worker.owner);
+    worker.reading = None;
+    worker.told_health = ReportedHealth::default();
+}
 
-    /// Returns the time of the next read or report, if no event comes before it.
-    pub(super) fn next_read(&self) -> Option<Uptime> {
-        self.next_due().into_iter().chain(self.told_health.again).min()
-    }
+/// Returns the time of the next read or report, if no event comes before it.
+pub(super) fn next_read(worker: &Reconciler) -> Option<Uptime> {
+    next_due(worker).into_iter().chain(worker.told_health.again).min()
+}
 
-    fn next_due(&self) -> Option<Uptime> {
-        let behind = if self.passing.is_some() { BEHIND } else { Duration::ZERO };
-        let is_idle = self.reading.is_none() && !self.order.wish.suspend;
-        let due = if is_idle { self.vitals.next() } else { None };
-        due.map(|due| Duration::from_millis(u64::try_from(due).unwrap_or_default()) + behind)
-    }
+fn next_due(worker: &Reconciler) -> Option<Uptime> {
+    let behind = if worker.passing.is_some() { BEHIND } else { Duration::ZERO };
+    let is_idle = worker.reading.is_none() && !worker.order.wish.suspend;
+    let due = if is_idle { worker.vitals.next() } else { None };
+    due.map(|due| Duration::from_millis(u64::try_from(due).unwrap_or_default()) + behind)
+}
 
-    /// Reads statuses that are due, and reports health that changes by time alone.
-    pub(super) fn begin_reading(&mut self) {
-        let now = self.context.now();
-        if self.next_read().is_none_or(|due| due > now) {
+/// Reads statuses that are due, and reports health that changes by time alone.
+pub(super) fn begin_reading(worker: &mut Reconciler) {
+    let now = worker.context.now();
+    if next_read(worker).is_none_or(|due| due > now) {
+        return;
+    }
+    if next_due(worker).is_some_and(|due| due <= now) {
+        let due = worker.vitals.due();
+        if due != crate::health::DueReads::default() {
+            worker.reading = Some(worker.vitals.clone().read(due).boxed());
             return;
         }
-        if self.next_due().is_some_and(|due| due <= now) {
-            let due = self.vitals.due();
-            if due != crate::health::DueReads::default() {
-                self.reading = Some(self.vitals.clone().read(due).boxed());
-                return;
-            }
-        }
-        self.tell_health();
     }
+    tell_health(worker);
+}
 
-    pub(super) fn have_read(&mut self) {
-        self.reading = None;
-        self.tell_health();
-    }
+pub(super) fn have_read(worker: &mut Reconciler) {
+    worker.reading = None;
+    tell_health(worker);
+}
 
-    /// Records the writes of a reconcile. Runs before the result is reported, so that the old
-    /// health is not taken for that of the new revision.
-    pub(super) fn examine(&mut self, report: &mut ReconcileResult) {
-        if let Some(set) = &report.set {
-            let written =
-                report.outcomes.iter().filter(|(_, outcome)| was_written(outcome)).map(|(id, _)| id);
-            self.vitals.wants(set, written);
-            self.vitals.ends(&mut report.finished);
-        }
-        self.vitals.process_written();
-        self.tell_health();
+/// Records the writes of a reconcile. Runs before the result is reported, so that the old
+/// health is not taken for that of the new revision.
+pub(super) fn examine(worker: &mut Reconciler, report: &mut ReconcileResult) {
+    if let Some(set) = &report.set {
+        let written = report.outcomes.iter().filter(|(_, outcome)| was_written(outcome)).map(|(id, _)| id);
+        worker.vitals.wants(set, written);
+        worker.vitals.ends(&mut report.finished);
     }
+    worker.vitals.process_written();
+    tell_health(worker);
+}
 
-    pub(super) fn tell_health(&mut self) {
-        self.health_moved = true;
-        self.told_health.again = None;
-        let (Some(summary), now) = (self.vitals.summary(), self.context.now()) else { return };
-        if self.told_health.summary.as_ref() == Some(&summary) {
-            return;
-        }
-        // Syncs that depend on this one follow its actual health, not the reported one.
-        self.publish_applied();
-        self.note_health();
-        if let Some(again) = self.told_health.waits(&summary, now) {
-            self.told_health.again = Some(again);
-            return;
-        }
-        let healths = if self.context.board.is_read() { self.vitals.healths() } else { Arc::default() };
-        self.record_event(WorkerEvent::HealthChanged(
-            Box::new(summary.clone()),
-            healths,
-            self.order.wish.health.wait,
-        ));
-        self.told_health.told(summary, now);
+pub(super) fn tell_health(worker: &mut Reconciler) {
+    worker.health_moved = true;
+    worker.told_health.again = None;
+    let (Some(summary), now) = (worker.vitals.summary(), worker.context.now()) else { return };
+    if worker.told_health.summary.as_ref() == Some(&summary) {
+        return;
     }
+    // Syncs that depend on this one follow its actual health, not the reported one.
+    publish_applied(worker);
+    note_health(worker);
+    if let Some(again) = worker.told_health.waits(&summary, now) {
+        worker.told_health.again = Some(again);
+        return;
+    }
+    let healths =
+        if worker.context.reporting.board.is_read() { worker.vitals.healths() } else { Arc::default() };
+    worker.record_event(WorkerEvent::HealthChanged(
+        Box::new(summary.clone()),
+        healths,
+        worker.order.wish.health.wait,
+    ));
+    worker.told_health.told(summary, now);
+}
 
-    /// True once after the health may have changed, while no reconcile runs.
-    pub(super) fn health_has_moved(&mut self) -> bool {
-        self.passing.is_none() && std::mem::take(&mut self.health_moved)
-    }
+/// True once after the health may have changed, while no reconcile runs.
+pub(super) fn health_has_moved(worker: &mut Reconciler) -> bool {
+    worker.passing.is_none() && std::mem::take(&mut worker.health_moved)
+}
 
-    /// True if something waits until objects are healthy, and the set of unhealthy ones differs
-    /// from that at the last reconcile.
-    pub(super) fn gate_has_moved(&mut self) -> bool {
-        let Some(gate) = &mut self.gate else { return false };
-        let unwell = self.vitals.unwell();
-        let moved = *gate != unwell;
-        *gate = unwell;
-        moved
-    }
+/// True if something waits until objects are healthy, and the set of unhealthy ones differs
+/// from that at the last reconcile.
+pub(super) fn gate_has_moved(worker: &mut Reconciler) -> bool {
+    let Some(gate) = &mut worker.gate else { return false };
+    let unwell = worker.vitals.unwell();
+    let moved = *gate != unwell;
+    *gate = unwell;
+    moved
+}
 
-    /// True if objects wait for webhooks, and a backend of one has become ready since the last
-    /// call.
-    pub(super) fn backends_came(&mut self) -> bool {
-        let ready = self.vitals.ready_now();
-        !ready.is_empty() && self.memory.as_mut().is_some_and(|memory| memory.try_behind(&ready))
-    }
+/// True if objects wait for webhooks, and a backend of one has become ready since the last
+/// call.
+pub(super) fn backends_came(worker: &mut Reconciler) -> bool {
+    let ready = worker.vitals.ready_now();
+    !ready.is_empty() && worker.memory.as_mut().is_some_and(|memory| retry_behind(memory, &ready))
+}
 
-    /// True if the objects are healthy, or the Sync does not wait for that.
-    pub(super) fn is_well(&self) -> bool {
-        !self.order.wish.health.wait || self.vitals.summary().is_some_and(|summary| summary.is_healthy())
-    }
+/// True if the objects are healthy, or the Sync does not wait for that.
+pub(super) fn is_well(worker: &Reconciler) -> bool {
+    !worker.order.wish.health.wait || worker.vitals.summary().is_some_and(|summary| summary.is_healthy())
 }
 
 impl ReportedHealth {

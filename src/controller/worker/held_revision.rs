@@ -5,10 +5,11 @@
 //! with the spec that rendered it, narrowed by the newer spec. A daemon that starts holds exactly
 //! the revision that the status names, and none if that revision or its spec is not available.
 
+use super::reconcile_task::select_revision;
 use super::signature_check::source_id;
 use super::{ReconcileRequest, Reconciler};
 use crate::api::HeldRevision;
-use crate::controller::reconcile::RefusedUpdate;
+use crate::controller::status::reconcile_result::RefusedUpdate;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
 
@@ -27,8 +28,7 @@ pub(super) struct HeldState {
     is_restored: bool,
     /// Reason why the revision of the status is not held.
     lost: Option<String>,
-    /// A poll has failed before any revision was read, and the held revision was reconciled for
-    /// that.
+    /// A poll failed before any revision was read, so the held revision was reconciled.
     begun: bool,
 }
 
@@ -79,116 +79,113 @@ impl HeldRender {
     }
 }
 
-impl Reconciler {
-    /// Returns the held revision and its spec as the status records them.
-    pub(super) fn record(order: &ReconcileRequest, revision: &Revision) -> HeldRevision {
-        HeldRevision {
-            revision: revision.to_string(),
-            tag: revision.tag.map(|tag| tag.to_string()),
-            source: source_id(&order.wish).into(),
-            spec: order.render_spec.to_string(),
-            bytes: None,
-        }
+/// Returns the held revision and its spec as the status records them.
+pub(super) fn record_of(order: &ReconcileRequest, revision: &Revision) -> HeldRevision {
+    HeldRevision {
+        revision: revision.to_string(),
+        tag: revision.tag.map(|tag| tag.to_string()),
+        source: source_id(&order.wish).into(),
+        spec: order.render_spec.to_string(),
+        bytes: None,
     }
+}
 
-    /// Restores the revision that the previous daemon held.
-    pub(super) fn restore_held(&mut self) {
-        if std::mem::replace(&mut self.holding.is_restored, true) {
-            return;
-        }
-        let noted = self.context.notebook.as_ref().and_then(|notebook| notebook.held());
-        let told = || self.recorder.status().revision.and_then(|revision| revision.held);
-        let Some(known) = noted.or_else(told) else { return };
-        let order = &self.order;
-        let lost = match () {
-            () if *known.source != *source_id(&order.wish) => "it comes from another source".to_owned(),
-            () if *known.spec != *order.render_spec => "the spec has changed since".to_owned(),
-            () => {
-                let reference = &order.wish.reference;
-                if let Some(revision) = Revision::parse(&known.revision, known.tag.as_deref(), reference) {
-                    self.holding.held = Some(HeldRender { revision, order: order.clone() });
-                    return;
-                }
-                "the recorded revision is invalid".to_owned()
+/// Restores the revision that the previous daemon held.
+pub(super) fn restore_held(worker: &mut Reconciler) {
+    if std::mem::replace(&mut worker.holding.is_restored, true) {
+        return;
+    }
+    let noted = worker.context.reporting.notebook.as_ref().and_then(|notebook| notebook.held());
+    let told = || worker.recorder.status().revision.and_then(|revision| revision.held);
+    let Some(known) = noted.or_else(told) else { return };
+    let order = &worker.order;
+    let lost = match () {
+        () if *known.source != *source_id(&order.wish) => "it comes from another source".to_owned(),
+        () if *known.spec != *order.render_spec => "the spec has changed since".to_owned(),
+        () => {
+            let reference = &order.wish.reference;
+            if let Some(revision) = Revision::parse(&known.revision, known.tag.as_deref(), reference) {
+                worker.holding.held = Some(HeldRender { revision, order: order.clone() });
+                return;
             }
-        };
-        self.holding.lost = Some(format!("{} is not held: {lost}", known.revision));
-    }
-
-    /// Returns the held revision, if any.
-    pub(super) fn held(&self) -> Option<&HeldRender> {
-        self.holding.held.as_ref()
-    }
-
-    /// Holds a revision that has rendered completely.
-    pub(super) fn holds(&mut self, revision: &Revision, order: &ReconcileRequest) {
-        let is_known = self.held().is_some_and(|held| {
-            held.revision == *revision && held.order.spec_revision == order.spec_revision
-        });
-        if !is_known {
-            self.holding.held = Some(HeldRender { revision: revision.clone(), order: order.clone() });
+            "the recorded revision is invalid".to_owned()
         }
-        self.holding.lost = None;
-    }
+    };
+    worker.holding.lost = Some(format!("{} is not held: {lost}", known.revision));
+}
 
-    /// True once, if no revision was read from the repository and one from the status is to be
-    /// held.
-    pub(super) fn begins_to_hold(&mut self) -> bool {
-        self.restore_held();
-        let begins = self.revision.is_none() && self.holding.held.is_some();
-        begins && !std::mem::replace(&mut self.holding.begun, true)
-    }
+/// Returns the held revision, if any.
+pub(super) fn held(worker: &Reconciler) -> Option<&HeldRender> {
+    worker.holding.held.as_ref()
+}
 
-    /// Lets [`Self::begins_to_hold`] be true once more, for a new request.
-    pub(super) fn reset_hold(&mut self) {
-        self.holding.begun = false;
+/// Holds a revision that has rendered completely.
+pub(super) fn holds(worker: &mut Reconciler, revision: &Revision, order: &ReconcileRequest) {
+    let is_known = held(worker)
+        .is_some_and(|held| held.revision == *revision && held.order.spec_revision == order.spec_revision);
+    if !is_known {
+        worker.holding.held = Some(HeldRender { revision: revision.clone(), order: order.clone() });
     }
+    worker.holding.lost = None;
+}
 
-    /// Decides the target of the next reconcile.
-    pub(super) fn target(&mut self) -> ReconcileTarget {
-        self.restore_held();
-        let held = self.held().cloned().map(Box::new);
-        if let Some(trouble) = self.order.refused.clone() {
-            let newer = Some("the spec".into());
-            let refused =
-                RefusedUpdate { revision: None, newer, was_tried: false, trouble: Some(trouble.clone()) };
-            return held
-                .map_or(ReconcileTarget::Nothing(trouble), |held| ReconcileTarget::Keep { held, refused });
+/// True once, if no revision was read from the repository and one from the status is to be
+/// held.
+pub(super) fn begins_to_hold(worker: &mut Reconciler) -> bool {
+    restore_held(worker);
+    let begins = worker.revision.is_none() && worker.holding.held.is_some();
+    begins && !std::mem::replace(&mut worker.holding.begun, true)
+}
+
+/// Lets [`Self::begins_to_hold`] be true once more, for a new request.
+pub(super) fn reset_hold(worker: &mut Reconciler) {
+    worker.holding.begun = false;
+}
+
+/// Decides the target of the next reconcile.
+pub(super) fn target(worker: &mut Reconciler) -> ReconcileTarget {
+    restore_held(worker);
+    let held = held(worker).cloned().map(Box::new);
+    if let Some(trouble) = worker.order.refused.clone() {
+        let newer = Some("the spec".into());
+        let refused =
+            RefusedUpdate { revision: None, newer, was_tried: false, trouble: Some(trouble.clone()) };
+        return held
+            .map_or(ReconcileTarget::Nothing(trouble), |held| ReconcileTarget::Keep { held, refused });
+    }
+    let Some(newest) = worker.revision.clone() else {
+        // The error of the poll is reported separately.
+        let newer = held.as_ref().and_then(|held| newer_than(worker, held));
+        let refused = RefusedUpdate { revision: None, newer, was_tried: false, trouble: None };
+        return held.map_or_else(
+            || ReconcileTarget::Nothing(unread()),
+            |held| ReconcileTarget::Keep { held, refused },
+        );
+    };
+    match select_revision(worker, newest) {
+        Ok((revision, rejected)) => ReconcileTarget::Apply { revision, rejected },
+        Err(waits) => {
+            let refused = RefusedUpdate { revision: None, newer: None, was_tried: false, trouble: None };
+            held.map_or(ReconcileTarget::Nothing(waits), |held| ReconcileTarget::Keep { held, refused })
         }
-        let Some(newest) = self.revision.clone() else {
-            // The error of the poll is reported separately.
-            let newer = held.as_ref().and_then(|held| self.newer_than(held));
-            let refused = RefusedUpdate { revision: None, newer, was_tried: false, trouble: None };
-            return held.map_or_else(
-                || ReconcileTarget::Nothing(unread()),
-                |held| ReconcileTarget::Keep { held, refused },
-            );
-        };
-        match self.select_revision(newest) {
-            Ok((revision, rejected)) => ReconcileTarget::Apply { revision, rejected },
-            Err(waits) => {
-                let refused = RefusedUpdate { revision: None, newer: None, was_tried: false, trouble: None };
-                held.map_or(ReconcileTarget::Nothing(waits), |held| ReconcileTarget::Keep { held, refused })
-            }
-        }
     }
+}
 
-    /// Returns the newer commit or spec that is known while the repository cannot be read, if there
-    /// is one.
-    fn newer_than(&self, held: &HeldRender) -> Option<Box<str>> {
-        if !held.is_asked_for(&self.order) {
-            return Some("the spec".into());
-        }
-        let wish = &self.order.wish;
-        let seen = self.recorder.last_seen(&source_id(wish), &wish.reference)?;
-        (seen.commit != held.revision.commit).then(|| seen.to_string().into())
+/// Returns the newer commit or spec that is known while the repository cannot be read, if there
+/// is one.
+fn newer_than(worker: &Reconciler, held: &HeldRender) -> Option<Box<str>> {
+    if !held.is_asked_for(&worker.order) {
+        return Some("the spec".into());
     }
+    let wish = &worker.order.wish;
+    let seen = worker.recorder.last_seen(&source_id(wish), &wish.reference)?;
+    (seen.commit != held.revision.commit).then(|| seen.to_string().into())
+}
 
-    /// Adds the reason why nothing is held, where the status names a held revision.
-    pub(super) fn says_lost(&self, trouble: &mut ReconcileError) {
-        if let Some(lost) = &self.holding.lost {
-            trouble.message = format!("{}; {lost}", trouble.message);
-        }
+/// Adds the reason why nothing is held, where the status names a held revision.
+pub(super) fn says_lost(worker: &Reconciler, trouble: &mut ReconcileError) {
+    if let Some(lost) = &worker.holding.lost {
+        trouble.message = format!("{}; {lost}", trouble.message);
     }
 }
 

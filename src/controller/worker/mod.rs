@@ -8,15 +8,13 @@
 mod depends_on;
 mod health;
 mod held_revision;
-pub(crate) mod optional_future;
 mod path_lag;
 mod periodic_verification;
 mod poll;
 mod reconcile_run;
 mod reconcile_task;
+pub(crate) mod repository_credentials;
 mod request;
-pub(crate) mod revision_change;
-mod revision_relation;
 mod rollback;
 mod server_lags;
 mod signature_check;
@@ -31,61 +29,38 @@ use tokio::sync::{Notify, watch};
 use super::memory::SyncMemory;
 use super::memory::health_monitor::HealthMonitor;
 use super::peers::latest_revisions::{RevisionChannel, TimedRevision};
-use super::reconcile::ReconcileResult;
 use super::reconcile::remote_bases::TrackedBases;
-use super::reconcile::rollout::UnhealthySnapshot;
 use super::schedule::{Schedule, ScheduleCommand, ScheduleEvent};
 use super::status::StatusRecorder;
+use super::status::board_entry::set_source;
+use super::status::reconcile_result::{ReconcileResult, UnhealthySnapshot};
+use super::status::revision_change::RevisionChange;
 use super::status::source_summary::of_wish;
+use super::status::worker_event::WorkerEvent;
 use super::{Context, chance};
 use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::{CancelFlag, Cluster};
-use crate::health::HealthSummary;
 use crate::object::ObjectId;
 use crate::plan::{DriftMode, Outcome};
-use crate::report::board::HealthTable;
-use crate::report::{ReconcileError, RolledBackRevision};
 use crate::source::Revision;
-use health::ReportedHealth;
-use held_revision::{HeldRender, HeldState};
-use optional_future::{running, sleep_until};
+use depends_on::publish_applied;
+use health::{
+    ReportedHealth, backends_came, begin_reading, gate_has_moved, have_read, health_has_moved, next_read,
+    reset_health,
+};
+use held_revision::{HeldRender, HeldState, reset_hold};
 use path_lag::PathLag;
-use poll::FinishedPoll;
+use periodic_verification::{begin_verifying, distrusts_unproven, look_over, verified};
+use poll::{FinishedPoll, on_peer_revision, on_polled, related, start_poll};
+use reconcile_task::{on_reconciled, start_reconcile};
 pub(crate) use request::ReconcileRequest;
-use revision_change::RevisionChange;
-use rollback::RollbackState;
+use rollback::{RollbackState, forget_trials, should_roll_back};
 use server_lags::Lags;
 use yielding_attempt::RenderAttempt;
 
 /// Interval of the check for objects that were not verified for long.
 const LOOK_OVER: Duration = Duration::from_secs(60);
-
-/// Event of a Sync, recorded in its status, metrics and log.
-#[derive(Debug)]
-pub(crate) enum WorkerEvent {
-    /// The repository was polled.
-    Polled {
-        found: Result<Revision, ReconcileError>,
-        /// Identifier of the repository and ref.
-        source: Box<str>,
-        /// The value of the request annotation that this poll answers.
-        request: Option<String>,
-    },
-    /// A reconcile has ended.
-    Reconciled(Box<ReconcileResult>),
-    /// An object was verified.
-    Verified(ObjectId, Outcome),
-    /// The newest revision waits for something, or no longer waits.
-    Waiting(Option<ReconcileError>),
-    /// The newest revision was rolled back, or is accepted again.
-    RolledBack(Option<RolledBackRevision>),
-    /// The relation of a new commit to the previous one is known.
-    RevisionChanged(RevisionChange),
-    /// Health of the objects: the summary, the health of each object while the status page is read,
-    /// and true if the Sync is ready only when they are healthy.
-    HealthChanged(Box<HealthSummary>, Arc<HealthTable>, bool),
-}
 
 struct Reconciler {
     context: Arc<Context>,
@@ -171,14 +146,14 @@ pub(crate) async fn run_reconciler(
 ) {
     let order = orders.borrow_and_update().clone();
     let schedule = Schedule::new(context.pauses().cluster);
-    let head = context.heads.channel(order.head());
+    let head = context.sources.heads.channel(order.head());
     let wake = order.cluster.changed_notify(&owner);
     let stir = order.cluster.written_notify(&owner);
     let of = (context.clone(), order.cluster.clone(), owner.clone(), order.wish.health.clone());
     let vitals = Arc::new(HealthMonitor::new(of.0, of.1, of.2, of.3));
     let told = desk.clone().unwrap_or_else(|| {
-        let desk = StatusRecorder::new(context.clone(), owner.clone());
-        desk.follows(of_wish(&order.wish));
+        let desk = StatusRecorder::new(context.reporting.clone(), owner.clone());
+        set_source(&desk, of_wish(&order.wish));
         desk
     });
     let mut follower = Reconciler {
@@ -232,23 +207,23 @@ pub(crate) async fn run_reconciler(
 impl Reconciler {
     async fn run(&mut self, orders: &mut watch::Receiver<ReconcileRequest>) {
         let context = self.context.clone();
-        let mut ending = context.ending.clone();
-        let bell = context.neighbours.bell(&self.owner);
-        let first = context.dependencies.again(&self.owner);
+        let mut ending = context.lifetime.ending.clone();
+        let bell = context.peers.bell(&self.owner);
+        let first = context.peers.again(&self.owner);
         let wished = self.spec_event();
         self.step(wished);
-        let mut look_over = tokio::time::interval(LOOK_OVER);
+        let mut checks = tokio::time::interval(LOOK_OVER);
         let mut term = context.cluster.terms().subscribe();
         loop {
-            self.begin_verifying();
-            self.begin_reading();
-            if self.health_has_moved()
-                && (self.backends_came() || self.should_roll_back() || self.gate_has_moved())
+            begin_verifying(self);
+            begin_reading(self);
+            if health_has_moved(self)
+                && (backends_came(self) || should_roll_back(self) || gate_has_moved(self))
             {
                 self.step(ScheduleEvent::ObjectsChanged);
             }
             let hurries = self.hurry.as_ref().and_then(RenderAttempt::next);
-            let next = self.schedule.next().into_iter().chain(self.next_read()).chain(hurries).min();
+            let next = self.schedule.next().into_iter().chain(next_read(self)).chain(hurries).min();
             let next = next.map(|due| context.instant(due));
             let event = tokio::select! {
                 changed = orders.changed() => match changed {
@@ -256,18 +231,18 @@ impl Reconciler {
                     Err(_) => break,
                 },
                 _ = ending.wait_for(|ending| *ending) => break,
-                looked = running(&mut self.looking) => self.on_polled(looked),
-                done = running(&mut self.passing) => self.on_reconciled(done),
-                (id, outcome) = running(&mut self.verifying) => match self.verified(id, outcome) {
+                looked = running(&mut self.looking) => on_polled(self, looked),
+                done = running(&mut self.passing) => on_reconciled(self, done),
+                (id, outcome) = running(&mut self.verifying) => match verified(self, id, outcome) {
                     Some(event) => event,
                     None => continue,
                 },
                 lineage = running(&mut self.relating) => {
-                    self.related(lineage);
+                    related(self, lineage);
                     continue;
                 }
                 () = running(&mut self.reading) => {
-                    self.have_read();
+                    have_read(self);
                     continue;
                 }
                 () = self.stir.notified() => {
@@ -283,11 +258,11 @@ impl Reconciler {
                     self.nudged = true;
                     ScheduleEvent::PollRequested
                 }
-                _ = self.heard.changed() => match self.on_peer_revision() {
+                _ = self.heard.changed() => match on_peer_revision(self) {
                     Some(event) => event,
                     None => continue,
                 },
-                _ = look_over.tick() => match self.look_over() {
+                _ = checks.tick() => match look_over(self) {
                     Some(event) => event,
                     None => continue,
                 },
@@ -307,18 +282,18 @@ impl Reconciler {
         self.stop.cancel();
         if let Some(passing) = self.passing.take() {
             // Longer work is dropped, as when the process is killed; every write survives that.
-            let _ = tokio::time::timeout(self.context.grace, passing).await;
+            let _ = tokio::time::timeout(self.context.lifetime.grace, passing).await;
         }
         self.drop_old_identities();
         self.order.cluster.release_watches(&self.owner);
     }
 
     fn spec_event(&mut self) -> ScheduleEvent {
-        self.reset_hold();
+        reset_hold(self);
         let wish = &self.order.wish;
         let known = self.revision.is_some() || self.order.refused.is_some();
-        self.context.neighbours.invalidate(&self.owner);
-        self.context.dependencies.depends(&self.owner, &wish.depends_on);
+        self.context.peers.invalidate(&self.owner);
+        self.context.peers.depends(&self.owner, &wish.depends_on);
         ScheduleEvent::SpecChanged { suspended: wish.suspend, interval: wish.interval, known }
     }
 
@@ -329,7 +304,7 @@ impl Reconciler {
             (&old.address, &old.reference, &old.secret) != (&new.address, &new.reference, &new.secret);
         if elsewhere {
             self.applied = None;
-            self.publish_applied();
+            publish_applied(self);
         }
         let other_ref = (&old.address, &old.reference) != (&new.address, &new.reference);
         let other_source = other_ref || old.path != new.path;
@@ -352,20 +327,20 @@ impl Reconciler {
         let repairs_anew = old.drift != new.drift && new.drift == DriftMode::Repair;
         let last = std::mem::replace(&mut self.order, order);
         if other_source {
-            self.forget_trials();
+            forget_trials(self);
         }
         self.retired_clusters.extend(other_eyes.then_some(last.cluster));
         if judges_anew {
-            self.reset_health();
+            reset_health(self);
         }
         if repairs_anew {
-            self.distrusts_unproven();
+            distrusts_unproven(self);
         }
         if self.passing.is_none() {
             self.drop_old_identities();
         }
         self.nudged = true;
-        self.head = self.context.heads.channel(self.order.head());
+        self.head = self.context.sources.heads.channel(self.order.head());
         self.heard = self.head.subscribe();
         if !changed && !lost {
             return ScheduleEvent::PollRequested;
@@ -383,7 +358,7 @@ impl Reconciler {
         self.retired_clusters.drain(..).for_each(|cluster| cluster.release_watches(&self.owner));
         self.wake = self.order.cluster.changed_notify(&self.owner);
         self.memory = Some(SyncMemory::default());
-        self.reset_health();
+        reset_health(self);
     }
 
     fn step(&mut self, event: ScheduleEvent) {
@@ -396,8 +371,8 @@ impl Reconciler {
         }
         for command in self.schedule.step(event, now, chance()) {
             match command {
-                ScheduleCommand::Poll => self.start_poll(),
-                ScheduleCommand::Reconcile => self.start_reconcile(),
+                ScheduleCommand::Poll => start_poll(self),
+                ScheduleCommand::Reconcile => start_reconcile(self),
                 ScheduleCommand::Stop => self.stop.cancel(),
             }
         }
@@ -405,5 +380,21 @@ impl Reconciler {
 
     fn record_event(&self, told: WorkerEvent) {
         self.recorder.record_event(told);
+    }
+}
+
+/// Waits for an optional future; without one it waits forever.
+async fn running<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until an optional time; without one it waits forever.
+async fn sleep_until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => std::future::pending().await,
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Longest time in which a missing path is not reported.
 const MAX_LAG: Duration = Duration::from_secs(30);
 
-/// Compares the time of the last poll with the time since when the path is in use.
+/// Compares the time of the last poll with the time at which the path came into use.
 #[derive(Debug, Default)]
 pub(super) struct PathLag {
     /// Polls that began before this moment do not count; none if the newest poll counts.
@@ -34,7 +34,7 @@ impl PathLag {
         self.since.is_some_and(|since| now.saturating_duration_since(since) < MAX_LAG)
     }
 
-    /// True the first time: a poll is to be requested.
+    /// Returns true on the first call: the caller has to request a poll.
     pub(super) fn requests_poll(&mut self) -> bool {
         !std::mem::replace(&mut self.has_requested, true)
     }

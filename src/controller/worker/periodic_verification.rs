@@ -9,104 +9,109 @@ use futures::future::FutureExt as _;
 
 use super::super::chance;
 use super::super::schedule::ScheduleEvent;
-use super::{Reconciler, WorkerEvent};
+use super::Reconciler;
+use super::held_revision::begins_to_hold;
 use crate::cluster::CancelFlag;
 use crate::controller::apply::delete_precondition::DeletePrecondition;
+use crate::controller::apply::verify::{record_verification, verify};
 use crate::controller::apply::{ApplyContext, DeletionLimits};
+use crate::controller::status::worker_event::WorkerEvent;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 
-impl Reconciler {
-    /// Marks objects for verification that were last verified longer than `verify_every` ago.
-    pub(super) fn look_over(&mut self) -> Option<ScheduleEvent> {
-        // A repository that is silent for that long must not delay repairs.
-        if self.looking.is_some() && self.begins_to_hold() {
-            return Some(ScheduleEvent::HoldStarted);
-        }
-        let memory = self.memory.as_mut()?;
-        let stale = memory.due_for_verification(self.context.now(), self.context.settings().verify_every);
-        if !stale.is_empty() {
-            self.order.cluster.mark_unverified(&self.owner, &stale);
-            // The plan decides by which method each is verified.
-            return Some(ScheduleEvent::ObjectsChanged);
-        }
-        None
+/// Marks objects for verification that were last verified longer than `verify_every` ago.
+pub(super) fn look_over(worker: &mut Reconciler) -> Option<ScheduleEvent> {
+    // A repository that is silent for that long must not delay repairs.
+    if worker.looking.is_some() && begins_to_hold(worker) {
+        return Some(ScheduleEvent::HoldStarted);
     }
+    let memory = worker.memory.as_mut()?;
+    let stale = memory.due_for_verification(worker.context.now(), worker.context.settings().verify_every);
+    if !stale.is_empty() {
+        worker.order.cluster.mark_unverified(&worker.owner, &stale);
+        // The plan decides by which method each is verified.
+        return Some(ScheduleEvent::ObjectsChanged);
+    }
+    None
+}
 
-    /// Marks objects without a valid proof for verification. While drift was only reported nothing
-    /// was written, so they have no proof.
-    pub(super) fn distrusts_unproven(&self) {
-        let cluster = &self.order.cluster;
-        let unproven: Vec<ObjectId> = cluster.read_observed(&self.owner, |seen| {
-            seen.iter().filter(|(_, seen)| !seen.proven).map(|(id, _)| id.clone()).collect()
-        });
-        cluster.mark_unverified(&self.owner, &unproven);
-    }
+/// Marks objects without a valid proof for verification. While drift was only reported nothing
+/// was written, so they have no proof.
+pub(super) fn distrusts_unproven(worker: &Reconciler) {
+    let cluster = &worker.order.cluster;
+    let unproven: Vec<ObjectId> = cluster.read_observed(&worker.owner, |seen| {
+        seen.iter().filter(|(_, seen)| !seen.proven).map(|(id, _)| id.clone()).collect()
+    });
+    cluster.mark_unverified(&worker.owner, &unproven);
+}
 
-    /// Starts the next verification, if none runs and the memory is not in use by a reconcile.
-    pub(super) fn begin_verifying(&mut self) {
-        let cluster = self.order.cluster.in_current_term();
-        if !cluster.may_write() {
-            return;
-        }
-        let Some(memory) = self.memory.as_mut().filter(|_| self.verifying.is_none()) else { return };
-        let Some(prepared) = memory.prepared.clone() else { return };
-        let Some((id, how)) = memory.unverified.pop_front() else { return };
-        let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
-        let (stop, ledger) = (CancelFlag::default(), memory.ledger.clone());
-        let (contested, numbers) = (memory.fights.contested(context.now()), memory.scaling.numbers());
-        let backends = memory.unreached.shared(context.now());
-        let (refused, desk) = (self.refused.clone(), self.desk.clone());
-        let deletions = Arc::new(DeletionLimits {
-            protected: order.wish.protected.clone(),
-            consented: memory.consented.clone(),
-            ..DeletionLimits::default()
-        });
-        self.verify_stop = stop.clone();
-        self.verifying = Some(
-            async move {
-                // An apply may find that the object must be recreated.
-                let asked = DeletePrecondition::for_spec_revision(order.spec_revision, desk.as_ref());
-                let work = ApplyContext {
-                    context: &context,
-                    cluster: &cluster,
-                    owner: &owner,
-                    desired: &prepared.desired,
-                    conflicts: order.wish.conflicts,
-                    predecessor: order.predecessor.as_ref(),
-                    ledger: &ledger,
-                    contested: Arc::new(contested),
-                    deletions,
-                    numbers,
-                    asked: &asked,
-                    backends: &backends,
-                    refused: refused.as_deref(),
-                    stop: &stop,
-                };
-                let outcome = work.verify(&id, how).await;
-                (id, outcome)
-            }
-            .boxed(),
-        );
+/// Starts the next verification, if none runs and the memory is not in use by a reconcile.
+pub(super) fn begin_verifying(worker: &mut Reconciler) {
+    let cluster = worker.order.cluster.in_current_term();
+    if !cluster.may_write() {
+        return;
     }
+    let Some(memory) = worker.memory.as_mut().filter(|_| worker.verifying.is_none()) else { return };
+    let Some(prepared) = memory.prepared.clone() else { return };
+    let Some((id, how)) = memory.unverified.pop_front() else { return };
+    let (context, owner, order) = (worker.context.clone(), worker.owner.clone(), worker.order.clone());
+    let (stop, ledger) = (CancelFlag::default(), memory.ledger.clone());
+    let (contested, numbers) = (memory.fights.contested(context.now()), memory.scaling.numbers());
+    let backends = memory.unreached.shared(context.now());
+    let (refused, desk) = (worker.refused.clone(), worker.desk.clone());
+    let deletions = Arc::new(DeletionLimits {
+        protected: order.wish.protected.clone(),
+        consented: memory.consented.clone(),
+        ..DeletionLimits::default()
+    });
+    worker.verify_stop = stop.clone();
+    worker.verifying = Some(
+        async move {
+            // An apply may find that the object must be recreated.
+            let asked = DeletePrecondition::for_spec_revision(order.spec_revision, desk.as_ref());
+            let work = ApplyContext {
+                context: &context,
+                cluster: &cluster,
+                owner: &owner,
+                desired: &prepared.desired,
+                conflicts: order.wish.conflicts,
+                predecessor: order.predecessor.as_ref(),
+                ledger: &ledger,
+                contested: Arc::new(contested),
+                deletions,
+                numbers,
+                asked: &asked,
+                backends: &backends,
+                refused: refused.as_deref(),
+                stop: &stop,
+            };
+            let outcome = verify(&work, &id, how).await;
+            (id, outcome)
+        }
+        .boxed(),
+    );
+}
 
-    /// Leaves a failure to the next reconcile, which has the back-off.
-    pub(super) fn verified(&mut self, id: ObjectId, outcome: Option<Outcome>) -> Option<ScheduleEvent> {
-        self.verifying = None;
-        let mut outcome = outcome?;
-        let (now, pauses) = (self.context.now(), self.context.pauses());
-        let due = self.memory.as_mut().is_some_and(|memory| {
-            let desired = memory.prepared.as_ref().map(|prepared| prepared.desired.clone());
-            desired.is_some_and(|set| memory.verified(&id, &outcome, &set, now, chance(), pauses))
-        });
-        let prepared = self.memory.as_ref().and_then(|memory| memory.prepared.as_ref());
-        if prepared.is_some_and(|prepared| prepared.desired.is_tainted(&id)) {
-            outcome.redact();
-        }
-        if let Some(memory) = &mut self.memory {
-            memory.replied(std::iter::once(id.clone()), now);
-        }
-        self.record_event(WorkerEvent::Verified(id, outcome));
-        due.then_some(ScheduleEvent::ObjectsChanged)
+/// Leaves a failure to the next reconcile, which has the back-off.
+pub(super) fn verified(
+    worker: &mut Reconciler,
+    id: ObjectId,
+    outcome: Option<Outcome>,
+) -> Option<ScheduleEvent> {
+    worker.verifying = None;
+    let mut outcome = outcome?;
+    let (now, pauses) = (worker.context.now(), worker.context.pauses());
+    let due = worker.memory.as_mut().is_some_and(|memory| {
+        let desired = memory.prepared.as_ref().map(|prepared| prepared.desired.clone());
+        desired.is_some_and(|set| record_verification(memory, &id, &outcome, &set, now, chance(), pauses))
+    });
+    let prepared = worker.memory.as_ref().and_then(|memory| memory.prepared.as_ref());
+    if prepared.is_some_and(|prepared| prepared.desired.is_tainted(&id)) {
+        outcome.redact();
     }
+    if let Some(memory) = &mut worker.memory {
+        memory.replied(std::iter::once(id.clone()), now);
+    }
+    worker.record_event(WorkerEvent::Verified(id, outcome));
+    due.then_some(ScheduleEvent::ObjectsChanged)
 }

@@ -6,15 +6,19 @@ use std::time::{Duration, Instant};
 use futures::future::FutureExt as _;
 
 use super::super::schedule::{PollResult, ScheduleEvent};
-use super::signature_check::source_id;
-use super::{ReconcileRequest, Reconciler, WorkerEvent};
+use super::held_revision::{begins_to_hold, restore_held, says_lost};
+use super::signature_check::{source_id, trust};
+use super::{ReconcileRequest, Reconciler};
 use crate::api::WEBHOOK_REQUEST;
 use crate::clock;
 use crate::controller::peers::latest_revisions;
 use crate::controller::peers::latest_revisions::TimedRevision;
 use crate::controller::reconcile::prepare::source_error;
+use crate::controller::reconcile::remote_bases::RemoteBaseContext;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::StatusRecorder;
+use crate::controller::status::revision_change::RevisionChange;
+use crate::controller::status::worker_event::WorkerEvent;
 use crate::metrics::GitOperation;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Error, Repository, Revision};
@@ -71,156 +75,187 @@ async fn look(
     look.await
 }
 
-impl Reconciler {
-    /// Handles a revision that another Sync of the same repository has polled.
-    pub(super) fn on_peer_revision(&mut self) -> Option<ScheduleEvent> {
-        let seen = self.heard.borrow_and_update().clone()?;
-        if self.revision.as_ref() == Some(&seen.revision) || self.order.wish.suspend {
-            return None;
-        }
-        if self.order.keys.is_some() || self.order.permission.as_ref().is_some_and(|it| it.is_old()) {
-            // Each Sync checks for itself that it trusts the revision, and that its credentials may
-            // still be sent.
-            return Some(ScheduleEvent::PollRequested);
-        }
-        self.path_lag.begin(clock::now());
-        self.context.neighbours.has_looked(&self.owner, seen.asked, seen.revision.commit);
-        self.is_new(&seen.revision);
-        self.accept_revision(&seen.revision);
-        self.tell_seen(Ok(seen.revision), None);
-        Some(ScheduleEvent::PeerPolled)
+/// Handles a revision that another Sync of the same repository has polled.
+pub(super) fn on_peer_revision(worker: &mut Reconciler) -> Option<ScheduleEvent> {
+    let seen = worker.heard.borrow_and_update().clone()?;
+    if worker.revision.as_ref() == Some(&seen.revision) || worker.order.wish.suspend {
+        return None;
     }
-
-    /// Returns a revision that a peer has polled within half of the interval, unless a poll was
-    /// requested.
-    fn known(&self) -> Option<TimedRevision> {
-        if self.nudged {
-            return None;
-        }
-        let seen = self.head.borrow().clone()?;
-        (clock::since(seen.at) < self.order.wish.interval / 2).then_some(seen)
+    if worker.order.keys.is_some() || worker.order.permission.as_ref().is_some_and(|it| it.is_old()) {
+        // Each Sync checks for itself that it trusts the revision, and that its credentials may
+        // still be sent.
+        return Some(ScheduleEvent::PollRequested);
     }
+    worker.path_lag.begin(clock::now());
+    worker.context.peers.has_looked(&worker.owner, seen.asked, seen.revision.commit);
+    is_new(worker, &seen.revision);
+    accept_revision(worker, &seen.revision);
+    tell_seen(worker, Ok(seen.revision), None);
+    Some(ScheduleEvent::PeerPolled)
+}
 
-    pub(super) fn start_poll(&mut self) {
-        let ReconcileRequest { repository, wish, request, permission, cluster, .. } = self.order.clone();
-        let (known, trust) = (self.known(), self.trust());
-        let hearsay = known.is_some();
-        let (followed, current) = (self.followed.clone(), self.revision.clone());
-        let fresh = if self.nudged { Duration::ZERO } else { wish.interval / 2 };
-        self.nudged = false;
-        let (context, owner, told) = (self.context.clone(), self.owner.clone(), self.recorder.clone());
-        self.looking = Some(
-            async move {
-                let begun = clock::now();
-                let asked = known.as_ref().map_or(begun, |known| known.asked);
-                if let Some(permission) = permission
-                    && let Err(trouble) = permission.holds(&cluster, &owner).await
-                {
-                    let (found, held, moved) = (Err(trouble), None, false);
-                    return FinishedPoll { found, held, moved, hearsay, request, asked };
+/// Returns a revision that a peer has polled within half of the interval, unless a poll was
+/// requested.
+fn known(worker: &Reconciler) -> Option<TimedRevision> {
+    if worker.nudged {
+        return None;
+    }
+    let seen = worker.head.borrow().clone()?;
+    (clock::since(seen.at) < worker.order.wish.interval / 2).then_some(seen)
+}
+
+pub(super) fn start_poll(worker: &mut Reconciler) {
+    let ReconcileRequest { repository, wish, request, permission, cluster, .. } = worker.order.clone();
+    let (known, trust) = (known(worker), trust(worker));
+    let hearsay = known.is_some();
+    let (followed, current) = (worker.followed.clone(), worker.revision.clone());
+    let fresh = if worker.nudged { Duration::ZERO } else { wish.interval / 2 };
+    worker.nudged = false;
+    let (context, owner, told) = (worker.context.clone(), worker.owner.clone(), worker.recorder.clone());
+    worker.looking = Some(
+        async move {
+            let begun = clock::now();
+            let asked = known.as_ref().map_or(begun, |known| known.asked);
+            if let Some(permission) = permission
+                && let Err(trouble) = permission.holds(&cluster, &owner).await
+            {
+                let (found, held, moved) = (Err(trouble), None, false);
+                return FinishedPoll { found, held, moved, hearsay, request, asked };
+            }
+            let looked = match known {
+                Some(known) => Ok(known.revision),
+                None => {
+                    let looked = look(&repository, &wish, &told, begun).await;
+                    context.reporting.metrics.git_operation(
+                        GitOperation::Resolve,
+                        clock::since(begun),
+                        looked.as_ref().err().map(Error::reason),
+                    );
+                    looked
                 }
-                let looked = match known {
-                    Some(known) => Ok(known.revision),
-                    None => {
-                        let looked = look(&repository, &wish, &told, begun).await;
-                        context.metrics.git_operation(
-                            GitOperation::Resolve,
-                            clock::since(begun),
-                            looked.as_ref().err().map(Error::reason),
-                        );
-                        looked
+            };
+            let (found, held) = match looked {
+                Ok(revision) => trust.check(&repository, revision, begun + wish.timeout).await,
+                Err(error) => (Err(error), None),
+            };
+            let mut found = found.map_err(source_error);
+            let ground = RemoteBaseContext::of_sync(&context, &owner, &wish, &followed, fresh);
+            let moved = match followed.have_moved(&ground, begun + wish.timeout).await {
+                Ok(moved) => moved,
+                Err(trouble) => {
+                    // A new revision may not need the base that cannot be reached, and its
+                    // render finds that out.
+                    if found.as_ref().ok() == current.as_ref() {
+                        found = Err(trouble);
                     }
-                };
-                let (found, held) = match looked {
-                    Ok(revision) => trust.check(&repository, revision, begun + wish.timeout).await,
-                    Err(error) => (Err(error), None),
-                };
-                let mut found = found.map_err(source_error);
-                let ground = context.ground(&owner, &wish, &followed, fresh);
-                let moved = match followed.have_moved(&ground, begun + wish.timeout).await {
-                    Ok(moved) => moved,
-                    Err(trouble) => {
-                        // A new revision may not need the base that cannot be reached, and its
-                        // render finds that out.
-                        if found.as_ref().ok() == current.as_ref() {
-                            found = Err(trouble);
-                        }
-                        false
-                    }
-                };
-                FinishedPoll { found, held, moved, hearsay, request, asked }
-            }
-            .boxed(),
-        );
-    }
+                    false
+                }
+            };
+            FinishedPoll { found, held, moved, hearsay, request, asked }
+        }
+        .boxed(),
+    );
+}
 
-    pub(super) fn on_polled(&mut self, looked: FinishedPoll) -> ScheduleEvent {
-        let FinishedPoll { mut found, held, moved, hearsay, request, asked } = looked;
-        self.looking = None;
-        match hearsay {
-            true => self.path_lag.begin(clock::now()),
-            false if found.is_ok() => self.path_lag.answered(asked),
-            false => {}
-        }
-        if moved {
-            tracing::info!(sync = %self.owner, "a remote base refers to another commit now");
-        }
-        let is_known = found.as_ref().is_ok_and(|revision| self.revision.as_ref() == Some(revision));
-        let look = match &found {
-            Ok(_) if is_known && !moved => PollResult::Same,
-            Ok(_) => PollResult::New,
-            Err(_) if held.is_some() => PollResult::FailedWithFallback,
-            Err(trouble) if trouble.permanent => PollResult::FailedPermanently,
-            Err(_) => PollResult::Failed,
-        };
-        self.context.neighbours.is_shut_out(&self.owner, found.as_ref().is_err_and(is_shut_out));
-        if let Ok(revision) = &found {
-            if self.known().is_none_or(|known| known.revision != *revision) {
-                latest_revisions::publish(&self.head, revision, asked);
-            }
-            self.context.neighbours.has_looked(&self.owner, asked, revision.commit);
-            if !is_known {
-                self.is_new(revision);
-            }
-            self.accept_revision(revision);
-        }
-        if let Some(held) = &held {
-            self.accept_revision(held);
-        }
-        let is_person = request.as_ref().is_some_and(|request| !request.starts_with(WEBHOOK_REQUEST));
-        let is_asked =
-            is_person && request != self.answered && !self.recorder.has_handled(request.as_deref());
-        self.tries_newest |= is_asked || moved;
-        if is_asked {
-            // A person who requests a reconcile wants everything that has failed to be tried again.
-            self.again = self.gate.is_some();
-            self.retries = self.memory.as_ref().is_none_or(|memory| !memory.failing.is_empty());
-            if self.again || self.retries || self.refused.is_some() {
-                self.wake.notify_one();
-            }
-        }
-        self.answered.clone_from(&request);
-        if let Err(trouble) = &mut found
-            && self.revision.is_none()
-        {
-            self.restore_held();
-            self.says_lost(trouble);
-        }
-        let has_failed = found.is_err();
-        // The request is answered after the objects were tried again, not before.
-        let request = request.filter(|_| has_failed || !self.retries);
-        self.tell_seen(found, request);
-        if has_failed && self.begins_to_hold() {
-            self.step(ScheduleEvent::HoldStarted);
-        }
-        ScheduleEvent::Polled(look)
+pub(super) fn on_polled(worker: &mut Reconciler, looked: FinishedPoll) -> ScheduleEvent {
+    let FinishedPoll { mut found, held, moved, hearsay, request, asked } = looked;
+    worker.looking = None;
+    match hearsay {
+        true => worker.path_lag.begin(clock::now()),
+        false if found.is_ok() => worker.path_lag.answered(asked),
+        false => {}
     }
+    if moved {
+        tracing::info!(sync = %worker.owner, "a remote base refers to another commit now");
+    }
+    let is_known = found.as_ref().is_ok_and(|revision| worker.revision.as_ref() == Some(revision));
+    let look = match &found {
+        Ok(_) if is_known && !moved => PollResult::Same,
+        Ok(_) => PollResult::New,
+        Err(_) if held.is_some() => PollResult::FailedWithFallback,
+        Err(trouble) if trouble.permanent => PollResult::FailedPermanently,
+        Err(_) => PollResult::Failed,
+    };
+    worker.context.peers.is_shut_out(&worker.owner, found.as_ref().is_err_and(is_shut_out));
+    if let Ok(revision) = &found {
+        if known(worker).is_none_or(|known| known.revision != *revision) {
+            latest_revisions::publish(&worker.head, revision, asked);
+        }
+        worker.context.peers.has_looked(&worker.owner, asked, revision.commit);
+        if !is_known {
+            is_new(worker, revision);
+        }
+        accept_revision(worker, revision);
+    }
+    if let Some(held) = &held {
+        accept_revision(worker, held);
+    }
+    let is_person = request.as_ref().is_some_and(|request| !request.starts_with(WEBHOOK_REQUEST));
+    let is_asked =
+        is_person && request != worker.answered && !worker.recorder.has_handled(request.as_deref());
+    worker.tries_newest |= is_asked || moved;
+    if is_asked {
+        // A person who requests a reconcile wants everything that has failed to be tried again.
+        worker.again = worker.gate.is_some();
+        worker.retries = worker.memory.as_ref().is_none_or(|memory| !memory.failing.is_empty());
+        if worker.again || worker.retries || worker.refused.is_some() {
+            worker.wake.notify_one();
+        }
+    }
+    worker.answered.clone_from(&request);
+    if let Err(trouble) = &mut found
+        && worker.revision.is_none()
+    {
+        restore_held(worker);
+        says_lost(worker, trouble);
+    }
+    let has_failed = found.is_err();
+    // The request is answered after the objects were tried again, not before.
+    let request = request.filter(|_| has_failed || !worker.retries);
+    tell_seen(worker, found, request);
+    if has_failed && begins_to_hold(worker) {
+        worker.step(ScheduleEvent::HoldStarted);
+    }
+    ScheduleEvent::Polled(look)
+}
 
-    fn accept_revision(&mut self, revision: &Revision) {
-        (self.revision, self.last) = (Some(revision.clone()), Some(revision.clone()));
-    }
+fn accept_revision(worker: &mut Reconciler, revision: &Revision) {
+    (worker.revision, worker.last) = (Some(revision.clone()), Some(revision.clone()));
+}
 
-    fn tell_seen(&self, found: Result<Revision, ReconcileError>, request: Option<String>) {
-        self.record_event(WorkerEvent::Polled { found, source: source_id(&self.order.wish), request });
+fn tell_seen(worker: &Reconciler, found: Result<Revision, ReconcileError>, request: Option<String>) {
+    worker.record_event(WorkerEvent::Polled { found, source: source_id(&worker.order.wish), request });
+}
+
+/// Records the time at which a commit was observed, unless it is already applied, and the
+/// previous revision.
+fn is_new(worker: &mut Reconciler, revision: &Revision) {
+    worker.seen_at = (!worker.recorder.has_applied(revision)).then(clock::now);
+    let before = match &worker.revision {
+        Some(before) => Some(before.clone()),
+        None if worker.is_first => {
+            worker.recorder.last_seen(&source_id(&worker.order.wish), &worker.order.wish.reference)
+        }
+        None => None,
+    };
+    worker.is_first = false;
+    // Of several successive revisions the first is compared: those in between were never
+    // applied.
+    worker.before = worker.before.take().or(before).filter(|before| before.name == revision.name);
+}
+
+/// Starts the comparison with the previous commit: the newest one is reconciled, so there is
+/// time for it.
+pub(super) fn begin_relating(worker: &mut Reconciler) {
+    let (Some(before), Some(now)) = (worker.before.take(), &worker.revision) else { return };
+    if before.commit != now.commit {
+        worker.relating =
+            Some(RevisionChange::find(worker.order.repository.clone(), before, now.clone()).boxed());
     }
+}
+
+/// Records the relation of a commit to the previous one.
+pub(super) fn related(worker: &mut Reconciler, lineage: RevisionChange) {
+    worker.relating = None;
+    worker.record_event(WorkerEvent::RevisionChanged(lineage));
 }

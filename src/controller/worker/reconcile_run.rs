@@ -9,17 +9,19 @@ use std::time::Duration;
 
 use super::super::memory::SyncMemory;
 use super::super::{Context, chance};
-use super::held_revision::HeldRender;
-use super::{ReconcileRequest, Reconciler};
+use super::ReconcileRequest;
+use super::held_revision::{HeldRender, record_of};
 use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::CancelFlag;
 use crate::controller::memory::health_monitor::HealthMonitor;
 use crate::controller::reconcile::prepare::source_error;
+use crate::controller::reconcile::refused_commit::{record_interruption, waits_to_try};
 use crate::controller::reconcile::remote_bases::TrackedBases;
 use crate::controller::reconcile::unrendered_commit::UnrenderedCommit;
-use crate::controller::reconcile::{Aim, ReconcileContext, ReconcileResult, RefusedUpdate};
+use crate::controller::reconcile::{Aim, ReconcileContext};
 use crate::controller::status::StatusRecorder;
+use crate::controller::status::reconcile_result::{ReconcileResult, RefusedUpdate};
 use crate::report::ReconcileError;
 use crate::source::{Repository, Revision};
 
@@ -62,7 +64,7 @@ impl ReconcileRun {
             spec_revision: self.order.spec_revision,
             rendered_spec_revision: order.spec_revision,
             aim,
-            record: Reconciler::record(order, revision),
+            record: record_of(order, revision),
             bytes: OnceLock::new(),
             approved: self.order.approved.clone(),
             moves_to: self.order.moves_to.as_deref(),
@@ -87,7 +89,7 @@ impl ReconcileRun {
     ) -> (ReconcileResult, Option<HeldRender>) {
         let (order, now) = (&self.order, self.context.now());
         memory.refusal = memory.refusal.take().filter(|it| it.is_of(&revision, order.spec_revision));
-        let is_refused = held.is_some() && memory.waits_to_try(&revision, order.spec_revision, now);
+        let is_refused = held.is_some() && waits_to_try(memory, &revision, order.spec_revision, now);
         let mut was_tried = !is_refused;
         if !is_refused {
             if rejected.is_some()
@@ -101,7 +103,7 @@ impl ReconcileRun {
             let report = self.pass(memory, driven).await;
             if report.gave_way {
                 let moment = (self.context.now(), chance());
-                memory.record_interruption((&revision, order.spec_revision), moment, self.context.pauses());
+                record_interruption(memory, (&revision, order.spec_revision), moment, self.context.pauses());
                 was_tried = false;
             } else if report.trouble.is_none() || memory.refusal.is_none() || report.stopped {
                 let rendered = report.held.is_some() && report.trouble.is_none();

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
+use super::repository_credentials::SecretPermission;
 use crate::adopt::AdoptedFrom;
 use crate::cluster::Cluster;
 use crate::controller::peers::latest_revisions::SourceKey;
-use crate::controller::resource::repository_credentials::SecretPermission;
 use crate::controller::spec::ValidatedSpec;
 use crate::report::ReconcileError;
 use crate::source::{Credentials, Repository, TrustedKeys};

@@ -8,11 +8,12 @@
 use std::collections::BTreeSet;
 
 use super::super::memory::{RejectedManifests, SyncMemory};
+use super::Reconciler;
 use super::signature_check::source_id;
-use super::{Reconciler, WorkerEvent};
 use crate::api::{Reason, SyncStatus};
-use crate::controller::reconcile::ReconcileResult;
 use crate::controller::status::events::was_written;
+use crate::controller::status::reconcile_result::ReconcileResult;
+use crate::controller::status::worker_event::WorkerEvent;
 use crate::object::ObjectId;
 use crate::report;
 use crate::source::Revision;
@@ -22,8 +23,8 @@ use crate::source::Revision;
 pub(super) struct RollbackState {
     /// The last revision of which all objects were applied and healthy.
     healthy: Option<Revision>,
-    /// The revision whose objects are still to become healthy, with the objects that had failed
-    /// before it; none while those are unknown.
+    /// The revision on trial, whose objects are not healthy yet, with the objects that had failed
+    /// before it; these are `None` while they are unknown.
     trial: Option<(Revision, Option<BTreeSet<ObjectId>>)>,
     rejected: Option<RejectedRevision>,
     /// The objects that were refused already while the last healthy revision was applied.
@@ -40,115 +41,113 @@ struct RejectedRevision {
     why: String,
 }
 
-impl Reconciler {
-    /// Returns the revision to apply instead of this one, if this one was rolled back.
-    pub(super) fn rollback_target(&mut self, revision: &Revision) -> Option<Revision> {
-        if !std::mem::replace(&mut self.trials.restored, true) {
-            self.restore_trials(revision);
-        }
-        let stands = self.trials.rejected.as_ref().is_some_and(|it| it.revision == *revision);
-        if !stands || !self.order.wish.rollback {
-            self.trials.rejected = None;
-        }
-        let rejected = self.trials.rejected.clone();
-        self.record_event(WorkerEvent::RolledBack(rejected.as_ref().map(RejectedRevision::told)));
-        rejected.map(|rejected| rejected.instead)
+/// Returns the revision to apply instead of this one, if this one was rolled back.
+pub(super) fn rollback_target(worker: &mut Reconciler, revision: &Revision) -> Option<Revision> {
+    if !std::mem::replace(&mut worker.trials.restored, true) {
+        restore_trials(worker, revision);
     }
+    let stands = worker.trials.rejected.as_ref().is_some_and(|it| it.revision == *revision);
+    if !stands || !worker.order.wish.rollback {
+        worker.trials.rejected = None;
+    }
+    let rejected = worker.trials.rejected.clone();
+    worker.record_event(WorkerEvent::RolledBack(rejected.as_ref().map(RejectedRevision::told)));
+    rejected.map(|rejected| rejected.instead)
+}
 
-    /// Restores the record that an earlier daemon wrote for the same source.
-    fn restore_trials(&mut self, newest: &Revision) {
-        let status = self.recorder.status();
-        let Some(known) = &status.revision else { return };
-        if known.source.as_deref() != Some(&*source_id(&self.order.wish)) {
-            return;
-        }
-        let tag = known.healthy_tag.as_deref();
-        let read = |text: &String| Revision::parse(text, tag, &self.order.wish.reference);
-        self.trials.healthy = known.healthy.as_ref().and_then(read);
-        if let (Some(instead), Some(rejected)) = (&self.trials.healthy, &known.rejected)
-            && *rejected == newest.to_string()
-        {
-            let (revision, instead) = (newest.clone(), instead.clone());
-            self.trials.rejected = Some(RejectedRevision { why: why(&status, rejected), revision, instead });
-        }
+/// Restores the record that an earlier daemon wrote for the same source.
+fn restore_trials(worker: &mut Reconciler, newest: &Revision) {
+    let status = worker.recorder.status();
+    let Some(known) = &status.revision else { return };
+    if known.source.as_deref() != Some(&*source_id(&worker.order.wish)) {
+        return;
     }
+    let tag = known.healthy_tag.as_deref();
+    let read = |text: &String| Revision::parse(text, tag, &worker.order.wish.reference);
+    worker.trials.healthy = known.healthy.as_ref().and_then(read);
+    if let (Some(instead), Some(rejected)) = (&worker.trials.healthy, &known.rejected)
+        && *rejected == newest.to_string()
+    {
+        let (revision, instead) = (newest.clone(), instead.clone());
+        worker.trials.rejected = Some(RejectedRevision { why: why(&status, rejected), revision, instead });
+    }
+}
 
-    /// Prepares the trial of a revision: objects that are refused already do not count against it,
-    /// and objects that it gets refused have some time, if there is a healthy revision to go back
-    /// to.
-    pub(super) fn is_to_hold(&mut self, revision: &Revision, memory: &mut SyncMemory) {
-        let healthy = self.trials.healthy.as_ref();
-        if healthy.is_some() && memory.held() == healthy && healthy != Some(revision) {
-            self.trials.refused = memory.refused();
-        }
-        let is_tried = self.order.wish.rollback
-            && healthy.is_some_and(|healthy| healthy.commit != revision.commit)
-            && !self.recorder.has_applied(revision);
-        let wish = &self.order.wish;
-        memory.patience = is_tried.then(|| wish.health.timeout.unwrap_or(wish.timeout));
+/// Prepares the trial of a revision: objects that are refused already do not count against it,
+/// and objects that it gets refused have some time, if there is a healthy revision to go back
+/// to.
+pub(super) fn is_to_hold(worker: &mut Reconciler, revision: &Revision, memory: &mut SyncMemory) {
+    let healthy = worker.trials.healthy.as_ref();
+    if healthy.is_some() && memory.held() == healthy && healthy != Some(revision) {
+        worker.trials.refused = memory.refused();
     }
+    let is_tried = worker.order.wish.rollback
+        && healthy.is_some_and(|healthy| healthy.commit != revision.commit)
+        && !worker.recorder.has_applied(revision);
+    let wish = &worker.order.wish;
+    memory.patience = is_tried.then(|| wish.health.timeout.unwrap_or(wish.timeout));
+}
 
-    /// Records the result of a reconcile for the trial: objects that were unhealthy before do not
-    /// count against the revision, unless it changed them.
-    pub(super) fn try_out(&mut self, report: &ReconcileResult) {
-        let Some(revision) = report.revision.as_ref().filter(|_| self.order.wish.rollback) else { return };
-        if report.stopped || report.trouble.is_some() || self.trials.healthy.as_ref() == Some(revision) {
-            return;
+/// Records the result of a reconcile for the trial: objects that were unhealthy before do not
+/// count against the revision, unless it changed them.
+pub(super) fn try_out(worker: &mut Reconciler, report: &ReconcileResult) {
+    let Some(revision) = report.revision.as_ref().filter(|_| worker.order.wish.rollback) else { return };
+    if report.stopped || report.trouble.is_some() || worker.trials.healthy.as_ref() == Some(revision) {
+        return;
+    }
+    match &mut worker.trials.trial {
+        Some((tried, before)) if tried == revision => {
+            let written = |id: &ObjectId| report.outcomes.get(id).is_some_and(was_written);
+            before.iter_mut().for_each(|before| before.retain(|id| !written(id)));
         }
-        match &mut self.trials.trial {
-            Some((tried, before)) if tried == revision => {
-                let written = |id: &ObjectId| report.outcomes.get(id).is_some_and(was_written);
-                before.iter_mut().for_each(|before| before.retain(|id| !written(id)));
-            }
-            trial => {
-                // The previous daemon applied it: the objects that had failed by then have to be
-                // determined first.
-                let is_old = self.recorder.has_applied(revision);
-                *trial = Some((revision.clone(), (!is_old).then(|| self.vitals.unwell().1)));
-            }
+        trial => {
+            // The previous daemon applied it: the objects that had failed by then have to be
+            // determined first.
+            let is_old = worker.recorder.has_applied(revision);
+            *trial = Some((revision.clone(), (!is_old).then(|| worker.vitals.unwell().1)));
         }
     }
+}
 
-    /// True if the revision on trial has just failed and is now rolled back.
-    pub(super) fn should_roll_back(&mut self) -> bool {
-        let wish = &self.order.wish;
-        if !wish.rollback || wish.suspend || self.trials.rejected.is_some() {
-            return false;
-        }
-        let Some((revision, before)) = &mut self.trials.trial else { return false };
-        if self.revision.as_ref() != Some(&*revision) {
-            return false;
-        }
-        let Some(before) = before else {
-            let is_known = self.vitals.summary().is_some_and(|summary| summary.is_known());
-            *before = is_known.then(|| self.vitals.unwell().1);
-            return false;
-        };
-        let instead = self.trials.healthy.clone().filter(|healthy| healthy.commit != revision.commit);
-        let refused = || self.memory.as_ref()?.finally_rejected(&self.trials.refused);
-        let why = self.vitals.failed(before).or_else(refused);
-        let (Some(instead), Some(why)) = (instead, why) else { return false };
-        let (revision, _) = self.trials.trial.take().unwrap_or_else(|| (instead.clone(), None));
-        self.trials.rejected = Some(RejectedRevision { revision, instead, why });
-        true
+/// True if the revision on trial has just failed and is now rolled back.
+pub(super) fn should_roll_back(worker: &mut Reconciler) -> bool {
+    let wish = &worker.order.wish;
+    if !wish.rollback || wish.suspend || worker.trials.rejected.is_some() {
+        return false;
     }
+    let Some((revision, before)) = &mut worker.trials.trial else { return false };
+    if worker.revision.as_ref() != Some(&*revision) {
+        return false;
+    }
+    let Some(before) = before else {
+        let is_known = worker.vitals.summary().is_some_and(|summary| summary.is_known());
+        *before = is_known.then(|| worker.vitals.unwell().1);
+        return false;
+    };
+    let instead = worker.trials.healthy.clone().filter(|healthy| healthy.commit != revision.commit);
+    let refused = || worker.memory.as_ref()?.finally_rejected(&worker.trials.refused);
+    let why = worker.vitals.failed(before).or_else(refused);
+    let (Some(instead), Some(why)) = (instead, why) else { return false };
+    let (revision, _) = worker.trials.trial.take().unwrap_or_else(|| (instead.clone(), None));
+    worker.trials.rejected = Some(RejectedRevision { revision, instead, why });
+    true
+}
 
-    /// Records the revision of which all objects are applied and healthy.
-    pub(super) fn note_health(&mut self) {
-        let well = self.vitals.summary().is_some_and(|summary| summary.is_healthy());
-        if let Some(applied) = self.applied.as_ref().filter(|_| well && self.trials.restored) {
-            self.trials.healthy = Some(applied.clone());
-            if self.trials.trial.as_ref().is_some_and(|(tried, _)| tried == applied) {
-                self.trials.trial = None;
-            }
+/// Records the revision of which all objects are applied and healthy.
+pub(super) fn note_health(worker: &mut Reconciler) {
+    let well = worker.vitals.summary().is_some_and(|summary| summary.is_healthy());
+    if let Some(applied) = worker.applied.as_ref().filter(|_| well && worker.trials.restored) {
+        worker.trials.healthy = Some(applied.clone());
+        if worker.trials.trial.as_ref().is_some_and(|(tried, _)| tried == applied) {
+            worker.trials.trial = None;
         }
     }
+}
 
-    /// Drops all records: a revision that was healthy in another source says nothing about this
-    /// one.
-    pub(super) fn forget_trials(&mut self) {
-        self.trials = RollbackState { restored: true, ..RollbackState::default() };
-    }
+/// Drops all records: a revision that was healthy in another source says nothing about this
+/// one.
+pub(super) fn forget_trials(worker: &mut Reconciler) {
+    worker.trials = RollbackState { restored: true, ..RollbackState::default() };
 }
 
 impl RejectedRevision {

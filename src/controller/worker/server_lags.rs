@@ -18,7 +18,7 @@ const MAX_LAG: Duration = Duration::from_secs(30);
 /// Most kinds with a time of their own. Further kinds are reported as missing at once.
 const MAX_KINDS: usize = 256;
 
-/// Lags of the API server, with the time since which they last.
+/// Current lags of the API server, each with the time at which it began.
 #[derive(Debug, Default)]
 pub(super) struct Lags {
     /// The server asks to retry later since then.

@@ -35,18 +35,16 @@ pub(super) fn source_id(wish: &ValidatedSpec) -> Box<str> {
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Reconciler {
-    /// Returns the check that the next revision has to pass.
-    pub(super) fn trust(&self) -> RevisionCheck {
-        let signed = self.order.wish.verify.as_ref().map(|(signed, _)| *signed);
-        RevisionCheck {
-            asked: signed.zip(self.order.keys.clone()),
-            reference: self.order.wish.reference.clone(),
-            source: source_id(&self.order.wish),
-            good: self.revision.clone(),
-            last: self.last.clone(),
-            told: self.recorder.clone(),
-        }
+/// Returns the check that the next revision has to pass.
+pub(super) fn trust(worker: &Reconciler) -> RevisionCheck {
+    let signed = worker.order.wish.verify.as_ref().map(|(signed, _)| *signed);
+    RevisionCheck {
+        asked: signed.zip(worker.order.keys.clone()),
+        reference: worker.order.wish.reference.clone(),
+        source: source_id(&worker.order.wish),
+        good: worker.revision.clone(),
+        last: worker.last.clone(),
+        told: worker.recorder.clone(),
     }
 }
 

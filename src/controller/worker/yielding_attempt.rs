@@ -1,8 +1,8 @@
 //! Attempt to render the newest commit, which yields to repairs of the held revision.
 //!
 //! In: an attempt that has begun, and a change in the cluster. Out: the attempt is cancelled once
-//! its time is over. A remote base or a chart on a silent host would else delay repairs until the
-//! deadline of the reconcile.
+//! its time is over. Otherwise a remote base or a chart on a silent host would delay repairs until
+//! the deadline of the reconcile.
 
 use std::time::Duration;
 

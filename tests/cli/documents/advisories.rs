@@ -13,8 +13,7 @@ fn the_tests_that_the_security_page_names_exist() {
     let pages = ["docs/ownership-proof.md", "docs/security.md"];
     let page = pages.map(|page| fs::read_to_string(root.join(page)).expect("the page")).concat();
     let mut named: BTreeSet<&str> = BTreeSet::new();
-    for (head, least) in [("| event | objects that Git wants", 10), ("| class | what protects | test |", 17)]
-    {
+    for (head, least) in [("| event | objects in Git |", 10), ("| class | protection | test |", 17)] {
         let (_, table) = page.split_once(head).expect("the table");
         let rows: Vec<&str> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
         assert!(rows.len() >= least, "{head}: {rows:?}");

@@ -22,8 +22,8 @@ async fn a_person_names_the_sync_and_ends_the_move() {
         (&["old", "--to", "nobody"][..], format!("there is no Sync nobody in the namespace {place}")),
         (&["nobody", "--to", "new"], format!("there is no Sync nobody in the namespace {place}")),
         (&["old", "--to", "elsewhere/new"], "there is no Sync new in the namespace elsewhere".to_owned()),
-        (&["old", "--to", "old"], format!("names no other Sync than {place}/old")),
-        (&["old", "--to", "a/b/c"], format!("names no other Sync than {place}/old")),
+        (&["old", "--to", "old"], format!("does not name another Sync than {place}/old")),
+        (&["old", "--to", "a/b/c"], format!("does not name another Sync than {place}/old")),
         (&["old", "--to", "blue"], format!("another daemon serves {place}/blue")),
     ];
     for (arguments, expect) in refused {
@@ -47,7 +47,7 @@ async fn a_person_names_the_sync_and_ends_the_move() {
     assert!(plan.contains(&format!("note: {place}/old moves to {place}/new: ")), "{plan}");
     for (end, expect) in [
         (&["--done"][..], format!("{place}/old no longer moves to {place}/new: ")),
-        (&["--to", ""], format!("{place}/old moves to no other Sync")),
+        (&["--to", ""], format!("{place}/old does not move to another Sync")),
     ] {
         let said = moorline(&scene, &[&["move", "old"], end].concat());
         assert!(said.code == 0 && said.words.starts_with(&expect), "{}", said.words);

@@ -99,7 +99,7 @@ async fn what_is_being_deleted_is_neither_taken_over_nor_set_going_again() {
     let _daemon = scene.daemon();
     let applied = adopt(&scene, &proxy, part, &["--apply"]);
     assert_eq!(applied.code, 0, "{}{}", applied.data, applied.words);
-    assert!(applied.words.contains("no object goes with it"), "{}", applied.words);
+    assert!(applied.words.contains("no object is deleted with it"), "{}", applied.words);
 
     // As Argo CD's own command deletes it: with the finalizer, which nobody obeys while it is skipped.
     let path = path(part, &scene.namespace);
@@ -142,7 +142,7 @@ async fn who_has_set_the_old_tool_going_again_is_noticed() {
     });
     let applied = adopt(&scene, &proxy, part, &["--apply"]);
     assert!(applied.code == 1 && applied.words.contains("do not delete it"), "{}", applied.words);
-    assert!(!applied.words.contains("no object goes with it"), "{}", applied.words);
+    assert!(!applied.words.contains("no object is deleted with it"), "{}", applied.words);
     parent.abort();
     let undone = adopt(&scene, &proxy, part, &["--undo"]);
     assert_eq!(undone.code, 0, "{}", undone.words);

@@ -104,7 +104,7 @@ async fn what_is_refused_changes_nothing_and_says_what_to_do() {
     let url = scene.git.url("repository.git");
     let with_login = url.replace("http://", "http://me:planted@");
     change(json!({"spec": {"source": {"repoURL": with_login}}})).await;
-    check(&["--apply"], "the URL has a login in it, which belongs into a Secret");
+    check(&["--apply"], "the URL has credentials in it, which belong in a Secret");
     change(json!({"spec": {"source": {"repoURL": url, "helm": {"parameters": [{"name": "a", "value": "planted"}]}}}})).await;
     check(&["--apply"], "spec.source.helm.parameters: single values are not set");
     change(json!({"spec": {"source": {"helm": null, "targetRevision": "gone"}}})).await;

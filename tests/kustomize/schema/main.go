@@ -1,10 +1,10 @@
-// Prints what a strategic merge must know of Kubernetes' own kinds, as crates/render/src/kustomize/schema/kubernetes.txt.
+// Prints what a strategic merge must know of Kubernetes' own kinds, as crates/kustomize/src/schema/kubernetes.txt.
 //
 // In: the OpenAPI document of Kubernetes 1.21.2 in the form in which kustomize carries it. Out, on standard output: the
 // scope of each kind, the definition of each kind, and of each definition the fields below which a merge can go. What
 // a merge never looks into is left out: numbers and texts, and lists that are replaced whole.
 //
-//	go run ./schema > ../../crates/render/src/kustomize/schema/kubernetes.txt
+//	go run ./schema > ../../crates/kustomize/src/schema/kubernetes.txt
 package main
 
 import (

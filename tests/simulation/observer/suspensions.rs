@@ -1,6 +1,7 @@
 //! Deletions that are suspended: nothing is deleted for them.
 //!
-//! In: since when each Sync is suspended while it is deleted. Out: a deletion that was sent all the same.
+//! In: the time since which each Sync is suspended during its deletion. Out: each deletion of an
+//! object that was sent in spite of that.
 
 use std::time::Duration;
 

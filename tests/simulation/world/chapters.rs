@@ -1,7 +1,8 @@
-//! The chapters at the end of a story: something stays broken, and everything else must hold all the same.
+//! The chapters at the end of a story: one thing stays broken, and all rules must hold in spite of
+//! that.
 //!
-//! In: a world that is at rest. Out: the first rule that is broken. Each chapter runs without other faults, so that its
-//! rules are exact. A story tells some of them, which its seed draws.
+//! In: an idle world. Out: the first broken rule. Each chapter runs without other faults, so that
+//! its rules are exact. The seed of a story selects some of the chapters.
 
 mod keeping;
 mod narrowing;

@@ -1,6 +1,7 @@
-//! People and deletions: a Sync is suspended while it is deleted, and somebody answers what becomes of its objects.
+//! People and deletions: a Sync is suspended during its deletion, and a person decides about its
+//! objects.
 //!
-//! In: an act. Out: the world after it.
+//! In: an action. Out: the world after it.
 
 use std::time::Duration;
 

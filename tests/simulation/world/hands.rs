@@ -1,6 +1,6 @@
 //! Actions of people: on the folders, on the specs of Syncs, and to live objects.
 //!
-//! In: an act, and what else is drawn for it. Out: the world after it.
+//! In: an action, and random numbers for it. Out: the world after it.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Faults of the API server, to the Lease, and on the way to the server.
 //!
-//! In: for how long. Out: the world after it.
+//! In: a fault and its duration. Out: the world after it.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! The permit to write, as held by every sender of requests.
 //!
 //! In: the deadlines of the Lease's renewals.
-//! Out: a [`WritePermit`], checked before each request. It reads the clock at every check, so a
-//! process that was stopped, or whose runtime was, is refused the moment it resumes, before its own
-//! tasks could have noticed that the Lease is lost.
+//! Out: a [`WritePermit`], checked before each request. It reads the clock at every check. So a
+//! process that was stopped, or whose async runtime was blocked, is refused as soon as it resumes,
+//! before one of its own tasks can notice that the Lease is lost.
 //!
 //! Limit of any clock: a process that is stopped between check and sending sends when it resumes.
 

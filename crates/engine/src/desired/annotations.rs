@@ -5,7 +5,7 @@ use super::hook::{self, Hook, HookRole, PhaseWave};
 use moorline_api as api;
 use moorline_core::did_you_mean::nearest_name;
 use moorline_core::object::{GroupKind, Object};
-use moorline_render::SourcePosition;
+use moorline_core::position::SourcePosition;
 
 /// The parsed annotation switches of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,7 +1,7 @@
 //! Errors in a complete render, found once scopes and target namespace are known.
 
 use moorline_core::object::{GroupKind, ObjectId, Origin};
-use moorline_render::SourcePosition;
+use moorline_core::position::SourcePosition;
 
 /// An error that keeps a render from becoming a desired set.
 #[derive(Debug, thiserror::Error)]

@@ -32,7 +32,8 @@ pub struct Hook {
     pub delete_on_success: bool,
     /// It is deleted after failure.
     pub delete_on_failure: bool,
-    /// An existing run is deleted before the next one, for every kind.
+    /// An existing run is deleted before the next one begins, also for kinds that do not run to
+    /// completion.
     pub replaces_previous: bool,
 }
 

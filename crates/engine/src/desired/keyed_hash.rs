@@ -3,8 +3,8 @@
 //!
 //! In: the hashes of objects and of a set, and the keys of the daemon.
 //! Out: the form to record, and the comparison with a recorded one. A hash is compared in the form
-//! and with the key of its record: neither the first key nor a new one counts as a change of the
-//! object.
+//! and with the key in which it was recorded, so that neither the first key nor a rotation of keys
+//! counts as a change of the object.
 
 use std::sync::Arc;
 

@@ -196,7 +196,7 @@ fn place_in_scope(
     object: &Object,
     scope: Option<Scope>,
     namespace: &str,
-) -> Result<ObjectId, impl FnOnce(moorline_render::SourcePosition) -> DesiredStateError> {
+) -> Result<ObjectId, impl FnOnce(moorline_core::position::SourcePosition) -> DesiredStateError> {
     let written = object.id.namespace();
     match (scope, written) {
         (Some(Scope::Cluster), Some(written)) => {

@@ -11,7 +11,7 @@ use super::{DesiredObject, DesiredSet};
 use moorline_api::{CanonicalForm, SpecHash};
 use moorline_core::object::ObjectId;
 
-/// Replacement of a message about such an object.
+/// Text in place of a message about an object that contains a value of a Secret.
 pub const REDACTED: &str = "the message is hidden, because the object contains a value from a Secret";
 
 impl DesiredSet {

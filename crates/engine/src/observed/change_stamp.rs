@@ -2,8 +2,8 @@
 //!
 //! In: metadata.
 //! Out: [`ChangeStamp`]s to compare. The status of an autoscaler is written all the time, and its
-//! spec must not be read each time; without a generation, the writes to the object itself show a
-//! change.
+//! spec is read again only if it may have changed. The generation shows that; for an object without
+//! one, the entries of `managedFields` are compared.
 
 use serde_json::{Map, Value};
 

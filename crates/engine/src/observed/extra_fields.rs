@@ -76,7 +76,7 @@ pub fn find_extra_fields(
     found
 }
 
-/// Returns the first extra fields, as they are kept.
+/// Returns the first extra fields; at most [`MAX_EXTRAS`] are kept of an object.
 pub(super) fn first_extra_fields(object: &Object, own: &str, before: Option<&FieldSet>) -> Box<[ExtraField]> {
     let managers = raw_entries(object).filter_map(|entry| entry.get("manager")?.as_str());
     let metadata = object.body.get("metadata").and_then(Value::as_object);

@@ -11,7 +11,8 @@ use serde_json::Value;
 use moorline_api::SyncName;
 use moorline_core::object::Object;
 
-/// Both times are the API server's, in whole seconds, and are taken one after the other.
+/// Longest time in seconds between the creation of an object and the entry of the apply that
+/// created it: the API server takes both times in whole seconds, one after the other.
 const AT_ONCE: u64 = 2;
 
 /// True if the object may have existed before this Sync applied it.

@@ -47,8 +47,8 @@ impl<'a> AwaitedKinds<'a> {
         }
     }
 
-    /// Returns the resource that a step waits for. A resource of a later turn blocks nothing,
-    /// because it waits itself.
+    /// Returns the resource that a step waits for. A resource of a later phase or wave blocks no
+    /// step: it waits for the step itself.
     pub fn find_blocker(&self, step: &Step) -> Option<ObjectId> {
         let waits = matches!(
             step.action,

@@ -37,8 +37,8 @@ pub(super) fn hold_blocked(
 
 /// Holds the possible operator of a custom resource that waits for approval: its workload,
 /// permissions and configuration. Without them the resource could not be deleted after an approval.
-/// A commit that also removes the definition of the kind removes the whole system; if the
-/// definition stays, so does its operator.
+/// This applies only to a commit that also removes the definition of the kind. If the definition
+/// stays, the operator is expected to stay, too.
 pub(super) fn hold_operators(unwanted: &[LiveEntry<'_>], decided: &mut PlanBuilder) {
     let definitions: Vec<&ObjectId> = unwanted
         .iter()
@@ -85,8 +85,8 @@ pub fn find_blocker(failed: &[(Stage, ObjectId)], stage: Stage, id: &ObjectId) -
     failed.iter().find(holds).map(|(_, blocker)| blocker.clone())
 }
 
-/// True if adding this object blocks steps that the others do not block. Every step checks all of
-/// them, and most add nothing.
+/// True if this object blocks steps that the objects in `failed` do not block. Each step is checked
+/// against the whole list, so objects that block nothing more are left out of it.
 pub fn blocks_more(failed: &[(Stage, ObjectId)], stage: Stage, id: &ObjectId) -> bool {
     let says_as_much = |(first, _): &(Stage, ObjectId)| match (first, stage) {
         (Stage::Apply { turn: first, .. }, Stage::Apply { turn, .. }) => *first <= turn,

@@ -42,8 +42,8 @@ pub struct DuePlan {
     pub blocking: Vec<(Stage, ObjectId)>,
     /// Objects whose verification was left out.
     pub throttled: BTreeSet<ObjectId>,
-    /// Failed objects that still need a step. Others were changed or deleted by somebody else and
-    /// have not failed any more.
+    /// Failed objects that still need a step. The other failed objects were changed or deleted by
+    /// somebody else, and no longer count as failed.
     pub still_failing: BTreeSet<ObjectId>,
 }
 

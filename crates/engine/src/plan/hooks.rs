@@ -124,9 +124,9 @@ pub(super) fn decide_hook(
     })
 }
 
-/// Orders hooks with a content hash in their name after their runs under older names, like hooks
-/// with a fixed name: no two of them ever run at the same time. A run that may not be deleted is
-/// waited for, if its completion can be observed.
+/// Orders a hook with a content hash in its name after its runs under older names. So no two runs
+/// are in progress at the same time, as for a hook with a fixed name. A run that may not be deleted
+/// is waited for, if its completion can be observed.
 pub(super) fn replace_older_runs(
     desired: &DesiredSet,
     unwanted: &[LiveEntry<'_>],
@@ -165,12 +165,12 @@ pub(super) fn replace_older_runs(
     }
 }
 
-/// True if this type of rollout has reached the hook.
+/// True if the hook runs in this rollout now.
 fn is_due(hook: Hook, rollout: &Rollout) -> bool {
     is_part(hook, rollout) || hook.on_failure && rollout.failed
 }
 
-/// True if the hook is part of such a rollout, independent of its success.
+/// True if the hook runs in a rollout of this type, whether the rollout succeeds or not.
 fn is_part(hook: Hook, rollout: &Rollout) -> bool {
     hook.phase.is_some()
         && match hook.rollouts {

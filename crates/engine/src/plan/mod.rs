@@ -96,7 +96,7 @@ pub enum Action {
     /// The object is a hook and does not exist, but runs of it under older names do: they are
     /// deleted first.
     ReplaceHookRuns {
-        /// Those runs.
+        /// The runs to delete.
         runs: Vec<ObjectId>,
     },
     /// The object exists without an owner: it is adopted from these managers.

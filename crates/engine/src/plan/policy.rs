@@ -33,7 +33,7 @@ pub struct Policy {
     /// Objects that an earlier approval covered, by uid: some may be gone since, and the rest is
     /// still approved.
     pub approved_objects: BTreeMap<ObjectId, Box<str>>,
-    /// Changes that need a new object where deleting the old one needs approval.
+    /// Replacements in which the deletion of the old object needs approval.
     pub replacements: BTreeMap<ObjectId, Replacement>,
     /// Objects that other Syncs claim or may claim.
     pub claims: BTreeMap<ObjectId, Claim>,
@@ -47,7 +47,7 @@ pub struct Policy {
     pub reclaimed: BTreeMap<ObjectId, Contest>,
     /// Completed Jobs and Pods, with the hash that they ran with.
     pub completed: BTreeMap<ObjectId, SpecHash>,
-    /// The recorded success of these, where it is stored durably.
+    /// Success of the objects in `completed`, as far as the status records it.
     pub succeeded: BTreeMap<ObjectId, bool>,
     /// Progress of the rollout; none once it is complete.
     pub rollout: Option<Rollout>,

@@ -18,8 +18,8 @@ pub struct Rollout {
     pub unhealthy: BTreeSet<ObjectId>,
     /// Of these, those that have failed or exceeded their deadline.
     pub degraded: BTreeSet<ObjectId>,
-    /// Objects that are not healthy, also in an earlier desired form: a hook among them is still
-    /// running.
+    /// Objects that are not healthy in their current or in an earlier desired form. A hook among
+    /// them is still running.
     pub running: BTreeSet<ObjectId>,
     /// True if some part of the rollout has failed.
     pub failed: bool,

@@ -4,9 +4,9 @@
 //! Out: [`GuardingWebhook`]s: the webhooks of the set that the API server calls for this request
 //! and that fail closed, each with the workloads behind its Service. In doubt, as with match
 //! conditions, a webhook does not count: the request is sent, and the API server decides. An object
-//! that the backend may need to start is never guarded, which prevents deadlocks.
-//! Webhooks outside the set are recognized by the response to a request; here is only the check if
-//! the object may wait then.
+//! that the backend may need to start is never guarded, which prevents deadlocks. A webhook outside
+//! the set is recognized by the response to a request; this file only decides if the object may
+//! wait for it.
 
 use std::collections::BTreeMap;
 

@@ -97,7 +97,7 @@ const REDIS_CLUSTER: PhaseCheck = PhaseCheck {
 
 #[rustfmt::skip]
 pub(super) const PROJECTS: &[Project] = &[
-    Project { name: "The operators of tutorials", rows: &[
+    Project { name: "Operator tutorials", rows: &[
         kind_rule("example.com", &["Database"], 30, TAUGHT),
         kind_rule("apps.example.com", &["Database"], 30, TAUGHT),
         kind_rule("db.example.com", &["Database", "PostgresCluster"], 30, TAUGHT),

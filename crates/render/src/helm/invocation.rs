@@ -10,7 +10,6 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::chart::Chart;
 use super::chart_scan::{ChartScan, scan_chart};
@@ -18,6 +17,7 @@ use super::error::HelmChartError;
 use super::values_files::ValuesFile;
 use super::{ChartFiles, HelmOptions};
 use moorline_core::tree::MemoryLimit;
+use moorline_kustomize::host::ChartInflation;
 
 /// Properties of the server that templates can read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,22 +42,6 @@ pub struct Invocation {
     pub(crate) input_paths: Option<BTreeSet<String>>,
     /// Memory limit of the run and of everything that is made of its output.
     pub room: MemoryLimit,
-}
-
-/// Options of a kustomization's chart beside its values; unset ones are empty. They are passed to
-/// helm exactly as kustomize passes them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ChartInflation {
-    pub(crate) release: String,
-    pub(crate) namespace: String,
-    pub(crate) name_template: String,
-    /// Values files with their names for messages; later ones override earlier ones.
-    pub(crate) values: Vec<(String, Arc<[u8]>)>,
-    pub(crate) api_versions: Vec<String>,
-    pub(crate) kube_version: String,
-    pub(crate) with_crds: bool,
-    pub(crate) without_tests: bool,
-    pub(crate) without_hooks: bool,
 }
 
 /// Folder of the chart in the run.

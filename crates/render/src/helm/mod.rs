@@ -11,6 +11,7 @@ mod chart;
 mod chart_scan;
 mod error;
 mod invocation;
+mod kustomization_charts;
 mod output;
 mod values_files;
 
@@ -20,16 +21,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 pub use error::HelmChartError;
-pub(super) use invocation::ChartInflation;
 pub use invocation::{Capabilities, Invocation, is_version};
-pub(super) use output::TemplateSources;
+pub(super) use kustomization_charts::KustomizationCharts;
 pub use output::error_message;
 pub(super) use output::parse_output;
+use output::template_sources;
 
 use super::RenderOptions;
 use super::problem::Problem;
-use moorline_core::name_rules::is_dns_subdomain;
-use moorline_core::tree::{FileTree, MemoryLimit, TreeEntry, normalise};
+use moorline_core::tree::{FileTree, link_targets, normalise};
 
 /// File that makes a folder a chart.
 pub const CHART: &str = "Chart.yaml";
@@ -85,14 +85,6 @@ impl Default for HelmOptions {
     }
 }
 
-/// Most bytes of a release's name; helm limits it because other names are built from it.
-const MAX_RELEASE: usize = 53;
-
-/// True for names that helm accepts for a release.
-pub fn is_release(name: &str) -> bool {
-    name.len() <= MAX_RELEASE && is_dns_subdomain(name)
-}
-
 /// Returns the path of the file that would make this folder a chart.
 pub(super) fn chart_file_path(tree: &FileTree, path: &str) -> Option<String> {
     Some(below(&tree.resolve(path).ok()?, CHART))
@@ -124,18 +116,9 @@ pub fn invocation(
     Ok(run)
 }
 
-/// Returns the run for the chart of a kustomization in this folder.
-pub(super) fn kustomization_run(
-    (tree, folder): (&FileTree, &str),
-    told: ChartInflation,
-    room: &MemoryLimit,
-) -> Result<Invocation, Problem> {
-    Ok(Invocation::for_kustomization(chart::read(tree, folder)?, told, room.clone()))
-}
-
 /// Returns the tree with the output of a run added to it.
 pub fn with_helm_output(tree: FileTree, run: &Invocation, output: &Arc<[u8]>) -> FileTree {
-    tree.with_output(run.digest(), TemplateSources::read(run, output).names(), output)
+    tree.with_output(run.digest(), template_sources(run, output).names().map(str::to_owned), output)
 }
 
 /// Returns the values files, and the targets of links in the chart, that are not in the tree yet.
@@ -149,23 +132,6 @@ pub(super) fn missing_files(tree: &FileTree, options: &RenderOptions) -> BTreeSe
         None => link_targets(tree, folder.clone()),
     };
     places.chain(linked).filter(|place| !tree.is_known(place)).collect()
-}
-
-/// Most link targets that are collected.
-const MAX_LINKS: usize = 1000;
-
-/// Returns the targets of links below a folder, and of links below these targets.
-pub(super) fn link_targets(tree: &FileTree, folder: String) -> BTreeSet<String> {
-    let (mut found, mut folders) = (BTreeSet::new(), vec![folder]);
-    while let Some(folder) = folders.pop() {
-        let links = tree.entries_below(&folder).filter(|(_, entry)| matches!(entry, TreeEntry::Link(_)));
-        for target in links.filter_map(|(path, _)| tree.resolve(path).ok()) {
-            if found.len() < MAX_LINKS && found.insert(target.clone()) {
-                folders.push(target);
-            }
-        }
-    }
-    found
 }
 
 /// Files by their paths; bytes are shared.

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use super::invocation::Invocation;
 use crate::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE};
-use crate::memory_cost;
 use crate::packed_object::PackedObject;
 use crate::problem::Problem;
 use crate::{Findings, Variables, object_of_manifest as object_of};
 use moorline_core::tree::{FileTree, TreeEntry, normalise};
+use moorline_kustomize::host::TemplateSources;
+use moorline_yaml as yaml;
 
 /// Prefix of the comment before each object, followed by the template's name.
 const SOURCE: &str = "# Source: ";
@@ -30,11 +31,11 @@ pub(crate) fn parse_output(
     variables: Option<&Variables>,
 ) -> (Findings<PackedObject>, FileTree) {
     let mut found = Findings::default();
-    if let Err(no_room) = run.room.reserve(memory_cost::estimate_file(&output)) {
+    if let Err(no_room) = run.room.reserve(yaml::estimate_file(&output)) {
         found.problems.push(no_room.into());
         return (found, FileTree::default());
     }
-    let sources = TemplateSources::read(run, &output);
+    let sources = template_sources(run, &output);
     match documents::read_parts(&output, |line| sources.template_at(line), &run.room) {
         Err(problem) => found.problems.push(problem),
         Ok(FileContent::NoManifests) => {}
@@ -54,39 +55,25 @@ pub(crate) fn parse_output(
     if found.objects.is_empty() && found.problems.is_empty() {
         found.problems.push(Problem::NothingTemplated { path: run.display_folder().to_owned() });
     }
-    let files = sources.0.iter().map(|(_, name)| normalise("", name).unwrap_or_default());
+    let files = sources.names().map(|name| normalise("", name).unwrap_or_default());
     let tree: FileTree = files.map(|name| (name, TreeEntry::File(output.clone()))).collect();
     (found, tree.with_memory_limit(run.room.clone()))
 }
 
-/// Templates of the output's lines: the first line of each, from 1, and its name.
-pub(crate) struct TemplateSources(Vec<(u32, Arc<str>)>);
-
-impl TemplateSources {
-    pub(crate) fn read(run: &Invocation, output: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(output);
-        let mut begins = vec![(1, Arc::from(format!("{}{AS_PRINTED}", run.display_folder())))];
-        let mut last = "";
-        for (line, text) in (1_u32..).zip(text.lines()) {
-            let source = text.strip_prefix(SOURCE).filter(|_| last.trim_end() == "---");
-            begins.extend(source.map(|source| {
+/// Reads the templates of an output from the comments in it.
+pub(crate) fn template_sources(run: &Invocation, output: &[u8]) -> TemplateSources {
+    let text = String::from_utf8_lossy(output);
+    let mut begins = vec![(1, Arc::from(format!("{}{AS_PRINTED}", run.display_folder())))];
+    let mut last = "";
+    for (line, text) in (1_u32..).zip(text.lines()) {
+        let source = text.strip_prefix(SOURCE).filter(|_| last.trim_end() == "---");
+        begins
+            .extend(source.map(|source| {
                 (line, Arc::from(format!("{}{AS_PRINTED}", run.template_path(source.trim()))))
             }));
-            last = text;
-        }
-        Self(begins)
+        last = text;
     }
-
-    /// Names of the templates.
-    pub(super) fn names(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|(_, name)| name.to_string())
-    }
-
-    /// Returns the template of a line.
-    pub(crate) fn template_at(&self, line: u32) -> Arc<str> {
-        let after = self.0.partition_point(|(begin, _)| *begin <= line);
-        self.0.get(after.saturating_sub(1)).map_or_else(|| "".into(), |(_, name)| name.clone())
-    }
+    TemplateSources::new(begins)
 }
 
 /// Returns helm's error message for a chart that it does not render, for people.

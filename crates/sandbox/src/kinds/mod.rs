@@ -2,7 +2,7 @@
 //!
 //! In: an object as a request contains it.
 //! Out: the object as the API server stores it. The steps are, in this order: [`normalize`],
-//! [`set_defaults`], [`prepare`], [`validate`]. [`builtin_kinds`] lists the kinds and their
+//! [`set_defaults`], [`prepare()`], [`validate()`]. [`builtin_kinds`] lists the kinds and their
 //! endpoints. Nothing in this module has access to other objects: allocated values and lookups come
 //! through [`Allocator`].
 

@@ -1,6 +1,6 @@
 //! Every recorded input is read as kubectl and Kustomize read it.
 //!
-//! In: `tests/yaml/inputs.json`, the answers of the tools in `recorded.json` (written by
+//! In: `tests/yaml/inputs.json`, the answers of the tools in `tests/yaml/recorded.json` (written by
 //! `record.py`), and `exceptions.json`: the rows where a reader's part is not the whole tool's,
 //! each with the value to expect and the reason. No row is skipped, and an exception that is none
 //! any more fails.

@@ -1,6 +1,7 @@
 //! Chapters about a server that does not answer, and about a denial that a person has lifted.
 //!
-//! In: an API server that is away, or that refuses an object. Out: whether the daemon goes on as soon as it can.
+//! In: an API server that is away, or that refuses an object. Out: success if the daemon continues
+//! as soon as it can.
 
 use std::time::Duration;
 

@@ -1,0 +1,427 @@
+//! Reads the files of a build, and enforces the limits on paths.
+//!
+//! In: the tree of a revision. Out: bytes and folders, by the paths in kustomizations. A file must
+//! be in or below the folder of its kustomization; a folder may be anywhere in the repository, but
+//! neither one of the folders that include it nor a folder above those. Every requested path is
+//! recorded: the result of a build depends on these paths.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::bounds::Bounds;
+use super::charts::PublishedChart;
+use super::error::{BuildError, ErrorClass, FieldLocation};
+use super::host::{ChartInflation, ChartRequest, ChartRun, Host, InputSize};
+use super::kustomization::FILE_NAMES;
+use super::node::LocatedText;
+use super::provenance::SourcePath;
+use super::remote::{self, Remote};
+use moorline_core::tree::{FileTree, link_targets};
+
+/// Deepest nesting of kustomizations.
+const MAX_NESTING: usize = 64;
+
+/// Most published charts of one build.
+const MAX_FETCHED: usize = 32;
+/// Most charts of one build; these and their bytes are counted each time a chart is named.
+pub(super) const MAX_CHARTS: usize = 128;
+const MAX_CHART_BYTES: usize = 256 * 1024 * 1024;
+/// Number of bytes searched in the time of one object visit.
+const BYTES_OF_A_LOOK: usize = 64;
+/// Overhead of one file of a run, in bytes.
+const FILE_COST: usize = 128;
+
+/// A tree, and a record of the paths read from it.
+#[derive(Debug)]
+pub(super) struct Files<'a> {
+    tree: &'a FileTree,
+    host: &'a dyn Host,
+    requested_paths: RefCell<BTreeSet<String>>,
+    /// Folder and entry of the first chart without output.
+    unrendered_chart: RefCell<Option<(String, FieldLocation)>>,
+    /// Published charts that are missing.
+    missing_charts: RefCell<Vec<PublishedChart>>,
+    /// Number of published charts named so far.
+    published_count: Cell<usize>,
+    /// Number of charts so far, and their bytes.
+    charts: Cell<(usize, usize)>,
+    /// Helm rendered a part of the build.
+    by_helm: Cell<bool>,
+    pub(super) bounds: Bounds,
+}
+
+/// Folder of a kustomization, with the folders that include it.
+#[derive(Debug, Clone)]
+pub(super) struct Folder {
+    /// Its path, with links resolved.
+    pub(super) path: String,
+    /// The including folders, outermost first.
+    ancestors: Vec<String>,
+    /// URLs of the including folders as written.
+    urls: Vec<String>,
+    /// Its path as the kustomizations write it.
+    pub(super) source: SourcePath,
+    /// Namespace of charts that have none.
+    pub(super) namespace: String,
+}
+
+impl Folder {
+    /// Returns the folder with another namespace for its charts, unless the namespace is empty.
+    pub(super) fn with_namespace(&self, namespace: &str) -> Self {
+        let mut folder = self.clone();
+        if !namespace.is_empty() {
+            folder.namespace = namespace.to_owned();
+        }
+        folder
+    }
+}
+
+/// Target of an entry of `resources`.
+#[derive(Debug)]
+pub(super) enum ResourceTarget {
+    File(String, Arc<[u8]>),
+    /// Anything that is not a file.
+    Folder,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn new(tree: &'a FileTree, host: &'a dyn Host) -> Self {
+        Self {
+            tree,
+            host,
+            requested_paths: RefCell::default(),
+            unrendered_chart: RefCell::default(),
+            by_helm: Cell::default(),
+            missing_charts: RefCell::default(),
+            published_count: Cell::default(),
+            charts: Cell::default(),
+            bounds: Bounds::default(),
+        }
+    }
+
+    /// Returns every path that was requested.
+    pub(super) fn into_requested_paths(self) -> BTreeSet<String> {
+        self.requested_paths.into_inner()
+    }
+
+    /// Reserves memory.
+    pub(super) fn reserve(&self, bytes: u64, at: &FieldLocation) -> Result<(), BuildError> {
+        self.tree
+            .memory_limit()
+            .reserve(bytes)
+            .map_err(|no_room| at.error(ErrorClass::Bound, no_room.to_string()))
+    }
+
+    /// False once the build was cancelled.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.tree.memory_limit().is_running()
+    }
+
+    /// Releases reserved memory.
+    pub(super) fn release(&self, bytes: u64) {
+        self.tree.memory_limit().give_back(bytes);
+    }
+
+    pub(super) fn display_path(&self, path: &str) -> String {
+        self.tree.display_path(path)
+    }
+
+    /// Returns the outermost folder of a build.
+    pub(super) fn root(&self, path: &str) -> Result<Folder, BuildError> {
+        let resolved = self
+            .tree
+            .resolve(path)
+            .map_err(|error| BuildError::from_tree_error(&FieldLocation::file(path), &error))?;
+        Ok(Folder {
+            path: resolved,
+            ancestors: Vec::new(),
+            urls: Vec::new(),
+            namespace: String::new(),
+            source: SourcePath::default(),
+        })
+    }
+
+    /// Returns the kustomization file of a folder: path and bytes.
+    pub(super) fn kustomization(
+        &self,
+        folder: &Folder,
+        at: &FieldLocation,
+    ) -> Result<(String, Arc<[u8]>), BuildError> {
+        let mut found = Vec::new();
+        for name in FILE_NAMES {
+            let path = join(&folder.path, name);
+            self.record_path(&path);
+            let is_inside =
+                self.tree.resolve(&path).is_ok_and(|resolved| lies_below(&resolved, &folder.path));
+            // A link to a file outside of the folder is ignored.
+            if is_inside && self.is_file(&path) {
+                self.tree.links(&path).iter().for_each(|link| self.record_path(link));
+                let bytes = self
+                    .tree
+                    .read(&path)
+                    .map_err(|error| BuildError::from_tree_error(&FieldLocation::file(&path), &error))?;
+                found.push((path, bytes));
+            }
+        }
+        let shown = self.display_path(&folder.path);
+        match (found.pop(), found.pop()) {
+            (Some(one), None) => Ok(one),
+            (Some(_), Some(_)) => {
+                let text =
+                    format!("{shown} has more than one kustomization; keep one of {}", FILE_NAMES.join(", "));
+                Err(at.error(ErrorClass::Kustomization, text))
+            }
+            (None, _) => {
+                let text = format!("{shown} has no kustomization (one of {})", FILE_NAMES.join(", "));
+                Err(at.error(ErrorClass::Kustomization, text))
+            }
+        }
+    }
+
+    /// Returns path and bytes of a file that a kustomization names.
+    pub(super) fn file(
+        &self,
+        folder: &Folder,
+        path: &str,
+        at: &FieldLocation,
+    ) -> Result<(String, Arc<[u8]>), BuildError> {
+        if path.contains("://") {
+            let shown = remote::without_password(path);
+            let text =
+                format!("{shown} is not in the repository, and single files are not fetched; commit it");
+            return Err(at.error(ErrorClass::Unsupported, text));
+        }
+        let inside = self.inside(folder, path, at)?;
+        let resolved = self.resolve(&inside, at)?;
+        self.record_path(&resolved);
+        if !lies_below(&resolved, &folder.path) {
+            let text = format!("{path} does not lie below the folder of its kustomization; move it there");
+            return Err(at.error(ErrorClass::Restricted, text));
+        }
+        let bytes = self.tree.read(&resolved).map_err(|error| BuildError::from_tree_error(at, &error))?;
+        Ok((resolved, bytes))
+    }
+
+    /// Returns the target of an entry of `resources`.
+    pub(super) fn resource(
+        &self,
+        folder: &Folder,
+        entry: &LocatedText,
+    ) -> Result<ResourceTarget, BuildError> {
+        let (path, at) = (entry.text.as_str(), &entry.at);
+        if path.is_empty() {
+            return Err(at.error(ErrorClass::Missing, "the path is empty"));
+        }
+        // Kustomize first requests such a URL as a file; here it is always a folder.
+        if path.contains("://") {
+            return Ok(ResourceTarget::Folder);
+        }
+        let inside = self.inside(folder, path, at)?;
+        match self.is_file(&inside) {
+            true => self.file(folder, path, at).map(|(path, bytes)| ResourceTarget::File(path, bytes)),
+            false => Ok(ResourceTarget::Folder),
+        }
+    }
+
+    /// Returns the folder of an entry of `resources` or `components`.
+    pub(super) fn folder(&self, from: &Folder, entry: &LocatedText) -> Result<Folder, BuildError> {
+        let (path, at) = (entry.text.as_str(), &entry.at);
+        let remote = self.remote(entry)?;
+        let inside = match &remote {
+            Some((place, remote)) => self.inside_of(place, &remote.path, at)?,
+            None => self.inside(from, path, at)?,
+        };
+        let resolved = self.resolve(&inside, at)?;
+        if self.is_file(&resolved) || !(resolved.is_empty() || self.tree.contains(&resolved)) {
+            return Err(at.error(
+                ErrorClass::Missing,
+                format!("there is no file or folder {}", self.display_path(&inside)),
+            ));
+        }
+        let leads_back = |visited: &String| {
+            resolved.is_empty() || *visited == resolved || visited.starts_with(&format!("{resolved}/"))
+        };
+        let named_before = remote.is_some() && from.urls.iter().any(|url| url.starts_with(path));
+        if named_before || from.ancestors.iter().chain([&from.path]).any(leads_back) {
+            let text =
+                format!("{path} leads back to {}, a folder on the way to it", self.display_path(&resolved));
+            return Err(at.error(ErrorClass::Cycle, text));
+        }
+        if from.ancestors.len() >= MAX_NESTING {
+            let text = format!("kustomizations are nested deeper than {MAX_NESTING}");
+            return Err(at.error(ErrorClass::Bound, text));
+        }
+        let before = from.ancestors.iter().cloned().chain([from.path.clone()]).collect();
+        let urls = from.urls.iter().cloned().chain(remote.map(|_| path.to_owned())).collect();
+        Ok(Folder {
+            path: resolved,
+            ancestors: before,
+            urls,
+            namespace: from.namespace.clone(),
+            source: from.source.append(path),
+        })
+    }
+
+    /// Returns the folder of a chart, if it exists. The build depends on all files in it and on
+    /// link targets.
+    pub(super) fn chart(
+        &self,
+        folder: &Folder,
+        path: &str,
+        at: &FieldLocation,
+    ) -> Result<Option<String>, BuildError> {
+        let inside = self.inside(folder, path, at)?;
+        self.record_path(&inside);
+        let resolved = self.resolve(&inside, at)?;
+        self.record_path(&resolved);
+        if self.is_file(&resolved) || !self.tree.contains(&resolved) {
+            return Ok(None);
+        }
+        link_targets(self.tree, resolved.clone()).iter().for_each(|target| self.record_path(target));
+        Ok(Some(resolved))
+    }
+
+    /// Returns the files of a published chart; a missing one is recorded as wanted.
+    pub(super) fn fetched_chart(
+        &self,
+        chart: PublishedChart,
+        at: &FieldLocation,
+    ) -> Result<Option<FileTree>, BuildError> {
+        if self.published_count.replace(self.published_count.get() + 1) >= MAX_FETCHED {
+            let text = format!("a build fetches at most {MAX_FETCHED} charts; commit some of them");
+            return Err(at.error(ErrorClass::Bound, text));
+        }
+        let found = self.tree.chart(&chart.digest).cloned();
+        if found.is_none() {
+            self.missing_charts.borrow_mut().push(PublishedChart { place: at.position(self.tree), ..chart });
+        }
+        Ok(found)
+    }
+
+    /// Published charts that are missing.
+    pub(super) fn missing_charts(&self) -> Vec<PublishedChart> {
+        self.missing_charts.borrow().clone()
+    }
+
+    /// Returns the run of helm for a chart, in the repository if the chart has no tree of its own.
+    pub(super) fn helm_run(
+        &self,
+        fetched: Option<&FileTree>,
+        chart: &str,
+        told: ChartInflation,
+        at: &FieldLocation,
+    ) -> Result<ChartRun, BuildError> {
+        let request = ChartRequest { tree: fetched.unwrap_or(self.tree), folder: chart, inflation: told };
+        let run = self.host.render_chart(request);
+        let run = run.map_err(|finding| at.error(ErrorClass::Generator, finding))?;
+        let (InputSize { files, path_bytes, bytes: added }, (count, bytes)) =
+            (run.input_size, self.charts.get());
+        let (count, bytes) = (count + 1, bytes + added);
+        self.charts.set((count, bytes));
+        if count > MAX_CHARTS || bytes > MAX_CHART_BYTES {
+            let text = format!(
+                "a build has at most {MAX_CHARTS} charts and {} MiB of them; split it",
+                MAX_CHART_BYTES / (1024 * 1024)
+            );
+            return Err(at.error(ErrorClass::Bound, text));
+        }
+        self.reserve((path_bytes + files * FILE_COST) as u64, at)?;
+        self.by_helm.set(true);
+        if run.output.is_none() {
+            let entry = || (run.display_folder.clone(), at.clone());
+            self.unrendered_chart.borrow_mut().get_or_insert_with(entry);
+        }
+        Ok(run)
+    }
+
+    /// Folder and entry of the first chart without output.
+    pub(super) fn unrendered_chart(&self) -> Option<(String, FieldLocation)> {
+        self.unrendered_chart.borrow().clone()
+    }
+
+    /// True if helm rendered a part of the build.
+    pub(super) fn is_by_helm(&self) -> bool {
+        self.by_helm.get()
+    }
+
+    /// Returns the mounted repository of an entry with a URL, and the folder in it; none for a
+    /// plain path.
+    fn remote(&self, entry: &LocatedText) -> Result<Option<(String, Remote)>, BuildError> {
+        let refuse = |class, why: &str| {
+            let shown = remote::without_password(&entry.text);
+            Err(entry.at.error(class, format!("{shown} {why}")))
+        };
+        let remote = match Remote::parse(&entry.text) {
+            None => return Ok(None),
+            Some(Err(refused)) => return refuse(ErrorClass::Remote, refused.0),
+            Some(Ok(remote)) => remote,
+        };
+        match self.tree.mount_of(&remote.name()) {
+            Some(Ok(place)) => Ok(Some((place.to_string(), remote))),
+            Some(Err(why)) => refuse(ErrorClass::Remote, why),
+            None => {
+                let remedy = self.host.missing_repository();
+                refuse(ErrorClass::Remote, &format!("is not in the repository, and is not fetched: {remedy}"))
+            }
+        }
+    }
+
+    fn inside(&self, folder: &Folder, path: &str, at: &FieldLocation) -> Result<String, BuildError> {
+        match path.starts_with('/') {
+            true => Err(leads_out(path, at)),
+            false => self.inside_of(&folder.path, path, at),
+        }
+    }
+
+    fn inside_of(&self, folder: &str, path: &str, at: &FieldLocation) -> Result<String, BuildError> {
+        let inside = self.tree.resolve_relative(folder, path);
+        inside.ok_or_else(|| leads_out(path, at))
+    }
+
+    /// True if a text of a file is quoted; none if only some occurrences are, or if it does not
+    /// occur.
+    pub(super) fn is_quoted(&self, shown: &str, text: &str) -> Option<bool> {
+        let bytes = self.tree.read(self.tree.parse_display_path(shown)).ok()?;
+        // Each text is searched in the whole file, so the work is counted.
+        self.count_visits(bytes.len() / BYTES_OF_A_LOOK, 1, &FieldLocation::file(shown)).ok()?;
+        let file = std::str::from_utf8(&bytes).ok()?;
+        let all = file.matches(text).count();
+        let quoted = ['"', '\''].map(|quote| file.matches(&format!("{quote}{text}{quote}")).count());
+        match quoted.iter().sum::<usize>() {
+            _ if all == 0 => None,
+            0 => Some(false),
+            quoted if quoted == all => Some(true),
+            _ => None,
+        }
+    }
+
+    /// Resolves the links of a path, and records them.
+    fn resolve(&self, inside: &str, at: &FieldLocation) -> Result<String, BuildError> {
+        self.tree.links(inside).iter().for_each(|link| self.record_path(link));
+        self.tree.resolve(inside).map_err(|error| BuildError::from_tree_error(at, &error))
+    }
+
+    fn is_file(&self, path: &str) -> bool {
+        self.tree.is_file(path)
+    }
+
+    fn record_path(&self, path: &str) {
+        self.requested_paths.borrow_mut().insert(path.to_owned());
+    }
+}
+
+fn leads_out(path: &str, at: &FieldLocation) -> BuildError {
+    at.error(ErrorClass::Restricted, format!("{path} is outside of the repository"))
+}
+
+fn lies_below(path: &str, folder: &str) -> bool {
+    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn join(folder: &str, name: &str) -> String {
+    match folder {
+        "" => name.to_owned(),
+        folder => format!("{folder}/{name}"),
+    }
+}
