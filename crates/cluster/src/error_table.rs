@@ -284,6 +284,7 @@ fn without_values(refusal: &ApiStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api_error::StatusCause;
 
     fn refused(code: u16, message: &str, causes: &[(&str, &str)]) -> ApiError {
         let causes = causes

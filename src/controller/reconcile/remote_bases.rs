@@ -21,6 +21,7 @@ use crate::controller::peers::latest_revisions;
 pub use crate::controller::peers::latest_revisions::LatestRevisions;
 use crate::controller::peers::latest_revisions::RevisionChannel;
 use crate::controller::spec::ValidatedSpec;
+use crate::kustomize::{MissingInputs, Remote};
 use crate::metrics::{GitOperation, Metrics};
 use crate::position::SourcePosition;
 use crate::report::ReconcileError;
