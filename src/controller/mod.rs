@@ -60,7 +60,7 @@ pub struct Context {
     pub cluster: Cluster,
     /// Repositories and helm. Mirrors are written by `crates/git`, under the lock of a repository.
     pub sources: CommitSources,
-    /// Knowledge of Syncs about each other. Written by the methods of [`Peers`].
+    /// Knowledge of Syncs about each other. Written by the methods of `Peers`.
     pub peers: Peers,
     /// Channels through which Syncs report. Written by `status/`.
     pub reporting: Arc<Reporting>,
