@@ -2,8 +2,8 @@
 //!
 //! In: text.
 //! Out: [`parse`] reads whole numbers with the units `h`, `m`, `s` and `ms`, as settings and Syncs
-//! have them (`500ms`, `1h30m`), and [`format()`] writes them, so that a formatted duration parses to
-//! the same value. [`parse_go`] reads all that Go's `time.ParseDuration` reads: also signs,
+//! have them (`500ms`, `1h30m`), and [`format()`] writes them, so that a formatted duration parses
+//! to the same value. [`parse_go`] reads all that Go's `time.ParseDuration` reads: also signs,
 //! fractions and units down to nanoseconds.
 
 use std::time::Duration;
