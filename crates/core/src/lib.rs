@@ -1,9 +1,9 @@
 //! Basic types that every part of Moorline uses.
 //!
 //! In: nothing.
-//! Out: the identity of an object, the API server's rules for names, durations, a tree of files with
-//! bounded memory, a position in a file, and helpers for texts: grammar of messages, "did you mean",
-//! log lines that repeat, and texts from outside without control characters.
+//! Out: the identity of an object, the API server's rules for names, durations, a tree of files
+//! with bounded memory, a position in a file, and helpers for texts: grammar of messages, "did you
+//! mean", log lines that repeat, and texts from outside without control characters.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
 // Nothing panics on input. Tests may panic.
