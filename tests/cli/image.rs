@@ -361,8 +361,7 @@ fn an_image_that_cannot_be_tried_is_refused() {
 
 #[test]
 fn a_file_that_is_not_the_binary_is_refused() {
-    let image =
-        Image::of(&DOCKERFILE.replace("release/moorline", "release/other")).expect("it is understood");
+    let image = Image::of(&DOCKERFILE.replace("dist/moorline", "dist/other")).expect("it is understood");
     let refused = fill(Path::new("nowhere"), &image, Path::new("target/dist/moorline"));
     assert!(refused.is_err_and(|error| error.contains("/x/target/dist/other")));
 }
