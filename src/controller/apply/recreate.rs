@@ -115,7 +115,7 @@ async fn replace(work: &ApplyContext<'_>, wanted: &DesiredObject, told: &str) ->
         return Ok(Outcome::Held(Hold::DaemonKeys));
     }
     let Some(live) = work.cluster.observe_object(&wanted.id, work.owner).await? else {
-        return anew(work, wanted).await;
+        return create_again(work, wanted).await;
     };
     if live.installation_role == InstallationRole::Keys {
         return Ok(Outcome::Held(Hold::DaemonKeys));
@@ -138,7 +138,7 @@ async fn replace(work: &ApplyContext<'_>, wanted: &DesiredObject, told: &str) ->
     if !gone && !goes(work, &wanted.id, &live.uid).await? {
         return fail("it was deleted but still exists", false);
     }
-    anew(work, wanted).await
+    create_again(work, wanted).await
 }
 
 /// Returns the reason for an approval, unless the deletion is approved already.
@@ -170,7 +170,8 @@ fn held_by_refusal(work: &ApplyContext<'_>) -> Option<Outcome> {
     work.refused.map(|newer| Outcome::Held(Hold::NewerRefused(newer.into())))
 }
 
-async fn anew(work: &ApplyContext<'_>, wanted: &DesiredObject) -> Result<Outcome, ApiError> {
+/// Creates the object that was deleted, or is missing.
+async fn create_again(work: &ApplyContext<'_>, wanted: &DesiredObject) -> Result<Outcome, ApiError> {
     let created = match &wanted.created_as {
         Some(_) => create_new(work, wanted).await?.is_some(),
         None => false,

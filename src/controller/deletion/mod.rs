@@ -83,8 +83,9 @@ pub(crate) async fn finalize(
 ) -> bool {
     let (context, name) = (going.context, going.desk.name());
     // A Sync that is being deleted desires nothing: otherwise two deleted Syncs would hand their
-    // objects over to each other.
-    context.peers.clear_desired(name);
+    // objects over to each other. A hand-over that has begun ends first, so that its object is seen.
+    context.peers.withdraw_desired(name);
+    context.peers.hand_overs_ended(name).await;
     if !going.brake.decided_by.finalizers.iter().any(|one| one == FINALIZER) {
         return false;
     }

@@ -1,12 +1,14 @@
-//! PeerSources: the Syncs of the same repository, and the commit that each has rendered.
+//! Knowledge of the Syncs of a daemon about each other.
 //!
-//! In: the revision that each Sync has rendered last, and failed attempts. Out: the Syncs that lag
-//! behind and may still claim an object that another one is about to prune. An object that moves
-//! between two folders in one commit is not pruned before the other Sync has read that commit. A
-//! Sync that has not tried the commit yet gets a poll request and is waited for, but not long; one
-//! that tried and failed counts by the evidence of its files; one that is refused, or cannot read
-//! the repository, claims nothing. A waiting Sync is woken by every change. A suspended Sync
-//! renders on request and adopts nothing.
+//! In: the desired set, the rendered commits, the failed attempts and the dependencies of each Sync.
+//! Out: claims on objects that another Sync would prune, and the Syncs that lag behind a commit and
+//! may still claim one.
+//!
+//! An object that moves between two folders in one commit is not pruned before the other Sync has
+//! read that commit. A Sync that has not tried the commit yet gets a poll request and is waited for,
+//! but not long; one that tried and failed counts by the evidence of its files; one that is refused,
+//! or cannot read the repository, claims nothing. A waiting Sync is woken by every change. A
+//! suspended Sync renders on request and adopts nothing.
 
 mod arrival;
 pub(crate) mod claim_evidence;
@@ -228,14 +230,6 @@ impl Peers {
     pub(crate) fn withdraw_desired(&self, sync: &SyncName) {
         let mut known = self.lock();
         let held = known.registry.withdraw_desired(sync);
-        known.sources.wake(&held);
-    }
-
-    /// Clears the entry of a Sync that claims nothing any more, and wakes the Syncs whose objects
-    /// it has held.
-    pub(crate) fn clear_desired(&self, sync: &SyncName) {
-        let mut known = self.lock();
-        let held = known.registry.clear_desired(sync);
         known.sources.wake(&held);
     }
 

@@ -93,9 +93,8 @@ impl Registry {
 
     /// Retains only these Syncs, which are all Syncs of the cluster.
     pub(super) fn retain_listed(&mut self, syncs: &BTreeSet<SyncName>) {
-        let known = self;
-        known.syncs.retain(|sync, _| syncs.contains(sync));
-        known.complete = true;
+        self.syncs.retain(|sync, _| syncs.contains(sync));
+        self.complete = true;
     }
 
     /// Returns the gate of the hand-overs into a Sync that use another desired set than this one.
@@ -114,8 +113,7 @@ impl Registry {
         cluster: &Cluster,
         ready: bool,
     ) -> BTreeSet<SyncName> {
-        let known = self;
-        let Some(entry) = known.syncs.get_mut(sync) else { return BTreeSet::new() };
+        let Some(entry) = self.syncs.get_mut(sync) else { return BTreeSet::new() };
         let was_ready = std::mem::replace(&mut entry.ready, ready);
         let (same, before) = match entry.wants.take() {
             Some(wants) if Arc::ptr_eq(&wants.set, set) => (Some(wants.receiving), None),
@@ -142,11 +140,10 @@ impl Registry {
 
     /// Records that a Sync of this daemon has pruned an object.
     pub(super) fn note_pruned(&mut self, uid: &str) {
-        let known = self;
-        if known.pruned.len() == MAX_PRUNED {
-            known.pruned.pop_front();
+        if self.pruned.len() == MAX_PRUNED {
+            self.pruned.pop_front();
         }
-        known.pruned.push_back(uid.into());
+        self.pruned.push_back(uid.into());
     }
 
     /// True if a Sync of this daemon has pruned the object, so that its deletion is not reported as
@@ -155,19 +152,10 @@ impl Registry {
         self.pruned.iter().any(|pruned| **pruned == *uid)
     }
 
-    /// Clears the entry of a Sync that claims nothing any more. Returns the Syncs whose objects it
-    /// has held, which have to reconcile again.
-    pub(super) fn clear_desired(&mut self, sync: &SyncName) -> BTreeSet<SyncName> {
-        let known = self;
-        let entry = known.syncs.get_mut(sync).map(std::mem::take);
-        entry.map(|entry| entry.held).unwrap_or_default()
-    }
-
     /// Withdraws the desired set of a Sync, until it renders again, and closes the hand-overs into
     /// it. Returns the Syncs whose objects it has held, which have to reconcile again.
     pub(super) fn withdraw_desired(&mut self, sync: &SyncName) -> BTreeSet<SyncName> {
-        let known = self;
-        let Some(entry) = known.syncs.get_mut(sync) else { return BTreeSet::new() };
+        let Some(entry) = self.syncs.get_mut(sync) else { return BTreeSet::new() };
         entry.ready = false;
         let before = entry.wants.take();
         entry.close(before);
@@ -183,8 +171,7 @@ impl Registry {
 
     /// Returns the other Syncs that claim an object, sorted by name.
     pub(super) fn wanting(&self, own: &SyncName, id: &ObjectId) -> Vec<ClaimingSync> {
-        let known = self;
-        let others = known.syncs.iter().filter(|(sync, _)| *sync != own);
+        let others = self.syncs.iter().filter(|(sync, _)| *sync != own);
         let mut all: Vec<ClaimingSync> = others
             .filter_map(|(sync, entry)| {
                 let wants = entry.wants.as_ref().filter(|wants| wants.set.get(id).is_some())?;
@@ -205,15 +192,13 @@ impl Registry {
 
     /// Returns the desired set of a Sync, and the cluster with its identity.
     pub(super) fn view(&self, sync: &SyncName) -> Option<(Arc<DesiredSet>, Cluster)> {
-        let known = self;
-        let wants = known.syncs.get(sync)?.wants.as_ref()?;
+        let wants = self.syncs.get(sync)?.wants.as_ref()?;
         Some((wants.set.clone(), wants.cluster.clone()))
     }
 
     /// Returns the desired object of a Sync, as a claim.
     pub(super) fn desired_by(&self, sync: &str, id: &ObjectId) -> Option<ClaimedObject> {
-        let known = self;
-        let (name, entry) = known.syncs.iter().find(|(name, _)| name.to_string() == sync)?;
+        let (name, entry) = self.syncs.iter().find(|(name, _)| name.to_string() == sync)?;
         let DesiredClaim { set, cluster, receiving } = entry.wants.as_ref()?;
         let wanted = set.get(id)?.clone();
         let (cluster, receiving) = (cluster.clone(), receiving.clone());
@@ -222,16 +207,14 @@ impl Registry {
 
     /// True if this Sync exists and has released the object: its newest render does not contain it.
     pub(super) fn has_released(&self, sync: &str, id: &ObjectId) -> bool {
-        let known = self;
-        let entry = known.syncs.iter().find(|(name, _)| name.to_string() == sync).map(|(_, entry)| entry);
+        let entry = self.syncs.iter().find(|(name, _)| name.to_string() == sync).map(|(_, entry)| entry);
         let wants = entry.filter(|entry| entry.ready).and_then(|entry| entry.wants.as_ref());
         wants.is_some_and(|wants| wants.set.get(id).is_none())
     }
 
     /// True if it is certain that there is no such Sync.
     pub(super) fn is_gone(&self, sync: &str) -> bool {
-        let known = self;
-        known.complete && !known.syncs.keys().any(|name| name.to_string() == sync)
+        self.complete && !self.syncs.keys().any(|name| name.to_string() == sync)
     }
 }
 
@@ -247,8 +230,8 @@ mod tests {
         let (all, sync, gate) = (Peers::default(), SyncName::new("ops", "a"), TransferGate::default());
         let writing = gate.begin().unwrap();
         all.add(&sync);
-        gate.close();
         all.lock().registry.syncs.get_mut(&sync).unwrap().closing.push(gate.clone());
+        gate.close();
         assert!(all.hand_overs_ended(&sync).now_or_never().is_none(), "a hand-over is in progress");
         assert!(all.hand_overs_ended(&sync).now_or_never().is_none(), "it still is");
         drop(writing);

@@ -129,13 +129,10 @@ pub(super) struct PeerSources {
 impl PeerSources {
     /// Adds a Sync.
     pub(super) fn add(&mut self, sync: &SyncName) {
-        let anew = || {
-            let mut known = Peer::default();
-            known.begins();
-            known
-        };
         if !self.all.contains_key(sync) {
-            self.all.insert(sync.clone(), anew());
+            let mut peer = Peer::default();
+            peer.begins();
+            self.all.insert(sync.clone(), peer);
             self.comes_to_be(sync);
         }
     }
