@@ -224,6 +224,28 @@ mod tests {
 
     use super::super::Peers;
     use super::*;
+    use crate::cluster::Connection;
+    use crate::cluster::lease::WritePermit;
+    use crate::metrics::Metrics;
+    use crate::sandbox::{Options, Sandbox};
+    use crate::settings::Settings;
+
+    #[tokio::test]
+    async fn a_withdrawn_set_takes_no_object_and_waits_for_those_on_their_way() {
+        let connection = Connection::from_client(Sandbox::new(&Options::default()).client(), "moorline");
+        let (metrics, settings) = (Metrics::new().unwrap(), Settings::default());
+        let cluster = Cluster::new(connection, metrics, WritePermit::unlimited(), &settings);
+        let (all, sync) = (Peers::default(), SyncName::new("ops", "a"));
+        all.add(&sync);
+        all.set_desired(&sync, &Arc::new(DesiredSet::empty()), &cluster, true);
+        let gate = all.lock().registry.other_gate(&sync, &Arc::new(DesiredSet::empty())).unwrap();
+        let writing = gate.begin().unwrap();
+        all.withdraw_desired(&sync);
+        assert!(gate.begin().is_none(), "nothing more is handed over");
+        assert!(all.hand_overs_ended(&sync).now_or_never().is_none(), "a hand-over is in progress");
+        drop(writing);
+        all.hand_overs_ended(&sync).await;
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_wait_that_is_dropped_is_made_up_for_by_the_next() {
