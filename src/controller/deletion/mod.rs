@@ -83,7 +83,7 @@ pub(crate) async fn finalize(
 ) -> bool {
     let (context, name) = (going.context, going.desk.name());
     // A Sync that is being deleted desires nothing: otherwise two deleted Syncs would hand their
-    // objects over to each other. A hand-over that has begun ends first, so that its object is seen.
+    // objects over to each other. A hand-over that has begun ends first: its object is seen.
     context.peers.withdraw_desired(name);
     context.peers.hand_overs_ended(name).await;
     if !going.brake.decided_by.finalizers.iter().any(|one| one == FINALIZER) {

@@ -1,14 +1,14 @@
 //! Knowledge of the Syncs of a daemon about each other.
 //!
-//! In: the desired set, the rendered commits, the failed attempts and the dependencies of each Sync.
-//! Out: claims on objects that another Sync would prune, and the Syncs that lag behind a commit and
-//! may still claim one.
+//! In: the desired set, the rendered commits, the failed attempts and the dependencies of each
+//! Sync. Out: claims on objects that another Sync would prune, and the Syncs that lag behind a
+//! commit and may still claim one.
 //!
 //! An object that moves between two folders in one commit is not pruned before the other Sync has
-//! read that commit. A Sync that has not tried the commit yet gets a poll request and is waited for,
-//! but not long; one that tried and failed counts by the evidence of its files; one that is refused,
-//! or cannot read the repository, claims nothing. A waiting Sync is woken by every change. A
-//! suspended Sync renders on request and adopts nothing.
+//! read that commit. A Sync that has not tried the commit yet gets a poll request and is waited
+//! for, but not long; one that tried and failed counts by the evidence of its files; one that is
+//! refused, or cannot read the repository, claims nothing. A waiting Sync is woken by every change.
+//! A suspended Sync renders on request and adopts nothing.
 
 mod arrival;
 pub(crate) mod claim_evidence;
