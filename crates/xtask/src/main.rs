@@ -1,81 +1,66 @@
-//! Proves that a change of the source changes only comments, names or positions.
+//! Tasks of the repository: `cargo xtask TASK`.
 //!
-//! In: a Git revision to compare with, and the files of the checkout.
-//! Out: the items that differ, and exit code 1 if there are any.
+//! In: the command line. Out: what the task makes or finds, and an exit code: 1 if the task found a fault, 2 if it
+//! could not run, 64 if the command line is wrong.
 
-mod compare;
-mod items;
-mod renames;
-mod trees;
+mod arguments;
+mod packaging;
+mod same_tokens;
 
 use std::process::ExitCode;
 
-use compare::Comparison;
-use items::{Items, Strictness};
-use renames::Renames;
+use arguments::Arguments;
 
-const USAGE: &str = "cargo xtask same-tokens BASE [--renames FILE]... [--texts-only]
+const USAGE: &str = "cargo xtask TASK
 
-Compares the Rust source of the checkout with the revision BASE, item by item, wherever the items are.
-Comments, imports, `mod` lines, visibility and the modules in front of a name do not count.
+  same-tokens BASE    prove that a change left the code as it is, but for comments, names or positions
+  dist                build the static binary of a target, and pack it
+  pack                pack a binary that exists: tarball, list of components, licences, checksums
+  image               assemble the images as OCI layouts
+  chart               pack the chart, with the image of a release as default
+  ways-in             write the krew manifest and the Homebrew formula for the tarballs in dist/
+  verify              compare the files of dist/ with their checksums
 
-  --renames FILE   lines `old new`: identifiers of BASE that have another name now
-  --texts-only     compares only the string literals of each side";
+`cargo xtask TASK --help` prints the options of a task.";
 
-/// Options of the command line.
-struct Asked {
-    base: String,
-    renames: Renames,
-    strictness: Strictness,
+/// How a task ends other than well.
+#[derive(Debug)]
+enum Failure {
+    /// The command line is wrong.
+    Usage(String),
+    /// The task ran, and found a fault.
+    Found(String),
+    /// The task could not run to its end.
+    Broken(String),
+}
+
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Self::Broken(reason)
+    }
 }
 
 fn main() -> ExitCode {
-    let asked = match asked(std::env::args().skip(1)) {
-        Ok(asked) => asked,
-        Err(wrong) => return fail(&format!("{wrong}\n\n{USAGE}"), 64),
+    let mut arguments = std::env::args().skip(1);
+    let task = arguments.next().unwrap_or_default();
+    let arguments = Arguments::new(arguments);
+    let result = match task.as_str() {
+        "same-tokens" => same_tokens::run(arguments),
+        "dist" => packaging::dist(arguments),
+        "pack" => packaging::pack(arguments),
+        "image" => packaging::image(arguments),
+        "chart" => packaging::chart(arguments),
+        "ways-in" => packaging::ways_in(arguments),
+        "verify" => packaging::verify(arguments),
+        "--help" | "-h" | "help" => Ok(println!("{USAGE}")),
+        other => Err(Failure::Usage(format!("{other:?} is no task\n\n{USAGE}"))),
     };
-    match compare(&asked) {
-        Ok(comparison) if comparison.is_empty() => {
-            println!("the same: {} items", comparison.same);
-            ExitCode::SUCCESS
-        }
-        Ok(comparison) => fail(&comparison.to_string(), 1),
-        Err(wrong) => fail(&wrong, 2),
-    }
-}
-
-fn fail(words: &str, code: u8) -> ExitCode {
-    eprintln!("{words}");
+    let (reason, code) = match result {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Found(reason)) => (reason, 1),
+        Err(Failure::Broken(reason)) => (reason, 2),
+        Err(Failure::Usage(reason)) => (reason, 64),
+    };
+    eprintln!("{reason}");
     ExitCode::from(code)
-}
-
-fn asked(mut arguments: impl Iterator<Item = String>) -> Result<Asked, String> {
-    if arguments.next().as_deref() != Some("same-tokens") {
-        return Err("the only task is same-tokens".into());
-    }
-    let base = arguments.next().ok_or("the revision to compare with is missing")?;
-    let (mut renames, mut strictness) = (Renames::default(), Strictness::Code);
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "--texts-only" => strictness = Strictness::Texts,
-            "--renames" => {
-                let file = arguments.next().ok_or("--renames needs a file")?;
-                let text = std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
-                renames.read(&file, &text)?;
-            }
-            other => return Err(format!("{other} is no option")),
-        }
-    }
-    Ok(Asked { base, renames, strictness })
-}
-
-fn compare(asked: &Asked) -> Result<Comparison, String> {
-    let (mut before, mut now) = (Items::default(), Items::default());
-    for (path, text) in trees::at(&asked.base)? {
-        before.add(&path, &text, asked.strictness, Some(&asked.renames))?;
-    }
-    for (path, text) in trees::checkout()? {
-        now.add(&path, &text, asked.strictness, None)?;
-    }
-    Ok(Comparison::new(before, now))
 }

@@ -11,7 +11,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::{ImplItem, Item};
 
-use crate::renames::Renames;
+use super::renames::Renames;
 
 /// The part of an item that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

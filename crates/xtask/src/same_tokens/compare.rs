@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::items::{Items, Place};
+use super::items::{Items, Place};
 
 /// Maximum number of items of a side that are printed.
 const MOST: usize = 60;

@@ -1,0 +1,223 @@
+//! A release from a checkout: binaries, tarballs, images, chart, and what tells others where they are.
+//!
+//! In: a clean checkout and a warm cache of cargo. Out: the files of `dist/`, the same each time for one commit.
+
+mod archive;
+mod chart;
+mod checkout;
+mod checksums;
+mod compilation;
+mod components;
+mod dependencies;
+mod image;
+mod licences;
+mod root_files;
+mod tarball;
+mod targets;
+mod tools;
+mod ways_in;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use checkout::Checkout;
+use targets::Target;
+
+use crate::Failure;
+use crate::arguments::Arguments;
+
+const DIST: &str = "cargo xtask dist [--target TARGET]... [--out DIR]
+
+Builds the static binary of each target and packs it. Without --target: those of Linux.
+Needs git, python3 with pip, and the targets of rustup; fetches the other programs into target/dist-tools.";
+const PACK: &str = "cargo xtask pack --target TARGET --binary FILE [--runs FILE] [--out DIR]
+
+Packs a binary that exists. --runs names one of the same version that this machine runs, for its completions.";
+const IMAGE: &str = "cargo xtask image [--binary TARGET=FILE]... [--without-helm] [--out DIR]
+
+Assembles the images from the binaries that `cargo xtask dist` built, or from those that are named.
+The second image, with helm, needs Go.";
+const CHART: &str = "cargo xtask chart [--image REPOSITORY --digest DIGEST] [--out DIR]
+
+Packs the chart. --image and --digest become the defaults of its values.";
+const WAYS_IN: &str = "cargo xtask ways-in --url URL [--homepage URL] [--out DIR]
+
+Writes the krew manifest and the Homebrew formula. URL is where the tarballs of this version lie.";
+const VERIFY: &str = "cargo xtask verify [DIR]
+
+Compares the files of a folder, dist by default, with its SHA256SUMS.";
+
+/// Targets that are built when none is named.
+const BUILT_HERE: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"];
+
+/// Builds and packs targets.
+pub(crate) fn dist(mut arguments: Arguments) -> Result<(), Failure> {
+    if arguments.asks_for_help(DIST) {
+        return Ok(());
+    }
+    let mut triples = arguments.values("--target")?;
+    let checkout = Checkout::here()?;
+    let out = folder(&mut arguments, &checkout)?;
+    arguments.end()?;
+    if triples.is_empty() {
+        triples = BUILT_HERE.map(str::to_owned).to_vec();
+    }
+    let targets = triples.iter().map(|triple| Target::named(triple)).collect::<Result<Vec<_>, _>>();
+    let targets = targets.map_err(Failure::Usage)?;
+    let tools = tools::Tools::fetched(&checkout)?;
+    let mut programs = Vec::new();
+    for target in targets {
+        programs.push((target, compilation::compile(&checkout, &tools, target)?));
+    }
+    // Programs for another machine cannot print their completions here.
+    let runs = programs.iter().map(|(_, program)| program).find(|program| tarball::completions(program).is_ok());
+    for (target, program) in &programs {
+        pack_one(&checkout, target, program, runs.unwrap_or(program), &out)?;
+    }
+    Ok(())
+}
+
+/// Packs a binary.
+pub(crate) fn pack(mut arguments: Arguments) -> Result<(), Failure> {
+    if arguments.asks_for_help(PACK) {
+        return Ok(());
+    }
+    let required = |value: Option<String>, name: &str| value.ok_or_else(|| Failure::Usage(format!("{name} is missing")));
+    let target = required(arguments.value("--target")?, "--target")?;
+    let program = PathBuf::from(required(arguments.value("--binary")?, "--binary")?);
+    let runs = arguments.value("--runs")?.map_or_else(|| program.clone(), PathBuf::from);
+    let checkout = Checkout::here()?;
+    let out = folder(&mut arguments, &checkout)?;
+    arguments.end()?;
+    pack_one(&checkout, Target::named(&target).map_err(Failure::Usage)?, &program, &runs, &out)?;
+    Ok(())
+}
+
+/// Packs the binary of a target, and renews the checksums.
+fn pack_one(checkout: &Checkout, target: &Target, program: &Path, runs: &Path, out: &Path) -> Result<(), String> {
+    let bytes = read(program)?;
+    target.check(&bytes)?;
+    let packages = dependencies::packages(&checkout.root, target.triple)?;
+    let components = components::document(&packages, checkout, target.triple);
+    let content = tarball::Content {
+        target,
+        program: &bytes,
+        licences: &licences::text(&packages)?,
+        completions: &tarball::completions(runs)?,
+    };
+    let stem = target.stem(&checkout.version);
+    write(&out.join(format!("{stem}.tar.gz")), &tarball::pack(checkout, &content)?)?;
+    write(&out.join(format!("{stem}.cdx.json")), format!("{components:#}\n").as_bytes())?;
+    checksums::write(out)
+}
+
+/// Assembles the images.
+pub(crate) fn image(mut arguments: Arguments) -> Result<(), Failure> {
+    if arguments.asks_for_help(IMAGE) {
+        return Ok(());
+    }
+    let checkout = Checkout::here()?;
+    let mut binaries = Vec::new();
+    for value in arguments.values("--binary")? {
+        let (triple, file) = value.split_once('=').ok_or_else(|| Failure::Usage(format!("{value}: no TARGET=FILE")))?;
+        binaries.push((Target::named(triple).map_err(Failure::Usage)?, PathBuf::from(file)));
+    }
+    let without_helm = arguments.flag("--without-helm");
+    let out = folder(&mut arguments, &checkout)?;
+    arguments.end()?;
+    if binaries.is_empty() {
+        for triple in BUILT_HERE {
+            binaries.push((Target::named(triple)?, checkout.root.join("target").join(triple).join("dist/moorline")));
+        }
+    }
+    let mut programs = Vec::new();
+    for (target, file) in &binaries {
+        programs.push(image::Programs { target, moorline: read(file)?, helm: None });
+    }
+    write_image(&checkout, &out, "image", &programs)?;
+    if !without_helm {
+        for programs in &mut programs {
+            programs.helm = Some(read(&tools::helm(&checkout, programs.target.architecture)?)?);
+        }
+        write_image(&checkout, &out, "image-helm", &programs)?;
+    }
+    Ok(())
+}
+
+fn write_image(checkout: &Checkout, out: &Path, name: &str, programs: &[image::Programs]) -> Result<(), String> {
+    let variant = name.strip_prefix("image").unwrap_or_default();
+    let layout = out.join(name);
+    let digest = image::write(&layout, checkout, &format!("{}{variant}", checkout.version), programs)?;
+    write(&out.join(format!("moorline-{}-{name}.tar", checkout.version)), &image::pack(&layout, checkout)?)?;
+    checksums::write(out)?;
+    println!("{name} {digest}");
+    Ok(())
+}
+
+/// Packs the chart.
+pub(crate) fn chart(mut arguments: Arguments) -> Result<(), Failure> {
+    if arguments.asks_for_help(CHART) {
+        return Ok(());
+    }
+    let checkout = Checkout::here()?;
+    let image = match (arguments.value("--image")?, arguments.value("--digest")?) {
+        (Some(repository), Some(digest)) => Some(chart::Image { repository, digest }),
+        (None, None) => None,
+        _ => return Err(Failure::Usage("--image and --digest are given together, or not at all".into())),
+    };
+    let out = folder(&mut arguments, &checkout)?;
+    arguments.end()?;
+    let packed = chart::pack(&checkout, image.as_ref())?;
+    write(&out.join(format!("moorline-{}.tgz", packed.version)), &packed.bytes)?;
+    checksums::write(&out)?;
+    Ok(())
+}
+
+/// Writes what package managers read.
+pub(crate) fn ways_in(mut arguments: Arguments) -> Result<(), Failure> {
+    if arguments.asks_for_help(WAYS_IN) {
+        return Ok(());
+    }
+    let checkout = Checkout::here()?;
+    let url = arguments.value("--url")?.ok_or_else(|| Failure::Usage(format!("--url is missing\n\n{WAYS_IN}")))?;
+    let homepage = arguments.value("--homepage")?.unwrap_or_else(|| url.clone());
+    let out = folder(&mut arguments, &checkout)?;
+    arguments.end()?;
+    let release = ways_in::Release {
+        version: &checkout.version,
+        url: url.trim_end_matches('/'),
+        homepage: &homepage,
+        checksums: &checksums::read(&out)?,
+    };
+    write(&out.join("moorline-krew.yaml"), release.krew()?.as_bytes())?;
+    write(&out.join("moorline.rb"), release.homebrew()?.as_bytes())?;
+    checksums::write(&out)?;
+    Ok(())
+}
+
+/// Compares a folder with its checksums.
+pub(crate) fn verify(mut arguments: Arguments) -> Result<(), Failure> {
+    if arguments.asks_for_help(VERIFY) {
+        return Ok(());
+    }
+    let folder = arguments.word().unwrap_or_else(|| "dist".into());
+    arguments.end()?;
+    let count = checksums::verify(Path::new(&folder)).map_err(Failure::Found)?;
+    println!("{count} files are as {} has them", checksums::FILE);
+    Ok(())
+}
+
+/// Takes the folder of the output, and makes it.
+fn folder(arguments: &mut Arguments, checkout: &Checkout) -> Result<PathBuf, Failure> {
+    let folder = arguments.value("--out")?.map_or_else(|| checkout.root.join("dist"), PathBuf::from);
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(folder)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
+}

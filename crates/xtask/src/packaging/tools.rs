@@ -1,0 +1,98 @@
+//! Programs that make a release, of pinned versions, in `target/dist-tools`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::checkout::{Checkout, output, run};
+
+/// Linker and C compiler for all targets: the package of Zig for Python, with the hashes of its archives.
+const ZIG: &str = include_str!("zig.txt");
+/// Programs of cargo that build a release.
+const CARGO_TOOLS: [(&str, &str); 2] = [("cargo-zigbuild", "0.24.1"), ("cargo-auditable", "0.7.7")];
+/// Helm of the second image, and the checksum of its module as Go's checksum database has it.
+pub(crate) const HELM: (&str, &str) = ("v4.1.4", "h1:zwTrNkalG4f7SYigRSdQnYrTj0QEz1qzetzAlYoDVSo=");
+/// Go with which helm is built: another one would give other bytes.
+const GO: &str = "go1.26.8";
+
+/// Folder of the programs.
+pub(crate) struct Tools {
+    folder: PathBuf,
+}
+
+impl Tools {
+    /// Fetches the programs that build for other machines, where they are not there yet.
+    pub(crate) fn fetched(checkout: &Checkout) -> Result<Self, String> {
+        let tools = Self { folder: checkout.root.join("target/dist-tools") };
+        fs::create_dir_all(&tools.folder).map_err(|error| format!("{}: {error}", tools.folder.display()))?;
+        tools.fetch_zig()?;
+        for (name, version) in CARGO_TOOLS {
+            tools.fetch_cargo_tool(name, version)?;
+        }
+        Ok(tools)
+    }
+
+    /// Path of the compiler.
+    pub(crate) fn zig(&self) -> PathBuf {
+        self.folder.join("python/ziglang/zig")
+    }
+
+    /// Folder with the programs of cargo.
+    pub(crate) fn programs(&self) -> PathBuf {
+        self.folder.join("bin")
+    }
+
+    /// Fetches the compiler, and refuses an archive whose hash is not listed.
+    fn fetch_zig(&self) -> Result<(), String> {
+        if self.zig().is_file() {
+            return Ok(());
+        }
+        let list = self.folder.join("zig.txt");
+        fs::write(&list, ZIG).map_err(|error| format!("{}: {error}", list.display()))?;
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]);
+        run(pip.arg("--target").arg(self.folder.join("python")).arg("--requirement").arg(list))
+    }
+
+    fn fetch_cargo_tool(&self, name: &str, version: &str) -> Result<(), String> {
+        let program = self.programs().join(name);
+        // The folder says by its file of crates which version is there.
+        let installed = fs::read_to_string(self.folder.join(".crates.toml")).unwrap_or_default();
+        if program.is_file() && installed.contains(&format!("\"{name} {version} ")) {
+            return Ok(());
+        }
+        let mut cargo = Command::new("cargo");
+        cargo.args(["install", "--quiet", "--locked", name, "--version", version, "--root"]);
+        // What is built for this machine must not take flags that are meant for the release.
+        cargo.env_remove("RUSTFLAGS").env_remove("CARGO_TARGET_DIR").env_remove("CARGO_BUILD_TARGET");
+        run(cargo.arg(&self.folder))
+    }
+}
+
+/// Builds helm for an architecture from its module, and returns its path.
+pub(crate) fn helm(checkout: &Checkout, architecture: &str) -> Result<PathBuf, String> {
+    let (version, sum) = HELM;
+    let folder = checkout.root.join("target/dist-tools").join(format!("helm-{version}-{architecture}"));
+    let program = folder.join("helm");
+    if program.is_file() {
+        return Ok(program);
+    }
+    let go = |arguments: &[&str]| {
+        let mut command = Command::new("go");
+        command.args(arguments).current_dir(std::env::temp_dir()).env("GOTOOLCHAIN", GO).env("GOFLAGS", "-mod=mod");
+        command
+    };
+    let module = format!("helm.sh/helm/v4@{version}");
+    let downloaded = output(&mut go(&["mod", "download", "-json", &module]))?;
+    let downloaded: serde_json::Value =
+        serde_json::from_str(&downloaded).map_err(|error| format!("go mod download: {error}"))?;
+    if downloaded["Sum"] != sum {
+        return Err(format!("{module}: its checksum is {}, not {sum}", downloaded["Sum"]));
+    }
+    let flags = format!("-s -w -buildid= -X helm.sh/helm/v4/internal/version.version={version}");
+    let mut build = go(&["build", "-trimpath", "-ldflags", &flags, "-o"]);
+    build.arg(&program).arg("./cmd/helm").current_dir(downloaded["Dir"].as_str().unwrap_or_default());
+    build.env("CGO_ENABLED", "0").env("GOOS", "linux").env("GOARCH", architecture).env("GOFLAGS", "-mod=readonly -buildvcs=false");
+    run(&mut build)?;
+    Ok(program)
+}
