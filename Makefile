@@ -29,7 +29,7 @@ SANDBOX_TESTS := alone/moves_across $(addprefix cluster_apply/,claim_evidence la
 	$(addprefix cluster_survive/,api_server_away status_of_a_dead_daemon) page/history
 CORE_TESTS := $(filter-out $(PLANE_TESTS),$(TESTS))
 
-.PHONY: help test test-core test-sandbox test-programs simulation simulation-program fmt check-fmt lint doc release control-plane tools install run deploy undeploy bench fuzz deny
+.PHONY: help test test-core test-sandbox test-minors test-programs simulation simulation-program fmt check-fmt lint doc release dist image chart control-plane tools install run deploy undeploy bench fuzz deny
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target what; do \
@@ -64,8 +64,22 @@ lint: ## clippy on all targets; a warning is an error
 doc: ## the documentation; a warning is an error
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
-release: ## the binary of a release: small, and minutes to build
+release: ## the binary of a release for this machine: small, and minutes to build
 	$(CARGO) build --profile dist --locked
+
+# Without Docker, and as any user. What it needs besides is fetched into target/dist-tools.
+dist: ## static binaries for TARGET, or for both architectures of Linux: tarballs, components, licences, checksums in dist/
+	$(CARGO) xtask dist $(addprefix --target ,$(TARGET))
+
+image: ## both images from the binaries of `make dist`, as OCI layouts in dist/; needs Go for helm
+	$(CARGO) xtask image
+
+# A release passes the image that it pushed; without it, the chart asks for image.repository.
+chart: ## the chart as an archive in dist/; IMAGE and DIGEST become its default image
+	$(CARGO) xtask chart $(addprefix --image ,$(IMAGE)) $(addprefix --digest ,$(DIGEST))
+
+test-minors: control-plane ## the core tests on each supported minor version of Kubernetes, or on MINOR; as at night
+	CARGO='$(CARGO)' sh tests/control-plane/minors.sh $(MINOR)
 
 test-programs: ## compile every test, and run none
 	$(CARGO) test --workspace --locked --no-run

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings the programs with which tests are made into target/tools: helm, kubectl, an older kubectl, promtool, prometheus,
-# sshd. What is on PATH stays as it is.
+# sshd, crane. What is on PATH stays as it is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools=$PWD/target/tools
@@ -120,6 +120,13 @@ if [ ! -e "$tools/openssh/libnss_wrapper.so" ]; then
     take "usr/lib/$(uname -m)-linux-gnu/libnss_wrapper.so" openssh/libnss_wrapper.so
     [ -e "$tools/openssh/libnss_wrapper.so" ] ||
         lacks libnss_wrapper.so "apt-get fetches no package libnss-wrapper that holds it"
+fi
+
+# A client of registries, and a registry for the images of the tests.
+if ! has crane; then
+    ! command -v go >/dev/null 2>&1 ||
+        GOBIN=$tools go install github.com/google/go-containerregistry/cmd/crane@v0.22.1 || true
+    has crane || lacks crane "go does not build it"
 fi
 
 # A browser, for the status page. It needs many libraries, so it is installed, and only by root on a machine of CI; elsewhere

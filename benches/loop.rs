@@ -24,6 +24,7 @@ mod parts {
     pub(crate) mod workload;
 }
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use parts::arguments::Arguments;
@@ -53,7 +54,9 @@ async fn main() -> ExitCode {
         }
     }
     if let Some(before) = arguments.before.as_deref().filter(|_| arguments.wants("beside")) {
-        keep(beside::beside(before, arguments.applications, arguments.rounds).await, &mut rows);
+        let own = Path::new(env!("CARGO_BIN_EXE_moorline"));
+        let after = arguments.after.as_deref().unwrap_or(own);
+        keep(beside::beside(before, after, arguments.applications, arguments.rounds).await, &mut rows);
     }
     print_table(&rows);
     ExitCode::SUCCESS

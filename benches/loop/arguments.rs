@@ -23,16 +23,23 @@ pub(crate) struct Arguments {
     pub(crate) rounds: usize,
     /// The older binary for the row `beside`.
     pub(crate) before: Option<PathBuf>,
+    /// The binary that is compared with it; none: the one of this build.
+    pub(crate) after: Option<PathBuf>,
 }
 
 impl Arguments {
     /// Parses the arguments, or returns an error.
     pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut arguments = Self { rows: BTreeSet::new(), applications: 250, rounds: 3, before: None };
+        let mut arguments =
+            Self { rows: BTreeSet::new(), applications: 250, rounds: 3, before: None, after: None };
         let mut words = words;
         while let Some(word) = words.next() {
             if word == "--before" {
                 arguments.before = Some(words.next().ok_or("--before wants an older binary")?.into());
+                continue;
+            }
+            if word == "--after" {
+                arguments.after = Some(words.next().ok_or("--after wants a newer binary")?.into());
                 continue;
             }
             let mut number = || {
@@ -47,7 +54,7 @@ impl Arguments {
                 row if ROWS.contains(&row) => drop(arguments.rows.insert(word)),
                 _ => {
                     return Err(format!(
-                        "{word} is none of --objects N, --rounds N, --before BINARY, {}",
+                        "{word} is none of --objects N, --rounds N, --before BINARY, --after BINARY, {}",
                         ROWS.join(", ")
                     ));
                 }

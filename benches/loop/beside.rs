@@ -1,7 +1,7 @@
-//! Compares this build with an older binary: the same work in alternating runs, with the CPU time
+//! Compares this build, or another binary, with an older one: the same work in alternating runs, with the CPU time
 //! and requests of both.
 //!
-//! In: the older binary, the number of applications, and the number of rounds.
+//! In: the two binaries, the number of applications, and the number of rounds.
 //! Out: a row. A run is a first sync, a commit that changes nothing, a commit that changes an
 //! image, manual edits, a prune and an idle time, on a new control plane.
 
@@ -29,13 +29,12 @@ struct Runs {
 }
 
 /// Runs the two binaries in turn; the median of each counts.
-pub(crate) async fn beside(before: &Path, applications: usize, rounds: usize) -> Row {
-    let own = Path::new(env!("CARGO_BIN_EXE_moorline"));
+pub(crate) async fn beside(before: &Path, after: &Path, applications: usize, rounds: usize) -> Row {
     let (mut old, mut new) = (Runs::default(), Runs::default());
     let mut last = None;
     for _ in 0..rounds.max(1) {
         old.keep(&run(before, applications).await);
-        let used = run(own, applications).await;
+        let used = run(after, applications).await;
         new.keep(&used);
         last = Some(used);
     }

@@ -4,7 +4,6 @@
 //! In: nothing.
 //! Out: a row. The daemon runs in a cgroup with the chart's limit if one can be created.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -12,7 +11,7 @@ use serde_json::json;
 use super::place::{SharedDaemon, TEAM, map};
 use super::row::{Check, Row, percentile, rounded};
 use moorline_test_support::bombs::{self, Bomb};
-use moorline_test_support::cgroup::{Cgroup, arenas, peak_mib};
+use moorline_test_support::cgroup::{Cgroup, peak_mib};
 use moorline_test_support::git_server::Reply;
 
 /// Memory limit of the daemon in the chart.
@@ -24,8 +23,7 @@ const COMMITS: usize = 60;
 
 pub(crate) async fn bombs() -> Row {
     let memory = format!("{MEMORY_MIB}Mi");
-    let mut place =
-        SharedDaemon::new(&["--memory", &memory], &[("MALLOC_ARENA_MAX", Path::new(&arenas()))]).await;
+    let mut place = SharedDaemon::new(&["--memory", &memory], &[]).await;
     let group = Cgroup::around(place.daemon.running.child.id(), MEMORY_MIB << 20);
     let names: Vec<String> = (0..GOOD).map(|at| format!("good-{at}")).collect();
     let files: Vec<_> = names.iter().map(|name| (format!("{name}/map.json"), map(name, "v0"))).collect();

@@ -1,4 +1,4 @@
-//! Whatever is written twice is compared: the README, pages of `docs/`, Cargo.toml, the Makefile, the Dockerfile,
+//! Whatever is written twice is compared: the README, pages of `docs/`, Cargo.toml, the Makefile,
 //! `.ci/run` and `config/`.
 //!
 //! Each comparison is a function over texts, so that the tests beside it can show it a difference.
@@ -37,11 +37,6 @@ fn the_readme_s_targets_exist() {
 #[test]
 fn every_target_is_explained() {
     assert_eq!(targets_explained(&text("Makefile")), Ok(()));
-}
-
-#[test]
-fn the_image_is_built_by_a_rust_that_can() {
-    assert_eq!(builder_can(&text("Dockerfile"), env!("CARGO_PKG_RUST_VERSION")), Ok(()));
 }
 
 #[test]
@@ -241,24 +236,6 @@ fn target(line: &str) -> Option<&str> {
         && name.chars().all(|char| char.is_ascii_lowercase() || char == '-')
         && !rest.starts_with('=');
     is_name.then_some(name)
-}
-
-/// The Dockerfile builds with the oldest Rust or a newer one, on the Debian of the base image.
-fn builder_can(dockerfile: &str, oldest: &str) -> Result<(), String> {
-    const SUITES: [(&str, &str); 2] = [("debian12", "bookworm"), ("debian13", "trixie")];
-    let images = dockerfile.lines().filter_map(|line| line.strip_prefix("FROM "));
-    let images: Vec<&str> = images.filter_map(|line| line.split_whitespace().next()).collect();
-    let tag =
-        images.iter().find_map(|image| image.strip_prefix("rust:")).ok_or("no stage is built on rust:…")?;
-    if numbers(version(tag)) < numbers(oldest) {
-        return Err(format!("the image is built with Rust {tag}; Cargo.toml needs {oldest}"));
-    }
-    let base = images.last().ok_or("no stage")?;
-    let suite = SUITES.iter().find(|(debian, _)| base.contains(debian));
-    match suite {
-        Some((_, name)) if tag.contains(name) => Ok(()),
-        _ => Err(format!("{base} and rust:{tag} are not of the same Debian, so not of the same C library")),
-    }
 }
 
 /// The version number that a text begins with.

@@ -5,7 +5,6 @@ mod cli;
 mod cli_plan;
 mod documents;
 mod examples;
-mod image;
 mod kept_table;
 mod printed_yaml;
 mod reasons;

@@ -1,4 +1,4 @@
-//! From the start of the daemon, as the chart installs it, until the first Sync of the chart's values is ready.
+//! From the start of the daemon, as the chart of a registry installs it, until the first Sync of the chart's values is ready.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::chart::release::Release;
 use moorline_test_support::audit::AuditMark;
 use moorline_test_support::daemon::until;
+use moorline_test_support::registry::Registry;
 
 /// Time limit that the project sets itself.
 const BAR: Duration = Duration::from_secs(5);
@@ -40,14 +41,15 @@ fn fifty() -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn fifty_objects_are_ready_within_seconds_of_the_daemon_s_start() {
-    let Some(release) = Release::new("install").await else { return };
+    let (Some(release), Some(registry)) = (Release::new("install").await, Registry::start()) else { return };
     release.without_definition().await;
+    let chart = release.publish(&registry);
     let files = fifty();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let commit = release.push_all(&files);
     let url = format!("sync.url={}", release.url());
     let values = ["--set", &url, "--set", "sync.path=app,rbac.grant=clusterAdmin"];
-    let install = [&["install", "moorline", release.chart()], &values[..]].concat();
+    let install = [&["install", "moorline", &chart, "--plain-http"], &values[..]].concat();
     release.helm(&install).expect("the chart is installed");
 
     let daemon = release.installed().await;

@@ -3,14 +3,13 @@
 //! Each is refused, or read without what nobody needs of it, within seconds; the daemon lives on within its memory, and the good
 //! repository is served meanwhile.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use moorline_test_support::bombs;
-use moorline_test_support::cgroup::{Cgroup, arenas, peak_mib};
+use moorline_test_support::cgroup::{Cgroup, peak_mib};
 use moorline_test_support::daemon::until_within;
 use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
 use moorline_test_support::git_server::Reply;
@@ -53,8 +52,7 @@ async fn a_daemon_with_little_memory_refuses_every_bomb_and_serves_its_neighbour
         (0..20).map(|at| (format!("g-{at}.json"), config_map(&format!("g-{at}"), "one"))).collect();
     let commit = scene.push(&good);
     let arguments = ["--namespace", &scene.namespace, "--leader-election=false", "--memory", MEMORY];
-    let daemon =
-        scene.daemon_in(&scene.proxy, "daemon", &arguments, &[("MALLOC_ARENA_MAX", Path::new(&arenas()))]);
+    let daemon = scene.daemon_in(&scene.proxy, "daemon", &arguments, &[]);
     let peak = || peak_mib(daemon.running.child.id()).expect("the daemon lives");
     let group = Cgroup::around(daemon.running.child.id(), 512 << 20);
     println!("a cgroup of its own: {}", group.is_some());

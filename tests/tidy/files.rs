@@ -8,7 +8,7 @@ const SKIPPED: [&str; 3] = ["target", "node_modules", "corpus"];
 /// Hidden folders with files of ours.
 const HIDDEN: [&str; 2] = [".ci", ".github"];
 const EXTENSIONS: [&str; 5] = ["rs", "md", "toml", "sh", "go"];
-const NAMES: [&str; 3] = ["Makefile", "Dockerfile", "run"];
+const NAMES: [&str; 2] = ["Makefile", "run"];
 
 /// Returns all text files that the rules apply to, sorted by path.
 pub(crate) fn texts() -> Vec<(String, String)> {

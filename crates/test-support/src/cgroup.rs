@@ -6,8 +6,6 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::places;
-
 /// A cgroup with a memory limit; if none can be created, a test checks only the peak.
 pub struct Cgroup(PathBuf);
 
@@ -34,14 +32,6 @@ impl Drop for Cgroup {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
-}
-
-/// Number of malloc arenas, as the image sets it.
-pub fn arenas() -> String {
-    let file = std::fs::read_to_string(places::repository().join("Dockerfile")).expect("the file");
-    let set: Vec<&str> = file.lines().filter_map(|line| line.strip_prefix("ENV MALLOC_ARENA_MAX=")).collect();
-    assert!(set.len() == 2 && set[0] == set[1], "both images set it: {set:?}");
-    set[0].to_owned()
 }
 
 /// Peak memory of a process, in MiB; `None` once it has ended.

@@ -44,6 +44,7 @@ pub mod person;
 pub mod places;
 pub mod programs;
 pub mod reaper;
+pub mod registry;
 pub mod rest;
 pub mod running;
 pub mod sandbox_plane;

@@ -18,6 +18,7 @@ const USAGE: &str = "cargo xtask TASK
   pack                pack a binary that exists: tarball, list of components, licences, checksums
   image               assemble the images as OCI layouts
   chart               pack the chart, with the image of a release as default
+  chart-readme        write the README of the chart from its values
   ways-in             write the krew manifest and the Homebrew formula for the tarballs in dist/
   verify              compare the files of dist/ with their checksums
 
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         "pack" => packaging::pack(arguments),
         "image" => packaging::image(arguments),
         "chart" => packaging::chart(arguments),
+        "chart-readme" => packaging::chart_readme(arguments),
         "ways-in" => packaging::ways_in(arguments),
         "verify" => packaging::verify(arguments),
         "--help" | "-h" | "help" => Ok(println!("{USAGE}")),

@@ -12,6 +12,7 @@ use moorline_test_support::control_plane::{PlaneGuard, shared};
 use moorline_test_support::credentials::ADMIN;
 use moorline_test_support::daemon::{Daemon, until};
 use moorline_test_support::git_server::{GitServer, Work};
+use moorline_test_support::registry::Registry;
 use moorline_test_support::rest::send_request;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -50,6 +51,19 @@ impl Release {
 
     pub(crate) fn chart(&self) -> &'static str {
         CHART
+    }
+
+    /// Packs the chart, pushes it to a registry, and returns its name there.
+    pub(crate) fn publish(&self, registry: &Registry) -> String {
+        let folder = self.root.path().join("packed");
+        let helm = |arguments: &[&str]| {
+            run(self.helm.command().args(arguments)).unwrap_or_else(|error| panic!("{error}"))
+        };
+        helm(&["package", CHART, "--destination", &folder.to_string_lossy()]);
+        let packed = folder.join(concat!("moorline-", env!("CARGO_PKG_VERSION"), ".tgz"));
+        let charts = format!("oci://{}/charts", registry.address);
+        helm(&["push", &packed.to_string_lossy(), &charts, "--plain-http"]);
+        format!("{charts}/moorline")
     }
 
     /// Values as a file.

@@ -49,7 +49,9 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     if !output.status.success() {
         return Err(format!("{shown}: {}", String::from_utf8_lossy(&output.stderr).trim()));
     }
-    String::from_utf8(output.stdout).map(|text| text.trim().to_owned()).map_err(|_| format!("{shown}: not UTF-8"))
+    String::from_utf8(output.stdout)
+        .map(|text| text.trim().to_owned())
+        .map_err(|_| format!("{shown}: not UTF-8"))
 }
 
 /// Runs a command whose output goes to the terminal.

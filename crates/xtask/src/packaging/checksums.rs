@@ -19,7 +19,8 @@ pub(crate) fn read(folder: &Path) -> Result<BTreeMap<String, String>, String> {
     let path = folder.join(FILE);
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let line = |line: &str| {
-        let (checksum, name) = line.split_once("  ").ok_or_else(|| format!("{FILE}: {line:?} is no checksum"))?;
+        let (checksum, name) =
+            line.split_once("  ").ok_or_else(|| format!("{FILE}: {line:?} is no checksum"))?;
         Ok((name.to_owned(), checksum.to_owned()))
     };
     text.lines().map(line).collect()
@@ -32,11 +33,15 @@ pub(crate) fn verify(folder: &Path) -> Result<usize, String> {
     for (name, checksum) in &listed {
         match found.get(name) {
             None => wrong.push(format!("{name}: missing")),
-            Some(other) if other != checksum => wrong.push(format!("{name}: its checksum is {other}, not {checksum}")),
+            Some(other) if other != checksum => {
+                wrong.push(format!("{name}: its checksum is {other}, not {checksum}"))
+            }
             Some(_) => {}
         }
     }
-    wrong.extend(found.keys().filter(|name| !listed.contains_key(*name)).map(|name| format!("{name}: not listed")));
+    wrong.extend(
+        found.keys().filter(|name| !listed.contains_key(*name)).map(|name| format!("{name}: not listed")),
+    );
     if wrong.is_empty() { Ok(listed.len()) } else { Err(wrong.join("\n")) }
 }
 
@@ -70,6 +75,9 @@ mod tests {
         std::fs::remove_file(folder.path().join("two.tar.gz")).expect("a file that is gone");
         let wrong = verify(folder.path()).expect_err("three faults");
         assert!(wrong.contains("one.tar.gz: its checksum is"), "{wrong}");
-        assert!(wrong.contains("two.tar.gz: missing") && wrong.contains("three.tar.gz: not listed"), "{wrong}");
+        assert!(
+            wrong.contains("two.tar.gz: missing") && wrong.contains("three.tar.gz: not listed"),
+            "{wrong}"
+        );
     }
 }

@@ -12,12 +12,21 @@ use super::tools::Tools;
 pub(crate) fn compile(checkout: &Checkout, tools: &Tools, target: &Target) -> Result<PathBuf, String> {
     let output = checkout.root.join("target");
     let mut cargo = Command::new("cargo");
-    cargo.current_dir(&checkout.root).args(["auditable", "zigbuild", "--locked", "--profile", "dist", "--bin", "moorline"]);
+    cargo.current_dir(&checkout.root).args([
+        "auditable",
+        "zigbuild",
+        "--locked",
+        "--profile",
+        "dist",
+        "--bin",
+        "moorline",
+    ]);
     cargo.args(["--target", target.triple]).arg("--target-dir").arg(&output);
     cargo.env("PATH", path_with(tools)?).env("CARGO_ZIGBUILD_ZIG_PATH", tools.zig());
     cargo.env("SOURCE_DATE_EPOCH", checkout.time.to_string()).env("MOORLINE_COMMIT", &checkout.revision);
     let paths = hidden_paths(checkout);
-    let rust: Vec<String> = paths.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}")).collect();
+    let rust: Vec<String> =
+        paths.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}")).collect();
     // Words of these flags are separated by a character that no path has.
     cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"));
     let c: Vec<String> = paths.iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();

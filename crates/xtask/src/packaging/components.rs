@@ -10,11 +10,10 @@ use super::dependencies::{Package, Packages};
 /// Writes the document.
 pub(crate) fn document(packages: &Packages, checkout: &Checkout, triple: &str) -> Value {
     let program = format!("pkg:cargo/moorline@{}", checkout.version);
-    let components: Vec<Value> = packages.values().filter(|package| package.url() != program).map(component).collect();
-    let dependencies: Vec<Value> = packages
-        .values()
-        .map(|package| json!({"ref": package.url(), "dependsOn": package.needs}))
-        .collect();
+    let components: Vec<Value> =
+        packages.values().filter(|package| package.url() != program).map(component).collect();
+    let dependencies: Vec<Value> =
+        packages.values().map(|package| json!({"ref": package.url(), "dependsOn": package.needs})).collect();
     json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",

@@ -42,19 +42,22 @@ pub(crate) type Packages = BTreeMap<String, Package>;
 
 /// Reads the packages that are compiled into the program for a target. Those that only build scripts and tests use are left out.
 pub(crate) fn packages(root: &Path, triple: &str) -> Result<Packages, String> {
-    let text = output(
-        Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .current_dir(root)
-            .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", triple]),
-    )?;
+    let text =
+        output(
+            Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+                .current_dir(root)
+                .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", triple]),
+        )?;
     let metadata: Value = serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))?;
-    let lock = std::fs::read_to_string(root.join("Cargo.lock")).map_err(|error| format!("Cargo.lock: {error}"))?;
+    let lock =
+        std::fs::read_to_string(root.join("Cargo.lock")).map_err(|error| format!("Cargo.lock: {error}"))?;
     Ok(select(&metadata, &checksums(&lock)))
 }
 
 /// Takes the packages that the root package reaches through dependencies of the program.
 fn select(metadata: &Value, checksums: &BTreeMap<(String, String), String>) -> Packages {
-    let by_id: BTreeMap<&str, &Value> = list(&metadata["packages"]).map(|package| (text(&package["id"]), package)).collect();
+    let by_id: BTreeMap<&str, &Value> =
+        list(&metadata["packages"]).map(|package| (text(&package["id"]), package)).collect();
     let nodes: BTreeMap<&str, &Value> =
         list(&metadata["resolve"]["nodes"]).map(|node| (text(&node["id"]), node)).collect();
     let (mut packages, mut seen) = (Packages::new(), BTreeSet::new());
@@ -64,7 +67,8 @@ fn select(metadata: &Value, checksums: &BTreeMap<(String, String), String>) -> P
         if !seen.insert(id) {
             continue;
         }
-        let needed: Vec<&str> = list(&node["deps"]).filter(|dep| is_compiled_in(dep)).map(|dep| text(&dep["pkg"])).collect();
+        let needed: Vec<&str> =
+            list(&node["deps"]).filter(|dep| is_compiled_in(dep)).map(|dep| text(&dep["pkg"])).collect();
         let read = read(package, checksums, needed.iter().filter_map(|id| by_id.get(id)));
         packages.insert(read.url(), read);
         open.extend(needed);
@@ -83,7 +87,9 @@ fn read<'a>(
         licence: text(&package["license"]).replace('/', " OR "),
         folder: manifest.parent().unwrap_or(manifest).to_path_buf(),
         checksum: checksums.get(&(name.clone(), version.clone())).cloned(),
-        needs: needed.map(|other| format!("pkg:cargo/{}@{}", text(&other["name"]), text(&other["version"]))).collect(),
+        needs: needed
+            .map(|other| format!("pkg:cargo/{}@{}", text(&other["name"]), text(&other["version"])))
+            .collect(),
         name,
         version,
     }
@@ -127,8 +133,9 @@ mod tests {
     #[test]
     fn only_what_is_compiled_into_the_program_counts() {
         let kind = |kind: Value| json!([{"kind": kind}]);
+        let packages = ["root", "library", "builder", "tester"].map(package);
         let metadata = json!({
-            "packages": ["root", "library", "builder", "tester"].map(package),
+            "packages": packages,
             "resolve": {"root": "root", "nodes": [
                 {"id": "root", "deps": [
                     {"pkg": "library", "dep_kinds": kind(Value::Null)},
@@ -143,7 +150,10 @@ mod tests {
         let names: Vec<&str> = packages.values().map(|package| package.name.as_str()).collect();
         assert_eq!(names, ["library", "root"]);
         let library = &packages["pkg:cargo/library@1.0.0"];
-        assert_eq!((library.licence.as_str(), library.checksum.as_deref()), ("MIT OR Apache-2.0", Some("abc")));
+        assert_eq!(
+            (library.licence.as_str(), library.checksum.as_deref()),
+            ("MIT OR Apache-2.0", Some("abc"))
+        );
         assert!(packages["pkg:cargo/root@1.0.0"].is_own());
         assert!(packages["pkg:cargo/root@1.0.0"].needs.contains("pkg:cargo/library@1.0.0"));
     }

@@ -35,13 +35,19 @@ struct Layout {
 }
 
 /// Writes an image for some architectures into a folder, and returns the digest of its index.
-pub(crate) fn write(folder: &Path, checkout: &Checkout, name: &str, programs: &[Programs]) -> Result<String, String> {
+pub(crate) fn write(
+    folder: &Path,
+    checkout: &Checkout,
+    name: &str,
+    programs: &[Programs],
+) -> Result<String, String> {
     let mut layout = Layout { blobs: BTreeMap::new() };
     let mut manifests = Vec::new();
     for programs in programs {
         programs.target.check(&programs.moorline)?;
         let mut manifest = layout.manifest(checkout, programs)?;
-        manifest["platform"] = json!({"architecture": programs.target.architecture, "os": programs.target.system});
+        manifest["platform"] =
+            json!({"architecture": programs.target.architecture, "os": programs.target.system});
         manifests.push(manifest);
     }
     let index = json!({
@@ -105,7 +111,8 @@ impl Layout {
         for layer in &layers {
             descriptors.push(self.add(LAYER, gzip(layer)?));
         }
-        let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": descriptors});
+        let manifest =
+            json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": descriptors});
         self.add_json(MANIFEST, &manifest)
     }
 
@@ -171,7 +178,10 @@ pub(crate) fn pack(folder: &Path, checkout: &Checkout) -> Result<Vec<u8>, String
     for name in names {
         let bytes = read(&blobs.join(&name))?;
         if sha256(&bytes) != name {
-            return Err(format!("{}: the blob {name} does not have the digest of its name", folder.display()));
+            return Err(format!(
+                "{}: the blob {name} does not have the digest of its name",
+                folder.display()
+            ));
         }
         archive.file(&format!("blobs/sha256/{name}"), 0o644, &bytes)?;
     }

@@ -54,7 +54,10 @@ fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Str
         let entry = entry.map_err(shown)?;
         let kind = entry.file_type().map_err(shown)?;
         let name = entry.file_name().to_string_lossy().to_lowercase();
-        if kind.is_dir() && depth > 0 && !["tests", "benches", "examples", "fuzz", "target"].contains(&name.as_str()) {
+        if kind.is_dir()
+            && depth > 0
+            && !["tests", "benches", "examples", "fuzz", "target"].contains(&name.as_str())
+        {
             find(&entry.path(), depth - 1, files)?;
         } else if kind.is_file()
             && NAMES.iter().any(|known| name.starts_with(known))

@@ -4,6 +4,7 @@
 
 mod archive;
 mod chart;
+mod chart_readme;
 mod checkout;
 mod checksums;
 mod compilation;
@@ -40,6 +41,9 @@ The second image, with helm, needs Go.";
 const CHART: &str = "cargo xtask chart [--image REPOSITORY --digest DIGEST] [--out DIR]
 
 Packs the chart. --image and --digest become the defaults of its values.";
+const CHART_README: &str = "cargo xtask chart-readme [--check]
+
+Writes charts/moorline/README.md from the values of the chart. With --check it writes nothing, and fails if the page is another one.";
 const WAYS_IN: &str = "cargo xtask ways-in --url URL [--homepage URL] [--out DIR]
 
 Writes the krew manifest and the Homebrew formula. URL is where the tarballs of this version lie.";
@@ -70,7 +74,8 @@ pub(crate) fn dist(mut arguments: Arguments) -> Result<(), Failure> {
         programs.push((target, compilation::compile(&checkout, &tools, target)?));
     }
     // Programs for another machine cannot print their completions here.
-    let runs = programs.iter().map(|(_, program)| program).find(|program| tarball::completions(program).is_ok());
+    let runs =
+        programs.iter().map(|(_, program)| program).find(|program| tarball::completions(program).is_ok());
     for (target, program) in &programs {
         pack_one(&checkout, target, program, runs.unwrap_or(program), &out)?;
     }
@@ -82,7 +87,8 @@ pub(crate) fn pack(mut arguments: Arguments) -> Result<(), Failure> {
     if arguments.asks_for_help(PACK) {
         return Ok(());
     }
-    let required = |value: Option<String>, name: &str| value.ok_or_else(|| Failure::Usage(format!("{name} is missing")));
+    let required =
+        |value: Option<String>, name: &str| value.ok_or_else(|| Failure::Usage(format!("{name} is missing")));
     let target = required(arguments.value("--target")?, "--target")?;
     let program = PathBuf::from(required(arguments.value("--binary")?, "--binary")?);
     let runs = arguments.value("--runs")?.map_or_else(|| program.clone(), PathBuf::from);
@@ -94,7 +100,13 @@ pub(crate) fn pack(mut arguments: Arguments) -> Result<(), Failure> {
 }
 
 /// Packs the binary of a target, and renews the checksums.
-fn pack_one(checkout: &Checkout, target: &Target, program: &Path, runs: &Path, out: &Path) -> Result<(), String> {
+fn pack_one(
+    checkout: &Checkout,
+    target: &Target,
+    program: &Path,
+    runs: &Path,
+    out: &Path,
+) -> Result<(), String> {
     let bytes = read(program)?;
     target.check(&bytes)?;
     let packages = dependencies::packages(&checkout.root, target.triple)?;
@@ -119,7 +131,8 @@ pub(crate) fn image(mut arguments: Arguments) -> Result<(), Failure> {
     let checkout = Checkout::here()?;
     let mut binaries = Vec::new();
     for value in arguments.values("--binary")? {
-        let (triple, file) = value.split_once('=').ok_or_else(|| Failure::Usage(format!("{value}: no TARGET=FILE")))?;
+        let (triple, file) =
+            value.split_once('=').ok_or_else(|| Failure::Usage(format!("{value}: no TARGET=FILE")))?;
         binaries.push((Target::named(triple).map_err(Failure::Usage)?, PathBuf::from(file)));
     }
     let without_helm = arguments.flag("--without-helm");
@@ -127,7 +140,10 @@ pub(crate) fn image(mut arguments: Arguments) -> Result<(), Failure> {
     arguments.end()?;
     if binaries.is_empty() {
         for triple in BUILT_HERE {
-            binaries.push((Target::named(triple)?, checkout.root.join("target").join(triple).join("dist/moorline")));
+            binaries.push((
+                Target::named(triple)?,
+                checkout.root.join("target").join(triple).join("dist/moorline"),
+            ));
         }
     }
     let mut programs = Vec::new();
@@ -144,7 +160,12 @@ pub(crate) fn image(mut arguments: Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_image(checkout: &Checkout, out: &Path, name: &str, programs: &[image::Programs]) -> Result<(), String> {
+fn write_image(
+    checkout: &Checkout,
+    out: &Path,
+    name: &str,
+    programs: &[image::Programs],
+) -> Result<(), String> {
     let variant = name.strip_prefix("image").unwrap_or_default();
     let layout = out.join(name);
     let digest = image::write(&layout, checkout, &format!("{}{variant}", checkout.version), programs)?;
@@ -173,13 +194,31 @@ pub(crate) fn chart(mut arguments: Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Writes the README of the chart, or compares it.
+pub(crate) fn chart_readme(mut arguments: Arguments) -> Result<(), Failure> {
+    if arguments.asks_for_help(CHART_README) {
+        return Ok(());
+    }
+    let checks = arguments.flag("--check");
+    arguments.end()?;
+    let folder = Checkout::here()?.root.join("charts/moorline");
+    let page = chart_readme::page(&String::from_utf8_lossy(&read(&folder.join("values.yaml"))?));
+    let path = folder.join("README.md");
+    match checks {
+        true if fs::read_to_string(&path).ok().as_ref() == Some(&page) => Ok(()),
+        true => Err(Failure::Found(format!("{} is out of date: cargo xtask chart-readme", path.display()))),
+        false => Ok(write(&path, page.as_bytes())?),
+    }
+}
+
 /// Writes what package managers read.
 pub(crate) fn ways_in(mut arguments: Arguments) -> Result<(), Failure> {
     if arguments.asks_for_help(WAYS_IN) {
         return Ok(());
     }
     let checkout = Checkout::here()?;
-    let url = arguments.value("--url")?.ok_or_else(|| Failure::Usage(format!("--url is missing\n\n{WAYS_IN}")))?;
+    let url =
+        arguments.value("--url")?.ok_or_else(|| Failure::Usage(format!("--url is missing\n\n{WAYS_IN}")))?;
     let homepage = arguments.value("--homepage")?.unwrap_or_else(|| url.clone());
     let out = folder(&mut arguments, &checkout)?;
     arguments.end()?;

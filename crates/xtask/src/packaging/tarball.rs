@@ -8,8 +8,11 @@ use super::checkout::{Checkout, output};
 use super::targets::Target;
 
 /// Scripts of completions: shell, and path in the tarball.
-const COMPLETIONS: [(&str, &str); 3] =
-    [("bash", "completions/moorline.bash"), ("fish", "completions/moorline.fish"), ("zsh", "completions/_moorline")];
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "completions/moorline.bash"),
+    ("fish", "completions/moorline.fish"),
+    ("zsh", "completions/_moorline"),
+];
 
 /// Content of a tarball.
 pub(crate) struct Content<'a> {
@@ -24,7 +27,8 @@ pub(crate) struct Content<'a> {
 /// Packs the tarball.
 pub(crate) fn pack(checkout: &Checkout, content: &Content<'_>) -> Result<Vec<u8>, String> {
     let folder = content.target.stem(&checkout.version);
-    let own = |name: &str| std::fs::read(checkout.root.join(name)).map_err(|error| format!("{name}: {error}"));
+    let own =
+        |name: &str| std::fs::read(checkout.root.join(name)).map_err(|error| format!("{name}: {error}"));
     let mut archive = Archive::new(checkout.time);
     archive.folder(&folder)?;
     archive.file(&format!("{folder}/LICENSE"), 0o644, &own("LICENSE")?)?;

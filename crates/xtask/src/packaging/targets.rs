@@ -15,8 +15,18 @@ pub(crate) struct Target {
 
 /// Targets of a release. The images hold those of Linux; `release.yml` builds those of macOS on a machine of its own.
 pub(crate) const TARGETS: [Target; 4] = [
-    Target { triple: "x86_64-unknown-linux-musl", system: "linux", architecture: "amd64", elf_machine: Some(62) },
-    Target { triple: "aarch64-unknown-linux-musl", system: "linux", architecture: "arm64", elf_machine: Some(183) },
+    Target {
+        triple: "x86_64-unknown-linux-musl",
+        system: "linux",
+        architecture: "amd64",
+        elf_machine: Some(62),
+    },
+    Target {
+        triple: "aarch64-unknown-linux-musl",
+        system: "linux",
+        architecture: "arm64",
+        elf_machine: Some(183),
+    },
     Target { triple: "x86_64-apple-darwin", system: "darwin", architecture: "amd64", elf_machine: None },
     Target { triple: "aarch64-apple-darwin", system: "darwin", architecture: "arm64", elf_machine: None },
 ];
@@ -46,7 +56,10 @@ impl Target {
         if machine == Some(wanted) {
             return Ok(());
         }
-        Err(format!("{}: the program is for another machine (ELF machine {machine:?}, not {wanted})", self.triple))
+        Err(format!(
+            "{}: the program is for another machine (ELF machine {machine:?}, not {wanted})",
+            self.triple
+        ))
     }
 }
 

@@ -50,7 +50,16 @@ impl Tools {
         let list = self.folder.join("zig.txt");
         fs::write(&list, ZIG).map_err(|error| format!("{}: {error}", list.display()))?;
         let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]);
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--require-hashes",
+            "--only-binary",
+            ":all:",
+        ]);
         run(pip.arg("--target").arg(self.folder.join("python")).arg("--requirement").arg(list))
     }
 
@@ -79,7 +88,11 @@ pub(crate) fn helm(checkout: &Checkout, architecture: &str) -> Result<PathBuf, S
     }
     let go = |arguments: &[&str]| {
         let mut command = Command::new("go");
-        command.args(arguments).current_dir(std::env::temp_dir()).env("GOTOOLCHAIN", GO).env("GOFLAGS", "-mod=mod");
+        command
+            .args(arguments)
+            .current_dir(std::env::temp_dir())
+            .env("GOTOOLCHAIN", GO)
+            .env("GOFLAGS", "-mod=mod");
         command
     };
     let module = format!("helm.sh/helm/v4@{version}");
@@ -92,7 +105,11 @@ pub(crate) fn helm(checkout: &Checkout, architecture: &str) -> Result<PathBuf, S
     let flags = format!("-s -w -buildid= -X helm.sh/helm/v4/internal/version.version={version}");
     let mut build = go(&["build", "-trimpath", "-ldflags", &flags, "-o"]);
     build.arg(&program).arg("./cmd/helm").current_dir(downloaded["Dir"].as_str().unwrap_or_default());
-    build.env("CGO_ENABLED", "0").env("GOOS", "linux").env("GOARCH", architecture).env("GOFLAGS", "-mod=readonly -buildvcs=false");
+    build
+        .env("CGO_ENABLED", "0")
+        .env("GOOS", "linux")
+        .env("GOARCH", architecture)
+        .env("GOFLAGS", "-mod=readonly -buildvcs=false");
     run(&mut build)?;
     Ok(program)
 }

@@ -30,7 +30,9 @@ impl Release<'_> {
             let name = format!("{}.tar.gz", target.stem(self.version));
             match self.checksums.get(&name) {
                 Some(checksum) => tarballs.push((target, format!("{}/{name}", self.url), checksum.as_str())),
-                None if target.system == "linux" => return Err(format!("{name} is not packed: cargo xtask dist")),
+                None if target.system == "linux" => {
+                    return Err(format!("{name} is not packed: cargo xtask dist"));
+                }
                 None => {}
             }
         }
@@ -86,7 +88,8 @@ impl Release<'_> {
             formula += &format!("\n  on_{word} do\n");
             for (target, url, sha256) in of_system {
                 let word = if target.architecture == "arm64" { "arm" } else { "intel" };
-                formula += &format!("    on_{word} do\n      url {url:?}\n      sha256 {sha256:?}\n    end\n");
+                formula +=
+                    &format!("    on_{word} do\n      url {url:?}\n      sha256 {sha256:?}\n    end\n");
             }
             formula += "  end\n";
         }
@@ -112,7 +115,8 @@ mod tests {
 
     #[test]
     fn each_packed_target_is_offered_with_its_checksum() {
-        let checksums = checksums(&["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl", "aarch64-apple-darwin"]);
+        let checksums =
+            checksums(&["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl", "aarch64-apple-darwin"]);
         let release = release(&checksums);
         let krew: Value = serde_json::from_str(&release.krew().expect("a manifest")).expect("JSON");
         let platforms = krew["spec"]["platforms"].as_array().expect("platforms");
@@ -128,6 +132,8 @@ mod tests {
     #[test]
     fn a_release_without_a_tarball_of_linux_is_refused() {
         let checksums = checksums(&["x86_64-unknown-linux-musl"]);
-        assert!(release(&checksums).krew().expect_err("one is missing").contains("aarch64-unknown-linux-musl"));
+        assert!(
+            release(&checksums).krew().expect_err("one is missing").contains("aarch64-unknown-linux-musl")
+        );
     }
 }

@@ -34,7 +34,8 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<(), Failure> {
     }
     let strictness = if arguments.flag("--texts-only") { Strictness::Texts } else { Strictness::Code };
     let base = arguments.word();
-    let base = base.ok_or_else(|| Failure::Usage(format!("the revision to compare with is missing\n\n{USAGE}")))?;
+    let base =
+        base.ok_or_else(|| Failure::Usage(format!("the revision to compare with is missing\n\n{USAGE}")))?;
     arguments.end()?;
     let comparison = compare(&base, &renames, strictness)?;
     if !comparison.is_empty() {

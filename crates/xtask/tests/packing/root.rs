@@ -1,0 +1,114 @@
+//! The root of an image: its layers one on the other, and a program that runs in it.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use moorline_test_support::programs::report_skipped;
+use serde_json::Value;
+
+/// An image as a container runtime sees it.
+pub(crate) struct Image {
+    /// Folder with its blobs.
+    layout: PathBuf,
+    pub(crate) config: Value,
+    manifest: Value,
+}
+
+impl Image {
+    /// Reads the image of an architecture from a layout.
+    pub(crate) fn of(layout: &Path, architecture: &str) -> Self {
+        let index: Value =
+            serde_json::from_slice(&fs::read(layout.join("index.json")).expect("an index")).expect("JSON");
+        let index = json(layout, &index["manifests"][0]);
+        let manifests = index["manifests"].as_array().expect("manifests");
+        let of_architecture = |manifest: &&Value| manifest["platform"]["architecture"] == architecture;
+        let manifest = manifests.iter().find(of_architecture).expect("the architecture");
+        let manifest = json(layout, manifest);
+        Self { layout: layout.to_owned(), config: json(layout, &manifest["config"]), manifest }
+    }
+
+    /// Unpacks the layers in their order, and checks each against its two digests.
+    pub(crate) fn unpack(&self, root: &Path) {
+        let layers = self.manifest["layers"].as_array().expect("layers");
+        for (layer, id) in layers.iter().zip(self.config["rootfs"]["diff_ids"].as_array().expect("ids")) {
+            let mut bytes = Vec::new();
+            flate2::read::GzDecoder::new(&*blob(&self.layout, layer)).read_to_end(&mut bytes).expect("gzip");
+            assert_eq!(
+                *id,
+                format!("sha256:{}", sha256(&bytes)),
+                "the layer is not the one of the configuration"
+            );
+            tar::Archive::new(&*bytes).unpack(root).expect("a layer");
+        }
+    }
+
+    /// Size of all that a node downloads.
+    pub(crate) fn compressed(&self) -> u64 {
+        let layers = self.manifest["layers"].as_array().expect("layers");
+        layers.iter().filter_map(|layer| layer["size"].as_u64()).sum()
+    }
+}
+
+fn json(layout: &Path, descriptor: &Value) -> Value {
+    serde_json::from_slice(&blob(layout, descriptor)).expect("JSON")
+}
+
+/// Reads a blob, and checks it against its descriptor.
+fn blob(layout: &Path, descriptor: &Value) -> Vec<u8> {
+    let digest = descriptor["digest"].as_str().expect("a digest");
+    let hash = digest.strip_prefix("sha256:").expect("SHA-256");
+    let bytes =
+        fs::read(layout.join("blobs/sha256").join(hash)).unwrap_or_else(|error| panic!("{digest}: {error}"));
+    assert_eq!((sha256(&bytes).as_str(), descriptor["size"].as_u64()), (hash, Some(bytes.len() as u64)));
+    bytes
+}
+
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    use sha2::{Digest, Sha256};
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Copies the libraries of this machine that a dynamic binary asks for. The static binary of a release asks for none.
+pub(crate) fn add_libraries(root: &Path, binary: &Path) {
+    let output = Command::new("ldd").arg(binary).output().expect("ldd starts");
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let Some(library) = line.split_whitespace().find(|word| word.starts_with('/')) else { continue };
+        let to = root.join(library.trim_start_matches('/'));
+        fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
+        fs::copy(library, to).expect("a library");
+    }
+}
+
+/// Command that runs the entrypoint of an image in a root, as the user of the image and with its environment.
+pub(crate) fn entrypoint(root: &Path, image: &Image) -> Option<Command> {
+    let config = &image.config["config"];
+    let user = config["User"].as_str().expect("a user");
+    let mut command = if fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        let mut command = Command::new("chroot");
+        command.arg(format!("--userspec={user}")).arg("--groups=").arg(root);
+        command
+    } else {
+        let (user, group) = user.split_once(':').expect("user and group");
+        let mut command = Command::new("unshare");
+        command.args(["--user", &format!("--map-user={user}"), &format!("--map-group={group}")]);
+        command.arg(format!("--root={}", root.display()));
+        command
+    };
+    command.arg(config["Entrypoint"][0].as_str().expect("an entrypoint")).env_clear();
+    for variable in config["Env"].as_array().expect("an environment") {
+        let (name, value) = variable.as_str().and_then(|text| text.split_once('=')).expect("NAME=VALUE");
+        // The launcher is looked for on this machine's path.
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env(name, if name == "PATH" { path.as_str() } else { value });
+    }
+    let mut attempt = Command::new("unshare");
+    attempt.args(["--user", "true"]);
+    if command.get_program() == "unshare" && !attempt.status().is_ok_and(|status| status.success()) {
+        report_skipped("this user can make no root of its own");
+        return None;
+    }
+    Some(command)
+}
