@@ -127,7 +127,7 @@ fn the_kinds_in_the_docs_are_those_of_the_rules() {
     let (document, tables) = (text("docs/health.md"), kinds::tables());
     let start = document.find(kinds::OPEN).expect("docs/health.md has the first marker");
     let end = document.find(kinds::CLOSE).expect("docs/health.md has the last marker") + kinds::CLOSE.len();
-    if std::env::var_os("WRITE_DOCS").is_some() {
+    if std::env::var_os("MOORLINE_WRITE_DOCS").is_some_and(|value| value == "1") {
         let written = format!("{}{tables}{}", &document[..start], &document[end..]);
         fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/health.md"), written)
             .expect("it can be written");
@@ -136,7 +136,7 @@ fn the_kinds_in_the_docs_are_those_of_the_rules() {
     assert!(
         document[start..end] == tables,
         "the tables of docs/health.md are not those of the rules; write them anew with\n\n    \
-         WRITE_DOCS=1 cargo test --test cli documents::the_kinds\n"
+         MOORLINE_WRITE_DOCS=1 cargo test --test cli documents::the_kinds\n"
     );
 }
 

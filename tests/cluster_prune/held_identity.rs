@@ -1,4 +1,4 @@
-//! Nothing is kept for a Sync whose identity, keys or spec cannot be relied on: the rows of the table in docs/operations.md
+//! Nothing is kept for a Sync whose identity, keys or spec cannot be relied on: the rows of the table in docs/held-revision.md
 //! that say so. No hand edit is repaired and nothing is pruned, also by a daemon that starts later.
 
 use k8s_openapi::api::coordination::v1::Lease;

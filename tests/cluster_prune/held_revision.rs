@@ -1,5 +1,5 @@
 //! A commit or a spec that cannot be applied never switches repair off: the newest revision that rendered completely is
-//! kept, also by a daemon that starts later. The rows of the table in docs/operations.md are tests here, in held_rows.rs and in
+//! kept, also by a daemon that starts later. The rows of the table in docs/held-revision.md are tests here, in held_rows.rs and in
 //! held_identity.rs.
 
 use std::time::{Duration, Instant};

@@ -31,7 +31,10 @@ const CLASSES: &[(&str, &[&str])] = &[
             "after top-level value",
         ],
     ),
-    ("json-patch", &["missing value", "invalid index referenced", "test failed", "Unexpected kind: "]),
+    (
+        "json-patch",
+        &["missing value", "invalid index referenced", "test failed", "Unexpected kind: ", "visitFieldsWhileTrue"],
+    ),
     ("selector", &["unable to parse requirement", "error parsing regexp", "regexp.(*Regexp).doExecute"]),
     // Content of other fields.
     (

@@ -161,9 +161,14 @@ impl Store {
         let lost: Vec<ObjectId> =
             inner.labels.keys().filter(of_kind).filter(|id| !told.contains(*id)).cloned().collect();
         for id in lost {
-            if let Some(label) = inner.labels.remove(&id) {
-                inner.gone(&label, &id, version);
+            let Some(label) = inner.labels.get(&id).cloned() else { continue };
+            let view = inner.views.get(&label);
+            // One of our writes has created it again since the list, and was answered first.
+            if view.is_some_and(|view| !view.writes.contains_key(&id) && view.knows_later(&id, version)) {
+                continue;
             }
+            inner.labels.remove(&id);
+            inner.gone(&label, &id, version);
         }
         // Objects known only by the response to our own apply, because the watch broke before it
         // reported them.
@@ -380,6 +385,19 @@ mod tests {
         assert_eq!(known(&store, "lost"), None, "nobody but the reply to our apply ever told of it");
         assert_eq!(known(&store, "newer"), some("", false), "the list is older than this one");
         assert_eq!(store.lost(&owner()).len(), 1);
+    }
+
+    #[test]
+    fn an_object_that_was_created_again_after_a_list_is_kept() {
+        let (store, kind) = (Store::default(), GroupKind::new("", "ConfigMap"));
+        store.on_seen(map("again", 10));
+        let again = map("again", 40);
+        store.writing(&owner(), &again.id).finish_applied(&again);
+        store.complete_list(&kind, None, &HashSet::new(), 30);
+        assert_eq!(known(&store, "again").map(|(version, _)| version), Some("40".into()));
+        assert_eq!(store.lost(&owner()).len(), 0);
+        store.complete_list(&kind, None, &HashSet::new(), 50);
+        assert_eq!(known(&store, "again"), None, "a later list does not have it");
     }
 
     #[test]

@@ -173,6 +173,11 @@ impl<'a> Files<'a> {
                 Err(at.error(ErrorClass::Kustomization, text))
             }
             (None, _) => {
+                // The root has no name, and nothing in it that the message could point at.
+                let (shown, at) = match &*shown {
+                    "" => ("the root folder", &FieldLocation::file(FILE_NAMES[0])),
+                    shown => (shown, at),
+                };
                 let text = format!("{shown} has no kustomization (one of {})", FILE_NAMES.join(", "));
                 Err(at.error(ErrorClass::Kustomization, text))
             }

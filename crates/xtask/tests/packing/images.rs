@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use moorline_test_support::programs::{command, find, run};
 use moorline_test_support::registry::Registry;
 
-use crate::root::{Image, add_libraries, entrypoint, sha256};
+use crate::root::{Image, add_libraries, daemon, entrypoint, sha256};
 use crate::support::{ARCHITECTURE, TARGET, binary, done, folder, word};
 
 const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: greeting\n";
@@ -94,7 +94,7 @@ fn check_start(root: &Path, image: &Image) {
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("a folder for all");
     let mut times = Vec::new();
     for _ in 0..5 {
-        let Some(mut command) = entrypoint(root, image) else { return };
+        let Some(mut command) = daemon(root, image) else { return };
         let address = free_address();
         let arguments = ["run", "--sandbox", "--data-dir", "/tmp/data", "--page", "", "--listen", &address];
         let begun = Instant::now();

@@ -5,22 +5,16 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use moorline_test_support::programs::report_skipped;
-
 use crate::images::assembled;
-use crate::root::{Image, add_libraries, entrypoint};
+use crate::root::{Image, add_libraries, daemon};
 use crate::support::{ARCHITECTURE, binary, folder};
 
-/// Address of the name server that answers.
-const SERVER: Ipv4Addr = Ipv4Addr::new(127, 53, 53, 1);
-/// Address of the one that fails each request.
-const FAILING: Ipv4Addr = Ipv4Addr::new(127, 53, 53, 2);
 /// Time until the daemon has asked for the repository.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -41,47 +35,48 @@ type Asked = Arc<Mutex<Vec<(String, u16)>>>;
 
 #[test]
 fn a_short_name_is_found_by_the_search_list_of_a_cluster() {
-    check("short", "git.shop", Known { name: "git.shop.svc.cluster.local", more: 0 }, &[SERVER]);
+    check(1, "git.shop", Known { name: "git.shop.svc.cluster.local", more: 0 }, false);
 }
 
 #[test]
 fn an_answer_that_does_not_fit_into_a_packet_is_read() {
-    check("long", "git.example.com", Known { name: "git.example.com", more: 60 }, &[SERVER]);
+    check(2, "git.example.com", Known { name: "git.example.com", more: 60 }, false);
 }
 
 #[test]
 fn the_second_name_server_is_asked_when_the_first_fails() {
-    check("failing", "git.example.com", Known { name: "git.example.com", more: 0 }, &[FAILING, SERVER]);
+    check(3, "git.example.com", Known { name: "git.example.com", more: 0 }, true);
 }
 
-/// Starts a daemon in the root of the image that follows a repository of this name, and waits until it is asked for.
-fn check(test: &str, host: &str, known: Known, servers: &[Ipv4Addr]) {
-    if !fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
-        return report_skipped("only root can serve names on port 53");
-    }
+/// Starts a daemon in the root of the image that follows a repository of this name, and waits until it is asked for. Each
+/// test has name servers of its own; the first of them may fail each request.
+fn check(test: u8, host: &str, known: Known, first_fails: bool) {
     let (Some((layout, _)), Some(binary)) = (assembled(&format!("names-{test}")), binary()) else { return };
-    let root = folder(&format!("names-{test}-root"));
+    let root = folder(&format!("names-root-{test}"));
     let image = Image::of(&layout, ARCHITECTURE);
     image.unpack(&root);
     add_libraries(&root, binary);
     fs::create_dir(root.join("tmp")).expect("a folder");
     fs::set_permissions(root.join("tmp"), fs::Permissions::from_mode(0o777)).expect("a folder for all");
-    write_configuration(&root, servers);
+    let (failing, server) = (Ipv4Addr::new(127, 53, test, 1), Ipv4Addr::new(127, 53, test, 2));
+    write_configuration(&root, &[failing, server][usize::from(!first_fails)..]);
 
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let Some(mut command) = daemon(&root, &image) else { return };
+
     let asked = Asked::default();
-    serve(SERVER, known, &asked);
-    serve(FAILING, Known { name: "", ..known }, &Asked::default());
+    serve(server, known, &asked);
+    if first_fails {
+        serve(failing, Known { name: "", ..known }, &Asked::default());
+    }
     let repository = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = repository.local_addr().expect("an address");
     let url = format!("http://{host}:{}/shop.git", address.port());
-    let Some(mut command) = entrypoint(&root, &image) else { return };
     let arguments = ["run", "--sandbox", "--data-dir", "/tmp/data", "--page", "", "--listen", "127.0.0.1:0"];
     command.args(arguments).args(["--allowed-hosts", "*,127.0.0.0/8", "--url", &url]);
     let log = fs::File::create(root.join("log")).expect("a log");
-    let daemon = Running(command.stdout(Stdio::null()).stderr(log).spawn().expect("the daemon starts"));
+    let running = Running(command.stdout(Stdio::null()).stderr(log).spawn().expect("the daemon starts"));
     let reached = accept(&repository, LIMIT);
-    drop(daemon);
+    drop(running);
     let log = fs::read_to_string(root.join("log")).unwrap_or_default();
     let asked = asked.lock().expect("no thread panicked").clone();
     let request = reached.unwrap_or_else(|| panic!("the repository was not asked for: {asked:?}\n{log}"));
@@ -90,9 +85,6 @@ fn check(test: &str, host: &str, known: Known, servers: &[Ipv4Addr]) {
         assert!(asked.contains(&(known.name.to_owned(), kind)), "{asked:?}");
     }
 }
-
-/// Tests that serve names on the same addresses take turns.
-static TURN: Mutex<()> = Mutex::new(());
 
 /// Process that ends with the test.
 struct Running(Child);
@@ -128,17 +120,14 @@ fn accept(listener: &TcpListener, limit: Duration) -> Option<String> {
     None
 }
 
-/// Serves names over UDP and TCP until the process ends. An address that is served already keeps its server.
+/// Serves names over UDP and TCP until the process ends.
 fn serve(address: Ipv4Addr, known: Known, asked: &Asked) {
     let address = SocketAddr::from((address, 53));
-    let (Some(udp), Some(tcp)) = (bind(|| UdpSocket::bind(address)), bind(|| TcpListener::bind(address)))
-    else {
-        panic!("{address} is taken");
-    };
+    let udp = UdpSocket::bind(address).unwrap_or_else(|error| panic!("{address}: {error}"));
+    let tcp = TcpListener::bind(address).unwrap_or_else(|error| panic!("{address}: {error}"));
     let (asked_udp, asked_tcp) = (Arc::clone(asked), Arc::clone(asked));
     std::thread::spawn(move || {
         let mut bytes = [0; 1024];
-        udp.set_read_timeout(Some(LIMIT / 3)).expect("a limit");
         while let Ok((size, from)) = udp.recv_from(&mut bytes) {
             let mut answer = answer(&bytes[..size], known, &asked_udp);
             if answer.len() > 512 {
@@ -148,31 +137,13 @@ fn serve(address: Ipv4Addr, known: Known, asked: &Asked) {
         }
     });
     std::thread::spawn(move || {
-        tcp.set_nonblocking(true).expect("a listener");
-        let end = Instant::now() + LIMIT / 3;
-        while Instant::now() < end {
-            match tcp.accept() {
-                Ok((stream, _)) => answer_stream(stream, known, &asked_tcp),
-                Err(_) => std::thread::sleep(Duration::from_millis(5)),
-            }
+        for stream in tcp.incoming().map_while(Result::ok) {
+            answer_stream(stream, known, &asked_tcp);
         }
     });
 }
 
-/// Binds an address that the server of the test before may still hold.
-fn bind<T>(bind: impl Fn() -> std::io::Result<T>) -> Option<T> {
-    let end = Instant::now() + LIMIT;
-    while Instant::now() < end {
-        match bind() {
-            Ok(bound) => return Some(bound),
-            Err(_) => std::thread::sleep(Duration::from_millis(50)),
-        }
-    }
-    None
-}
-
 fn answer_stream(mut stream: TcpStream, known: Known, asked: &Asked) {
-    stream.set_nonblocking(false).expect("a stream");
     stream.set_read_timeout(Some(Duration::from_secs(2))).expect("a limit");
     let mut size = [0; 2];
     // Several questions may come over one connection.

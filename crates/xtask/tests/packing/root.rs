@@ -84,9 +84,8 @@ pub(crate) fn add_libraries(root: &Path, binary: &Path) {
 
 /// Command that runs the entrypoint of an image in a root, as the user of the image and with its environment.
 pub(crate) fn entrypoint(root: &Path, image: &Image) -> Option<Command> {
-    let config = &image.config["config"];
-    let user = config["User"].as_str().expect("a user");
-    let mut command = if fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+    let user = user_of(image);
+    let mut command = if is_root() {
         let mut command = Command::new("chroot");
         command.arg(format!("--userspec={user}")).arg("--groups=").arg(root);
         command
@@ -97,6 +96,42 @@ pub(crate) fn entrypoint(root: &Path, image: &Image) -> Option<Command> {
         command.arg(format!("--root={}", root.display()));
         command
     };
+    let mut attempt = Command::new("unshare");
+    attempt.args(["--user", "true"]);
+    if command.get_program() == "unshare" && !attempt.status().is_ok_and(|status| status.success()) {
+        report_skipped("this user can make no root of its own");
+        return None;
+    }
+    start(&mut command, image);
+    Some(command)
+}
+
+/// The same with the processes that a container sees, which a daemon looks itself up in. Only root can do this.
+pub(crate) fn daemon(root: &Path, image: &Image) -> Option<Command> {
+    if !is_root() {
+        report_skipped("only root can mount the processes of a container");
+        return None;
+    }
+    fs::create_dir_all(root.join("proc")).expect("a folder");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--pid", "--fork", "--kill-child"]);
+    command.arg(format!("--mount-proc={}", root.join("proc").display()));
+    command.args(["chroot", &format!("--userspec={}", user_of(image)), "--groups="]).arg(root);
+    start(&mut command, image);
+    Some(command)
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+fn user_of(image: &Image) -> &str {
+    image.config["config"]["User"].as_str().expect("a user")
+}
+
+/// Adds the entrypoint and the environment of an image to a command that enters its root.
+fn start(command: &mut Command, image: &Image) {
+    let config = &image.config["config"];
     command.arg(config["Entrypoint"][0].as_str().expect("an entrypoint")).env_clear();
     for variable in config["Env"].as_array().expect("an environment") {
         let (name, value) = variable.as_str().and_then(|text| text.split_once('=')).expect("NAME=VALUE");
@@ -104,11 +139,4 @@ pub(crate) fn entrypoint(root: &Path, image: &Image) -> Option<Command> {
         let path = std::env::var("PATH").unwrap_or_default();
         command.env(name, if name == "PATH" { path.as_str() } else { value });
     }
-    let mut attempt = Command::new("unshare");
-    attempt.args(["--user", "true"]);
-    if command.get_program() == "unshare" && !attempt.status().is_ok_and(|status| status.success()) {
-        report_skipped("this user can make no root of its own");
-        return None;
-    }
-    Some(command)
 }
