@@ -9,4 +9,5 @@ mod kept_table;
 mod printed_yaml;
 mod reasons;
 mod reference;
+mod release;
 mod settings;

@@ -20,6 +20,8 @@ const USAGE: &str = "cargo xtask TASK
   chart               pack the chart, with the image of a release as default
   chart-readme        write the README of the chart from its values
   ways-in             write the krew manifest and the Homebrew formula for the tarballs in dist/
+  site                make the documentation as a site
+  checksums           write the checksums of the files of dist/
   verify              compare the files of dist/ with their checksums
 
 `cargo xtask TASK --help` prints the options of a task.";
@@ -53,6 +55,8 @@ fn main() -> ExitCode {
         "chart" => packaging::chart(arguments),
         "chart-readme" => packaging::chart_readme(arguments),
         "ways-in" => packaging::ways_in(arguments),
+        "site" => packaging::site(arguments),
+        "checksums" => packaging::checksums(arguments),
         "verify" => packaging::verify(arguments),
         "--help" | "-h" | "help" => Ok(println!("{USAGE}")),
         other => Err(Failure::Usage(format!("{other:?} is no task\n\n{USAGE}"))),

@@ -13,6 +13,7 @@ mod dependencies;
 mod image;
 mod licences;
 mod root_files;
+mod site;
 mod tarball;
 mod targets;
 mod tools;
@@ -47,6 +48,12 @@ Writes charts/moorline/README.md from the values of the chart. With --check it w
 const WAYS_IN: &str = "cargo xtask ways-in --url URL [--homepage URL] [--out DIR]
 
 Writes the krew manifest and the Homebrew formula. URL is where the tarballs of this version lie.";
+const SITE: &str = "cargo xtask site
+
+Makes the documentation as a site in target/site, and checks its links. MOORLINE_SOURCE is the address of the repository, to which links out of docs/ lead.";
+const CHECKSUMS: &str = "cargo xtask checksums [--out DIR]
+
+Writes SHA256SUMS of the files of a folder, dist by default.";
 const VERIFY: &str = "cargo xtask verify [DIR]
 
 Compares the files of a folder, dist by default, with its SHA256SUMS.";
@@ -244,6 +251,27 @@ pub(crate) fn verify(mut arguments: Arguments) -> Result<(), Failure> {
     let count = checksums::verify(Path::new(&folder)).map_err(Failure::Found)?;
     println!("{count} files are as {} has them", checksums::FILE);
     Ok(())
+}
+
+/// Makes the documentation as a site.
+pub(crate) fn site(arguments: Arguments) -> Result<(), Failure> {
+    if arguments.asks_for_help(SITE) {
+        return Ok(());
+    }
+    arguments.end()?;
+    let pages = site::make(&Checkout::here()?).map_err(Failure::Found)?;
+    println!("{pages} pages in target/site");
+    Ok(())
+}
+
+/// Writes the checksums of what is in the folder, such as files that another machine packed.
+pub(crate) fn checksums(mut arguments: Arguments) -> Result<(), Failure> {
+    if arguments.asks_for_help(CHECKSUMS) {
+        return Ok(());
+    }
+    let out = folder(&mut arguments, &Checkout::here()?)?;
+    arguments.end()?;
+    Ok(checksums::write(&out)?)
 }
 
 /// Takes the folder of the output, and makes it.
