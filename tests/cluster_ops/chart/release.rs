@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::programs::{CHART, Helm, documents, run, text};
+use super::programs::{CHART, Helm, IMAGE, documents, run, text};
 use moorline_test_support::control_plane::{PlaneGuard, shared};
 use moorline_test_support::credentials::ADMIN;
 use moorline_test_support::daemon::{Daemon, until};
@@ -41,10 +41,13 @@ impl Release {
         Some(Self { namespace, admin, plane, helm, work, git, root })
     }
 
-    /// Runs helm in the namespace, as the administrator.
+    /// Runs helm in the namespace, as the administrator, and with an image where the chart is rendered.
     pub(crate) fn helm(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = self.helm.command();
         let command = command.env("KUBECONFIG", self.plane.kubeconfig_file(ADMIN)).args(arguments);
+        if arguments.first() != Some(&"uninstall") {
+            command.args(IMAGE);
+        }
         run(command.args(["--namespace", &self.namespace]))
     }
 
