@@ -26,7 +26,7 @@ pub(super) async fn are_all_served(
     served
 }
 
-fn describe_heartbeat(heartbeat: Heartbeat, lease: &str) -> Option<String> {
+pub(in super::super) fn describe_heartbeat(heartbeat: Heartbeat, lease: &str) -> Option<String> {
     match heartbeat {
         Heartbeat::Alive => None,
         Heartbeat::Silent(age) => {

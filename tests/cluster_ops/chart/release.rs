@@ -3,11 +3,13 @@
 //! Releases go one after the other, because there is one definition of Syncs, and every daemon sees the Syncs of all.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::programs::{CHART, Helm, IMAGE, documents, run, text};
+use super::programs::{CHART, Helm, IMAGE, command, documents, find, run, text};
+use moorline_test_support::command::Outcome;
 use moorline_test_support::control_plane::{PlaneGuard, shared};
 use moorline_test_support::credentials::ADMIN;
 use moorline_test_support::daemon::{Daemon, until};
@@ -159,6 +161,38 @@ impl Release {
         let file = self.root.path().join("daemon.yaml");
         std::fs::write(&file, settings["data"]["daemon.yaml"].as_str().expect("a file")).expect("a file");
         Installed { release: self, kubeconfig: self.kubeconfig().await, settings: file }
+    }
+
+    /// Runs `moorline` as a user of the control plane.
+    pub(crate) fn moorline(&self, user: &str, arguments: &[&str]) -> Outcome {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
+        let command = command.args(arguments).args(["-n", &self.namespace]);
+        Outcome::of(&command.env("KUBECONFIG", self.plane.kubeconfig_file(user)).output().expect("it runs"))
+    }
+
+    /// Installs by `moorline install` as the administrator, and checks that it succeeds.
+    pub(crate) fn install_without_helm(&self, arguments: &[&str]) -> String {
+        let image = ["install", "--image", "registry.example.com/moorline"];
+        let outcome = self.moorline(ADMIN, &[&image, arguments].concat());
+        assert_eq!(outcome.code, 0, "{}{}", outcome.data, outcome.words);
+        outcome.data
+    }
+
+    /// Takes away what `moorline install` has brought, except the namespace and the definition.
+    pub(crate) async fn uninstall_without_helm(&self, arguments: &[&str]) {
+        let Some(kubectl) = find("kubectl") else { return };
+        let image = ["install", "--dry-run", "--image", "registry.example.com/moorline"];
+        let printed = self.moorline(ADMIN, &[&image, arguments].concat());
+        let stays = |object: &Value| {
+            ["Namespace", "CustomResourceDefinition", "Sync"].iter().any(|kind| object["kind"] == *kind)
+        };
+        let objects: Vec<Value> =
+            documents("printed", &printed.data).into_iter().filter(|object| !stays(object)).collect();
+        let list =
+            self.values_file(&json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string());
+        let mut delete = command(&kubectl);
+        let delete = delete.args(["delete", "--ignore-not-found", "-f", &list]);
+        run(delete.env("KUBECONFIG", self.plane.kubeconfig_file(ADMIN))).expect("it goes");
     }
 
     /// Takes the release and all Syncs of the namespace away, so that no later daemon serves them.
