@@ -86,22 +86,22 @@ async fn a_daemon_that_serves_has_no_errors_and_each_lack_is_found() {
     daemon.terminate();
     drop(daemon);
     delete(&release, &release.path("v1", "secrets/moorline-key")).await;
-    delete(&release, &release.path("rbac.authorization.k8s.io/v1", "rolebindings/moorline")).await;
+    let binding = format!("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{namespace}.moorline");
+    delete(&release, &binding).await;
     let file = json!({"data": {"daemon.yaml": "webhookSecretFile: /etc/moorline/webhook/secret\n"}});
     send_request(&release.admin, "PATCH", &release.path("v1", "configmaps/moorline"), file)
         .await
         .expect("an edit");
     delete(&release, &release.path("coordination.k8s.io/v1", "leases/moorline")).await;
-    let broken = doctor(ADMIN);
+    let broken = until("the API server knows that the binding is gone", async || {
+        let outcome = doctor(ADMIN);
+        findings(&outcome, "daemon's rights")[0].starts_with("error: ").then_some(outcome)
+    })
+    .await;
     assert_eq!(broken.code, 1);
+    is(&broken, "daemon's rights", "error", "update syncs/status.moorline.dev");
     is(&broken, "repository", "error", "docs/troubleshooting.md has the remedy for ");
     is(&broken, "keys", "error", "kubectl create secret generic moorline-key");
-    is(
-        &broken,
-        "daemon's rights",
-        "error",
-        &format!("create leases.coordination.k8s.io in the namespace {namespace}"),
-    );
     is(&broken, "webhooks", "warning", "no Secret is mounted there");
     is(&broken, "lease", "error", "there is no Lease");
     release.uninstall_without_helm(&flags).await;
