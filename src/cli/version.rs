@@ -18,10 +18,11 @@ pub(super) const DEFINITION: &str =
 /// The commit that the program was built from, if the build names it.
 const COMMIT: Option<&str> = option_env!("MOORLINE_COMMIT");
 
-/// Print the versions of this program, the daemon, the API server and the CustomResourceDefinition
+/// Print the versions of this program, the daemon and the API server
 ///
-/// Without a cluster, only the version of this program. The version of a daemon is the one that it
-/// writes into its Lease, or else that of its Deployment.
+/// Also that of the CustomResourceDefinition of Sync. Without a cluster, only the version of this
+/// program. The version of a daemon is the one that it writes into its Lease, or else that of its
+/// Deployment.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline version

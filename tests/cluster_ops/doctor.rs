@@ -104,7 +104,7 @@ async fn a_daemon_that_serves_has_no_errors_and_each_lack_is_found() {
     is(&broken, "keys", "error", "kubectl create secret generic moorline-key");
     is(&broken, "webhooks", "warning", "no Secret is mounted there");
     is(&broken, "lease", "error", "there is no Lease");
-    release.uninstall_without_helm(&flags).await;
+    release.uninstall_without_helm().await;
     release.end().await;
 }
 
@@ -131,7 +131,7 @@ fn versions(release: &Release) {
     assert_eq!(table.data.lines().count(), 4, "{}", table.data);
 }
 
-/// A user without rights is told what is not known, and nothing is an error that may be none.
+/// For a user without rights it is said that much is not known, and nothing is an error that may be none.
 fn hidden(outcome: &Outcome) {
     is(outcome, "definition", "unknown", "get customresourcedefinitions");
     is(

@@ -166,18 +166,22 @@ async fn a_cluster_is_installed_and_synced_without_helm() {
     send_request(&release.admin, "PATCH", &deployment, json!({"spec": {"replicas": 2}}))
         .await
         .expect("an edit");
+    let sync = release.path("moorline.dev/v1alpha1", "syncs/default");
     let image = ["install", "--image", "registry.example.com/moorline"];
     let refused = release.moorline(ADMIN, &image);
     let part = "hands owns these fields: if they are from an earlier installation, add --force-conflicts";
     assert!(refused.code == 1 && refused.words.contains(part), "{}", refused.words);
     let forced = release.install_without_helm(&["--force-conflicts"]);
     assert!(forced.contains(&format!("changed    Deployment {}/moorline\n", release.namespace)), "{forced}");
-    // Who may not write is sent to somebody who may.
+    // A user who may not write is sent to somebody who may.
     let refused = release.moorline(TENANT, &image);
     let part = "an administrator of the cluster has to run this";
     assert!(refused.code == 1 && refused.words.contains(part), "{}", refused.words);
     drop(daemon);
-    release.uninstall_without_helm(&flags(&url)).await;
+    release.uninstall_without_helm().await;
+    for kept in [release.path("v1", "secrets/moorline-key"), sync] {
+        assert!(release.get(&kept).await.is_some(), "{kept} stays");
+    }
     release.end().await;
 }
 
@@ -200,7 +204,7 @@ async fn an_older_program_does_not_install_over_a_newer_one() {
     release.end().await;
 }
 
-/// What `--dry-run` prints is taken by kubectl: the definition first, and then all of it, because kubectl does not know
+/// Kubectl takes the output of `--dry-run`: the definition first, and then all of it, because kubectl does not know
 /// the kind Sync before.
 #[tokio::test]
 async fn kubectl_applies_what_is_printed() {
@@ -227,6 +231,6 @@ async fn kubectl_applies_what_is_printed() {
     assert!(taken.contains("sync.moorline.dev/default serverside-applied"), "{taken}");
     let live = release.get(&release.path("moorline.dev/v1alpha1", "syncs/default")).await;
     assert_eq!(live.map(|it| it["spec"]["path"].clone()), Some(Value::from("app")));
-    release.uninstall_without_helm(&flags(&url)).await;
+    release.uninstall_without_helm().await;
     release.end().await;
 }

@@ -1,8 +1,8 @@
 //! Shows that a daemon is alive: the last renewal of its Lease, by the API server's clock.
 //!
 //! In: the Lease that a Sync names, and the `Date` header of the response.
-//! Out: a [`Heartbeat`], with the holder of the Lease in a [`LeaseState`]. The clock of the caller's
-//! machine is not used.
+//! Out: a [`Heartbeat`], with the holder of the Lease in a [`LeaseState`]. The clock of the
+//! caller's machine is not used.
 
 use std::time::Duration;
 

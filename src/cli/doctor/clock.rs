@@ -2,7 +2,8 @@
 //!
 //! In: the `Date` header of a response, which has whole seconds. Out: a finding about the server,
 //! and one about the clocks. The daemon does not depend on either clock: Leases are judged by
-//! durations. A wrong clock makes the ages in the output wrong, and certificates and tokens invalid.
+//! durations. A wrong clock makes the ages in the output wrong, and certificates and tokens
+//! invalid.
 
 use jiff::Timestamp;
 

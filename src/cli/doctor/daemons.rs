@@ -63,7 +63,7 @@ fn judge_lease(lease: &str, state: &LeaseState) -> Finding {
     let logs =
         format!("look at the daemon's log: kubectl logs -n {namespace} -l app.kubernetes.io/name=moorline");
     let age = state.age.unwrap_or_default().as_secs();
-    match (describe_heartbeat(state.heartbeat, lease), state.heartbeat) {
+    match (describe_heartbeat(state.heartbeat, lease, "Syncs"), state.heartbeat) {
         (None, _) => match &state.holder {
             Some(holder) => {
                 let version = state

@@ -1,4 +1,4 @@
-//! What `moorline doctor` found in one check.
+//! Finding of one check of `moorline doctor`.
 
 use serde::Serialize;
 

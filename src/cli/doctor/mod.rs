@@ -20,7 +20,7 @@ use super::exit::Exit;
 use super::installation::find_installation;
 use super::operate::table::table;
 use super::operate::{namespace, with_or_without_cluster, write};
-use crate::cluster::{ConnectError, Connection};
+use crate::cluster::{ConnectError, Connection, Heartbeat};
 use finding::{Finding, Level};
 
 /// Check an installation, and print what to do about each problem
@@ -88,6 +88,10 @@ async fn examine(
     findings.push(rights::check_caller(&connection, &installation.namespace).await);
     for daemon in &installation.daemons {
         findings.push(daemons::check_deployment(daemon, &installation.namespace));
+        // Without a trace of a daemon, what it lacks says nothing.
+        if daemon.deployment.is_none() && daemon.lease_state.heartbeat == Heartbeat::Missing {
+            continue;
+        }
         findings.push(daemons::check_lease(daemon));
         findings.push(rights::check_daemon(&connection, daemon, &installation.namespace).await?);
         findings.push(secrets::check_keys(&connection, daemon).await);

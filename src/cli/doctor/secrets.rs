@@ -45,12 +45,9 @@ fn judge_keys(namespace: &str, name: &str, found: &Lookup) -> Finding {
 pub(super) async fn check_webhook(connection: &Connection, daemon: &Daemon) -> Finding {
     let check = "webhooks";
     let (Some(settings), Some(deployment)) = (&daemon.settings, &daemon.deployment) else {
-        let message = "the settings of the daemon cannot be read";
-        return Finding::unknown(
-            check,
-            message,
-            "get the permission to get configmaps in the namespace of the daemon",
-        );
+        let message = "the settings of the daemon are not known";
+        let remedy = "get the permission to list deployments and get configmaps in its namespace, and name that with -n";
+        return Finding::unknown(check, message, remedy);
     };
     let Some(file) = &settings.webhook_secret_file else {
         return Finding::ok(

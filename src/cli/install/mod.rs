@@ -21,6 +21,10 @@ use objects::{Grant, InstallValues, build_objects};
 /// Image of a release, which its build sets.
 const RELEASED: Option<&str> = option_env!("MOORLINE_IMAGE");
 
+/// Note on a printed Sync.
+const UNSERVED: &str = "note: in a cluster without the CustomResourceDefinition of Sync, kubectl applies the Sync only the \
+    second time: run the same command again";
+
 /// Install the daemon in a cluster, without helm
 ///
 /// Applies the objects of the Helm chart to the cluster of KUBECONFIG by server-side apply: the
@@ -28,9 +32,12 @@ const RELEASED: Option<&str> = option_env!("MOORLINE_IMAGE");
 /// they are printed, and nothing is written. The chart has many more values: docs/install.md.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  moorline install --image registry.example.com/moorline
-  moorline install --image registry.example.com/moorline --dry-run | kubectl apply --server-side -f -
-  moorline install --registry mirror.example.com/apps --grant clusterAdmin --url https://example.com/shop.git --path prod")]
+  moorline install --image example.com/moorline
+  moorline install --image example.com/moorline --dry-run | kubectl apply --server-side -f -
+  moorline install --image example.com/moorline --grant clusterAdmin --url https://example.com/shop.git
+  moorline install --registry mirror.example.com/apps        from a copy in another registry
+
+Exit codes: 0 installed, 1 an object could not be applied, 64 no image is set.")]
 pub(super) struct InstallArgs {
     /// The namespace of the daemon; it is created
     #[arg(long, short, default_value = "moorline", value_parser = namespace)]
@@ -92,6 +99,9 @@ pub(super) fn run(arguments: &InstallArgs, streams: &mut Streams<'_>) -> anyhow:
         for object in &objects {
             streams.data.write_all(b"---\n")?;
             streams.data.write_all(yaml::write(object).as_bytes())?;
+        }
+        if values.sync.is_some() {
+            streams.say(UNSERVED);
         }
         return Ok(Exit::Done);
     }

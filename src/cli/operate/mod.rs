@@ -58,7 +58,8 @@ pub(super) fn on_cluster(work: impl AsyncFnOnce(Connection) -> anyhow::Result<Ex
     with_or_without_cluster(async |connection| work(connection?).await)
 }
 
-/// Runs `work` with a connection to the cluster of KUBECONFIG, or with the reason why there is none.
+/// Runs `work` with a connection to the cluster of KUBECONFIG, or with the reason why there is
+/// none.
 pub(super) fn with_or_without_cluster(
     work: impl AsyncFnOnce(Result<Connection, ConnectError>) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {

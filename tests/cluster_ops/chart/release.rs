@@ -178,21 +178,24 @@ impl Release {
         outcome.data
     }
 
-    /// Takes away what `moorline install` has brought, except the namespace and the definition.
-    pub(crate) async fn uninstall_without_helm(&self, arguments: &[&str]) {
+    /// Takes away what `moorline install` has brought, by the commands of docs/install.md.
+    pub(crate) async fn uninstall_without_helm(&self) {
         let Some(kubectl) = find("kubectl") else { return };
-        let image = ["install", "--dry-run", "--image", "registry.example.com/moorline"];
-        let printed = self.moorline(ADMIN, &[&image, arguments].concat());
-        let stays = |object: &Value| {
-            ["Namespace", "CustomResourceDefinition", "Sync"].iter().any(|kind| object["kind"] == *kind)
-        };
-        let objects: Vec<Value> =
-            documents("printed", &printed.data).into_iter().filter(|object| !stays(object)).collect();
-        let list =
-            self.values_file(&json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string());
-        let mut delete = command(&kubectl);
-        let delete = delete.args(["delete", "--ignore-not-found", "-f", &list]);
-        run(delete.env("KUBECONFIG", self.plane.kubeconfig_file(ADMIN))).expect("it goes");
+        let page = text("docs/install.md");
+        let commands: Vec<&str> =
+            page.lines().filter_map(|line| line.strip_prefix("- `kubectl ")?.strip_suffix('`')).collect();
+        assert_eq!(commands.len(), 2, "docs/install.md has the commands that uninstall");
+        for line in commands {
+            let line = line.replace("-n moorline", &format!("-n {}", self.namespace));
+            let mut delete = command(&kubectl);
+            let delete = delete.args(line.split(' '));
+            run(delete.env("KUBECONFIG", self.plane.kubeconfig_file(ADMIN))).expect("it goes");
+        }
+        let gone = self.get(&self.path("apps/v1", "deployments/moorline")).await;
+        assert!(
+            gone.is_none_or(|it| it["metadata"]["deletionTimestamp"].is_string()),
+            "the Deployment is there"
+        );
     }
 
     /// Takes the release and all Syncs of the namespace away, so that no later daemon serves them.
