@@ -45,10 +45,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{- define "moorline.image" -}}
+{{- $repository := required "image.repository is not set: build the image with the Dockerfile, push it to a registry that the cluster pulls from, and say where it is with --set image.repository=registry.example.com/moorline" .Values.image.repository -}}
 {{- if .Values.image.digest -}}
-{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{ $repository }}@{{ .Values.image.digest }}
 {{- else -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.variant }}-{{ . }}{{ end }}
+{{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.variant }}-{{ . }}{{ end }}
 {{- end }}
 {{- end }}
 
