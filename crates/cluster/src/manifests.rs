@@ -50,7 +50,7 @@ impl Cluster {
         let path = self.kinds().path(&id, version).ok_or_else(|| unknown(&id))?;
         let get = ApiRequest::new(RequestClass::Verify, "get", path.clone()).accept(METADATA);
         let before = match self.0.wire.send(get).await {
-            Ok(reply) => Some(resource_version(&reply.json()?)),
+            Ok(reply) => Some(wanted_state(&reply.json()?)),
             Err(failure) if failure.code() == Some(404) => None,
             Err(failure) => return Err(failure),
         };
@@ -62,7 +62,7 @@ impl Cluster {
         let reply = self.0.wire.send(apply).await?;
         Ok(match before {
             None => ManifestChange::Created,
-            Some(before) if before == resource_version(&reply.json()?) => ManifestChange::Unchanged,
+            Some(before) if before == wanted_state(&reply.json()?) => ManifestChange::Unchanged,
             Some(_) => ManifestChange::Changed,
         })
     }
@@ -78,6 +78,28 @@ fn identity(manifest: &Value) -> Result<(ObjectId, &str), ApiError> {
     Ok((id, version))
 }
 
-fn resource_version(metadata: &Value) -> String {
-    metadata["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
+/// Returns the metadata that shows if the desired state has changed. A controller may write the
+/// status meanwhile, which moves the resourceVersion but not the generation.
+fn wanted_state(object: &Value) -> [Value; 3] {
+    let metadata = &object["metadata"];
+    let version = metadata.get("generation").unwrap_or(&metadata["resourceVersion"]);
+    [version, &metadata["labels"], &metadata["annotations"]].map(Value::clone)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_write_of_the_status_is_no_change() {
+        let state = |metadata: Value| wanted_state(&json!({"metadata": metadata}));
+        let before = state(json!({"generation": 1, "resourceVersion": "7"}));
+        assert_eq!(before, state(json!({"generation": 1, "resourceVersion": "8"})));
+        assert_ne!(before, state(json!({"generation": 2, "resourceVersion": "8"})));
+        assert_ne!(before, state(json!({"generation": 1, "resourceVersion": "8", "labels": {"a": "b"}})));
+        let without = state(json!({"resourceVersion": "7"}));
+        assert_ne!(without, state(json!({"resourceVersion": "8"})));
+    }
 }
