@@ -11,7 +11,7 @@ const NAME: &str = "moorline";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Message without an image.
-const UNSET: &str = "no image is set: build the image with the Dockerfile, push it to a registry that the cluster pulls \
+const UNSET: &str = "no image is set: make the image with `make dist image`, push it to a registry that the cluster pulls \
     from, and say where it is with --image registry.example.com/moorline";
 
 /// Returns the reference of the image. A registry replaces everything in front of the image's own
