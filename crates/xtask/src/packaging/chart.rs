@@ -1,6 +1,7 @@
 //! The chart as an archive that helm reads.
 //!
-//! In: the folder of the chart, and the image of a release. Out: its archive, with that image as default.
+//! In: the folder of the chart, and the image of a release. Out: its archive, with that image as
+//! default.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +40,7 @@ pub(crate) fn pack(checkout: &Checkout, image: Option<&Image>) -> Result<Packed,
             version = version_in(&String::from_utf8_lossy(&bytes));
         }
         if let (Some(source), "Chart.yaml") = (&checkout.source, name.as_str()) {
-            // What a chart in the repository does not know: where the repository lies.
+            // A chart in the repository does not know where the repository lies.
             bytes.extend_from_slice(format!("home: {source}\nsources: [{source}]\n").as_bytes());
         }
         if let (Some(image), "values.yaml") = (image, name.as_str()) {
@@ -65,7 +66,7 @@ fn list(folder: &Path, prefix: &str, files: &mut Vec<String>) -> Result<(), Stri
     Ok(())
 }
 
-/// Whether `.helmignore` leaves a file out. The chart's own lists folders only.
+/// True if `.helmignore` leaves a file out. The chart's own lists folders only.
 fn is_left_out(name: &str, ignored: &str) -> bool {
     ignored.lines().any(|line| line.ends_with('/') && name.starts_with(line))
 }
@@ -74,7 +75,7 @@ fn version_in(chart: &str) -> Option<String> {
     chart.lines().find_map(|line| line.strip_prefix("version: ")).map(|version| version.trim().to_owned())
 }
 
-/// Values whose default image is the one of a release. Comments stay, so lines are replaced and the file is not written anew.
+/// Values whose default image is the one of a release. Lines are replaced, so that comments stay.
 fn with_image(values: &str, image: &Image) -> Result<String, String> {
     for digest in [&image.digest, &image.helm_digest] {
         if !is_digest(digest) {

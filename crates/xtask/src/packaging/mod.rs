@@ -1,6 +1,8 @@
-//! A release from a checkout: binaries, tarballs, images, chart, and what tells others where they are.
+//! A release from a checkout: binaries, tarballs, images, chart, and what tells others where they
+//! are.
 //!
-//! In: a clean checkout and a warm cache of cargo. Out: the files of `dist/`, the same each time for one commit.
+//! In: a clean checkout and a warm cache of cargo. Out: the files of `dist/`, the same each time
+//! for one commit.
 
 mod archive;
 mod chart;
