@@ -75,8 +75,9 @@ image: ## both images from the binaries of `make dist`, as OCI layouts in dist/;
 	$(CARGO) xtask image
 
 # A release passes the image that it pushed; without it, the chart asks for image.repository.
-chart: ## the chart as an archive in dist/; IMAGE and DIGEST become its default image
-	$(CARGO) xtask chart $(addprefix --image ,$(IMAGE)) $(addprefix --digest ,$(DIGEST))
+chart: ## the chart as an archive in dist/; IMAGE, DIGEST and HELM_DIGEST become its default image
+	$(CARGO) xtask chart $(addprefix --image ,$(IMAGE)) $(addprefix --digest ,$(DIGEST)) \
+		$(addprefix --helm-digest ,$(HELM_DIGEST))
 
 test-minors: control-plane ## the core tests on each supported minor version of Kubernetes, or on MINOR; as at night
 	CARGO='$(CARGO)' sh tests/control-plane/minors.sh $(MINOR)

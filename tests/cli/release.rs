@@ -1,4 +1,4 @@
-//! What makes a release, and what installs one: workflows, notes, and the install script.
+//! Workflows, notes and install script of a release.
 //!
 //! In: the files of the repository, and a server on loopback. Out: the workflows call what exists, the notes are those of the
 //! version, and the script installs only what fits its checksum.
@@ -35,7 +35,7 @@ fn calls(text: &str) -> Vec<Vec<&str>> {
     commands.map(|(_, words)| words.split_whitespace().collect()).collect()
 }
 
-/// Whether what comes before `make` on a line leads to a command.
+/// True if the text before `make` on a line leads to a command.
 fn is_command(before: &str) -> bool {
     let before = before.trim();
     before.is_empty() || before == "- run:"

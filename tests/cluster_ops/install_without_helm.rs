@@ -120,7 +120,7 @@ fn an_installation_without_an_image_says_what_to_set() {
     };
     check(
         &[],
-        "error: no image is set: make the image (make dist image), push it to a registry that the cluster pulls from, \
+        "error: no image is set: make the image with `make dist image`, push it to a registry that the cluster pulls from, \
          and say where it is with --image registry.example.com/moorline\n",
     );
     check(

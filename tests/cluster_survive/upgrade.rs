@@ -133,7 +133,7 @@ async fn serve(scene: &Scene, left: &Path) {
     let found = identities(scene).await;
     assert_eq!(found, before, "{}\n{}", left.display(), daemon.log());
 
-    // What an earlier version proved to be its own is pruned without a question.
+    // Objects with a proof of an earlier version are pruned without a question.
     let commit = scene.remove(&["going.json"]);
     scene.nudge(SYNC, "prune").await;
     scene.until_ready(SYNC, &commit).await;

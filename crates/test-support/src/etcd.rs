@@ -62,7 +62,8 @@ impl ControlPlane {
         self.with_etcd_stopped(replace).await;
     }
 
-    /// Writes an object into etcd as an earlier version left it, with its uid, its field managers and its times.
+    /// Writes an object into etcd as an earlier version left it, with its uid, its field managers
+    /// and its times.
     pub fn put_object(&self, key: &str, object: &Value) {
         let mut object = object.clone();
         if let Some(metadata) = object["metadata"].as_object_mut() {

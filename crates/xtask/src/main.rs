@@ -1,7 +1,7 @@
 //! Tasks of the repository: `cargo xtask TASK`.
 //!
-//! In: the command line. Out: what the task makes or finds, and an exit code: 1 if the task found a fault, 2 if it
-//! could not run, 64 if the command line is wrong.
+//! In: the command line. Out: what the task makes or finds, and an exit code: 1 if the task found a
+//! fault, 2 if it could not run, 64 if the command line is wrong.
 
 mod arguments;
 mod packaging;
@@ -26,7 +26,7 @@ const USAGE: &str = "cargo xtask TASK
 
 `cargo xtask TASK --help` prints the options of a task.";
 
-/// How a task ends other than well.
+/// Failure of a task.
 #[derive(Debug)]
 enum Failure {
     /// The command line is wrong.

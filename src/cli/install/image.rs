@@ -11,7 +11,7 @@ const NAME: &str = "moorline";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Message without an image.
-const UNSET: &str = "no image is set: make the image (make dist image), push it to a registry that the cluster pulls \
+const UNSET: &str = "no image is set: make the image with `make dist image`, push it to a registry that the cluster pulls \
     from, and say where it is with --image registry.example.com/moorline";
 
 /// Returns the reference of the image. A registry replaces everything in front of the image's own
@@ -110,7 +110,7 @@ mod tests {
             let error = image_reference(image, registry).unwrap_err();
             assert!(error.contains(expect), "{image:?} {registry:?}: {error}");
         };
-        check(None, None, "no image is set: make the image");
+        check(None, None, "no image is set: build the image");
         check(Some("https://a.example/moorline"), None, "leave out the protocol");
         check(None, Some("https://a.example"), "--registry https://a.example: leave out the protocol");
         check(Some(""), None, "write a host and names");

@@ -1,6 +1,8 @@
-//! A release from a checkout: binaries, tarballs, images, chart, and what tells others where they are.
+//! A release from a checkout: binaries, tarballs, images, chart, and what tells others where they
+//! are.
 //!
-//! In: a clean checkout and a warm cache of cargo. Out: the files of `dist/`, the same each time for one commit.
+//! In: a clean checkout and a warm cache of cargo. Out: the files of `dist/`, the same each time
+//! for one commit.
 
 mod archive;
 mod chart;
@@ -39,9 +41,9 @@ const IMAGE: &str = "cargo xtask image [--binary TARGET=FILE]... [--without-helm
 
 Assembles the images from the binaries that `cargo xtask dist` built, or from those that are named.
 The second image, with helm, needs Go.";
-const CHART: &str = "cargo xtask chart [--image REPOSITORY --digest DIGEST] [--out DIR]
+const CHART: &str = "cargo xtask chart [--image REPOSITORY --digest DIGEST --helm-digest DIGEST] [--out DIR]
 
-Packs the chart. --image and --digest become the defaults of its values.";
+Packs the chart. The image and the digests of both its variants become the defaults of its values.";
 const CHART_README: &str = "cargo xtask chart-readme [--check]
 
 Writes charts/moorline/README.md from the values of the chart. With --check it writes nothing, and fails if the page is another one.";
@@ -188,10 +190,16 @@ pub(crate) fn chart(mut arguments: Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     let checkout = Checkout::here()?;
-    let image = match (arguments.value("--image")?, arguments.value("--digest")?) {
-        (Some(repository), Some(digest)) => Some(chart::Image { repository, digest }),
-        (None, None) => None,
-        _ => return Err(Failure::Usage("--image and --digest are given together, or not at all".into())),
+    let mut value = |name| arguments.value(name);
+    let image = match (value("--image")?, value("--digest")?, value("--helm-digest")?) {
+        (Some(repository), Some(digest), Some(helm_digest)) => {
+            Some(chart::Image { repository, digest, helm_digest })
+        }
+        (None, None, None) => None,
+        _ => {
+            let reason = "--image, --digest and --helm-digest are given together, or not at all";
+            return Err(Failure::Usage(reason.into()));
+        }
     };
     let out = folder(&mut arguments, &checkout)?;
     arguments.end()?;

@@ -1,6 +1,7 @@
 //! The documentation as a site, made by mdBook.
 //!
-//! In: `docs/` with its summary. Out: pages in which every link leads somewhere: those out of `docs/` lead to the repository.
+//! In: `docs/` with its summary. Out: pages in which every link leads somewhere: those out of
+//! `docs/` lead to the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -49,7 +50,8 @@ fn copy(from: &Path, prefix: &str, to: &Path, checkout: &Checkout) -> Result<(),
     Ok(())
 }
 
-/// A page whose links out of `docs/` lead to the repository: to its address, or to the files of the checkout.
+/// A page whose links out of `docs/` lead to the repository: to its address, or to the files of the
+/// checkout.
 fn with_links(text: &str, prefix: &str, source: Option<&str>) -> String {
     let mut page = String::new();
     let mut rest = text;

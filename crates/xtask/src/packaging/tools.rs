@@ -6,7 +6,8 @@ use std::process::Command;
 
 use super::checkout::{Checkout, output, run};
 
-/// Linker and C compiler for all targets: the package of Zig for Python, with the hashes of its archives.
+/// Linker and C compiler for all targets: the package of Zig for Python, with the hashes of its
+/// archives.
 const ZIG: &str = include_str!("zig.txt");
 /// Programs of cargo that build a release.
 const CARGO_TOOLS: [(&str, &str); 2] = [("cargo-zigbuild", "0.24.1"), ("cargo-auditable", "0.7.7")];
@@ -86,7 +87,7 @@ impl Tools {
         }
         let mut cargo = Command::new("cargo");
         cargo.args(["install", "--quiet", "--locked", name, "--version", version, "--root"]);
-        // What is built for this machine must not take flags that are meant for the release.
+        // Programs for this machine must not take flags that are meant for the release.
         cargo.env_remove("RUSTFLAGS").env_remove("CARGO_TARGET_DIR").env_remove("CARGO_BUILD_TARGET");
         run(cargo.arg(&self.folder))
     }
