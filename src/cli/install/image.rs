@@ -110,7 +110,7 @@ mod tests {
             let error = image_reference(image, registry).unwrap_err();
             assert!(error.contains(expect), "{image:?} {registry:?}: {error}");
         };
-        check(None, None, "no image is set: build the image");
+        check(None, None, "no image is set: make the image");
         check(Some("https://a.example/moorline"), None, "leave out the protocol");
         check(None, Some("https://a.example"), "--registry https://a.example: leave out the protocol");
         check(Some(""), None, "write a host and names");
