@@ -58,7 +58,10 @@ fn main() -> ExitCode {
         "site" => packaging::site(arguments),
         "checksums" => packaging::checksums(arguments),
         "verify" => packaging::verify(arguments),
-        "--help" | "-h" | "help" => Ok(println!("{USAGE}")),
+        "--help" | "-h" | "help" => {
+            println!("{USAGE}");
+            Ok(())
+        }
         other => Err(Failure::Usage(format!("{other:?} is no task\n\n{USAGE}"))),
     };
     let (reason, code) = match result {
