@@ -109,20 +109,21 @@ impl SourceValue {
         Ok(Self { value: typed(part, value).ok(), text: part.to_owned(), shape, is_untyped, source: None })
     }
 
-    /// Refuses to copy all labels or annotations into one annotation. Kustomize makes a text of
-    /// them that depends on how the mapping was written before labels were added to it.
+    /// Refuses a mapping or a list as an annotation, and a text as all annotations. Kustomize makes of
+    /// them something else before and after each of its steps, and keeps notes of its own there.
     fn check_place(&self, found: &FoundField) -> Done<()> {
-        let (FoundField::Field(to), Some(from)) = (found, &self.source) else { return Ok(()) };
-        let is = |step: &PathStep, names: &[&str]| matches!(step, PathStep::Key(key) if names.contains(&&**key));
-        let is_text = matches!(&to[..], [one, two, _] if is(one, &["metadata"]) && is(two, &["annotations"]));
-        let is_map =
-            matches!(&from[..], [one, two] if is(one, &["metadata"]) && is(two, &["labels", "annotations"]));
-        match is_text && is_map {
-            true => Err(FieldPathError::with_class(
-                ErrorClass::Unsupported,
-                "an annotation is a text, and the source is a mapping",
-            )),
-            false => Ok(()),
+        let FoundField::Field(way) = found else { return Ok(()) };
+        let is = |step: &PathStep, name: &str| matches!(step, PathStep::Key(key) if key == name);
+        let refuse = |text: &str| Err(FieldPathError::with_class(ErrorClass::Unsupported, text));
+        match (&way[..], self.shape) {
+            ([one, two], FieldShape::Scalar) if is(one, "metadata") && is(two, "annotations") => {
+                refuse("annotations are a mapping, and the source is a text; select individual annotations")
+            }
+            ([_, _, _], FieldShape::Scalar) => Ok(()),
+            ([one, two, _], _) if is(one, "metadata") && is(two, "annotations") => {
+                refuse("an annotation is a text, and the source is a mapping or a list")
+            }
+            _ => Ok(()),
         }
     }
 
