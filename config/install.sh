@@ -46,7 +46,8 @@ main() {
     fetch "$url/$name.tar.gz" "$work/$name.tar.gz" || refuse "$url/$name.tar.gz cannot be downloaded"
     found=$(checksum "$work/$name.tar.gz")
     [ "${found%% *}" = "$wanted" ] || refuse "the checksum of $name.tar.gz is ${found%% *}, not $wanted"
-    tar -xzf "$work/$name.tar.gz" -C "$work" "$name/moorline" || refuse "$name.tar.gz has no program moorline"
+    tar -xzf "$work/$name.tar.gz" -C "$work" "$name/moorline" 2>/dev/null ||
+        refuse "$name.tar.gz has no program moorline"
     place "$work/$name/moorline" "$bin" 2>/dev/null || refuse "$bin cannot be written"
     echo "installed $bin/moorline"
 }
