@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings the programs with which tests are made into target/tools: helm, kubectl, an older kubectl, promtool, prometheus,
-# sshd, crane. What is on PATH stays as it is.
+# sshd, crane, actionlint, mdbook. What is on PATH stays as it is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools=$PWD/target/tools
@@ -128,6 +128,16 @@ if ! has crane; then
         GOBIN=$tools go install github.com/google/go-containerregistry/cmd/crane@v0.22.1 || true
     has crane || lacks crane "go does not build it"
 fi
+
+# Reads the workflows as GitHub does.
+if ! has actionlint; then
+    ! command -v go >/dev/null 2>&1 || GOBIN=$tools go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 || true
+    has actionlint || lacks actionlint "go does not build it"
+fi
+
+# Makes the documentation into a site.
+sh docs/site.sh mdbook || true
+has mdbook || lacks mdbook "cargo does not build it"
 
 # A browser, for the status page. It needs many libraries, so it is installed, and only by root on a machine of CI; elsewhere
 # its tests are left out.
