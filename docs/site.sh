@@ -5,6 +5,7 @@
 #   sh docs/site.sh mdbook   fetches only the program that builds it, where it is not on PATH, into target/tools
 #
 # MOORLINE_SOURCE  address of the repository: links to its other files lead there. Without it, these are plain text.
+# SITE             the folder of the site, target/site if it is not set; it is deleted first
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -22,8 +23,9 @@ fi
 [ "${1:-}" != mdbook ] || exit 0
 
 # The pages keep their places, so that links between them hold.
-stage=$root/target/site-source
-rm -rf "$stage" target/site
+site=${SITE:-$root/target/site}
+stage=$site-source
+rm -rf "$stage" "$site"
 mkdir -p "$stage/src/docs" "$stage/theme"
 cp docs/book.toml "$stage"
 cp docs/theme/* "$stage/theme"
@@ -34,5 +36,5 @@ for page in $pages; do
     mkdir -p "$stage/src/$(dirname "$page")"
     awk -v page="$page" -v pages="$pages" -v source="${MOORLINE_SOURCE:-}" -f docs/site.awk "$page" >"$stage/src/$page"
 done
-"$mdbook" build "$stage" --dest-dir "$root/target/site"
-echo "target/site/index.html"
+"$mdbook" build "$stage" --dest-dir "$site"
+echo "$site/index.html"
