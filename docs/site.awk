@@ -39,7 +39,11 @@ code { print; next }
         link = substr(rest, RSTART + 2, RLENGTH - 3)
         before = substr(rest, 1, RSTART - 1)
         behind = substr(rest, RSTART + RLENGTH)
-        if (stays(link)) done = done before "](" link ")"
+        if (stays(link)) {
+            # A README becomes the first page of its folder.
+            if (path_of(link) in in_site) sub(/README\.md/, "index.md", link)
+            done = done before "](" link ")"
+        }
         else if (source != "") done = done before "](" source "/blob/HEAD/" path_of(link) ")"
         else {
             # The text of the link begins at the last bracket that is open.

@@ -26,9 +26,11 @@ fi
 site=${SITE:-$root/target/site}
 stage=$site-source
 rm -rf "$stage" "$site"
-mkdir -p "$stage/src/docs" "$stage/theme"
+mkdir -p "$stage/src/docs" "$stage/theme/fonts"
 cp docs/book.toml "$stage"
 cp docs/theme/* "$stage/theme"
+cp src/serve/page/icon.svg "$stage/theme/favicon.svg"
+echo '/* The fonts are those of the system. */' >"$stage/theme/fonts/fonts.css"
 cp -R docs/images "$stage/src/docs"
 sed -e 's|](|](docs/|' -e 's|](docs/\.\./|](|' docs/SUMMARY.md >"$stage/src/SUMMARY.md"
 pages=$(sed -n 's/.*](\(.*\.md\)).*/\1/p' "$stage/src/SUMMARY.md")

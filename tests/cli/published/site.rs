@@ -46,10 +46,15 @@ fn the_index_of_the_documentation_names_every_page() {
 
 #[test]
 fn the_site_has_the_colours_of_the_status_page() {
-    let page = colours(&text("src/serve/page/page.css"));
-    let site = colours(&text("docs/theme/moorline.css"));
-    assert!(site.len() > 10, "{site:?}");
-    assert_eq!(site.difference(&page).collect::<Vec<_>>(), Vec::<&String>::new());
+    let (page, site) = (text("src/serve/page/page.css"), text("docs/theme/moorline.css"));
+    let sets = |style: &str| -> Vec<String> {
+        style.lines().map(str::trim).filter(|line| line.starts_with("--page: ")).map(str::to_owned).collect()
+    };
+    let (light_and_dark, shown) = (sets(&page), sets(&site));
+    assert_eq!(light_and_dark.len(), 2);
+    // The dark set stands twice: for a reader who chose it, and for one without scripts.
+    assert_eq!(shown, [&light_and_dark[..], &light_and_dark[1..]].concat());
+    assert_eq!(colours(&site).difference(&colours(&page)).collect::<Vec<_>>(), Vec::<&String>::new());
 }
 
 #[test]
