@@ -1,10 +1,12 @@
 #!/bin/sh
-# Prints the notes of a version from CHANGELOG.md, and refuses a version that is not ready to be released.
+# Prints the notes of a version from CHANGELOG.md, and refuses a version that is not ready to be
+# released.
 #
 #   sh .ci/release-notes.sh VERSION [CHANGELOG]
 #
-# Out: the section of the version without its heading. Exit code 1, with a sentence: the version is not that of Cargo.toml, or its
-# section is missing, empty, undated, dated with a day that does not exist or is yet to come, or dated before an older version.
+# Out: the section of the version without its heading. Exit code 1, with a sentence: the version is
+# not that of Cargo.toml, or its section is missing, empty, undated, dated with a day that does not
+# exist or is yet to come, or dated before an older version.
 set -eu
 cd "$(dirname "$0")/.."
 version=${1:?VERSION is missing, such as 0.1.0}

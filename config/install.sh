@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the program moorline of a release for this user: downloads it, checks its checksum, and copies one file.
+# Installs the program moorline of a release for this user: downloads it, checks its checksum, and
+# copies one file.
 #
 #   MOORLINE_URL=URL sh install.sh VERSION
 #

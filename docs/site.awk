@@ -1,8 +1,8 @@
 # Rewrites the links of one page for the site.
 #
-# In: the page; `page`, its path; `pages`, the paths of all pages of the site; `source`, the address of the repository, or nothing.
-# Out: the page. Links to other pages, to images and to other sites stay. Links to other files of the repository lead to `source`;
-# without it, they become their text.
+# In: the page; `page`, its path; `pages`, the paths of all pages of the site; `source`, the address
+# of the repository, or nothing. Out: the page. Links to other pages, to images and to other sites
+# stay. Links to other files of the repository lead to `source`; without it, they become their text.
 BEGIN {
     count = split(pages, list, /[ \n]+/)
     for (i = 1; i <= count; i++) in_site[list[i]] = 1

@@ -1,9 +1,11 @@
-//! Files that the public meets first: workflows, install script, changelog, policy of versions, site of the documentation.
+//! Files that the public meets first: workflows, install script, changelog, policy of versions,
+//! site of the documentation.
 //!
-//! In: these files. Out: nothing, or the first difference to the files that they must agree with. Scripts run here, against servers
-//! on the loopback.
+//! In: these files. Out: nothing, or the first difference to the files that they must agree with.
+//! Scripts run here, against servers on the loopback.
 
 mod changelog;
+mod forms;
 mod install_script;
 mod site;
 mod steps;

@@ -1,4 +1,5 @@
-//! The changelog has what a release needs, and the script that prints its notes refuses a version that is not ready.
+//! The changelog has what a release needs, and the script that prints its notes refuses a version
+//! that is not ready.
 
 use std::process::Command;
 

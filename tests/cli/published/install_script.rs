@@ -1,6 +1,8 @@
-//! The install script installs the program of a release, and refuses everything else with one sentence.
+//! The install script installs the program of a release, and refuses everything else with one
+//! sentence.
 //!
-//! In: a release that a server on the loopback offers. Out: the program, or the sentence and no program.
+//! In: a release that a server on the loopback offers. Out: the program, or the sentence and no
+//! program.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};

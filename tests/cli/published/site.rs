@@ -1,6 +1,7 @@
 //! The site of the documentation has every page, and each of its links leads somewhere.
 //!
-//! In: the pages, `docs/SUMMARY.md`, and the site that `docs/site.sh` builds from them. Out: nothing, or what is missing.
+//! In: the pages, `docs/SUMMARY.md`, and the site that `docs/site.sh` builds from them. Out:
+//! nothing, or what is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -81,7 +82,8 @@ fn every_link_of_the_site_leads_somewhere() {
     }
     let index = fs::read_to_string(site.join("index.html")).expect("a first page");
     assert!(index.contains("moorline") && index.contains("searcher"), "the first page has a search");
-    // Without a script, the reader's system decides about the colours, and the list of pages is in a frame.
+    // Without a script, the reader's system decides about the colours, and the list of pages is in
+    // a frame.
     assert!(index.contains("<noscript>") && text("docs/theme/moorline.css").contains("html:not(.js)"));
 }
 

@@ -1,6 +1,7 @@
 //! Steps of a workflow, as commands.
 //!
-//! In: the YAML of a workflow. Out: its jobs, each with the commands of its `run:` steps and the actions that it uses.
+//! In: the YAML of a workflow. Out: its jobs, each with the commands of its `run:` steps and the
+//! actions that it uses.
 
 use serde_yaml::Value;
 
@@ -48,7 +49,8 @@ fn read(name: &str, job: &Value) -> Job {
     read
 }
 
-/// Splits a script into commands, each a list of words. Knows the little of the shell that workflows use.
+/// Splits a script into commands, each a list of words. Knows the little of the shell that
+/// workflows use.
 pub(crate) fn commands(script: &str) -> Vec<Vec<String>> {
     let script = script.replace("\\\n", " ");
     let mut commands = Vec::new();

@@ -1,6 +1,7 @@
 //! One version and one list of supported minor versions of Kubernetes, wherever they are written.
 //!
-//! In: Cargo.toml, the chart, docs/versions.md, the workflows and the control planes of the tests. Out: nothing, or what differs.
+//! In: Cargo.toml, the chart, docs/versions.md, the workflows and the control planes of the tests.
+//! Out: nothing, or what differs.
 
 use super::{between, names, text};
 

@@ -1,14 +1,16 @@
-//! The workflows of the repository name only targets, programs and actions that there are, with no more rights than they need.
+//! The workflows of the repository name only targets, programs and actions that there are, with no
+//! more rights than they need.
 //!
-//! In: `.github/workflows`, the Makefile, and the scripts that install programs. Out: nothing, or each fault with the workflow and
-//! the job.
+//! In: `.github/workflows`, the Makefile, and the scripts that install programs. Out: nothing, or
+//! each fault with the workflow and the job.
 
 use moorline_test_support::programs::{command, find};
 
 use super::steps::{Job, commands, is_assignment, jobs, writes};
 use super::{between, names, root, text};
 
-/// Programs of every machine: those of POSIX, those that `.ci/run` expects, and the ways to install others.
+/// Programs of every machine: those of POSIX, those that `.ci/run` expects, and the ways to install
+/// others.
 const EVERYWHERE: [&str; 16] = [
     ".ci/run", "apt-get", "cargo", "cp", "diff", "echo", "exit", "export", "git", "make", "mkdir", "rustup",
     "sed", "sh", "tar", "tr",
