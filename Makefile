@@ -29,7 +29,7 @@ SANDBOX_TESTS := alone/moves_across $(addprefix cluster_apply/,claim_evidence la
 	$(addprefix cluster_survive/,api_server_away status_of_a_dead_daemon) page/history
 CORE_TESTS := $(filter-out $(PLANE_TESTS),$(TESTS))
 
-.PHONY: help test test-core test-sandbox test-minors test-programs simulation simulation-program fmt check-fmt lint doc release dist image chart control-plane tools install run deploy undeploy bench fuzz deny
+.PHONY: help test test-core test-sandbox test-minors test-programs simulation simulation-program fmt check-fmt lint doc release dist image chart site control-plane tools install run deploy undeploy bench fuzz deny
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target what; do \
@@ -75,8 +75,9 @@ image: ## both images from the binaries of `make dist`, as OCI layouts in dist/;
 	$(CARGO) xtask image
 
 # A release passes the image that it pushed; without it, the chart asks for image.repository.
-chart: ## the chart as an archive in dist/; IMAGE and DIGEST become its default image
-	$(CARGO) xtask chart $(addprefix --image ,$(IMAGE)) $(addprefix --digest ,$(DIGEST))
+chart: ## the chart as an archive in dist/; IMAGE, DIGEST and HELM_DIGEST become its default image
+	$(CARGO) xtask chart $(addprefix --image ,$(IMAGE)) $(addprefix --digest ,$(DIGEST)) \
+		$(addprefix --helm-digest ,$(HELM_DIGEST))
 
 test-minors: control-plane ## the core tests on each supported minor version of Kubernetes, or on MINOR; as at night
 	CARGO='$(CARGO)' sh tests/control-plane/minors.sh $(MINOR)
@@ -89,6 +90,9 @@ simulation: ## the daemon through SEEDS random stories of faults; minutes
 
 simulation-program: ## compile the simulation as `make simulation` runs it, and tell nothing
 	$(OPTIMISED) $(CARGO) test --locked --test simulation --no-run
+
+site: ## the documentation as a site in target/site, with its links checked
+	$(CARGO) xtask site
 
 control-plane: ## build the API server of the tests; minutes the first time, then nothing
 	@command -v go >/dev/null 2>&1 || { \

@@ -5,7 +5,7 @@
 #   sh .ci/release-notes.sh VERSION [CHANGELOG]
 #
 # Out: the section of the version without its heading. Exit code 1, with a sentence: the version is
-# not that of Cargo.toml, or its section is missing, empty, undated, dated with a day that does not
+# not that of Cargo.toml and of the chart, or its section is missing, empty, undated, dated with a day that does not
 # exist or is yet to come, or dated before an older version.
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,6 +14,9 @@ changelog=${2:-CHANGELOG.md}
 
 packed=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 [ "$version" = "$packed" ] || { echo "the version $version is not that of Cargo.toml, $packed" >&2; exit 1; }
+for key in version appVersion; do
+    grep -qx "$key: $version" charts/moorline/Chart.yaml || { echo "the $key of the chart is not $version" >&2; exit 1; }
+done
 
 LC_ALL=C awk -v version="$version" -v today="$(date -u +%F)" '
 function refuse(sentence) { print sentence >"/dev/stderr"; refused = 1; exit 1 }

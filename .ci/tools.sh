@@ -135,9 +135,12 @@ if ! has actionlint; then
     has actionlint || lacks actionlint "go does not build it"
 fi
 
-# Makes the documentation into a site.
-sh docs/site.sh mdbook || true
-has mdbook || lacks mdbook "cargo does not build it"
+# Makes the documentation into a site, in the version that `cargo xtask site` asks for.
+if [ ! -x target/dist-tools/bin/mdbook ]; then
+    version=$(sed -n 's/^const MDBOOK: .*"mdbook", "\(.*\)").*/\1/p' crates/xtask/src/packaging/tools.rs)
+    cargo install --quiet --locked mdbook --version "$version" --root target/dist-tools || true
+    [ -x target/dist-tools/bin/mdbook ] || lacks mdbook "cargo does not build it"
+fi
 
 # A browser, for the status page. It needs many libraries, so it is installed, and only by root on a machine of CI; elsewhere
 # its tests are left out.

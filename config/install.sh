@@ -6,6 +6,7 @@
 #
 # MOORLINE_URL  the folder with the tarballs and SHA256SUMS of the version
 # MOORLINE_BIN  the folder that gets the program, ~/.local/bin if it is not set
+# MOORLINE_VERSION may name the version instead.
 set -eu
 
 refuse() {
@@ -16,7 +17,7 @@ has() { command -v "$1" >/dev/null 2>&1; }
 place() { mkdir -p "$2" && cp "$1" "$2/moorline.new" && chmod 755 "$2/moorline.new" && mv "$2/moorline.new" "$2/moorline"; }
 
 main() {
-    version=${1:-} url=${MOORLINE_URL:-} bin=${MOORLINE_BIN:-${HOME:-}/.local/bin}
+    version=${1:-${MOORLINE_VERSION:-}} url=${MOORLINE_URL:-} bin=${MOORLINE_BIN:-${HOME:-}/.local/bin}
     [ -n "$version" ] || refuse "name the version, as in: sh install.sh 0.1.0"
     [ -n "$url" ] || refuse "set MOORLINE_URL to the folder with the tarballs of the release"
     for tool in awk gzip mktemp tar uname; do has "$tool" || refuse "the program $tool is missing"; done
@@ -50,7 +51,8 @@ main() {
     tar -xzf "$work/$name.tar.gz" -C "$work" "$name/moorline" 2>/dev/null ||
         refuse "$name.tar.gz has no program moorline"
     place "$work/$name/moorline" "$bin" 2>/dev/null || refuse "$bin cannot be written"
-    echo "installed $bin/moorline"
+    case ":$PATH:" in *":$bin:"*) hint= ;; *) hint=", which is not on PATH" ;; esac
+    echo "installed $bin/moorline$hint"
 }
 
 # The last line, so that a script that was cut off on its way does nothing.

@@ -1,5 +1,5 @@
-//! Compares this build, or another binary, with an older one: the same work in alternating runs, with the CPU time
-//! and requests of both.
+//! Compares this build, or another binary, with an older one: the same work in alternating runs,
+//! with the CPU time and requests of both.
 //!
 //! In: the two binaries, the number of applications, and the number of rounds.
 //! Out: a row. A run is a first sync, a commit that changes nothing, a commit that changes an

@@ -9,10 +9,13 @@ mod completions;
 mod crd;
 mod crd_update;
 mod demo;
+mod doctor;
 mod election;
 pub mod exit;
 mod explanation;
 mod helm_isolation;
+mod install;
+mod installation;
 mod kustomize_comparison;
 mod listeners;
 mod local_helm;
@@ -36,6 +39,7 @@ mod settings_file;
 mod signals;
 mod sources;
 mod temporary_folder;
+mod version;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -65,6 +69,8 @@ enum Verb {
     Check(check::CheckArgs),
     Plan(plan::PlanArgs),
     Run(run::RunArgs),
+    Install(install::InstallArgs),
+    Doctor(doctor::DoctorArgs),
     Status(operate::status::StatusArgs),
     Sync(operate::sync::SyncArgs),
     Approve(operate::approve::ApproveArgs),
@@ -79,6 +85,7 @@ enum Verb {
     Demo(demo::DemoArgs),
     Sandbox(sandbox::SandboxArgs),
     Completions(completions::CompletionsArgs),
+    Version(version::VersionArgs),
     #[command(hide = true)]
     Fence(crate::cli::helm_isolation::FenceArgs),
     #[command(hide = true)]
@@ -157,6 +164,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Check(arguments) => check::run(arguments, &mut streams),
         Verb::Plan(arguments) => plan::run(arguments, &mut streams),
         Verb::Run(arguments) => run::run(arguments, &mut streams),
+        Verb::Install(arguments) => install::run(arguments, &mut streams),
+        Verb::Doctor(arguments) => doctor::run(arguments, &mut streams),
         Verb::Status(arguments) => operate::status::run(arguments, &mut streams),
         Verb::Sync(arguments) => operate::sync::run(arguments, &mut streams),
         Verb::Approve(arguments) => operate::approve::run(arguments, &mut streams),
@@ -171,6 +180,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Demo(arguments) => demo::run(arguments, &mut streams),
         Verb::Sandbox(arguments) => sandbox::run(arguments, &mut streams),
         Verb::Completions(arguments) => completions::run(arguments, &mut streams),
+        Verb::Version(arguments) => version::run(arguments, &mut streams),
         // These replace the process, or end with the exit code of the other program.
         Verb::Fence(arguments) => return crate::cli::helm_isolation::run(arguments, &mut streams),
         Verb::FenceInside(arguments) => return crate::cli::helm_isolation::run_inside(arguments),

@@ -261,7 +261,7 @@ fn help_version_and_completions_are_no_errors() {
     };
     says(&["--version"], concat!("moorline ", env!("CARGO_PKG_VERSION"), "\n"));
     says(&["--help"], "Examples:\n  moorline render examples/quickstart");
-    for verb in ["render", "check", "plan", "completions"] {
+    for verb in ["render", "check", "plan", "install", "doctor", "version", "completions"] {
         says(&[verb, "--help"], "Examples:\n  ");
     }
     says(&["completions", "bash"], "complete -F _moorline");

@@ -36,7 +36,7 @@ async fn map(release: &Release, name: &str) -> Option<(Value, Value)> {
 }
 
 /// Waits until a Sync is ready at a commit.
-async fn until_ready(release: &Release, name: &str, commit: &str) {
+pub(crate) async fn until_ready(release: &Release, name: &str, commit: &str) {
     let path = release.path("moorline.dev/v1alpha1", &format!("syncs/{name}"));
     until(&format!("{name} is ready at {commit}"), async || {
         let status = release.get(&path).await?["status"].take();

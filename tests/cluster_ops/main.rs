@@ -3,6 +3,8 @@
 mod chart;
 mod check_on_server;
 mod cli_renderers;
+mod doctor;
 mod install;
+mod install_without_helm;
 mod operate;
 mod rights;

@@ -10,3 +10,4 @@ mod survive_faults;
 mod survive_kills;
 mod survive_moves;
 mod survive_time;
+mod upgrade;

@@ -33,7 +33,13 @@ const CLASSES: &[(&str, &[&str])] = &[
     ),
     (
         "json-patch",
-        &["missing value", "invalid index referenced", "test failed", "Unexpected kind: ", "visitFieldsWhileTrue"],
+        &[
+            "missing value",
+            "invalid index referenced",
+            "test failed",
+            "Unexpected kind: ",
+            "visitFieldsWhileTrue",
+        ],
     ),
     ("selector", &["unable to parse requirement", "error parsing regexp", "regexp.(*Regexp).doExecute"]),
     // Content of other fields.

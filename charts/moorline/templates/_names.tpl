@@ -45,10 +45,15 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{- define "moorline.image" -}}
-{{- if .Values.image.digest -}}
-{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- $repository := required "image.repository is not set: make the image with `make dist image`, push it to a registry that the cluster pulls from, and say where it is with --set image.repository=registry.example.com/moorline" .Values.image.repository -}}
+{{- $digest := .Values.image.digest -}}
+{{- if and (eq .Values.image.variant "helm") .Values.image.helmDigest -}}
+{{- $digest = .Values.image.helmDigest -}}
+{{- end -}}
+{{- if $digest -}}
+{{ $repository }}@{{ $digest }}
 {{- else -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.variant }}-{{ . }}{{ end }}
+{{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.variant }}-{{ . }}{{ end }}
 {{- end }}
 {{- end }}
 

@@ -116,7 +116,8 @@ pub const SUBSTITUTE_ANNOTATION: &str = "moorline.dev/substitute";
 /// Keys that turn variable substitution off for an object: ours, and that of Flux.
 pub const SUBSTITUTE_SWITCHES: [&str; 2] = [SUBSTITUTE_ANNOTATION, "kustomize.toolkit.fluxcd.io/substitute"];
 
-/// Annotation on the CustomResourceDefinition: version of the program that wrote it.
+/// Annotation on the CustomResourceDefinition and on the daemon's Lease: version of the program
+/// that wrote it.
 pub const VERSION_ANNOTATION: &str = "moorline.dev/version";
 
 /// Annotation on a Sync: any new value makes the daemon poll the repository now.

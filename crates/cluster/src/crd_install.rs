@@ -95,6 +95,26 @@ impl Cluster {
     }
 }
 
+/// Comparison of two definitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CrdComparison {
+    /// They are the same.
+    Same,
+    /// The cluster's definition is of a newer program, with this version.
+    Newer(Box<str>),
+    /// The cluster's definition is another one.
+    Different,
+}
+
+/// Compares the cluster's definition with ours.
+pub fn compare_definitions(live: &Value, own: &Value) -> CrdComparison {
+    match newer(live, own) {
+        Some(version) => CrdComparison::Newer(version.into()),
+        None if is_same(live, own) => CrdComparison::Same,
+        None => CrdComparison::Different,
+    }
+}
+
 /// Returns the program version of this definition, if it is newer than ours.
 fn newer<'a>(live: &'a Value, own: &Value) -> Option<&'a str> {
     let of = |definition: &'a Value| definition["metadata"]["annotations"][VERSION_ANNOTATION].as_str();
@@ -136,6 +156,15 @@ mod tests {
         check("moorline-crd", "Apply", None);
         check("kubectl", "Apply", None);
         assert_eq!(syncs(&json!({"metadata": {}})).next(), None);
+    }
+
+    #[test]
+    fn definitions_are_compared_by_version_and_content() {
+        let of = |version: &str, names: &str| json!({"metadata": {"annotations": {VERSION_ANNOTATION: version}}, "spec": {"versions": names}});
+        let own = of("0.2.0", "a");
+        assert_eq!(compare_definitions(&of("0.1.0", "a"), &own), CrdComparison::Same);
+        assert_eq!(compare_definitions(&of("0.2.0", "b"), &own), CrdComparison::Different);
+        assert_eq!(compare_definitions(&of("0.3.0", "a"), &own), CrdComparison::Newer("0.3.0".into()));
     }
 
     #[test]

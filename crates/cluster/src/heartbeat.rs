@@ -1,7 +1,8 @@
 //! Shows that a daemon is alive: the last renewal of its Lease, by the API server's clock.
 //!
 //! In: the Lease that a Sync names, and the `Date` header of the response.
-//! Out: a [`Heartbeat`]. The clock of the caller's machine is not used.
+//! Out: a [`Heartbeat`], with the holder of the Lease in a [`LeaseState`]. The clock of the
+//! caller's machine is not used.
 
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use kube::client::Body;
 
 use super::Connection;
 use super::kinds::escape;
+use moorline_api::VERSION_ANNOTATION;
 
 /// Maximum number of bytes of a Lease.
 const MAX_LEASE: usize = 1 << 20;
@@ -38,21 +40,45 @@ pub enum Heartbeat {
     Unknown,
 }
 
+/// A Lease, and the state of the daemon that holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseState {
+    /// The state of the daemon.
+    pub heartbeat: Heartbeat,
+    /// Identity of the holder; none while nobody holds the Lease.
+    pub holder: Option<Box<str>>,
+    /// Time since the last renewal.
+    pub age: Option<Duration>,
+    /// Version of the program that wrote the Lease last.
+    pub version: Option<Box<str>>,
+}
+
+impl LeaseState {
+    fn without_lease(heartbeat: Heartbeat) -> Self {
+        Self { heartbeat, holder: None, age: None, version: None }
+    }
+}
+
 impl Connection {
     /// Returns the state of the daemon that holds the Lease `namespace/name`.
     pub async fn heartbeat(&self, lease: &str) -> Heartbeat {
-        let asked = tokio::time::timeout(PATIENCE, self.ask_for_heartbeat(lease)).await;
-        asked.ok().flatten().unwrap_or(Heartbeat::Unknown)
+        self.lease_state(lease).await.heartbeat
     }
 
-    async fn ask_for_heartbeat(&self, lease: &str) -> Option<Heartbeat> {
+    /// Returns the state of the Lease `namespace/name`, with its holder.
+    pub async fn lease_state(&self, lease: &str) -> LeaseState {
+        let asked = tokio::time::timeout(PATIENCE, self.read_lease(lease)).await;
+        asked.ok().flatten().unwrap_or_else(|| LeaseState::without_lease(Heartbeat::Unknown))
+    }
+
+    async fn read_lease(&self, lease: &str) -> Option<LeaseState> {
         let (namespace, name) = lease.split_once('/')?;
         let (namespace, name) = (escape(namespace), escape(name));
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
         let request = http::Request::get(path).body(Body::empty()).ok()?;
         let (head, body) = self.client.send(request).await.ok()?.into_parts();
         if head.status == http::StatusCode::NOT_FOUND {
-            return Some(Heartbeat::Missing);
+            return Some(LeaseState::without_lease(Heartbeat::Missing));
         }
         let date = head.headers.get(header::DATE)?.to_str().ok()?;
         let body = Limited::new(body, MAX_LEASE).collect().await.ok()?.to_bytes();
@@ -62,7 +88,7 @@ impl Connection {
 }
 
 /// Judges a Lease at a time of the server's clock.
-fn judge(lease: &Lease, now: Timestamp) -> Option<Heartbeat> {
+fn judge(lease: &Lease, now: Timestamp) -> Option<LeaseState> {
     let spec = lease.spec.as_ref()?;
     let renewed = spec.renew_time.as_ref()?.0;
     // The server's clock may be behind the daemon's.
@@ -70,10 +96,15 @@ fn judge(lease: &Lease, now: Timestamp) -> Option<Heartbeat> {
     let lasts = u64::try_from(spec.lease_duration_seconds.unwrap_or_default()).unwrap_or_default();
     // A released Lease is taken within this time by the next daemon, as during an upgrade.
     let lasts = Duration::from_secs(lasts).max(HANDED_OVER);
-    Some(match age <= lasts {
+    let heartbeat = match age <= lasts {
         true => Heartbeat::Alive,
         false => Heartbeat::Silent(age),
-    })
+    };
+    let holder = spec.holder_identity.as_deref().filter(|holder| !holder.is_empty()).map(Box::from);
+    let annotations = lease.metadata.annotations.as_ref();
+    let version =
+        annotations.and_then(|all| all.get(VERSION_ANNOTATION)).map(|version| version.as_str().into());
+    Some(LeaseState { heartbeat, holder, age: Some(age), version })
 }
 
 #[cfg(test)]
@@ -96,16 +127,17 @@ mod tests {
             ..Lease::default()
         };
         let silent = |seconds| Some(Heartbeat::Silent(Duration::from_secs(seconds)));
-        assert_eq!(judge(&lease("a"), second(1015)), Some(Heartbeat::Alive));
-        assert_eq!(judge(&lease("a"), second(990)), Some(Heartbeat::Alive), "the server's clock is behind");
-        assert_eq!(judge(&lease("a"), second(1240)), silent(240));
-        assert_eq!(
-            judge(&lease(""), second(1005)),
-            Some(Heartbeat::Alive),
-            "an upgrade takes it in a moment"
-        );
-        assert_eq!(judge(&lease(""), second(1020)), silent(20), "it was given back, and nobody took it");
-        assert_eq!(judge(&Lease::default(), second(1005)), None);
+        let heartbeat = |lease: &Lease, at: i64| judge(lease, second(at)).map(|state| state.heartbeat);
+        assert_eq!(heartbeat(&lease("a"), 1015), Some(Heartbeat::Alive));
+        assert_eq!(heartbeat(&lease("a"), 990), Some(Heartbeat::Alive), "the server's clock is behind");
+        assert_eq!(heartbeat(&lease("a"), 1240), silent(240));
+        assert_eq!(heartbeat(&lease(""), 1005), Some(Heartbeat::Alive), "an upgrade takes it in a moment");
+        assert_eq!(heartbeat(&lease(""), 1020), silent(20), "it was given back, and nobody took it");
+        assert_eq!(heartbeat(&Lease::default(), 1005), None);
+
+        let held = judge(&lease("a"), second(1007)).unwrap();
+        assert_eq!((held.holder.as_deref(), held.age), (Some("a"), Some(Duration::from_secs(7))));
+        assert_eq!(judge(&lease(""), second(1007)).unwrap().holder, None);
     }
 
     #[test]

@@ -233,8 +233,16 @@ fn operate(
         resource.spelling.record_json_round_trip(&resource.body);
         resource.sharing.forget();
         // Kustomize takes a list in their place for keys and values in turn.
-        if resource.body.pointer("/metadata/annotations").and_then(Value::as_array).is_some_and(|it| !it.is_empty()) {
-            let text = format!("after the patch metadata.annotations of {} is a list, not a mapping", resource.first_id());
+        if resource
+            .body
+            .pointer("/metadata/annotations")
+            .and_then(Value::as_array)
+            .is_some_and(|it| !it.is_empty())
+        {
+            let text = format!(
+                "after the patch metadata.annotations of {} is a list, not a mapping",
+                resource.first_id()
+            );
             return Err(at.error(ErrorClass::Patch, text));
         }
         resource.convert_to_texts("annotations")?;

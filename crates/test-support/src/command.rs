@@ -48,7 +48,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn of(output: &Output) -> Self {
+    pub fn of(output: &Output) -> Self {
         Self {
             code: output.status.code().unwrap(),
             data: String::from_utf8(output.stdout.clone()).unwrap(),

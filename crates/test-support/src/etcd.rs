@@ -62,6 +62,19 @@ impl ControlPlane {
         self.with_etcd_stopped(replace).await;
     }
 
+    /// Writes an object into etcd as an earlier version left it, with its uid, its field managers
+    /// and its times.
+    pub fn put_object(&self, key: &str, object: &Value) {
+        let mut object = object.clone();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            // etcd has its own.
+            metadata.remove("resourceVersion");
+        }
+        let pair = json!({"key": STANDARD.encode(key), "value": STANDARD.encode(object.to_string())});
+        let answer = self.ask_etcd("/v3/kv/put", &pair);
+        assert!(answer["header"]["revision"].is_string(), "{answer}");
+    }
+
     /// Calls etcd's gRPC gateway, which speaks JSON.
     fn ask_etcd(&self, path: &str, body: &Value) -> Value {
         let body = body.to_string();

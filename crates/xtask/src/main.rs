@@ -1,7 +1,7 @@
 //! Tasks of the repository: `cargo xtask TASK`.
 //!
-//! In: the command line. Out: what the task makes or finds, and an exit code: 1 if the task found a fault, 2 if it
-//! could not run, 64 if the command line is wrong.
+//! In: the command line. Out: what the task makes or finds, and an exit code: 1 if the task found a
+//! fault, 2 if it could not run, 64 if the command line is wrong.
 
 mod arguments;
 mod packaging;
@@ -20,11 +20,13 @@ const USAGE: &str = "cargo xtask TASK
   chart               pack the chart, with the image of a release as default
   chart-readme        write the README of the chart from its values
   ways-in             write the krew manifest and the Homebrew formula for the tarballs in dist/
+  site                make the documentation as a site
+  checksums           write the checksums of the files of dist/
   verify              compare the files of dist/ with their checksums
 
 `cargo xtask TASK --help` prints the options of a task.";
 
-/// How a task ends other than well.
+/// Failure of a task.
 #[derive(Debug)]
 enum Failure {
     /// The command line is wrong.
@@ -53,8 +55,13 @@ fn main() -> ExitCode {
         "chart" => packaging::chart(arguments),
         "chart-readme" => packaging::chart_readme(arguments),
         "ways-in" => packaging::ways_in(arguments),
+        "site" => packaging::site(arguments),
+        "checksums" => packaging::checksums(arguments),
         "verify" => packaging::verify(arguments),
-        "--help" | "-h" | "help" => Ok(println!("{USAGE}")),
+        "--help" | "-h" | "help" => {
+            println!("{USAGE}");
+            Ok(())
+        }
         other => Err(Failure::Usage(format!("{other:?} is no task\n\n{USAGE}"))),
     };
     let (reason, code) = match result {

@@ -19,14 +19,19 @@ pub(super) async fn are_all_served(
     for lease in leases {
         let heartbeat = connection.heartbeat(lease).await;
         served &= matches!(heartbeat, Heartbeat::Alive | Heartbeat::Unknown);
-        if let Some(line) = describe_heartbeat(heartbeat, lease) {
+        if let Some(line) = describe_heartbeat(heartbeat, lease, "this") {
             streams.say(&line);
         }
     }
     served
 }
 
-fn describe_heartbeat(heartbeat: Heartbeat, lease: &str) -> Option<String> {
+/// The line about a daemon that does not serve something, unless it does.
+pub(in super::super) fn describe_heartbeat(
+    heartbeat: Heartbeat,
+    lease: &str,
+    served: &str,
+) -> Option<String> {
     match heartbeat {
         Heartbeat::Alive => None,
         Heartbeat::Silent(age) => {
@@ -36,11 +41,11 @@ fn describe_heartbeat(heartbeat: Heartbeat, lease: &str) -> Option<String> {
                 120..7200 => format!("{} min", seconds / 60),
                 _ => format!("{} h", seconds / 3600),
             };
-            Some(format!("no daemon has served this for {age}: the Lease {lease} is not renewed"))
+            Some(format!("no daemon has served {served} for {age}: the Lease {lease} is not renewed"))
         }
-        Heartbeat::Missing => Some(format!("no daemon serves this: there is no Lease {lease}")),
+        Heartbeat::Missing => Some(format!("no daemon serves {served}: there is no Lease {lease}")),
         Heartbeat::Unknown => {
-            Some(format!("cannot tell if a daemon serves this: the Lease {lease} cannot be read"))
+            Some(format!("cannot tell if a daemon serves {served}: the Lease {lease} cannot be read"))
         }
     }
 }
@@ -53,8 +58,9 @@ mod tests {
 
     #[test]
     fn the_age_of_a_silence_is_said_in_one_unit() {
-        let said =
-            |seconds| describe_heartbeat(Heartbeat::Silent(Duration::from_secs(seconds)), "a/b").unwrap();
+        let said = |seconds| {
+            describe_heartbeat(Heartbeat::Silent(Duration::from_secs(seconds)), "a/b", "this").unwrap()
+        };
         assert!(said(20).contains("for 20 s: the Lease a/b is not renewed"));
         assert!(said(250).contains("for 4 min:"));
         assert!(said(90_000).contains("for 25 h:"));

@@ -6,12 +6,12 @@ pub(super) mod sync;
 pub(super) mod approve;
 pub(super) mod delete;
 pub(super) mod events;
-mod heartbeats;
+pub(super) mod heartbeats;
 mod history;
 pub(super) mod moves;
 pub(super) mod status;
 pub(super) mod suspend;
-mod table;
+pub(super) mod table;
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
@@ -23,7 +23,7 @@ use super::temporary_folder::TemporaryFolder;
 use super::{Streams, sanitize};
 use crate::api::{ConditionType, SyncName, SyncStatus};
 use crate::cluster::lease::WritePermit;
-use crate::cluster::{Cluster, Connection, SyncResource, connect};
+use crate::cluster::{Cluster, ConnectError, Connection, SyncResource, connect};
 use crate::controller::inspect::{Inspected, render_sync};
 use crate::grammar;
 use crate::metrics::Metrics;
@@ -55,11 +55,19 @@ pub(super) fn namespace(text: &str) -> Result<String, &'static str> {
 
 /// Runs `work` with a connection to the cluster of KUBECONFIG.
 pub(super) fn on_cluster(work: impl AsyncFnOnce(Connection) -> anyhow::Result<Exit>) -> anyhow::Result<Exit> {
+    with_or_without_cluster(async |connection| work(connection?).await)
+}
+
+/// Runs `work` with a connection to the cluster of KUBECONFIG, or with the reason why there is
+/// none.
+pub(super) fn with_or_without_cluster(
+    work: impl AsyncFnOnce(Result<Connection, ConnectError>) -> anyhow::Result<Exit>,
+) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(async { work(connect(None).await?).await })
+    runtime.block_on(async { work(connect(None).await).await })
 }
 
 /// A cluster that is only read, with the rights of the user.

@@ -2,7 +2,7 @@
 
 /// Formats rows in columns as wide as their widest cell, two blanks apart. The last column is not
 /// padded.
-pub(super) fn table(rows: &[Vec<String>]) -> String {
+pub(in super::super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
         rows.iter()

@@ -123,7 +123,10 @@ fn the_program_of_a_release_is_installed() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(output.stderr.is_empty());
         let program = release.bin().join("moorline");
-        assert_eq!(output.stdout, format!("installed {}\n", program.display()).into_bytes());
+        assert_eq!(
+            output.stdout,
+            format!("installed {}, which is not on PATH\n", program.display()).into_bytes()
+        );
         let run = Command::new(program).output().expect("the program starts");
         assert_eq!(run.stdout, b"moorline 1.2.3\n");
     }

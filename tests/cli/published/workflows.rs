@@ -55,6 +55,25 @@ fn every_target_of_a_workflow_is_in_the_makefile() {
 }
 
 #[test]
+fn each_workflow_makes_what_it_is_for() {
+    let expected = [
+        ("ci.yml", &["chart", "dist", "image", "site", "test-core", "test-minors", "tools"][..]),
+        ("nightly.yml", &["deny", "dist", "fuzz", "simulation", "test-minors"]),
+        ("release.yml", &["chart", "dist", "image", "release"]),
+    ];
+    for ((workflow, yaml), (name, targets)) in all().into_iter().zip(expected) {
+        assert_eq!(workflow, name);
+        let commands: Vec<Vec<String>> = jobs(&yaml).into_iter().flat_map(|job| job.commands).collect();
+        let makes = |target: &&str| {
+            commands.iter().any(|words| words[0] == "make" && words.iter().any(|word| word == target))
+        };
+        let unmade: Vec<&str> = targets.iter().copied().filter(|target| !makes(target)).collect();
+        assert!(unmade.is_empty(), "{workflow} does not make {unmade:?}");
+    }
+    assert!(text(".github/workflows/ci.yml").contains("- run: .ci/run\n"), "ci.yml runs every test");
+}
+
+#[test]
 fn a_workflow_starts_only_programs_that_are_there() {
     let mut faults = Vec::new();
     for (workflow, yaml) in all() {

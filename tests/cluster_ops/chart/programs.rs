@@ -10,6 +10,9 @@ pub(crate) use moorline_test_support::programs::{command, find, run};
 /// The chart.
 pub(crate) const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/moorline");
 
+/// Value of the chart that has no default.
+pub(crate) const IMAGE: [&str; 2] = ["--set", "image.repository=moorline"];
+
 /// A file of this repository.
 pub(crate) fn text(path: &str) -> String {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
@@ -51,8 +54,12 @@ impl Helm {
         number >= (3, 18)
     }
 
-    /// Returns the rendered chart for these values, as text.
+    /// Returns the rendered chart for these values and an image, as text.
     pub(crate) fn template(&self, values: &[&str]) -> Result<String, String> {
+        self.template_without_image(&[&IMAGE, values].concat())
+    }
+
+    pub(crate) fn template_without_image(&self, values: &[&str]) -> Result<String, String> {
         let mut command = self.command();
         run(command.args(["template", "moorline", CHART, "--namespace", "moorline"]).args(values))
     }

@@ -3,11 +3,13 @@
 //! Releases go one after the other, because there is one definition of Syncs, and every daemon sees the Syncs of all.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::programs::{CHART, Helm, documents, run, text};
+use super::programs::{CHART, Helm, IMAGE, command, documents, find, run, text};
+use moorline_test_support::command::Outcome;
 use moorline_test_support::control_plane::{PlaneGuard, shared};
 use moorline_test_support::credentials::ADMIN;
 use moorline_test_support::daemon::{Daemon, until};
@@ -42,10 +44,13 @@ impl Release {
         Some(Self { namespace, admin, plane, helm, work, git, root })
     }
 
-    /// Runs helm in the namespace, as the administrator.
+    /// Runs helm in the namespace, as the administrator, and with an image where the chart is rendered.
     pub(crate) fn helm(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = self.helm.command();
         let command = command.env("KUBECONFIG", self.plane.kubeconfig_file(ADMIN)).args(arguments);
+        if arguments.first() != Some(&"uninstall") {
+            command.args(IMAGE);
+        }
         run(command.args(["--namespace", &self.namespace]))
     }
 
@@ -170,6 +175,41 @@ impl Release {
         let file = self.root.path().join("daemon.yaml");
         std::fs::write(&file, settings["data"]["daemon.yaml"].as_str().expect("a file")).expect("a file");
         Installed { release: self, kubeconfig: self.kubeconfig().await, settings: file }
+    }
+
+    /// Runs `moorline` as a user of the control plane.
+    pub(crate) fn moorline(&self, user: &str, arguments: &[&str]) -> Outcome {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
+        let command = command.args(arguments).args(["-n", &self.namespace]);
+        Outcome::of(&command.env("KUBECONFIG", self.plane.kubeconfig_file(user)).output().expect("it runs"))
+    }
+
+    /// Installs by `moorline install` as the administrator, and checks that it succeeds.
+    pub(crate) fn install_without_helm(&self, arguments: &[&str]) -> String {
+        let image = ["install", "--image", "registry.example.com/moorline"];
+        let outcome = self.moorline(ADMIN, &[&image, arguments].concat());
+        assert_eq!(outcome.code, 0, "{}{}", outcome.data, outcome.words);
+        outcome.data
+    }
+
+    /// Takes away what `moorline install` has brought, by the commands of docs/install.md.
+    pub(crate) async fn uninstall_without_helm(&self) {
+        let Some(kubectl) = find("kubectl") else { return };
+        let page = text("docs/install.md");
+        let commands: Vec<&str> =
+            page.lines().filter_map(|line| line.strip_prefix("- `kubectl ")?.strip_suffix('`')).collect();
+        assert_eq!(commands.len(), 2, "docs/install.md has the commands that uninstall");
+        for line in commands {
+            let line = line.replace("-n moorline", &format!("-n {}", self.namespace));
+            let mut delete = command(&kubectl);
+            let delete = delete.args(line.split(' '));
+            run(delete.env("KUBECONFIG", self.plane.kubeconfig_file(ADMIN))).expect("it goes");
+        }
+        let gone = self.get(&self.path("apps/v1", "deployments/moorline")).await;
+        assert!(
+            gone.is_none_or(|it| it["metadata"]["deletionTimestamp"].is_string()),
+            "the Deployment is there"
+        );
     }
 
     /// Takes the release and all Syncs of the namespace away, so that no later daemon serves them.

@@ -40,7 +40,7 @@ fn everything(helm: &Helm) -> String {
 }
 
 /// Objects by kind and name.
-fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
+pub(crate) fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let name = |object: &Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let metadata = &object["metadata"];

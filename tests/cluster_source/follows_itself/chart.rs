@@ -43,7 +43,7 @@ async fn an_upgrade_by_a_new_chart_hands_over_to_the_new_daemon() {
     let mut all = Vec::new();
     files("charts/moorline", &mut all);
     let first = scene.push(&all);
-    let helm = json!({"releaseName": RELEASE});
+    let helm = json!({"releaseName": RELEASE, "values": {"image": {"repository": "moorline"}}});
     scene.sync("self", json!({"path": "charts/moorline", "interval": "1h", "render": {"helm": helm}})).await;
     let old = scene.daemon_at(&scene.proxy, "old", &arguments);
     scene.until_ready("self", &first).await;

@@ -16,6 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::LeaseClaim;
 use super::clock::Moment;
+use moorline_api::VERSION_ANNOTATION;
 
 /// Duration of a Lease that does not state one: the default of common clients.
 const UNSTATED_LIFE: Duration = Duration::from_secs(15);
@@ -170,6 +171,8 @@ pub(super) fn with_holder(
     lease.metadata.managed_fields = None;
     let annotations = lease.metadata.annotations.get_or_insert_default();
     annotations.extend(claim.record.iter().map(|(key, value)| (key.clone(), value.clone())));
+    // For `moorline version`. It restricts no candidate: a daemon of another version may follow.
+    annotations.insert(VERSION_ANNOTATION.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     let spec = lease.spec.get_or_insert_default();
     let now = Some(differing(wall, spec.renew_time.as_ref()));
     if !same_holder {
@@ -396,7 +399,8 @@ mod tests {
 
         let new = with_holder(None, &claim(false), life, wall(7));
         assert_eq!(new.metadata.name.as_deref(), Some("moorline-default"));
-        assert_eq!(new.metadata.annotations.as_ref().unwrap()["path"], "./a");
+        let written = new.metadata.annotations.as_ref().unwrap();
+        assert_eq!((&*written["path"], &*written[VERSION_ANNOTATION]), ("./a", env!("CARGO_PKG_VERSION")));
         assert_eq!(of(&new).holder_identity.as_deref(), Some(ME));
         assert_eq!(of(&new).lease_duration_seconds, Some(15));
         assert_eq!(of(&new).lease_transitions, Some(0));

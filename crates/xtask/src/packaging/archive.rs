@@ -1,7 +1,7 @@
 //! Archives whose bytes depend on their content alone.
 //!
-//! In: paths, modes and bytes, in the order in which they are added. Out: a tar archive in which all files have one time
-//! and belong to root, and the same compressed.
+//! In: paths, modes and bytes, in the order in which they are added. Out: a tar archive in which
+//! all files have one time and belong to root, and the same compressed.
 
 use std::io::Write;
 

@@ -1,6 +1,7 @@
 //! The chart as an archive that helm reads.
 //!
-//! In: the folder of the chart, and the image of a release. Out: its archive, with that image as default.
+//! In: the folder of the chart, and the image of a release. Out: its archive, with that image as
+//! default.
 
 use std::fs;
 use std::path::Path;
@@ -12,6 +13,8 @@ use super::checkout::Checkout;
 pub(crate) struct Image {
     pub(crate) repository: String,
     pub(crate) digest: String,
+    /// Digest of the image with helm.
+    pub(crate) helm_digest: String,
 }
 
 /// Packed chart.
@@ -37,7 +40,7 @@ pub(crate) fn pack(checkout: &Checkout, image: Option<&Image>) -> Result<Packed,
             version = version_in(&String::from_utf8_lossy(&bytes));
         }
         if let (Some(source), "Chart.yaml") = (&checkout.source, name.as_str()) {
-            // What a chart in the repository does not know: where the repository lies.
+            // A chart in the repository does not know where the repository lies.
             bytes.extend_from_slice(format!("home: {source}\nsources: [{source}]\n").as_bytes());
         }
         if let (Some(image), "values.yaml") = (image, name.as_str()) {
@@ -63,7 +66,7 @@ fn list(folder: &Path, prefix: &str, files: &mut Vec<String>) -> Result<(), Stri
     Ok(())
 }
 
-/// Whether `.helmignore` leaves a file out. The chart's own lists folders only.
+/// True if `.helmignore` leaves a file out. The chart's own lists folders only.
 fn is_left_out(name: &str, ignored: &str) -> bool {
     ignored.lines().any(|line| line.ends_with('/') && name.starts_with(line))
 }
@@ -72,15 +75,18 @@ fn version_in(chart: &str) -> Option<String> {
     chart.lines().find_map(|line| line.strip_prefix("version: ")).map(|version| version.trim().to_owned())
 }
 
-/// Values whose default image is the one of a release. Comments stay, so lines are replaced and the file is not written anew.
+/// Values whose default image is the one of a release. Lines are replaced, so that comments stay.
 fn with_image(values: &str, image: &Image) -> Result<String, String> {
-    if !image
-        .digest
-        .strip_prefix("sha256:")
-        .is_some_and(|hash| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
-    {
-        return Err(format!("{:?} is no digest such as sha256:...", image.digest));
+    for digest in [&image.digest, &image.helm_digest] {
+        if !is_digest(digest) {
+            return Err(format!("{digest:?} is no digest such as sha256:..."));
+        }
     }
+    let defaults = [
+        ("  repository:", &image.repository),
+        ("  digest:", &image.digest),
+        ("  helmDigest:", &image.helm_digest),
+    ];
     let mut in_image = false;
     let mut replaced = 0;
     let mut text = String::new();
@@ -88,19 +94,23 @@ fn with_image(values: &str, image: &Image) -> Result<String, String> {
         if !line.starts_with(' ') && !line.is_empty() {
             in_image = line == "image:";
         }
-        let new = [("  repository:", &image.repository), ("  digest:", &image.digest)]
-            .into_iter()
-            .find(|(key, _)| in_image && line.starts_with(key))
-            .map(|(key, value)| format!("{key} {value:?}"));
+        let new = defaults.iter().find(|(key, _)| in_image && line.starts_with(key));
+        let new = new.map(|(key, value)| format!("{key} {value:?}"));
         replaced += usize::from(new.is_some());
         text.push_str(new.as_deref().unwrap_or(line));
         text.push('\n');
     }
-    if replaced == 2 {
-        Ok(text)
-    } else {
-        Err("values.yaml: image has no repository and digest in lines of their own".into())
+    match replaced == defaults.len() {
+        true => Ok(text),
+        false => {
+            Err("values.yaml: image lacks repository, digest or helmDigest in lines of their own".into())
+        }
     }
+}
+
+fn is_digest(text: &str) -> bool {
+    let hash = text.strip_prefix("sha256:").unwrap_or_default();
+    hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -109,17 +119,16 @@ mod tests {
 
     #[test]
     fn the_image_of_a_release_becomes_the_default() {
-        let values = "# a\nimage:\n  # Where.\n  repository: \"\"\n  tag: \"\"\n  digest: \"\"\nother:\n  digest: stays\n";
-        let image =
-            Image { repository: "example.com/moorline".into(), digest: format!("sha256:{}", "a".repeat(64)) };
-        let text = with_image(values, &image).expect("both lines are there");
+        let values = "# a\nimage:\n  # Where.\n  repository: \"\"\n  digest: \"\"\n  helmDigest: \"\"\nother:\n  digest: stays\n";
+        let digest = |digit: &str| format!("sha256:{}", digit.repeat(64));
+        let repository = "example.com/moorline".into();
+        let image = Image { repository, digest: digest("a"), helm_digest: digest("b") };
+        let text = with_image(values, &image).expect("all lines are there");
         assert!(text.contains("  # Where.\n  repository: \"example.com/moorline\"\n"), "{text}");
-        assert!(text.contains(&format!("  digest: \"{}\"\nother:\n  digest: stays", image.digest)), "{text}");
+        let digests = format!("  digest: \"{}\"\n  helmDigest: \"{}\"\n", image.digest, image.helm_digest);
+        assert!(text.contains(&format!("{digests}other:\n  digest: stays")), "{text}");
         assert!(with_image("image:\n  tag: x\n", &image).is_err());
-        assert!(
-            with_image(values, &Image { digest: "latest".into(), ..image })
-                .expect_err("no digest")
-                .contains("no digest")
-        );
+        let latest = Image { digest: "latest".into(), ..image };
+        assert!(with_image(values, &latest).expect_err("no digest").contains("no digest"));
     }
 }

@@ -1,6 +1,7 @@
 //! README of the chart, written from its values.
 //!
-//! In: `values.yaml`, whose comments stand above the values that they explain. Out: a page with a table of all values.
+//! In: `values.yaml`, whose comments stand above the values that they explain. Out: a page with a
+//! table of all values.
 
 use std::fmt::Write;
 

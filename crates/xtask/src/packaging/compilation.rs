@@ -39,7 +39,8 @@ pub(crate) fn compile(checkout: &Checkout, tools: &Tools, target: &Target) -> Re
 fn hidden_paths(checkout: &Checkout) -> Vec<(String, &'static str)> {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let cargo = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
-    // The last one that fits counts: the registry is below the home of the user, as the repository may be.
+    // The last one that fits counts: the registry is below the home of the user, as the repository
+    // may be.
     vec![
         (home.display().to_string(), "/home"),
         (cargo.display().to_string(), "/cargo"),

@@ -1,6 +1,7 @@
 //! Software bill of materials in the format CycloneDX 1.5.
 //!
-//! In: the packages of the program. Out: a document that is the same for the same packages and commit.
+//! In: the packages of the program. Out: a document that is the same for the same packages and
+//! commit.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,7 @@
 //! Packages that are compiled into the program.
 //!
-//! In: `cargo metadata` and `Cargo.lock`. Out: each package with its licence, its checksum and what it depends on.
+//! In: `cargo metadata` and `Cargo.lock`. Out: each package with its licence, its checksum and what
+//! it depends on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ impl Package {
         format!("pkg:cargo/{}@{}", self.name, self.version)
     }
 
-    /// Whether the package is part of this repository.
+    /// True if the package is part of this repository.
     pub(crate) fn is_own(&self) -> bool {
         self.checksum.is_none()
     }
@@ -40,7 +41,8 @@ impl Package {
 /// Packages of the program by package URL.
 pub(crate) type Packages = BTreeMap<String, Package>;
 
-/// Reads the packages that are compiled into the program for a target. Those that only build scripts and tests use are left out.
+/// Reads the packages that are compiled into the program for a target. Those that only build
+/// scripts and tests use are left out.
 pub(crate) fn packages(root: &Path, triple: &str) -> Result<Packages, String> {
     let text =
         output(
@@ -95,7 +97,7 @@ fn read<'a>(
     }
 }
 
-/// Whether a dependency is one of the program, and not only of its build script or its tests.
+/// True if a dependency is one of the program, and not only of its build script or its tests.
 fn is_compiled_in(dependency: &Value) -> bool {
     list(&dependency["dep_kinds"]).any(|kind| kind["kind"].is_null())
 }

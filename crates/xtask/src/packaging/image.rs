@@ -1,7 +1,8 @@
 //! Images as OCI layouts, made without a base image.
 //!
-//! In: the program for each architecture, and helm for the second image. Out: a folder in the format of the OCI image layout:
-//! its blobs, one index over all architectures, and the same digest each time.
+//! In: the program for each architecture, and helm for the second image. Out: a folder in the
+//! format of the OCI image layout: its blobs, one index over all architectures, and the same digest
+//! each time.
 
 use std::collections::BTreeMap;
 use std::fs;

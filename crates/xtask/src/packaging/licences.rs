@@ -1,7 +1,7 @@
 //! Licence texts of everything that is compiled into the program.
 //!
-//! In: the packages with their folders. Out: one text that lists each package with its licence, and then each licence
-//! text once, with the packages that it came with.
+//! In: the packages with their folders. Out: one text that lists each package with its licence, and
+//! then each licence text once, with the packages that it came with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -11,7 +11,8 @@ use super::dependencies::{Package, Packages};
 
 /// Beginnings of the names of files that hold a licence or a notice.
 const NAMES: [&str; 6] = ["license", "licence", "copying", "notice", "unlicense", "copyright"];
-/// Number of folders below a package in which they are looked for: libraries in C lie deeper than the package.
+/// Number of folders below a package in which they are looked for: libraries in C lie deeper than
+/// the package.
 const DEPTH: usize = 3;
 /// Largest licence text; what is larger is source that has such a name.
 const LARGEST: u64 = 256 * 1024;

@@ -1,6 +1,8 @@
-//! A release from a checkout: binaries, tarballs, images, chart, and what tells others where they are.
+//! A release from a checkout: binaries, tarballs, images, chart, and what tells others where they
+//! are.
 //!
-//! In: a clean checkout and a warm cache of cargo. Out: the files of `dist/`, the same each time for one commit.
+//! In: a clean checkout and a warm cache of cargo. Out: the files of `dist/`, the same each time
+//! for one commit.
 
 mod archive;
 mod chart;
@@ -13,6 +15,7 @@ mod dependencies;
 mod image;
 mod licences;
 mod root_files;
+mod site;
 mod tarball;
 mod targets;
 mod tools;
@@ -38,15 +41,21 @@ const IMAGE: &str = "cargo xtask image [--binary TARGET=FILE]... [--without-helm
 
 Assembles the images from the binaries that `cargo xtask dist` built, or from those that are named.
 The second image, with helm, needs Go.";
-const CHART: &str = "cargo xtask chart [--image REPOSITORY --digest DIGEST] [--out DIR]
+const CHART: &str = "cargo xtask chart [--image REPOSITORY --digest DIGEST --helm-digest DIGEST] [--out DIR]
 
-Packs the chart. --image and --digest become the defaults of its values.";
+Packs the chart. The image and the digests of both its variants become the defaults of its values.";
 const CHART_README: &str = "cargo xtask chart-readme [--check]
 
 Writes charts/moorline/README.md from the values of the chart. With --check it writes nothing, and fails if the page is another one.";
 const WAYS_IN: &str = "cargo xtask ways-in --url URL [--homepage URL] [--out DIR]
 
 Writes the krew manifest and the Homebrew formula. URL is where the tarballs of this version lie.";
+const SITE: &str = "cargo xtask site
+
+Makes the documentation as a site in target/site, and checks its links. MOORLINE_SOURCE is the address of the repository, to which links out of docs/ lead.";
+const CHECKSUMS: &str = "cargo xtask checksums [--out DIR]
+
+Writes SHA256SUMS of the files of a folder, dist by default.";
 const VERIFY: &str = "cargo xtask verify [DIR]
 
 Compares the files of a folder, dist by default, with its SHA256SUMS.";
@@ -181,10 +190,16 @@ pub(crate) fn chart(mut arguments: Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     let checkout = Checkout::here()?;
-    let image = match (arguments.value("--image")?, arguments.value("--digest")?) {
-        (Some(repository), Some(digest)) => Some(chart::Image { repository, digest }),
-        (None, None) => None,
-        _ => return Err(Failure::Usage("--image and --digest are given together, or not at all".into())),
+    let mut value = |name| arguments.value(name);
+    let image = match (value("--image")?, value("--digest")?, value("--helm-digest")?) {
+        (Some(repository), Some(digest), Some(helm_digest)) => {
+            Some(chart::Image { repository, digest, helm_digest })
+        }
+        (None, None, None) => None,
+        _ => {
+            let reason = "--image, --digest and --helm-digest are given together, or not at all";
+            return Err(Failure::Usage(reason.into()));
+        }
     };
     let out = folder(&mut arguments, &checkout)?;
     arguments.end()?;
@@ -244,6 +259,27 @@ pub(crate) fn verify(mut arguments: Arguments) -> Result<(), Failure> {
     let count = checksums::verify(Path::new(&folder)).map_err(Failure::Found)?;
     println!("{count} files are as {} has them", checksums::FILE);
     Ok(())
+}
+
+/// Makes the documentation as a site.
+pub(crate) fn site(arguments: Arguments) -> Result<(), Failure> {
+    if arguments.asks_for_help(SITE) {
+        return Ok(());
+    }
+    arguments.end()?;
+    let pages = site::make(&Checkout::here()?).map_err(Failure::Found)?;
+    println!("{pages} pages in target/site");
+    Ok(())
+}
+
+/// Writes the checksums of what is in the folder, such as files that another machine packed.
+pub(crate) fn checksums(mut arguments: Arguments) -> Result<(), Failure> {
+    if arguments.asks_for_help(CHECKSUMS) {
+        return Ok(());
+    }
+    let out = folder(&mut arguments, &Checkout::here()?)?;
+    arguments.end()?;
+    Ok(checksums::write(&out)?)
 }
 
 /// Takes the folder of the output, and makes it.

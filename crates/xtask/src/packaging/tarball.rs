@@ -42,7 +42,8 @@ pub(crate) fn pack(checkout: &Checkout, content: &Content<'_>) -> Result<Vec<u8>
     archive::gzip(&archive.finish()?)
 }
 
-/// Asks a program that runs on this machine for its completion scripts. They are the same for all targets.
+/// Asks a program that runs on this machine for its completion scripts. They are the same for all
+/// targets.
 pub(crate) fn completions(program: &Path) -> Result<Vec<(&'static str, String)>, String> {
     let script = |shell: &str| output(Command::new(program).args(["completions", shell]));
     COMPLETIONS.iter().map(|(shell, path)| Ok((*path, script(shell)? + "\n"))).collect()

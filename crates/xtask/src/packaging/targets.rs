@@ -13,7 +13,8 @@ pub(crate) struct Target {
     pub(crate) elf_machine: Option<u16>,
 }
 
-/// Targets of a release. The images hold those of Linux; `release.yml` builds those of macOS on a machine of its own.
+/// Targets of a release. The images hold those of Linux; `release.yml` builds those of macOS on a
+/// machine of its own.
 pub(crate) const TARGETS: [Target; 4] = [
     Target {
         triple: "x86_64-unknown-linux-musl",

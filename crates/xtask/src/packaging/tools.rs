@@ -6,10 +6,13 @@ use std::process::Command;
 
 use super::checkout::{Checkout, output, run};
 
-/// Linker and C compiler for all targets: the package of Zig for Python, with the hashes of its archives.
+/// Linker and C compiler for all targets: the package of Zig for Python, with the hashes of its
+/// archives.
 const ZIG: &str = include_str!("zig.txt");
 /// Programs of cargo that build a release.
 const CARGO_TOOLS: [(&str, &str); 2] = [("cargo-zigbuild", "0.24.1"), ("cargo-auditable", "0.7.7")];
+/// Maker of the site.
+const MDBOOK: (&str, &str) = ("mdbook", "0.5.4");
 /// Helm of the second image, and the checksum of its module as Go's checksum database has it.
 pub(crate) const HELM: (&str, &str) = ("v4.1.4", "h1:zwTrNkalG4f7SYigRSdQnYrTj0QEz1qzetzAlYoDVSo=");
 /// Go with which helm is built: another one would give other bytes.
@@ -23,13 +26,25 @@ pub(crate) struct Tools {
 impl Tools {
     /// Fetches the programs that build for other machines, where they are not there yet.
     pub(crate) fn fetched(checkout: &Checkout) -> Result<Self, String> {
-        let tools = Self { folder: checkout.root.join("target/dist-tools") };
-        fs::create_dir_all(&tools.folder).map_err(|error| format!("{}: {error}", tools.folder.display()))?;
+        let tools = Self::in_folder(checkout)?;
         tools.fetch_zig()?;
         for (name, version) in CARGO_TOOLS {
             tools.fetch_cargo_tool(name, version)?;
         }
         Ok(tools)
+    }
+
+    fn in_folder(checkout: &Checkout) -> Result<Self, String> {
+        let tools = Self { folder: checkout.root.join("target/dist-tools") };
+        fs::create_dir_all(&tools.folder).map_err(|error| format!("{}: {error}", tools.folder.display()))?;
+        Ok(tools)
+    }
+
+    /// Fetches mdBook where it is not there yet, and returns its path.
+    pub(crate) fn with_mdbook(checkout: &Checkout) -> Result<PathBuf, String> {
+        let tools = Self::in_folder(checkout)?;
+        tools.fetch_cargo_tool(MDBOOK.0, MDBOOK.1)?;
+        Ok(tools.programs().join(MDBOOK.0))
     }
 
     /// Path of the compiler.
@@ -72,7 +87,7 @@ impl Tools {
         }
         let mut cargo = Command::new("cargo");
         cargo.args(["install", "--quiet", "--locked", name, "--version", version, "--root"]);
-        // What is built for this machine must not take flags that are meant for the release.
+        // Programs for this machine must not take flags that are meant for the release.
         cargo.env_remove("RUSTFLAGS").env_remove("CARGO_TARGET_DIR").env_remove("CARGO_BUILD_TARGET");
         run(cargo.arg(&self.folder))
     }

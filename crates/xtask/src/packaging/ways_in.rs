@@ -130,6 +130,24 @@ mod tests {
     }
 
     #[test]
+    fn cargo_binstall_asks_for_the_tarballs_by_their_names() {
+        let manifest = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"));
+        let manifest = manifest.expect("the manifest of the program");
+        let value = |key: &str| {
+            let line = manifest.lines().find_map(|line| line.strip_prefix(&format!("{key} = ")));
+            line.unwrap_or_else(|| panic!("there is no {key}")).trim_matches('"').to_owned()
+        };
+        for target in &TARGETS {
+            let filled =
+                |text: String| text.replace("{ version }", "1.2.3").replace("{ target }", target.triple);
+            let (url, program) = (filled(value("pkg-url")), filled(value("bin-dir")));
+            let stem = target.stem("1.2.3");
+            assert_eq!(url, format!("{{ repo }}/releases/download/v1.2.3/{stem}.tar.gz"));
+            assert_eq!(program, format!("{stem}/{{ bin }}{{ binary-ext }}"));
+        }
+    }
+
+    #[test]
     fn a_release_without_a_tarball_of_linux_is_refused() {
         let checksums = checksums(&["x86_64-unknown-linux-musl"]);
         assert!(

@@ -1,4 +1,5 @@
-//! Images: their digest, their content, their way through a registry, and the program that runs in them.
+//! Images: their digest, their content, their way through a registry, and the program that runs in
+//! them.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use moorline_test_support::programs::{command, find, run};
 use moorline_test_support::registry::Registry;
 
-use crate::root::{Image, add_libraries, daemon, entrypoint, sha256};
+use crate::root::{Image, SCRATCH, add_libraries, daemon, entrypoint, sha256};
 use crate::support::{ARCHITECTURE, TARGET, binary, done, folder, word};
 
 const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: greeting\n";
@@ -29,7 +30,7 @@ pub(crate) fn assembled(name: &str) -> Option<(PathBuf, String)> {
     Some((out.join("image"), digest))
 }
 
-/// Whether the binary is the one of a release, for which the bars hold.
+/// True if the binary is the one of a release, for which the bars hold.
 fn is_static() -> bool {
     std::env::var_os("MOORLINE_STATIC_BINARY").is_some()
 }
@@ -87,16 +88,18 @@ fn check_root(image: &Image, name: &str) {
     }
 }
 
-/// Measures the time from the start of a daemon, with an API server in its process, until it says that it is ready.
+/// Measures the time from the start of a daemon, with an API server in its process, until it says
+/// that it is ready.
 fn check_start(root: &Path, image: &Image) {
-    let folder = root.join("tmp");
+    let folder = root.join(SCRATCH);
     fs::create_dir(&folder).expect("a folder");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("a folder for all");
     let mut times = Vec::new();
     for _ in 0..5 {
         let Some(mut command) = daemon(root, image) else { return };
         let address = free_address();
-        let arguments = ["run", "--sandbox", "--data-dir", "/tmp/data", "--page", "", "--listen", &address];
+        let arguments =
+            ["run", "--sandbox", "--data-dir", "/scratch/data", "--page", "", "--listen", &address];
         let begun = Instant::now();
         let output = command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
         let _daemon = Running(output.spawn().expect("it starts"));

@@ -1,6 +1,8 @@
-//! Names that the program of an image looks up: search lists, long answers, addresses of both kinds, and a server that fails.
+//! Names that the program of an image looks up: search lists, long answers, addresses of both
+//! kinds, and a server that fails.
 //!
-//! In: a name server of this test on loopback, and `/etc/resolv.conf` in the root. Out: that the daemon reaches the repository.
+//! In: a name server of this test on loopback, and `/etc/resolv.conf` in the root. Out: that the
+//! daemon reaches the repository.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::images::assembled;
-use crate::root::{Image, add_libraries, daemon};
+use crate::root::{Image, SCRATCH, add_libraries, daemon};
 use crate::support::{ARCHITECTURE, binary, folder};
 
 /// Time until the daemon has asked for the repository.
@@ -48,16 +50,16 @@ fn the_second_name_server_is_asked_when_the_first_fails() {
     check(3, "git.example.com", Known { name: "git.example.com", more: 0 }, true);
 }
 
-/// Starts a daemon in the root of the image that follows a repository of this name, and waits until it is asked for. Each
-/// test has name servers of its own; the first of them may fail each request.
+/// Starts a daemon in the root of the image that follows a repository of this name, and waits until
+/// it is asked for. Each test has name servers of its own; the first of them may fail each request.
 fn check(test: u8, host: &str, known: Known, first_fails: bool) {
     let (Some((layout, _)), Some(binary)) = (assembled(&format!("names-{test}")), binary()) else { return };
     let root = folder(&format!("names-root-{test}"));
     let image = Image::of(&layout, ARCHITECTURE);
     image.unpack(&root);
     add_libraries(&root, binary);
-    fs::create_dir(root.join("tmp")).expect("a folder");
-    fs::set_permissions(root.join("tmp"), fs::Permissions::from_mode(0o777)).expect("a folder for all");
+    fs::create_dir(root.join(SCRATCH)).expect("a folder");
+    fs::set_permissions(root.join(SCRATCH), fs::Permissions::from_mode(0o777)).expect("a folder for all");
     let (failing, server) = (Ipv4Addr::new(127, 53, test, 1), Ipv4Addr::new(127, 53, test, 2));
     write_configuration(&root, &[failing, server][usize::from(!first_fails)..]);
 
@@ -71,7 +73,8 @@ fn check(test: u8, host: &str, known: Known, first_fails: bool) {
     let repository = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = repository.local_addr().expect("an address");
     let url = format!("http://{host}:{}/shop.git", address.port());
-    let arguments = ["run", "--sandbox", "--data-dir", "/tmp/data", "--page", "", "--listen", "127.0.0.1:0"];
+    let arguments =
+        ["run", "--sandbox", "--data-dir", "/scratch/data", "--page", "", "--listen", "127.0.0.1:0"];
     command.args(arguments).args(["--allowed-hosts", "*,127.0.0.0/8", "--url", &url]);
     let log = fs::File::create(root.join("log")).expect("a log");
     let running = Running(command.stdout(Stdio::null()).stderr(log).spawn().expect("the daemon starts"));
@@ -161,7 +164,8 @@ fn answer_stream(mut stream: TcpStream, known: Known, asked: &Asked) {
     }
 }
 
-/// Answers a question: the addresses of the known name, no such name for others, and a failure if no name is known.
+/// Answers a question: the addresses of the known name, no such name for others, and a failure if
+/// no name is known.
 fn answer(question: &[u8], known: Known, asked: &Asked) -> Vec<u8> {
     let Some((name, kind, end)) = read_question(question) else { return Vec::new() };
     asked.lock().expect("no thread panicked").push((name.clone(), kind));

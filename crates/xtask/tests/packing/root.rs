@@ -9,6 +9,9 @@ use std::process::Command;
 use moorline_test_support::programs::report_skipped;
 use serde_json::Value;
 
+/// Folder of a root in which a daemon may write.
+pub(crate) const SCRATCH: &str = "scratch";
+
 /// An image as a container runtime sees it.
 pub(crate) struct Image {
     /// Folder with its blobs.
@@ -71,7 +74,8 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Copies the libraries of this machine that a dynamic binary asks for. The static binary of a release asks for none.
+/// Copies the libraries of this machine that a dynamic binary asks for. The static binary of a
+/// release asks for none.
 pub(crate) fn add_libraries(root: &Path, binary: &Path) {
     let output = Command::new("ldd").arg(binary).output().expect("ldd starts");
     for line in String::from_utf8_lossy(&output.stdout).lines() {
@@ -82,7 +86,8 @@ pub(crate) fn add_libraries(root: &Path, binary: &Path) {
     }
 }
 
-/// Command that runs the entrypoint of an image in a root, as the user of the image and with its environment.
+/// Command that runs the entrypoint of an image in a root, as the user of the image and with its
+/// environment.
 pub(crate) fn entrypoint(root: &Path, image: &Image) -> Option<Command> {
     let user = user_of(image);
     let mut command = if is_root() {
@@ -106,7 +111,8 @@ pub(crate) fn entrypoint(root: &Path, image: &Image) -> Option<Command> {
     Some(command)
 }
 
-/// The same with the processes that a container sees, which a daemon looks itself up in. Only root can do this.
+/// The same with the processes that a container sees, which a daemon looks itself up in. Only root
+/// can do this.
 pub(crate) fn daemon(root: &Path, image: &Image) -> Option<Command> {
     if !is_root() {
         report_skipped("only root can mount the processes of a container");
@@ -118,6 +124,7 @@ pub(crate) fn daemon(root: &Path, image: &Image) -> Option<Command> {
     command.arg(format!("--mount-proc={}", root.join("proc").display()));
     command.args(["chroot", &format!("--userspec={}", user_of(image)), "--groups="]).arg(root);
     start(&mut command, image);
+    command.env("TMPDIR", format!("/{SCRATCH}"));
     Some(command)
 }
 
