@@ -45,7 +45,7 @@ const WHOLE: &[&str] = &[
     "texts-of-metadata",
 ];
 /// Least number of cases: a lost folder must not go unseen.
-const CASES: usize = 1366;
+const CASES: usize = 1367;
 
 /// The recorded answer of a case.
 fn recorded(case: &Case) -> Answer {

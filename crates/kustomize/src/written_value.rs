@@ -109,6 +109,23 @@ impl SourceValue {
         Ok(Self { value: typed(part, value).ok(), text: part.to_owned(), shape, is_untyped, source: None })
     }
 
+    /// Refuses to copy all labels or annotations into one annotation. Kustomize makes a text of
+    /// them that depends on how the mapping was written before labels were added to it.
+    fn check_place(&self, found: &FoundField) -> Done<()> {
+        let (FoundField::Field(to), Some(from)) = (found, &self.source) else { return Ok(()) };
+        let is = |step: &PathStep, names: &[&str]| matches!(step, PathStep::Key(key) if names.contains(&&**key));
+        let is_text = matches!(&to[..], [one, two, _] if is(one, &["metadata"]) && is(two, &["annotations"]));
+        let is_map =
+            matches!(&from[..], [one, two] if is(one, &["metadata"]) && is(two, &["labels", "annotations"]));
+        match is_text && is_map {
+            true => Err(FieldPathError::with_class(
+                ErrorClass::Unsupported,
+                "an annotation is a text, and the source is a mapping",
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Reads the value again after a write to its source: kustomize holds the node itself, not a
     /// copy.
     fn refresh(&mut self, body: &mut Value, spelling: &Spelling, written: &[PathStep]) -> Done<()> {
@@ -189,6 +206,11 @@ pub(super) fn write(
         ));
     }
     for found in found {
+        value.check_place(&found)?;
+        // A field that is created inside its own source is part of what is copied.
+        if let (true, Some(_), FoundField::Field(way)) = (is_source, make, &found) {
+            value.refresh(body, spelling, way)?;
+        }
         write_value((&mut *body, &mut *spelling), &found, value, options, budget)?;
         if let (true, FoundField::Field(way)) = (is_source, &found) {
             value.refresh(body, spelling, way)?;

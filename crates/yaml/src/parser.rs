@@ -20,7 +20,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::borrow::Cow;
-use std::ffi::{CStr, c_char};
+use std::ffi::CStr;
 use std::ptr::NonNull;
 
 use libyaml_rs as sys;
@@ -299,14 +299,14 @@ unsafe fn name<'e>(text: *const u8) -> Option<Cow<'e, str>> {
     }
 }
 
-/// Returns a message of libyaml.
+/// Returns a message of libyaml, which has signed characters on every machine, unlike C.
 ///
 /// # Safety
 /// `text` must be null or a static NUL-terminated string.
-unsafe fn static_text(text: *const c_char) -> Option<&'static str> {
+unsafe fn static_text(text: *const i8) -> Option<&'static str> {
     match text.is_null() {
         true => None,
         // SAFETY: promised by the caller.
-        false => unsafe { CStr::from_ptr(text) }.to_str().ok(),
+        false => unsafe { CStr::from_ptr(text.cast()) }.to_str().ok(),
     }
 }
