@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings the programs with which tests are made into target/tools: helm, kubectl, an older kubectl, promtool, prometheus,
-# sshd, crane, actionlint. What is on PATH stays as it is.
+# sshd, crane, actionlint, mdbook. What is on PATH stays as it is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools=$PWD/target/tools
@@ -129,10 +129,17 @@ if ! has crane; then
     has crane || lacks crane "go does not build it"
 fi
 
-# Reads the workflows of GitHub.
+# Reads the workflows as GitHub does.
 if ! has actionlint; then
     ! command -v go >/dev/null 2>&1 || GOBIN=$tools go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 || true
     has actionlint || lacks actionlint "go does not build it"
+fi
+
+# Makes the documentation into a site, in the version that `cargo xtask site` asks for.
+if [ ! -x target/dist-tools/bin/mdbook ]; then
+    version=$(sed -n 's/^const MDBOOK: .*"mdbook", "\(.*\)").*/\1/p' crates/xtask/src/packaging/tools.rs)
+    cargo install --quiet --locked mdbook --version "$version" --root target/dist-tools || true
+    [ -x target/dist-tools/bin/mdbook ] || lacks mdbook "cargo does not build it"
 fi
 
 # A browser, for the status page. It needs many libraries, so it is installed, and only by root on a machine of CI; elsewhere

@@ -1,54 +1,59 @@
 #!/bin/sh
-# Installs the program moorline from a release: MOORLINE_URL=https://.../v0.1.0 MOORLINE_VERSION=0.1.0 sh install.sh
-#   MOORLINE_URL      address of the folder with the tarballs and SHA256SUMS
-#   MOORLINE_VERSION  version of the release
-#   MOORLINE_BIN      where the program goes; ~/.local/bin without it
+# Installs the program moorline of a release for this user: downloads it, checks its checksum, and
+# copies one file.
+#
+#   MOORLINE_URL=URL sh install.sh VERSION
+#
+# MOORLINE_URL  the folder with the tarballs and SHA256SUMS of the version
+# MOORLINE_BIN  the folder that gets the program, ~/.local/bin if it is not set
+# MOORLINE_VERSION may name the version instead.
 set -eu
 
 refuse() {
-    echo "install.sh: $1" >&2
+    echo "moorline is not installed: $1" >&2
     exit 1
 }
+has() { command -v "$1" >/dev/null 2>&1; }
+place() { mkdir -p "$2" && cp "$1" "$2/moorline.new" && chmod 755 "$2/moorline.new" && mv "$2/moorline.new" "$2/moorline"; }
 
-url=${MOORLINE_URL:-}
-version=${MOORLINE_VERSION:-}
-[ -n "$url" ] || refuse "MOORLINE_URL is not set; it is the address of the folder with SHA256SUMS"
-[ -n "$version" ] || refuse "MOORLINE_VERSION is not set, such as 0.1.0"
-bin=${MOORLINE_BIN:-$HOME/.local/bin}
+main() {
+    version=${1:-${MOORLINE_VERSION:-}} url=${MOORLINE_URL:-} bin=${MOORLINE_BIN:-${HOME:-}/.local/bin}
+    [ -n "$version" ] || refuse "name the version, as in: sh install.sh 0.1.0"
+    [ -n "$url" ] || refuse "set MOORLINE_URL to the folder with the tarballs of the release"
+    for tool in awk gzip mktemp tar uname; do has "$tool" || refuse "the program $tool is missing"; done
 
-system=$(uname -s)
-machine=$(uname -m)
-case "$system $machine" in
-    "Linux x86_64") target=x86_64-unknown-linux-musl ;;
-    "Linux aarch64" | "Linux arm64") target=aarch64-unknown-linux-musl ;;
-    "Darwin x86_64") target=x86_64-apple-darwin ;;
-    "Darwin arm64") target=aarch64-apple-darwin ;;
-    *) refuse "there is no binary for $system on $machine; build it from the source with cargo" ;;
-esac
-for tool in curl tar; do
-    command -v "$tool" >/dev/null 2>&1 || refuse "$tool is missing"
-done
-if command -v sha256sum >/dev/null 2>&1; then
-    sum() { sha256sum "$1" | cut -d ' ' -f 1; }
-elif command -v shasum >/dev/null 2>&1; then
-    sum() { shasum -a 256 "$1" | cut -d ' ' -f 1; }
-else
-    refuse "sha256sum and shasum are missing, so the download cannot be checked"
-fi
+    case "$(uname -s)" in
+        Linux) system=unknown-linux-musl ;;
+        Darwin) system=apple-darwin ;;
+        *) refuse "there is no binary for the system $(uname -s)" ;;
+    esac
+    case "$(uname -m)" in
+        x86_64 | amd64) name=moorline-$version-x86_64-$system ;;
+        aarch64 | arm64) name=moorline-$version-aarch64-$system ;;
+        *) refuse "there is no binary for the architecture $(uname -m)" ;;
+    esac
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-name=moorline-$version-$target
-for file in SHA256SUMS "$name.tar.gz"; do
-    curl -fsSL -o "$work/$file" "$url/$file" || refuse "$url/$file cannot be downloaded"
-done
-wanted=$(awk -v file="$name.tar.gz" '$2 == file { print $1 }' "$work/SHA256SUMS")
-[ -n "$wanted" ] || refuse "SHA256SUMS does not list $name.tar.gz"
-found=$(sum "$work/$name.tar.gz")
-[ "$found" = "$wanted" ] || refuse "$name.tar.gz is not the file of the release: its checksum is $found, not $wanted"
+    if has curl; then fetch() { curl -fsL -o "$2" "$1"; }
+    elif has wget; then fetch() { wget -q -O "$2" "$1"; }
+    else refuse "the program curl or wget is missing"; fi
+    if has sha256sum; then checksum() { sha256sum "$1"; }
+    elif has shasum; then checksum() { shasum -a 256 "$1"; }
+    else refuse "the program sha256sum or shasum is missing"; fi
 
-tar -xzf "$work/$name.tar.gz" -C "$work"
-mkdir -p "$bin"
-install -m 755 "$work/$name/moorline" "$bin/moorline"
-"$bin/moorline" --version
-case ":$PATH:" in *":$bin:"*) ;; *) echo "$bin is not on PATH" >&2 ;; esac
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    fetch "$url/SHA256SUMS" "$work/SHA256SUMS" || refuse "$url/SHA256SUMS cannot be downloaded"
+    wanted=$(awk -v name="$name.tar.gz" '$2 == name { print $1 }' "$work/SHA256SUMS")
+    [ -n "$wanted" ] || refuse "$url/SHA256SUMS does not list $name.tar.gz"
+    fetch "$url/$name.tar.gz" "$work/$name.tar.gz" || refuse "$url/$name.tar.gz cannot be downloaded"
+    found=$(checksum "$work/$name.tar.gz")
+    [ "${found%% *}" = "$wanted" ] || refuse "the checksum of $name.tar.gz is ${found%% *}, not $wanted"
+    tar -xzf "$work/$name.tar.gz" -C "$work" "$name/moorline" 2>/dev/null ||
+        refuse "$name.tar.gz has no program moorline"
+    place "$work/$name/moorline" "$bin" 2>/dev/null || refuse "$bin cannot be written"
+    case ":$PATH:" in *":$bin:"*) hint= ;; *) hint=", which is not on PATH" ;; esac
+    echo "installed $bin/moorline$hint"
+}
+
+# The last line, so that a script that was cut off on its way does nothing.
+main "$@"

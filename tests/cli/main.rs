@@ -7,7 +7,7 @@ mod documents;
 mod examples;
 mod kept_table;
 mod printed_yaml;
+mod published;
 mod reasons;
 mod reference;
-mod release;
 mod settings;

@@ -5,7 +5,7 @@
 //! repository says, at no further cost. Else the seed, the steps that are needed for it, and the command that shows it.
 //!
 //! MOORLINE_SIMULATION_SEED replays one story, MOORLINE_SIMULATION_FIXED sets the number of stories that every run tells,
-//! and MOORLINE_SIMULATION_SEEDS adds random ones.
+//! and MOORLINE_SIMULATION_SEEDS adds random ones, whose seeds follow from MOORLINE_SIMULATION_BASE if that is set.
 
 mod alone;
 mod charge;
@@ -32,6 +32,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alone::{Came, LOG, tell_alone, told};
+use dice::Dice;
 use shrink::shrink;
 use story::tell;
 
@@ -155,7 +156,12 @@ fn seeds() -> Vec<u64> {
         return vec![seed];
     }
     let random = number("MOORLINE_SIMULATION_SEEDS").unwrap_or_default();
-    let random = (0..random).map(|_| RandomState::new().hash_one(0));
+    let base = number("MOORLINE_SIMULATION_BASE").unwrap_or_else(|| RandomState::new().hash_one(0));
+    if random > 0 {
+        println!("the seeds of {random} random stories follow from MOORLINE_SIMULATION_BASE={base}");
+    }
+    let mut dice = Dice::new(base);
+    let random = (0..random).map(|_| dice.next());
     let fixed = number("MOORLINE_SIMULATION_FIXED").unwrap_or(FIXED);
     (1..=fixed).chain(FOUND).chain(random).collect()
 }

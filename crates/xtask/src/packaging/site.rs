@@ -1,7 +1,7 @@
 //! The documentation as a site, made by mdBook.
 //!
-//! In: `docs/` with its summary. Out: pages in which every link leads somewhere: those out of
-//! `docs/` lead to the repository.
+//! In: the pages of `docs/SUMMARY.md`, also those above `docs/`. Out: a site in which every link
+//! leads somewhere: those to other files lead to the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,6 +10,9 @@ use std::process::Command;
 
 use super::checkout::{Checkout, run};
 use super::tools::Tools;
+
+/// Folder whose files are part of the site as they are.
+const IMAGES: &str = "docs/images/";
 
 /// Makes the site in `target/site`, and returns the number of its pages.
 pub(crate) fn make(checkout: &Checkout) -> Result<usize, String> {
@@ -20,68 +23,117 @@ pub(crate) fn make(checkout: &Checkout) -> Result<usize, String> {
             fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         }
     }
-    copy(&checkout.root.join("docs"), "", &source.join("src"), checkout)?;
-    for name in ["book.toml", "theme.css"] {
-        fs::rename(source.join("src").join(name), source.join(name))
-            .map_err(|error| format!("{name}: {error}"))?;
-    }
+    collect(checkout, &source)?;
     let program = Tools::with_mdbook(checkout)?;
     run(Command::new(program).arg("build").arg("--dest-dir").arg(&site).arg(&source))?;
     check(&site)
 }
 
-/// Copies a folder, and turns the links that lead out of `docs/` in its pages.
-fn copy(from: &Path, prefix: &str, to: &Path, checkout: &Checkout) -> Result<(), String> {
-    let shown = |error: std::io::Error| format!("{}: {error}", from.display());
-    fs::create_dir_all(to).map_err(shown)?;
-    for entry in fs::read_dir(from).map_err(shown)? {
-        let entry = entry.map_err(shown)?;
-        let (name, path) = (entry.file_name(), entry.path());
-        let to = to.join(&name);
-        if entry.file_type().map_err(shown)?.is_dir() {
-            copy(&path, &format!("{prefix}{}/", name.to_string_lossy()), &to, checkout)?;
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            let text = fs::read_to_string(&path).map_err(shown)?;
-            fs::write(&to, with_links(&text, prefix, checkout.source.as_deref())).map_err(shown)?;
-        } else {
-            fs::copy(&path, &to).map_err(shown)?;
-        }
+/// Copies the pages to their places below `src`, and what mdBook needs beside them.
+fn collect(checkout: &Checkout, source: &Path) -> Result<(), String> {
+    let summary = read_text(&checkout.root.join("docs/SUMMARY.md"))?;
+    let pages = pages_of(&summary);
+    for page in &pages {
+        let text = read_text(&checkout.root.join(page))?;
+        write(&source.join("src").join(page), &with_links(&text, page, &pages, checkout.source.as_deref()))?;
     }
-    Ok(())
+    write(&source.join("src/SUMMARY.md"), &summary.replace("](", "](docs/").replace("](docs/../", "]("))?;
+    let images = fs::read_dir(checkout.root.join(IMAGES)).map_err(|error| format!("{IMAGES}: {error}"))?;
+    let copy = |from: &Path, to: &Path| {
+        fs::create_dir_all(to.parent().unwrap_or(to))
+            .and_then(|()| fs::copy(from, to))
+            .map_err(|error| format!("{}: {error}", from.display()))
+    };
+    for image in images {
+        let image = image.map_err(|error| format!("{IMAGES}: {error}"))?;
+        copy(&image.path(), &source.join("src").join(IMAGES).join(image.file_name()))?;
+    }
+    for (from, to) in [
+        ("docs/book.toml", "book.toml"),
+        ("docs/theme.css", "theme.css"),
+        ("src/serve/page/icon.svg", "theme/favicon.svg"),
+    ] {
+        copy(&checkout.root.join(from), &source.join(to))?;
+    }
+    // In place of the fonts that mdBook brings.
+    write(&source.join("theme/fonts/fonts.css"), "/* The fonts are those of the system. */\n")
 }
 
-/// A page whose links out of `docs/` lead to the repository: to its address, or to the files of the
-/// checkout.
-fn with_links(text: &str, prefix: &str, source: Option<&str>) -> String {
-    let mut page = String::new();
-    let mut rest = text;
+/// Paths in the repository of the pages that a summary lists.
+fn pages_of(summary: &str) -> BTreeSet<String> {
+    let links = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    links.map(|link| in_repository("docs/SUMMARY.md", link)).collect()
+}
+
+/// A page with the links that lead somewhere else in the site.
+fn with_links(text: &str, page: &str, pages: &BTreeSet<String>, source: Option<&str>) -> String {
+    let mut is_code = false;
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        is_code ^= line.trim_start().starts_with("```");
+        lines.push(if is_code { line.to_owned() } else { line_with_links(line, page, pages, source) });
+    }
+    lines.join("\n")
+}
+
+fn line_with_links(line: &str, page: &str, pages: &BTreeSet<String>, source: Option<&str>) -> String {
+    let mut turned = String::new();
+    let mut rest = line;
     while let Some(at) = rest.find("](") {
         let (before, link) = rest.split_at(at + 2);
-        page.push_str(before);
         let end = link.find(')').unwrap_or(link.len());
-        let target = &link[..end];
-        match outside(target, prefix) {
-            Some(path) => match source {
-                Some(source) => page.push_str(&format!("{source}/blob/main/{path}")),
-                None => page.push_str(&format!("{}../../{path}", "../".repeat(prefix.matches('/').count()))),
-            },
-            None => page.push_str(target),
-        }
+        turned.push_str(before);
+        turned.push_str(&link_in_site(&link[..end], page, pages, source));
         rest = &link[end..];
     }
-    page + rest
+    turned + rest
 }
 
-/// Path in the repository of a link that leads out of `docs/`.
-fn outside<'a>(target: &'a str, prefix: &str) -> Option<&'a str> {
-    let mut path = target;
-    for _ in 0..=prefix.matches('/').count() {
-        path = path.strip_prefix("../")?;
+/// A link of a page as the site has it. A link to a file that is no page leads to the address of the
+/// repository, or to the file in the checkout.
+fn link_in_site(link: &str, page: &str, pages: &BTreeSet<String>, source: Option<&str>) -> String {
+    let (file, place) = link.find('#').map_or((link, ""), |at| link.split_at(at));
+    let path = in_repository(page, file);
+    if link.contains(':') || file.is_empty() || path.starts_with(IMAGES) {
+        return link.to_owned();
     }
-    Some(path)
+    if pages.contains(&path) {
+        // A README becomes the first page of its folder.
+        let folder = file.strip_suffix("README.md");
+        return folder.map_or_else(|| link.to_owned(), |folder| format!("{folder}index.md{place}"));
+    }
+    match source {
+        Some(source) => format!("{source}/blob/HEAD/{path}{place}"),
+        None => format!("{}../../{path}{place}", "../".repeat(page.matches('/').count())),
+    }
 }
 
-/// Checks that every link of the site leads to a file of it, and to a place in that file.
+/// Path in the repository of a link beside a page.
+fn in_repository(page: &str, link: &str) -> String {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in link.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." | "" => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::create_dir_all(path.parent().unwrap_or(path))
+        .and_then(|()| fs::write(path, text))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Checks that every link of the site leads to a file of it and to a place in that file, or to a file
+/// of the checkout.
 fn check(site: &Path) -> Result<usize, String> {
     let mut pages = BTreeMap::new();
     read(site, &mut pages)?;
@@ -89,17 +141,21 @@ fn check(site: &Path) -> Result<usize, String> {
         pages.iter().map(|(path, text)| (path, values(text, "id=\"").collect())).collect();
     let mut wrong = Vec::new();
     for (path, text) in &pages {
-        for link in values(text, "href=\"") {
+        for link in values(text, "href=\"").chain(values(text, "src=\"")) {
             let is_elsewhere =
                 link.contains("://") || link.starts_with("mailto:") || link.starts_with("data:");
-            if is_elsewhere || link.starts_with("../../") {
+            if is_elsewhere {
                 continue;
             }
             let (file, place) = link.split_once('#').map_or((link, ""), |(file, place)| (file, place));
             let target = if file.is_empty() { path.clone() } else { joined(path, file) };
-            let target = if target.is_dir() { target.join("index.html") } else { target };
-            let has_place = place.is_empty() || ids.get(&target).is_some_and(|ids| ids.contains(place));
-            if !target.is_file() || !has_place {
+            let is_folder = target.starts_with(site) && target.is_dir();
+            let target = if is_folder { target.join("index.html") } else { target };
+            let has_place = place.is_empty()
+                || !target.starts_with(site)
+                || ids.get(&target).is_some_and(|ids| ids.contains(place));
+            let is_there = if target.starts_with(site) { target.is_file() } else { target.exists() };
+            if !is_there || !has_place {
                 wrong.push(format!(
                     "{}: {link} leads nowhere",
                     path.strip_prefix(site).unwrap_or(path).display()
@@ -132,8 +188,8 @@ fn read(folder: &Path, pages: &mut BTreeMap<PathBuf, String>) -> Result<(), Stri
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() {
             read(&path, pages)?;
-        // Made of all pages, so its links are relative to the root.
-        } else if name.ends_with(".html") && !["print.html", "404.html", "toc.html"].contains(&&*name) {
+        // It may be shown at any address, so its links begin at the root.
+        } else if name.ends_with(".html") && name != "404.html" {
             pages.insert(path.clone(), fs::read_to_string(&path).map_err(shown)?);
         }
     }
@@ -150,17 +206,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_out_of_the_documentation_lead_to_the_repository() {
-        let text = "[a](b.md#c), [d](../SECURITY.md#e) and [f](https://example.com/../g)";
-        let turned = with_links(text, "", Some("https://example.com/r"));
+    fn links_to_files_that_are_no_pages_lead_to_the_repository() {
+        let summary = "[a](README.md)\n- [b](b.md)\n- [c](../CHANGELOG.md)\n- [d](d/e.md)\n";
+        let pages = pages_of(summary);
         assert_eq!(
-            turned,
-            "[a](b.md#c), [d](https://example.com/r/blob/main/SECURITY.md#e) and [f](https://example.com/../g)"
+            pages.iter().collect::<Vec<_>>(),
+            ["CHANGELOG.md", "docs/README.md", "docs/b.md", "docs/d/e.md"]
         );
-        assert_eq!(
-            with_links("[a](../b.md) [c](../../d.rs)", "decisions/", None),
-            "[a](../b.md) [c](../../../d.rs)"
+        let check = |page: &str, source: Option<&str>, text: &str, expect: &str| {
+            assert_eq!(with_links(text, page, &pages, source), expect);
+        };
+        let address = Some("https://example.com/r");
+        check(
+            "docs/b.md",
+            address,
+            "[a](d/e.md#x), [b](#y), [c](../CHANGELOG.md)",
+            "[a](d/e.md#x), [b](#y), [c](../CHANGELOG.md)",
         );
+        check("docs/d/e.md", address, "[a](../README.md#x)", "[a](../index.md#x)");
+        check("docs/b.md", address, "[a](../LICENSE)", "[a](https://example.com/r/blob/HEAD/LICENSE)");
+        check("docs/d/e.md", None, "[a](../../src/d.rs)", "[a](../../../../src/d.rs)");
+        check(
+            "CHANGELOG.md",
+            None,
+            "![a](docs/images/p.png) [b](LICENSE)",
+            "![a](docs/images/p.png) [b](../../LICENSE)",
+        );
+        check("docs/b.md", address, "[a](https://example.com/../g)", "[a](https://example.com/../g)");
+        check("docs/b.md", address, "```\n[a](../LICENSE)\n```\n", "```\n[a](../LICENSE)\n```\n");
     }
 
     #[test]

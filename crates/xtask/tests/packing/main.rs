@@ -8,5 +8,6 @@ mod charts;
 mod images;
 mod names;
 mod root;
+mod site;
 mod support;
 mod tarballs;
