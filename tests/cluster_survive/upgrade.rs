@@ -120,10 +120,8 @@ async fn serve(scene: &Scene, left: &Path) {
             scene.plane.put_object(&format!("{prefix}/{NAMESPACE}/{name}"), &object);
         }
     }
-    until("the API server has seen all objects", async || {
-        (identities(scene).await.len() == 4).then_some(())
-    })
-    .await;
+    until("the API server has seen all objects", async || (identities(scene).await.len() == 4).then_some(()))
+        .await;
     store_as_the_server_does(scene).await;
     let before = identities(scene).await;
     let commit = scene.push(&files());

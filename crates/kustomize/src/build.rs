@@ -22,11 +22,11 @@ use super::id::ResourceId;
 use super::kustomization::{self, Kustomization, Var};
 use super::node::LocatedText;
 use super::provenance;
-use super::replacement::WriteBudget;
 use super::resource::Resource;
 use super::schema::{Schemas, Scope};
 use super::transformers;
 use super::variables;
+use super::write_budget::WriteBudget;
 use moorline_core::grammar::with_article;
 use moorline_yaml as yaml;
 

@@ -53,6 +53,7 @@ mod sort;
 mod strategic;
 mod transformers;
 mod variables;
+mod write_budget;
 mod written_value;
 
 use std::collections::BTreeSet;

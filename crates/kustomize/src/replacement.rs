@@ -13,7 +13,7 @@ use super::id::{Gvk, ResourceId};
 use super::node::{Fields, LocatedText, Node};
 use super::resource::Resource;
 use super::select::{Selection, Selector, selector};
-pub(super) use super::written_value::WriteBudget;
+use super::write_budget::WriteBudget;
 use super::written_value::{FieldOptions, SourceValue, write};
 use moorline_yaml::{self as yaml, KeepGoing};
 

@@ -13,6 +13,7 @@ use super::field_walk::{FieldShape, FoundField, find_fields, parse_document};
 use super::json_text::json_text;
 use super::resource::Resource;
 use super::scalar_style::Spelling;
+use super::write_budget::WriteBudget;
 use moorline_yaml::{self as yaml, Dialect};
 
 /// Options for reading or writing a value.
@@ -37,37 +38,8 @@ pub(super) struct SourceValue {
     source: Option<Vec<PathStep>>,
 }
 
-/// Number of bytes that one build may still write.
-#[derive(Debug)]
-pub(super) struct WriteBudget(usize);
-
-const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Overhead of a value beside its text.
 const NODE_BYTES: usize = 32;
-
-impl Default for WriteBudget {
-    fn default() -> Self {
-        Self(MAX_BYTES)
-    }
-}
-
-impl WriteBudget {
-    #[cfg(test)]
-    pub(super) fn of(bytes: usize) -> Self {
-        Self(bytes)
-    }
-
-    fn spend(&mut self, bytes: usize) -> Result<(), FieldPathError> {
-        let left = self.0.checked_sub(bytes);
-        self.0 = left.ok_or_else(|| {
-            FieldPathError::with_class(
-                ErrorClass::Bound,
-                format!("replacements write more than {MAX_BYTES} bytes"),
-            )
-        })?;
-        Ok(())
-    }
-}
 
 type Done<T> = Result<T, FieldPathError>;
 
@@ -109,8 +81,8 @@ impl SourceValue {
         Ok(Self { value: typed(part, value).ok(), text: part.to_owned(), shape, is_untyped, source: None })
     }
 
-    /// Refuses a mapping or a list as an annotation, and a text as all annotations. Kustomize makes of
-    /// them something else before and after each of its steps, and keeps notes of its own there.
+    /// Refuses a mapping or a list as an annotation, and a text as all annotations. Kustomize makes
+    /// of them something else before and after each of its steps, and keeps notes of its own there.
     fn check_place(&self, found: &FoundField) -> Done<()> {
         let FoundField::Field(way) = found else { return Ok(()) };
         let is = |step: &PathStep, name: &str| matches!(step, PathStep::Key(key) if key == name);

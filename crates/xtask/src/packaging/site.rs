@@ -89,8 +89,8 @@ fn line_with_links(line: &str, page: &str, pages: &BTreeSet<String>, source: Opt
     turned + rest
 }
 
-/// A link of a page as the site has it. A link to a file that is no page leads to the address of the
-/// repository, or to the file in the checkout.
+/// A link of a page as the site has it. A link to a file that is no page leads to the address of
+/// the repository, or to the file in the checkout.
 fn link_in_site(link: &str, page: &str, pages: &BTreeSet<String>, source: Option<&str>) -> String {
     let (file, place) = link.find('#').map_or((link, ""), |at| link.split_at(at));
     let path = in_repository(page, file);
@@ -132,8 +132,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Checks that every link of the site leads to a file of it and to a place in that file, or to a file
-/// of the checkout.
+/// Checks that every link of the site leads to a file of it and to a place in that file, or to a
+/// file of the checkout.
 fn check(site: &Path) -> Result<usize, String> {
     let mut pages = BTreeMap::new();
     read(site, &mut pages)?;

@@ -1,5 +1,5 @@
-//! The site of the documentation is built from the pages of this checkout, and each of its links leads
-//! somewhere.
+//! The site of the documentation is built from the pages of this checkout, and each of its links
+//! leads somewhere.
 //!
 //! In: mdBook, where `make tools` has fetched it. Out: nothing, or each link that leads nowhere.
 
