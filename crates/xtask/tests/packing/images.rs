@@ -3,16 +3,16 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use moorline_test_support::programs::{command, find, run};
 use moorline_test_support::registry::Registry;
 
-use crate::root::{Image, SCRATCH, add_libraries, daemon, entrypoint, sha256};
+use crate::root::{Image, Running, SCRATCH, add_libraries, daemon, entrypoint, sha256};
 use crate::support::{ARCHITECTURE, TARGET, binary, done, folder, word};
 
 const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: greeting\n";
@@ -97,14 +97,19 @@ fn check_start(root: &Path, image: &Image) {
     let mut times = Vec::new();
     for _ in 0..5 {
         let Some(mut command) = daemon(root, image) else { return };
-        let address = free_address();
         let arguments =
-            ["run", "--sandbox", "--data-dir", "/scratch/data", "--page", "", "--listen", &address];
+            ["run", "--sandbox", "--data-dir", "/scratch/data", "--page", "", "--listen", "127.0.0.1:0"];
         let begun = Instant::now();
-        let output = command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        let log = root.join(SCRATCH).join("log");
+        let file = fs::File::create(&log).expect("a log");
+        let output = command.args(arguments).stdout(Stdio::null()).stderr(file);
         let _daemon = Running(output.spawn().expect("it starts"));
-        while !is_ready(&address) {
-            assert!(begun.elapsed() < Duration::from_secs(10), "the daemon does not become ready");
+        loop {
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            if address(&said).is_some_and(is_ready) {
+                break;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(10), "the daemon does not become ready: {said}");
             std::thread::sleep(Duration::from_millis(1));
         }
         times.push(begun.elapsed());
@@ -122,12 +127,9 @@ fn is_ready(address: &str) -> bool {
     asked.and_then(|()| stream.read_to_string(&mut answer)).is_ok() && answer.starts_with("HTTP/1.1 200")
 }
 
-/// Address that nobody listens to.
-fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("an address")
-        .to_string()
+/// Address that a daemon listens to, from its log.
+fn address(log: &str) -> Option<&str> {
+    log.split("listening address=").nth(1)?.split('\n').next()
 }
 
 /// Everything under a root, with sizes and times of change.
@@ -145,16 +147,6 @@ fn listing(root: &Path) -> Vec<(PathBuf, u64, std::time::SystemTime)> {
     }
     found.sort();
     found
-}
-
-/// Process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
-    }
 }
 
 #[test]

@@ -9,12 +9,12 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::images::assembled;
-use crate::root::{Image, SCRATCH, add_libraries, daemon};
+use crate::root::{Image, Running, SCRATCH, add_libraries, daemon};
 use crate::support::{ARCHITECTURE, binary, folder};
 
 /// Time until the daemon has asked for the repository.
@@ -86,16 +86,6 @@ fn check(test: u8, host: &str, known: Known, first_fails: bool) {
     assert!(request.contains(&format!("{host}:{}", address.port())), "{request}");
     for kind in [A, AAAA] {
         assert!(asked.contains(&(known.name.to_owned(), kind)), "{asked:?}");
-    }
-}
-
-/// Process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
     }
 }
 

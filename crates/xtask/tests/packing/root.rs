@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use moorline_test_support::programs::report_skipped;
 use serde_json::Value;
@@ -126,6 +126,22 @@ pub(crate) fn daemon(root: &Path, image: &Image) -> Option<Command> {
     start(&mut command, image);
     command.env("TMPDIR", format!("/{SCRATCH}"));
     Some(command)
+}
+
+/// Daemon in a root, which ends with the test.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Only the launcher is a child of ours, and a program that changed its user outlives it.
+        let launcher = self.0.id();
+        let children = fs::read_to_string(format!("/proc/{launcher}/task/{launcher}/children"));
+        for child in children.unwrap_or_default().split_whitespace() {
+            _ = Command::new("kill").args(["-KILL", child]).status();
+        }
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
 }
 
 fn is_root() -> bool {
