@@ -44,10 +44,16 @@ const REFUSED: &[c_long] = &[
     // The machine, and parts of the kernel that had vulnerabilities.
     libc::SYS_bpf, libc::SYS_perf_event_open, libc::SYS_userfaultfd, libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key,
     libc::SYS_personality, libc::SYS_acct, libc::SYS_swapon, libc::SYS_swapoff, libc::SYS_reboot, libc::SYS_syslog, libc::SYS_vhangup,
-    libc::SYS_init_module, libc::SYS_finit_module, libc::SYS_delete_module, libc::SYS_kexec_load, libc::SYS_kexec_file_load,
+    libc::SYS_init_module, libc::SYS_finit_module, libc::SYS_delete_module, libc::SYS_kexec_load, KEXEC_FILE_LOAD,
     libc::SYS_settimeofday, libc::SYS_clock_settime, libc::SYS_clock_adjtime, libc::SYS_adjtimex, libc::SYS_sethostname,
     libc::SYS_setdomainname,
 ];
+
+/// Loads a kernel from a file. The crate has no name for it on arm64 with musl.
+#[cfg(target_arch = "x86_64")]
+const KEXEC_FILE_LOAD: c_long = libc::SYS_kexec_file_load;
+#[cfg(not(target_arch = "x86_64"))]
+const KEXEC_FILE_LOAD: c_long = 294;
 
 /// Older variants that only some architectures have.
 #[cfg(target_arch = "x86_64")]
