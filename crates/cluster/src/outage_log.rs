@@ -19,10 +19,10 @@ const SERVER: &str = "the API server";
 
 /// Current problems of one API server; cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct OutageLog(Arc<Inner>);
+pub(super) struct OutageLog(Arc<OutageState>);
 
 #[derive(Debug)]
-struct Inner {
+struct OutageState {
     began: Instant,
     /// True while a problem is open: only then a successful response is news.
     is_open: AtomicBool,
@@ -32,7 +32,7 @@ struct Inner {
 impl Default for OutageLog {
     fn default() -> Self {
         let began = clock::now();
-        Self(Arc::new(Inner { began, is_open: AtomicBool::new(false), open: Mutex::default() }))
+        Self(Arc::new(OutageState { began, is_open: AtomicBool::new(false), open: Mutex::default() }))
     }
 }
 

@@ -14,7 +14,7 @@ use super::build_trace::Tracer;
 use super::builtin_plugins;
 use super::charts::{self, ChartEntry, ChartSettings};
 use super::configuration::{self, Additions, Configuration};
-use super::error::{BuildError, ErrorClass, FieldLocation};
+use super::error::{BuildError, Built, ErrorClass, FieldLocation};
 use super::files::{Files, Folder, ResourceTarget};
 use super::generated_objects::merge_generated;
 use super::generators::{GeneratedKind, generate};
@@ -54,8 +54,6 @@ pub(super) struct Build<'a> {
     pub(super) budget: RefCell<WriteBudget>,
 }
 
-type Step = Result<(), BuildError>;
-
 /// Longest text whose copies are not counted.
 const SHORT: usize = 256;
 
@@ -89,7 +87,7 @@ impl<'a> Build<'a> {
     }
 
     /// Sets the merge keys of a kustomization, unless some were set before.
-    fn take_schema(&self, folder: &Folder, from: &Kustomization) -> Step {
+    fn take_schema(&self, folder: &Folder, from: &Kustomization) -> Built<()> {
         let at = from.at.key("openapi");
         let file = match from.openapi.get("path") {
             Some(path) => Some(self.files.file(folder, path, &at.key("path"))?),
@@ -135,8 +133,8 @@ impl<'a> Build<'a> {
         name: (&str, &str),
         at: &FieldLocation,
         resources: &mut Vec<Resource>,
-        change: impl FnOnce(&mut Vec<Resource>) -> Step,
-    ) -> Step {
+        change: impl FnOnce(&mut Vec<Resource>) -> Built<()>,
+    ) -> Built<()> {
         self.files.count_visits(resources.len() + self.files.bounds.object_weight(), 1, at)?;
         self.tracer.step(name, at, resources, change)
     }
@@ -149,7 +147,7 @@ impl<'a> Build<'a> {
         folder: &Folder,
         by: &Kustomization,
         resources: &mut [Resource],
-    ) -> Step {
+    ) -> Built<()> {
         match self.tracks_changes {
             true => {
                 let mark = folder.source.by_field(&by.at.file, kind);
@@ -166,7 +164,7 @@ impl<'a> Build<'a> {
         texts: impl Iterator<Item = &'t str>,
         into: usize,
         at: &FieldLocation,
-    ) -> Step {
+    ) -> Built<()> {
         let bytes: usize = texts.map(str::len).filter(|length| *length > SHORT).sum();
         // A workload has most of these texts twice: on itself and on its pod template.
         self.files.reserve((2 * bytes as u64).saturating_mul(into as u64), at)
@@ -246,7 +244,7 @@ impl<'a> Build<'a> {
         folder: &Folder,
         entries: &[LocatedText],
         into: &mut Accumulator,
-    ) -> Step {
+    ) -> Built<()> {
         let mut known = ResourceIndex::of(&into.resources);
         for entry in entries {
             match self.files.resource(folder, entry)? {
@@ -276,7 +274,7 @@ impl<'a> Build<'a> {
 
     /// Refuses objects of a kind that only a custom schema declares cluster-scoped: scopes are
     /// known for Kubernetes' own kinds only.
-    fn check_scopes(&self, found: &[Resource], at: &FieldLocation) -> Step {
+    fn check_scopes(&self, found: &[Resource], at: &FieldLocation) -> Built<()> {
         let scope = |schemas: &Schemas, it: &Resource| schemas.scope_of(it.api_version(), it.kind());
         let is_new = |it: &&Resource| {
             let own = self.custom_schemas().and_then(|schemas| scope(schemas, it));
@@ -294,7 +292,12 @@ impl<'a> Build<'a> {
         }
     }
 
-    fn configure(&self, folder: &Folder, kustomization: &Kustomization, into: &mut Configuration) -> Step {
+    fn configure(
+        &self,
+        folder: &Folder,
+        kustomization: &Kustomization,
+        into: &mut Configuration,
+    ) -> Built<()> {
         let refuse = |at: &FieldLocation| {
             let at = at.clone();
             move |text: String| at.error(ErrorClass::Configuration, text)
@@ -318,7 +321,12 @@ impl<'a> Build<'a> {
         into.add(&additions).map_err(refuse(&kustomization.at.key("crds")))
     }
 
-    fn add_generated(&self, folder: &Folder, kustomization: &Kustomization, into: &mut Accumulator) -> Step {
+    fn add_generated(
+        &self,
+        folder: &Folder,
+        kustomization: &Kustomization,
+        into: &mut Accumulator,
+    ) -> Built<()> {
         let global = kustomization.generator_options.as_ref();
         let kinds = [
             (GeneratedKind::ConfigMap, &kustomization.config_maps),
@@ -352,7 +360,7 @@ impl<'a> Build<'a> {
         (chart, field): (&ChartEntry, &str),
         around: ChartSettings<'_>,
         into: &mut Accumulator,
-    ) -> Step {
+    ) -> Built<()> {
         if self.tracks_changes {
             let text = "buildMetadata: origins and transformations beside charts are not supported";
             return Err(chart.at.error(ErrorClass::Unsupported, text));
@@ -368,7 +376,7 @@ impl<'a> Build<'a> {
 }
 
 impl Accumulator {
-    fn merge(&mut self, other: Self, known: &mut ResourceIndex, at: &FieldLocation) -> Step {
+    fn merge(&mut self, other: Self, known: &mut ResourceIndex, at: &FieldLocation) -> Built<()> {
         known.add(&mut self.resources, other.resources, at)?;
         let merged = self.configuration.merge(&other.configuration);
         merged.map_err(|text| at.error(ErrorClass::Configuration, text))?;
@@ -385,7 +393,7 @@ impl ResourceIndex {
     }
 
     /// Adds resources; an error if an id exists already.
-    fn add(&mut self, resources: &mut Vec<Resource>, more: Vec<Resource>, at: &FieldLocation) -> Step {
+    fn add(&mut self, resources: &mut Vec<Resource>, more: Vec<Resource>, at: &FieldLocation) -> Built<()> {
         for resource in more {
             let id = resource.id();
             if let Some(earlier) = self.0.insert(id.key(), resources.len()) {
@@ -404,7 +412,7 @@ pub(super) fn replace_resources(
     resources: &mut Vec<Resource>,
     changed: Vec<Resource>,
     at: &FieldLocation,
-) -> Step {
+) -> Built<()> {
     // Kind and name mostly differ already; this check copies nothing.
     let mut names = HashSet::with_capacity(changed.len());
     if changed.iter().all(|resource| names.insert((resource.kind(), resource.name()))) {

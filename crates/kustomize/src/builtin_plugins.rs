@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::build::{Accumulator, Build};
 use super::charts::{self, ChartSettings};
 use super::configuration::{FieldSpec, field_specs};
-use super::error::{BuildError, ErrorClass, FieldLocation};
+use super::error::{BuildError, Built, ErrorClass, FieldLocation};
 use super::files::Folder;
 use super::generated_objects::merge_generated;
 use super::generators;
@@ -27,8 +27,6 @@ use super::replacement::replacements;
 use super::resource::Resource;
 use super::select::selector;
 use super::transformers::{FIELDS_OF_A_LOOK, replace};
-
-type Step = Result<(), BuildError>;
 
 /// Returns the configuring objects: inline ones first, then those of files and folders.
 fn configured(
@@ -92,7 +90,7 @@ pub(super) fn generate(
     folder: &Folder,
     entries: &[LocatedText],
     into: &mut Accumulator,
-) -> Step {
+) -> Built<()> {
     for (resource, at) in configured(build, folder, entries)? {
         is_builtin(&resource, &at)?;
         let made = match resource.kind() {
@@ -135,7 +133,7 @@ pub(super) fn generate(
 }
 
 /// Records the generator of an object in its annotations, if they are requested.
-fn track(build: &Build<'_>, folder: &Folder, plugin: &Resource, made: &mut Resource) -> Step {
+fn track(build: &Build<'_>, folder: &Folder, plugin: &Resource, made: &mut Resource) -> Built<()> {
     match build.tracks_changes {
         true => provenance::record_generator(made, &folder.source, provenance::by_plugin(plugin)),
         false => Ok(()),
@@ -175,7 +173,7 @@ pub(super) fn transform(
     folder: &Folder,
     entries: &[LocatedText],
     into: &mut Accumulator,
-) -> Step {
+) -> Built<()> {
     for (resource, at) in configured(build, folder, entries)? {
         is_builtin(&resource, &at)?;
         let change = |it: &mut Vec<Resource>| run(build, folder, &resource, &at, it);
@@ -193,7 +191,7 @@ pub(super) fn validate(
     folder: &Folder,
     entries: &[LocatedText],
     into: &mut Accumulator,
-) -> Step {
+) -> Built<()> {
     for (resource, at) in configured(build, folder, entries)? {
         is_builtin(&resource, &at)?;
         let mut copy = into.resources.clone();
@@ -287,7 +285,7 @@ fn run(
     plugin: &Resource,
     at: &FieldLocation,
     resources: &mut Vec<Resource>,
-) -> Step {
+) -> Built<()> {
     let ground = PatchContext { files: build.files, folder, schemas: build.schemas() };
     let read = |known: &[&str]| loose(&plugin.body, at, known);
     let set = |texts: &BTreeMap<String, String>, specs: &[FieldSpec], resources: &mut Vec<Resource>| {
@@ -342,7 +340,7 @@ fn run(
     }
 }
 
-fn run_affix(plugin: &Resource, at: &FieldLocation, resources: &mut [Resource]) -> Step {
+fn run_affix(plugin: &Resource, at: &FieldLocation, resources: &mut [Resource]) -> Built<()> {
     let read = loose(&plugin.body, at, &["prefix", "suffix", "fieldSpecs"]);
     let fields = read.node().fields(&["prefix", "suffix", "fieldSpecs"])?;
     if fields.get("fieldSpecs").is_none() {
@@ -359,7 +357,7 @@ fn run_affix(plugin: &Resource, at: &FieldLocation, resources: &mut [Resource]) 
     Ok(())
 }
 
-fn run_namespace(plugin: &Resource, at: &FieldLocation, resources: &mut [Resource]) -> Step {
+fn run_namespace(plugin: &Resource, at: &FieldLocation, resources: &mut [Resource]) -> Built<()> {
     let read = loose(&plugin.body, at, &["fieldSpecs", "unsetOnly", "setRoleBindingSubjects"]);
     let fields = read.node().fields(&["fieldSpecs", "unsetOnly", "setRoleBindingSubjects"])?;
     let subjects = match fields.text("setRoleBindingSubjects")?.as_str() {
@@ -385,7 +383,7 @@ fn run_patch(
     at: &FieldLocation,
     ground: PatchContext<'_>,
     resources: &mut Vec<Resource>,
-) -> Step {
+) -> Built<()> {
     match plugin.kind() {
         "PatchTransformer" => {
             let read = loose(&plugin.body, at, &["path", "patch", "target", "options"]);

@@ -157,6 +157,9 @@ impl OwnedPathStep {
 #[derive(Debug)]
 pub(super) struct BuildError(Box<ErrorDetails>);
 
+/// Result of a step of a build.
+pub(super) type Built<T> = Result<T, BuildError>;
+
 #[derive(Debug)]
 struct ErrorDetails {
     class: ErrorClass,

@@ -5,14 +5,16 @@
 
 use serde_json::Value;
 
-use super::error::{BuildError, ErrorClass, FieldLocation};
+use super::error::{Built, ErrorClass, FieldLocation};
 use super::provenance;
 use super::resource::{Behavior, Resource};
 
-type Step = Result<(), BuildError>;
-
 /// Adds a generated object, or merges it into the resource with the same id.
-pub(super) fn merge_generated(resources: &mut Vec<Resource>, mut made: Resource, at: &FieldLocation) -> Step {
+pub(super) fn merge_generated(
+    resources: &mut Vec<Resource>,
+    mut made: Resource,
+    at: &FieldLocation,
+) -> Built<()> {
     let id = made.id();
     let mut fits = (0..resources.len()).filter(|index| resources[*index].is_or_was(&id));
     let (found, another) = (fits.next(), fits.next());

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::charts::{self, ChartEntry};
 use super::configuration::{FieldSpec, field_specs};
-use super::error::{BuildError, ErrorClass, FieldLocation};
+use super::error::{BuildError, Built, ErrorClass, FieldLocation};
 use super::node::{Fields, LocatedText, Node};
 use super::replacement::{Replacements, replacements};
 use super::select::{Selector, selector};
@@ -170,10 +170,8 @@ pub(super) struct GeneratorOptions {
     pub(super) immutable: bool,
 }
 
-type Read<T> = Result<T, BuildError>;
-
 /// Reads a kustomization file.
-pub(super) fn read(file: &str, shown: &str, bytes: &[u8], go_on: KeepGoing<'_>) -> Read<Kustomization> {
+pub(super) fn read(file: &str, shown: &str, bytes: &[u8], go_on: KeepGoing<'_>) -> Built<Kustomization> {
     let documents = yaml::read_as_written(shown, bytes, go_on);
     let documents = documents.map_err(|error| BuildError::invalid_yaml(ErrorClass::Kustomization, &error))?;
     let at = FieldLocation::file(file);
@@ -184,7 +182,7 @@ pub(super) fn read(file: &str, shown: &str, bytes: &[u8], go_on: KeepGoing<'_>) 
     decode(&first.value, &at)
 }
 
-fn decode(value: &Value, at: &FieldLocation) -> Read<Kustomization> {
+fn decode(value: &Value, at: &FieldLocation) -> Built<Kustomization> {
     let fields = Node::new(value, at.clone()).fields(&FIELDS)?;
     let is_component = head(&fields)?;
     if FIELDS[3..].iter().all(|name| fields.get(name).is_none()) && fields.get("metadata").is_none() {
@@ -246,7 +244,7 @@ fn decode(value: &Value, at: &FieldLocation) -> Read<Kustomization> {
 }
 
 /// Checks kind and apiVersion; true for a component.
-fn head(fields: &Fields<'_>) -> Read<bool> {
+fn head(fields: &Fields<'_>) -> Built<bool> {
     let (kind, version) = (fields.text("kind")?, fields.text("apiVersion")?);
     let (is_component, expected) = match kind.as_str() {
         "" | "Kustomization" => (false, "kustomize.config.k8s.io/v1beta1"),
@@ -265,7 +263,7 @@ fn head(fields: &Fields<'_>) -> Read<bool> {
     }
 }
 
-fn labels(node: &Node<'_>) -> Read<Labels> {
+fn labels(node: &Node<'_>) -> Built<Labels> {
     let fields = node.fields(&["pairs", "includeSelectors", "includeTemplates", "fields"])?;
     Ok(Labels {
         at: node.at.clone(),
@@ -276,7 +274,7 @@ fn labels(node: &Node<'_>) -> Read<Labels> {
     })
 }
 
-pub(super) fn patch(node: &Node<'_>) -> Read<Patch> {
+pub(super) fn patch(node: &Node<'_>) -> Built<Patch> {
     let fields = node.fields(&["path", "patch", "target", "options"])?;
     let options = fields.get("options").map(|node| node.fields(&["allowNameChange", "allowKindChange"]));
     let options = options.transpose()?;
@@ -291,7 +289,7 @@ pub(super) fn patch(node: &Node<'_>) -> Read<Patch> {
     })
 }
 
-pub(super) fn image(node: &Node<'_>) -> Read<Image> {
+pub(super) fn image(node: &Node<'_>) -> Built<Image> {
     let fields = node.fields(&["name", "newName", "newTag", "tagSuffix", "digest"])?;
     Ok(Image {
         name: fields.text("name")?,
@@ -303,12 +301,12 @@ pub(super) fn image(node: &Node<'_>) -> Read<Image> {
     })
 }
 
-pub(super) fn replicas(node: &Node<'_>) -> Read<Replicas> {
+pub(super) fn replicas(node: &Node<'_>) -> Built<Replicas> {
     let fields = node.fields(&["name", "count"])?;
     Ok(Replicas { at: node.at.clone(), name: fields.text("name")?, count: fields.integer("count")? })
 }
 
-fn var(node: &Node<'_>) -> Read<Var> {
+fn var(node: &Node<'_>) -> Built<Var> {
     let fields = node.fields(&["name", "objref", "fieldref"])?;
     let target = ["apiVersion", "group", "version", "kind", "name", "namespace"];
     let object = fields.get("objref").map(|node| node.fields(&target)).transpose()?;
@@ -328,7 +326,7 @@ fn var(node: &Node<'_>) -> Read<Var> {
     })
 }
 
-fn sorting(node: &Node<'_>) -> Read<Sorting> {
+fn sorting(node: &Node<'_>) -> Built<Sorting> {
     let fields = node.fields(&["order", "legacySortOptions"])?;
     let legacy = fields.get("legacySortOptions").map(|node| {
         let fields = node.fields(&["orderFirst", "orderLast"])?;
@@ -338,7 +336,7 @@ fn sorting(node: &Node<'_>) -> Read<Sorting> {
     Ok(Sorting { at: node.at.clone(), order: fields.text("order")?, legacy: legacy.transpose()? })
 }
 
-pub(super) fn generator(node: &Node<'_>, is_secret: bool) -> Read<Generator> {
+pub(super) fn generator(node: &Node<'_>, is_secret: bool) -> Built<Generator> {
     let known = ["name", "namespace", "behavior", "literals", "files", "envs", "env", "options", "type"];
     let fields = node.fields(if is_secret { &known } else { &known[..8] })?;
     let mut envs = fields.texts("envs")?;
@@ -358,7 +356,7 @@ pub(super) fn generator(node: &Node<'_>, is_secret: bool) -> Read<Generator> {
     })
 }
 
-pub(super) fn options(node: &Node<'_>) -> Read<GeneratorOptions> {
+pub(super) fn options(node: &Node<'_>) -> Built<GeneratorOptions> {
     let fields = node.fields(&["labels", "annotations", "disableNameSuffixHash", "immutable"])?;
     Ok(GeneratorOptions {
         labels: fields.text_map("labels")?,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::error::{BuildError, ErrorClass, FieldLocation};
+use super::error::{BuildError, Built, ErrorClass, FieldLocation};
 use moorline_core::did_you_mean::nearest_name;
 use moorline_yaml::type_name;
 
@@ -25,8 +25,6 @@ pub(super) struct Fields<'a> {
     values: BTreeMap<&'static str, (String, &'a Value)>,
 }
 
-type Read<T> = Result<T, BuildError>;
-
 impl<'a> Node<'a> {
     pub(super) fn new(value: &'a Value, at: FieldLocation) -> Self {
         Self { value, at }
@@ -42,7 +40,7 @@ impl<'a> Node<'a> {
     }
 
     /// Returns the fields of a mapping; null has none.
-    pub(super) fn fields(&self, known: &[&'static str]) -> Read<Fields<'a>> {
+    pub(super) fn fields(&self, known: &[&'static str]) -> Built<Fields<'a>> {
         let mut values: BTreeMap<&'static str, (String, &'a Value)> = BTreeMap::new();
         let map = match self.value {
             Value::Null => return Ok(Fields { at: self.at.clone(), values }),
@@ -66,7 +64,7 @@ impl<'a> Node<'a> {
         Ok(Fields { at: self.at.clone(), values })
     }
 
-    pub(super) fn text(&self) -> Read<String> {
+    pub(super) fn text(&self) -> Built<String> {
         match self.value {
             Value::Null => Ok(String::new()),
             Value::String(text) => Ok(text.clone()),
@@ -74,7 +72,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    pub(super) fn flag(&self) -> Read<bool> {
+    pub(super) fn flag(&self) -> Built<bool> {
         match self.value {
             Value::Null => Ok(false),
             Value::Bool(flag) => Ok(*flag),
@@ -82,14 +80,14 @@ impl<'a> Node<'a> {
         }
     }
 
-    pub(super) fn integer(&self) -> Read<i64> {
+    pub(super) fn integer(&self) -> Built<i64> {
         match self.value {
             Value::Null => Ok(0),
             value => value.as_i64().ok_or_else(|| self.expected("an integer")),
         }
     }
 
-    pub(super) fn list(&self) -> Read<Vec<Node<'a>>> {
+    pub(super) fn list(&self) -> Built<Vec<Node<'a>>> {
         match self.value {
             Value::Null => Ok(Vec::new()),
             Value::Array(items) => {
@@ -100,7 +98,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    pub(super) fn text_map(&self) -> Read<BTreeMap<String, String>> {
+    pub(super) fn text_map(&self) -> Built<BTreeMap<String, String>> {
         match self.value {
             Value::Null => Ok(BTreeMap::new()),
             Value::Object(map) => {
@@ -120,33 +118,33 @@ impl<'a> Fields<'a> {
         (!value.is_null()).then(|| Node { value, at: self.at.key(key) })
     }
 
-    pub(super) fn text(&self, name: &'static str) -> Read<String> {
+    pub(super) fn text(&self, name: &'static str) -> Built<String> {
         self.get(name).map_or(Ok(String::new()), |node| node.text())
     }
 
-    pub(super) fn flag(&self, name: &'static str) -> Read<bool> {
+    pub(super) fn flag(&self, name: &'static str) -> Built<bool> {
         self.get(name).map_or(Ok(false), |node| node.flag())
     }
 
-    pub(super) fn integer(&self, name: &'static str) -> Read<i64> {
+    pub(super) fn integer(&self, name: &'static str) -> Built<i64> {
         self.get(name).map_or(Ok(0), |node| node.integer())
     }
 
-    pub(super) fn list(&self, name: &'static str) -> Read<Vec<Node<'a>>> {
+    pub(super) fn list(&self, name: &'static str) -> Built<Vec<Node<'a>>> {
         self.get(name).map_or(Ok(Vec::new()), |node| node.list())
     }
 
-    pub(super) fn text_map(&self, name: &'static str) -> Read<BTreeMap<String, String>> {
+    pub(super) fn text_map(&self, name: &'static str) -> Built<BTreeMap<String, String>> {
         self.get(name).map_or(Ok(BTreeMap::new()), |node| node.text_map())
     }
 
     /// Returns the texts of a list, each with its path.
-    pub(super) fn texts(&self, name: &'static str) -> Read<Vec<LocatedText>> {
+    pub(super) fn texts(&self, name: &'static str) -> Built<Vec<LocatedText>> {
         self.list(name)?.into_iter().map(|node| Ok(LocatedText { text: node.text()?, at: node.at })).collect()
     }
 
     /// Reads every item of a list.
-    pub(super) fn each<T>(&self, name: &'static str, read: impl Fn(&Node<'a>) -> Read<T>) -> Read<Vec<T>> {
+    pub(super) fn each<T>(&self, name: &'static str, read: impl Fn(&Node<'a>) -> Built<T>) -> Built<Vec<T>> {
         self.list(name)?.iter().map(read).collect()
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::bounds::{LOOKS_BY_NAMES, VisitCounter};
 use super::configuration::FieldSpec;
-use super::error::{BuildError, ErrorClass, FieldLocation};
+use super::error::{BuildError, Built, ErrorClass, FieldLocation};
 use super::field_path::{FieldPathError, PathStep, find_field, path_parts};
 use super::id::{Gvk, ResourceId};
 use super::node::{Fields, LocatedText, Node};
@@ -54,13 +54,11 @@ struct Target {
     options: FieldOptions,
 }
 
-type Read<T> = Result<T, BuildError>;
-
 /// Default path for reading and writing.
 const NAME: &str = "metadata.name";
 
 /// Reads one entry of `replacements`.
-pub(super) fn replacements(node: &Node<'_>) -> Read<Replacements> {
+pub(super) fn replacements(node: &Node<'_>) -> Built<Replacements> {
     let fields = node.fields(&["path", "source", "targets", "sourceValue"])?;
     let mut replacement = of_replacement(&fields)?;
     let path = fields.get("path").map(|node| Ok(LocatedText { text: node.text()?, at: node.at }));
@@ -80,7 +78,7 @@ pub(super) fn replacements(node: &Node<'_>) -> Read<Replacements> {
 }
 
 /// Reads a file with one replacement or a list of them.
-pub(super) fn read(file: &str, shown: &str, bytes: &[u8], go_on: KeepGoing<'_>) -> Read<Vec<Replacement>> {
+pub(super) fn read(file: &str, shown: &str, bytes: &[u8], go_on: KeepGoing<'_>) -> Built<Vec<Replacement>> {
     let documents = yaml::read_as_written(shown, bytes, go_on);
     let documents = documents.map_err(|error| BuildError::invalid_yaml(ErrorClass::Field, &error))?;
     let at = FieldLocation::file(file);
@@ -93,7 +91,7 @@ pub(super) fn read(file: &str, shown: &str, bytes: &[u8], go_on: KeepGoing<'_>) 
     }
 }
 
-fn of_replacement(fields: &Fields<'_>) -> Read<Replacement> {
+fn of_replacement(fields: &Fields<'_>) -> Built<Replacement> {
     Ok(Replacement {
         at: fields.at.clone(),
         source: fields.get("source").map(|node| source(&node)).transpose()?,
@@ -102,7 +100,7 @@ fn of_replacement(fields: &Fields<'_>) -> Read<Replacement> {
     })
 }
 
-fn source(node: &Node<'_>) -> Read<Source> {
+fn source(node: &Node<'_>) -> Built<Source> {
     let fields = node.fields(&["group", "version", "kind", "name", "namespace", "fieldPath", "options"])?;
     let path = fields.text("fieldPath")?;
     Ok(Source {
@@ -119,7 +117,7 @@ fn source(node: &Node<'_>) -> Read<Source> {
     })
 }
 
-fn target(node: &Node<'_>) -> Read<Target> {
+fn target(node: &Node<'_>) -> Built<Target> {
     let fields = node.fields(&["select", "reject", "fieldPaths", "options"])?;
     let mut paths = fields.texts("fieldPaths")?;
     if paths.is_empty() {
@@ -138,7 +136,7 @@ fn target(node: &Node<'_>) -> Read<Target> {
     })
 }
 
-fn options(fields: &Fields<'_>) -> Read<FieldOptions> {
+fn options(fields: &Fields<'_>) -> Built<FieldOptions> {
     let Some(node) = fields.get("options") else { return Ok(FieldOptions::default()) };
     let fields = node.fields(&["delimiter", "index", "encoding", "create"])?;
     // Kustomize accepts `encoding` and ignores it.
@@ -156,7 +154,7 @@ pub(super) fn apply(
     replacements: &[Replacement],
     budget: &mut WriteBudget,
     look: &VisitCounter<'_>,
-) -> Read<()> {
+) -> Built<()> {
     for replacement in replacements {
         look(resources.len(), LOOKS_BY_NAMES, &replacement.at)?;
         let mut value = replacement.value(resources)?;
@@ -188,7 +186,7 @@ fn at(at: &FieldLocation) -> impl Fn(FieldPathError) -> BuildError + '_ {
 
 impl Replacement {
     /// Returns the value, and the index of the object that it comes from.
-    fn value(&self, resources: &[Resource]) -> Read<(SourceValue, Option<usize>)> {
+    fn value(&self, resources: &[Resource]) -> Built<(SourceValue, Option<usize>)> {
         let refuse = |text: &str| Err(self.at.error(ErrorClass::Replacement, text));
         match (&self.source, &self.value) {
             _ if self.targets.is_none() => refuse("there are no targets"),
@@ -201,7 +199,7 @@ impl Replacement {
 }
 
 impl Source {
-    fn value(&self, resources: &[Resource]) -> Read<(SourceValue, Option<usize>)> {
+    fn value(&self, resources: &[Resource]) -> Built<(SourceValue, Option<usize>)> {
         let takes = |(_, resource): &(usize, &Resource)| resource.ids().any(|id| self.takes(&id));
         let mut selected = resources.iter().enumerate().filter(takes);
         let Some((position, resource)) = selected.next() else {
@@ -252,7 +250,7 @@ struct Reject {
 }
 
 impl Reject {
-    fn of(selector: &Selector) -> Read<Self> {
+    fn of(selector: &Selector) -> Built<Self> {
         let Selector { group, version, kind, name, namespace, annotations, labels, .. } = selector;
         let by_id = [group, version, kind, name, namespace].iter().any(|text| !text.is_empty());
         let by_texts = [annotations, labels].iter().any(|text| !text.is_empty());
@@ -280,12 +278,12 @@ impl Target {
         (value, source): &mut (SourceValue, Option<usize>),
         budget: &mut WriteBudget,
         look: &VisitCounter<'_>,
-    ) -> Read<()> {
+    ) -> Built<()> {
         let Some(select) = &self.select else {
             return Err(self.at.error(ErrorClass::Replacement, "this target selects nothing"));
         };
         let select = select.selection()?;
-        let reject = self.reject.iter().map(Reject::of).collect::<Read<Vec<_>>>()?;
+        let reject = self.reject.iter().map(Reject::of).collect::<Built<Vec<_>>>()?;
         for (position, resource) in resources.iter_mut().enumerate() {
             let is_source = *source == Some(position);
             let is_target = select.matches_texts(resource)

@@ -5,7 +5,7 @@
 
 use super::build::{Accumulator, Build};
 use super::configuration::{Configuration, FieldSpec, FieldUse, merge_fields};
-use super::error::{BuildError, ErrorClass, FieldLocation};
+use super::error::{Built, ErrorClass, FieldLocation};
 use super::files::Folder;
 use super::id::Gvk;
 use super::kustomization::{Kustomization, Labels};
@@ -16,8 +16,6 @@ use super::patches::PatchContext;
 use super::replacement::{self, Replacements};
 use super::resource::Resource;
 
-type Done = Result<(), BuildError>;
-
 /// Number of fields that are looked up in the time of one object visit: most are for other kinds.
 pub(super) const FIELDS_OF_A_LOOK: usize = 16;
 
@@ -27,7 +25,7 @@ pub(super) fn transform(
     folder: &Folder,
     kustomization: &Kustomization,
     into: &mut Accumulator,
-) -> Done {
+) -> Built<()> {
     let ground = PatchContext { files: build.files, folder, schemas: build.schemas() };
     let Accumulator { resources, configuration, .. } = into;
     for entry in &kustomization.merge_patches {
@@ -78,7 +76,7 @@ fn rename(
     from: &Kustomization,
     by: &Configuration,
     resources: &mut Vec<Resource>,
-) -> Done {
+) -> Built<()> {
     let at = from.at.key("namespace");
     let namespacing = NamespaceOptions {
         namespace: &from.namespace,
@@ -116,7 +114,7 @@ fn set_labels_and_annotations(
     from: &Kustomization,
     by: &Configuration,
     resources: &mut Vec<Resource>,
-) -> Done {
+) -> Built<()> {
     for labels in &from.labels {
         let fields = fields_of(labels, by);
         let fields = fields.map_err(|text| labels.at.error(ErrorClass::Configuration, text))?;
@@ -170,7 +168,7 @@ pub(super) fn replace(
     folder: &Folder,
     (entries, at): (&[Replacements], &FieldLocation),
     resources: &mut Vec<Resource>,
-) -> Done {
+) -> Built<()> {
     let budget = &mut *build.budget.borrow_mut();
     let look =
         |objects: usize, things: usize, at: &FieldLocation| build.files.count_visits(objects, things, at);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::Value;
 
 use super::configuration::FieldSpec;
-use super::error::{BuildError, ErrorClass};
+use super::error::{Built, ErrorClass};
 use super::field_path::{FieldPathError, find_field, path_parts};
 use super::field_spec::{CreatedValue, change_fields};
 use super::id::{Gvk, ResourceId};
@@ -17,14 +17,12 @@ use super::kustomization::Var;
 use super::resource::Resource;
 use super::scalar_style::float_text;
 
-type Done<T> = Result<T, BuildError>;
-
 /// From here on, the spelling of a number cannot be derived from its value.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 /// Records on the objects which variables refer to them, in the kustomization that declares the
 /// variables.
-pub(super) fn record_sources(resources: &mut [Resource], vars: &[Var]) -> Done<()> {
+pub(super) fn record_sources(resources: &mut [Resource], vars: &[Var]) -> Built<()> {
     for var in vars {
         let gvk = gvk(var);
         let means = |id: &ResourceId| {
@@ -44,7 +42,7 @@ pub(super) fn record_sources(resources: &mut [Resource], vars: &[Var]) -> Done<(
 }
 
 /// Adds variables to the known ones; an error if a name is taken.
-pub(super) fn merge(known: &mut Vec<Var>, more: Vec<Var>) -> Done<()> {
+pub(super) fn merge(known: &mut Vec<Var>, more: Vec<Var>) -> Built<()> {
     if more.is_empty() {
         return Ok(());
     }
@@ -60,11 +58,11 @@ pub(super) fn merge(known: &mut Vec<Var>, more: Vec<Var>) -> Done<()> {
 }
 
 /// Replaces the variables.
-pub(super) fn resolve(resources: &mut [Resource], vars: &[Var], specs: &[FieldSpec]) -> Done<()> {
+pub(super) fn resolve(resources: &mut [Resource], vars: &[Var], specs: &[FieldSpec]) -> Built<()> {
     let Some(first) = vars.first() else { return Ok(()) };
     let sources = sources(resources);
     let values = vars.iter().map(|var| Ok((var.name.as_str(), value(&sources, var)?)));
-    let values: BTreeMap<&str, Value> = values.collect::<Done<_>>()?;
+    let values: BTreeMap<&str, Value> = values.collect::<Built<_>>()?;
     let mut budget = MAX_BYTES;
     for resource in resources {
         if resource.spelling.has_untyped_values() {
@@ -110,7 +108,7 @@ fn sources(resources: &[Resource]) -> HashMap<&str, &Resource> {
 }
 
 /// Returns the value of a variable.
-fn value(sources: &HashMap<&str, &Resource>, var: &Var) -> Done<Value> {
+fn value(sources: &HashMap<&str, &Resource>, var: &Var) -> Built<Value> {
     let refuse = |class, text: String| var.at.error(class, text);
     let Some(resource) = sources.get(var.name.as_str()) else {
         let text =

@@ -15,10 +15,10 @@ use moorline_runtime::clock;
 
 /// The permit of the current term. Cheap to clone; all clones share the term.
 #[derive(Debug, Clone)]
-pub struct Terms(Arc<Inner>);
+pub struct Terms(Arc<TermState>);
 
 #[derive(Debug)]
-struct Inner {
+struct TermState {
     permits: watch::Sender<WritePermit>,
     /// Start of the current term.
     began: Mutex<Instant>,
@@ -26,7 +26,7 @@ struct Inner {
 
 impl From<WritePermit> for Terms {
     fn from(first: WritePermit) -> Self {
-        Self(Arc::new(Inner { permits: watch::Sender::new(first), began: Mutex::new(clock::now()) }))
+        Self(Arc::new(TermState { permits: watch::Sender::new(first), began: Mutex::new(clock::now()) }))
     }
 }
 

@@ -8,7 +8,7 @@ use moorline_git::{
 use moorline_test_support::git_server::{GitServer, Reply, Work};
 
 /// A server on this machine, which all that is refused would reach.
-struct Bench {
+struct AllowedHosts {
     server: GitServer,
     all: Repositories,
     _root: tempfile::TempDir,
@@ -20,7 +20,7 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(20)
 }
 
-impl Bench {
+impl AllowedHosts {
     fn new(entries: &[&str], behind: impl FnOnce(u16) -> Option<Proxy>) -> Self {
         let root = tempfile::tempdir().unwrap();
         Work::new(root.path()).push(&[("a", "1")]);
@@ -70,7 +70,7 @@ const OWN: [&str; 14] = [
 
 #[tokio::test]
 async fn by_default_nothing_of_this_machine_is_asked() {
-    let bench = Bench::new(&[], |_| None);
+    let bench = AllowedHosts::new(&[], |_| None);
     for host in OWN {
         assert_eq!(bench.reason(host).await, REFUSED, "{host}");
         assert_eq!(
@@ -88,20 +88,20 @@ async fn by_default_nothing_of_this_machine_is_asked() {
 #[tokio::test]
 async fn what_a_name_stands_for_is_judged_after_it_was_looked_up() {
     // Because a network is allowed, every name is looked up.
-    let bench = Bench::new(&["10.0.0.0/8"], |_| None);
+    let bench = AllowedHosts::new(&["10.0.0.0/8"], |_| None);
     assert_eq!(bench.reason("localhost").await, REFUSED);
     assert!(bench.server.requests().is_empty());
-    let bench = Bench::new(&["127.0.0.0/8"], |_| None);
+    let bench = AllowedHosts::new(&["127.0.0.0/8"], |_| None);
     assert_eq!(bench.reason("localhost").await, "");
     assert_eq!(bench.reason("127.0.0.1").await, "");
     assert_eq!(bench.reason("[::1]").await, REFUSED);
-    let only = Bench::new(&["git.example.com"], |_| None);
+    let only = AllowedHosts::new(&["git.example.com"], |_| None);
     assert_eq!(only.look("https://elsewhere.example/a").await.unwrap_err().reason(), REFUSED);
 }
 
 #[tokio::test]
 async fn a_redirect_is_judged_again() {
-    let bench = Bench::new(&["127.0.0.1"], |_| None);
+    let bench = AllowedHosts::new(&["127.0.0.1"], |_| None);
     for to in
         ["http://127.0.0.2:1/x", "http://[::1]:1/x", "http://169.254.169.254/latest", "http://localhost.:1/x"]
     {
@@ -123,21 +123,21 @@ async fn a_redirect_is_judged_again() {
 async fn behind_a_proxy_names_and_written_addresses_are_judged() {
     // The proxy is on this machine, where the operator of the daemon says that it is.
     let behind = |port| Some(Proxy::new(&format!("http://127.0.0.1:{port}"), &[]).unwrap());
-    let bench = Bench::new(&[], behind);
+    let bench = AllowedHosts::new(&[], behind);
     for host in OWN {
         assert_eq!(bench.reason(host).await, REFUSED, "{host}");
     }
     assert!(bench.server.requests().is_empty());
     assert_ne!(bench.reason("git.example.com").await, REFUSED);
     assert!(!bench.server.requests().is_empty());
-    let only = Bench::new(&["example.com"], behind);
+    let only = AllowedHosts::new(&["example.com"], behind);
     assert_eq!(only.reason("git.elsewhere.example").await, REFUSED);
     assert_ne!(only.reason("git.example.com").await, REFUSED);
 }
 
 #[tokio::test]
 async fn ssh_is_judged_as_https_is() {
-    let bench = Bench::new(&[], |_| None);
+    let bench = AllowedHosts::new(&[], |_| None);
     let key =
         russh::keys::PrivateKey::random(&mut russh::keys::key::safe_rng(), russh::keys::Algorithm::Ed25519);
     let key = key.unwrap();
