@@ -33,8 +33,11 @@ enum DecidedBy<'a> {
 
 impl<'a> DeletePrecondition<'a> {
     /// Checks against this spec revision; without a status handle there is no Sync to check.
-    pub(crate) fn for_spec_revision(order: u64, desk: Option<&'a StatusRecorder>) -> Self {
-        Self::of(desk.map_or(DecidedBy::Nothing, |desk| DecidedBy::Order(desk, order)))
+    pub(crate) fn for_spec_revision(order: u64, resource_recorder: Option<&'a StatusRecorder>) -> Self {
+        Self::of(
+            resource_recorder
+                .map_or(DecidedBy::Nothing, |resource_recorder| DecidedBy::Order(resource_recorder, order)),
+        )
     }
 
     /// Skips the check: the input cannot change any more.
@@ -60,12 +63,12 @@ impl<'a> DeletePrecondition<'a> {
     async fn ask(&self, context: &Context) -> Result<(), Outcome> {
         let name = match self.by {
             DecidedBy::Nothing => return Ok(()),
-            DecidedBy::Order(desk, _) => desk.name(),
+            DecidedBy::Order(resource_recorder, _) => resource_recorder.name(),
             DecidedBy::Deletion(name, _) => name,
         };
         let is_meant = |now: &LiveSync| match self.by {
             DecidedBy::Nothing => true,
-            DecidedBy::Order(desk, order) => desk.is_order_of(order, now),
+            DecidedBy::Order(resource_recorder, order) => resource_recorder.is_order_of(order, now),
             DecidedBy::Deletion(_, then) => now.asks_the_same(then),
         };
         let standing = context.cluster.live_sync(name).await;

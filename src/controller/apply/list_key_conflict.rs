@@ -64,8 +64,8 @@ pub(crate) async fn resolve_list_key_conflict(
         return Ok(false);
     }
     let (live, body) = (Value::Object(live.body), body(wanted));
-    let usurpers = all_usurpers(&body, &live, &twice);
-    if usurpers.is_empty() {
+    let list_key_owners = all_list_key_owners(&body, &live, &twice);
+    if list_key_owners.is_empty() {
         // A hand-over and the receiving Sync send the same apply side by side. One of them
         // replaces the item between the refusal of the other and its read.
         return Ok(is_resolved(&body, &live, &twice));
@@ -75,7 +75,7 @@ pub(crate) async fn resolve_list_key_conflict(
     // removed.
     for takes_place in [true, false] {
         let mut steps = vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": seen})];
-        steps.extend(usurpers.iter().map(|it| match takes_place {
+        steps.extend(list_key_owners.iter().map(|it| match takes_place {
             true => json!({"op": "replace", "path": it.pointer(), "value": it.rightful}),
             false => json!({"op": "remove", "path": it.pointer()}),
         }));
@@ -114,8 +114,9 @@ async fn was_ours(work: &ApplyContext<'_>, wanted: &DesiredObject, live: &Object
 
 /// Returns each item once, the last items of a list first: removing an item moves all items after
 /// it.
-fn all_usurpers(wanted: &Value, live: &Value, twice: &[DuplicateListKey]) -> Vec<ListKeyOwner> {
-    let mut all: Vec<ListKeyOwner> = twice.iter().flat_map(|twice| usurpers(wanted, live, twice)).collect();
+fn all_list_key_owners(wanted: &Value, live: &Value, twice: &[DuplicateListKey]) -> Vec<ListKeyOwner> {
+    let mut all: Vec<ListKeyOwner> =
+        twice.iter().flat_map(|twice| list_key_owners(wanted, live, twice)).collect();
     all.sort_by(|one, other| (&other.list, other.number).cmp(&(&one.list, one.number)));
     all.dedup_by(|one, other| (&one.list, one.number) == (&other.list, other.number));
     all
@@ -145,7 +146,7 @@ fn named_twice(refusal: &ApiStatus) -> Vec<DuplicateListKey> {
 }
 
 /// Returns the live items that have the value of an item in Git and differ from it.
-fn usurpers(wanted: &Value, live: &Value, twice: &DuplicateListKey) -> Vec<ListKeyOwner> {
+fn list_key_owners(wanted: &Value, live: &Value, twice: &DuplicateListKey) -> Vec<ListKeyOwner> {
     let mut found = Vec::new();
     visit_lists((wanted, live), &twice.list, String::new(), &mut |wanted, live, at| {
         compare(wanted, live, twice, at, &mut found);
@@ -232,7 +233,7 @@ mod tests {
     fn check(wanted: Value, live: Value, field: &str, expect: &[(&str, Value)]) {
         let twice = refused(TWICE, field);
         assert_eq!(twice.len(), 1);
-        let found = usurpers(&wanted, &live, &twice[0]);
+        let found = list_key_owners(&wanted, &live, &twice[0]);
         let found: Vec<(String, Value)> = found.into_iter().map(|it| (it.pointer(), it.rightful)).collect();
         let expect: Vec<_> =
             expect.iter().map(|(pointer, value)| ((*pointer).to_owned(), value.clone())).collect();
@@ -294,7 +295,7 @@ mod tests {
             &causes.iter().rev().map(|it| twice(&it.field, it.value.clone())).collect::<Vec<_>>()[..],
         ] {
             let places: Vec<String> =
-                all_usurpers(&wanted, &live, causes).iter().map(ListKeyOwner::pointer).collect();
+                all_list_key_owners(&wanted, &live, causes).iter().map(ListKeyOwner::pointer).collect();
             assert_eq!(places, ["/p/1", "/p/0"]);
         }
     }

@@ -29,7 +29,7 @@ impl DeletionContext<'_> {
     /// Returns the cluster with all objects of the Sync cached; `None` if that fails or takes too
     /// long.
     pub(super) async fn known(&self, leaving: &DeletionRequest) -> Option<Cluster> {
-        let (name, wish) = (self.desk.name(), leaving.as_ref().ok()?);
+        let (name, wish) = (self.resource_recorder.name(), leaving.as_ref().ok()?);
         let cluster = self.context.cluster_of(name, wish).await.ok()?;
         let seen = tokio::time::timeout(LOOK, look(&cluster, name, self.sync, wish)).await;
         matches!(seen, Ok(Ok(()))).then_some(cluster)
@@ -38,12 +38,16 @@ impl DeletionContext<'_> {
     /// Keeps all objects, and returns those that are known.
     pub(super) async fn all_stay(&self, leaving: &DeletionRequest, why: &'static str) -> Orphans {
         let cluster = self.known(leaving).await;
-        Orphans::all(cluster.as_ref(), self.desk.name(), why)
+        Orphans::all(cluster.as_ref(), self.resource_recorder.name(), why)
     }
 
     /// Returns the objects that the Sync has now.
     pub(super) fn left(&self, cluster: &Cluster) -> Vec<ObjectId> {
-        Orphans::all(Some(cluster), self.desk.name(), "").objects.into_iter().map(|(id, _)| id).collect()
+        Orphans::all(Some(cluster), self.resource_recorder.name(), "")
+            .objects
+            .into_iter()
+            .map(|(id, _)| id)
+            .collect()
     }
 
     /// Returns true if hooks run at the deletion of the Sync.
@@ -54,15 +58,16 @@ impl DeletionContext<'_> {
 
     /// Reports the progress of the deletion in the status.
     pub(super) fn report_status(&self, trouble: ReconcileError) {
-        self.desk.stop_reconciling();
-        self.desk.refuse(Some(trouble));
+        self.resource_recorder.stop_reconciling();
+        self.resource_recorder.refuse(Some(trouble));
     }
 
     /// Executes one round. The Sync is read before the first object is deleted, because its watch
     /// may lag.
     pub(super) async fn write(&self, work: &ApplyContext<'_>, plan: Plan) -> BTreeMap<ObjectId, Outcome> {
         let _writing = self.brake.writes().await;
-        let asked = DeletePrecondition::for_deleted_sync(self.desk.name(), &self.brake.decided_by);
+        let asked =
+            DeletePrecondition::for_deleted_sync(self.resource_recorder.name(), &self.brake.decided_by);
         let (contested, numbers) = (work.contested.clone(), work.numbers.clone());
         let deletions = work.deletions.clone();
         let work = ApplyContext { asked: &asked, contested, numbers, deletions, ..*work };
@@ -73,7 +78,7 @@ impl DeletionContext<'_> {
     /// Removes the finalizer, so that the API server removes the Sync; returns true if that has to
     /// be retried.
     pub(super) async fn release(&self) -> bool {
-        let (cluster, name) = (&self.context.cluster, self.desk.name());
+        let (cluster, name) = (&self.context.cluster, self.resource_recorder.name());
         let mut standing = self.brake.decided_by.clone();
         for _ in 0..MAX_ATTEMPTS {
             let others: Vec<String> =
@@ -99,14 +104,14 @@ impl DeletionContext<'_> {
     }
 
     async fn now(&self) -> Result<Option<LiveSync>, ApiError> {
-        let now = self.context.cluster.live_sync(self.desk.name()).await?;
+        let now = self.context.cluster.live_sync(self.resource_recorder.name()).await?;
         Ok(now.filter(|now| now.uid == self.brake.decided_by.uid))
     }
 
     fn is_kept_by(&self, failure: &ApiError) -> bool {
         let text = format!("the finalizer could not be removed yet: {failure}");
         self.context.reporting.lines.log_condition(
-            self.desk.name(),
+            self.resource_recorder.name(),
             LogSubject::Deletion,
             Tone::Warning,
             "FinalizerStays",

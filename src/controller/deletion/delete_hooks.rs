@@ -87,10 +87,10 @@ fn has_run(hook: &DesiredObject, ran: &[FinishedObject]) -> bool {
 pub(crate) async fn run_delete_hooks(
     work: &ApplyContext<'_>,
     at: DeletePhase,
-    desk: &StatusRecorder,
+    resource_recorder: &StatusRecorder,
     by: Instant,
 ) -> Result<bool, ApiError> {
-    let ran = desk.finished();
+    let ran = resource_recorder.finished();
     // Deleting a hook that has run must not start another run.
     let is_open = |hook: &&DesiredObject| parting(hook) == Some(at) && !has_run(hook, &ran);
     let mut hooks: Vec<&DesiredObject> = work.desired.objects().iter().filter(is_open).collect();
@@ -110,7 +110,7 @@ pub(crate) async fn run_delete_hooks(
             let hash = hook.recorded_hash().map(|hash| hash.to_string()).unwrap_or_default();
             let object = hook.id.as_str().to_owned();
             let end = FinishedObject { object, hash, begun: false, failed: false };
-            if !desk.has_run(end, by.saturating_duration_since(clock::now())).await {
+            if !resource_recorder.has_run(end, by.saturating_duration_since(clock::now())).await {
                 tracing::warn!(sync = %work.owner, object = %hook.id, "the completion of a delete hook could not be recorded in the status");
             }
         }

@@ -28,7 +28,7 @@ pub(super) async fn wait(
     leaving: &DeletionRequest,
     pause: HeldReason,
 ) -> Orphans {
-    let (context, name) = (going.context, going.desk.name());
+    let (context, name) = (going.context, going.resource_recorder.name());
     context.peers.stays(name);
     let wake = context.cluster.changed_notify(name);
     let ends = TerminationWatch::default();

@@ -59,7 +59,7 @@ pub(crate) type DeletionRequest = Result<Box<ValidatedSpec>, &'static str>;
 /// Context of the deletion of one Sync.
 pub(crate) struct DeletionContext<'a> {
     pub(crate) context: &'a Context,
-    pub(crate) desk: &'a StatusRecorder,
+    pub(crate) resource_recorder: &'a StatusRecorder,
     pub(crate) sync: &'a Value,
     pub(crate) brake: &'a DeletionStop,
     /// True if the deletion had begun before this worker started.
@@ -81,7 +81,7 @@ pub(crate) async fn finalize(
     leaving: &DeletionRequest,
     mandate: DeletionDecision,
 ) -> bool {
-    let (context, name) = (going.context, going.desk.name());
+    let (context, name) = (going.context, going.resource_recorder.name());
     // A Sync that is being deleted desires nothing: otherwise two deleted Syncs would hand their
     // objects over to each other. A hand-over that has begun ends first: its object is seen.
     context.peers.withdraw_desired(name);
@@ -109,7 +109,7 @@ pub(crate) async fn finalize(
 
 /// Deletes the objects of the Sync, and returns those that stay.
 async fn delete_owned(going: &DeletionContext<'_>, wish: &ValidatedSpec) -> Orphans {
-    let (context, name) = (going.context, going.desk.name());
+    let (context, name) = (going.context, going.resource_recorder.name());
     let cluster = context.cluster_of(name, wish).await.ok();
     let (mut pauses, until) = (context.pauses().cluster, clock::now() + wish.timeout);
     // Dependents are deleted first, in reverse order of creation.
@@ -190,8 +190,8 @@ async fn delete(
     wish: &ValidatedSpec,
     until: Instant,
 ) -> Result<Orphans, ApiError> {
-    let (context, desk, sync) = (going.context, going.desk, going.sync);
-    let name = desk.name();
+    let (context, resource_recorder, sync) = (going.context, going.resource_recorder, going.sync);
+    let name = resource_recorder.name();
     let cluster = &match context.cluster_of(name, wish).await {
         Ok(cluster) => cluster,
         Err(trouble) => return Err(ApiError::Unreachable(trouble.message.into())),
@@ -238,7 +238,7 @@ async fn delete(
     let others =
         |seen: &ObservedSet| seen.iter().any(|(id, it)| it.ownership == Ownership::Ours && !is_hook(id));
     if cluster.read_observed(name, others)
-        && !run_delete_hooks(&work, DeletePhase::PreDelete, desk, until).await?
+        && !run_delete_hooks(&work, DeletePhase::PreDelete, resource_recorder, until).await?
     {
         return Ok(Orphans::all(Some(cluster), name, "HookFailed"));
     }
@@ -247,7 +247,7 @@ async fn delete(
         return Ok(orphans);
     }
     // Their result changes nothing any more.
-    let _ = run_delete_hooks(&work, DeletePhase::PostDelete, desk, until).await?;
+    let _ = run_delete_hooks(&work, DeletePhase::PostDelete, resource_recorder, until).await?;
     let left = delete_batch(going, &work, wish, until, is_hook).await?;
     orphans.objects.extend(left.objects);
     Ok(Orphans { all: left.all, ..orphans })

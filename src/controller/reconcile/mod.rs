@@ -86,7 +86,7 @@ pub(crate) struct ReconcileContext<'a> {
     pub(crate) context: &'a Context,
     pub(crate) cluster: &'a Cluster,
     /// Status handle of the Sync; `None` for a run without a Sync.
-    pub(crate) desk: Option<&'a StatusRecorder>,
+    pub(crate) resource_recorder: Option<&'a StatusRecorder>,
     pub(crate) owner: &'a SyncName,
     pub(crate) wish: &'a ValidatedSpec,
     /// Number of the spec revision.
@@ -106,7 +106,7 @@ pub(crate) struct ReconcileContext<'a> {
     /// The tool that managed these objects before, if the Sync was adopted from one.
     pub(crate) predecessor: Option<&'a AdoptedFrom>,
     /// Health of the objects.
-    pub(crate) vitals: &'a HealthMonitor,
+    pub(crate) health_monitor: &'a HealthMonitor,
     pub(crate) repository: &'a Repository,
     /// Remote bases of the Sync.
     pub(crate) followed: &'a TrackedBases,

@@ -52,7 +52,9 @@ async fn observe_cluster(
     let need = needed_watches(&prepared, memory);
     follow_definitions(inputs, &need, prepared.looks_at_kinds());
     // Without a status, the earlier inventory is found by listing, if that is permitted.
-    if memory.inventory_incomplete || inputs.desk.is_none_or(|desk| desk.scope().is_some()) {
+    if memory.inventory_incomplete
+        || inputs.resource_recorder.is_none_or(|resource_recorder| resource_recorder.scope().is_some())
+    {
         // Recorded before anything is applied there, so that the next daemon knows the
         // inventory.
         record_scope(inputs, scope(&need)).await?;

@@ -93,13 +93,13 @@ fn record_outcomes(
         desired.get(id).is_some() || inputs.cluster.read_observed(inputs.owner, |seen| seen.get(id).is_some())
     });
     memory.completed.restart(created());
-    inputs.vitals.restart(created());
+    inputs.health_monitor.restart(created());
     memory.fights.learn(outcomes, desired, now);
     memory.wait(inputs.cluster, inputs.owner);
     let is_missing = !has_all_kinds(inputs, prepared) || !memory.scaling.uncertain_replicas.is_empty();
     memory.schedule_rediscovery(is_missing, now, chance(), inputs.context.pauses());
     note_pauses(inputs, memory);
-    let hooks = inputs.vitals.hooks();
+    let hooks = inputs.health_monitor.hooks();
     inputs.cluster.read_observed(inputs.owner, |observed| {
         memory.completed.see_hooks(desired, observed, &hooks);
         memory.completed.begin(desired, observed);

@@ -166,7 +166,7 @@ pub(crate) async fn gather_policy_inputs(
     let (context, cluster, owner) = (inputs.context, inputs.cluster, inputs.owner);
     memory.guarded.look(PruneGuardInputs { context, cluster, owner, way_back }, is_wanted).await;
     memory.disbelieved = foreign_marks::ignored_marks(context, cluster, owner, desired);
-    let hooks = inputs.vitals.hooks();
+    let hooks = inputs.health_monitor.hooks();
     let look: Vec<(ObjectId, Observed)> = inputs.cluster.read_observed(inputs.owner, |observed| {
         memory.completed.inherit(desired, observed);
         memory.completed.see_hooks(desired, observed, &hooks);
@@ -243,8 +243,10 @@ pub(crate) fn build_policy(
 
 /// Returns true if the status says that every object was applied with its current manifest.
 fn was_applied(inputs: &ReconcileContext<'_>, memory: &SyncMemory) -> bool {
-    let Some((desk, prepared)) = inputs.desk.zip(memory.prepared.as_ref()) else { return false };
-    desk.status().revision.is_some_and(|it| {
+    let Some((resource_recorder, prepared)) = inputs.resource_recorder.zip(memory.prepared.as_ref()) else {
+        return false;
+    };
+    resource_recorder.status().revision.is_some_and(|it| {
         it.is_applied(&inputs.record.revision, |known| prepared.digest.matches(known) != HashMatch::Other)
     })
 }

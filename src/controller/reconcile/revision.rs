@@ -48,8 +48,11 @@ pub(super) async fn prepare_revision(
     memory.inventory_kinds.extend(earlier.kinds);
     memory.inventory_namespaces.extend(earlier.namespaces);
     if !memory.inventory_loaded {
-        memory.completed.restore(&inputs.desk.map(StatusRecorder::finished).unwrap_or_default());
-        inputs.desk.iter().for_each(|desk| memory.rolled_out.restore(&desk.status()));
+        memory.completed.restore(&inputs.resource_recorder.map(StatusRecorder::finished).unwrap_or_default());
+        inputs
+            .resource_recorder
+            .iter()
+            .for_each(|resource_recorder| memory.rolled_out.restore(&resource_recorder.status()));
         memory.inventory_loaded = true;
     }
     let mut prepared = note_refusal(inputs, memory, prepared).await?;

@@ -123,12 +123,12 @@ pub(crate) fn begin_rollout(
     if !desired.has_ordering() {
         return Some(Rollout { is_upgrade: is_later, ..Rollout::default() });
     }
-    inputs.vitals.wants(desired, std::iter::empty());
+    inputs.health_monitor.wants(desired, std::iter::empty());
     // An object that an earlier daemon saw fail may be gone, and has failed all the same.
     let mut ended = memory.completed.written();
-    inputs.vitals.ends(&mut ended);
+    inputs.health_monitor.ends(&mut ended);
     memory.completed.learn(&ended);
-    let (unwell, degraded) = inputs.vitals.unwell();
+    let (unwell, degraded) = inputs.health_monitor.unwell();
     memory.unhealthy_at_rollout = Some((unwell.clone(), degraded.clone()));
     let running = unwell.difference(&degraded).cloned().collect();
     // An object that still has its previous manifest says nothing about the current one.
@@ -215,7 +215,8 @@ pub(crate) fn are_to_be_cleared(
 
 /// Returns the recorded results of completed objects.
 pub(crate) fn ended_well(inputs: &ReconcileContext<'_>, memory: &SyncMemory) -> BTreeMap<ObjectId, bool> {
-    let written = inputs.desk.map_or_else(|| memory.completed.written(), StatusRecorder::finished);
+    let written =
+        inputs.resource_recorder.map_or_else(|| memory.completed.written(), StatusRecorder::finished);
     let ended = written.into_iter().filter(|end| !end.begun);
     ended.filter_map(|end| Some((ObjectId::parse(&end.object)?, !end.failed))).collect()
 }

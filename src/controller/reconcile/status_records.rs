@@ -14,16 +14,17 @@ use crate::report::{ErrorCause, ReconcileError};
 /// Returns the recorded scope: the kinds and namespaces in which the Sync may own objects.
 pub(super) fn written_scope(inputs: &ReconcileContext<'_>) -> Option<Scope> {
     let notebook = inputs.context.reporting.notebook.as_deref();
-    let written = inputs.desk.map_or_else(|| notebook.and_then(LeaseRecord::scope), StatusRecorder::scope);
+    let written =
+        inputs.resource_recorder.map_or_else(|| notebook.and_then(LeaseRecord::scope), StatusRecorder::scope);
     // An empty record is treated as a missing one.
     written.filter(|scope| !scope.kinds.is_empty())
 }
 
 /// Records the scope before anything is applied in it.
 pub(super) async fn record_scope(inputs: &ReconcileContext<'_>, scope: Scope) -> Result<(), ReconcileError> {
-    match (inputs.desk, &inputs.context.reporting.notebook) {
-        (Some(desk), _) => {
-            let stands = desk.record(scope, inputs.wish.timeout).await;
+    match (inputs.resource_recorder, &inputs.context.reporting.notebook) {
+        (Some(resource_recorder), _) => {
+            let stands = resource_recorder.record(scope, inputs.wish.timeout).await;
             return if stands { Ok(()) } else { Err(unwritten()) };
         }
         (None, Some(notebook)) => notebook.record(scope).await,
@@ -52,8 +53,10 @@ fn revision_record(inputs: &ReconcileContext<'_>) -> HeldRevision {
 }
 
 pub(super) async fn record_revision(inputs: &ReconcileContext<'_>) -> Result<(), ReconcileError> {
-    match inputs.desk {
-        Some(desk) if !desk.record_revision(revision_record(inputs), inputs.wish.timeout).await => {
+    match inputs.resource_recorder {
+        Some(resource_recorder)
+            if !resource_recorder.record_revision(revision_record(inputs), inputs.wish.timeout).await =>
+        {
             return Err(unwritten());
         }
         Some(_) => {}

@@ -50,7 +50,7 @@ pub(super) async fn execute_round(
     let created = create_namespace(inputs, &due.plan, desired).await;
     report.restored_namespace = created.filter(|_| was_applied).or(report.restored_namespace.take());
     let ledger = memory.ledger.clone();
-    let asked = DeletePrecondition::for_spec_revision(inputs.spec_revision, inputs.desk);
+    let asked = DeletePrecondition::for_spec_revision(inputs.spec_revision, inputs.resource_recorder);
     let backends = memory.unreached.backends(inputs.context.now());
     let deletions = Arc::new(DeletionLimits { claimed, protected, consented: memory.consented.clone() });
     let work = ApplyContext {

@@ -25,7 +25,7 @@ pub(super) async fn finalize(worker: &mut SyncWorker, sync: &Value, leaving: &De
     let brake = DeletionStop::new(LiveSync::of(sync), seen.clone());
     let going = DeletionContext {
         context: &worker.context,
-        desk: &worker.desk,
+        resource_recorder: &worker.resource_recorder,
         sync,
         brake: &brake,
         has_begun: begun,

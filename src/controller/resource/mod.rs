@@ -58,7 +58,7 @@ const GRANTED: Duration = Duration::from_secs(5);
 struct SyncWorker {
     context: Arc<Context>,
     name: SyncName,
-    desk: StatusRecorder,
+    resource_recorder: StatusRecorder,
     orders: Option<watch::Sender<ReconcileRequest>>,
     following: Option<JoinHandle<()>>,
     /// The Secret with the credentials of the repository, and the one with the trusted signing
@@ -102,8 +102,8 @@ pub(crate) async fn run_worker(
     name: SyncName,
     mut seen: watch::Receiver<LatestSnapshot>,
 ) {
-    let desk = StatusRecorder::new(context.reporting.clone(), name.clone());
-    let writer = desk.clone();
+    let resource_recorder = StatusRecorder::new(context.reporting.clone(), name.clone());
+    let writer = resource_recorder.clone();
     // A task of its own, so that a status is written while this one waits for something else, and
     // no write is cancelled half-way.
     let _writing = Writing(tokio::spawn(async move { write_statuses(&writer).await }).abort_handle());
@@ -111,7 +111,7 @@ pub(crate) async fn run_worker(
     let mut keeper = SyncWorker {
         context: context.clone(),
         name,
-        desk,
+        resource_recorder,
         orders: None,
         following: None,
         secret: None,
@@ -168,7 +168,7 @@ impl SyncWorker {
                 let lacks_rights =
                     matches!(trouble.cause, ErrorCause::RightsMissing | ErrorCause::SecretNotAllowed);
                 self.patience = if lacks_rights { GRANTED } else { RETRY.1 };
-                self.desk.refuse(Some(trouble.clone()));
+                self.resource_recorder.refuse(Some(trouble.clone()));
                 let is_refused = match trouble.cause {
                     ErrorCause::ClusterUnreachable | ErrorCause::Progressing => false,
                     // Without permissions the Sync cannot adopt anything, so no peer may wait for
@@ -189,7 +189,7 @@ impl SyncWorker {
                 true
             }
             NextAction::Refuse(trouble) => {
-                self.desk.refuse(Some(trouble.clone()));
+                self.resource_recorder.refuse(Some(trouble.clone()));
                 self.context.peers.is_refused(&self.name, true);
                 let is_without_identity = trouble.cause == ErrorCause::ServiceAccountRequired;
                 if is_without_identity || !keep_narrowed(self, sync, Some(trouble)) {
@@ -201,7 +201,7 @@ impl SyncWorker {
                 false
             }
             NextAction::Follow(order) => {
-                self.desk.refuse(None);
+                self.resource_recorder.refuse(None);
                 self.context.peers.is_refused(&self.name, false);
                 self.follow(*order);
                 false
@@ -238,7 +238,7 @@ impl SyncWorker {
     }
 
     fn follow(&mut self, order: ReconcileRequest) {
-        self.desk.set_request(order.spec_revision, order.moves_to.clone());
+        self.resource_recorder.set_request(order.spec_revision, order.moves_to.clone());
         if let Some(orders) = &self.orders {
             // Each status that we write returns as a watch event, and must not start a reconcile.
             orders.send_if_modified(|last| {
@@ -252,8 +252,9 @@ impl SyncWorker {
         }
         let (send, receive) = watch::channel(order);
         self.orders = Some(send);
-        let (context, name, desk) = (self.context.clone(), self.name.clone(), self.desk.clone());
-        self.following = Some(tokio::spawn(run_reconciler(context, name, receive, Some(desk))));
+        let (context, name, resource_recorder) =
+            (self.context.clone(), self.name.clone(), self.resource_recorder.clone());
+        self.following = Some(tokio::spawn(run_reconciler(context, name, receive, Some(resource_recorder))));
     }
 
     /// Closes the request channel and waits until the reconciler has finished the work in progress.
@@ -326,15 +327,15 @@ impl SyncWorker {
     fn update_status_recorder(&self, value: &Value, status: Option<crate::api::SyncStatus>, suspended: bool) {
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let generation = value.pointer("/metadata/generation").and_then(Value::as_i64);
-        self.desk.in_history(self.history);
-        self.desk.observe_resource(
+        self.resource_recorder.in_history(self.history);
+        self.resource_recorder.observe_resource(
             text("/metadata/uid"),
             generation,
             suspended,
             version(value),
             status.unwrap_or_default(),
         );
-        set_source(&self.desk, source_summary::of_resource(&self.name, value));
+        set_source(&self.resource_recorder, source_summary::of_resource(&self.name, value));
     }
 
     async fn order(&mut self, sync: &Sync, wish: ValidatedSpec) -> Result<ReconcileRequest, ReconcileError> {

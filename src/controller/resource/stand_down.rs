@@ -10,7 +10,7 @@ use super::SyncWorker;
 /// Sync hands anything over to it.
 pub(super) async fn withdraw_claims(worker: &mut SyncWorker) {
     is_incomplete(worker);
-    worker.desk.stop_reconciling();
+    worker.resource_recorder.stop_reconciling();
     worker.stop().await;
     // Twice, because the reconcile that has just finished may have published a render.
     is_incomplete(worker);

@@ -48,7 +48,7 @@ pub(super) fn new_vitals(worker: &Reconciler) -> Arc<HealthMonitor> {
 
 /// Forgets the health: it was read with another identity, or with other health rules.
 pub(super) fn reset_health(worker: &mut Reconciler) {
-    worker.vitals = new_vitals(worker);
+    worker.health_monitor = new_vitals(worker);
     worker.stir = worker.order.cluster.written_notify(&worker.owner);
     worker.reading = None;
     worker.told_health = ReportedHealth::default();
@@ -62,7 +62,7 @@ pub(super) fn next_read(worker: &Reconciler) -> Option<Uptime> {
 fn next_due(worker: &Reconciler) -> Option<Uptime> {
     let behind = if worker.passing.is_some() { BEHIND } else { Duration::ZERO };
     let is_idle = worker.reading.is_none() && !worker.order.wish.suspend;
-    let due = if is_idle { worker.vitals.next() } else { None };
+    let due = if is_idle { worker.health_monitor.next() } else { None };
     due.map(|due| Duration::from_millis(u64::try_from(due).unwrap_or_default()) + behind)
 }
 
@@ -73,9 +73,9 @@ pub(super) fn begin_reading(worker: &mut Reconciler) {
         return;
     }
     if next_due(worker).is_some_and(|due| due <= now) {
-        let due = worker.vitals.due();
+        let due = worker.health_monitor.due();
         if due != crate::health::DueReads::default() {
-            worker.reading = Some(worker.vitals.clone().read(due).boxed());
+            worker.reading = Some(worker.health_monitor.clone().read(due).boxed());
             return;
         }
     }
@@ -92,17 +92,17 @@ pub(super) fn have_read(worker: &mut Reconciler) {
 pub(super) fn examine(worker: &mut Reconciler, report: &mut ReconcileResult) {
     if let Some(set) = &report.set {
         let written = report.outcomes.iter().filter(|(_, outcome)| was_written(outcome)).map(|(id, _)| id);
-        worker.vitals.wants(set, written);
-        worker.vitals.ends(&mut report.finished);
+        worker.health_monitor.wants(set, written);
+        worker.health_monitor.ends(&mut report.finished);
     }
-    worker.vitals.process_written();
+    worker.health_monitor.process_written();
     tell_health(worker);
 }
 
 pub(super) fn tell_health(worker: &mut Reconciler) {
     worker.health_moved = true;
     worker.told_health.again = None;
-    let (Some(summary), now) = (worker.vitals.summary(), worker.context.now()) else { return };
+    let (Some(summary), now) = (worker.health_monitor.summary(), worker.context.now()) else { return };
     if worker.told_health.summary.as_ref() == Some(&summary) {
         return;
     }
@@ -113,8 +113,11 @@ pub(super) fn tell_health(worker: &mut Reconciler) {
         worker.told_health.again = Some(again);
         return;
     }
-    let healths =
-        if worker.context.reporting.board.is_read() { worker.vitals.healths() } else { Arc::default() };
+    let healths = if worker.context.reporting.board.is_read() {
+        worker.health_monitor.healths()
+    } else {
+        Arc::default()
+    };
     worker.record_event(WorkerEvent::HealthChanged(
         Box::new(summary.clone()),
         healths,
@@ -132,7 +135,7 @@ pub(super) fn health_has_moved(worker: &mut Reconciler) -> bool {
 /// from that at the last reconcile.
 pub(super) fn gate_has_moved(worker: &mut Reconciler) -> bool {
     let Some(gate) = &mut worker.gate else { return false };
-    let unwell = worker.vitals.unwell();
+    let unwell = worker.health_monitor.unwell();
     let moved = *gate != unwell;
     *gate = unwell;
     moved
@@ -141,13 +144,14 @@ pub(super) fn gate_has_moved(worker: &mut Reconciler) -> bool {
 /// True if objects wait for webhooks, and a backend of one has become ready since the last
 /// call.
 pub(super) fn backends_came(worker: &mut Reconciler) -> bool {
-    let ready = worker.vitals.ready_now();
+    let ready = worker.health_monitor.ready_now();
     !ready.is_empty() && worker.memory.as_mut().is_some_and(|memory| retry_behind(memory, &ready))
 }
 
 /// True if the objects are healthy, or the Sync does not wait for that.
 pub(super) fn is_well(worker: &Reconciler) -> bool {
-    !worker.order.wish.health.wait || worker.vitals.summary().is_some_and(|summary| summary.is_healthy())
+    !worker.order.wish.health.wait
+        || worker.health_monitor.summary().is_some_and(|summary| summary.is_healthy())
 }
 
 impl ReportedHealth {

@@ -67,7 +67,7 @@ struct Reconciler {
     owner: SyncName,
     order: ReconcileRequest,
     /// Handle to the status of the Sync, if it has a resource.
-    desk: Option<StatusRecorder>,
+    resource_recorder: Option<StatusRecorder>,
     /// Recorder of all events, whether the Sync has a status or not.
     recorder: StatusRecorder,
     schedule: Schedule,
@@ -108,7 +108,7 @@ struct Reconciler {
     verify_stop: CancelFlag,
     relating: Option<BoxFuture<'static, RevisionChange>>,
     /// Health of the objects.
-    vitals: Arc<HealthMonitor>,
+    health_monitor: Arc<HealthMonitor>,
     /// Notified when the status of an object of the Sync may have changed.
     stir: Arc<Notify>,
     reading: Option<BoxFuture<'static, ()>>,
@@ -142,7 +142,7 @@ pub(crate) async fn run_reconciler(
     context: Arc<Context>,
     owner: SyncName,
     mut orders: watch::Receiver<ReconcileRequest>,
-    desk: Option<StatusRecorder>,
+    resource_recorder: Option<StatusRecorder>,
 ) {
     let order = orders.borrow_and_update().clone();
     let schedule = Schedule::new(context.pauses().cluster);
@@ -150,17 +150,17 @@ pub(crate) async fn run_reconciler(
     let wake = order.cluster.changed_notify(&owner);
     let stir = order.cluster.written_notify(&owner);
     let of = (context.clone(), order.cluster.clone(), owner.clone(), order.wish.health.clone());
-    let vitals = Arc::new(HealthMonitor::new(of.0, of.1, of.2, of.3));
-    let told = desk.clone().unwrap_or_else(|| {
-        let desk = StatusRecorder::new(context.reporting.clone(), owner.clone());
-        set_source(&desk, of_wish(&order.wish));
-        desk
+    let health_monitor = Arc::new(HealthMonitor::new(of.0, of.1, of.2, of.3));
+    let told = resource_recorder.clone().unwrap_or_else(|| {
+        let resource_recorder = StatusRecorder::new(context.reporting.clone(), owner.clone());
+        set_source(&resource_recorder, of_wish(&order.wish));
+        resource_recorder
     });
     let mut follower = Reconciler {
         context,
         owner,
         order,
-        desk,
+        resource_recorder,
         recorder: told,
         schedule,
         revision: None,
@@ -185,7 +185,7 @@ pub(crate) async fn run_reconciler(
         verifying: None,
         verify_stop: CancelFlag::default(),
         relating: None,
-        vitals,
+        health_monitor,
         stir,
         reading: None,
         told_health: ReportedHealth::default(),
@@ -246,7 +246,7 @@ impl Reconciler {
                     continue;
                 }
                 () = self.stir.notified() => {
-                    self.vitals.process_written();
+                    self.health_monitor.process_written();
                     self.health_moved = true;
                     continue;
                 }

@@ -58,7 +58,7 @@ pub(super) fn begin_verifying(worker: &mut Reconciler) {
     let (stop, ledger) = (CancelFlag::default(), memory.ledger.clone());
     let (contested, numbers) = (memory.fights.contested(context.now()), memory.scaling.numbers());
     let backends = memory.unreached.shared(context.now());
-    let (refused, desk) = (worker.refused.clone(), worker.desk.clone());
+    let (refused, resource_recorder) = (worker.refused.clone(), worker.resource_recorder.clone());
     let deletions = Arc::new(DeletionLimits {
         protected: order.wish.protected.clone(),
         consented: memory.consented.clone(),
@@ -68,7 +68,8 @@ pub(super) fn begin_verifying(worker: &mut Reconciler) {
     worker.verifying = Some(
         async move {
             // An apply may find that the object must be recreated.
-            let asked = DeletePrecondition::for_spec_revision(order.spec_revision, desk.as_ref());
+            let asked =
+                DeletePrecondition::for_spec_revision(order.spec_revision, resource_recorder.as_ref());
             let work = ApplyContext {
                 context: &context,
                 cluster: &cluster,

@@ -34,8 +34,8 @@ pub(super) struct ReconcileRun {
     pub(super) owner: SyncName,
     /// The newest request; a held revision may have been rendered for an older one.
     pub(super) order: ReconcileRequest,
-    pub(super) desk: Option<StatusRecorder>,
-    pub(super) vitals: Arc<HealthMonitor>,
+    pub(super) resource_recorder: Option<StatusRecorder>,
+    pub(super) health_monitor: Arc<HealthMonitor>,
     pub(super) followed: TrackedBases,
     pub(super) stop: CancelFlag,
     /// Cancels the attempt to render a commit while another revision is held.
@@ -58,7 +58,7 @@ impl ReconcileRun {
         let subject = ReconcileContext {
             context: &self.context,
             cluster: &self.order.cluster,
-            desk: self.desk.as_ref(),
+            resource_recorder: self.resource_recorder.as_ref(),
             owner: &self.owner,
             wish: &order.wish,
             spec_revision: self.order.spec_revision,
@@ -69,7 +69,7 @@ impl ReconcileRun {
             approved: self.order.approved.clone(),
             moves_to: self.order.moves_to.as_deref(),
             predecessor: self.order.predecessor.as_ref(),
-            vitals: &self.vitals,
+            health_monitor: &self.health_monitor,
             repository: &order.repository,
             followed: &self.followed,
             revision,

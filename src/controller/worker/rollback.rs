@@ -104,7 +104,7 @@ pub(super) fn try_out(worker: &mut Reconciler, report: &ReconcileResult) {
             // The previous daemon applied it: the objects that had failed by then have to be
             // determined first.
             let is_old = worker.recorder.has_applied(revision);
-            *trial = Some((revision.clone(), (!is_old).then(|| worker.vitals.unwell().1)));
+            *trial = Some((revision.clone(), (!is_old).then(|| worker.health_monitor.unwell().1)));
         }
     }
 }
@@ -120,13 +120,13 @@ pub(super) fn should_roll_back(worker: &mut Reconciler) -> bool {
         return false;
     }
     let Some(before) = before else {
-        let is_known = worker.vitals.summary().is_some_and(|summary| summary.is_known());
-        *before = is_known.then(|| worker.vitals.unwell().1);
+        let is_known = worker.health_monitor.summary().is_some_and(|summary| summary.is_known());
+        *before = is_known.then(|| worker.health_monitor.unwell().1);
         return false;
     };
     let instead = worker.trials.healthy.clone().filter(|healthy| healthy.commit != revision.commit);
     let refused = || worker.memory.as_ref()?.finally_rejected(&worker.trials.refused);
-    let why = worker.vitals.failed(before).or_else(refused);
+    let why = worker.health_monitor.failed(before).or_else(refused);
     let (Some(instead), Some(why)) = (instead, why) else { return false };
     let (revision, _) = worker.trials.trial.take().unwrap_or_else(|| (instead.clone(), None));
     worker.trials.rejected = Some(RejectedRevision { revision, instead, why });
@@ -135,7 +135,7 @@ pub(super) fn should_roll_back(worker: &mut Reconciler) -> bool {
 
 /// Records the revision of which all objects are applied and healthy.
 pub(super) fn note_health(worker: &mut Reconciler) {
-    let well = worker.vitals.summary().is_some_and(|summary| summary.is_healthy());
+    let well = worker.health_monitor.summary().is_some_and(|summary| summary.is_healthy());
     if let Some(applied) = worker.applied.as_ref().filter(|_| well && worker.trials.restored) {
         worker.trials.healthy = Some(applied.clone());
         if worker.trials.trial.as_ref().is_some_and(|(tried, _)| tried == applied) {
