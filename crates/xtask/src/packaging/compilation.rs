@@ -35,6 +35,15 @@ pub(crate) fn compile(checkout: &Checkout, tools: &Tools, target: &Target) -> Re
     Ok(output.join(target.triple).join("dist/moorline"))
 }
 
+/// Compiles the program for this machine, without optimisation, and returns its path.
+pub(crate) fn compile_for_here(checkout: &Checkout) -> Result<PathBuf, String> {
+    let output = checkout.root.join("target");
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(&checkout.root).args(["build", "--locked", "--bin", "moorline"]);
+    run(cargo.arg("--target-dir").arg(&output).env_remove("CARGO_BUILD_TARGET"))?;
+    Ok(output.join("debug/moorline"))
+}
+
 /// Paths of this machine that must not be in the program, with the names that they get.
 fn hidden_paths(checkout: &Checkout) -> Vec<(String, &'static str)> {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();

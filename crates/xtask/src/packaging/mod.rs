@@ -85,8 +85,12 @@ pub(crate) fn dist(mut arguments: Arguments) -> Result<(), Failure> {
     // Programs for another machine cannot print their completions here.
     let runs =
         programs.iter().map(|(_, program)| program).find(|program| tarball::completions(program).is_ok());
+    let runs = match runs {
+        Some(program) => program.clone(),
+        None => compilation::compile_for_here(&checkout)?,
+    };
     for (target, program) in &programs {
-        pack_one(&checkout, target, program, runs.unwrap_or(program), &out)?;
+        pack_one(&checkout, target, program, &runs, &out)?;
     }
     Ok(())
 }
