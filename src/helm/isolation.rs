@@ -100,7 +100,14 @@ pub fn run_restricted(program: &[OsString], wanted: IsolationLevel) -> i32 {
         say(&why);
         return EXIT_NOT_ISOLATED;
     }
-    let error = Command::new(program).args(arguments).exec();
+    let mut command = Command::new(program);
+    command.args(arguments);
+    // The allocator of this process reserves more than the program may have, so the limits of
+    // memory come last: nothing is mapped between them and the start of the program.
+    if let Err(error) = set_memory_limits() {
+        return refuse(&format!("its memory limits could not be set: {error}"));
+    }
+    let error = command.exec();
     refuse(&format!("{}: {error}", program.to_string_lossy()))
 }
 
@@ -139,24 +146,25 @@ fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
     rustix::thread::unshare(flags)
 }
 
-/// Sets the limits. `counted` is true if processes of the same user outside of this run are counted
-/// elsewhere.
+/// Sets the limits but those of memory. `counted` is true if processes of the same user outside of
+/// this run are counted elsewhere.
 fn set_limits(counted: bool) -> rustix::io::Result<()> {
     let processes = counted.then_some((Resource::Nproc, PROCESSES));
-    let bounds = [
-        (Resource::Core, 0),
-        (Resource::Data, MAX_MEMORY_BYTES),
-        (Resource::As, ADDRESSES),
-        (Resource::Cpu, PROCESSOR),
-        (Resource::Fsize, FILE),
-        (Resource::Nofile, FILES),
-    ];
-    for (resource, most) in bounds.into_iter().chain(processes) {
-        let held = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
-        let most = Some(most.min(held));
-        setrlimit(resource, Rlimit { current: most, maximum: most })?;
-    }
-    Ok(())
+    let bounds =
+        [(Resource::Core, 0), (Resource::Cpu, PROCESSOR), (Resource::Fsize, FILE), (Resource::Nofile, FILES)];
+    bounds.into_iter().chain(processes).try_for_each(|(resource, most)| set_limit(resource, most))
+}
+
+/// Sets the limits of memory for the program that this process becomes.
+fn set_memory_limits() -> rustix::io::Result<()> {
+    set_limit(Resource::Data, MAX_MEMORY_BYTES)?;
+    set_limit(Resource::As, ADDRESSES)
+}
+
+fn set_limit(resource: Resource, most: u64) -> rustix::io::Result<()> {
+    let held = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
+    let most = Some(most.min(held));
+    setrlimit(resource, Rlimit { current: most, maximum: most })
 }
 
 fn refuse(why: &str) -> i32 {
