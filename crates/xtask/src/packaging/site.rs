@@ -104,7 +104,14 @@ fn link_in_site(link: &str, page: &str, pages: &BTreeSet<String>, source: Option
     }
     match source {
         Some(source) => format!("{source}/blob/HEAD/{path}{place}"),
-        None => format!("{}../../{path}{place}", "../".repeat(page.matches('/').count())),
+        None => {
+            // mdBook would turn the name of a file that ends in .md into one that is not there.
+            let path = match path.rsplit_once('/') {
+                Some((folder, file)) if file.ends_with(".md") => format!("{folder}/"),
+                _ => format!("{path}{place}"),
+            };
+            format!("{}../../{path}", "../".repeat(page.matches('/').count()))
+        }
     }
 }
 
@@ -226,6 +233,7 @@ mod tests {
         check("docs/d/e.md", address, "[a](../README.md#x)", "[a](../index.md#x)");
         check("docs/b.md", address, "[a](../LICENSE)", "[a](https://example.com/r/blob/HEAD/LICENSE)");
         check("docs/d/e.md", None, "[a](../../src/d.rs)", "[a](../../../../src/d.rs)");
+        check("docs/b.md", None, "[a](../src/AGENTS.md)", "[a](../../../src/)");
         check(
             "CHANGELOG.md",
             None,
