@@ -5,7 +5,7 @@ CARGO ?= cargo
 # The cluster of its current context is the one that install, run, deploy and undeploy mean.
 KUBECTL ?= kubectl
 # How many test programs run at a time.
-JOBS ?= 4
+JOBS ?= 6
 # What each of several targets prints comes in one piece, where make can do that.
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # Seconds for each fuzz target.
