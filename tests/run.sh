@@ -52,7 +52,7 @@ rooms=$(for module in $SANDBOX_TESTS; do echo "${module%/*}"; done | sort -u | t
     first
     [ -z "$rooms" ] || named "$rooms" | grep -vxF "$(alone)" | sed 's/^/on-the-sandbox:/'
     programs | grep -v /simulation- | grep -vxF "$(alone; first)"
-} | xargs -P "${JOBS:-4}" -n 1 sh "$work/one" "$work"
+} | xargs -P "${JOBS:-6}" -n 1 sh "$work/one" "$work"
 alone | xargs -n 1 sh "$work/one" "$work"
 ! echo " $rooms " | grep -q " $ALONE " || alone | sed 's/^/on-the-sandbox:/' | xargs -n 1 sh "$work/one" "$work"
 # A story that gets no processor for two minutes is broken off.
