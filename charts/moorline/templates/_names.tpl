@@ -45,7 +45,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{- define "moorline.image" -}}
-{{- $repository := required "image.repository is not set: make the image with `make dist image`, push it to a registry that the cluster pulls from, and say where it is with --set image.repository=registry.example.com/moorline" .Values.image.repository -}}
+{{- $repository := required "image.repository is not set: make the image (make dist image), push it to a registry that the cluster pulls from, and say where it is with --set image.repository=registry.example.com/moorline" .Values.image.repository -}}
 {{- $digest := .Values.image.digest -}}
 {{- if and (eq .Values.image.variant "helm") .Values.image.helmDigest -}}
 {{- $digest = .Values.image.helmDigest -}}

@@ -153,7 +153,7 @@ fn what_is_wrong_with_a_value_is_said() {
     let error = helm.template(&unchecked).expect_err("no names would mean all names");
     assert!(error.contains("tenants: the namespace a lists no serviceAccounts"), "{error}");
     let unset = helm.template_without_image(&[]).expect_err("an image that nobody can pull is no default");
-    let expect = "image.repository is not set: make the image with `make dist image`, push it to a registry that the cluster \
+    let expect = "image.repository is not set: make the image (make dist image), push it to a registry that the cluster \
                   pulls from, and say where it is with --set image.repository=registry.example.com/moorline";
     assert!(unset.contains(expect), "{unset}");
     for (values, expect) in [
