@@ -204,7 +204,7 @@ impl Starting {
             "--leader-elect=false".to_owned(),
             format!("--root-ca-file={certificate}"),
             format!("--service-account-private-key-file={}", self.credentials.private_key.display()),
-            "--controllers=*,-node-ipam-controller,-node-route-controller,-service-lb-controller".to_owned(),
+            "--controllers=*,-node-ipam-controller".to_owned(),
         ];
         self.server(program, &arguments)
     }
