@@ -5,6 +5,7 @@ mod cli;
 mod cli_plan;
 mod documents;
 mod examples;
+mod judged_fields;
 mod kept_table;
 mod printed_yaml;
 mod published;

@@ -1,0 +1,133 @@
+//! Fields of a Sync that name an address, a Secret or an account, and the part that judges each of them.
+//!
+//! In: the definition that the program prints, the table in docs/security.md, the chart's admission policy.
+//! Out: nothing, or the fields that are in neither list.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// Fields that name nothing outside the Sync's own files and objects.
+const OTHERS: &[&str] = &[
+    "conflicts",
+    "createNamespace",
+    "deletionPolicy",
+    "dependsOn[].namespace",
+    "drift.extraFields",
+    "drift.mode",
+    "health.rules[].degraded",
+    "health.rules[].group",
+    "health.rules[].healthy",
+    "health.rules[].kind",
+    "health.rules[].progressing",
+    "health.timeout",
+    "health.wait",
+    "ignoreFields[].paths[]",
+    "ignoreFields[].target.group",
+    "ignoreFields[].target.kind",
+    "ignoreFields[].target.name",
+    "ignoreFields[].target.namespace",
+    "interval",
+    "prune.budget.count",
+    "prune.budget.percent",
+    "prune.enabled",
+    "prune.protect[]",
+    "render.helm.chart.digest",
+    "render.helm.chart.name",
+    "render.helm.chart.version",
+    "render.helm.kubeVersion",
+    "render.helm.namespace",
+    "render.helm.releaseName",
+    "render.helm.skipCrds",
+    "render.helm.values",
+    "render.helm.valuesFiles[]",
+    "render.plain.exclude[]",
+    "render.plain.include[]",
+    "render.plain.recurse",
+    "render.substitute.from[].kind",
+    "render.substitute.from[].optional",
+    "render.substitute.vars{}",
+    "render.type",
+    "rollback.onFailure",
+    "source.git.ref.branch",
+    "source.git.ref.commit",
+    "source.git.ref.semver",
+    "source.git.ref.tag",
+    "source.git.verify.mode",
+    "suspend",
+    "targetNamespace",
+    "timeout",
+];
+
+/// A row of the table: a field, and what judges it.
+struct JudgedField {
+    field: String,
+    judges: String,
+}
+
+#[test]
+fn each_field_that_names_an_address_a_secret_or_an_account_is_judged() {
+    let definition = moorline::api::definition().expect("the definition is JSON");
+    let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let mut fields = BTreeSet::new();
+    collect_leaves("", schema, &mut fields);
+    let judged: BTreeSet<String> = table().into_iter().map(|row| row.field).collect();
+    let others: BTreeSet<String> = OTHERS.iter().map(|&field| field.to_owned()).collect();
+    let both: Vec<_> = judged.intersection(&others).collect();
+    assert!(both.is_empty(), "fields in both lists: {both:?}");
+    let known: BTreeSet<String> = judged.union(&others).cloned().collect();
+    let new: Vec<_> = fields.difference(&known).collect();
+    assert!(
+        new.is_empty(),
+        "{new:?}: a field that names an address, a Secret or an account needs a row in docs/security.md; \
+         any other field belongs to the list of this test"
+    );
+    let gone: Vec<_> = known.difference(&fields).collect();
+    assert!(gone.is_empty(), "no fields of the definition: {gone:?}");
+}
+
+#[test]
+fn the_admission_policy_of_the_chart_reads_the_fields_that_it_judges() {
+    let policy = read("charts/moorline/templates/admission.yaml");
+    let judged: Vec<_> = table().into_iter().filter(|row| row.judges.contains("`admission`")).collect();
+    assert!(judged.len() >= 4, "{} fields", judged.len());
+    for row in judged {
+        let path = format!("object.spec.{}", row.field);
+        assert!(policy.contains(&path), "admission.yaml does not read {path}, as docs/security.md says");
+    }
+}
+
+/// Reads the rows of the table in docs/security.md.
+fn table() -> Vec<JudgedField> {
+    let page = read("docs/security.md");
+    let (_, section) = page.split_once("### Fields that name").expect("the section of judged fields");
+    let section = section.split("\n## ").next().expect("the text of the section");
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [field, _, judges] = cells[..] else { panic!("a row without three cells: {row}") };
+        JudgedField { field: field.trim_end_matches('`').to_owned(), judges: judges.to_owned() }
+    })
+    .collect()
+}
+
+/// Collects the paths of all fields without fields of their own.
+fn collect_leaves(path: &str, schema: &Value, leaves: &mut BTreeSet<String>) {
+    if let Some(properties) = schema["properties"].as_object() {
+        for (name, field) in properties {
+            let dot = if path.is_empty() { "" } else { "." };
+            collect_leaves(&format!("{path}{dot}{name}"), field, leaves);
+        }
+    } else if schema["items"].is_object() {
+        collect_leaves(&format!("{path}[]"), &schema["items"], leaves);
+    } else if schema["additionalProperties"].is_object() {
+        collect_leaves(&format!("{path}{{}}"), &schema["additionalProperties"], leaves);
+    } else {
+        leaves.insert(path.to_owned());
+    }
+}
+
+fn read(path: &str) -> String {
+    let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    std::fs::read_to_string(place).expect("a file of the repository")
+}
