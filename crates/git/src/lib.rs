@@ -3,9 +3,9 @@
 //!
 //! In: the source of a Sync or of the command line.
 //! Out: a [`Revision`], and its files. The types are in `revision.rs`, `semver_range.rs`,
-//! `address.rs` and `credentials.rs`. The protocol is in `upload_pack.rs` over `pkt_line.rs` and
-//! `remote.rs`, with the transports in `transport.rs` (`http_transport.rs` over `http.rs`,
-//! `ssh_transport.rs` over `ssh_session.rs` and `known_hosts.rs`). Storage is in
+//! `address.rs` and `credentials.rs`. The protocol is in `upload_pack.rs` over `pkt_line.rs`; one
+//! remote repository is in `remote.rs`, with its transport over http (`http.rs`) or ssh
+//! (`ssh_transport.rs` over `ssh_session.rs` and `known_hosts.rs`). Storage is in
 //! `pack_inspection.rs`, `store.rs`, `mirror.rs`, `local_repository.rs` and `snapshot.rs`.
 //! Signatures are checked in `signature.rs`; submodules are found in `submodules.rs`.
 //! `allow_list.rs` limits other repositories, `hosts.rs` over `public_address.rs` limits
@@ -49,7 +49,6 @@ mod error;
 pub mod hostile;
 mod hosts;
 mod http;
-mod http_transport;
 mod known_hosts;
 mod local_repository;
 mod memory;
@@ -70,7 +69,6 @@ mod ssh_session;
 mod ssh_transport;
 mod store;
 mod submodules;
-mod transport;
 mod upload_pack;
 pub mod webhook_call;
 mod worker_pool;
