@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use charts::ChartStore;
 use jobs::JobNeed;
-pub use read_files::ReadResult;
+pub use read_files::{CommitSummary, ReadResult};
 use recent_polls::RecentPoll;
 use relations::RelationCache;
 use sha2::{Digest, Sha256};
