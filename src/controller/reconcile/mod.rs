@@ -22,9 +22,7 @@ pub(crate) mod refused_commit;
 pub mod remote_bases;
 pub(crate) mod render_memory;
 pub(crate) mod renderer;
-mod revision;
 pub(crate) mod rollout;
-mod status_records;
 pub(crate) mod substitution_values;
 mod target_namespace;
 pub(crate) mod unrendered_commit;
@@ -44,14 +42,12 @@ use crate::api::{HeldRevision, SyncName};
 use crate::cluster::{CancelFlag, Cluster};
 use crate::report::ReconcileError;
 use crate::source::{Repository, Revision};
-use object_claims::publish;
-use observation::{observe_or_give_way, wait_for_new_kinds};
+use object_claims::{names_revision, publish};
+use observation::{describe, observe_or_give_way, wait_for_new_kinds};
 use outcome_records::{record_execution, record_inventory};
 use planning::plan_round;
 use policy_inputs::gather_policy_inputs;
 use remote_bases::TrackedBases;
-use revision::describe;
-use status_records::names_revision;
 use writes::execute_round;
 
 /// Most rounds of one reconcile. A new round starts if the last one brought kinds that other

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 
 use super::inventory_scope::{remaining_watches, scope};
 use super::missing_permissions::{missing_permissions, rights};
+use super::observation::has_all_kinds;
 use super::policy_inputs::note_pauses;
 use super::prepare::PreparedRevision;
-use super::revision::has_all_kinds;
 use super::rollout::{are_to_be_cleared, finish_rollout_if_done, written_ones};
 use super::writes::ExecutedPlan;
 use super::{ReconcileContext, ReconcileResult};
