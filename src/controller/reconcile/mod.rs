@@ -14,8 +14,6 @@ pub(crate) mod inventory_scope;
 pub(crate) mod missing_permissions;
 mod object_claims;
 mod observation;
-mod outcome_records;
-mod planning;
 pub(crate) mod policy_inputs;
 pub(crate) mod prepare;
 pub(crate) mod refused_commit;
@@ -23,11 +21,10 @@ pub mod remote_bases;
 pub(crate) mod render_memory;
 pub(crate) mod renderer;
 pub(crate) mod rollout;
+mod round;
 pub(crate) mod substitution_values;
-mod target_namespace;
 pub(crate) mod unrendered_commit;
 pub(crate) mod webhook_backends;
-mod writes;
 
 use std::sync::OnceLock;
 
@@ -44,11 +41,9 @@ use crate::report::ReconcileError;
 use crate::source::{Repository, Revision};
 use object_claims::{names_revision, publish};
 use observation::{describe, observe_or_give_way, wait_for_new_kinds};
-use outcome_records::{record_execution, record_inventory};
-use planning::plan_round;
 use policy_inputs::gather_policy_inputs;
 use remote_bases::TrackedBases;
-use writes::execute_round;
+use round::{execute_round, plan_round, record_execution, record_inventory};
 
 /// Most rounds of one reconcile. A new round starts if the last one brought kinds that other
 /// objects need.
