@@ -41,7 +41,7 @@ use crate::report::ReconcileError;
 use crate::source::{Repository, Revision};
 use object_claims::{names_revision, publish};
 use observation::{describe, observe_or_give_way, wait_for_new_kinds};
-use policy_inputs::gather_policy_inputs;
+use policy_inputs::gather_policy;
 use remote_bases::TrackedBases;
 use round::{execute_round, plan_round, record_execution, record_inventory};
 
@@ -157,16 +157,16 @@ impl ReconcileContext<'_> {
         publish(self, &prepared.desired).await?;
         describe(report, &prepared);
 
-        // Decide.
-        gather_policy_inputs(self, memory, desired).await;
-        let planned = plan_round(self, memory, &prepared, report).await;
+        // Decide: policy and plan.
+        let mut policy = gather_policy(self, memory, &prepared).await;
+        let due = plan_round(self, memory, desired, &mut policy, report).await;
 
-        // Write, once the status names the revision.
-        names_revision(self, &planned.due.plan, report).await?;
-        let executed = execute_round(self, memory, desired, planned, report).await;
+        // Execute, once the status names the revision.
+        names_revision(self, &due.plan, report).await?;
+        let outcomes = execute_round(self, memory, desired, &policy, &due, report).await;
 
         // Record.
-        record_execution(self, memory, &prepared, executed, report);
+        record_execution(self, memory, &prepared, &policy, due, outcomes, report);
         record_inventory(self, memory, &prepared, needed, report).await;
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! Out: the memory and the [`ReconcileResult`], brought up to date, with the outcome of each object
 //! and the kinds and namespaces in which the Sync may own objects now.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -13,9 +13,9 @@ use jiff::Timestamp;
 use super::inventory_scope::{remaining_watches, scope};
 use super::missing_permissions::{missing_permissions, rights};
 use super::observation::has_all_kinds;
-use super::policy_inputs::{build_policy, note_pauses};
+use super::policy_inputs::note_pauses;
 use super::prepare::PreparedRevision;
-use super::rollout::{are_to_be_cleared, begin_rollout, finish_rollout_if_done, written_ones};
+use super::rollout::{are_to_be_cleared, finish_rollout_if_done, written_ones};
 use super::webhook_backends::WebhookBackends;
 use super::{ReconcileContext, ReconcileResult};
 use crate::cluster::WatchRequirements;
@@ -33,41 +33,27 @@ use crate::controller::schedule::Uptime;
 use crate::controller::status::events::was_written;
 use crate::controller::status::log_lines::{LogSubject, Tone};
 use crate::desired::DesiredSet;
-use crate::object::{GroupKind, ObjectId};
+use crate::object::ObjectId;
 use crate::observed::ObservedSet;
 use crate::plan::{
-    AwaitedKinds, Claim, ClaimState, Contest, Deferrals, DuePlan, Hold, Outcome, Plan, Policy, Rollout,
-    RolloutGate, plan,
+    AwaitedKinds, Claim, ClaimState, Deferrals, DuePlan, Outcome, Plan, Policy, Rollout, RolloutGate, plan,
 };
 
 /// Delay after the end of a hook before its record in the status is checked.
 const CLEAR: Duration = Duration::from_secs(1);
 
-/// The plan of a round, and the parts of its policy that the execution needs.
-pub(super) struct PlannedRound {
-    pub(super) due: DuePlan,
-    /// Claimed objects that are pruned only by approval.
-    pub(super) claimed: BTreeSet<ObjectId>,
-    pub(super) contested: BTreeMap<ObjectId, Contest>,
-    pub(super) protected: BTreeSet<GroupKind>,
-    pub(super) rollout: Option<Rollout>,
-    pub(super) was_applied: bool,
-}
-
-/// Plans a round: decides for every object, and leaves out the steps that are not due.
+/// Plans a round: decides for every object, and leaves out the steps that are not due. Adds the
+/// claims of other Syncs to the policy.
 pub(super) async fn plan_round(
     inputs: &ReconcileContext<'_>,
     memory: &mut SyncMemory,
-    prepared: &PreparedRevision,
+    desired: &DesiredSet,
+    policy: &mut Policy,
     report: &mut ReconcileResult,
-) -> PlannedRound {
-    let (desired, rollout) = (&*prepared.desired, begin_rollout(inputs, memory, prepared));
-    let policy = build_policy(inputs, memory, rollout.clone());
-    let (contested, was_applied) = (policy.contested.clone(), policy.was_applied);
-    let protected = policy.protected.clone();
+) -> DuePlan {
     let now = inputs.context.now();
     let deferrals = collect_deferrals(inputs, memory, now);
-    let (due, open, claimed) = make_plan(inputs, memory, desired, policy, &deferrals).await;
+    let (due, open) = make_plan(inputs, memory, desired, policy, &deferrals).await;
     memory.note_deferred(&due);
     let throttled = due.throttled.len() + enqueue_verification(memory, open, now);
     report.pending = memory.comparing;
@@ -75,7 +61,7 @@ pub(super) async fn plan_round(
     (report.approval, memory.consented) = (due.plan.approval.clone(), due.plan.consented.clone());
     report.approved.clone_from(&inputs.approved);
     memory.leaving.see(&due.plan.held, now);
-    PlannedRound { due, claimed, contested, protected, rollout, was_applied }
+    due
 }
 
 /// Returns the retry state of the objects.
@@ -85,20 +71,20 @@ fn collect_deferrals(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, now
     memory.deferrals(now)
 }
 
-/// Returns the due plan, the objects to verify, and the claimed objects that may be pruned by
-/// approval.
+/// Returns the due plan and the objects to verify.
 async fn make_plan(
     inputs: &ReconcileContext<'_>,
     memory: &mut SyncMemory,
     desired: &DesiredSet,
-    policy: Policy,
+    policy: &mut Policy,
     deferrals: &Deferrals,
-) -> (DuePlan, VecDeque<(ObjectId, VerifyMethod)>, BTreeSet<ObjectId>) {
+) -> (DuePlan, VecDeque<(ObjectId, VerifyMethod)>) {
     loop {
         let decided = |observed: &ObservedSet| {
-            let (plan, claimed) = decide(inputs, memory, desired, observed, policy.clone())?;
+            policy.claims = weigh_claims(inputs, memory, desired, observed)?;
+            let plan = plan(desired, observed, policy);
             let open = to_verify(&plan, observed, inputs.wish.suspend);
-            Ok((plan.defer(desired, deferrals), open, claimed))
+            Ok((plan.defer(desired, deferrals), open))
         };
         match inputs.cluster.read_observed(inputs.owner, decided) {
             Ok(round) => return round,
@@ -107,15 +93,14 @@ async fn make_plan(
     }
 }
 
-/// Returns the plan and the claimed objects about which a person decides; or the patch rights
-/// that have to be queried first.
-fn decide(
+/// Returns the claims of other Syncs on objects that are no longer desired; or the patch rights that
+/// have to be queried first.
+fn weigh_claims(
     inputs: &ReconcileContext<'_>,
     memory: &mut SyncMemory,
     desired: &DesiredSet,
     observed: &ObservedSet,
-    policy: Policy,
-) -> Result<(Plan, BTreeSet<ObjectId>), Vec<UnknownRight>> {
+) -> Result<BTreeMap<ObjectId, Claim>, Vec<UnknownRight>> {
     let unwanted = observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none());
     let leaves = LeftObjects {
         left: memory.claim_waits.left(),
@@ -128,19 +113,7 @@ fn decide(
     let due = due.map(|due| due.saturating_duration_since(inputs.context.lifetime.began));
     let limit = inputs.context.settings().claim_timeout;
     memory.claim_waits.judge(&mut claims, due, inputs.context.now(), limit);
-    let asks = |claim: &Claim| matches!(claim.state, ClaimState::WithoutRights | ClaimState::Overdue);
-    let claimed = claims.iter().filter(|(_, claim)| asks(claim)).map(|(id, _)| id.clone()).collect();
-    Ok((plan(desired, observed, &Policy { claims, ..policy }), claimed))
-}
-
-/// Result of an execution.
-pub(super) struct ExecutedPlan {
-    pub(super) outcomes: BTreeMap<ObjectId, Outcome>,
-    /// Outcomes of the last attempts of the postponed steps.
-    pub(super) postponed: BTreeMap<ObjectId, Outcome>,
-    pub(super) held: Vec<(ObjectId, Hold)>,
-    pub(super) rollout: Option<Rollout>,
-    pub(super) was_applied: bool,
+    Ok(claims)
 }
 
 /// Executes a plan.
@@ -157,46 +130,51 @@ pub(super) async fn execute_round(
     inputs: &ReconcileContext<'_>,
     memory: &mut SyncMemory,
     desired: &DesiredSet,
-    planned: PlannedRound,
+    policy: &Policy,
+    due: &DuePlan,
     report: &mut ReconcileResult,
-) -> ExecutedPlan {
-    let PlannedRound { due, claimed, contested, protected, rollout, was_applied } = planned;
+) -> BTreeMap<ObjectId, Outcome> {
     let created = create_namespace(inputs, &due.plan, desired).await;
-    report.restored_namespace = created.filter(|_| was_applied).or(report.restored_namespace.take());
+    report.restored_namespace = created.filter(|_| policy.was_applied).or(report.restored_namespace.take());
     let ledger = memory.ledger.clone();
     let asked = DeletePrecondition::for_spec_revision(inputs.spec_revision, inputs.resource_recorder);
     let backends = memory.unreached.backends(inputs.context.now());
-    let deletions = Arc::new(DeletionLimits { claimed, protected, consented: memory.consented.clone() });
     let work = ApplyContext {
-        contested: Arc::new(contested),
+        contested: Arc::new(policy.contested.clone()),
         numbers: memory.scaling.numbers(),
-        deletions,
+        deletions: Arc::new(deletion_limits(memory, policy)),
         ..apply_context(inputs, desired, &ledger, &asked, &backends)
     };
     report.gate = memory.unhealthy_at_rollout.take();
-    let held = due.plan.held.clone();
-    let (mut outcomes, postponed) = execute_plan(inputs, memory, &work, due, rollout.as_ref()).await;
+    let mut outcomes = execute_plan(inputs, memory, &work, due, policy.rollout.as_ref()).await;
     report.added = process_extra_fields(&work, inputs.wish, memory, &mut outcomes).await;
-    ExecutedPlan { outcomes, postponed, held, rollout, was_applied }
+    outcomes
 }
 
-/// Executes the due steps of a plan. Returns their outcomes, and those of the postponed steps.
+/// Returns the limits on deletions. About some claimed objects a person decides.
+fn deletion_limits(memory: &SyncMemory, policy: &Policy) -> DeletionLimits {
+    let asks = |claim: &Claim| matches!(claim.state, ClaimState::WithoutRights | ClaimState::Overdue);
+    let claimed = policy.claims.iter().filter(|(_, claim)| asks(claim)).map(|(id, _)| id.clone()).collect();
+    DeletionLimits { claimed, protected: policy.protected.clone(), consented: memory.consented.clone() }
+}
+
+/// Executes the due steps of a plan.
 async fn execute_plan(
     inputs: &ReconcileContext<'_>,
     memory: &mut SyncMemory,
     work: &ApplyContext<'_>,
-    due: DuePlan,
+    due: &DuePlan,
     rollout: Option<&Rollout>,
-) -> (BTreeMap<ObjectId, Outcome>, BTreeMap<ObjectId, Outcome>) {
+) -> BTreeMap<ObjectId, Outcome> {
     let (now, served) = (inputs.context.now(), inputs.cluster.kinds());
     let mut kinds = AwaitedKinds::new(work.desired, memory.awaited.late(now));
     for (id, outcome) in &due.postponed {
         kinds.record_outcome(id, outcome, || served.get(&id.group_kind()).is_some());
     }
     let awaits = RolloutGate::new(work.desired, rollout);
-    let outcomes = execute(work, due.plan, due.blocking, awaits, &mut kinds).await;
+    let outcomes = execute(work, &due.plan, &due.blocking, awaits, &mut kinds).await;
     memory.awaited.learn(kinds.resources(), inputs.context.now());
-    (outcomes, due.postponed)
+    outcomes
 }
 
 /// Returns the context for executing a plan.
@@ -263,22 +241,23 @@ pub(super) fn record_execution(
     inputs: &ReconcileContext<'_>,
     memory: &mut SyncMemory,
     prepared: &PreparedRevision,
-    executed: ExecutedPlan,
+    policy: &Policy,
+    due: DuePlan,
+    outcomes: BTreeMap<ObjectId, Outcome>,
     report: &mut ReconcileResult,
 ) {
-    let ExecutedPlan { outcomes, postponed, held, rollout, was_applied } = executed;
     let desired = &*prepared.desired;
-    report.restores(desired, &outcomes, |id| memory.was_deleted(id, was_applied));
-    record_outcomes(inputs, memory, prepared, rollout.as_ref(), &outcomes);
+    report.restores(desired, &outcomes, |id| memory.was_deleted(id, policy.was_applied));
+    record_outcomes(inputs, memory, prepared, policy.rollout.as_ref(), &outcomes);
     (report.finished, report.tries.next_attempts) = (memory.completed.written(), memory.next_tries());
     report.remarks = memory.ledger.remarks(desired);
     let kinds = inputs.cluster.kinds();
     report.remarks.extend(polled(desired, |kind| kinds.get(kind).is_some_and(|it| !it.watchable)));
     memory.replied(outcomes.keys().cloned(), inputs.context.now());
-    let held = memory.leaving.judged(held, inputs.context.now(), inputs.wish.timeout);
+    let held = memory.leaving.judged(due.plan.held, inputs.context.now(), inputs.wish.timeout);
     report.gate.iter_mut().for_each(|(unwell, _)| unwell.extend(written_ones(&outcomes)));
-    report.adds(held.chain(postponed).chain(outcomes));
-    finish_rollout_if_done(inputs, memory, &rollout, report, prepared.digest.hash);
+    report.adds(held.chain(due.postponed).chain(outcomes));
+    finish_rollout_if_done(inputs, memory, &policy.rollout, report, prepared.digest.hash);
 }
 
 /// Records the kinds and namespaces in which the Sync may own objects now, and the permissions
