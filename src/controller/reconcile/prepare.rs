@@ -30,7 +30,7 @@ use crate::source::{
     CommitSummary, Error, MemoryShare, ObjectHash, ObjectIds, ReadLimits, ReadResult, Repository, Revision,
     Snapshot,
 };
-use crate::tree::{FileTree, MemoryLimit};
+use crate::tree::MemoryLimit;
 
 /// A revision and its desired set.
 #[derive(Debug, Clone)]
