@@ -3,9 +3,9 @@
 //!
 //! In: the source of a Sync or of the command line.
 //! Out: a [`Revision`], and its files. The types are in `revision.rs`, `semver_range.rs`,
-//! `address.rs` and `credentials.rs`. The protocol is in `upload_pack.rs` over `pkt_line.rs` and
-//! `remote.rs`, with the transports in `transport.rs` (`http_transport.rs` over `http.rs`,
-//! `ssh_transport.rs` over `ssh_session.rs` and `known_hosts.rs`). Storage is in
+//! `address.rs` and `credentials.rs`. The protocol is in `upload_pack.rs` over `pkt_line.rs`; one
+//! remote repository is in `remote.rs`, with its transport over http (`http.rs`) or ssh
+//! (`ssh_transport.rs` over `ssh_session.rs` and `known_hosts.rs`). Storage is in
 //! `pack_inspection.rs`, `store.rs`, `mirror.rs`, `local_repository.rs` and `snapshot.rs`.
 //! Signatures are checked in `signature.rs`; submodules are found in `submodules.rs`.
 //! `allow_list.rs` limits other repositories, `hosts.rs` over `public_address.rs` limits
@@ -41,7 +41,6 @@ mod address;
 mod allow_list;
 mod ancestry;
 mod chart;
-mod commit_summary;
 mod credentials;
 mod demo_repository;
 pub mod directory;
@@ -49,7 +48,6 @@ mod error;
 pub mod hostile;
 mod hosts;
 mod http;
-mod http_transport;
 mod known_hosts;
 mod local_repository;
 mod memory;
@@ -70,12 +68,10 @@ mod ssh_session;
 mod ssh_transport;
 mod store;
 mod submodules;
-mod transport;
 mod upload_pack;
 pub mod webhook_call;
 mod worker_pool;
 
-pub use crate::commit_summary::CommitSummary;
 pub use crate::demo_repository::DemoRepository;
 pub use crate::local_repository::{remotes, why_not_a_repository};
 pub use crate::read_limits::{FileFilter, FileSelection, ReadLimits};
@@ -89,7 +85,7 @@ pub use error::Error;
 pub use hosts::HostPolicy;
 pub use http::Proxy;
 pub use memory::{Memory, MemoryShare};
-pub use repository::{ReadResult, Repositories, Repository};
+pub use repository::{CommitSummary, ReadResult, Repositories, Repository};
 pub use revision::{History, NameError, ObjectHash, Reference, Revision};
 pub use signature::{SignatureError, SignaturePolicy, SignatureProblem, TrustedKeys, TrustedKeysError};
 pub use snapshot::{ObjectIds, Snapshot};

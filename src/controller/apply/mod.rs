@@ -104,27 +104,28 @@ pub(crate) struct DeletionLimits {
 /// hand-over of an object is finished, because its second write must follow the first.
 pub(crate) async fn execute(
     work: &ApplyContext<'_>,
-    plan: Plan,
-    before: Vec<(Stage, ObjectId)>,
+    plan: &Plan,
+    before: &[(Stage, ObjectId)],
     mut awaits: Option<RolloutGate<'_>>,
     kinds: &mut AwaitedKinds<'_>,
 ) -> BTreeMap<ObjectId, Outcome> {
     let (mut outcomes, mut blocking) = (BTreeMap::new(), Vec::new());
     for (stage, id) in before {
-        if blocks_more(&blocking, stage, &id) {
-            blocking.push((stage, id));
+        if blocks_more(&blocking, *stage, id) {
+            blocking.push((*stage, id.clone()));
         }
     }
-    for (stage, steps) in plan.stages {
+    for (stage, steps) in &plan.stages {
         if work.stop.is_cancelled() {
             break;
         }
+        let stage = *stage;
         let (held, ready): (Vec<_>, Vec<_>) = steps
-            .into_iter()
+            .iter()
             .filter(|step| step.action != Action::Update(Change::Unverified))
             .map(|step| {
-                let blocker = find_blocker(&blocking, stage, &step.id).or_else(|| kinds.find_blocker(&step));
-                (blocker.or_else(|| awaits.as_mut()?.find_blocker(&step)), step)
+                let blocker = find_blocker(&blocking, stage, &step.id).or_else(|| kinds.find_blocker(step));
+                (blocker.or_else(|| awaits.as_mut()?.find_blocker(step)), step)
             })
             .partition(|(blocker, _)| blocker.is_some());
         let served = work.cluster.kinds();
@@ -133,16 +134,19 @@ pub(crate) async fn execute(
             if let Some(blocker) = blocker {
                 let outcome = Outcome::Held(Hold::WaitsFor(blocker));
                 kinds.record_outcome(&step.id, &outcome, || is_served(&step.id));
-                outcomes.insert(step.id, outcome);
+                outcomes.insert(step.id.clone(), outcome);
             }
         }
-        let done = futures::stream::iter(ready)
-            .map(|(_, step)| async move {
+        let ready = &ready;
+        // Indices: a stream of references is not `Send` for the compiler.
+        let done = futures::stream::iter(0..ready.len())
+            .map(|at| async move {
+                let (_, step) = &ready[at];
                 let outcome = match work.stop.is_cancelled() {
                     true => None,
-                    false => work.step(&step).await,
+                    false => work.step(step).await,
                 };
-                (step.id, outcome)
+                (step.id.clone(), outcome)
             })
             .buffer_unordered(SIDE_BY_SIDE);
         for (id, outcome) in done.collect::<Vec<_>>().await {

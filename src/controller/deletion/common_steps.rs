@@ -72,7 +72,7 @@ impl DeletionContext<'_> {
         let deletions = work.deletions.clone();
         let work = ApplyContext { asked: &asked, contested, numbers, deletions, ..*work };
         let mut kinds = AwaitedKinds::new(work.desired, BTreeSet::new());
-        execute(&work, plan, Vec::new(), None, &mut kinds).await
+        execute(&work, &plan, &[], None, &mut kinds).await
     }
 
     /// Removes the finalizer, so that the API server removes the Sync; returns true if that has to

@@ -1,15 +1,23 @@
 //! Inventory scope of a Sync, the kinds and namespaces in which it may own objects: as recorded in
 //! the status, as needed by the watches, and as left after a reconcile.
+//!
+//! In: the scope of a reconcile.
+//! Out: the recorded scope; nothing is applied in a scope before the API server has its record. A
+//! run without a Sync records it in its Lease.
 
 use std::collections::BTreeSet;
 
+use super::ReconcileContext;
 use super::prepare::PreparedRevision;
 use crate::api::Scope;
 use crate::cluster::{Kinds, WatchRequirements};
 use crate::controller::memory::SyncMemory;
+use crate::controller::status::StatusRecorder;
+use crate::controller::status::lease_record::LeaseRecord;
 use crate::desired::DesiredSet;
 use crate::object::GroupKind;
 use crate::observed::ObservedSet;
+use crate::report::{ErrorCause, ReconcileError};
 
 /// Parses the kinds of a scope.
 fn kinds(scope: &Scope) -> BTreeSet<GroupKind> {
@@ -77,4 +85,34 @@ pub(crate) fn remaining_watches(
         kinds: need.kinds.into_iter().filter(listed).collect(),
         namespaces: need.namespaces.into_iter().filter(|one| used(one)).collect(),
     }
+}
+
+/// Returns the recorded scope: the kinds and namespaces in which the Sync may own objects.
+pub(super) fn written_scope(inputs: &ReconcileContext<'_>) -> Option<Scope> {
+    let notebook = inputs.context.reporting.notebook.as_deref();
+    let written =
+        inputs.resource_recorder.map_or_else(|| notebook.and_then(LeaseRecord::scope), StatusRecorder::scope);
+    // An empty record is treated as a missing one.
+    written.filter(|scope| !scope.kinds.is_empty())
+}
+
+/// Records the scope before anything is applied in it.
+pub(super) async fn record_scope(inputs: &ReconcileContext<'_>, scope: Scope) -> Result<(), ReconcileError> {
+    match (inputs.resource_recorder, &inputs.context.reporting.notebook) {
+        (Some(resource_recorder), _) => {
+            let stands = resource_recorder.record(scope, inputs.wish.timeout).await;
+            return if stands { Ok(()) } else { Err(unwritten()) };
+        }
+        (None, Some(notebook)) => notebook.record(scope).await,
+        (None, None) => {}
+    }
+    Ok(())
+}
+
+/// Returns the error of a status that could not be written: nothing is applied before its scope is
+/// recorded.
+pub(super) fn unwritten() -> ReconcileError {
+    let message =
+        "the kinds and namespaces about to be applied could not be recorded in the status".to_owned();
+    ReconcileError { cause: ErrorCause::StatusUnwritable, message, problems: Vec::new(), permanent: false }
 }

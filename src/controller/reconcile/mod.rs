@@ -14,22 +14,17 @@ pub(crate) mod inventory_scope;
 pub(crate) mod missing_permissions;
 mod object_claims;
 mod observation;
-mod outcome_records;
-mod planning;
 pub(crate) mod policy_inputs;
 pub(crate) mod prepare;
 pub(crate) mod refused_commit;
 pub mod remote_bases;
 pub(crate) mod render_memory;
 pub(crate) mod renderer;
-mod revision;
 pub(crate) mod rollout;
-mod status_records;
+mod round;
 pub(crate) mod substitution_values;
-mod target_namespace;
 pub(crate) mod unrendered_commit;
 pub(crate) mod webhook_backends;
-mod writes;
 
 use std::sync::OnceLock;
 
@@ -44,15 +39,11 @@ use crate::api::{HeldRevision, SyncName};
 use crate::cluster::{CancelFlag, Cluster};
 use crate::report::ReconcileError;
 use crate::source::{Repository, Revision};
-use object_claims::publish;
-use observation::{observe_or_give_way, wait_for_new_kinds};
-use outcome_records::{record_execution, record_inventory};
-use planning::plan_round;
-use policy_inputs::gather_policy_inputs;
+use object_claims::{names_revision, publish};
+use observation::{describe, observe_or_give_way, wait_for_new_kinds};
+use policy_inputs::gather_policy;
 use remote_bases::TrackedBases;
-use revision::describe;
-use status_records::names_revision;
-use writes::execute_round;
+use round::{execute_round, plan_round, record_execution, record_inventory};
 
 /// Most rounds of one reconcile. A new round starts if the last one brought kinds that other
 /// objects need.
@@ -166,16 +157,16 @@ impl ReconcileContext<'_> {
         publish(self, &prepared.desired).await?;
         describe(report, &prepared);
 
-        // Decide.
-        gather_policy_inputs(self, memory, desired).await;
-        let planned = plan_round(self, memory, &prepared, report).await;
+        // Decide: policy and plan.
+        let mut policy = gather_policy(self, memory, &prepared).await;
+        let due = plan_round(self, memory, desired, &mut policy, report).await;
 
-        // Write, once the status names the revision.
-        names_revision(self, &planned.due.plan, report).await?;
-        let executed = execute_round(self, memory, desired, planned, report).await;
+        // Execute, once the status names the revision.
+        names_revision(self, &due.plan, report).await?;
+        let outcomes = execute_round(self, memory, desired, &policy, &due, report).await;
 
         // Record.
-        record_execution(self, memory, &prepared, executed, report);
+        record_execution(self, memory, &prepared, &policy, due, outcomes, report);
         record_inventory(self, memory, &prepared, needed, report).await;
         Ok(())
     }

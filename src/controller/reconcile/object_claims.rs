@@ -1,17 +1,21 @@
-//! Claims the objects of a revision, and opens the Sync for hand-overs from other Syncs.
+//! Names a revision in the status, claims its objects, and opens the Sync for hand-overs from other
+//! Syncs.
 //!
-//! In: the desired objects of a revision.
-//! Out: the registered claim.
+//! In: the revision of the reconcile, and its desired objects.
+//! Out: the registered claim; an error if the status could not be written. A run without a Sync
+//! names the revision in its Lease.
 //!
 //! Another Sync hands an object over by writing it as this revision contains it. Therefore the
 //! status names the revision before the claim is registered.
 
 use std::sync::Arc;
 
-use super::ReconcileContext;
-use super::status_records::record_revision;
+use super::inventory_scope::unwritten;
+use super::{ReconcileContext, ReconcileResult};
+use crate::api::HeldRevision;
 use crate::desired::DesiredSet;
 use crate::observed::Ownership;
+use crate::plan::Plan;
 use crate::report::ReconcileError;
 
 /// Publishes the desired set to the other Syncs, and the rendered commit to those that wait for
@@ -66,4 +70,40 @@ fn may_receive(inputs: &ReconcileContext<'_>, desired: &DesiredSet) -> bool {
         let is_own = |id| seen.get(id).is_some_and(|seen| seen.ownership == Ownership::Ours);
         desired.objects().iter().any(|object| !is_own(&object.id))
     })
+}
+
+/// Names the revision in the status before its first write: a daemon that starts later keeps
+/// exactly this one.
+pub(super) async fn names_revision(
+    inputs: &ReconcileContext<'_>,
+    plan: &Plan,
+    report: &mut ReconcileResult,
+) -> Result<(), ReconcileError> {
+    report.held = Some(revision_record(inputs));
+    match plan.stages.is_empty() {
+        true => Ok(()),
+        false => record_revision(inputs).await,
+    }
+}
+
+/// Returns the revision as the status names it.
+fn revision_record(inputs: &ReconcileContext<'_>) -> HeldRevision {
+    HeldRevision { bytes: inputs.bytes.get().copied(), ..inputs.record.clone() }
+}
+
+pub(super) async fn record_revision(inputs: &ReconcileContext<'_>) -> Result<(), ReconcileError> {
+    match inputs.resource_recorder {
+        Some(resource_recorder)
+            if !resource_recorder.record_revision(revision_record(inputs), inputs.wish.timeout).await =>
+        {
+            return Err(unwritten());
+        }
+        Some(_) => {}
+        None => {
+            if let Some(notebook) = &inputs.context.reporting.notebook {
+                notebook.record_revision(revision_record(inputs)).await;
+            }
+        }
+    }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 //!
 //! In: deletions that the store recorded, metadata of Jobs and Pods, statuses of other hooks, the
 //! memory.
-//! Out: the rest of the policy.
+//! Out: a [`Policy`], without the claims of other Syncs.
 //!
 //! A completed Job is deleted by its TTL and must not run again for that. Its status is read once,
 //! when its metadata show that it may have completed.
@@ -13,7 +13,8 @@ use std::time::SystemTime;
 
 use super::ReconcileContext;
 use super::foreign_marks;
-use super::rollout::ended_well;
+use super::prepare::PreparedRevision;
+use super::rollout::{begin_rollout, ended_well};
 use crate::api::{FinishedObject, SpecHash};
 use crate::controller::memory::SyncMemory;
 use crate::controller::memory::prune_guards::PruneGuardInputs;
@@ -153,12 +154,19 @@ fn is_cleared_away(job: &DesiredObject) -> bool {
     after.is_some_and(|after| after.is_number() || after.as_object().is_some_and(|it| !it.is_empty()))
 }
 
-/// Finds completed objects, and objects that other actors deleted.
-pub(crate) async fn gather_policy_inputs(
+/// Gathers the policy of a round. The claims of other Syncs are weighed with the plan.
+pub(super) async fn gather_policy(
     inputs: &ReconcileContext<'_>,
     memory: &mut SyncMemory,
-    desired: &DesiredSet,
-) {
+    prepared: &PreparedRevision,
+) -> Policy {
+    find_completed(inputs, memory, &prepared.desired).await;
+    let rollout = begin_rollout(inputs, memory, prepared);
+    build_policy(inputs, memory, rollout)
+}
+
+/// Finds completed objects, and objects that other actors deleted.
+async fn find_completed(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, desired: &DesiredSet) {
     memory.completed.forget(desired);
     memory.deleted.retain(|id| desired.get(id).is_some());
     let is_wanted = |id: &ObjectId| desired.get(id).is_some();
@@ -215,11 +223,7 @@ async fn look_at_end(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, id:
 }
 
 /// Returns the policy for a plan that is made now.
-pub(crate) fn build_policy(
-    inputs: &ReconcileContext<'_>,
-    memory: &mut SyncMemory,
-    rollout: Option<Rollout>,
-) -> Policy {
+fn build_policy(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, rollout: Option<Rollout>) -> Policy {
     let now = inputs.context.now();
     Policy {
         rollout,

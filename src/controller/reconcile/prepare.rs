@@ -30,7 +30,7 @@ use crate::source::{
     CommitSummary, Error, MemoryShare, ObjectHash, ObjectIds, ReadLimits, ReadResult, Repository, Revision,
     Snapshot,
 };
-use crate::tree::{FileTree, MemoryLimit};
+use crate::tree::MemoryLimit;
 
 /// A revision and its desired set.
 #[derive(Debug, Clone)]
@@ -153,8 +153,11 @@ async fn prepare_in(
         return Ok(PreparedRevision { revision: revision.clone(), ..kept.clone() });
     }
     let earlier = kept.as_ref().map(|kept| kept.ids.clone()).unwrap_or_default();
-    let Some(FetchedFiles { snapshot, files, beside, bases }) =
-        fetch_until_complete((repository, revision), wish, room, &earlier, last, by, ground).await?
+    // References rarely change, so the folders of the last time are fetched at once.
+    let mut beside: BTreeSet<Box<str>> =
+        last.iter().flat_map(|last| last.extra_folders.iter().cloned()).collect();
+    let Some((snapshot, bases)) =
+        fetch_until_complete((repository, revision), wish, room, &earlier, &mut beside, by, ground).await?
     else {
         // Files that were never read cannot be unchanged.
         let kept = kept.ok_or_else(stopped)?;
@@ -162,9 +165,14 @@ async fn prepare_in(
         let (tree, words) = place(repository, revision, wish, by).await?;
         return Ok(PreparedRevision { revision: revision.clone(), words, tree, ..kept });
     };
-    let (mut ids, modules) = (snapshot.ids, snapshot.submodule_repositories);
-    drop(snapshot.files);
-    let (made, read, server, caution) = rendered(files.clone(), wish, (means, charts), by).await?;
+    let Snapshot { files, mut ids, submodule_repositories: modules, .. } = snapshot;
+    let (rendered, server) = means.rendered(files.clone(), wish, charts, by).await?;
+    let caution = match &rendered {
+        Rendered::Complete(complete) if complete.is_by_helm() => means.helm.isolation_warning().await,
+        Rendered::Complete(_) | Rendered::Incomplete(_) => None,
+    };
+    let scopes = means.cluster.kinds().scopes();
+    let (made, read) = build_on_thread(rendered, files.memory_limit().clone(), wish, scopes, by).await?;
     let rendered = Arc::new(made.without_ignored_fields(&wish.ignore));
     let kept = render_memory::kept(ground.repositories.memory(), &ground.sync, &rendered)?;
     let paths = || read.iter().flatten().map(String::as_str);
@@ -183,12 +191,12 @@ async fn prepare_in(
         words,
         ids,
         tree,
-        extra_folders: beside,
+        extra_folders: beside.into_iter().collect(),
         submodule_repositories: modules.into(),
         bases: bases.into(),
         rendered,
         server,
-        caution,
+        caution: caution.map(Arc::from),
         digest,
         desired,
         unmanaged_replicas: left,
@@ -198,32 +206,22 @@ async fn prepare_in(
     })
 }
 
-/// A desired set, the paths that it depends on, the server version and kinds that a chart read, and
-/// a warning about helm's isolation.
-type RenderedSet = (DesiredSet, Option<BTreeSet<String>>, Option<Arc<Capabilities>>, Option<Arc<str>>);
-
-/// Renders files to a desired set.
-async fn rendered(
-    files: FileTree,
+/// Builds the desired set on a blocking thread: that is CPU-bound, and must not block the async
+/// runtime.
+async fn build_on_thread(
+    rendered: Rendered,
+    room: MemoryLimit,
     wish: &ValidatedSpec,
-    (means, charts): (RenderContext<'_>, &mut ChartFetches),
+    scopes: Scopes,
     by: Instant,
-) -> Result<RenderedSet, ReconcileError> {
-    let room = files.memory_limit().clone();
-    let (rendered, server) = means.rendered(files, wish, charts, by).await?;
-    let caution = match &rendered {
-        Rendered::Complete(complete) if complete.is_by_helm() => means.helm.isolation_warning().await,
-        Rendered::Complete(_) | Rendered::Incomplete(_) => None,
-    };
-    let (target, scopes) = (wish.target_namespace.clone(), means.cluster.kinds().scopes());
-    // Rendering is CPU-bound, and must not block the async runtime.
+) -> Result<(DesiredSet, Option<BTreeSet<String>>), ReconcileError> {
+    let target = wish.target_namespace.clone();
     let made = chance::spawn_blocking_deterministic(move || {
         let _turn = room.wait_for_processor();
         wanted(rendered, &target, &scopes)
     });
     let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
-    let (made, read) = made.unwrap_or_else(|_| Err(stopped()))?;
-    Ok((made, read, server, caution.map(Arc::from)))
+    made.unwrap_or_else(|_| Err(stopped()))
 }
 
 /// Returns the desired set of a render, and the paths that it depends on unless these are whole
@@ -258,37 +256,26 @@ async fn place(
     repository.object_at(revision, &wish.options.path, by).await.map_err(source_error)
 }
 
-/// The files of a revision, and the folders that were fetched beside its own.
-struct FetchedFiles {
-    snapshot: Snapshot,
-    /// The same files, with those of remote bases.
-    files: FileTree,
-    beside: Arc<[Box<str>]>,
-    bases: ResolvedBases,
-}
-
 /// Most rounds of fetching referenced folders, and so the deepest nesting of references.
 const MAX_ROUNDS: usize = 64;
 
-/// Fetches the files that a render reads; `None` if they are unchanged.
+/// Fetches the files that a render reads, with those of remote bases; `None` if they are unchanged.
+/// Referenced folders that were missing are added to `beside`.
 async fn fetch_until_complete(
     from: (&Repository, &Revision),
     wish: &ValidatedSpec,
     room: &MemoryLimit,
     earlier: &ObjectIds,
-    last: Option<&PreparedRevision>,
+    beside: &mut BTreeSet<Box<str>>,
     by: Instant,
     ground: &RemoteBaseContext<'_>,
-) -> Result<Option<FetchedFiles>, ReconcileError> {
-    // References rarely change, so the folders of the last time are fetched at once.
-    let mut beside: BTreeSet<Box<str>> =
-        last.iter().flat_map(|last| last.extra_folders.iter().cloned()).collect();
+) -> Result<Option<(Snapshot, ResolvedBases)>, ReconcileError> {
     let within = ReadLimits { room: room.clone(), choose: render_memory::choose(wish) };
     let read = async |beside: &BTreeSet<Box<str>>, earlier: &ObjectIds| {
         own_files(from, wish, (beside, &within), earlier, by, ground.metrics).await
     };
     let taken = room.reserved_bytes();
-    let Some(mut snapshot) = read(&beside, earlier).await? else {
+    let Some(mut snapshot) = read(beside, earlier).await? else {
         return Ok(None);
     };
     let mut own = room.reserved_bytes() - taken;
@@ -303,17 +290,19 @@ async fn fetch_until_complete(
         let missing = looked.await.unwrap_or_default();
         let (more, grown) = bases.take(missing, &files, ground, by).await?;
         let before = beside.len();
-        let wanted: Arc<[Box<str>]> = beside.iter().cloned().collect();
         beside.extend(more);
         match (beside.len() > before, grown) {
-            (false, false) => return Ok(Some(FetchedFiles { snapshot, files, beside: wanted, bases })),
+            (false, false) => {
+                snapshot.files = files;
+                return Ok(Some((snapshot, bases)));
+            }
             (false, true) => {}
             (true, _) => {
                 // The second read replaces the first one, so the memory of the first is returned.
                 drop((files, std::mem::take(&mut snapshot.files)));
                 room.give_back(own);
                 let taken = room.reserved_bytes();
-                snapshot = read(&beside, &ObjectIds::new()).await?.ok_or_else(stopped)?;
+                snapshot = read(beside, &ObjectIds::new()).await?.ok_or_else(stopped)?;
                 own = room.reserved_bytes() - taken;
             }
         }

@@ -10,7 +10,6 @@ pub(crate) mod event_queue;
 pub(crate) mod events;
 pub(crate) mod lease_record;
 pub(crate) mod log_lines;
-mod merge_result;
 pub(crate) mod metrics_and_logs;
 pub(crate) mod reconcile_result;
 mod recorded_state;
@@ -39,10 +38,9 @@ use crate::report::{
 use crate::source::Revision;
 use board_entry::{BoardEntry, post};
 use event_queue::EventQueue;
-use merge_result::{merge_changes, merge_result, merge_verified};
 use metrics_and_logs::Reporting;
 use reconcile_result::ReconcileResult;
-use recorded_state::Wrong;
+use recorded_state::{Wrong, merge_changes, merge_result, merge_verified};
 use uncounted_changes::Uncounted;
 use worker_event::WorkerEvent;
 

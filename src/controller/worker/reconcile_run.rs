@@ -42,20 +42,15 @@ pub(super) struct ReconcileRun {
     pub(super) gives_way: CancelFlag,
 }
 
-/// The revision to which one reconcile brings the cluster, and its aim.
-struct Driven<'a> {
-    order: &'a ReconcileRequest,
-    revision: &'a Revision,
-    newest: &'a Revision,
-    aim: Aim,
-    /// Another revision is held until this one is rendered.
-    gives_way: bool,
-}
-
 impl ReconcileRun {
-    async fn pass(&self, memory: &mut SyncMemory, driven: Driven<'_>) -> ReconcileResult {
-        let Driven { order, revision, newest, aim, gives_way } = driven;
-        let subject = ReconcileContext {
+    /// Returns the inputs of a reconcile that brings the cluster to a revision, the newest one.
+    fn inputs<'a>(
+        &'a self,
+        order: &'a ReconcileRequest,
+        revision: &'a Revision,
+        aim: Aim,
+    ) -> ReconcileContext<'a> {
+        ReconcileContext {
             context: &self.context,
             cluster: &self.order.cluster,
             resource_recorder: self.resource_recorder.as_ref(),
@@ -73,11 +68,10 @@ impl ReconcileRun {
             repository: &order.repository,
             followed: &self.followed,
             revision,
-            newest,
+            newest: revision,
             stop: &self.stop,
-            gives_way: gives_way.then_some(&self.gives_way),
-        };
-        subject.reconcile(memory).await
+            gives_way: None,
+        }
     }
 
     /// Applies a revision; if it cannot be rendered, keeps the held one.
@@ -98,9 +92,11 @@ impl ReconcileRun {
                 return (report, None);
             }
             let newest = rejected.as_ref().unwrap_or(&revision);
-            let gives_way = held.as_ref().is_some_and(|held| held.revision != revision);
-            let driven = Driven { order, revision: &revision, newest, aim: Aim::Apply, gives_way };
-            let report = self.pass(memory, driven).await;
+            // Another revision is held until this one is rendered.
+            let is_other = held.as_ref().is_some_and(|held| held.revision != revision);
+            let gives_way = is_other.then_some(&self.gives_way);
+            let inputs = self.inputs(order, &revision, Aim::Apply);
+            let report = ReconcileContext { newest, gives_way, ..inputs }.reconcile(memory).await;
             if report.gave_way {
                 let moment = (self.context.now(), chance());
                 record_interruption(memory, (&revision, order.spec_revision), moment, self.context.pauses());
@@ -168,9 +164,7 @@ impl ReconcileRun {
         if held.has_older_values(&self.order) {
             // New values count if the revision renders completely with them.
             let revision = &held.revision;
-            let (order, aim) = (&self.order, aim.clone());
-            let driven = Driven { order, revision, newest: revision, aim, gives_way: false };
-            let report = self.pass(memory, driven).await;
+            let report = self.inputs(&self.order, revision, aim.clone()).reconcile(memory).await;
             if report.trouble.is_none() {
                 // A reconcile that was stopped may not have rendered it.
                 let order = self.order.clone();
@@ -179,9 +173,7 @@ impl ReconcileRun {
             }
         }
         let order = held.order_now(&self.order);
-        let revision = &held.revision;
-        let driven = Driven { order: &order, revision, newest: revision, aim, gives_way: false };
-        let report = self.pass(memory, driven).await;
+        let report = self.inputs(&order, &held.revision, aim).reconcile(memory).await;
         match report.trouble {
             None => (ReconcileResult { refused: Some(refused), ..report }, Some(held)),
             Some(_) => (not_kept(report, &held, &refused), None),

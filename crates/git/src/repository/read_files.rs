@@ -1,7 +1,7 @@
-//! Reads the files of a revision, below some folders.
+//! Reads a revision: the files below some folders, and author and subject of the commit.
 //!
 //! In: a revision, folders, and the object ids of the last read.
-//! Out: a [`ReadResult`], with a snapshot unless nothing has changed.
+//! Out: a [`ReadResult`], with a snapshot unless nothing has changed; or a [`CommitSummary`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,9 +10,8 @@ use super::super::error::Error;
 use super::super::revision::{ObjectHash, Revision};
 use super::super::snapshot::{self, ObjectIds, Snapshot};
 use super::{JobNeed, Repository, State};
-use crate::commit_summary;
-use crate::commit_summary::CommitSummary;
 use crate::read_limits::ReadLimits;
+use moorline_core::sanitize::sanitize;
 use moorline_runtime::clock;
 
 /// Result of [`Repository::read_changed`].
@@ -24,6 +23,18 @@ pub struct ReadResult {
     pub fetched: Option<Duration>,
     /// Duration of the read.
     pub took: Duration,
+}
+
+/// Maximum number of characters of a subject and of a name.
+const MAX_CHARACTERS: usize = 100;
+
+/// The author and the subject of a commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommitSummary {
+    /// First line of the message.
+    pub subject: String,
+    /// Name of the author.
+    pub author: String,
 }
 
 impl Repository {
@@ -129,7 +140,7 @@ impl Repository {
         let read = move |state: &mut State| {
             state.with(commit, by, |it| {
                 let found = snapshot::ids(it, commit, &paths)?;
-                let words = commit_summary::read(it, commit).unwrap_or_default();
+                let words = read_summary(it, commit).unwrap_or_default();
                 Ok((found.into_values().next().flatten(), words))
             })
         };
@@ -139,7 +150,7 @@ impl Repository {
     /// Returns the author and the subject of `revision`; none if they cannot be read.
     pub async fn commit_summary(&self, revision: &Revision, by: Instant) -> Option<CommitSummary> {
         let commit = revision.commit;
-        let read = move |state: &mut State| state.with(commit, by, |it| Ok(commit_summary::read(it, commit)));
+        let read = move |state: &mut State| state.with(commit, by, |it| Ok(read_summary(it, commit)));
         self.run(JobNeed::commit(commit), by, read).await.ok()?.0
     }
 }
@@ -162,4 +173,43 @@ fn is_outside_of_modules(snapshot: &Snapshot, revision: &Revision) -> Result<(),
 
 fn boxed(names: &[&str]) -> Vec<Box<str>> {
     names.iter().map(|name| (*name).into()).collect()
+}
+
+/// Reads the summary of a commit; none if it cannot be read.
+fn read_summary(repository: &git2::Repository, commit: ObjectHash) -> Option<CommitSummary> {
+    let commit = repository.find_commit(commit.oid()).ok()?;
+    let subject = clean(commit.summary_bytes().unwrap_or_default());
+    Some(CommitSummary { subject, author: clean(commit.author().name_bytes()) })
+}
+
+fn clean(text: &[u8]) -> String {
+    let text: String = String::from_utf8_lossy(text).chars().filter(|char| !is_unseen(*char)).collect();
+    let text = sanitize(text.trim());
+    match text.char_indices().nth(MAX_CHARACTERS) {
+        None => text,
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// True for a character without width, or one that only affects the display of others.
+fn is_unseen(char: char) -> bool {
+    matches!(char,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}'
+        | '\u{206a}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_bounded_and_harmless() {
+        assert_eq!(clean(b" Add the shop\n"), "Add the shop");
+        assert_eq!(clean(b"\x1b[31mred\x07"), "\u{fffd}[31mred\u{fffd}");
+        assert_eq!(clean("a\u{202e}b\u{2066}c".as_bytes()), "a\u{fffd}b\u{fffd}c");
+        assert_eq!(clean("ad\u{200b}m\u{feff}in\u{200d}\u{61c}".as_bytes()), "admin");
+        assert_eq!(clean(b"caf\xe9"), "caf\u{fffd}");
+        assert_eq!(clean("é".repeat(200).as_bytes()), "é".repeat(100) + "…");
+        assert_eq!(clean("é".repeat(100).as_bytes()), "é".repeat(100));
+    }
 }
