@@ -1,5 +1,5 @@
-//! First part of a reconcile: prepares the desired set of a commit, and waits until all of its kinds
-//! are watched.
+//! First part of a reconcile: prepares the desired set of a commit, and waits until all of its
+//! kinds are watched.
 //!
 //! In: a revision, the aim of the reconcile, and the memory of the Sync.
 //! Out: the prepared revision and the watches that it needs, or nothing if a newer commit comes

@@ -93,8 +93,8 @@ async fn make_plan(
     }
 }
 
-/// Returns the claims of other Syncs on objects that are no longer desired; or the patch rights that
-/// have to be queried first.
+/// Returns the claims of other Syncs on objects that are no longer desired; or the patch rights
+/// that have to be queried first.
 fn weigh_claims(
     inputs: &ReconcileContext<'_>,
     memory: &mut SyncMemory,

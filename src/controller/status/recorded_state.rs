@@ -1,5 +1,5 @@
-//! State that the status carries across results and restarts: reads it from memory or from the written
-//! status, merges the result of a reconcile into it, and records more of it.
+//! State that the status carries across results and restarts: reads it from memory or from the
+//! written status, merges the result of a reconcile into it, and records more of it.
 //!
 //! A failed reconcile says nothing about objects, and one that changes nothing does not hide the
 //! changes of the one before it.
