@@ -33,8 +33,9 @@ pub(super) fn conditions(
     let is_pending = facts.reconcile.as_ref().is_some_and(|pass| pass.pending);
     let known = |type_: ConditionType| before.iter().find(|known| known.type_ == type_.to_string());
     // Until the comparison is complete, earlier drift is kept: without it the condition would flap.
-    let differs = known(ConditionType::Ready)
-        .filter(|ready| ready.reason == Reason::FieldsDiffer.to_string() && verdict.ready && is_pending);
+    let differs = known(ConditionType::Ready).filter(|ready| {
+        Reason::parse(&ready.reason) == Some(Reason::FieldsDiffer) && verdict.ready && is_pending
+    });
     let ready = match differs {
         Some(ready) => condition(ConditionType::Ready, "False", &ready.reason, &ready.message),
         None => condition(ConditionType::Ready, truth(verdict.ready), reason, message),
@@ -61,7 +62,7 @@ pub(super) fn conditions(
 
 /// The message with the time of the next attempt for a refused object. A long message is cut first.
 fn with_next_try(verdict: &ReadyVerdict) -> String {
-    let refused = verdict.reason == Reason::ApplyFailed.to_string();
+    let refused = Reason::parse(&verdict.reason) == Some(Reason::ApplyFailed);
     let Some(at) = verdict.next_try.filter(|_| refused) else { return verdict.message.clone() };
     let next = format!("; next retry at {}", at.strftime("%H:%M:%S UTC"));
     let room = MAX_MESSAGE - next.len() - 1;

@@ -74,7 +74,7 @@ impl HealthCondition {
 
     /// True if the state is expected to improve without a person.
     pub(super) fn is_progressing(&self) -> bool {
-        self.reason == Reason::Progressing.to_string()
+        Reason::parse(&self.reason) == Some(Reason::Progressing)
     }
 }
 

@@ -234,7 +234,7 @@ impl ReadyVerdict {
     fn with_lost_permissions(self, before: &SyncStatus, facts: &StatusInputs<'_>) -> Self {
         let was_applied = before.revision.as_ref().is_some_and(|revision| revision.applied.is_some());
         let pass = facts.reconcile.as_ref().filter(|pass| was_applied && pass.is_all_forbidden());
-        let is_powerless = self.reason == Reason::RightsMissing.to_string();
+        let is_powerless = Reason::parse(&self.reason) == Some(Reason::RightsMissing);
         let Some(pass) = pass.filter(|_| is_powerless && facts.error.is_none()) else { return self };
         let kept = format!("{} is not held: ", pass.revision);
         Self { message: format!("{kept}{}", self.message), ..self }

@@ -99,7 +99,7 @@ fn facts(pass: Option<ReconcileInputs<'_>>) -> StatusInputs<'_> {
 fn trouble(lasting: bool) -> ReconcileError {
     let message = "a.yaml:1: no YAML".to_owned();
     ReconcileError {
-        cause: ErrorCause::Input("RenderIncomplete"),
+        cause: ErrorCause::Input("ManifestInvalid"),
         message,
         problems: Vec::new(),
         permanent: lasting,
@@ -147,7 +147,7 @@ fn one_line_says_which_revision_is_refused_and_which_is_kept() {
         keeps_objects: true,
         ..facts(Some(pass("main@2", &held)))
     };
-    let now = check(&facts, "Ready=False Stalled=True Drifted=True: RenderIncomplete", "main@2");
+    let now = check(&facts, "Ready=False Stalled=True Drifted=True: ManifestInvalid", "main@2");
     let expect = "main@3 cannot be applied: a.yaml:1: no YAML; main@2 stays applied";
     assert_eq!(now.conditions[0].message, expect);
     assert_eq!(now.revision.unwrap().attempted.as_deref(), Some("main@3"));
@@ -155,12 +155,12 @@ fn one_line_says_which_revision_is_refused_and_which_is_kept() {
     let problems: Vec<&str> = now.problems.iter().map(|problem| problem.reason.as_str()).collect();
     assert_eq!(
         problems,
-        ["RenderIncomplete", "DriftReported"],
+        ["ManifestInvalid", "DriftReported"],
         "the objects are as they are, whatever is refused"
     );
     assert_eq!(
         (now.history[0].revision.as_str(), now.history[0].result.as_str()),
-        ("main@3", "RenderIncomplete")
+        ("main@3", "ManifestInvalid")
     );
     assert_eq!(now.history[0].message, expect);
     // Unless the reconcile kept its objects, nothing is known of them.
@@ -357,7 +357,7 @@ fn a_suspended_sync_is_at_rest_and_applies_nothing() {
     let broken = trouble(true);
     let now = check(
         &StatusInputs { error: Some(&broken), ..facts },
-        "Ready=False Stalled=True: RenderIncomplete",
+        "Ready=False Stalled=True: ManifestInvalid",
         "main@1",
     );
     assert_eq!(now.history.len(), 1);
@@ -367,13 +367,13 @@ fn a_suspended_sync_is_at_rest_and_applies_nothing() {
 fn trouble_is_told_and_what_was_applied_before_stays() {
     let passing = trouble(false);
     let facts = StatusInputs { error: Some(&passing), ..facts(None) };
-    let now = check(&facts, "Ready=False Reconciling=True: RenderIncomplete", "main@1");
+    let now = check(&facts, "Ready=False Reconciling=True: ManifestInvalid", "main@1");
     assert_eq!(now.objects.map(|objects| objects.applied), Some(20));
     assert_eq!((now.problems.len(), &*now.problems[0].message), (1, "a.yaml:1: no YAML"));
     let many = ReconcileError { problems: (0..15).map(|nth| format!("{nth}")).collect(), ..trouble(true) };
     let now = check(
         &StatusInputs { error: Some(&many), ..facts },
-        "Ready=False Stalled=True: RenderIncomplete",
+        "Ready=False Stalled=True: ManifestInvalid",
         "main@1",
     );
     let told: Vec<&str> = now.problems.iter().map(|it| &*it.message).collect();
@@ -488,7 +488,7 @@ fn history_keeps_the_last_ten_and_marks_what_was_rejected() {
     let rejected = status(&now, &StatusInputs { about_revision: true, ..facts });
     assert_eq!(
         (&*rejected.history[0].revision, &*rejected.history[0].result),
-        ("main@13", "RenderIncomplete")
+        ("main@13", "ManifestInvalid")
     );
     assert_eq!(applied(&rejected), Some("main@12"));
 }
@@ -616,12 +616,12 @@ fn the_revision_that_is_kept_and_the_one_that_is_refused_are_both_in_the_history
         keeps_objects: true,
         ..facts(Some(pass("main@2", &nothing)))
     };
-    let now = check(&refused, "Ready=False Stalled=True: RenderIncomplete", "main@2");
+    let now = check(&refused, "Ready=False Stalled=True: ManifestInvalid", "main@2");
     let told = |status: &SyncStatus| {
         let each = status.history.iter().map(|it| format!("{} {}", it.revision, it.result));
         each.collect::<Vec<_>>()
     };
-    assert_eq!(told(&now), ["main@3 RenderIncomplete", "main@2 Applied", "main@1 Applied"]);
+    assert_eq!(told(&now), ["main@3 ManifestInvalid", "main@2 Applied", "main@1 Applied"]);
     let mut counted = now;
     let repaired = crate::api::ChangeCounts { repaired: 2, ..Default::default() };
     assert!(add_changes(&mut counted, "main@2", repaired) && !add_changes(&mut counted, "main@9", repaired));
@@ -633,7 +633,7 @@ fn the_revision_that_is_kept_and_the_one_that_is_refused_are_both_in_the_history
         &counted,
         &StatusInputs { rejected: Some(&rejected), ..facts(Some(pass("main@1", &nothing))) },
     );
-    assert_eq!(told(&back), ["main@2 RolledBack", "main@3 RenderIncomplete", "main@1 Applied"]);
+    assert_eq!(told(&back), ["main@2 RolledBack", "main@3 ManifestInvalid", "main@1 Applied"]);
     assert_eq!(back.history[0].changes, repaired);
 }
 

@@ -172,8 +172,8 @@ pub(crate) fn board_with_every_state() -> StatusBoard {
         "ops/broken",
         &["shop", "database"],
         status(
-            &[("Ready", "False", "RenderIncomplete", &told), ("Stalled", "True", "RenderIncomplete", &told)],
-            json!({"problems": [{"reason": "RenderIncomplete", "file": "apps/web.yaml:12", "message": told}]}),
+            &[("Ready", "False", "ManifestInvalid", &told), ("Stalled", "True", "ManifestInvalid", &told)],
+            json!({"problems": [{"reason": "ManifestInvalid", "file": "apps/web.yaml:12", "message": told}]}),
         ),
         committed(&set),
     ));

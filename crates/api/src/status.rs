@@ -8,6 +8,8 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::IntoDeserializer;
+use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
 
 use super::SpecHash;
@@ -272,7 +274,7 @@ pub enum ConditionType {
 
 /// Reasons of conditions that the controller decides itself. Rendering, Git and health have their
 /// own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub enum Reason {
     /// All objects are applied.
     Applied,
@@ -286,8 +288,8 @@ pub enum Reason {
     DeletionHeld,
     /// The spec names something that does not exist or is impossible.
     SpecInvalid,
-    /// The files of the revision have errors, so none of its objects is applied.
-    RenderIncomplete,
+    /// A manifest of the revision is invalid, so none of its objects is applied.
+    ManifestInvalid,
     /// Some objects could not be applied.
     ApplyFailed,
     /// Some objects are on hold although they differ from Git.
@@ -322,6 +324,15 @@ pub enum Reason {
 impl fmt::Display for ConditionType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
+    }
+}
+
+impl Reason {
+    /// Parses the reason of a written condition; `None` for a reason of rendering, Git or a newer
+    /// version.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text: StrDeserializer<'_, serde::de::value::Error> = text.into_deserializer();
+        Self::deserialize(text).ok()
     }
 }
 

@@ -147,7 +147,7 @@ mod tests {
             sync("two", "https://a.example/b", seen),
             sync("new", "https://c.example/d", json!({})),
             sync("away", "https://e.example/f", not_ready("RepositoryUnreachable")),
-            sync("broken", "https://g.example/h", not_ready("RenderIncomplete")),
+            sync("broken", "https://g.example/h", not_ready("ManifestInvalid")),
             sync("slow", "https://i.example/j", not_ready("RepositoryWaiting")),
             sync("odd", "https://user:secret@/", json!({})),
         ]));

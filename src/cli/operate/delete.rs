@@ -207,9 +207,10 @@ async fn wait(
     let mut shown = String::new();
     loop {
         let (_, reason, message) = ready(&sync.status);
-        let is_held = reason == Reason::DeletionHeld.to_string();
+        let reason = Reason::parse(reason);
+        let is_held = reason == Some(Reason::DeletionHeld);
         let is_current = sync.status.observed_generation == sync.resource.metadata.generation;
-        let is_told = is_current && (is_held || reason == Reason::Deleting.to_string());
+        let is_told = is_current && (is_held || reason == Some(Reason::Deleting));
         if is_told && shown != message {
             shown = message.to_owned();
             // Until the daemon has read the answer, the status is from before it, and would

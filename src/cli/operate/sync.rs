@@ -11,7 +11,7 @@ use super::super::exit::Exit;
 use super::super::{Streams, sanitize};
 use super::status::describe_sync;
 use super::{SyncTarget, on_cluster, ready, write};
-use crate::api::{ObjectCounts, REQUEST_ANNOTATION, SyncName, short_revision as short};
+use crate::api::{ObjectCounts, REQUEST_ANNOTATION, Reason, SyncName, short_revision as short};
 use crate::cluster::{Connection, SyncResource};
 
 /// Interval at which the status is polled.
@@ -105,7 +105,8 @@ fn is_settled(sync: &SyncResource, request: &str) -> bool {
     let moving = status.conditions.iter().any(|it| it.type_ == "Reconciling" && it.status == "True");
     let (is_ready, reason, _) = ready(status);
     // A reason other than Progressing is retried for ever, so it is reported instead of waited for.
-    is_answered(sync, request) && current && (is_ready == "True" || !moving || reason != "Progressing")
+    let is_progressing = Reason::parse(reason) == Some(Reason::Progressing);
+    is_answered(sync, request) && current && (is_ready == "True" || !moving || !is_progressing)
 }
 
 /// True if the daemon has handled the request.

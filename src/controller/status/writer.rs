@@ -92,7 +92,7 @@ fn news(
     let state = recorder.lock();
     let applied = applied_note(&state.persisted_status, next);
     // One Event reports both that the revision is applied and that the Sync is ready.
-    let is_told = |reason: &str| applied.is_some() && reason == Reason::Applied.to_string();
+    let is_told = |reason: &str| applied.is_some() && Reason::parse(reason) == Some(Reason::Applied);
     let change = transition(&state.persisted_status, next).filter(|(_, reason, _)| !is_told(reason));
     let event = change.map(|(type_, reason, note)| event(&recorder.0.name, uid, type_, &reason, &note));
     (applied, event)

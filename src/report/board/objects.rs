@@ -79,6 +79,8 @@ pub struct ObjectList {
 #[derive(Debug)]
 struct ObjectNote {
     state: ObjectState,
+    /// True if a person asked for the hold.
+    requested: bool,
     reason: &'static str,
     message: Arc<str>,
     drift: Option<Box<Drift>>,
@@ -94,6 +96,8 @@ pub struct ObjectRow<'a> {
     pub id: &'a ObjectId,
     /// State compared with Git.
     pub state: ObjectState,
+    /// True if it is held because a person asked for it.
+    pub requested: bool,
     /// The last action since the daemon started, in the past tense.
     pub done: &'static str,
     /// The reason why it is not as committed; empty if it is.
@@ -209,6 +213,7 @@ impl ObjectList {
         ObjectRow {
             id,
             state: said.map_or(ObjectState::Committed, |said| said.state),
+            requested: said.is_some_and(|said| said.requested),
             done: DONE_LABELS.get(usize::from(deed)).copied().unwrap_or_default(),
             reason: said.map_or("", |said| said.reason),
             message: said.map_or("", |said| &said.message),
@@ -224,8 +229,7 @@ impl ObjectRow<'_> {
     /// True if a person should look at the object. Objects that are held on request of a person do
     /// not count.
     pub fn needs_attention(&self) -> bool {
-        let asked = ["Suspended", "ReconcileDisabled", "PruneDisabled", "Paused"].contains(&self.reason);
-        self.state != ObjectState::Committed && !asked
+        self.state != ObjectState::Committed && !self.requested
             || matches!(self.health, ObjectHealth::Degraded | ObjectHealth::Unknown)
     }
 }
@@ -305,6 +309,7 @@ fn note_outcome(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<ObjectNote
     match outcome {
         Outcome::Failed(why) => Some(ObjectNote {
             state: ObjectState::Failed,
+            requested: false,
             reason: why.reason,
             message: share(bounded(why.message.clone())),
             drift: None,
@@ -325,10 +330,12 @@ fn note_outcome(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<ObjectNote
                 _ => ObjectState::Held,
             };
             let message = share(bounded(hold.to_string()));
-            Some(ObjectNote { state, reason: hold.reason(), message, drift })
+            let (requested, reason) = (hold.is_requested(), hold.reason());
+            Some(ObjectNote { state, requested, reason, message, drift })
         }
         Outcome::Pruned { gone: false } => Some(ObjectNote {
             state: ObjectState::Held,
+            requested: false,
             reason: "BeingDeleted",
             message: share("removed from Git and being deleted: waiting for its finalizers".to_owned()),
             drift: None,

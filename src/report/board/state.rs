@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::api::{SyncName, SyncStatus};
+use crate::api::{Reason, SyncName, SyncStatus};
 
 /// Overall state of a Sync. States that need a person come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,17 +46,19 @@ impl SyncState {
         let known = |type_: &str| status.conditions.iter().find(|known| known.type_ == type_);
         let is = |type_: &str, value: &str| known(type_).is_some_and(|known| known.status == value);
         let Some(ready) = known("Ready") else { return Self::Starting };
-        match ready.reason.as_str() {
-            "Suspended" => Self::Suspended,
-            reason if ready.status == "True" || reason == "FieldsDiffer" => match () {
+        match Reason::parse(&ready.reason) {
+            Some(Reason::Suspended) => Self::Suspended,
+            reason if ready.status == "True" || reason == Some(Reason::FieldsDiffer) => match () {
                 () if status.approval.is_some() => Self::PendingDecision,
                 () if is("Healthy", "False") => Self::Degraded,
                 () if is("Drifted", "True") => Self::Drifted,
                 () => Self::Synced,
             },
-            "PruneHeld" | "Contested" | "ObjectsHeld" | "DeletionHeld" => Self::PendingDecision,
-            "Degraded" | "HealthUnknown" => Self::Degraded,
-            "Progressing" | "DependencyNotReady" | "Deleting" => Self::Progressing,
+            Some(Reason::PruneHeld | Reason::Contested | Reason::ObjectsHeld | Reason::DeletionHeld) => {
+                Self::PendingDecision
+            }
+            Some(Reason::Degraded | Reason::HealthUnknown) => Self::Degraded,
+            Some(Reason::Progressing | Reason::DependencyNotReady | Reason::Deleting) => Self::Progressing,
             _ => Self::Failing,
         }
     }
@@ -109,41 +111,41 @@ impl SyncState {
 }
 
 /// Advice about a reason whose message contains none.
-pub fn advice(reason: &str, sync: &SyncName) -> Option<Cow<'static, str>> {
-    if reason == "Suspended" {
+pub fn advice(reason: Reason, sync: &SyncName) -> Option<Cow<'static, str>> {
+    if reason == Reason::Suspended {
         let command = format!("moorline resume {} -n {}", sync.name, sync.namespace);
         return Some(Cow::Owned(format!(
             "The repository is not polled and nothing is applied until you run: {command}"
         )));
     }
     Some(Cow::Borrowed(match reason {
-        "RenderIncomplete" | "ManifestInvalid" => {
+        Reason::ManifestInvalid => {
             "Nothing of that commit was applied; the previous revision stays. Fix the listed files and commit."
         }
-        "ApplyFailed" => {
+        Reason::ApplyFailed => {
             "Objects that the API server rejected are retried. If the manifest is wrong, fix it and commit."
         }
-        "ObjectsHeld" => {
+        Reason::ObjectsHeld => {
             "It continues once the missing object exists, or after you have resolved the conflict."
         }
-        "PruneHeld" => {
+        Reason::PruneHeld => {
             "Objects were removed from Git but not deleted, because they are too many. Review and approve, or restore them in Git."
         }
-        "Contested" => {
+        Reason::Contested => {
             "Another controller keeps changing the same fields. Remove them from Git, list them in spec.ignoreFields, or stop the other controller."
         }
-        "RightsMissing" => "An administrator has to run the command in the message.",
-        "SpecInvalid" => "Fix the spec of the Sync.",
-        "ServiceAccountRequired" => "Name a ServiceAccount in spec.serviceAccountName.",
-        "DependencyCycle" => "Remove one of the Syncs from spec.dependsOn.",
-        "DependencyNotReady" => "It continues when the Sync that it depends on is ready.",
-        "RolledBack" => "The newest commit was rolled back to the last healthy one. Commit a fix.",
-        "Degraded" | "HealthUnknown" => {
+        Reason::RightsMissing => "An administrator has to run the command in the message.",
+        Reason::SpecInvalid => "Fix the spec of the Sync.",
+        Reason::ServiceAccountRequired => "Name a ServiceAccount in spec.serviceAccountName.",
+        Reason::DependencyCycle => "Remove one of the Syncs from spec.dependsOn.",
+        Reason::DependencyNotReady => "It continues when the Sync that it depends on is ready.",
+        Reason::RolledBack => "The newest commit was rolled back to the last healthy one. Commit a fix.",
+        Reason::Degraded | Reason::HealthUnknown => {
             "Everything is applied. Check the named object and its Pods for the cause."
         }
-        "Deleting" => "Slow deletions wait for finalizers. Suspend the Sync to stop the deletion.",
-        "DeletionHeld" => "Decide about the remaining objects with one of the commands in the message.",
-        "FieldsDiffer" => {
+        Reason::Deleting => "Slow deletions wait for finalizers. Suspend the Sync to stop the deletion.",
+        Reason::DeletionHeld => "Decide about the remaining objects with one of the commands in the message.",
+        Reason::FieldsDiffer => {
             "The Sync only reports drift (spec.drift.mode). Commit the change, or undo it by hand. The next commit recreates deleted objects."
         }
         _ => return None,
@@ -158,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_command_names_the_sync_and_its_namespace() {
-        let told = advice("Suspended", &SyncName::new("team", "shop"));
+        let told = advice(Reason::Suspended, &SyncName::new("team", "shop"));
         assert!(told.is_some_and(|told| told.ends_with(": moorline resume shop -n team")));
     }
 
@@ -192,7 +194,7 @@ mod tests {
             ("Deleting", SyncState::Progressing),
             ("Degraded", SyncState::Degraded),
             ("Progressing", SyncState::Progressing),
-            ("RenderIncomplete", SyncState::Failing),
+            ("ManifestInvalid", SyncState::Failing),
             ("RolledBack", SyncState::Failing),
             ("Unreachable", SyncState::Failing),
         ] {

@@ -6,6 +6,7 @@ use super::LiveRead;
 use super::filter::Filter;
 use super::history::{self, TimelineRow as Told};
 use super::routes::Link;
+use crate::api::Reason;
 use crate::diff::diff;
 use crate::report::board::{DaemonRole, HIDDEN, ObjectRow, RedactedBody, StatusBoard, SyncCard, advice};
 
@@ -47,7 +48,7 @@ pub(super) fn one(board: &StatusBoard, card: &SyncCard, filter: &Filter) -> Stri
     });
     let dependents: Vec<String> = board.dependents(&card.name).map(|it| it.name.to_string()).collect();
     let more = json!({
-        "advice": advice(reason, &card.name),
+        "advice": Reason::parse(reason).and_then(|reason| advice(reason, &card.name)),
         "conditions": status.conditions,
         "problems": status.problems,
         "approval": status.approval,

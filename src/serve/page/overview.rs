@@ -7,6 +7,7 @@ use super::html::Html;
 use super::routes::Link;
 use super::{badge, commit};
 use super::{dependency_graph, layout, pending_deletions, relative_time};
+use crate::api::Reason;
 use crate::grammar::counted;
 use crate::report::board::{StatusBoard, SyncCard, SyncState, advice};
 
@@ -118,7 +119,7 @@ pub(super) fn write_reason(html: &mut Html, card: &SyncCard, most: usize) {
     let (mut reason, mut message) = card.ready_reason();
     // A Sync that is ready may still need attention because of another condition.
     let other = match card.state() {
-        SyncState::Degraded if reason == "Applied" => card.condition("Healthy"),
+        SyncState::Degraded if Reason::parse(reason) == Some(Reason::Applied) => card.condition("Healthy"),
         SyncState::Drifted => card.condition("Drifted"),
         _ => None,
     };
@@ -133,7 +134,7 @@ pub(super) fn write_reason(html: &mut Html, card: &SyncCard, most: usize) {
         None => html.text(message),
     }
     html.close();
-    if let Some(advice) = advice(reason, &card.name) {
+    if let Some(advice) = Reason::parse(reason).and_then(|reason| advice(reason, &card.name)) {
         html.element("p", &[("class", "advice")], &advice);
     }
 }

@@ -230,6 +230,19 @@ impl Hold {
                 | Self::ClaimedWithoutRights(_)
         )
     }
+
+    /// True if a person asked for it: in the spec of the Sync, or in an annotation.
+    pub fn is_requested(&self) -> bool {
+        match self {
+            Self::Suspended
+            | Self::ReconcileDisabled
+            | Self::PruneDisabled
+            | Self::ProtectedBy(_)
+            | Self::Paused(_) => true,
+            Self::ReplacementWaits(replacement) => replacement.why.is_requested(),
+            _ => false,
+        }
+    }
 }
 
 fn being_deleted(finalizers: &[Box<str>]) -> String {
