@@ -94,7 +94,7 @@ mod tests {
         assert!(fields > 60, "{fields}");
     }
 
-    /// Fields of `spec` that had a default in the first version, by the end of their paths.
+    /// Fields of `spec` that have had a default since the first version.
     const DEFAULTS_OF_FIRST_VERSION: [&str; 26] = [
         "conflicts",
         "createNamespace",

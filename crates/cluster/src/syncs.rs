@@ -14,7 +14,8 @@ use super::{Cluster, kinds, query};
 use crate::api_client::{ApiRequest, ApiResponse, METADATA};
 use crate::api_error::ApiError;
 use moorline_api::{
-    DAEMON_MANAGER, DELETION_ANNOTATION, HOSTS_ANNOTATION, INSTANCE_LABEL, KEYS_LABEL, MOVES_TO_ANNOTATION, SyncName,
+    DAEMON_MANAGER, DELETION_ANNOTATION, HOSTS_ANNOTATION, INSTANCE_LABEL, KEYS_LABEL, MOVES_TO_ANNOTATION,
+    SyncName,
 };
 use moorline_core::object::GroupKind;
 use moorline_metrics::RequestClass;
@@ -268,7 +269,8 @@ impl Cluster {
     ///
     /// Any [`ApiError`].
     pub async fn write_event(&self, event: Value, namespace: &str) -> Result<(), ApiError> {
-        let uri = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events?fieldManager={DAEMON_MANAGER}");
+        let uri =
+            format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events?fieldManager={DAEMON_MANAGER}");
         let call = ApiRequest::new(RequestClass::Status, "create", uri)
             .accept(METADATA)
             .content("application/json", event.to_string().into_bytes());

@@ -52,9 +52,9 @@ fn find_unread_field(given: &Value, read: &SyncSpec) -> Option<UnknownField> {
 /// be left out there.
 fn is_within(given: &Value, read: &Value) -> bool {
     match (given, read) {
-        (Value::Object(given), Value::Object(read)) => {
-            given.iter().all(|(key, value)| read.get(key).map_or(is_empty(value), |read| is_within(value, read)))
-        }
+        (Value::Object(given), Value::Object(read)) => given
+            .iter()
+            .all(|(key, value)| read.get(key).map_or(is_empty(value), |read| is_within(value, read))),
         (Value::Array(given), Value::Array(read)) => {
             given.len() == read.len() && given.iter().zip(read).all(|(given, read)| is_within(given, read))
         }
@@ -115,7 +115,10 @@ mod tests {
         check(json!({"render": {"substitute": {"vars": {"ANY": "name"}}}}), None);
         check(json!({"future": "on"}), Some("spec.future"));
         check(json!({"prune": {"enabled": true, "guard": "Strict"}}), Some("spec.prune.guard"));
-        check(json!({"dependsOn": [{"name": "a"}, {"name": "b", "until": "Healthy"}]}), Some("spec.dependsOn[1].until"));
+        check(
+            json!({"dependsOn": [{"name": "a"}, {"name": "b", "until": "Healthy"}]}),
+            Some("spec.dependsOn[1].until"),
+        );
         check(json!({"render": {"cue": {"strict": true}}}), Some("spec.render.cue"));
     }
 
@@ -124,7 +127,10 @@ mod tests {
         let sync = json!({"spec": {"source": {"git": {"url": "https://host/a.git"}}, "future": true}});
         let read: SyncSpec = serde_json::from_value(sync["spec"].clone()).unwrap();
         let refusal = check_fields(&sync, &read).unwrap_err().to_string();
-        assert!(refusal.starts_with("spec.future: Moorline ") && refusal.contains("remove it from the Sync"), "{refusal}");
+        assert!(
+            refusal.starts_with("spec.future: Moorline ") && refusal.contains("remove it from the Sync"),
+            "{refusal}"
+        );
         assert_eq!(check_fields(&json!({}), &read), Ok(()));
     }
 }

@@ -62,7 +62,9 @@ async fn fields_of_a_sync_that_left_are_released_once() {
         let parameter = format!("fieldManager=moorline%2F{}%2F{left}", scene.namespace);
         let requests = scene.proxy.take_requests();
         let releases = requests.iter().filter(|one| {
-            one.writes() && one.path.ends_with(&format!("/configmaps/{left}")) && one.query.contains(&parameter)
+            one.writes()
+                && one.path.ends_with(&format!("/configmaps/{left}"))
+                && one.query.contains(&parameter)
         });
         assert_eq!(releases.count(), 1, "{left}");
     }

@@ -13,8 +13,7 @@ use moorline_test_support::daemon::install;
 use moorline_test_support::rest::send_request;
 
 /// Image of `config/default`, which cannot be pulled.
-pub(crate) const UNSET_IMAGE: &str =
-    concat!("image-is-not-set.invalid/moorline:", env!("CARGO_PKG_VERSION"));
+pub(crate) const UNSET_IMAGE: &str = concat!("image-is-not-set.invalid/moorline:", env!("CARGO_PKG_VERSION"));
 
 /// The command in a file that applies `config/default`.
 fn command_of(file: &str) -> String {
@@ -130,9 +129,8 @@ async fn what_is_deployed_without_helm_goes_and_leaves_syncs() {
     assert!(release.get(account).await.is_none(), "nothing is written");
 
     let own = with_image(repository, "newName: registry.example.com/moorline");
-    let make = |target: &str| {
-        make_in(own.path(), target).unwrap_or_else(|error| panic!("make {target}: {error}"))
-    };
+    let make =
+        |target: &str| make_in(own.path(), target).unwrap_or_else(|error| panic!("make {target}: {error}"));
     make("install");
     make("deploy");
     for path in [deployment, account] {

@@ -38,7 +38,8 @@ Needs git and python3 with pip; rustup adds a target that is missing; the other 
 const PACK: &str = "cargo xtask pack --target TARGET --binary FILE [--runs FILE] [--out DIR]
 
 Packs a binary that exists. --runs names one of the same version that this machine runs, for its completions.";
-const IMAGE: &str = "cargo xtask image [--binary TARGET=FILE]... [--without-helm | --helm TARGET=FILE...] [--out DIR]
+const IMAGE: &str =
+    "cargo xtask image [--binary TARGET=FILE]... [--without-helm | --helm TARGET=FILE...] [--out DIR]
 
 Assembles the images from the binaries that `cargo xtask dist` built, or from those that are named.
 The second image has helm of the pinned version, which Go builds, or the one that --helm names.";

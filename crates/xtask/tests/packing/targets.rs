@@ -47,7 +47,10 @@ fn a_missing_target_of_rustup_is_added_or_the_command_is_said() {
     script(&rustup, &format!("echo \"$*\" >> {}", asked.display()));
     let said = build(&programs);
     assert!(said.contains("rustc on PATH is not the one of rustup"), "{said}");
-    script(&rustup, &format!("echo \"$*\" >> {}; {} {}", asked.display(), mkdir.display(), library.display()));
+    script(
+        &rustup,
+        &format!("echo \"$*\" >> {}; {} {}", asked.display(), mkdir.display(), library.display()),
+    );
     let said = build(&programs);
     assert!(!said.contains("rustup") && !said.contains("library"), "{said}");
     let add = format!("target add {OTHER}\n");
