@@ -42,13 +42,20 @@ pub(crate) async fn assert_newer_definition(scene: &Scene) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sync_with_a_field_of_a_newer_version_is_refused_and_its_objects_stay() {
     let Some(scene) = Scene::new("downgrade").await else { return };
-    let (daemon, _) = scene.applied(&many(3, "one"), json!({"interval": "1h"})).await;
+    let commit = scene.push(&many(3, "one"));
+    scene.sync("shop", json!({"interval": "1h"})).await;
     bring_newer_definition(&scene).await;
+    let set = async |value: Value| scene.patch_sync("shop", json!({"spec": {"future": value}})).await;
     until("the API server keeps the field", async || {
-        scene.patch_sync("shop", json!({"spec": {"future": "on"}})).await;
+        set("on".into()).await;
         (scene.syncs().get("shop").await.unwrap().data["spec"]["future"] == "on").then_some(())
     })
     .await;
+    // A watch from before the change of the definition does not deliver the field.
+    set(Value::Null).await;
+    let daemon = scene.daemon();
+    scene.until_ready("shop", &commit).await;
+    set("on".into()).await;
     scene.until_reason("shop", "SpecInvalid").await;
     let message = scene.status("shop", "/conditions/0/message").await;
     let expect = format!("spec.future: Moorline {} does not know this field", env!("CARGO_PKG_VERSION"));
@@ -71,7 +78,7 @@ async fn a_sync_with_a_field_of_a_newer_version_is_refused_and_its_objects_stay(
     assert!(scene.status("shop", "/revision/applied").await.is_string(), "the status keeps what it says");
     assert_newer_definition(&scene).await;
 
-    scene.patch_sync("shop", json!({"spec": {"future": null}})).await;
+    set(Value::Null).await;
     scene.until_ready("shop", &commit).await;
     until("what left Git is pruned", async || (scene.values().await.len() == 2).then_some(())).await;
     scene.delete_sync("shop").await;

@@ -59,12 +59,11 @@ async fn fields_of_a_sync_that_left_are_released_once() {
         scene.until_ready("shop", &commit).await;
         assert_eq!(data(&scene, left).await["key"], "one");
         assert_eq!(managers(&scene, left).await, [manager(&scene, "shop")]);
-        let parameter = format!("fieldManager=moorline%2F{}%2F{left}", scene.namespace);
+        let parameter = format!("fieldManager={}", manager(&scene, left));
         let requests = scene.proxy.take_requests();
         let releases = requests.iter().filter(|one| {
-            one.writes()
-                && one.path.ends_with(&format!("/configmaps/{left}"))
-                && one.query.contains(&parameter)
+            let query = one.query.replace("%2F", "/");
+            one.writes() && one.path.ends_with(&format!("/configmaps/{left}")) && query.contains(&parameter)
         });
         assert_eq!(releases.count(), 1, "{left}");
     }
