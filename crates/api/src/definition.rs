@@ -137,8 +137,8 @@ mod tests {
         }
     }
 
-    /// The API server would write the default of a newer version into every Sync, and an older daemon
-    /// refuses Syncs with fields that it does not know.
+    /// The API server would write the default of a newer version into every Sync, and an older
+    /// daemon refuses Syncs with fields that it does not know.
     #[test]
     fn a_field_that_is_added_later_has_no_default_in_the_schema() {
         let (definition, mut found) = (definition().unwrap(), Vec::new());

@@ -162,18 +162,21 @@ async fn send(
 /// ended between the two requests of a hand-over.
 async fn release_others(work: &ApplyContext<'_>, wanted: &DesiredObject, applied: &ApplyResult) {
     let own = work.owner.manager();
-    let entries = applied.object.metadata("managedFields").and_then(Value::as_array);
-    // An empty apply releases what was applied, and nothing that was written in another way.
-    let entries = entries.into_iter().flatten().filter(|entry| entry["operation"] == "Apply");
-    let managers = entries.filter_map(|entry| entry["manager"].as_str());
-    let others = managers.filter(|manager| **manager != *own);
-    let syncs = others.filter_map(|manager| manager.strip_prefix(api::MANAGER_PREFIX));
+    let syncs = syncs_of(applied).filter(|sync| own.strip_prefix(api::MANAGER_PREFIX) != Some(sync));
     for sync in syncs.filter(|sync| work.context.peers.has_released(sync, &wanted.id)) {
         // The next apply tries it again.
         if let Err(failure) = work.cluster.release_object(&wanted.id, &wanted.version, sync).await {
             tracing::debug!(sync = %work.owner, object = %wanted.id, %failure, "another Sync still owns fields of the object");
         }
     }
+}
+
+/// Returns the Syncs that have applied fields of the object. An empty apply releases no fields that
+/// were written in another way.
+fn syncs_of(applied: &ApplyResult) -> impl Iterator<Item = &str> {
+    let entries = applied.object.metadata("managedFields").and_then(Value::as_array);
+    let entries = entries.into_iter().flatten().filter(|entry| entry["operation"] == "Apply");
+    entries.filter_map(|entry| entry["manager"].as_str()?.strip_prefix(api::MANAGER_PREFIX))
 }
 
 /// Returns the contested fields that another manager owns now. Fields that we own at the moment
@@ -263,8 +266,8 @@ async fn conflict(
         match send(work, wanted, force, change).await {
             Ok(applied) => {
                 // `send` has released the fields of the Syncs that exist.
-                for sync in gone {
-                    work.cluster.release_object(&wanted.id, &wanted.version, &sync).await?;
+                for sync in syncs_of(&applied).filter(|sync| gone.iter().any(|gone| **gone == **sync)) {
+                    work.cluster.release_object(&wanted.id, &wanted.version, sync).await?;
                 }
                 return Ok((adopted(managers), applied));
             }

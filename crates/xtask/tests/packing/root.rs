@@ -130,8 +130,8 @@ pub(crate) fn program(root: &Path, image: &Image, path: &str) -> Option<Command>
     Some(command)
 }
 
-/// The entrypoint with the processes that a container sees, which a daemon looks itself up in. Only root
-/// can do this.
+/// The entrypoint with the processes that a container sees, which a daemon looks itself up in. Only
+/// root can do this.
 pub(crate) fn daemon(root: &Path, image: &Image) -> Option<Command> {
     if !is_root() {
         report_skipped("only root can mount the processes of a container");
