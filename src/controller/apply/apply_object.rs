@@ -161,9 +161,9 @@ async fn send(
 /// Removes managed fields of a Sync that has released the object already, for example if it
 /// ended between the two requests of a hand-over.
 async fn release_others(work: &ApplyContext<'_>, wanted: &DesiredObject, applied: &ApplyResult) {
-    let own = work.owner.manager();
-    let syncs = syncs_of(applied).filter(|sync| own.strip_prefix(api::MANAGER_PREFIX) != Some(sync));
-    for sync in syncs.filter(|sync| work.context.peers.has_released(sync, &wanted.id)) {
+    let own = work.owner.to_string();
+    let is_free = |sync: &&str| **sync != *own && work.context.peers.has_released(sync, &wanted.id);
+    for sync in syncs_of(applied).filter(is_free) {
         // The next apply tries it again.
         if let Err(failure) = work.cluster.release_object(&wanted.id, &wanted.version, sync).await {
             tracing::debug!(sync = %work.owner, object = %wanted.id, %failure, "another Sync still owns fields of the object");
@@ -249,8 +249,7 @@ async fn conflict(
     for _ in 0..MAX_ROUNDS {
         let managers = refusal.managers();
         let gone = gone_syncs(work, wanted, &managers).await?;
-        let is_free =
-            |manager: &str| manager == api::HANDOVER_MANAGER || manager.starts_with(api::MANAGER_PREFIX);
+        let is_free = |name: &str| name == api::HANDOVER_MANAGER || name.starts_with(api::MANAGER_PREFIX);
         let all_free = !managers.is_empty() && managers.iter().all(|manager| is_free(manager));
         match work.conflicts {
             ConflictPolicy::Force => force = Force::Yes,
