@@ -109,7 +109,12 @@ install: ## bring the definition of Syncs to the cluster
 run: ## the daemon on this machine, with your own rights in the cluster
 	$(CARGO) run --locked -- run --data-dir target/mirrors
 
-deploy: ## the definition, the daemon and its rights, without Helm
+# A kustomization cannot refuse: its Pod would wait for an image that does not exist.
+deploy: ## the definition, the daemon and its rights, without Helm; newName in config/manager/kustomization.yaml is the image
+	@! grep -q 'newName: image-is-not-set' config/manager/kustomization.yaml || { \
+		echo "the image is not set: make it (make dist image), push it to a registry that the cluster pulls from," \
+			"and write its name to newName in config/manager/kustomization.yaml" >&2; \
+		exit 1; }
 	$(KUBECTL) apply -k config/default
 
 # Syncs, their definition, their namespace and the key Secret stay: with them would go what they hold and prove.

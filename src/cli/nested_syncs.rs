@@ -7,27 +7,23 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Streams;
 use super::manifests::{self, Selection};
 use super::remote_bases::RemoteBases;
 use super::repository_root;
 use super::schema_check::SchemaChecker;
-use crate::api::{SyncName, definition};
+use crate::api::SyncName;
 use crate::controller::spec;
-use crate::controller::spec::ValidatedSpec;
+use crate::controller::spec::{UnknownField, ValidatedSpec, find_unknown_field};
 use crate::desired::Scopes;
-use crate::did_you_mean::nearest_name;
 use crate::object::Object;
 use crate::render::PackedObject;
 use crate::source::{Address, remotes};
 
 /// The most Syncs that are checked.
 const MAX_SYNCS: usize = 1000;
-
-/// JSON pointer to the schema of `spec` in the definition of Syncs.
-const FIELDS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
 
 /// Checks all Syncs among the objects and the folders that they follow here. Prints the problems;
 /// returns true if there are none.
@@ -82,7 +78,7 @@ fn check_sync(
         streams.say(&format!("error: {}: {}: {what}", sync.origin, sync.id));
         Ok(None)
     };
-    if let Some(field) = unknown_field(&sync.body)? {
+    if let Some(field) = sync.body.get("spec").and_then(describe_unknown_field) {
         return told(&field);
     }
     let name = SyncName::new(sync.id.namespace().unwrap_or("default"), sync.id.name());
@@ -181,30 +177,10 @@ impl<'a> EnclosingRepository<'a> {
     }
 }
 
-/// The first unknown field of a spec. The API server would drop it without an error.
-fn unknown_field(body: &Map<String, Value>) -> anyhow::Result<Option<String>> {
-    let definition = definition()?;
-    let (Some(schema), Some(spec)) = (definition.pointer(FIELDS), body.get("spec")) else { return Ok(None) };
-    Ok(unknown_below("spec", spec, schema))
-}
-
-fn unknown_below(path: &str, value: &Value, schema: &Value) -> Option<String> {
-    match value {
-        Value::Array(items) => {
-            let below = |(at, item)| unknown_below(&format!("{path}[{at}]"), item, schema.get("items")?);
-            items.iter().enumerate().find_map(below)
-        }
-        Value::Object(fields) => {
-            let known = schema.get("properties")?.as_object()?;
-            fields.iter().find_map(|(key, value)| match known.get(key) {
-                Some(schema) => unknown_below(&format!("{path}.{key}"), value, schema),
-                None => {
-                    let meant = nearest_name(key, known.keys().map(String::as_str));
-                    let meant = meant.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
-                    Some(format!("{path}.{key} is not a field of a Sync{meant}"))
-                }
-            })
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-    }
+/// A sentence about the first unknown field of a spec. The API server would drop the field without
+/// an error.
+fn describe_unknown_field(spec: &Value) -> Option<String> {
+    let UnknownField { path, meant } = find_unknown_field(spec)?;
+    let meant = meant.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+    Some(format!("{path} is not a field of a Sync{meant}"))
 }

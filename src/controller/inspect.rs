@@ -94,7 +94,8 @@ pub async fn render_sync(
         problems: Vec::new(),
         permanent: true,
     };
-    let spec = spec::read(sync).map_err(refuse)?.spec;
+    let spec = spec::read(sync.clone()).map_err(refuse)?.spec;
+    spec::check_fields(&sync, &spec).map_err(refuse)?;
     // The daemon of a local sandbox reads repositories on the local disk.
     let is_local =
         || Address::local_or_remote(&spec.source.git.url).is_ok_and(|address| address.local_path().is_some());

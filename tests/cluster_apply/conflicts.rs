@@ -2,6 +2,7 @@
 
 pub(crate) mod ground;
 mod namespaces;
+mod other_syncs;
 mod recreate;
 mod switches;
 

@@ -11,7 +11,6 @@ use crate::chart::release::Release;
 use crate::chart::rendered::by_name;
 use moorline_test_support::command::Folder;
 use moorline_test_support::credentials::{ADMIN, TENANT};
-use moorline_test_support::daemon::until;
 use moorline_test_support::rest::send_request;
 use moorline_test_support::scene::config_map;
 
@@ -204,30 +203,34 @@ async fn an_older_program_does_not_install_over_a_newer_one() {
     release.end().await;
 }
 
-/// Kubectl takes the output of `--dry-run`: the definition first, and then all of it, because kubectl does not know
-/// the kind Sync before.
+/// The lines of a page that let kubectl apply what is printed.
+fn lines_for_kubectl(page: &str) -> Vec<String> {
+    let begin = "moorline crd | kubectl apply --server-side -f -\n";
+    let at = page.find(begin).expect("the page brings the definition");
+    let block = page[at..].split("```").next().unwrap_or_default();
+    block.lines().map(str::to_owned).collect()
+}
+
+/// The lines of docs/install.md, each once, as typed into a shell.
 #[tokio::test]
 async fn kubectl_applies_what_is_printed() {
     let Some(kubectl) = find("kubectl") else { return };
     let Some(release) = Release::new("no-helm-kubectl").await else { return };
     release.without_definition().await;
-    let url = release.url();
-    let image = ["install", "--dry-run", "--image", "registry.example.com/moorline"];
-    let apply = |text: &str| {
-        let file = release.values_file(text);
-        let mut apply = command(&kubectl);
-        let apply = apply.args(["apply", "--server-side", "-f", &file]);
-        run(apply.env("KUBECONFIG", release.plane.kubeconfig_file(ADMIN)))
-    };
-    let without_sync = release.moorline(ADMIN, &image);
-    let taken = apply(&without_sync.data).unwrap_or_else(|error| panic!("{error}"));
+    let path = [kubectl.as_path(), Path::new(env!("CARGO_BIN_EXE_moorline"))]
+        .map(|program| program.parent().expect("a folder").to_owned());
+    let path = path.into_iter().chain(["/usr/bin".into(), "/bin".into()]);
+    let path = std::env::join_paths(path).expect("a PATH");
+    let of_sync = format!("--url {} --path app -n {}", release.url(), release.namespace);
+    let mut taken = String::new();
+    for line in lines_for_kubectl(&text("docs/install.md")) {
+        let line = line.replace("--url URL", &of_sync);
+        let mut shell = command(Path::new("/bin/sh"));
+        let shell = shell.args(["-ec", &line]).env("PATH", &path);
+        taken = run(shell.env("KUBECONFIG", release.plane.kubeconfig_file(ADMIN)))
+            .unwrap_or_else(|error| panic!("{line}: {error}"));
+    }
     assert!(taken.contains("deployment.apps/moorline serverside-applied"), "{taken}");
-    until("Syncs are served", async || {
-        release.get(&release.path("moorline.dev/v1alpha1", "syncs")).await.map(drop)
-    })
-    .await;
-    let with_sync = release.moorline(ADMIN, &[&image, &flags(&url)[..]].concat());
-    let taken = apply(&with_sync.data).unwrap_or_else(|error| panic!("{error}"));
     assert!(taken.contains("sync.moorline.dev/default serverside-applied"), "{taken}");
     let live = release.get(&release.path("moorline.dev/v1alpha1", "syncs/default")).await;
     assert_eq!(live.map(|it| it["spec"]["path"].clone()), Some(Value::from("app")));

@@ -145,7 +145,10 @@ async fn an_upgrade_by_commit_hands_over_to_the_new_daemon() {
     assert!(before.is_some());
     let image = "/spec/template/spec/containers/0/image";
     let deployed = get(&scene, DEPLOYMENT).await;
-    assert_eq!(deployed.pointer(image), Some(&json!(concat!("moorline:", env!("CARGO_PKG_VERSION")))));
+    assert_eq!(
+        deployed.pointer(image),
+        Some(&json!(concat!("image-is-not-set.invalid/moorline:", env!("CARGO_PKG_VERSION"))))
+    );
 
     scene.settle().await;
     let before_upgrade = now(&scene, OBJECTS.map(str::to_owned)).await;
@@ -156,7 +159,8 @@ async fn an_upgrade_by_commit_hands_over_to_the_new_daemon() {
     ]);
     scene.nudge("self", "upgrade").await;
     until("the Deployment names the new image", async || {
-        (get(&scene, DEPLOYMENT).await.pointer(image)? == "moorline:0.2.0").then_some(())
+        (get(&scene, DEPLOYMENT).await.pointer(image)? == "image-is-not-set.invalid/moorline:0.2.0")
+            .then_some(())
     })
     .await;
     let new = scene.daemon_at(&scene.proxy, "new", &[]);

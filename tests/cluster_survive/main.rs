@@ -1,6 +1,7 @@
 //! Faults of API server, etcd, network and clocks; ends of daemons, and Leases.
 
 mod api_server_away;
+mod downgrade;
 mod lease;
 mod status_of_a_dead_daemon;
 mod survive_cluster;

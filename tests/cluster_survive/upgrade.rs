@@ -1,4 +1,4 @@
-//! An upgrade: what an earlier version left in the cluster is neither written again nor lost.
+//! An upgrade and a downgrade: what another version left in the cluster is neither written again nor lost.
 //!
 //! In: `left_by/VERSION/`, the objects of a Sync as the daemon of that version left them, with their uids, field managers and
 //! proofs. They are put into etcd as they are. Out: the daemon of today serves the Sync, and writes no object that need not be.
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::downgrade::{assert_newer_definition, bring_newer_definition};
 use moorline_test_support::daemon::until;
 use moorline_test_support::rest::send_request;
 use moorline_test_support::scene::{Scene, config_map, text};
@@ -96,7 +97,7 @@ async fn identities(scene: &Scene) -> BTreeMap<String, (Value, Value)> {
 }
 
 #[tokio::test]
-async fn an_upgrade_writes_no_object_that_need_not_be_written() {
+async fn neither_an_upgrade_nor_a_downgrade_writes_an_object_that_need_not_be_written() {
     let Some(scene) = scene().await else { return };
     if std::env::var_os("MOORLINE_RECORD_UPGRADE").is_some_and(|value| value == "1") {
         return record(&scene).await;
@@ -104,6 +105,12 @@ async fn an_upgrade_writes_no_object_that_need_not_be_written() {
     for version in versions() {
         serve(&scene, &folder().join(&version)).await;
     }
+    // The same objects below the definition of a newer version, with a status that has more.
+    bring_newer_definition(&scene).await;
+    for version in versions() {
+        serve(&scene, &folder().join(&version)).await;
+    }
+    assert_newer_definition(&scene).await;
 }
 
 /// Serves what one version left.
@@ -115,6 +122,8 @@ async fn serve(scene: &Scene, left: &Path) {
             let mut object: Value = serde_json::from_str(&text).expect("JSON");
             if resource == "syncs" {
                 object["spec"]["source"]["git"]["url"] = scene.git.url("repository.git").into();
+                // Below a definition that does not have the field, the API server drops it.
+                object["status"]["future"] = "on".into();
             }
             let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
             scene.plane.put_object(&format!("{prefix}/{NAMESPACE}/{name}"), &object);

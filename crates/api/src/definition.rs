@@ -94,6 +94,61 @@ mod tests {
         assert!(fields > 60, "{fields}");
     }
 
+    /// Fields of `spec` that have had a default since the first version.
+    const DEFAULTS_OF_FIRST_VERSION: [&str; 26] = [
+        "conflicts",
+        "createNamespace",
+        "deletionPolicy",
+        "drift",
+        "drift.extraFields",
+        "drift.mode",
+        "health",
+        "health.rules[].group",
+        "health.wait",
+        "ignoreFields[].target",
+        "interval",
+        "path",
+        "prune",
+        "prune.enabled",
+        "render",
+        "render.helm.skipCrds",
+        "render.plain",
+        "render.plain.recurse",
+        "render.substitute.from[].optional",
+        "render.type",
+        "rollback",
+        "rollback.onFailure",
+        "source.git.submodules",
+        "source.git.verify.mode",
+        "suspend",
+        "timeout",
+    ];
+
+    fn defaults(path: &str, schema: &Value, found: &mut Vec<String>) {
+        if schema.get("default").is_some() {
+            found.push(path.to_owned());
+        }
+        let dot = if path.is_empty() { "" } else { "." };
+        for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            defaults(&format!("{path}{dot}{name}"), property, found);
+        }
+        for (inner, mark) in [("items", "[]"), ("additionalProperties", "{}")] {
+            schema.get(inner).into_iter().for_each(|inner| defaults(&format!("{path}{mark}"), inner, found));
+        }
+    }
+
+    /// The API server would write the default of a newer version into every Sync, and an older
+    /// daemon refuses Syncs with fields that it does not know.
+    #[test]
+    fn a_field_that_is_added_later_has_no_default_in_the_schema() {
+        let (definition, mut found) = (definition().unwrap(), Vec::new());
+        defaults("", definition.pointer(&format!("{SCHEMA}/properties/spec")).unwrap(), &mut found);
+        assert!(!found.is_empty());
+        let added: Vec<&String> =
+            found.iter().filter(|path| !DEFAULTS_OF_FIRST_VERSION.contains(&path.as_str())).collect();
+        assert!(added.is_empty(), "let the daemon decide if the field is absent: {added:?}");
+    }
+
     #[test]
     fn the_definition_fits_into_the_annotation_of_a_client_side_apply() {
         let size = definition().unwrap().to_string().len();

@@ -161,6 +161,9 @@ pub const HELM_WEIGHT_ANNOTATION: &str = "helm.sh/hook-weight";
 /// Field manager that owns fields temporarily during a handover. No user's edits carry its name.
 pub const HANDOVER_MANAGER: &str = "moorline-handover";
 
+/// Field manager of the daemon's writes on Syncs, Events, Leases and the Secret with its keys.
+pub const DAEMON_MANAGER: &str = "moorline-daemon";
+
 /// Label on every object of an installation of Moorline itself, and its value.
 pub const PART_OF_LABEL: (&str, &str) = ("app.kubernetes.io/part-of", "moorline");
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{ApiError, Cluster, kinds};
 use crate::api_client::ApiRequest;
-use moorline_api::KEYS_LABEL;
+use moorline_api::{DAEMON_MANAGER, KEYS_LABEL};
 use moorline_engine::proof::KEY_BYTES;
 use moorline_metrics::RequestClass;
 
@@ -76,7 +76,7 @@ impl Cluster {
     ) -> Result<KeyData, ApiError> {
         let patch =
             json!({"metadata": {"resourceVersion": version, "labels": mark()}, "data": encoded(fill)});
-        let call = ApiRequest::new(RequestClass::Verify, "patch", place(namespace, Some(name)))
+        let call = ApiRequest::new(RequestClass::Verify, "patch", write_uri(namespace, Some(name)))
             .content("application/merge-patch+json", patch.to_string().into_bytes());
         read(&self.send(call).await?.body)
     }
@@ -105,7 +105,7 @@ impl Cluster {
             "metadata": {"name": name, "namespace": namespace, "labels": mark()},
             "data": encoded(fill),
         });
-        let call = ApiRequest::new(RequestClass::Verify, "create", place(namespace, None))
+        let call = ApiRequest::new(RequestClass::Verify, "create", write_uri(namespace, None))
             .content("application/json", secret.to_string().into_bytes());
         read(&self.send(call).await?.body)
     }
@@ -114,6 +114,10 @@ impl Cluster {
 fn place(namespace: &str, name: Option<&str>) -> String {
     let collection = format!("/api/v1/namespaces/{}/secrets", kinds::escape(namespace));
     name.map_or_else(|| collection.clone(), |name| format!("{collection}/{}", kinds::escape(name)))
+}
+
+fn write_uri(namespace: &str, name: Option<&str>) -> String {
+    format!("{}?fieldManager={DAEMON_MANAGER}", place(namespace, name))
 }
 
 fn mark() -> Value {

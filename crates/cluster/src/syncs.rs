@@ -14,15 +14,14 @@ use super::{Cluster, kinds, query};
 use crate::api_client::{ApiRequest, ApiResponse, METADATA};
 use crate::api_error::ApiError;
 use moorline_api::{
-    DELETION_ANNOTATION, HOSTS_ANNOTATION, INSTANCE_LABEL, KEYS_LABEL, MOVES_TO_ANNOTATION, SyncName,
+    DAEMON_MANAGER, DELETION_ANNOTATION, HOSTS_ANNOTATION, INSTANCE_LABEL, KEYS_LABEL, MOVES_TO_ANNOTATION,
+    SyncName,
 };
 use moorline_core::object::GroupKind;
 use moorline_metrics::RequestClass;
 
 /// Path of all Syncs.
 const SYNCS: &str = "/apis/moorline.dev/v1alpha1/syncs";
-/// Field manager of all writes on Syncs.
-const MANAGER: &str = "moorline-daemon";
 
 /// Event of the watch on Syncs.
 #[derive(Debug)]
@@ -204,7 +203,7 @@ impl Cluster {
         finalizers: &[String],
     ) -> Result<(), ApiError> {
         let body = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
-        let uri = format!("{}?fieldManager={MANAGER}", path(name));
+        let uri = format!("{}?fieldManager={DAEMON_MANAGER}", path(name));
         let call = ApiRequest::new(RequestClass::Status, "patch", uri)
             .accept(METADATA)
             .content("application/merge-patch+json", body.to_string().into_bytes());
@@ -270,7 +269,8 @@ impl Cluster {
     ///
     /// Any [`ApiError`].
     pub async fn write_event(&self, event: Value, namespace: &str) -> Result<(), ApiError> {
-        let uri = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events?fieldManager={MANAGER}");
+        let uri =
+            format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events?fieldManager={DAEMON_MANAGER}");
         let call = ApiRequest::new(RequestClass::Status, "create", uri)
             .accept(METADATA)
             .content("application/json", event.to_string().into_bytes());
@@ -366,7 +366,7 @@ fn name(object: &Map<String, Value>) -> Option<SyncName> {
 /// Path for writing a status. The content is ours, so the server may skip the search for unknown
 /// fields, for which it would decode everything twice.
 fn status_path(name: &SyncName) -> String {
-    format!("{}/status?fieldManager={MANAGER}&fieldValidation=Ignore", path(name))
+    format!("{}/status?fieldManager={DAEMON_MANAGER}&fieldValidation=Ignore", path(name))
 }
 
 fn path(name: &SyncName) -> String {

@@ -22,8 +22,9 @@ use objects::{Grant, InstallValues, build_objects};
 const RELEASED: Option<&str> = option_env!("MOORLINE_IMAGE");
 
 /// Note on a printed Sync.
-const UNSERVED: &str = "note: in a cluster without the CustomResourceDefinition of Sync, kubectl applies the Sync only the \
-    second time: run the same command again";
+const UNSERVED: &str = "note: in a cluster without the CustomResourceDefinition of Sync, kubectl does not know the Sync. Run \
+    this before: moorline crd | kubectl apply --server-side -f - && \
+    kubectl wait --for=condition=Established crd/syncs.moorline.dev";
 
 /// Install the daemon in a cluster, without helm
 ///

@@ -161,17 +161,22 @@ async fn send(
 /// Removes managed fields of a Sync that has released the object already, for example if it
 /// ended between the two requests of a hand-over.
 async fn release_others(work: &ApplyContext<'_>, wanted: &DesiredObject, applied: &ApplyResult) {
-    let own = work.owner.manager();
-    let managers = applied.object.metadata("managedFields").and_then(Value::as_array);
-    let managers = managers.into_iter().flatten().filter_map(|entry| entry["manager"].as_str());
-    let others = managers.filter(|manager| **manager != *own);
-    let syncs = others.filter_map(|manager| manager.strip_prefix(api::MANAGER_PREFIX));
-    for sync in syncs.filter(|sync| work.context.peers.has_released(sync, &wanted.id)) {
+    let own = work.owner.to_string();
+    let is_free = |sync: &&str| **sync != *own && work.context.peers.has_released(sync, &wanted.id);
+    for sync in syncs_of(applied).filter(is_free) {
         // The next apply tries it again.
         if let Err(failure) = work.cluster.release_object(&wanted.id, &wanted.version, sync).await {
             tracing::debug!(sync = %work.owner, object = %wanted.id, %failure, "another Sync still owns fields of the object");
         }
     }
+}
+
+/// Returns the Syncs that have applied fields of the object. An empty apply releases no fields that
+/// were written in another way.
+fn syncs_of(applied: &ApplyResult) -> impl Iterator<Item = &str> {
+    let entries = applied.object.metadata("managedFields").and_then(Value::as_array);
+    let entries = entries.into_iter().flatten().filter(|entry| entry["operation"] == "Apply");
+    entries.filter_map(|entry| entry["manager"].as_str()?.strip_prefix(api::MANAGER_PREFIX))
 }
 
 /// Returns the contested fields that another manager owns now. Fields that we own at the moment
@@ -243,21 +248,12 @@ async fn conflict(
     let adopted = |managers: Vec<Box<str>>| change.is_none().then_some(managers);
     for _ in 0..MAX_ROUNDS {
         let managers = refusal.managers();
-        if let Some(other) = other_sync(work, &managers) {
-            // Fields of a Sync that is gone, or that cannot see the object any more, have no
-            // owner.
-            if !is_owner_gone(work.context, other).await? && !has_owner_released(work, other, wanted).await? {
-                return Err(UnresolvedConflict::Held(Hold::OwnedBy(other.into())));
-            }
-            let applied = send(work, wanted, Force::Yes, change).await?;
-            work.cluster.release_object(&wanted.id, &wanted.version, other).await?;
-            return Ok((adopted(managers), applied));
-        }
-        let handed_over =
-            !managers.is_empty() && managers.iter().all(|manager| &**manager == api::HANDOVER_MANAGER);
+        let gone = gone_syncs(work, wanted, &managers).await?;
+        let is_free = |name: &str| name == api::HANDOVER_MANAGER || name.starts_with(api::MANAGER_PREFIX);
+        let all_free = !managers.is_empty() && managers.iter().all(|manager| is_free(manager));
         match work.conflicts {
             ConflictPolicy::Force => force = Force::Yes,
-            ConflictPolicy::Yield | ConflictPolicy::Fail if handed_over => force = Force::Yes,
+            ConflictPolicy::Yield | ConflictPolicy::Fail if all_free => force = Force::Yes,
             ConflictPolicy::Yield if yield_fields(work, wanted, &refusal, &mut force) => {}
             ConflictPolicy::Yield | ConflictPolicy::Fail if managers.is_empty() => {
                 return Err(UnresolvedConflict::Failed(ApiError::Refused(refusal)));
@@ -267,7 +263,13 @@ async fn conflict(
             }
         }
         match send(work, wanted, force, change).await {
-            Ok(applied) => return Ok((adopted(managers), applied)),
+            Ok(applied) => {
+                // `send` has released the fields of the Syncs that exist.
+                for sync in syncs_of(&applied).filter(|sync| gone.iter().any(|gone| **gone == **sync)) {
+                    work.cluster.release_object(&wanted.id, &wanted.version, sync).await?;
+                }
+                return Ok((adopted(managers), applied));
+            }
             Err(ApiError::Refused(again)) if force == Force::No && again.code == 409 => refusal = again,
             Err(failure) => return Err(UnresolvedConflict::Failed(failure)),
         }
@@ -275,14 +277,30 @@ async fn conflict(
     Err(UnresolvedConflict::Held(held(&refusal)))
 }
 
-fn other_sync<'a>(work: &ApplyContext<'_>, managers: &'a [Box<str>]) -> Option<&'a str> {
+/// Returns those of the managers that are Syncs which no longer exist. Their fields have no owner,
+/// and neither have those of a Sync that cannot see the object any more. Any other Sync keeps the
+/// object.
+async fn gone_syncs(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    managers: &[Box<str>],
+) -> Result<Vec<Box<str>>, UnresolvedConflict> {
     let own = work.owner.manager();
-    let mut others = managers.iter().filter(|manager| ***manager != *own);
-    others.find_map(|manager| manager.strip_prefix(api::MANAGER_PREFIX))
+    let others = managers.iter().filter(|manager| ***manager != *own);
+    let mut gone = Vec::new();
+    for sync in others.filter_map(|manager| manager.strip_prefix(api::MANAGER_PREFIX)) {
+        if is_owner_gone(work.context, sync).await? {
+            gone.push(sync.into());
+        } else if !has_owner_released(work, sync, wanted).await? {
+            return Err(UnresolvedConflict::Held(Hold::OwnedBy(sync.into())));
+        }
+    }
+    Ok(gone)
 }
 
 /// Yields the fields of a conflict to their owners; returns false if the fields cannot be
-/// identified. Our marks are never yielded: without them the object is not ours.
+/// identified. Our marks are never yielded: without them the object is not ours. Neither are fields
+/// of Syncs: those that keep the object are not yielded to, but hold it.
 fn yield_fields(
     work: &ApplyContext<'_>,
     wanted: &DesiredObject,
@@ -292,7 +310,7 @@ fn yield_fields(
     let body = body(wanted);
     let mut fields = Vec::new();
     for (cause, manager) in conflicts(refusal) {
-        if is_mark(&cause.field) {
+        if is_mark(&cause.field) || manager.starts_with(api::MANAGER_PREFIX) {
             *force = Force::Yes;
             continue;
         }

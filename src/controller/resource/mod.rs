@@ -298,7 +298,9 @@ impl SyncWorker {
             return NextAction::Others;
         }
         self.update_status_recorder(value, sync.status.clone(), sync.spec.suspend);
-        let wish = match validate_within(&self.name, &sync.spec, self.context.installation.disk.as_deref()) {
+        let disk = self.context.installation.disk.as_deref();
+        let wish = spec::check_fields(value, &sync.spec);
+        let wish = match wish.and_then(|()| validate_within(&self.name, &sync.spec, disk)) {
             Ok(wish) => wish,
             Err(_) if is_going(value) => return NextAction::Leave(Err("SpecInvalid")),
             Err(refusal) => return refuse(ErrorCause::SpecInvalid, refusal.to_string()),

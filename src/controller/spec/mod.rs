@@ -11,6 +11,7 @@ mod ignored_fields;
 mod narrowing;
 mod source;
 mod substitution;
+mod unknown_fields;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -32,6 +33,7 @@ use crate::source::{Address, ChartRef, Reference, SignaturePolicy};
 pub use health::HealthOptions;
 pub(crate) use narrowing::render_spec;
 pub use substitution::ValuesSource;
+pub(crate) use unknown_fields::{UnknownField, check_fields, find_unknown_field};
 
 /// A valid spec of a Sync, parsed.
 #[derive(Debug, Clone, PartialEq)]

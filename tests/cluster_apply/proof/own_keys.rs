@@ -1,7 +1,9 @@
 //! The Secret with the daemon's keys: no Sync reads it, fills it in, adopts it or deletes it.
 
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::Patch;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, Patch, PostParams};
 use serde_json::{Value, json};
 
 use crate::proof::{key, problems, secrets};
@@ -96,6 +98,44 @@ async fn the_keys_of_a_daemon_of_before_are_marked() {
     secrets(&scene).patch(KEYS, &Default::default(), &Patch::Merge(&bare)).await.unwrap();
     until("the keys are marked again", is_marked).await;
     assert_eq!(live(&scene, KEYS).await.data, before);
+}
+
+/// Managers of the fields of an object, sorted.
+fn managers(metadata: ObjectMeta) -> Vec<String> {
+    let entries = metadata.managed_fields.unwrap_or_default();
+    let mut managers: Vec<String> = entries.into_iter().filter_map(|entry| entry.manager).collect();
+    managers.sort();
+    managers
+}
+
+/// An earlier version gave no name with its writes. What it wrote stays as it is.
+#[tokio::test]
+async fn the_daemon_names_itself_with_its_keys_and_its_lease() {
+    let Some(scene) = Scene::new("keys-manager").await else { return };
+    scene.push(&[map("one")]);
+    let daemon = scene.daemon_with(&[]);
+    let first = until("there is a key", async || secrets(&scene).get_opt(KEYS).await.unwrap()).await;
+    assert_eq!(managers(first.metadata), ["moorline-daemon"]);
+    let leases: Api<Lease> = Api::namespaced(scene.admin.clone(), &scene.namespace);
+    let lease = until("there is a Lease", async || leases.get_opt("moorline").await.unwrap()).await;
+    assert_eq!(managers(lease.metadata), ["moorline-daemon"]);
+    drop(daemon);
+
+    secrets(&scene).delete(KEYS, &Default::default()).await.unwrap();
+    let mut older = Secret { data: first.data.clone(), ..Secret::default() };
+    older.metadata.name = Some(KEYS.to_owned());
+    older.metadata.labels = Some([(LABEL.to_owned(), "true".to_owned())].into());
+    let unnamed = PostParams { field_manager: Some("unknown".to_owned()), ..PostParams::default() };
+    let older = secrets(&scene).create(&unnamed, &older).await.unwrap();
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    until_map(&scene, "one").await;
+    assert_eq!(live(&scene, KEYS).await.metadata.resource_version, older.metadata.resource_version);
+    let empty = Patch::Merge(json!({"data": {"current": null}}));
+    secrets(&scene).patch(KEYS, &Default::default(), &empty).await.unwrap();
+    let filled = async || Some(live(&scene, KEYS).await).filter(|secret| secret.data == first.data);
+    let filled = until("the same key is filled in", filled).await;
+    assert!(managers(filled.metadata).contains(&"moorline-daemon".to_owned()));
 }
 
 #[tokio::test]

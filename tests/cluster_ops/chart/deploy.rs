@@ -12,6 +12,9 @@ use moorline_test_support::credentials::ADMIN;
 use moorline_test_support::daemon::install;
 use moorline_test_support::rest::send_request;
 
+/// Image of `config/default`, which cannot be pulled.
+pub(crate) const UNSET_IMAGE: &str = concat!("image-is-not-set.invalid/moorline:", env!("CARGO_PKG_VERSION"));
+
 /// The command in a file that applies `config/default`.
 fn command_of(file: &str) -> String {
     let text = text(file).replace("$(KUBECTL)", "kubectl");
@@ -70,7 +73,7 @@ async fn the_command_of_the_readme_installs_everything() {
     typed(of_page);
     let deployment = release.get("/apis/apps/v1/namespaces/moorline/deployments/moorline").await;
     let pod = deployment.expect("the Deployment")["spec"]["template"]["spec"].take();
-    assert_eq!(pod["containers"][0]["image"], concat!("moorline:", env!("CARGO_PKG_VERSION")));
+    assert_eq!(pod["containers"][0]["image"], UNSET_IMAGE);
     let settings = pod["volumes"][0]["configMap"]["name"].as_str().expect("a ConfigMap is mounted");
     let settings = format!("/api/v1/namespaces/moorline/configmaps/{settings}");
     assert!(release.get(&settings).await.is_some(), "{settings}");
@@ -94,25 +97,48 @@ async fn the_command_of_the_readme_installs_everything() {
     release.end().await;
 }
 
+/// A copy of what `make deploy` uses, with the name of an image.
+fn with_image(repository: &Path, image: &str) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().expect("a folder");
+    let mut copying = command(Path::new("cp"));
+    run(copying.arg("-R").arg(repository.join("config")).arg(repository.join("Makefile")).arg(copy.path()))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let file = copy.path().join("config/manager/kustomization.yaml");
+    let text = std::fs::read_to_string(&file).expect("a kustomization");
+    let changed = text.replace("newName: image-is-not-set.invalid/moorline", image);
+    assert_ne!(changed, text);
+    std::fs::write(&file, changed).expect("a kustomization");
+    copy
+}
+
 #[tokio::test]
 async fn what_is_deployed_without_helm_goes_and_leaves_syncs() {
     let Some(kubectl) = find("kubectl") else { return };
     let Some(release) = Release::new("deploy").await else { return };
     release.without_definition().await;
-    let make = |target: &str| {
+    let make_in = |place: &Path, target: &str| {
         let mut make = command(Path::new("make"));
         let make = make.args(["--no-print-directory", target]).arg(format!("KUBECTL={}", kubectl.display()));
-        let place = env!("CARGO_MANIFEST_DIR");
         run(make.env("KUBECONFIG", release.plane.kubeconfig_file(ADMIN)).current_dir(place))
-            .unwrap_or_else(|error| panic!("make {target}: {error}"))
     };
-    make("install");
-    make("deploy");
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     let deployment = "/apis/apps/v1/namespaces/moorline/deployments/moorline";
     let account = "/api/v1/namespaces/moorline/serviceaccounts/moorline";
+    let refused = make_in(repository, "deploy").expect_err("there is no image");
+    assert!(refused.contains("the image is not set: make it (make dist image), push it to"), "{refused}");
+    assert!(release.get(account).await.is_none(), "nothing is written");
+
+    let own = with_image(repository, "newName: registry.example.com/moorline");
+    let make =
+        |target: &str| make_in(own.path(), target).unwrap_or_else(|error| panic!("make {target}: {error}"));
+    make("install");
+    make("deploy");
     for path in [deployment, account] {
         assert!(release.get(path).await.is_some(), "{path}");
     }
+    let live = release.get(deployment).await.expect("the Deployment");
+    let image = concat!("registry.example.com/moorline:", env!("CARGO_PKG_VERSION"));
+    assert_eq!(live["spec"]["template"]["spec"]["containers"][0]["image"], image);
     let sample = documents("the sample", &text("config/samples/sync.yaml")).remove(0);
     let syncs = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs";
     release.create(syncs, sample).await.expect("the sample is a Sync");

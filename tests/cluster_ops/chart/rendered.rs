@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use super::deploy::UNSET_IMAGE;
 use super::programs::{CHART, Helm, command, documents, find, run, text};
 
 /// The most bytes of all that the chart can come to.
@@ -227,7 +228,7 @@ fn the_deployment_in_config_is_the_chart_s() {
         if name == "Deployment" {
             let labels = object["spec"]["selector"]["matchLabels"].clone();
             object["spec"]["template"]["metadata"] = json!({"labels": labels});
-            // kustomize adds the tag.
+            // kustomize sets the name and the tag.
             object["spec"]["template"]["spec"]["containers"][0]["image"] = json!("moorline");
         }
         assert_eq!(own, object);
@@ -283,7 +284,7 @@ fn kustomize_builds_what_is_in_config() {
     assert_eq!(kinds(&built), expect);
     let find = |kind: &str| built.iter().find(|object| object["kind"] == kind).expect("it is built");
     let pod = &find("Deployment")["spec"]["template"]["spec"];
-    assert_eq!(pod["containers"][0]["image"], concat!("moorline:", env!("CARGO_PKG_VERSION")));
+    assert_eq!(pod["containers"][0]["image"], UNSET_IMAGE);
     assert_eq!(pod["volumes"][0]["configMap"]["name"], find("ConfigMap")["metadata"]["name"]);
     let settings = find("ConfigMap")["data"]["daemon.yaml"].as_str().expect("a file").to_owned();
     let settings = documents("config/manager/daemon.yaml", &settings).remove(0);

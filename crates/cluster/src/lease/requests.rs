@@ -13,6 +13,7 @@ use kube::api::{Api, PostParams};
 
 use super::decide::{with_holder, without_holder};
 use super::{Clock, LeaseClaim, LeaseTimings};
+use moorline_api::DAEMON_MANAGER;
 use moorline_metrics::{Metrics, RequestClass};
 
 /// Maximum number of characters of a server message that are passed on.
@@ -69,7 +70,7 @@ impl LeaseClient {
     /// Writes us as the holder.
     pub(super) async fn hold(&self, found: Option<&Lease>) -> Result<Lease, LeaseRequestError> {
         let lease = with_holder(found, &self.claim, self.timings.duration, Timestamp::now());
-        let parameters = PostParams::default();
+        let parameters = as_daemon();
         match found {
             Some(_) => self.bounded("update", self.api.replace(&self.claim.name, &parameters, &lease)).await,
             None => self.bounded("create", self.api.create(&parameters, &lease)).await,
@@ -79,7 +80,7 @@ impl LeaseClient {
     /// Clears the holder.
     pub(super) async fn release(&self, lease: &Lease) -> Result<Lease, LeaseRequestError> {
         let lease = without_holder(lease, Timestamp::now());
-        self.bounded("update", self.api.replace(&self.claim.name, &PostParams::default(), &lease)).await
+        self.bounded("update", self.api.replace(&self.claim.name, &as_daemon(), &lease)).await
     }
 
     async fn bounded<T>(
@@ -99,6 +100,11 @@ impl LeaseClient {
             Err(_) => Err(late(self.timings.request)),
         }
     }
+}
+
+/// Parameters of a write, which name the daemon as the field manager.
+fn as_daemon() -> PostParams {
+    PostParams { field_manager: Some(DAEMON_MANAGER.into()), ..PostParams::default() }
 }
 
 /// Error of a request without a response.

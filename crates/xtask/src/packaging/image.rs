@@ -46,6 +46,9 @@ pub(crate) fn write(
     let mut manifests = Vec::new();
     for programs in programs {
         programs.target.check(&programs.moorline)?;
+        if let Some(helm) = &programs.helm {
+            programs.target.check(helm).map_err(|reason| format!("helm: {reason}"))?;
+        }
         let mut manifest = layout.manifest(checkout, programs)?;
         manifest["platform"] =
             json!({"architecture": programs.target.architecture, "os": programs.target.system});

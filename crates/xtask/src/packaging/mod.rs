@@ -16,6 +16,7 @@ mod image;
 mod licences;
 mod root_files;
 mod site;
+mod standard_library;
 mod tarball;
 mod targets;
 mod tools;
@@ -33,14 +34,15 @@ use crate::arguments::Arguments;
 const DIST: &str = "cargo xtask dist [--target TARGET]... [--out DIR]
 
 Builds the static binary of each target and packs it. Without --target: those of Linux.
-Needs git, python3 with pip, and the targets of rustup; fetches the other programs into target/dist-tools.";
+Needs git and python3 with pip; rustup adds a target that is missing; the other programs are fetched into target/dist-tools.";
 const PACK: &str = "cargo xtask pack --target TARGET --binary FILE [--runs FILE] [--out DIR]
 
 Packs a binary that exists. --runs names one of the same version that this machine runs, for its completions.";
-const IMAGE: &str = "cargo xtask image [--binary TARGET=FILE]... [--without-helm] [--out DIR]
+const IMAGE: &str =
+    "cargo xtask image [--binary TARGET=FILE]... [--without-helm | --helm TARGET=FILE...] [--out DIR]
 
 Assembles the images from the binaries that `cargo xtask dist` built, or from those that are named.
-The second image, with helm, needs Go.";
+The second image has helm of the pinned version, which Go builds, or the one that --helm names.";
 const CHART: &str = "cargo xtask chart [--image REPOSITORY --digest DIGEST --helm-digest DIGEST] [--out DIR]
 
 Packs the chart. The image and the digests of both its variants become the defaults of its values.";
@@ -77,6 +79,9 @@ pub(crate) fn dist(mut arguments: Arguments) -> Result<(), Failure> {
     }
     let targets = triples.iter().map(|triple| Target::named(triple)).collect::<Result<Vec<_>, _>>();
     let targets = targets.map_err(Failure::Usage)?;
+    for target in &targets {
+        standard_library::add_standard_library(&checkout, target)?;
+    }
     let tools = tools::Tools::fetched(&checkout)?;
     let mut programs = Vec::new();
     for target in targets {
@@ -142,13 +147,12 @@ pub(crate) fn image(mut arguments: Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     let checkout = Checkout::here()?;
-    let mut binaries = Vec::new();
-    for value in arguments.values("--binary")? {
-        let (triple, file) =
-            value.split_once('=').ok_or_else(|| Failure::Usage(format!("{value}: no TARGET=FILE")))?;
-        binaries.push((Target::named(triple).map_err(Failure::Usage)?, PathBuf::from(file)));
-    }
+    let mut binaries = files_of_targets(&mut arguments, "--binary")?;
+    let helms = files_of_targets(&mut arguments, "--helm")?;
     let without_helm = arguments.flag("--without-helm");
+    if without_helm && !helms.is_empty() {
+        return Err(Failure::Usage("--helm and --without-helm exclude each other".into()));
+    }
     let out = folder(&mut arguments, &checkout)?;
     arguments.end()?;
     if binaries.is_empty() {
@@ -166,11 +170,29 @@ pub(crate) fn image(mut arguments: Arguments) -> Result<(), Failure> {
     write_image(&checkout, &out, "image", &programs)?;
     if !without_helm {
         for programs in &mut programs {
-            programs.helm = Some(read(&tools::helm(&checkout, programs.target.architecture)?)?);
+            let named = helms.iter().find(|(target, _)| target.triple == programs.target.triple);
+            programs.helm = Some(match named {
+                Some((_, file)) => read(file)?,
+                None => read(&tools::helm(&checkout, programs.target.architecture)?)?,
+            });
         }
         write_image(&checkout, &out, "image-helm", &programs)?;
     }
     Ok(())
+}
+
+/// Takes the files that an option names, each with its target.
+fn files_of_targets(
+    arguments: &mut Arguments,
+    option: &str,
+) -> Result<Vec<(&'static Target, PathBuf)>, Failure> {
+    let mut files = Vec::new();
+    for value in arguments.values(option)? {
+        let (triple, file) =
+            value.split_once('=').ok_or_else(|| Failure::Usage(format!("{value}: no TARGET=FILE")))?;
+        files.push((Target::named(triple).map_err(Failure::Usage)?, PathBuf::from(file)));
+    }
+    Ok(files)
 }
 
 fn write_image(

@@ -114,9 +114,7 @@ pub(crate) fn helm(checkout: &Checkout, architecture: &str) -> Result<PathBuf, S
     let downloaded = output(&mut go(&["mod", "download", "-json", &module]))?;
     let downloaded: serde_json::Value =
         serde_json::from_str(&downloaded).map_err(|error| format!("go mod download: {error}"))?;
-    if downloaded["Sum"] != sum {
-        return Err(format!("{module}: its checksum is {}, not {sum}", downloaded["Sum"]));
-    }
+    check_sum(&module, &downloaded, sum)?;
     let flags = format!("-s -w -buildid= -X helm.sh/helm/v4/internal/version.version={version}");
     let mut build = go(&["build", "-trimpath", "-ldflags", &flags, "-o"]);
     build.arg(&program).arg("./cmd/helm").current_dir(downloaded["Dir"].as_str().unwrap_or_default());
@@ -127,4 +125,43 @@ pub(crate) fn helm(checkout: &Checkout, architecture: &str) -> Result<PathBuf, S
         .env("GOFLAGS", "-mod=readonly -buildvcs=false");
     run(&mut build)?;
     Ok(program)
+}
+
+/// Refuses a module that does not have the pinned checksum.
+fn check_sum(module: &str, downloaded: &serde_json::Value, pinned: &str) -> Result<(), String> {
+    match downloaded["Sum"].as_str() {
+        Some(sum) if sum == pinned => Ok(()),
+        Some(sum) => Err(format!("{module}: its checksum is {sum}, not {pinned}")),
+        None => Err(format!("{module}: Go names no checksum, and {pinned} is expected")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn helm_of_another_checksum_is_refused() {
+        let (version, sum) = HELM;
+        let module = format!("helm.sh/helm/v4@{version}");
+        let check = |downloaded: serde_json::Value| check_sum(&module, &downloaded, sum);
+        assert_eq!(check(json!({"Sum": sum})), Ok(()));
+        let other = format!("h1:{}=", "A".repeat(43));
+        let refusal = check(json!({"Sum": other})).expect_err("another module");
+        assert_eq!(refusal, format!("{module}: its checksum is {other}, not {sum}"));
+        assert!(check(json!({})).expect_err("no checksum").contains("Go names no checksum"));
+        let hash = sum.strip_prefix("h1:").expect("a hash of Go");
+        assert!(hash.len() == 44 && version.starts_with('v'), "{HELM:?}");
+    }
+
+    #[test]
+    fn every_archive_of_the_compiler_is_pinned_by_its_hash() {
+        let packages: Vec<&str> = ZIG.lines().filter(|line| !line.is_empty()).collect();
+        assert!(!packages.is_empty());
+        for package in packages {
+            assert!(package.contains("==") && package.contains(" --hash=sha256:"), "{package}");
+        }
+    }
 }

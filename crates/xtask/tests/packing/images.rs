@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use moorline_test_support::programs::{command, find, run};
 use moorline_test_support::registry::Registry;
 
-use crate::root::{Image, Running, SCRATCH, add_libraries, daemon, entrypoint, sha256};
-use crate::support::{ARCHITECTURE, TARGET, binary, done, folder, word};
+use crate::root::{Image, Running, SCRATCH, add_libraries, daemon, entrypoint, program, sha256};
+use crate::support::{ARCHITECTURE, TARGET, binary, done, folder, refused, word};
 
 const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: greeting\n";
 /// Largest image without helm, for the static binary.
@@ -59,6 +59,56 @@ fn the_program_runs_in_the_root_of_the_image_and_writes_nothing() {
     let Some((layout, _)) = assembled("image-root") else { return };
     let image = Image::of(&layout, ARCHITECTURE);
     check_root(&image, "image-root-unpacked");
+}
+
+/// Assembles both images, with the binary in place of helm too; returns the layouts.
+fn with_helm(name: &str) -> Option<(PathBuf, PathBuf, String)> {
+    let out = folder(name);
+    let binary = format!("{TARGET}={}", word(binary()?));
+    let printed = done(&["image", "--binary", &binary, "--helm", &binary, "--out", word(&out)]);
+    let digest = printed.lines().find_map(|line| line.strip_prefix("image-helm ")).expect("a digest");
+    Some((out.join("image"), out.join("image-helm"), digest.to_owned()))
+}
+
+#[test]
+fn the_second_image_adds_helm_to_the_first_and_is_the_same_each_time() {
+    let (Some((plain, layout, digest)), Some((_, _, again))) = (with_helm("helm-one"), with_helm("helm-two"))
+    else {
+        return;
+    };
+    assert_eq!(digest, again);
+    let image = Image::of(&layout, ARCHITECTURE);
+    let (layers, files) = image.layers();
+    assert_eq!(layers[..layers.len() - 1], Image::of(&plain, ARCHITECTURE).layers().0);
+    let found: Vec<(&str, u32)> = files.iter().map(|(path, mode)| (path.as_str(), *mode)).collect();
+    assert_eq!(found, [("usr/", 0o755), ("usr/bin/", 0o755), ("usr/bin/helm", 0o755)]);
+    assert_eq!(image.config["config"]["Env"], serde_json::json!(["PATH=/usr/bin"]));
+
+    let (root, Some(binary)) = (folder("helm-root"), binary()) else { return };
+    image.unpack(&root);
+    add_libraries(&root, binary);
+    let Some(mut helm) = program(&root, &image, "/usr/bin/helm") else { return };
+    let version = run(helm.arg("--version")).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(version, concat!("moorline ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn helm_for_another_machine_is_refused() {
+    let (out, Some(binary)) = (folder("helm-other"), binary()) else { return };
+    let (binary, helm) = (format!("{TARGET}={}", word(binary)), out.join("helm"));
+    let refusal = |content: &[u8]| {
+        fs::write(&helm, content).expect("a file");
+        let named = format!("{TARGET}={}", word(&helm));
+        refused(&["image", "--binary", &binary, "--helm", &named, "--out", word(&out)])
+    };
+    let mut other = b"\x7fELF".to_vec();
+    other.resize(64, 0);
+    let (code, reason) = refusal(&other);
+    assert!(code == 2 && reason.contains("helm: ") && reason.contains("another machine"), "{code}: {reason}");
+    let (_, reason) = refusal(b"#!/bin/sh\n");
+    assert!(reason.contains("helm: ") && reason.contains("no ELF file"), "{reason}");
+    let (code, reason) = refused(&["image", "--without-helm", "--helm", &binary]);
+    assert!(code == 64 && reason.contains("exclude each other"), "{code}: {reason}");
 }
 
 /// Unpacks an image and runs its program there.

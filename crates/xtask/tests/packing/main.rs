@@ -11,3 +11,4 @@ mod root;
 mod site;
 mod support;
 mod tarballs;
+mod targets;

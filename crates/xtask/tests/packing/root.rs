@@ -48,6 +48,20 @@ impl Image {
         }
     }
 
+    /// Digests of its layers, and the paths and modes in the last one.
+    pub(crate) fn layers(&self) -> (Vec<String>, Vec<(String, u32)>) {
+        let layers = self.manifest["layers"].as_array().expect("layers");
+        let digest = |layer: &Value| layer["digest"].as_str().expect("a digest").to_owned();
+        let bytes = blob(&self.layout, layers.last().expect("a layer"));
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&*bytes));
+        let files = archive.entries().expect("entries").map(|entry| {
+            let entry = entry.expect("an entry");
+            let path = entry.path().expect("a path").display().to_string();
+            (path, entry.header().mode().expect("a mode"))
+        });
+        (layers.iter().map(digest).collect(), files.collect())
+    }
+
     /// Size of all that a node downloads.
     pub(crate) fn compressed(&self) -> u64 {
         let layers = self.manifest["layers"].as_array().expect("layers");
@@ -89,6 +103,11 @@ pub(crate) fn add_libraries(root: &Path, binary: &Path) {
 /// Command that runs the entrypoint of an image in a root, as the user of the image and with its
 /// environment.
 pub(crate) fn entrypoint(root: &Path, image: &Image) -> Option<Command> {
+    program(root, image, entrypoint_of(image))
+}
+
+/// The same for any program of the image.
+pub(crate) fn program(root: &Path, image: &Image, path: &str) -> Option<Command> {
     let user = user_of(image);
     let mut command = if is_root() {
         let mut command = Command::new("chroot");
@@ -107,12 +126,12 @@ pub(crate) fn entrypoint(root: &Path, image: &Image) -> Option<Command> {
         report_skipped("this user can make no root of its own");
         return None;
     }
-    start(&mut command, image);
+    start(&mut command, image, path);
     Some(command)
 }
 
-/// The same with the processes that a container sees, which a daemon looks itself up in. Only root
-/// can do this.
+/// The entrypoint with the processes that a container sees, which a daemon looks itself up in. Only
+/// root can do this.
 pub(crate) fn daemon(root: &Path, image: &Image) -> Option<Command> {
     if !is_root() {
         report_skipped("only root can mount the processes of a container");
@@ -123,7 +142,7 @@ pub(crate) fn daemon(root: &Path, image: &Image) -> Option<Command> {
     command.args(["--mount", "--pid", "--fork", "--kill-child"]);
     command.arg(format!("--mount-proc={}", root.join("proc").display()));
     command.args(["chroot", &format!("--userspec={}", user_of(image)), "--groups="]).arg(root);
-    start(&mut command, image);
+    start(&mut command, image, entrypoint_of(image));
     command.env("TMPDIR", format!("/{SCRATCH}"));
     Some(command)
 }
@@ -152,10 +171,14 @@ fn user_of(image: &Image) -> &str {
     image.config["config"]["User"].as_str().expect("a user")
 }
 
-/// Adds the entrypoint and the environment of an image to a command that enters its root.
-fn start(command: &mut Command, image: &Image) {
+fn entrypoint_of(image: &Image) -> &str {
+    image.config["config"]["Entrypoint"][0].as_str().expect("an entrypoint")
+}
+
+/// Adds a program and the environment of an image to a command that enters its root.
+fn start(command: &mut Command, image: &Image, path: &str) {
     let config = &image.config["config"];
-    command.arg(config["Entrypoint"][0].as_str().expect("an entrypoint")).env_clear();
+    command.arg(path).env_clear();
     for variable in config["Env"].as_array().expect("an environment") {
         let (name, value) = variable.as_str().and_then(|text| text.split_once('=')).expect("NAME=VALUE");
         // The launcher is looked for on this machine's path.
