@@ -96,7 +96,7 @@ impl Paths {
 }
 
 impl Leaves {
-    /// Adds a leaf; a bound on their number keeps the memory small.
+    /// Adds a leaf.
     pub(crate) fn push(&mut self, line: u32, path: Option<PathId>, content: Content) {
         self.list.push(Leaf { line, path, content });
     }
@@ -134,19 +134,15 @@ impl Leaves {
 
     /// Refuses a file with too many encrypted values.
     fn check_count(&self) -> Result<(), Refusal> {
-        let encrypted = self.list.iter().filter(|leaf| match &leaf.content {
+        let mut encrypted = self.list.iter().filter(|leaf| match &leaf.content {
             Content::Text(text) => value::looks_encrypted(text),
             Content::Comment(..) => true,
             Content::Other(_) => false,
         });
-        match encrypted.clone().count() > MAX_ENCRYPTED_VALUES {
-            true => {
-                let line = encrypted.last().map_or(1, |leaf| leaf.line);
-                let what = "encrypted values in one file";
-                Err(Refusal::new(line, Problem::TooMany { what, most: MAX_ENCRYPTED_VALUES }))
-            }
-            false => Ok(()),
-        }
+        let what = "encrypted values in one file";
+        encrypted.nth(MAX_ENCRYPTED_VALUES).map_or(Ok(()), |leaf| {
+            Err(Refusal::new(leaf.line, Problem::TooMany { what, most: MAX_ENCRYPTED_VALUES }))
+        })
     }
 
     /// Decrypts a text if it is encrypted; `must` is the answer of the rule.

@@ -1,7 +1,7 @@
 //! Reads, verifies and decrypts files that SOPS encrypted.
 //!
 //! In: the bytes of one file, and holders of keys.
-//! Out: the bytes of the plain file, or an error that names file, line and field and never contents.
+//! Out: the bytes of the plain file, or an error with file, line and field, but no contents.
 //! Nothing here reads a file, a clock or a network: keys that need a service are described by
 //! [`KeySource`], and the caller asks the service.
 #![doc = include_str!("../README.md")]

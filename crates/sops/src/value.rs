@@ -211,7 +211,7 @@ pub(crate) mod tests {
     /// Encrypts as SOPS does, with a nonce that the path decides.
     pub(crate) fn seal(text: &str, kind: &str, key: &DataKey, path: &str) -> String {
         let nonce: [u8; 32] = std::array::from_fn(|at| {
-            path.bytes().nth(at % path.len().max(1)).unwrap_or(1).wrapping_add(at as u8)
+            path.as_bytes().get(at % path.len().max(1)).copied().unwrap_or(1).wrapping_add(at as u8)
         });
         let cipher = AesGcm::<Aes256, U32>::new(&Array::from(*key.as_bytes()));
         let mut data = text.as_bytes().to_vec();

@@ -72,7 +72,7 @@ fn the_right_identity_decrypts() {
     let keys = AgeIdentities::read(&file).expect("has identities");
     assert_eq!(keys.recipients().nth(1), Some(recipient.as_str()));
     assert!(!format!("{keys:?}").to_lowercase().contains("secret"), "{keys:?}");
-    let other_kind = KeySource::Pgp { fingerprint: "F".into(), enc: enc.clone() };
+    let other_kind = KeySource::Pgp { fingerprint: "F".into(), enc };
     assert!(matches!(keys.decrypt(&other_kind), Ok(None)));
 }
 

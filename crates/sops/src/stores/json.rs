@@ -1,7 +1,7 @@
 //! JSON files, and other files that are kept in JSON.
 //!
-//! In: an object with the field `sops`. Out: its leaves, and the object as SOPS writes it: fields in
-//! their order, one a line, with tabs.
+//! In: an object with the field `sops`. Out: its leaves, and the object as SOPS writes it, with one
+//! field a line, in their order, and with tabs.
 
 use super::super::error::{Problem, Refusal};
 use super::super::leaves::{Content, Leaves, PathId};

@@ -2,7 +2,7 @@
 //!
 //! In: a file whose first document has the field `sops`. Out: its leaves, and the file with each
 //! encrypted scalar replaced where it stands. All else stays as it is written: order, comments,
-//! indentation. SOPS writes the whole file anew, so spelling can differ, but never a value.
+//! indentation. SOPS formats the whole file again, so spelling can differ, but never a value.
 
 use std::ops::Range;
 

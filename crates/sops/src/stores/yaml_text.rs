@@ -36,8 +36,6 @@ pub(super) fn write(out: &mut SecretBytes, plain: &Plain, at: Surroundings) {
                 "+Inf" => ".inf".to_owned(),
                 "-Inf" => "-.inf".to_owned(),
                 "NaN" => ".nan".to_owned(),
-                // A whole float would be read as an integer.
-                text if !text.contains(['.', 'e']) => format!("!!float {text}"),
                 text => text.to_owned(),
             };
             out.push(text.as_bytes());
@@ -264,7 +262,7 @@ mod tests {
             (Kind::Int, "-5", "-5"),
             (Kind::Bool, "True", "true"),
             (Kind::Float, "1.5", "1.5"),
-            (Kind::Float, "1", "!!float 1"),
+            (Kind::Float, "1", "1"),
             (Kind::Float, "1000000", "1e+06"),
             (Kind::Float, "-Inf", "-.inf"),
             (Kind::Time, "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),

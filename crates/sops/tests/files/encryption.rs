@@ -11,7 +11,7 @@ use moorline_sops::{Format, KeyHolder, KeyRefusal, KeySource, SecretBytes};
 use ring::digest;
 
 use crate::documents::{Chance, Tree};
-use crate::writing;
+use crate::writing::{self, Style};
 
 /// The data key of all files that are encrypted here.
 pub(crate) const KEY: [u8; 32] = [7; 32];
@@ -62,8 +62,13 @@ pub(crate) fn seal(text: &[u8], kind: &str, path: &str, key: &[u8; 32]) -> Strin
     format!("ENC[AES256_GCM,data:{data},iv:{nonce},tag:{tag},type:{kind}]")
 }
 
-/// Encrypts documents; the data key is encrypted as `enc` for an OpenPGP key that does not exist.
+/// Encrypts documents in the style of SOPS.
 pub(crate) fn encrypt(documents: &[Tree], format: Format, options: &Options) -> String {
+    encrypt_styled(documents, format, options, Style::SOPS)
+}
+
+/// Encrypts documents; the data key is encrypted as `enc` for an OpenPGP key that does not exist.
+pub(crate) fn encrypt_styled(documents: &[Tree], format: Format, options: &Options, style: Style) -> String {
     let mut mac = digest::Context::new(&digest::SHA512);
     if options.only_encrypted {
         mac.update(digest::digest(&digest::SHA256, b"sops").as_ref());
@@ -89,7 +94,7 @@ pub(crate) fn encrypt(documents: &[Tree], format: Format, options: &Options) -> 
     if let Some((name, argument)) = options.rule {
         metadata.push((name.to_owned(), text(argument)));
     }
-    writing::write(&sealed, Some(&Tree::Map(metadata)), format)
+    writing::write_styled(&sealed, Some(&Tree::Map(metadata)), format, style)
 }
 
 fn encrypt_tree(tree: &Tree, path: &mut Vec<String>, options: &Options, mac: &mut digest::Context) -> Tree {

@@ -10,4 +10,5 @@ mod encryption;
 mod flips;
 mod library;
 mod oracle;
+mod recorded;
 mod writing;

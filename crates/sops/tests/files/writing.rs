@@ -4,10 +4,47 @@ use std::fmt::Write as _;
 
 use moorline_sops::Format;
 
-use crate::documents::Tree;
+use crate::documents::{Chance, Tree};
+
+/// Spelling of YAML, which people and formatters choose.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Style {
+    /// Blanks of a level.
+    indent: usize,
+    /// Lists are as far to the right as their key.
+    indentless: bool,
+    /// Encrypted values are quoted or in a block: 0 plain, 1 quoted, 2 a block.
+    quotes: usize,
+    /// Values have comments behind them.
+    comments: bool,
+}
+
+impl Style {
+    /// The style of SOPS.
+    pub(crate) const SOPS: Self = Self { indent: 4, indentless: false, quotes: 0, comments: false };
+
+    pub(crate) fn random(chance: &mut Chance) -> Self {
+        Self {
+            indent: [1, 2, 4, 8][chance.below(4)],
+            indentless: chance.below(2) == 0,
+            quotes: chance.below(3),
+            comments: chance.below(3) == 0,
+        }
+    }
+}
+
+/// Writes documents in the style of SOPS.
+pub(crate) fn write(documents: &[Tree], metadata: Option<&Tree>, format: Format) -> String {
+    write_styled(documents, metadata, format, Style::SOPS)
+}
 
 /// Writes documents.
-pub(crate) fn write(documents: &[Tree], metadata: Option<&Tree>, format: Format) -> String {
+pub(crate) fn write_styled(
+    documents: &[Tree],
+    metadata: Option<&Tree>,
+    format: Format,
+    style: Style,
+) -> String {
     let mut out = String::new();
     for (nth, document) in documents.iter().enumerate() {
         let Tree::Map(fields) = document else { panic!("{document:?} is no map") };
@@ -16,7 +53,7 @@ pub(crate) fn write(documents: &[Tree], metadata: Option<&Tree>, format: Format)
             Format::Yaml => {
                 fields.extend(metadata.map(|metadata| ("sops".to_owned(), metadata.clone())));
                 out.push_str(if nth > 0 { "---\n" } else { "" });
-                yaml_map(&mut out, &fields, 0);
+                yaml_map(&mut out, &fields, 0, style);
             }
             Format::Json | Format::Binary => {
                 fields.retain(|(_, value)| !matches!(value, Tree::Comment(_)));
@@ -132,43 +169,46 @@ fn json(out: &mut String, tree: &Tree, depth: usize) {
     }
 }
 
-fn yaml_scalar(tree: &Tree) -> String {
-    match tree {
+/// Returns a scalar with its comment, at the column of its parent.
+fn yaml_scalar(tree: &Tree, column: usize, style: Style) -> String {
+    let text = match tree {
         Tree::Null => "null".to_owned(),
         Tree::Float(value) => format!("{value:e}").replace('e', if value.abs() < 1.0 { "e" } else { "e+" }),
-        Tree::Text(text) if text.starts_with("ENC[") => text.clone(),
+        Tree::Text(text) if text.starts_with("ENC[") => match style.quotes {
+            0 => text.clone(),
+            1 => format!("'{text}'"),
+            _ => return format!(">-\n{}{text}", " ".repeat(column + style.indent)),
+        },
         // Every text of JSON is one of YAML, but for characters that YAML must escape.
         Tree::Text(text) => quoted(text).replace('\u{7f}', "\\x7f"),
         Tree::List(_) => "[]".to_owned(),
         Tree::Map(_) => "{}".to_owned(),
         other => scalar(other),
-    }
+    };
+    if style.comments { format!("{text} # beside") } else { text }
 }
 
-fn yaml_map(out: &mut String, fields: &[(String, Tree)], column: usize) {
+fn yaml_map(out: &mut String, fields: &[(String, Tree)], column: usize, style: Style) {
     for (key, value) in fields {
         out.push_str(&" ".repeat(column));
         if let Tree::Comment(comment) = value {
             let _ = writeln!(out, "#{comment}");
             continue;
         }
-        let key = if key.chars().all(|c| c.is_ascii_lowercase()) && key != "on" {
-            key.clone()
-        } else {
-            quoted(key)
-        };
-        let _ = write!(out, "{key}:");
+        let plain = key.chars().all(|c| c.is_ascii_lowercase()) && key != "on";
+        let _ = write!(out, "{}:", if plain { key.clone() } else { quoted(key) });
         match value {
             Tree::Map(inner) if !inner.is_empty() => {
                 out.push('\n');
-                yaml_map(out, inner, column + 4);
+                yaml_map(out, inner, column + style.indent, style);
             }
             Tree::List(items) if has_items(items) => {
                 out.push('\n');
-                yaml_list(out, items, column + 4);
+                let indent = if style.indentless { 0 } else { style.indent };
+                yaml_list(out, items, column + indent, style);
             }
             other => {
-                let _ = writeln!(out, " {}", yaml_scalar(other));
+                let _ = writeln!(out, " {}", yaml_scalar(other, column, style));
             }
         }
     }
@@ -178,7 +218,7 @@ fn has_items(items: &[Tree]) -> bool {
     items.iter().any(|item| !matches!(item, Tree::Comment(_)))
 }
 
-fn yaml_list(out: &mut String, items: &[Tree], column: usize) {
+fn yaml_list(out: &mut String, items: &[Tree], column: usize, style: Style) {
     for item in items {
         let indent = " ".repeat(column);
         let mut inner = String::new();
@@ -187,9 +227,9 @@ fn yaml_list(out: &mut String, items: &[Tree], column: usize) {
                 let _ = writeln!(out, "{indent}#{comment}");
                 continue;
             }
-            Tree::Map(fields) if !fields.is_empty() => yaml_map(&mut inner, fields, column + 2),
-            Tree::List(items) if has_items(items) => yaml_list(&mut inner, items, column + 2),
-            other => inner = format!("{indent}  {}\n", yaml_scalar(other)),
+            Tree::Map(fields) if !fields.is_empty() => yaml_map(&mut inner, fields, column + 2, style),
+            Tree::List(items) if has_items(items) => yaml_list(&mut inner, items, column + 2, style),
+            other => inner = format!("{indent}  {}\n", yaml_scalar(other, column, style)),
         }
         // A comment before the first field of an item has a line of its own.
         match inner.trim_start().starts_with('#') {

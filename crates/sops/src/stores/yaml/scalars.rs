@@ -17,7 +17,7 @@ pub(super) struct Scalar<'a> {
 }
 
 impl Scalar<'_> {
-    /// Returns the content of a leaf: none for null; an error for a value that does not fit its tag.
+    /// Returns the content of a leaf: none for null; an error if a value does not fit its tag.
     pub(super) fn content(self) -> Result<Option<Content>, ()> {
         let Self { text, tag, plain } = self;
         let name = match tag.map(|tag| tag.strip_prefix(STANDARD_TAGS)) {
