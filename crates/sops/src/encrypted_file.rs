@@ -2,6 +2,8 @@
 //!
 //! In: bytes, a format, and keys. Out: the bytes of the plain file, once its MAC fits.
 
+use std::fmt;
+
 use super::error::{MAX_FILE_BYTES, Problem, Refusal, SopsError};
 use super::format::Format;
 use super::key_groups::{self, KeyHolder};
@@ -9,8 +11,7 @@ use super::metadata::{self, Metadata};
 use super::secret::{DataKey, SecretBytes};
 use super::stores::{self, Loaded};
 
-/// A file that SOPS encrypted.
-#[derive(Debug)]
+/// A file that SOPS encrypted. Formatting shows its name only.
 pub struct EncryptedFile<'a> {
     file: String,
     metadata: Metadata,
@@ -65,5 +66,11 @@ impl EncryptedFile<'_> {
         let plains = leaves.decrypt(&self.metadata, key);
         let written = plains.and_then(|plains| layout.write(leaves, &plains));
         written.map_err(|refusal| refusal.in_file(&self.file))
+    }
+}
+
+impl fmt::Debug for EncryptedFile<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("EncryptedFile").field("file", &self.file).finish_non_exhaustive()
     }
 }

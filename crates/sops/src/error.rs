@@ -9,6 +9,12 @@ pub const MAX_FILE_BYTES: usize = 5 * 1024 * 1024;
 /// Most encrypted values and comments in one file.
 pub const MAX_ENCRYPTED_VALUES: usize = 10_000;
 
+/// Most values, maps and lists in one file, encrypted or not; and most lines of dotenv and INI.
+pub const MAX_VALUES: usize = 200_000;
+
+/// Most bytes in the keys of the path of an encrypted value.
+pub const MAX_PATH_BYTES: usize = 16 * 1024;
+
 /// Most keys that one file may be encrypted for.
 pub const MAX_KEYS: usize = 200;
 

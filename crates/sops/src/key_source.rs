@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::error::shown;
 
 /// One key of a file, and the data key as encrypted by it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeySource {
     /// A recipient of age: X25519, an ssh key, or a plugin.

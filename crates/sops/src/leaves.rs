@@ -5,14 +5,14 @@
 
 use ring::digest;
 
-use super::error::{MAX_ENCRYPTED_VALUES, Problem, Refusal, shown};
+use super::error::{MAX_ENCRYPTED_VALUES, MAX_PATH_BYTES, Problem, Refusal, shown};
 use super::metadata::Metadata;
 use super::rule::Rule;
 use super::secret::DataKey;
 use super::value::{self, Fault, Kind, Plain};
 
 /// Most paths at which the decryption of one comment is tried.
-const MAX_COMMENT_PATHS: usize = 64;
+const MAX_COMMENT_PATHS: usize = 32;
 /// The bytes before a MAC over encrypted values only: the SHA-256 of `sops`.
 const ONLY_ENCRYPTED: &[u8] = b"sops";
 
@@ -23,7 +23,16 @@ pub(crate) struct PathId(usize);
 /// The paths of a file: each is a key in another path. Lists add nothing to a path.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
-    nodes: Vec<(Option<PathId>, String)>,
+    nodes: Vec<Node>,
+}
+
+/// A key in a path.
+#[derive(Debug)]
+struct Node {
+    parent: Option<PathId>,
+    key: String,
+    /// Length of the path with all separators.
+    bytes: usize,
 }
 
 /// A value of a file, or a comment in encrypted form.
@@ -55,7 +64,8 @@ pub(crate) struct Leaves {
 impl Paths {
     /// Adds the path of a key in another path.
     pub(crate) fn add(&mut self, parent: Option<PathId>, key: &str) -> PathId {
-        self.nodes.push((parent, key.to_owned()));
+        let above = parent.and_then(|id| self.nodes.get(id.0)).map_or(0, |node| node.bytes);
+        self.nodes.push(Node { parent, key: key.to_owned(), bytes: above + key.len() + 1 });
         PathId(self.nodes.len() - 1)
     }
 
@@ -64,9 +74,9 @@ impl Paths {
         let mut next = path;
         std::iter::from_fn(move || {
             let id = next?;
-            let (parent, key) = self.nodes.get(id.0)?;
-            next = *parent;
-            Some((id, key.as_str()))
+            let node = self.nodes.get(id.0)?;
+            next = node.parent;
+            Some((id, node.key.as_str()))
         })
     }
 
@@ -76,9 +86,10 @@ impl Paths {
         keys
     }
 
-    /// Returns the path in the form that is authenticated with a value.
-    fn authenticated(&self, path: Option<PathId>) -> String {
-        format!("{}:", self.keys(path).join(":"))
+    /// Returns the path in the form that is authenticated with a value, unless it is too long.
+    fn authenticated(&self, path: Option<PathId>) -> Option<String> {
+        let bytes = path.and_then(|id| self.nodes.get(id.0)).map_or(0, |node| node.bytes);
+        (bytes <= MAX_PATH_BYTES).then(|| format!("{}:", self.keys(path).join(":")))
     }
 
     /// Returns the path for a message.
@@ -89,9 +100,15 @@ impl Paths {
         }
     }
 
-    /// Returns the answer of a rule for a path.
-    fn encrypts(&self, rule: &Rule, path: Option<PathId>) -> Option<bool> {
-        rule.encrypts(self.upwards(path).any(|(_, key)| rule.fits(key)))
+    /// Returns the answers of a rule for all paths.
+    fn answers<'r>(&self, rule: &'r Rule) -> Answers<'r> {
+        let mut fits: Vec<bool> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            // A parent comes before what is in it.
+            let above = node.parent.and_then(|id| fits.get(id.0).copied()).unwrap_or_default();
+            fits.push(above || rule.fits(&node.key));
+        }
+        Answers { rule, fits }
     }
 }
 
@@ -108,12 +125,12 @@ impl Leaves {
         if metadata.mac_only_encrypted {
             mac.update(digest::digest(&digest::SHA256, ONLY_ENCRYPTED).as_ref());
         }
-        let mut answers = RuleAnswers { rule: &metadata.rule, last: None };
+        let answers = self.paths.answers(&metadata.rule);
         let mut plains = Vec::with_capacity(self.list.len());
         for leaf in &self.list {
-            let encrypted = answers.of(&self.paths, leaf.path);
+            let encrypted = answers.of(leaf.path);
             let plain = match &leaf.content {
-                Content::Comment(text, other) => self.comment(leaf, text, *other, &metadata.rule, key)?,
+                Content::Comment(text, other) => self.comment(leaf, text, *other, &answers, key)?,
                 Content::Text(text) => self.text(leaf, text, encrypted, key)?,
                 Content::Other(_) if encrypted == Some(true) => return Err(self.plain(leaf)),
                 Content::Other(_) => None,
@@ -161,8 +178,11 @@ impl Leaves {
             return Err(self.plain(leaf));
         }
         let sealed = value::parse(text).map_err(|fault| self.refusal(leaf, fault))?;
-        let opened = sealed.decrypt(key, &self.paths.authenticated(leaf.path));
-        opened.map(Some).map_err(|fault| self.refusal(leaf, fault))
+        let what = "bytes in the keys of one path";
+        let path = self.paths.authenticated(leaf.path);
+        let path =
+            path.ok_or_else(|| Refusal::new(leaf.line, Problem::TooMany { what, most: MAX_PATH_BYTES }))?;
+        sealed.decrypt(key, &path).map(Some).map_err(|fault| self.refusal(leaf, fault))
     }
 
     /// Decrypts a comment at the first path of its surroundings that fits: formatters move comments
@@ -172,7 +192,7 @@ impl Leaves {
         leaf: &Leaf,
         text: &str,
         other: Option<PathId>,
-        rule: &Rule,
+        answers: &Answers<'_>,
         key: &DataKey,
     ) -> Result<Option<Plain>, Refusal> {
         let above = |path| self.paths.upwards(path).map(|(id, _)| Some(id));
@@ -181,7 +201,7 @@ impl Leaves {
         let mut tried: Vec<Option<PathId>> = Vec::new();
         let mut must = false;
         let sealed = value::parse(text);
-        for path in both.chain(rest).chain([None]) {
+        for path in std::iter::once(None).chain(both).chain(rest) {
             if tried.len() == MAX_COMMENT_PATHS {
                 break;
             }
@@ -189,10 +209,11 @@ impl Leaves {
                 continue;
             }
             tried.push(path);
-            must |= self.paths.encrypts(rule, path).unwrap_or(true);
+            must |= answers.of(path).unwrap_or(true);
             if let Ok(sealed) = &sealed
                 && sealed.kind() == Kind::Comment
-                && let Ok(plain) = sealed.decrypt(key, &self.paths.authenticated(path))
+                && let Some(path) = self.paths.authenticated(path)
+                && let Ok(plain) = sealed.decrypt(key, &path)
             {
                 return Ok(Some(plain));
             }
@@ -213,22 +234,16 @@ impl Leaves {
     }
 }
 
-/// Answers of the rule; that of the last path is kept, because the items of a list share one.
-struct RuleAnswers<'a> {
-    rule: &'a Rule,
-    last: Option<(Option<PathId>, Option<bool>)>,
+/// Answers of a rule for the paths of a file.
+struct Answers<'r> {
+    rule: &'r Rule,
+    /// For each path: the rule fits one of its keys.
+    fits: Vec<bool>,
 }
 
-impl RuleAnswers<'_> {
-    fn of(&mut self, paths: &Paths, path: Option<PathId>) -> Option<bool> {
-        match self.last {
-            Some((last, answer)) if last == path => answer,
-            _ => {
-                let answer = paths.encrypts(self.rule, path);
-                self.last = Some((path, answer));
-                answer
-            }
-        }
+impl Answers<'_> {
+    fn of(&self, path: Option<PathId>) -> Option<bool> {
+        self.rule.encrypts(path.and_then(|id| self.fits.get(id.0).copied()).unwrap_or_default())
     }
 }
 

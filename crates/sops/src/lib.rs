@@ -28,7 +28,8 @@ mod value;
 pub use self::age::{AgeIdentities, AgeKeyError};
 pub use self::encrypted_file::{EncryptedFile, read};
 pub use self::error::{
-    MAX_ENCRYPTED_VALUES, MAX_FILE_BYTES, MAX_KEYS, MAX_METADATA_BYTES, Problem, SopsError,
+    MAX_ENCRYPTED_VALUES, MAX_FILE_BYTES, MAX_KEYS, MAX_METADATA_BYTES, MAX_PATH_BYTES, MAX_VALUES, Problem,
+    SopsError,
 };
 pub use self::format::Format;
 pub use self::key_groups::{KeyHolder, KeyRefusal};

@@ -38,6 +38,9 @@ impl Metadata {
     }
 }
 
+/// Most texts in an encryption context.
+const MAX_CONTEXT: usize = 100;
+
 /// Lists of keys, in the order of SOPS.
 const KEY_LISTS: [&str; 7] = ["kms", "gcp_kms", "hckms", "azure_kv", "hc_vault", "pgp", "age"];
 
@@ -251,6 +254,9 @@ impl<'a> Fields<'a> {
     fn texts(&self, name: &str) -> Result<BTreeMap<String, String>, Refusal> {
         let Some(field) = self.field(name) else { return Ok(BTreeMap::new()) };
         let inner = Self::of(&field.value, &format!("{}.{name}", self.path), field.line)?;
+        if inner.fields.len() > MAX_CONTEXT {
+            return Err(self.wrong(name, "a map of at most 100 texts"));
+        }
         let names = inner.fields.iter().map(|field| field.key.clone());
         names.map(|name| inner.text(&name).map(|text| (name, text))).collect()
     }

@@ -2,9 +2,9 @@
 //!
 //! In: the bytes of one file. Out: each map, list and scalar of all its documents in file order,
 //! with the bytes that it spans. Nothing is resolved: aliases stay names, and keys are scalars like
-//! others. The bounds on bytes, nodes and depth are those of [`super::read`].
+//! others. The bounds on bytes, documents and depth are those of [`super::read`].
 
-use super::error::{Error, ErrorKind, MAX_DEPTH, MAX_DOCUMENTS, MAX_NODES, MarkedError};
+use super::error::{Error, ErrorKind, MAX_DEPTH, MAX_DOCUMENTS, MarkedError};
 use super::parser::{Event, Mark, Parser, Style};
 use super::text;
 
@@ -53,14 +53,14 @@ pub enum NodeEventKind {
     MappingEnd,
 }
 
-/// Returns the events of a file in order.
+/// Returns the events of a file in order, at most `most`.
 ///
 /// Pure and bounded, like [`super::read`]. Offsets count from the first byte of the file.
-pub fn read_events(file: &str, bytes: &[u8]) -> Result<Vec<NodeEvent>, Error> {
-    events(bytes).map_err(|fault| super::common_mistakes::explain_mistake(bytes, fault).in_file(file))
+pub fn read_events(file: &str, bytes: &[u8], most: usize) -> Result<Vec<NodeEvent>, Error> {
+    events(bytes, most).map_err(|fault| super::common_mistakes::explain_mistake(bytes, fault).in_file(file))
 }
 
-fn events(bytes: &[u8]) -> Result<Vec<NodeEvent>, MarkedError> {
+fn events(bytes: &[u8], most: usize) -> Result<Vec<NodeEvent>, MarkedError> {
     let all = text(bytes)?;
     // The parser does not count the byte order mark.
     let marked = all.strip_prefix('\u{feff}').unwrap_or(all);
@@ -88,7 +88,7 @@ fn events(bytes: &[u8]) -> Result<Vec<NodeEvent>, MarkedError> {
         let excess = match () {
             () if documents > MAX_DOCUMENTS => Some(ErrorKind::Documents),
             () if depth > MAX_DEPTH => Some(ErrorKind::Depth),
-            () if found.len() > MAX_NODES => Some(ErrorKind::Nodes),
+            () if found.len() >= most => Some(ErrorKind::Events(most)),
             () => None,
         };
         if let Some(excess) = excess {
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn scalars_span_their_source() {
         let file = "\u{feff}é: &x !!str 'ü'\nb:\n- |\n  two\n  lines\n- c # d\n---\ne: *x\n";
-        let events = read_events("f.yaml", file.as_bytes()).expect("reads");
+        let events = read_events("f.yaml", file.as_bytes(), 100).expect("reads");
         let spans: Vec<&str> = events
             .iter()
             .filter(|event| matches!(event.kind, NodeEventKind::Scalar { .. } | NodeEventKind::Alias(_)))
@@ -133,10 +133,12 @@ mod tests {
 
     #[test]
     fn refusals_have_a_place() {
-        let error = read_events("f.yaml", b"a: 1\nb: [\n").expect_err("is cut off");
+        let error = read_events("f.yaml", b"a: 1\nb: [\n", 100).expect_err("is cut off");
         assert_eq!((error.file(), error.line()), ("f.yaml", 3));
         let deep = "[".repeat(MAX_DEPTH + 1);
-        let error = read_events("f.yaml", deep.as_bytes()).expect_err("is deep").to_string();
+        let error = read_events("f.yaml", deep.as_bytes(), 1000).expect_err("is deep").to_string();
         assert!(error.ends_with("found maps and lists nested deeper than 512"), "{error}");
+        let error = read_events("f.yaml", b"[1, 2, 3]", 4).expect_err("has more").to_string();
+        assert_eq!(error, "f.yaml:1:8: found more than 4 nodes in the file");
     }
 }

@@ -1,5 +1,7 @@
 //! Bech32 (BIP 173), in which age writes keys.
 
+use zeroize::Zeroizing;
+
 use super::super::secret::SecretBytes;
 
 const ALPHABET: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
@@ -15,9 +17,13 @@ pub(super) fn decode(text: &str) -> Option<(String, SecretBytes)> {
     if mixed || text.len() > MAX_CHARS || !text.bytes().all(|byte| (33..127).contains(&byte)) {
         return None;
     }
-    let lower = text.to_ascii_lowercase();
+    // Each copy of a secret is wiped, and none is moved because it grows.
+    let lower = Zeroizing::new(text.to_ascii_lowercase());
     let (prefix, data) = lower.rsplit_once('1')?;
-    let values: Vec<u8> = data.bytes().map(value).collect::<Option<_>>()?;
+    let mut values = Zeroizing::new(Vec::with_capacity(data.len()));
+    for letter in data.bytes() {
+        values.push(value(letter)?);
+    }
     let payload = values.len().checked_sub(CHECKSUM)?;
     if prefix.is_empty() || checksum(prefix, &values) != 1 {
         return None;
@@ -60,7 +66,7 @@ fn padded(bytes: &[u8]) -> Vec<u8> {
 
 /// Regroups bits; what is left over must be zeros, and less than a group.
 fn regroup(values: &[u8], from: u32, to: u32) -> Option<Vec<u8>> {
-    // The capacity is never exceeded: a secret must not be moved.
+    // The capacity is never exceeded.
     let mut groups = Vec::with_capacity(values.len());
     let (mut bits, mut held) = (0_u32, 0_u32);
     for value in values {

@@ -2,9 +2,8 @@
 //!
 //! The metadata is in variables `sops_…`, flattened. Comments are lines that begin with `#`.
 
-use super::super::error::{Problem, Refusal, shown};
+use super::super::error::{MAX_KEYS, Problem, Refusal, shown};
 use super::super::leaves::{Content, Leaves};
-use super::super::metadata;
 use super::super::node::{Field, Node, unflatten};
 use super::super::secret::SecretBytes;
 use super::super::value::{self, Plain};
@@ -12,6 +11,8 @@ use super::{Layout, Loaded, number};
 
 /// Begin of each variable with metadata.
 const PREFIX: &str = "sops_";
+/// Most fields of flat metadata.
+const MAX_FLAT_FIELDS: usize = 20 * MAX_KEYS;
 
 /// A line of the plain file.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(crate) enum Line {
 
 /// Reads a file.
 pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded<'_>>, Refusal> {
-    let text = super::text(bytes)?;
+    let text = super::bounded_lines(bytes)?;
     let mut leaves = Leaves::default();
     let (mut flat, mut lines) = (Vec::new(), Vec::new());
     let mut metadata_line = None;
@@ -66,15 +67,19 @@ pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded<'_>>, Refusal> {
     if !flat.iter().any(|field| matches!(field.key.as_str(), "mac" | "lastmodified")) {
         return Ok(None);
     }
-    let metadata = unflatten(flat).ok_or_else(|| unfit(metadata_line, PREFIX))?;
-    debug_assert!(metadata::is_metadata(&metadata));
+    let metadata = tree(flat, metadata_line, PREFIX)?;
     Ok(Some(Loaded { leaves, metadata, metadata_line, layout: Layout::Dotenv(lines) }))
 }
 
-/// Refuses flat metadata whose keys do not fit each other.
-pub(super) fn unfit(line: u32, field: &str) -> Refusal {
+/// Builds the tree of flat metadata.
+pub(super) fn tree(flat: Vec<Field>, line: u32, field: &str) -> Result<Node, Refusal> {
+    if flat.len() > MAX_FLAT_FIELDS {
+        let what = "fields of metadata";
+        return Err(Refusal::new(line, Problem::TooMany { what, most: MAX_FLAT_FIELDS }));
+    }
     let expected = "the flattened metadata of sops, with each key once";
-    Refusal::new(line, Problem::Metadata { field: shown(field), expected })
+    let unfit = || Refusal::new(line, Problem::Metadata { field: shown(field), expected });
+    unflatten(flat).ok_or_else(unfit)
 }
 
 /// Writes the plain file.

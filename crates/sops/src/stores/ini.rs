@@ -3,13 +3,15 @@
 //! The metadata is in the section `sops`, flattened. A comment belongs to the section or the key
 //! below it, or to the key on its line, and is written above it.
 
+use std::collections::BTreeMap;
+
 use super::super::error::{Problem, Refusal};
 use super::super::leaves::{Content, Leaves, PathId};
 use super::super::metadata;
-use super::super::node::{Field, Node, unflatten};
+use super::super::node::{Field, Node};
 use super::super::secret::SecretBytes;
 use super::super::value::{self, Plain};
-use super::dotenv::unfit;
+use super::dotenv::tree;
 use super::{Layout, Loaded, number};
 
 /// Name of the section above the first header.
@@ -45,7 +47,7 @@ enum Comment {
 
 /// Reads a file.
 pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded<'_>>, Refusal> {
-    let text = super::text(bytes)?;
+    let text = super::bounded_lines(bytes)?;
     let mut reader = Reader::new(text.strip_prefix('\u{feff}').unwrap_or(text));
     reader.read().map_err(|fault| Refusal::new(number(reader.line), Problem::Syntax(fault.into())))?;
     let Reader { leaves, sections, flat, metadata_line, twice, .. } = reader;
@@ -54,7 +56,7 @@ pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded<'_>>, Refusal> {
         let form = Problem::Form { found: "a second section sops", remedy: "remove one of them" };
         return Err(Refusal::new(line, form));
     }
-    let metadata = unflatten(flat).ok_or_else(|| unfit(metadata_line, METADATA))?;
+    let metadata = tree(flat, metadata_line, METADATA)?;
     if !metadata::is_metadata(&metadata) {
         return Ok(None);
     }
@@ -67,6 +69,8 @@ struct Reader<'a> {
     line: usize,
     read: usize,
     comment: String,
+    /// Indices of the keys of the section.
+    known: BTreeMap<String, usize>,
     /// Number of keys `-` in the section.
     unnamed: usize,
     path: PathId,
@@ -88,7 +92,8 @@ impl<'a> Reader<'a> {
             line: 0,
             read: 0,
             comment: String::new(),
-            unnamed: 0,
+            known: BTreeMap::new(),
+            unnamed: 1,
             path,
             in_metadata: false,
             leaves,
@@ -127,6 +132,7 @@ impl<'a> Reader<'a> {
             self.comment.push_str(behind.get(at..).unwrap_or_default());
         }
         self.unnamed = 1;
+        self.known.clear();
         self.in_metadata = name == METADATA;
         if self.in_metadata {
             self.comment.clear();
@@ -161,9 +167,8 @@ impl<'a> Reader<'a> {
             self.flat.push(Field { key: name, line: at, value });
             return Ok(());
         }
-        let known = self.sections.last().and_then(|section| {
-            section.keys.iter().position(|key| key.name == name).map(|at| (at, section.keys[at].leaf))
-        });
+        let keys = self.sections.last().map(|section| section.keys.as_slice()).unwrap_or_default();
+        let known = self.known.get(&name).and_then(|at| Some((*at, keys.get(*at)?.leaf)));
         let leaf = match known {
             Some((_, leaf)) => {
                 if let Some(leaf) = self.leaves.list.get_mut(leaf) {
@@ -181,7 +186,10 @@ impl<'a> Reader<'a> {
         if let Some(section) = self.sections.last_mut() {
             match known.and_then(|(at, _)| section.keys.get_mut(at)) {
                 Some(key) => key.comment = comment,
-                None => section.keys.push(Key { name, comment, leaf }),
+                None => {
+                    self.known.insert(name.clone(), section.keys.len());
+                    section.keys.push(Key { name, comment, leaf });
+                }
             }
         }
         Ok(())

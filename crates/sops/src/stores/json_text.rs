@@ -3,6 +3,7 @@
 //! In: a text. Out: its tree with lines, or the line and the fault. Numbers are integers if they
 //! fit 64 bits, as SOPS reads them.
 
+use super::super::error::MAX_VALUES;
 use super::super::node::{Field, Item, Node};
 use super::super::secret::SecretBytes;
 use super::number;
@@ -15,7 +16,7 @@ pub(super) type Fault = (u32, &'static str);
 
 /// Parses a text with one object.
 pub(super) fn parse(text: &str) -> Result<Node, Fault> {
-    let mut parser = Parser { rest: text, line: 0 };
+    let mut parser = Parser { rest: text, line: 0, values: 0 };
     parser.skip_blanks();
     let root = match parser.rest.starts_with('{') {
         true => parser.value(0)?,
@@ -31,6 +32,8 @@ pub(super) fn parse(text: &str) -> Result<Node, Fault> {
 struct Parser<'a> {
     rest: &'a str,
     line: usize,
+    /// Number of values so far.
+    values: usize,
 }
 
 impl Parser<'_> {
@@ -55,6 +58,10 @@ impl Parser<'_> {
 
     fn value(&mut self, depth: usize) -> Result<Node, Fault> {
         self.skip_blanks();
+        self.values += 1;
+        if self.values > MAX_VALUES {
+            return Err(self.fault("there are more than 200000 values"));
+        }
         match self.rest.bytes().next() {
             Some(b'{' | b'[') if depth == MAX_DEPTH => Err(self.fault("values are nested deeper than 128")),
             Some(b'{') => self.object(depth),

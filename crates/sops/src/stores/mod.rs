@@ -10,7 +10,7 @@ mod json_text;
 mod yaml;
 mod yaml_text;
 
-use super::error::{Problem, Refusal};
+use super::error::{MAX_VALUES, Problem, Refusal};
 use super::format::Format;
 use super::leaves::Leaves;
 use super::node::Node;
@@ -73,6 +73,16 @@ fn text(bytes: &[u8]) -> Result<&str, Refusal> {
         let line = number(before.iter().filter(|byte| **byte == b'\n').count());
         Refusal::new(line, Problem::Syntax("the text is not UTF-8".into()))
     })
+}
+
+/// Returns the bytes as text with a bounded number of lines.
+fn bounded_lines(bytes: &[u8]) -> Result<&str, Refusal> {
+    match bytes.iter().filter(|byte| **byte == b'\n').nth(MAX_VALUES) {
+        Some(_) => {
+            Err(Refusal::new(number(MAX_VALUES), Problem::TooMany { what: "lines", most: MAX_VALUES }))
+        }
+        None => text(bytes),
+    }
 }
 
 /// Returns a decrypted value as the formats without types have it.

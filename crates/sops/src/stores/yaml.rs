@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use moorline_yaml::{NodeEvent, NodeEventKind, read_events};
 
-use super::super::error::{Problem, Refusal};
+use super::super::error::{MAX_VALUES, Problem, Refusal};
 use super::super::leaves::{Content, Leaves};
 use super::super::metadata;
 use super::super::node::Node;
@@ -60,7 +60,7 @@ pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded<'_>>, Refusal> {
     if !mentions_metadata(text) {
         return Ok(None);
     }
-    let events = match read_events("", bytes) {
+    let events = match read_events("", bytes, MAX_VALUES) {
         Ok(events) => events,
         // A file that cannot be read and has nothing encrypted is left to others.
         Err(_) if !text.contains("ENC[") => return Ok(None),
@@ -72,7 +72,9 @@ pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded<'_>>, Refusal> {
     walk.run(&events)?;
     let walk::Walk { mut leaves, mut places, metadata: removed, list_items, marks, .. } = walk;
     for comment in comments::encrypted(text, &events) {
-        if removed.iter().any(|(range, _)| range.contains(&comment.start)) {
+        // The metadata of the documents is in order.
+        let before = removed.partition_point(|(range, _)| range.start <= comment.start);
+        if before.checked_sub(1).is_some_and(|at| removed[at].0.contains(&comment.start)) {
             continue;
         }
         let next = marks.partition_point(|(offset, _)| *offset < comment.start);

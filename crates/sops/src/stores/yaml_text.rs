@@ -70,8 +70,13 @@ impl Surroundings {
 
 /// True if a plain scalar with this text is read as text by readers of either version.
 fn stays_text(text: &str) -> bool {
-    let read =
-        |dialect| resolve_scalar(text, None, dialect).is_some_and(|value| value.as_str() == Some(text));
+    let read = |dialect| match resolve_scalar(text, None, dialect) {
+        // The reader has copied the text: the copy is wiped.
+        Some(serde_json::Value::String(copy)) => {
+            SecretBytes::new(copy.into_bytes()).as_bytes() == text.as_bytes()
+        }
+        _ => false,
+    };
     let time = resolve_scalar(text, Some("timestamp"), Dialect::Kustomize).is_some();
     text != "<<" && !time && !is_sexagesimal(text) && read(Dialect::Kubectl) && read(Dialect::Kustomize)
 }

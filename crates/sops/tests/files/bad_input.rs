@@ -1,6 +1,8 @@
 //! Bad files are refused with a message that says where and what to do, and never quotes contents.
 
-use moorline_sops::{AgeIdentities, Format, MAX_ENCRYPTED_VALUES, MAX_FILE_BYTES, read};
+use moorline_sops::{
+    AgeIdentities, Format, MAX_ENCRYPTED_VALUES, MAX_FILE_BYTES, MAX_PATH_BYTES, MAX_VALUES, read,
+};
 
 use crate::documents::Tree;
 use crate::encryption::{self, KEY, MODIFIED, Options, decrypted, seal};
@@ -62,6 +64,35 @@ fn changes_without_the_key_are_refused() {
     assert_eq!(refused(&plain), format!("app/secret.yaml:3: data.extra {must}"));
     let number = good.replace("data:\n", "data:\n    extra: 5\n");
     assert_eq!(refused(&number), format!("app/secret.yaml:3: data.extra {must}"));
+}
+
+#[test]
+fn other_layouts_of_a_file_are_decrypted() {
+    let good = file();
+    let (values, metadata) = good.split_once("sops:\n").expect("has metadata");
+    let moved = format!("sops:\n{metadata}{values}");
+    let cases = [
+        good.replace('\n', "\r\n"),
+        good.trim_end().to_owned(),
+        moved.trim_end().to_owned(),
+        moved,
+        format!("\u{feff}{good}"),
+        format!("# head\n---\n{good}...\n"),
+        good.replace("    user: ", "    ? user\n    : "),
+        good.replace("    user: ", "    user:\n        "),
+        good.replace("    user: ", "    user: !!str "),
+        good.replace("    user: ", "    user: &name "),
+    ];
+    for text in cases {
+        let plain =
+            decrypted("f", text.as_bytes(), Format::Yaml).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let plain = String::from_utf8(plain).expect("is text");
+        assert!(!plain.contains("sops") && !plain.contains("mac"), "{plain}");
+        let expect = serde_json::json!({
+            "kind_unencrypted": "Secret", "data": {"user": "shop-user", "password": "shop-password"},
+        });
+        crate::library::assert_has_values(&plain, &[expect], &text);
+    }
 }
 
 #[test]
@@ -130,6 +161,27 @@ fn files_are_bounded() {
     let large = format!("{}{}", self::file(), "#".repeat(MAX_FILE_BYTES));
     let error = decrypted("f", large.as_bytes(), Format::Yaml).expect_err("is large");
     assert!(error.ends_with("bytes; at most 5242880 are decrypted"), "{error}");
+    let sealed = |key: &str| {
+        let file = encryption::encrypt(&[map(&[(key, text("x"))])], Format::Json, &options());
+        decrypted("f.json", file.as_bytes(), Format::Json)
+    };
+    assert!(sealed(&"k".repeat(MAX_PATH_BYTES - 1)).is_ok());
+    let error = sealed(&"k".repeat(MAX_PATH_BYTES)).expect_err("has a long path");
+    assert_eq!(error, "f.json:2: found more than 16384 bytes in the keys of one path");
+    let refused = |format, text: String| decrypted("f", text.as_bytes(), format).expect_err("is too much");
+    let values = format!("{{\"a\": [{}1], \"sops\": 1}}", "1,".repeat(MAX_VALUES));
+    let found = refused(Format::Json, values);
+    assert_eq!(found, "f:1: the encrypted file cannot be read: there are more than 200000 values");
+    let yaml = format!("sops:\n    mac: ENC[x\na: [{}1]\n", "1,".repeat(MAX_VALUES));
+    let found = refused(Format::Yaml, yaml);
+    assert_eq!(found, "f:3: the encrypted file cannot be read: found more than 200000 nodes in the file");
+    for format in [Format::Dotenv, Format::Ini] {
+        let found = refused(format, format!("{}sops", "\n".repeat(MAX_VALUES + 1)));
+        assert_eq!(found, "f:200001: found more than 200000 lines");
+    }
+    let flat: String = (0..5000).map(|nth| format!("sops_mac{nth}=x\n")).collect();
+    let found = refused(Format::Dotenv, format!("{flat}sops_mac=x\n"));
+    assert_eq!(found, "f:1: found more than 4000 fields of metadata");
 }
 
 #[test]

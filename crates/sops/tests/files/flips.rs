@@ -64,3 +64,34 @@ fn every_changed_bit_of_a_field_is_refused() {
     }
     assert!(flipped > 10_000, "{flipped} bits");
 }
+
+#[test]
+fn random_damage_never_panics() {
+    let mut chance = Chance::new(7);
+    let signs = b"\n\r\t #:-[]{},'\"|>&*!?%@`\\=;\x00\xff\xc3aE";
+    for nth in 0..300 {
+        let format = FORMATS[nth % FORMATS.len()];
+        let documents = documents::random(&mut chance, format);
+        let style = crate::writing::Style::random(&mut chance);
+        let rule = Options { rule: None, only_encrypted: chance.below(2) == 0 };
+        let file = encryption::encrypt_styled(&documents, format, &rule, style).into_bytes();
+        for _ in 0..40 {
+            let mut changed = file.clone();
+            for _ in 0..1 + chance.below(4) {
+                if changed.is_empty() {
+                    break;
+                }
+                let at = chance.below(changed.len());
+                match chance.below(4) {
+                    0 => changed[at] = signs[chance.below(signs.len())],
+                    1 => changed.insert(at, signs[chance.below(signs.len())]),
+                    2 => drop(changed.remove(at)),
+                    _ => changed.truncate(at.max(1)),
+                }
+            }
+            for format in FORMATS {
+                let _ = encryption::decrypted("f", &changed, format);
+            }
+        }
+    }
+}

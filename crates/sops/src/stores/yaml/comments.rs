@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use super::super::super::error::MAX_ENCRYPTED_VALUES;
 use super::{NodeEvent, NodeEventKind, value};
 
-/// Returns the ranges of encrypted comments, each without its sign.
+/// Returns the ranges of encrypted comments, each without its sign. One more than the bound is enough
+/// for a refusal.
 pub(super) fn encrypted(text: &str, events: &[NodeEvent]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -25,6 +27,9 @@ pub(super) fn encrypted(text: &str, events: &[NodeEvent]) -> Vec<Range<usize>> {
 fn scan(text: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
     let mut at = range.start;
     while let Some(sign) = text.get(at..range.end).and_then(|rest| rest.find('#')) {
+        if found.len() > MAX_ENCRYPTED_VALUES {
+            return;
+        }
         let start = at + sign + 1;
         let before = text.as_bytes().get(..start - 1).and_then(<[u8]>::last);
         if !matches!(before, None | Some(b' ' | b'\t' | b'\n' | b'\r')) {
@@ -63,7 +68,7 @@ mod tests {
                     b: x#ENC[AES256_GCM,data:x\n# plain #ENC[AES256_GCM,data:x]\n\
                     c: |- #ENC[AES256_GCM,data:3]\n  #ENC[AES256_GCM,data:x]\nd: ENC[AES256_GCM,data:x]\n\
                     e:\n- [] #ENC[AES256_GCM,data:4]\n#ENC[AES256_GCM,data:5]";
-        let events = read_events("f.yaml", file.as_bytes()).expect("reads");
+        let events = read_events("f.yaml", file.as_bytes(), 100).expect("reads");
         let found: Vec<&str> = encrypted(file, &events).into_iter().map(|range| &file[range]).collect();
         let expect: Vec<String> = (1..=5).map(|nth| format!("ENC[AES256_GCM,data:{nth}]")).collect();
         assert_eq!(found, expect);
