@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::super::super::error::MAX_ENCRYPTED_VALUES;
 use super::{NodeEvent, NodeEventKind, value};
 
-/// Returns the ranges of encrypted comments, each without its sign. One more than the bound is enough
-/// for a refusal.
+/// Returns the ranges of encrypted comments, each without its sign. The search ends one above their
+/// bound, which is enough for a refusal.
 pub(super) fn encrypted(text: &str, events: &[NodeEvent]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
