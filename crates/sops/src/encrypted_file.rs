@@ -33,15 +33,18 @@ pub fn read<'a>(file: &str, bytes: &'a [u8], format: Format) -> Result<Option<En
 const METADATA: &[u8] = b"sops";
 
 fn load<'a>(file: &str, bytes: &'a [u8], format: Format) -> Result<Option<EncryptedFile<'a>>, Refusal> {
-    if bytes.len() > MAX_FILE_BYTES {
-        // A larger file that is not encrypted is no matter of this crate.
-        let encrypted = bytes.windows(MARK.len()).any(|part| part == MARK);
-        return match encrypted {
-            true => Err(Refusal::new(1, Problem::FileBytes(bytes.len()))),
-            false => Ok(None),
-        };
-    }
-    let Some(loaded) = stores::load(bytes, format)? else { return Ok(None) };
+    let loaded = match bytes.len() > MAX_FILE_BYTES {
+        true => Err(Refusal::new(1, Problem::FileBytes(bytes.len()))),
+        false => stores::load(bytes, format),
+    };
+    let loaded = match loaded {
+        // A file that cannot be read and has nothing encrypted is no matter of this crate.
+        Err(refusal) if refusal.is_unreadable() && !bytes.windows(MARK.len()).any(|part| part == MARK) => {
+            None
+        }
+        loaded => loaded?,
+    };
+    let Some(loaded) = loaded else { return Ok(None) };
     let metadata = metadata::read(&loaded.metadata, loaded.metadata_line)?;
     Ok(Some(EncryptedFile { file: file.to_owned(), metadata, loaded }))
 }

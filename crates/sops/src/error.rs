@@ -161,6 +161,11 @@ impl Refusal {
         Self { line, problem }
     }
 
+    /// True if the file could not be read at all.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        matches!(self.problem, Problem::FileBytes(_) | Problem::Syntax(_) | Problem::TooMany { .. })
+    }
+
     /// Adds the file's name.
     pub(crate) fn in_file(self, file: &str) -> SopsError {
         SopsError { file: file.into(), line: self.line.max(1), problem: self.problem }

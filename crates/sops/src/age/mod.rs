@@ -8,6 +8,7 @@ mod bech32;
 mod header;
 mod payload;
 
+use curve25519_dalek::constants::X25519_BASEPOINT;
 use curve25519_dalek::montgomery::MontgomeryPoint;
 use ring::{aead, hkdf, hmac};
 use zeroize::Zeroizing;
@@ -127,7 +128,7 @@ impl Identity {
             return None;
         }
         let secret = Zeroizing::new(secret);
-        let public = MontgomeryPoint::mul_base_clamped(*secret).to_bytes();
+        let public = X25519_BASEPOINT.mul_clamped(*secret).to_bytes();
         Some(Self { secret, public, recipient: bech32::encode("age", &public) })
     }
 

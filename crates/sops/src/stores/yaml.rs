@@ -60,12 +60,8 @@ pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded<'_>>, Refusal> {
     if !mentions_metadata(text) {
         return Ok(None);
     }
-    let events = match read_events("", bytes, MAX_VALUES) {
-        Ok(events) => events,
-        // A file that cannot be read and has nothing encrypted is left to others.
-        Err(_) if !text.contains("ENC[") => return Ok(None),
-        Err(error) => return Err(Refusal::new(error.line(), Problem::Syntax(error.finding().into()))),
-    };
+    let events = read_events("", bytes, MAX_VALUES)
+        .map_err(|error| Refusal::new(error.line(), Problem::Syntax(error.finding().into())))?;
     let lines = LineStarts::of(text);
     let Some((metadata, metadata_line)) = walk::find_metadata(&events, &lines)? else { return Ok(None) };
     let mut walk = walk::Walk::new(text, &lines);

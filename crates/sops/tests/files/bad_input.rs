@@ -7,6 +7,9 @@ use moorline_sops::{
 use crate::documents::Tree;
 use crate::encryption::{self, KEY, MODIFIED, Options, decrypted, seal};
 
+/// Begin of an encrypted value, in files that are never decrypted.
+const MARK: &str = "ENC[AES256_GCM,";
+
 fn options() -> Options {
     Options { rule: None, only_encrypted: false }
 }
@@ -169,18 +172,18 @@ fn files_are_bounded() {
     let error = sealed(&"k".repeat(MAX_PATH_BYTES)).expect_err("has a long path");
     assert_eq!(error, "f.json:2: found more than 16384 bytes in the keys of one path");
     let refused = |format, text: String| decrypted("f", text.as_bytes(), format).expect_err("is too much");
-    let values = format!("{{\"a\": [{}1], \"sops\": 1}}", "1,".repeat(MAX_VALUES));
+    let values = format!("{{\"a\": [{}1], \"sops\": \"{MARK}\"}}", "1,".repeat(MAX_VALUES));
     let found = refused(Format::Json, values);
     assert_eq!(found, "f:1: the encrypted file cannot be read: there are more than 200000 values");
-    let yaml = format!("sops:\n    mac: ENC[x\na: [{}1]\n", "1,".repeat(MAX_VALUES));
+    let yaml = format!("sops:\n    mac: {MARK}\na: [{}1]\n", "1,".repeat(MAX_VALUES));
     let found = refused(Format::Yaml, yaml);
     assert_eq!(found, "f:3: the encrypted file cannot be read: found more than 200000 nodes in the file");
     for format in [Format::Dotenv, Format::Ini] {
-        let found = refused(format, format!("{}sops", "\n".repeat(MAX_VALUES + 1)));
+        let found = refused(format, format!("{}sops_mac={MARK}", "\n".repeat(MAX_VALUES + 1)));
         assert_eq!(found, "f:200001: found more than 200000 lines");
     }
     let flat: String = (0..5000).map(|nth| format!("sops_mac{nth}=x\n")).collect();
-    let found = refused(Format::Dotenv, format!("{flat}sops_mac=x\n"));
+    let found = refused(Format::Dotenv, format!("{flat}sops_mac={MARK}\n"));
     assert_eq!(found, "f:1: found more than 4000 fields of metadata");
 }
 
@@ -192,12 +195,19 @@ fn files_that_are_not_encrypted_are_left() {
         ("chart.yaml", "# sops:\n{{ if .Values.sops }}\nsops: {{ .Values.x }}\n{{ end }}\n"),
         ("a.json", "{\"sops\": {\"enabled\": true}}"),
         ("a.env", "sops_enabled=true\n"),
+        ("b.env", "# sops\nexport NAME\n"),
+        ("b.ini", "[sops]\nNAME\n"),
+        ("b.json", "{\"sops\": 1, // a comment\n}"),
         ("a.ini", "[sops]\nenabled = true\n"),
         ("a.bin", "{\"sops\": {\"mac\": \"x\"}, \"data\": \"x\", \"more\": 1}"),
         ("b.bin", "sops is a tool"),
     ];
     for (file, text) in cases {
         let found = read(file, text.as_bytes(), Format::of_path(file)).expect(file);
+        assert!(found.is_none(), "{file}");
+    }
+    for file in ["a.yaml", "a.json", "a.env", "a.ini", "a.bin"] {
+        let found = read(file, b"\xff sops: sops_", Format::of_path(file)).expect(file);
         assert!(found.is_none(), "{file}");
     }
 }
