@@ -41,7 +41,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 /// file belongs to the longest matching name: `src/controller/schedule/backoff.rs` to
 /// `controller/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 38] = [
+pub(crate) const TABLE: [Row; 39] = [
     row(1, "core",                   Pure,  Only(&[])),
     row(1, "api",                    Pure,  Only(&["core"])),
     row(1, "cel",                    Pure,  Only(&["core"])),
@@ -62,6 +62,7 @@ pub(crate) const TABLE: [Row; 38] = [
     row(2, "render",                 Pure,  Only(&["api", "core", "yaml", "kustomize"])),
     row(2, "sandbox/schema",         Pure,  Only(&["cel", "core"])),
     row(2, "settings",               Pure,  Only(&["core"])),
+    row(2, "sops",                   Pure,  Only(&["yaml"])),
     row(3, "engine/desired",         Pure,  Only(&["api", "core", "engine/proof", "managed-fields", "yaml", "render"])),
     row(3, "helm",                   Shell, Only(&["core", "runtime", "yaml", "render"])),
     row(3, "sandbox/cel_rules",      Pure,  Only(&["cel", "sandbox/schema"])),

@@ -44,6 +44,8 @@ pub(super) enum ErrorKind {
     Documents,
     #[error("found more than {MAX_NODES} nodes in one document")]
     Nodes,
+    #[error("found more than {0} nodes in the file")]
+    Events(usize),
     #[error("found maps and lists nested deeper than {MAX_DEPTH}")]
     Depth,
     #[error("reading was cancelled or ran out of time")]
@@ -139,6 +141,7 @@ impl Error {
             ErrorKind::FileBytes(_)
             | ErrorKind::Documents
             | ErrorKind::Nodes
+            | ErrorKind::Events(_)
             | ErrorKind::Depth
             | ErrorKind::Aliasing => "YamlTooLarge",
             ErrorKind::Stopped => "RenderFailed",

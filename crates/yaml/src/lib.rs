@@ -17,6 +17,7 @@ mod budget;
 mod common_mistakes;
 mod compose;
 mod error;
+mod events;
 mod json;
 mod locate;
 mod memory_cost;
@@ -34,6 +35,7 @@ pub use error::{
     Error, MAX_ALIAS_BYTES, MAX_ALIAS_NODES, MAX_DEPTH, MAX_DOCUMENTS, MAX_FILE_BYTES, MAX_NODES,
 };
 use error::{ErrorKind, MarkedError};
+pub use events::{NodeEvent, NodeEventKind, read_events};
 pub use locate::{Position, Step, locate};
 pub use memory_cost::{estimate_file, estimate_value};
 use parser::Mark;

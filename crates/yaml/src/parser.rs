@@ -170,6 +170,13 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Returns the offset behind the event that [`Self::next`] returned last.
+    pub(super) fn end(&self) -> Offset {
+        // SAFETY: as in `next`.
+        let event: &sys::yaml_event_t = unsafe { self.event.as_ref() };
+        event.end_mark.index as Offset
+    }
+
     /// True if the current event is a scalar in double quotes with the escape `\/`. libyaml accepts
     /// it as YAML 1.2; the readers of Kubernetes do not.
     fn has_json_escape(&self) -> bool {
