@@ -16,6 +16,8 @@ use moorline_test_support::git_server::Reply;
 
 /// Memory limit of the daemon in the chart.
 const MEMORY_MIB: u64 = 512;
+/// The images set it, too.
+const PURGE_DELAY: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "10");
 /// Number of normal Syncs.
 const GOOD: usize = 100;
 /// Number of their commits that are timed.
@@ -23,7 +25,7 @@ const COMMITS: usize = 60;
 
 pub(crate) async fn bombs() -> Row {
     let memory = format!("{MEMORY_MIB}Mi");
-    let mut place = SharedDaemon::new(&["--memory", &memory], &[]).await;
+    let mut place = SharedDaemon::new(&["--memory", &memory], &[PURGE_DELAY]).await;
     let group = Cgroup::around(place.daemon.running.child.id(), MEMORY_MIB << 20);
     let names: Vec<String> = (0..GOOD).map(|at| format!("good-{at}")).collect();
     let files: Vec<_> = names.iter().map(|name| (format!("{name}/map.json"), map(name, "v0"))).collect();

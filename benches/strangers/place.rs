@@ -43,7 +43,7 @@ pub(crate) struct SharedDaemon {
 
 impl SharedDaemon {
     /// Creates a new environment with the team in sync.
-    pub(crate) async fn new(arguments: &[&str], variables: &[(&str, &Path)]) -> Self {
+    pub(crate) async fn new(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let binaries = Binaries::find().unwrap_or_else(|missing| panic!("{missing}"));
         let plane = start(&binaries).await.unwrap_or_else(|why| panic!("{why}"));
         install(&plane).await;
@@ -57,7 +57,7 @@ impl SharedDaemon {
             &plane.kubeconfig(moorline_test_support::credentials::MOORLINE),
             root.path(),
             &arguments,
-            variables,
+            &variables.iter().map(|(name, value)| (*name, Path::new(*value))).collect::<Vec<_>>(),
         );
         Self { daemon, git, work, admin, commits: 0, _plane: plane, root }
     }

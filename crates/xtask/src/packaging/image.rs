@@ -15,6 +15,10 @@ use super::checkout::Checkout;
 use super::root_files;
 use super::targets::Target;
 
+/// The allocator returns freed memory to the kernel after 10 ms, not after a second: a Pod has a
+/// limit, and under hostile input the difference is 100 MiB.
+const PURGE_DELAY: &str = "MIMALLOC_PURGE_DELAY=10";
+
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
@@ -102,7 +106,7 @@ impl Layout {
             "os": programs.target.system,
             "config": {
                 "User": USER,
-                "Env": ["PATH=/usr/bin"],
+                "Env": ["PATH=/usr/bin", PURGE_DELAY],
                 "Entrypoint": ["/moorline"],
                 "WorkingDir": "/",
                 "Labels": labels(checkout),

@@ -44,6 +44,8 @@ fn an_image_has_the_same_digest_each_time_and_says_where_it_comes_from() {
     let image = Image::of(&one, ARCHITECTURE);
     let config = &image.config["config"];
     assert_eq!(config["User"], "65532:65532");
+    let environment = config["Env"].as_array().expect("an environment");
+    assert!(environment.iter().any(|it| it == "MIMALLOC_PURGE_DELAY=10"), "{environment:?}");
     assert_eq!(config["Labels"]["org.opencontainers.image.source"], "https://example.com/moorline");
     let revision = config["Labels"]["org.opencontainers.image.revision"].as_str().expect("a revision");
     assert_eq!(revision.trim_end_matches("-dirty").len(), 40, "{revision}");
