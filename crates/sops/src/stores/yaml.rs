@@ -57,9 +57,6 @@ enum Role {
 /// Reads a file.
 pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded<'_>>, Refusal> {
     let text = super::text(bytes)?;
-    if !mentions_metadata(text) {
-        return Ok(None);
-    }
     let events = read_events("", bytes, MAX_VALUES)
         .map_err(|error| Refusal::new(error.line(), Problem::Syntax(error.finding().into())))?;
     let lines = LineStarts::of(text);
@@ -82,14 +79,6 @@ pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded<'_>>, Refusal> {
     }
     let layout = YamlLayout { text, places, metadata: removed, list_items };
     Ok(Some(Loaded { leaves, metadata, metadata_line, layout: Layout::Yaml(layout) }))
-}
-
-/// True if a line begins with the field `sops`, or the file is written like JSON.
-fn mentions_metadata(text: &str) -> bool {
-    let in_braces =
-        text.trim_start_matches('\u{feff}').trim_start().starts_with('{') && text.contains("sops");
-    let keys = ["sops:", "\"sops\":", "'sops':"];
-    in_braces || text.lines().any(|line| keys.iter().any(|key| line.trim_start().starts_with(key)))
 }
 
 /// Offsets at which lines begin.

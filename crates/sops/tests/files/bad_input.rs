@@ -81,6 +81,10 @@ fn other_layouts_of_a_file_are_decrypted() {
         moved,
         format!("\u{feff}{good}"),
         format!("# head\n---\n{good}...\n"),
+        format!("{good}---\n"),
+        format!("{good}---\n# nothing\n---\n"),
+        good.replace("sops:\n", "sops :\n"),
+        good.replace("sops:\n", "? sops\n:\n"),
         good.replace("    user: ", "    ? user\n    : "),
         good.replace("    user: ", "    user:\n        "),
         good.replace("    user: ", "    user: !!str "),
@@ -96,6 +100,13 @@ fn other_layouts_of_a_file_are_decrypted() {
         });
         crate::library::assert_has_values(&plain, &[expect], &text);
     }
+}
+
+#[test]
+fn a_document_of_metadata_alone_is_empty() {
+    let file = encryption::encrypt(&[map(&[]), map(&[("a", text("x"))])], Format::Yaml, &options());
+    let plain = decrypted("f", file.as_bytes(), Format::Yaml).expect("decrypts");
+    assert_eq!(String::from_utf8_lossy(&plain), "{}\n---\na: x\n");
 }
 
 #[test]

@@ -132,6 +132,8 @@ pub(super) struct Walk<'a> {
     levels: Vec<Level>,
     /// Number of fields of the document but the metadata.
     fields: usize,
+    /// The document has metadata.
+    has_metadata: bool,
     /// The MAC of the first document.
     mac: Option<Node>,
     pub(super) leaves: Leaves,
@@ -149,6 +151,7 @@ impl<'a> Walk<'a> {
             lines,
             levels: Vec::new(),
             fields: 0,
+            has_metadata: false,
             mac: None,
             leaves: Leaves::default(),
             places: Vec::new(),
@@ -163,7 +166,10 @@ impl<'a> Walk<'a> {
         while let Some(event) = events.get(at) {
             at += 1;
             match &event.kind {
-                NodeEventKind::DocumentStart => self.fields = 0,
+                NodeEventKind::DocumentStart => {
+                    self.fields = 0;
+                    self.has_metadata = false;
+                }
                 NodeEventKind::DocumentEnd => self.end_document(),
                 NodeEventKind::MappingEnd | NodeEventKind::SequenceEnd => drop(self.levels.pop()),
                 NodeEventKind::Alias(_) => return Err(alias(self.lines.line_of(event.start))),
@@ -193,12 +199,10 @@ impl<'a> Walk<'a> {
 
     fn end_document(&mut self) {
         self.levels.clear();
-        let alone = self.fields == 0;
-        let start = self.metadata.last_mut();
-        if let Some((_, only)) = start.filter(|_| alone) {
+        let alone = self.fields == 0 && self.has_metadata;
+        if let Some((_, only)) = self.metadata.last_mut().filter(|_| alone) {
             *only = true;
         }
-        self.fields = 0;
     }
 
     /// Notes the range of a document's metadata: its lines.
@@ -228,6 +232,7 @@ impl<'a> Walk<'a> {
         if !self.text.get(..end).is_some_and(|text| text.ends_with('\n')) {
             end = self.lines.end_of(end, self.text.len());
         }
+        self.has_metadata = true;
         self.metadata.push((self.lines.start_of(key.start)..end, false));
         Ok(())
     }
