@@ -17,6 +17,7 @@ pub(crate) mod paths;
 pub(crate) mod sizes;
 pub(crate) mod source;
 pub(crate) mod table;
+pub(crate) mod type_definitions;
 pub(crate) mod words;
 
 use source::Source;
@@ -62,6 +63,16 @@ fn every_file_keeps_the_rules() {
         }
     }
     assert!(violations.is_empty(), "{} violations:\n{}\n", violations.len(), violations.join("\n"));
+}
+
+#[test]
+fn a_type_has_its_methods_in_two_files_and_a_name_is_two_types_at_most() {
+    let files = files::texts();
+    let rust = files.iter().filter(|(path, _)| path.ends_with(".rs"));
+    let sources: Vec<Source> = rust.map(|(path, text)| Source::new(path, text)).collect();
+    let found =
+        [type_definitions::spread_types(&sources), type_definitions::repeated_names(&sources)].concat();
+    assert!(found.is_empty(), "{} violations:\n{}\n", found.len(), found.join("\n"));
 }
 
 #[test]

@@ -56,10 +56,10 @@ const MAX_SHARED: usize = 64;
 
 /// All repositories of a daemon, with one folder for their mirrors.
 #[derive(Debug, Clone)]
-pub struct Repositories(Arc<House>);
+pub struct Repositories(Arc<MirrorFolder>);
 
 #[derive(Debug)]
-struct House {
+struct MirrorFolder {
     data: PathBuf,
     network: SharedNetwork,
     memory: Memory,
@@ -76,7 +76,7 @@ struct House {
 #[derive(Debug, Clone)]
 pub struct Repository {
     shared: Arc<Shared>,
-    house: Arc<House>,
+    mirrors: Arc<MirrorFolder>,
     /// Namespace whose share of the workers is used.
     asker: Arc<str>,
 }
@@ -141,7 +141,7 @@ impl Repositories {
             }
             fs::TryLockError::Error(error) => disk("take the lock", error),
         })?;
-        Ok(Self(Arc::new(House {
+        Ok(Self(Arc::new(MirrorFolder {
             data: data.to_owned(),
             network: SharedNetwork::new(proxy, hosts),
             memory,
@@ -162,7 +162,7 @@ impl Repositories {
         owner: &str,
         credentials: &Credentials,
     ) -> Result<Repository, Error> {
-        House::repository(&self.0, address, owner, credentials)
+        MirrorFolder::repository(&self.0, address, owner, credentials)
     }
 
     /// Returns the shared memory budgets.
@@ -184,7 +184,7 @@ impl Repositories {
 /// Folders next to the mirrors, which must not be removed.
 const BESIDE: [&str; 2] = [charts::FOLDER, Repositories::RENDERED];
 
-impl House {
+impl MirrorFolder {
     fn repository(
         self: &Arc<Self>,
         address: &Address,
@@ -203,7 +203,7 @@ impl House {
                 *known = credentials.clone();
             }
             drop(known);
-            return Ok(Repository { shared, house: self.clone(), asker: "".into() });
+            return Ok(Repository { shared, mirrors: self.clone(), asker: "".into() });
         }
         let (server, place) = match address.kind() {
             Kind::Local(path) => (path.display().to_string(), Place::Local(LocalRepository::new(path))),
@@ -223,7 +223,7 @@ impl House {
             credentials: Mutex::new(credentials.clone()),
         });
         open.insert(key, Arc::downgrade(&shared));
-        Ok(Repository { shared, house: self.clone(), asker: "".into() })
+        Ok(Repository { shared, mirrors: self.clone(), asker: "".into() })
     }
 
     fn remove_unused(&self) {

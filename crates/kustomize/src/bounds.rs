@@ -7,7 +7,6 @@
 use std::cell::Cell;
 
 use super::error::{BuildError, ErrorClass, FieldLocation};
-use super::files::Files;
 
 /// Most kustomizations that are entered, counted at each inclusion.
 const MAX_FOLDERS: u64 = 10_000;
@@ -25,19 +24,6 @@ const BYTES_OF_AN_OBJECT: u64 = 1024;
 
 /// Number of visits for one lookup of an object by all of its names.
 pub(super) const LOOKS_BY_NAMES: usize = 4;
-
-impl Files<'_> {
-    /// Counts visits; an error if the build exceeds its bound, or was cancelled.
-    pub(super) fn count_visits(
-        &self,
-        objects: usize,
-        things: usize,
-        at: &FieldLocation,
-    ) -> Result<(), BuildError> {
-        self.reserve(0, at)?;
-        self.bounds.count_visits(objects, things, at)
-    }
-}
 
 /// Work of a build so far.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::error::{BuildError, ErrorClass};
+use super::error::{BuildError, ErrorClass, FieldLocation};
 use super::files::Files;
 use super::resource::Resource;
 use super::scalar_style::Spelling;
@@ -62,6 +62,17 @@ fn resources(shown: &str, bytes: &[u8], go_on: KeepGoing<'_>) -> Result<Vec<Reso
 }
 
 impl Files<'_> {
+    /// Counts visits; an error if the build exceeds its bound, or was cancelled.
+    pub(super) fn count_visits(
+        &self,
+        objects: usize,
+        things: usize,
+        at: &FieldLocation,
+    ) -> Result<(), BuildError> {
+        self.reserve(0, at)?;
+        self.bounds.count_visits(objects, things, at)
+    }
+
     /// Returns the resources in a file, unless the build is cancelled.
     pub(super) fn resources(&self, shown: &str, bytes: &[u8]) -> Result<Vec<Resource>, BuildError> {
         resources(shown, bytes, &|| self.is_awaited())

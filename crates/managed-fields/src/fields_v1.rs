@@ -2,26 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{FieldSet, Node};
+use super::Node;
 
-impl FieldSet {
-    /// Returns the set as `fieldsV1`.
-    pub fn to_fields_v1(&self) -> Value {
-        Value::Object(fields_of(&self.root))
-    }
-
-    /// True if `fields` is `fieldsV1` of exactly this set. Does not allocate.
-    pub fn equals_fields_v1(&self, fields: &Value) -> bool {
-        is_written(&self.root, fields, true, &mut String::new())
-    }
-
-    /// True if this set and a `fieldsV1` share an owned field.
-    pub fn shares_fields_with(&self, fields: &Value) -> bool {
-        meets(&self.root, fields, &mut String::new())
-    }
-}
-
-fn fields_of(node: &Node) -> Map<String, Value> {
+pub(super) fn fields_of(node: &Node) -> Map<String, Value> {
     let mut fields = Map::new();
     // An owned leaf is an empty object; "." marks ownership only where there are children.
     if node.owned && !node.children.is_empty() {
@@ -35,7 +18,7 @@ fn fields_of(node: &Node) -> Map<String, Value> {
     fields
 }
 
-fn is_written(node: &Node, fields: &Value, is_root: bool, key: &mut String) -> bool {
+pub(super) fn is_written(node: &Node, fields: &Value, is_root: bool, key: &mut String) -> bool {
     let Some(fields) = fields.as_object() else { return false };
     if node.children.is_empty() {
         return fields.is_empty() && (node.owned || is_root);
@@ -49,7 +32,7 @@ fn is_written(node: &Node, fields: &Value, is_root: bool, key: &mut String) -> b
         })
 }
 
-fn meets(node: &Node, fields: &Value, key: &mut String) -> bool {
+pub(super) fn meets(node: &Node, fields: &Value, key: &mut String) -> bool {
     let Some(fields) = fields.as_object() else { return false };
     node.children.iter().any(|(element, inner)| {
         key.clear();
@@ -63,6 +46,7 @@ fn meets(node: &Node, fields: &Value, key: &mut String) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FieldSet;
     use serde_json::json;
 
     #[test]

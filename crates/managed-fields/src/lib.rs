@@ -159,6 +159,28 @@ impl FieldSet {
         });
         found
     }
+
+    /// Returns the set as `fieldsV1`.
+    pub fn to_fields_v1(&self) -> Value {
+        Value::Object(fields_v1::fields_of(&self.root))
+    }
+
+    /// True if `fields` is `fieldsV1` of exactly this set. Does not allocate.
+    pub fn equals_fields_v1(&self, fields: &Value) -> bool {
+        fields_v1::is_written(&self.root, fields, true, &mut String::new())
+    }
+
+    /// True if this set and a `fieldsV1` share an owned field.
+    pub fn shares_fields_with(&self, fields: &Value) -> bool {
+        fields_v1::meets(&self.root, fields, &mut String::new())
+    }
+
+    /// Returns every owned path, in the server's order.
+    pub fn in_server_order(&self) -> Vec<FieldPath> {
+        let mut found = Vec::new();
+        order::collect_in_order(&self.root, &mut Vec::new(), &mut found);
+        found
+    }
 }
 
 impl Node {

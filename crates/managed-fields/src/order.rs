@@ -7,18 +7,10 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::{Element, FieldPath, FieldSet, Node};
+use super::{Element, FieldPath, Node};
 
-impl FieldSet {
-    /// Returns every owned path, in the server's order.
-    pub fn in_server_order(&self) -> Vec<FieldPath> {
-        let mut found = Vec::new();
-        tell(&self.root, &mut Vec::new(), &mut found);
-        found
-    }
-}
-
-fn tell<'a>(node: &'a Node, way: &mut Vec<&'a Element>, found: &mut Vec<FieldPath>) {
+/// Collects the owned paths below a node, in order.
+pub(super) fn collect_in_order<'a>(node: &'a Node, way: &mut Vec<&'a Element>, found: &mut Vec<FieldPath>) {
     let mut children: Vec<(&Element, &Node)> = node.children.iter().collect();
     children.sort_by(|one, other| compare(one.0, other.0));
     for (element, inner) in &children {
@@ -30,7 +22,7 @@ fn tell<'a>(node: &'a Node, way: &mut Vec<&'a Element>, found: &mut Vec<FieldPat
     }
     for (element, inner) in children {
         way.push(element);
-        tell(inner, way, found);
+        collect_in_order(inner, way, found);
         way.pop();
     }
 }
@@ -74,6 +66,7 @@ fn compare_values(one: &Value, other: &Value) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FieldSet;
     use serde_json::json;
 
     #[test]

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use super::Sandbox;
 use super::faults::RequestFault;
-use crate::observer::ClientLink;
+use crate::observer::{ClientLink, handle_observed, observe_initial_events_sent};
 use crate::request::ApiRequest;
 use crate::response::{ApiResponse, Body};
 use crate::status_error::StatusError;
@@ -38,75 +38,73 @@ const BEGINNING_ENDS: &str = "k8s.io/initial-events-end";
 /// Body of an HTTP response.
 pub type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
 
-impl Sandbox {
-    /// Answers a request, unless an injected fault loses the request or its response.
-    pub(super) async fn respond<B>(
-        self,
-        request: Request<B>,
-        line: Option<ClientLink>,
-    ) -> io::Result<Response<ResponseBody>>
-    where
-        B: HttpBody,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let sent = Instant::now();
-        if let Some(line) = &line {
-            line.wait_until_open().await;
-        }
-        if let Some(time) = self.faults().latency() {
-            tokio::time::sleep(time).await;
-        }
-        let writes = request.method() != Method::GET;
-        let fate = self.faults().next_request_fault(writes);
-        let (head, body) = request.into_parts();
-        let body = pin!(Limited::new(body, MAX_BODY)).collect().await;
-        let answer = match (fate, body) {
-            (Some(RequestFault::Unreached), _) => return Err(lost()),
-            (Some(RequestFault::TooMany), _) => ApiResponse::from(StatusError::too_many(1)),
-            (Some(RequestFault::Internal), _) => ApiResponse::from(StatusError::internal("injected fault")),
-            (Some(RequestFault::Conflict), _) => ApiResponse::from(StatusError::busy()),
-            (Some(RequestFault::Lost) | None, Err(_)) => ApiResponse::from(StatusError::too_large(MAX_BODY)),
-            (Some(RequestFault::Lost) | None, Ok(body)) => {
-                let ask = ApiRequest::new(head.method, &head.uri, head.headers, body.to_bytes().into());
-                self.note(&ask);
-                match self.0.tap.get() {
-                    None => self.handle(&ask).await,
-                    Some(tap) => {
-                        let who = line.as_ref().map_or(ask.token(), ClientLink::name);
-                        self.handle_observed(&ask, tap, who, sent).await
-                    }
+/// Answers a request, unless an injected fault loses the request or its response.
+pub(super) async fn respond<B>(
+    sandbox: Sandbox,
+    request: Request<B>,
+    line: Option<ClientLink>,
+) -> io::Result<Response<ResponseBody>>
+where
+    B: HttpBody,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let sent = Instant::now();
+    if let Some(line) = &line {
+        line.wait_until_open().await;
+    }
+    if let Some(time) = sandbox.faults().latency() {
+        tokio::time::sleep(time).await;
+    }
+    let writes = request.method() != Method::GET;
+    let fate = sandbox.faults().next_request_fault(writes);
+    let (head, body) = request.into_parts();
+    let body = pin!(Limited::new(body, MAX_BODY)).collect().await;
+    let answer = match (fate, body) {
+        (Some(RequestFault::Unreached), _) => return Err(lost()),
+        (Some(RequestFault::TooMany), _) => ApiResponse::from(StatusError::too_many(1)),
+        (Some(RequestFault::Internal), _) => ApiResponse::from(StatusError::internal("injected fault")),
+        (Some(RequestFault::Conflict), _) => ApiResponse::from(StatusError::busy()),
+        (Some(RequestFault::Lost) | None, Err(_)) => ApiResponse::from(StatusError::too_large(MAX_BODY)),
+        (Some(RequestFault::Lost) | None, Ok(body)) => {
+            let ask = ApiRequest::new(head.method, &head.uri, head.headers, body.to_bytes().into());
+            sandbox.note(&ask);
+            match sandbox.0.tap.get() {
+                None => sandbox.handle(&ask).await,
+                Some(tap) => {
+                    let who = line.as_ref().map_or(ask.token(), ClientLink::name);
+                    handle_observed(&sandbox, &ask, tap, who, sent).await
                 }
             }
-        };
-        if fate == Some(RequestFault::Lost) {
-            return Err(lost());
         }
-        let place = head.uri.to_string();
-        let listed = line.map(|line| move || self.observe_initial_events_sent(line.name(), &place));
-        response(answer, listed)
+    };
+    if fate == Some(RequestFault::Lost) {
+        return Err(lost());
     }
+    let place = head.uri.to_string();
+    let listed = line.map(|line| move || observe_initial_events_sent(&sandbox, line.name(), &place));
+    response(answer, listed)
+}
 
-    /// Serves HTTP on a socket until the future is dropped. Returns an error only if no more
-    /// connections can be accepted.
-    pub async fn serve(self, listener: TcpListener) -> io::Result<()> {
-        // Dropping this future closes the connections, too.
-        let mut open = JoinSet::new();
-        loop {
-            tokio::select! {
-                Some(_) = open.join_next() => {}
-                accepted = listener.accept(), if open.len() < MAX_CONNECTIONS => {
-                    let (stream, _) = accepted?;
-                    // Failure is harmless: this only speeds up small responses.
-                    let _ = stream.set_nodelay(true);
-                    let sandbox = self.clone();
-                    open.spawn(async move {
-                        let service = service_fn(move |request| sandbox.clone().respond(request, None));
-                        let mut http = http1::Builder::new();
-                        http.timer(TokioTimer::new());
-                        // A connection error concerns only the client.
-                        let _ = http.serve_connection(TokioIo::new(stream), service).await;
-                    });
-                }
+/// Serves HTTP on a socket until the future is dropped. Returns an error only if no more
+/// connections can be accepted.
+pub(super) async fn serve(sandbox: Sandbox, listener: TcpListener) -> io::Result<()> {
+    // Dropping this future closes the connections, too.
+    let mut open = JoinSet::new();
+    loop {
+        tokio::select! {
+            Some(_) = open.join_next() => {}
+            accepted = listener.accept(), if open.len() < MAX_CONNECTIONS => {
+                let (stream, _) = accepted?;
+                // Failure is harmless: this only speeds up small responses.
+                let _ = stream.set_nodelay(true);
+                let sandbox = sandbox.clone();
+                open.spawn(async move {
+                    let service = service_fn(move |request| respond(sandbox.clone(), request, None));
+                    let mut http = http1::Builder::new();
+                    http.timer(TokioTimer::new());
+                    // A connection error concerns only the client.
+                    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+                });
             }
         }
     }
@@ -126,7 +124,7 @@ impl tower_service::Service<Request<kube::client::Body>> for Service {
     }
 
     fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
-        Box::pin(self.0.clone().respond(request, None))
+        Box::pin(respond(self.0.clone(), request, None))
     }
 }
 

@@ -57,6 +57,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::observer::RequestObserver;
 pub use crate::observer::{ClientLink, ObservedRequest};
@@ -226,6 +227,24 @@ impl Sandbox {
 
     fn shared(&self) -> &Arc<Mutex<State>> {
         &self.0.state
+    }
+
+    /// Returns a client with a name that the observer sees.
+    pub fn named_client(&self, name: &str) -> (kube::Client, ClientLink) {
+        observer::named_client(self, name)
+    }
+
+    /// Registers the observer: it is called for every request, in the order in which they are
+    /// carried out. It must not call the server.
+    pub fn tap(&self, told: impl Fn(&ObservedRequest<'_>) + Send + Sync + 'static) {
+        // Only the first registration counts.
+        let _ = self.0.tap.set(Box::new(told));
+    }
+
+    /// Serves HTTP on a socket until the future is dropped. Returns an error only if no more
+    /// connections can be accepted.
+    pub async fn serve(self, listener: TcpListener) -> std::io::Result<()> {
+        connect::serve(self, listener).await
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Sandbox;
-use super::connect::ResponseBody;
+use super::connect::{ResponseBody, respond};
 use crate::request::ApiRequest;
 use crate::response::ApiResponse;
 
@@ -71,60 +71,51 @@ impl ClientLink {
 #[derive(Clone)]
 struct LinkService(Sandbox, ClientLink);
 
-impl Sandbox {
-    /// Returns a client with a name that the observer sees.
-    pub fn named_client(&self, name: &str) -> (kube::Client, ClientLink) {
-        let line = ClientLink { name: name.into(), held: watch::Sender::new(false) };
-        (kube::Client::new(LinkService(self.clone(), line.clone()), "default"), line)
-    }
+/// Creates a client with a name that the observer sees.
+pub(super) fn named_client(sandbox: &Sandbox, name: &str) -> (kube::Client, ClientLink) {
+    let line = ClientLink { name: name.into(), held: watch::Sender::new(false) };
+    (kube::Client::new(LinkService(sandbox.clone(), line.clone()), "default"), line)
+}
 
-    /// Answers a request and reports it to the observer.
-    pub(super) async fn handle_observed(
-        &self,
-        ask: &ApiRequest,
-        tap: &RequestObserver,
-        who: &str,
-        sent: Instant,
-    ) -> ApiResponse {
-        let path = ask.uri.split('?').next().unwrap_or_default();
-        let before = if ask.method == Method::GET { None } else { self.get(path) };
-        let answer = self.handle(ask).await;
-        let (method, place, body) = (&ask.method, ask.uri.as_str(), ask.bytes());
+/// Answers a request and reports it to the observer.
+pub(super) async fn handle_observed(
+    sandbox: &Sandbox,
+    ask: &ApiRequest,
+    tap: &RequestObserver,
+    who: &str,
+    sent: Instant,
+) -> ApiResponse {
+    let path = ask.uri.split('?').next().unwrap_or_default();
+    let before = if ask.method == Method::GET { None } else { sandbox.get(path) };
+    let answer = sandbox.handle(ask).await;
+    let (method, place, body) = (&ask.method, ask.uri.as_str(), ask.bytes());
+    tap(&ObservedRequest {
+        client: who,
+        method,
+        uri: place,
+        body,
+        sent,
+        before,
+        initial_events_sent: false,
+        code: answer.code,
+    });
+    answer
+}
+
+/// Reports that a watch has sent all its initial events.
+pub(super) fn observe_initial_events_sent(sandbox: &Sandbox, who: &str, place: &str) {
+    if let Some(tap) = sandbox.0.tap.get() {
+        let (method, sent) = (&Method::GET, Instant::now());
         tap(&ObservedRequest {
             client: who,
             method,
             uri: place,
-            body,
+            body: b"",
             sent,
-            before,
-            initial_events_sent: false,
-            code: answer.code,
+            before: None,
+            initial_events_sent: true,
+            code: 200,
         });
-        answer
-    }
-
-    /// Reports that a watch has sent all its initial events.
-    pub(super) fn observe_initial_events_sent(&self, who: &str, place: &str) {
-        if let Some(tap) = self.0.tap.get() {
-            let (method, sent) = (&Method::GET, Instant::now());
-            tap(&ObservedRequest {
-                client: who,
-                method,
-                uri: place,
-                body: b"",
-                sent,
-                before: None,
-                initial_events_sent: true,
-                code: 200,
-            });
-        }
-    }
-
-    /// Registers the observer: it is called for every request, in the order in which they are
-    /// carried out. It must not call the server.
-    pub fn tap(&self, told: impl Fn(&ObservedRequest<'_>) + Send + Sync + 'static) {
-        // Only the first registration counts.
-        let _ = self.0.tap.set(Box::new(told));
     }
 }
 
@@ -138,6 +129,6 @@ impl tower_service::Service<Request<kube::client::Body>> for LinkService {
     }
 
     fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
-        Box::pin(self.0.clone().respond(request, Some(self.1.clone())))
+        Box::pin(respond(self.0.clone(), request, Some(self.1.clone())))
     }
 }

@@ -18,7 +18,7 @@ use super::reaper::Reaper;
 use super::sandbox_plane::{self, Plane};
 use super::server::Server;
 use super::start::start;
-use super::sweep::sweep;
+use super::sweep::{self, sweep};
 use super::turn::Turn;
 
 /// Index of the API server among the servers.
@@ -149,6 +149,11 @@ impl ControlPlane {
         let mut words = servers.get(API_SERVER).map(|server| server.log.tail()).unwrap_or_default();
         words.extend(servers.iter_mut().filter_map(Server::ended));
         words
+    }
+
+    /// Removes the definition of Syncs, for a test that lists the kinds of a server.
+    pub async fn remove_definition(&self) {
+        sweep::remove_definition(self).await;
     }
 }
 

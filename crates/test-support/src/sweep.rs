@@ -107,18 +107,16 @@ pub(crate) async fn sweep(plane: &ControlPlane) {
     }
 }
 
-impl ControlPlane {
-    /// Removes the definition of Syncs, for a test that lists the kinds of a server.
-    pub async fn remove_definition(&self) {
-        let admin = self.client(ADMIN).await;
-        let path = format!("{DEFINITIONS}/{SYNCS}");
-        let _ = send_request(&admin, "DELETE", &path, Value::Null).await;
-        until_within(PATIENCE, "Syncs are not served", async || {
-            let groups = send_request(&admin, "GET", "/apis", Value::Null).await.ok()?;
-            (!groups.to_string().contains("moorline.dev")).then_some(())
-        })
-        .await;
-    }
+/// Removes the definition of Syncs, for a test that lists the kinds of a server.
+pub(crate) async fn remove_definition(plane: &ControlPlane) {
+    let admin = plane.client(ADMIN).await;
+    let path = format!("{DEFINITIONS}/{SYNCS}");
+    let _ = send_request(&admin, "DELETE", &path, Value::Null).await;
+    until_within(PATIENCE, "Syncs are not served", async || {
+        let groups = send_request(&admin, "GET", "/apis", Value::Null).await.ok()?;
+        (!groups.to_string().contains("moorline.dev")).then_some(())
+    })
+    .await;
 }
 
 /// The objects of a collection; none where it is not served.

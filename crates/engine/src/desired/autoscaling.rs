@@ -6,14 +6,11 @@
 //! exists, so that the replica count never drops while it moves from a manifest to an autoscaler.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::ignore::ignore_paths;
-use super::{DesiredObject, DesiredSet};
+use super::DesiredObject;
 use moorline_core::object::{GroupKind, ObjectId};
-use moorline_managed_fields::is_inside;
 
 /// Paths of replica counts, by kind and version, as JSON pointers.
 pub type ReplicaPaths = BTreeMap<(GroupKind, Box<str>), Box<str>>;
@@ -80,58 +77,15 @@ pub fn select_autoscaled(
     left.map(|(id, replicas)| (id.clone(), replicas.pointer.clone())).collect()
 }
 
-impl DesiredSet {
-    /// Returns the targets of all autoscalers in the set.
-    pub fn autoscaler_targets(&self) -> BTreeSet<ObjectId> {
-        let is_scaler =
-            |it: &&DesiredObject| AUTOSCALERS.iter().any(|(group, kind)| it.id.is_kind(group, kind));
-        let scalers = self.0.iter().filter(is_scaler);
-        let target = |it: &DesiredObject| scale_target(&body(it), it.id.namespace()?);
-        scalers.filter_map(target).collect()
-    }
-
-    /// Returns the replica counts of the objects that have one, except ignored ones.
-    pub fn replica_counts(&self, paths: &ReplicaPaths) -> BTreeMap<ObjectId, ReplicaCount> {
-        if paths.is_empty() {
-            return BTreeMap::new();
-        }
-        let replicas = |object: &DesiredObject| {
-            let place = paths.get(&(object.id.group_kind(), object.version.clone()))?;
-            let ignored = object.ignored.as_ref().map_or(&[][..], |it| &it.paths);
-            if ignored.iter().any(|outer| is_inside(place, outer)) {
-                return None;
-            }
-            let set = body(object).pointer(place).is_some_and(Value::is_number);
-            Some((object.id.clone(), ReplicaCount { pointer: place.clone(), is_set: set }))
-        };
-        self.0.iter().filter_map(replicas).collect()
-    }
-
-    /// Returns the set without these fields, one an object. Their values in Git are applied only at
-    /// creation.
-    #[must_use]
-    pub fn without_replica_counts(&self, left: &BTreeMap<ObjectId, Box<str>>) -> Self {
-        let leaving = |object: &DesiredObject| {
-            let mut less = object.clone();
-            if let Some(place) = left.get(&object.id) {
-                ignore_paths(&mut less, vec![place.clone()]);
-                let is_more = less.canonical != object.canonical;
-                less.created_as = is_more.then(|| Arc::new(object.clone()));
-            }
-            less
-        };
-        Self(self.0.iter().map(leaving).collect())
-    }
-}
-
-fn body(object: &DesiredObject) -> Value {
+/// Returns the body of an object as JSON.
+pub(super) fn body(object: &DesiredObject) -> Value {
     Value::Object(object.body())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desired::{IgnoreRule, Scopes, build_desired_set};
+    use crate::desired::{DesiredSet, IgnoreRule, Scopes, build_desired_set};
     use moorline_core::tree::FileTree;
     use moorline_render::{RenderOptions, Rendered, render};
     use serde_json::json;

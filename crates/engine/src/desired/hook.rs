@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use super::{DesiredObject, DesiredSet, HashKeys};
+use super::{DesiredObject, HashKeys};
 use moorline_api as api;
 use moorline_core::object::{GroupKind, ObjectId};
 use moorline_render::HOOK_NAME_DIGITS;
@@ -247,25 +247,6 @@ fn base(id: &ObjectId) -> Option<&str> {
     (!base.is_empty() && digits.bytes().all(is_digit)).then_some(base)
 }
 
-impl DesiredSet {
-    /// Returns the delete hooks of the Sync with this uid. Their hashes contain the uid: a run for
-    /// any other purpose does not count for the deletion.
-    #[must_use]
-    pub fn delete_hooks(&self, uid: &str) -> Self {
-        let of_end = Sha256::digest(uid);
-        let hooks =
-            self.0.iter().filter(|it| it.annotations.hook.is_some_and(|hook| hook.delete_phase.is_some()));
-        let mut hooks: Vec<DesiredObject> = hooks.cloned().collect();
-        for hook in &mut hooks {
-            hook.hash.digest[HALF..].copy_from_slice(&of_end[..HALF]);
-            if !hook.contains_secret {
-                hook.hash_keys = HashKeys::NotNeeded;
-            }
-        }
-        Self(hooks)
-    }
-}
-
 /// Mixes the hash of the set into the hashes of its hooks.
 pub(super) fn mix_set_hash_into_hooks(objects: &mut [DesiredObject]) {
     let (hooks, rest): (Vec<_>, Vec<_>) =
@@ -325,6 +306,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::desired::DesiredSet;
     use crate::desired::{Scopes, build_desired_set};
     use moorline_core::tree::FileTree;
     use moorline_render::{RenderOptions, Rendered, render};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{DesiredObject, DesiredSet, canonical, hook};
+use super::{DesiredObject, canonical};
 use moorline_core::object::ObjectId;
 use moorline_managed_fields::remove_values;
 
@@ -52,22 +52,6 @@ impl IgnoreRule {
             && fits(&self.kind, id.kind())
             && fits(&self.namespace, id.namespace().unwrap_or_default())
             && fits(&self.name, id.name())
-    }
-}
-
-impl DesiredSet {
-    /// Returns the set without the ignored fields.
-    #[must_use]
-    pub fn without_ignored_fields(mut self, ignores: &[IgnoreRule]) -> Self {
-        for object in &mut self.0 {
-            let fitting = ignores.iter().filter(|ignore| ignore.matches(&object.id));
-            let paths: Vec<Box<str>> = fitting.flat_map(|ignore| ignore.paths.iter().cloned()).collect();
-            if !paths.is_empty() {
-                ignore_paths(object, paths);
-            }
-        }
-        hook::mix_set_hash_into_hooks(&mut self.0);
-        self
     }
 }
 

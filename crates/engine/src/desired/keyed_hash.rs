@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
+use super::DesiredObject;
 use super::hook::HALF;
-use super::{DesiredObject, DesiredSet};
 use crate::proof::{KeyId, KeyRing};
 use moorline_api::{CanonicalForm, SpecHash};
 
@@ -152,37 +152,12 @@ impl DesiredObject {
     }
 }
 
-impl DesiredSet {
-    /// True if all hashes that need keys use these.
-    pub fn has_keys(&self, keys: &Arc<KeyRing>, trusted: bool) -> bool {
-        self.0.iter().all(|object| match &object.hash_keys {
-            HashKeys::NotNeeded => true,
-            HashKeys::Missing => false,
-            HashKeys::Available { ring, trusts_lost } => Arc::ptr_eq(ring, keys) && *trusts_lost == trusted,
-        })
-    }
-
-    /// Returns the set with these keys where they are needed. `trusts_lost` is true for the commit
-    /// that was recorded last.
-    #[must_use]
-    pub fn with_keys(&self, keys: &Arc<KeyRing>, trusts_lost: bool) -> Self {
-        let keyed = |object: &DesiredObject| match object.hash_keys {
-            HashKeys::NotNeeded => object.clone(),
-            HashKeys::Missing | HashKeys::Available { .. } => DesiredObject {
-                hash_keys: HashKeys::Available { ring: keys.clone(), trusts_lost },
-                ..object.clone()
-            },
-        };
-        Self(self.0.iter().map(keyed).collect())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::desired::{Scopes, build_desired_set};
+    use crate::desired::{DesiredSet, Scopes, build_desired_set};
     use moorline_core::tree::FileTree;
     use moorline_render::{RenderOptions, Rendered, render};
 

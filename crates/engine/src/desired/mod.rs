@@ -8,6 +8,7 @@ mod annotations;
 mod autoscaling;
 mod ca_bundle;
 mod canonical;
+mod derived_sets;
 mod error;
 mod hook;
 mod ignore;
@@ -85,6 +86,16 @@ impl DesiredObject {
         }
         let canonical = canonical::canonical_form(body, &self.id).into();
         Self { canonical, ignored: None, created_as: None, ..self.clone() }
+    }
+
+    /// True for an object that is no Secret and contains a value of one.
+    pub fn is_tainted(&self) -> bool {
+        self.contains_secret && !self.id.is_kind("", "Secret")
+    }
+
+    /// Returns a path to one of its fields as it may be shown.
+    pub fn display_path<'a>(&self, path: &'a str) -> std::borrow::Cow<'a, str> {
+        if self.is_tainted() { redact_path(path) } else { path.into() }
     }
 }
 

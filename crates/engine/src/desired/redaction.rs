@@ -7,39 +7,8 @@
 
 use std::borrow::Cow;
 
-use super::{DesiredObject, DesiredSet};
-use moorline_api::{CanonicalForm, SpecHash};
-use moorline_core::object::ObjectId;
-
 /// Text in place of a message about an object that contains a value of a Secret.
 pub const REDACTED: &str = "the message is hidden, because the object contains a value from a Secret";
-
-impl DesiredSet {
-    /// True if no value of this object may be shown. An object that is no longer desired is judged
-    /// by its kind and by its recorded hash, which is keyed if the object contained a value of a
-    /// Secret.
-    pub fn is_redacted(&self, id: &ObjectId, recorded: Option<SpecHash>) -> bool {
-        let was_secret = || recorded.is_some_and(|hash| matches!(hash.form, CanonicalForm::Keyed(_)));
-        self.get(id).map_or_else(|| id.is_kind("", "Secret") || was_secret(), |wanted| wanted.contains_secret)
-    }
-
-    /// True for an object that is no Secret and contains a value of one.
-    pub fn is_tainted(&self, id: &ObjectId) -> bool {
-        self.get(id).is_some_and(DesiredObject::is_tainted)
-    }
-}
-
-impl DesiredObject {
-    /// True for an object that is no Secret and contains a value of one.
-    pub fn is_tainted(&self) -> bool {
-        self.contains_secret && !self.id.is_kind("", "Secret")
-    }
-
-    /// Returns a path to one of its fields as it may be shown.
-    pub fn display_path<'a>(&self, path: &'a str) -> Cow<'a, str> {
-        if self.is_tainted() { redact_path(path) } else { path.into() }
-    }
-}
 
 /// Cuts a path before the first step that may contain a value. The end of that step is unknown,
 /// because the value may contain any character.
@@ -56,6 +25,9 @@ pub fn redact_path(path: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::desired::DesiredSet;
+    use moorline_api::{CanonicalForm, SpecHash};
+    use moorline_core::object::ObjectId;
 
     #[test]
     fn an_object_that_is_wanted_no_more_stays_hidden() {

@@ -82,7 +82,7 @@ impl Repository {
     /// worker.
     pub fn waiting_reason(&self) -> Option<Error> {
         let why =
-            self.house.turns.why(&self.ask(true)).filter(|_| self.shared.queued.load(Ordering::Relaxed))?;
+            self.mirrors.turns.why(&self.ask(true)).filter(|_| self.shared.queued.load(Ordering::Relaxed))?;
         Some(Error::Waiting { server: (&*self.shared.server).into(), why: why.text() })
     }
 
@@ -94,7 +94,7 @@ impl Repository {
     async fn turn(&self, server: bool, by: Instant) -> Result<WorkerSlot, Error> {
         let queued = &self.shared.queued;
         queued.store(true, Ordering::Relaxed);
-        let took = tokio::time::timeout_at(by.into(), self.house.turns.take(self.ask(server))).await;
+        let took = tokio::time::timeout_at(by.into(), self.mirrors.turns.take(self.ask(server))).await;
         let late = took.map_err(|_| self.late());
         queued.store(false, Ordering::Relaxed);
         late
@@ -114,7 +114,7 @@ impl Repository {
         need: Option<JobNeed>,
         by: Instant,
     ) -> Result<Worked<T, J>, Error> {
-        let (shared, house) = (self.shared.clone(), self.house.clone());
+        let (shared, mirrors) = (self.shared.clone(), self.mirrors.clone());
         let work = chance::spawn_blocking_deterministic(move || {
             let prepared = state.prepare(&shared);
             if prepared.is_ok() && need.is_some_and(|need| !need.is_here(&state)) {
@@ -128,7 +128,7 @@ impl Repository {
             let has_grown = state.has_grown();
             drop(state);
             if has_grown {
-                house.tidy();
+                super::quota::keep_quota(&mirrors);
             }
             Worked::Done(done)
         });

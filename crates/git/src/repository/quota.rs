@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::SystemTime;
 
-use super::{House, Place, Repositories, Shared};
+use super::{MirrorFolder, Place, Repositories, Shared};
 
 /// An entry of the folder.
 struct Taker {
@@ -19,43 +19,41 @@ struct Taker {
     name: Box<str>,
 }
 
-impl House {
-    /// Removes mirrors, least recently used first, until the folder is within its quota.
-    pub(super) fn tidy(&self) {
-        let mut takers: Vec<Taker> = fs::read_dir(&self.data)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|entry| {
-                let name = entry.file_name().to_str()?.into();
-                Some(Taker { used: used(&entry.path()), bytes: size(&entry.path()), name })
-            })
-            .collect();
-        let mut bytes: u64 = takers.iter().map(|taker| taker.bytes).sum();
-        takers.sort_by_key(|taker| taker.used);
-        for taker in takers.iter().filter(|taker| !is_another_s(&taker.name)) {
-            if bytes <= self.quota {
-                break;
-            }
-            if self.gives_up(&taker.name) {
-                tracing::info!(
-                    bytes = taker.bytes,
-                    "a mirror was removed, because dataDir takes more than dataQuota"
-                );
-                bytes -= taker.bytes;
-            }
+/// Removes mirrors, least recently used first, until the folder is within its quota.
+pub(super) fn keep_quota(mirrors: &MirrorFolder) {
+    let mut takers: Vec<Taker> = fs::read_dir(&mirrors.data)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().to_str()?.into();
+            Some(Taker { used: used(&entry.path()), bytes: size(&entry.path()), name })
+        })
+        .collect();
+    let mut bytes: u64 = takers.iter().map(|taker| taker.bytes).sum();
+    takers.sort_by_key(|taker| taker.used);
+    for taker in takers.iter().filter(|taker| !is_another_s(&taker.name)) {
+        if bytes <= mirrors.quota {
+            break;
+        }
+        if remove_unused(mirrors, &taker.name) {
+            tracing::info!(
+                bytes = taker.bytes,
+                "a mirror was removed, because dataDir takes more than dataQuota"
+            );
+            bytes -= taker.bytes;
         }
     }
+}
 
-    /// Removes a mirror, unless it is being read.
-    fn gives_up(&self, name: &str) -> bool {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = self.data.join(name);
-        match open.get(name).and_then(Weak::upgrade) {
-            Some(shared) => is_left(&shared),
-            // It cannot be opened meanwhile.
-            None => fs::remove_dir_all(path).is_ok(),
-        }
+/// Removes a mirror, unless it is being read.
+fn remove_unused(mirrors: &MirrorFolder, name: &str) -> bool {
+    let open = mirrors.open.lock().unwrap_or_else(PoisonError::into_inner);
+    let path = mirrors.data.join(name);
+    match open.get(name).and_then(Weak::upgrade) {
+        Some(shared) => is_left(&shared),
+        // It cannot be opened meanwhile.
+        None => fs::remove_dir_all(path).is_ok(),
     }
 }
 

@@ -84,7 +84,7 @@ impl Repository {
         by: Instant,
     ) -> Result<ReadResult, Error> {
         let (commit, folders, earlier) = (revision.commit, boxed(folders), earlier.clone());
-        let (beside, memory) = (beside.to_vec(), &self.house.memory);
+        let (beside, memory) = (beside.to_vec(), &self.mirrors.memory);
         let asked = Arc::new((folders, beside, earlier));
         loop {
             let (asked, of_job, of_memory) = (asked.clone(), within.clone(), memory.clone());

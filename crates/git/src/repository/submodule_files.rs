@@ -14,7 +14,7 @@ use super::super::mirror::MAX_PACK_BYTES;
 use super::super::revision::{ObjectHash, Revision};
 use super::super::snapshot::{ObjectIds, Snapshot, no_path};
 use super::super::submodules;
-use super::{House, PoisonError, ReadResult, Repository, key};
+use super::{MirrorFolder, PoisonError, ReadResult, Repository, key};
 use crate::read_limits::ReadLimits;
 use moorline_core::tree::{FileTree, MAX_FILES, MAX_TREE_BYTES, TreeEntry};
 use moorline_runtime::chance;
@@ -40,9 +40,10 @@ impl Repository {
             if let Err(Error::TooMuch { .. }) = added {
                 // Mirrors beyond the limit are removed at once; those that help the next attempt
                 // are kept.
-                let (house, unwanted) =
-                    (self.house.clone(), std::mem::take(&mut snapshot.submodule_repositories));
-                let _ = chance::spawn_blocking_deterministic(move || house.remove(unwanted)).await;
+                let (mirrors, unwanted) =
+                    (self.mirrors.clone(), std::mem::take(&mut snapshot.submodule_repositories));
+                let _ =
+                    chance::spawn_blocking_deterministic(move || remove_mirrors(&mirrors, unwanted)).await;
             }
             added?;
             is_there(snapshot, revision)?;
@@ -100,30 +101,28 @@ impl Repository {
         let shared = &self.shared;
         let address = submodules::address(said, path, &shared.address)?;
         let credentials = shared.credentials.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        House::repository(&self.house, &address, &shared.owner, &credentials)
+        MirrorFolder::repository(&self.mirrors, &address, &shared.owner, &credentials)
             .map(|module| module.on_behalf_of(&self.asker))
             .map_err(|_| "it is a submodule for whose server the Secret does not fit")
     }
 }
 
-impl House {
-    /// Removes the mirrors of these repositories, unless they are in use.
-    fn remove(&self, unwanted: Vec<Repository>) {
-        let keys: Vec<Box<str>> =
-            unwanted.iter().map(|module| key(&module.shared.address, &module.shared.owner)).collect();
-        drop(unwanted);
-        let gone = |key: &str| self.data.join(format!("{key}.gone"));
-        {
-            // Opening a repository waits for this lock, so the folder is only renamed here.
-            let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_held = |key: &str| open.get(key).is_some_and(|one| one.strong_count() > 0);
-            for unheld in keys.iter().filter(|key| !is_held(key)) {
-                drop(fs::rename(self.data.join(&**unheld), gone(unheld)));
-            }
+/// Removes the mirrors of these repositories, unless they are in use.
+fn remove_mirrors(mirrors: &MirrorFolder, unwanted: Vec<Repository>) {
+    let keys: Vec<Box<str>> =
+        unwanted.iter().map(|module| key(&module.shared.address, &module.shared.owner)).collect();
+    drop(unwanted);
+    let gone = |key: &str| mirrors.data.join(format!("{key}.gone"));
+    {
+        // Opening a repository waits for this lock, so the folder is only renamed here.
+        let open = mirrors.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_held = |key: &str| open.get(key).is_some_and(|one| one.strong_count() > 0);
+        for unheld in keys.iter().filter(|key| !is_held(key)) {
+            drop(fs::rename(mirrors.data.join(&**unheld), gone(unheld)));
         }
-        // A failed removal is repeated by the next cleanup.
-        keys.iter().for_each(|key| drop(fs::remove_dir_all(gone(key))));
     }
+    // A failed removal is repeated by the next cleanup.
+    keys.iter().for_each(|key| drop(fs::remove_dir_all(gone(key))));
 }
 
 /// Checks that every requested path exists.

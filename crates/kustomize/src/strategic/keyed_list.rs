@@ -11,7 +11,7 @@
 use std::collections::HashSet;
 
 use super::super::schema::Schema;
-use super::directive::Directive;
+use super::directive::{Directive, take_list_directive};
 use super::nodes::{MergeNode, NodeId};
 use super::{MergeState, Outcome, StrategicMergeError};
 
@@ -30,7 +30,7 @@ impl<'a> MergeState<'a> {
             // Without an existing list, the directive has no meaning and its marker stays an item.
             None => patch,
             Some(_) if patch.is_some_and(|patch| self.nodes.is_null(patch)) => None,
-            Some(target) => match self.list_directive(patch)? {
+            Some(target) => match take_list_directive(self, patch)? {
                 Directive::Delete => None,
                 Directive::Replace => patch,
                 Directive::Merge => Some(target),

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use self::directive::Directive;
+use self::directive::{Directive, take_map_directive};
 use self::nodes::{MergeNode, NodeId, Nodes};
 use super::schema::{Schema, Schemas};
 use moorline_yaml::{self as yaml, Dialect};
@@ -209,14 +209,14 @@ impl<'a> MergeState<'a> {
                 if patch.is_some_and(|patch| self.nodes.is_null(patch)) {
                     return Ok(None);
                 }
-                match self.map_directive(patch)? {
+                match take_map_directive(self, patch)? {
                     Directive::Delete => return Ok(None),
                     Directive::Replace => patch.unwrap_or(target),
                     Directive::Merge => target,
                 }
             }
             // An unknown directive stays a field if there is nothing to merge with.
-            target => match (target, patch, self.map_directive(patch)) {
+            target => match (target, patch, take_map_directive(self, patch)) {
                 (_, _, Ok(Directive::Delete)) | (None, None, _) => return Ok(None),
                 (Some(_), None, _) => return Ok(self.writing.keeps_nulls.then_some(Outcome::OwnNull)),
                 (_, Some(patch), _) if self.nodes.is_null(patch) => return Ok(None),
