@@ -83,11 +83,11 @@ fn check_sync(
     }
     let name = SyncName::new(sync.id.namespace().unwrap_or("default"), sync.id.name());
     let read = spec::read(Value::Object(sync.body.clone()));
-    let wish = match read.and_then(|read| spec::validate(&name, &read.spec)) {
-        Ok(wish) => wish,
+    let valid_spec = match read.and_then(|read| spec::validate(&name, &read.spec)) {
+        Ok(valid_spec) => valid_spec,
         Err(refusal) => return told(&refusal.to_string()),
     };
-    let elsewhere = match (wish.values.as_slice(), &wish.chart) {
+    let elsewhere = match (valid_spec.values.as_slice(), &valid_spec.chart) {
         ([], None) => None,
         ([], Some(_)) => Some("renders a published chart, which is not fetched here"),
         _ => Some("has variables in ConfigMaps or Secrets, which are not known here"),
@@ -96,21 +96,21 @@ fn check_sync(
         streams.say(&format!("note: {} {text}: its source is not checked", sync.id));
         return Ok(Some(Vec::new()));
     }
-    let folder = here.root.join(&wish.path);
+    let folder = here.root.join(&valid_spec.path);
     if folder.canonicalize().is_ok_and(|place| !place.starts_with(&here.root)) {
-        return told(&format!("spec.path: {} is outside of the repository", wish.path));
+        return told(&format!("spec.path: {} is outside of the repository", valid_spec.path));
     }
-    match (here.is_followed_by(&wish.address), folder.exists()) {
+    match (here.is_followed_by(&valid_spec.address), folder.exists()) {
         (Some(true) | None, true) => {}
         (Some(true), false) => {
-            return told(&format!("spec.path: {} is not in this repository", wish.path));
+            return told(&format!("spec.path: {} is not in this repository", valid_spec.path));
         }
         (Some(false), _) | (None, false) => {
             streams.say(&format!("note: {} follows another repository, which is not checked", sync.id));
             return Ok(Some(Vec::new()));
         }
     }
-    let inner = objects_of(&folder, here, &wish, streams)?;
+    let inner = objects_of(&folder, here, &valid_spec, streams)?;
     if inner.is_none() {
         streams.say(&format!("error: {}: {}: its source cannot be applied", sync.origin, sync.id));
     }
@@ -121,11 +121,11 @@ fn check_sync(
 fn objects_of(
     folder: &Path,
     here: &mut EnclosingRepository<'_>,
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Vec<PackedObject>>> {
-    let mut options = wish.options.clone();
-    let shown = here.display_root.join(&wish.path);
+    let mut options = valid_spec.options.clone();
+    let shown = here.display_root.join(&valid_spec.path);
     let shown = if shown.as_os_str().is_empty() { Path::new(".") } else { &shown };
     let read = manifests::read_files_into(shown, (Some(&here.root), &[]), &mut here.bases, &mut options);
     let tree = match read {
@@ -144,7 +144,7 @@ fn objects_of(
         scopes.clone_from(checker.scopes());
     }
     let objects = complete.objects().to_vec();
-    let desired = manifests::desire(complete, &wish.target_namespace, &scopes, streams);
+    let desired = manifests::desire(complete, &valid_spec.target_namespace, &scopes, streams);
     Ok(desired.filter(|_| is_sound).map(|_| objects))
 }
 

@@ -138,23 +138,25 @@ async fn of_sync(
     let lease = seen.status.held_by.as_deref().and_then(|lease| lease.split_once('/'));
     let there = || SyncName::new(lease.map_or(DAEMON, |(namespace, _)| namespace), DAEMON);
     let daemon = arguments.daemon.clone().unwrap_or_else(there);
-    let wish = &inspected.wish;
+    let valid_spec = &inspected.valid_spec;
     // The daemon can read all Secrets of its own namespace already.
-    let named = [wish.secret.as_deref(), wish.verify.as_ref().map(|(_, secret)| &**secret)];
+    let named = [valid_spec.secret.as_deref(), valid_spec.verify.as_ref().map(|(_, secret)| &**secret)];
     let secrets = named.into_iter().flatten().filter(|_| name.namespace != daemon.namespace).collect();
     let (account, role) =
-        (wish.service_account.as_deref(), format!("moorline-sync-{}-{}", name.namespace, name.name));
+        (valid_spec.service_account.as_deref(), format!("moorline-sync-{}-{}", name.namespace, name.name));
     let who = SyncAccess { namespace: &name.namespace, account, secrets, daemon: &daemon, role };
     let mut rights = Permissions::for_sync(&inspected.desired, plurals);
     if account.is_some() {
         rights = rights.with_field_manager(&name.namespace, Some(&name.name));
     }
-    if let (Some(secret), true) = (&wish.secret, account.is_some() && name.namespace != daemon.namespace) {
+    if let (Some(secret), true) =
+        (&valid_spec.secret, account.is_some() && name.namespace != daemon.namespace)
+    {
         // The daemon sends a login only for an account that may read its Secret.
         rights = rights.with_get(&name.namespace, "secrets", secret);
     }
     for kind in [ValuesKind::ConfigMap, ValuesKind::Secret] {
-        let named = wish.values.iter().filter(|values| values.kind == kind).map(|values| &*values.name);
+        let named = valid_spec.values.iter().filter(|values| values.kind == kind).map(|values| &*values.name);
         rights = rights.with_read(&name.namespace, kind.plural(), named);
     }
     let roles = documents(&rights, &who, streams);

@@ -118,7 +118,7 @@ impl BaseFetcher {
             // A fetch from a silent server may still hold a thread; waiting for it would hang the
             // command.
             runtime.shutdown_timeout(Duration::from_millis(100));
-            done.map_err(|trouble| anyhow!("{}", trouble.message))
+            done.map_err(|reconcile_error| anyhow!("{}", reconcile_error.message))
         };
         let done = thread::scope(|scope| scope.spawn(wait).join());
         done.map_err(|_| anyhow!("fetching remote bases was stopped"))?

@@ -261,7 +261,7 @@ impl Daemon<'_> {
         self.metrics.leader(leadership.is_some());
         match leadership {
             Some(leadership) => {
-                context.goes_on(leadership);
+                context.continue_term(leadership);
                 self.board.stand(DaemonRole::Serving);
             }
             None => self.board.stand(DaemonRole::Standby(None)),
@@ -346,10 +346,10 @@ fn claim(arguments: &RunArgs, settings: &Settings, namespace: &str) -> anyhow::R
     let record = match &arguments.url {
         // An address prints without credentials, so none get into the Lease.
         Some(url) => {
-            let wish = wish(arguments, url, namespace)?;
+            let valid_spec = valid_spec(arguments, url, namespace)?;
             BTreeMap::from([
-                (SOURCE_ANNOTATION.to_owned(), wish.address.to_string()),
-                (PATH_ANNOTATION.to_owned(), wish.path),
+                (SOURCE_ANNOTATION.to_owned(), valid_spec.address.to_string()),
+                (PATH_ANNOTATION.to_owned(), valid_spec.path),
             ])
         }
         None => BTreeMap::new(),
@@ -363,11 +363,12 @@ fn claim(arguments: &RunArgs, settings: &Settings, namespace: &str) -> anyhow::R
     })
 }
 
-fn wish(arguments: &RunArgs, url: &str, namespace: &str) -> anyhow::Result<ValidatedSpec> {
+fn valid_spec(arguments: &RunArgs, url: &str, namespace: &str) -> anyhow::Result<ValidatedSpec> {
     let interval = Duration::from_secs(arguments.interval);
-    let mut wish = ValidatedSpec::plain(address(url)?, Reference::Head, &arguments.path, namespace, interval);
-    wish.options.helm.release = arguments.name.as_str().into();
-    Ok(wish)
+    let mut valid_spec =
+        ValidatedSpec::plain(address(url)?, Reference::Head, &arguments.path, namespace, interval);
+    valid_spec.options.helm.release = arguments.name.as_str().into();
+    Ok(valid_spec)
 }
 
 async fn follow_one(
@@ -379,10 +380,11 @@ async fn follow_one(
     if let Some(rule) = name_rules::sync_name(&arguments.name) {
         bail!("--name: the name of a Sync {rule}");
     }
-    let wish = wish(arguments, url, &context.installation.namespace)?;
-    let repository = context.sources.repositories.repository(&wish.address, "", &Credentials::default())?;
+    let valid_spec = valid_spec(arguments, url, &context.installation.namespace)?;
+    let repository =
+        context.sources.repositories.repository(&valid_spec.address, "", &Credentials::default())?;
     let repository = repository.on_behalf_of(&context.installation.namespace);
     let owner = SyncName::new(&context.installation.namespace, &arguments.name);
-    standalone::run(context, owner, wish, repository, called).await;
+    standalone::run(context, owner, valid_spec, repository, called).await;
     Ok(())
 }

@@ -37,7 +37,7 @@ use crate::source::{
 #[derive(Debug)]
 pub struct Inspected {
     /// The valid spec.
-    pub wish: ValidatedSpec,
+    pub valid_spec: ValidatedSpec,
     /// The newest revision.
     pub revision: Revision,
     /// The desired set of that revision.
@@ -53,7 +53,7 @@ impl Inspected {
         let (revision, digest) = (self.revision.to_string(), self.desired.digest());
         let rollout = rolled_out.begin(&digest, &revision).map(|is_later| Rollout {
             is_upgrade: is_later,
-            only_hooks: !self.wish.health.wait,
+            only_hooks: !self.valid_spec.health.wait,
             ..Rollout::default()
         });
         let ended = status.finished.iter().filter(|end| !end.begun);
@@ -70,7 +70,7 @@ impl Inspected {
             completed: finished,
             succeeded: ended_well,
             was_applied,
-            ..self.wish.policy(approved)
+            ..self.valid_spec.policy(approved)
         }
     }
 }
@@ -100,25 +100,25 @@ pub async fn render_sync(
     let is_local =
         || Address::local_or_remote(&spec.source.git.url).is_ok_and(|address| address.local_path().is_some());
     let disk = (is_local() && cluster.is_sandbox().await).then_some(Path::new("/"));
-    let wish = validate_within(name, &spec, disk).map_err(refuse)?;
+    let valid_spec = validate_within(name, &spec, disk).map_err(refuse)?;
     cluster.ensure_discovery().await.map_err(|failure| cluster_error(&failure))?;
-    let wish = substitution_values::filled(cluster, name, wish).await?;
-    let credentials = match &wish.secret {
+    let valid_spec = substitution_values::filled(cluster, name, valid_spec).await?;
+    let credentials = match &valid_spec.secret {
         Some(secret) => credentials(cluster, &name.namespace, secret).await?,
         None => Credentials::default(),
     };
-    let repository = repositories.repository(&wish.address, "", &credentials).map_err(source_error)?;
-    let by = clock::now() + wish.timeout;
+    let repository = repositories.repository(&valid_spec.address, "", &credentials).map_err(source_error)?;
+    let by = clock::now() + valid_spec.timeout;
     let revision = match at {
-        None => repository.resolve(&wish.reference, by).await.map_err(source_error)?,
+        None => repository.resolve(&valid_spec.reference, by).await.map_err(source_error)?,
         Some(name) => named(&repository, name, by).await?,
     };
-    if let Some((signed, secret)) = &wish.verify {
+    if let Some((signed, secret)) = &valid_spec.verify {
         let keys = keys(secret, self::secret(cluster, &name.namespace, secret).await?)?;
         repository.verify(&revision, *signed, &keys, by).await.map_err(source_error)?;
     }
     let (heads, followed) = (LatestRevisions::default(), TrackedBases::default());
-    let (pinned, fresh) = (wish.verify.is_some(), wish.timeout);
+    let (pinned, fresh) = (valid_spec.verify.is_some(), valid_spec.timeout);
     let ground = &RemoteBaseContext {
         repositories,
         heads: &heads,
@@ -131,8 +131,8 @@ pub async fn render_sync(
         fresh,
     };
     let means = RenderContext { cluster, helm, ground };
-    let prepared = prepare(&repository, &revision, &wish, means, None, by).await?;
-    Ok(Inspected { wish, revision, desired: prepared.rendered })
+    let prepared = prepare(&repository, &revision, &valid_spec, means, None, by).await?;
+    Ok(Inspected { valid_spec, revision, desired: prepared.rendered })
 }
 
 /// Resolves a commit, a branch or a tag.

@@ -44,7 +44,7 @@ pub struct KeyManager {
     _following: WatchGuard,
     version: Option<Box<str>>,
     /// Last error that was logged, so that it is logged once.
-    trouble: Option<String>,
+    reconcile_error: Option<String>,
 }
 
 impl KeyManager {
@@ -64,7 +64,7 @@ impl KeyManager {
                 }
             },
         );
-        Self { cluster, place, told, _following: following, version: None, trouble: None }
+        Self { cluster, place, told, _following: following, version: None, reconcile_error: None }
     }
 
     /// Reads the keys. Returns without any if the Secret does not exist and may not be created, or
@@ -99,14 +99,14 @@ impl KeyManager {
         loop {
             // No watch reports that the daemon has got the permission to create the Secret.
             let again = async {
-                match self.trouble {
+                match self.reconcile_error {
                     Some(_) => tokio::time::sleep(jitter(RETRY.1)).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 told = self.told.recv() => match told {
-                    Some(version) if version == self.version && self.trouble.is_none() => {}
+                    Some(version) if version == self.version && self.reconcile_error.is_none() => {}
                     Some(_) => self.settle().await,
                     None => std::future::pending().await,
                 },
@@ -187,12 +187,12 @@ impl KeyManager {
             self.cluster.notary().set_keys(Some(keys));
             self.cluster.wake_all();
         }
-        self.trouble = None;
+        self.reconcile_error = None;
     }
 
-    fn complain(&mut self, trouble: &KeyError) {
+    fn complain(&mut self, reconcile_error: &KeyError) {
         let KeyLocation { namespace, name, .. } = &self.place;
-        let told = match trouble {
+        let told = match reconcile_error {
             KeyError::Missing => format!(
                 "it does not exist, and this daemon may not create it: create it as the chart does, or allow the daemon to create secrets in {namespace} and to get, watch and patch {name}; until then prunes need approval"
             ),
@@ -205,9 +205,9 @@ impl KeyManager {
             }
             KeyError::NoChance => "the operating system provides no random numbers".to_owned(),
         };
-        if self.trouble.as_ref() != Some(&told) {
+        if self.reconcile_error.as_ref() != Some(&told) {
             tracing::error!(secret = %format!("{namespace}/{name}"), "the Secret with the signing keys of the daemon: {told}");
-            self.trouble = Some(told);
+            self.reconcile_error = Some(told);
         }
     }
 }

@@ -196,8 +196,8 @@ impl Context {
 
     /// Continues the records in the Lease: the next term has begun, and no other daemon held the
     /// Lease in between.
-    pub fn goes_on(&self, leadership: &Leadership) {
-        self.reporting.notebook.iter().for_each(|notebook| notebook.goes_on(leadership));
+    pub fn continue_term(&self, leadership: &Leadership) {
+        self.reporting.notebook.iter().for_each(|notebook| notebook.continue_term(leadership));
     }
 
     /// Drops the metrics and the page entries of all Syncs: another daemon serves them now.
@@ -223,10 +223,10 @@ impl Context {
     }
 
     /// Checks that a Sync which names no ServiceAccount may act with the daemon's own rights.
-    fn may_act_as_itself(&self, sync: &SyncName, wish: &ValidatedSpec) -> Result<(), String> {
+    fn may_act_as_itself(&self, sync: &SyncName, valid_spec: &ValidatedSpec) -> Result<(), String> {
         let trusted = self.installation.namespace == sync.namespace
             || self.settings().daemon_identity_namespaces.contains(&sync.namespace);
-        if trusted || wish.service_account.is_some() {
+        if trusted || valid_spec.service_account.is_some() {
             return Ok(());
         }
         Err(format!(
@@ -236,8 +236,12 @@ impl Context {
     }
 
     /// Returns the cluster with the identity of a Sync.
-    async fn cluster_of(&self, sync: &SyncName, wish: &ValidatedSpec) -> Result<Cluster, ReconcileError> {
-        let Some(account) = &wish.service_account else { return Ok(self.cluster.clone()) };
+    async fn cluster_of(
+        &self,
+        sync: &SyncName,
+        valid_spec: &ValidatedSpec,
+    ) -> Result<Cluster, ReconcileError> {
+        let Some(account) = &valid_spec.service_account else { return Ok(self.cluster.clone()) };
         if self.installation.disk.is_some() {
             // In a demonstration every Sync has all rights.
             return Ok(self.cluster.clone());

@@ -20,20 +20,20 @@ use crate::source::{Credentials, RefWatch, Repository};
 pub async fn run(
     context: Arc<Context>,
     owner: SyncName,
-    wish: ValidatedSpec,
+    valid_spec: ValidatedSpec,
     repository: Repository,
     mut called: mpsc::Receiver<RepositoryNames>,
 ) {
-    let own_name = repository_name(&wish.address.to_string());
-    let local = wish.address.local_path().map(RefWatch::new).and_then(|watch| {
+    let own_name = repository_name(&valid_spec.address.to_string());
+    let local = valid_spec.address.local_path().map(RefWatch::new).and_then(|watch| {
         // Polling goes on as well, so that without a watch a commit is only detected later.
         watch.inspect_err(|error| tracing::warn!(%error, "new commits are detected by polling only")).ok()
     });
     let order = ReconcileRequest {
         // Only the path and the release name decide what a commit renders to; no other field can be
         // set.
-        render_spec: format!("{}|{}", wish.path, owner.name).into(),
-        wish: Arc::new(wish),
+        render_spec: format!("{}|{}", valid_spec.path, owner.name).into(),
+        valid_spec: Arc::new(valid_spec),
         repository,
         credentials: Credentials::default(),
         permission: None,

@@ -66,8 +66,8 @@ pub fn status(before: &SyncStatus, facts: &StatusInputs<'_>) -> SyncStatus {
         if verdict.applied && wellness.as_ref().is_some_and(HealthCondition::is_healthy) {
             (revision.healthy, revision.healthy_tag) = (Some(pass.revision.clone()), pass.tag.clone());
         }
-    } else if let Some(trouble) = facts.error {
-        status.problems = problems(trouble);
+    } else if let Some(reconcile_error) = facts.error {
+        status.problems = problems(reconcile_error);
     }
     revision.short = revision.applied.as_deref().map(short_revision);
     status.revision = Some(revision).filter(|revision| *revision != Revisions::default());
@@ -131,8 +131,8 @@ fn merge_reconcile(
         if let Some(at) = pass.changed_at.clone().filter(is_later) {
             status.last_applied_time = Some(at);
         }
-    } else if let Some(trouble) = facts.error {
-        status.problems = problems(trouble);
+    } else if let Some(reconcile_error) = facts.error {
+        status.problems = problems(reconcile_error);
     }
     let is_new = verdict.applied && revision.applied.as_ref() != Some(&pass.revision);
     if is_new {
@@ -202,8 +202,12 @@ impl ReadyVerdict {
             message,
             next_try: None,
         };
-        if let Some(trouble) = facts.error {
-            let verdict = not_ready(trouble.reason(), trouble.message.clone(), trouble.permanent);
+        if let Some(reconcile_error) = facts.error {
+            let verdict = not_ready(
+                reconcile_error.reason(),
+                reconcile_error.message.clone(),
+                reconcile_error.permanent,
+            );
             return match facts.reconcile.as_ref().filter(|_| facts.keeps_objects) {
                 Some(pass) => verdict.with_held_revision(pass, facts),
                 None => verdict,

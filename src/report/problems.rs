@@ -25,16 +25,16 @@ pub(super) fn contested(pass: &ReconcileInputs<'_>) -> Vec<ContestedField> {
     pass.outcomes.iter().flat_map(of_object).take(MAX_PROBLEMS).collect()
 }
 
-pub(super) fn problems(trouble: &ReconcileError) -> Vec<StatusProblem> {
+pub(super) fn problems(reconcile_error: &ReconcileError) -> Vec<StatusProblem> {
     let one = |message: &String| StatusProblem {
         object: None,
         file: None,
-        reason: trouble.reason().to_owned(),
+        reason: reconcile_error.reason().to_owned(),
         message: bounded(message),
     };
-    match trouble.problems.is_empty() {
-        true => vec![one(&trouble.message)],
-        false => trouble.problems.iter().take(MAX_PROBLEMS).map(one).collect(),
+    match reconcile_error.problems.is_empty() {
+        true => vec![one(&reconcile_error.message)],
+        false => reconcile_error.problems.iter().take(MAX_PROBLEMS).map(one).collect(),
     }
 }
 

@@ -96,7 +96,7 @@ fn facts(pass: Option<ReconcileInputs<'_>>) -> StatusInputs<'_> {
     }
 }
 
-fn trouble(lasting: bool) -> ReconcileError {
+fn reconcile_error(lasting: bool) -> ReconcileError {
     let message = "a.yaml:1: no YAML".to_owned();
     ReconcileError {
         cause: ErrorCause::Input("ManifestInvalid"),
@@ -139,7 +139,7 @@ fn check_pass<const N: usize>(of: [(&str, Outcome); N], expect: &str, expect_app
 #[test]
 fn one_line_says_which_revision_is_refused_and_which_is_kept() {
     let held = outcomes([("a", reported()), ("b", Outcome::Kept)]);
-    let broken = trouble(true);
+    let broken = reconcile_error(true);
     let facts = StatusInputs {
         error: Some(&broken),
         about_revision: true,
@@ -354,7 +354,7 @@ fn a_suspended_sync_is_at_rest_and_applies_nothing() {
     let facts = StatusInputs { suspended: true, ..facts(Some(pass("main@2", &none))) };
     let now = check(&facts, "Ready=False: Suspended", "main@1");
     assert_eq!(now.history.len(), 1, "the commit has become nothing yet");
-    let broken = trouble(true);
+    let broken = reconcile_error(true);
     let now = check(
         &StatusInputs { error: Some(&broken), ..facts },
         "Ready=False Stalled=True: ManifestInvalid",
@@ -365,12 +365,13 @@ fn a_suspended_sync_is_at_rest_and_applies_nothing() {
 
 #[test]
 fn trouble_is_told_and_what_was_applied_before_stays() {
-    let passing = trouble(false);
+    let passing = reconcile_error(false);
     let facts = StatusInputs { error: Some(&passing), ..facts(None) };
     let now = check(&facts, "Ready=False Reconciling=True: ManifestInvalid", "main@1");
     assert_eq!(now.objects.map(|objects| objects.applied), Some(20));
     assert_eq!((now.problems.len(), &*now.problems[0].message), (1, "a.yaml:1: no YAML"));
-    let many = ReconcileError { problems: (0..15).map(|nth| format!("{nth}")).collect(), ..trouble(true) };
+    let many =
+        ReconcileError { problems: (0..15).map(|nth| format!("{nth}")).collect(), ..reconcile_error(true) };
     let now = check(
         &StatusInputs { error: Some(&many), ..facts },
         "Ready=False Stalled=True: ManifestInvalid",
@@ -433,7 +434,7 @@ fn ten_problems_are_told_the_failures_first() {
 
 #[test]
 fn a_message_is_cut_at_a_thousand_characters() {
-    let long = ReconcileError { message: "ä".repeat(1001), ..trouble(true) };
+    let long = ReconcileError { message: "ä".repeat(1001), ..reconcile_error(true) };
     let now = status(&SyncStatus::default(), &StatusInputs { error: Some(&long), ..facts(None) });
     for message in [&now.conditions[0].message, &now.problems[0].message] {
         assert_eq!(message.chars().count(), 1001);
@@ -482,7 +483,7 @@ fn history_keeps_the_last_ten_and_marks_what_was_rejected() {
     assert_eq!(under_way.history, now.history);
     assert_eq!(applied(&under_way), Some("main@12"));
     // A commit that cannot be rendered is recorded as well, if the error is about that commit.
-    let broken = trouble(true);
+    let broken = reconcile_error(true);
     let facts = StatusInputs { error: Some(&broken), ..facts(Some(pass("main@13", &good))) };
     assert_eq!(status(&now, &facts).history, now.history, "the repository could not be read");
     let rejected = status(&now, &StatusInputs { about_revision: true, ..facts });
@@ -592,7 +593,7 @@ fn every_applied_revision_is_in_the_history_although_its_objects_never_get_well(
 #[test]
 fn what_a_suspended_sync_keeps_is_not_applied_while_objects_wait_for_its_resume() {
     let waits = outcomes([("new", Outcome::Held(Hold::Suspended))]);
-    let broken = trouble(true);
+    let broken = reconcile_error(true);
     let refused = StatusInputs {
         suspended: true,
         error: Some(&broken),
@@ -608,7 +609,7 @@ fn what_a_suspended_sync_keeps_is_not_applied_while_objects_wait_for_its_resume(
 #[test]
 fn the_revision_that_is_kept_and_the_one_that_is_refused_are_both_in_the_history() {
     let nothing = BTreeMap::new();
-    let broken = trouble(true);
+    let broken = reconcile_error(true);
     let refused = StatusInputs {
         error: Some(&broken),
         about_revision: true,

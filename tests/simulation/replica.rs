@@ -139,7 +139,8 @@ impl Process {
             let (context, terms) = self.begin(&leadership);
             let (_call, calls) = mpsc::channel(1);
             let work = manager::run(context.clone(), calls);
-            let tell = |next: Option<&Leadership>| next.into_iter().for_each(|next| context.goes_on(next));
+            let tell =
+                |next: Option<&Leadership>| next.into_iter().for_each(|next| context.continue_term(next));
             let campaign = async |waits_for: &(dyn Fn(&str) + Sync)| {
                 Ok::<_, std::convert::Infallible>(self.campaign(waits_for).await)
             };

@@ -91,7 +91,7 @@ pub(super) async fn propose<'a>(
     };
     if adoption.refused.is_empty() {
         match look(cluster, metrics, &sync, &mut adoption).await? {
-            Err(trouble) => adoption.refused.push(source_remark(&trouble, wanted)),
+            Err(reconcile_error) => adoption.refused.push(source_remark(&reconcile_error, wanted)),
             Ok(inspected) => {
                 let desired = &inspected.desired;
                 adoption
@@ -107,7 +107,8 @@ pub(super) async fn propose<'a>(
                 proposal.owned = standings(gathered, &found.ids, &inspected, &live);
                 let ours: Vec<Object> =
                     live.into_iter().filter(|it| is_about(it, &inspected, &found.ids)).collect();
-                proposal.planned = Some(decide(desired, &ours, &sync, inspected.wish.policy(None), &[]));
+                proposal.planned =
+                    Some(decide(desired, &ours, &sync, inspected.valid_spec.policy(None), &[]));
                 proposal.revision = Some(inspected.revision.to_string());
             }
         }
@@ -136,7 +137,8 @@ async fn look(
     let first = inspect_manifest(cluster, metrics, sync, adoption.sync.clone(), None, &allowed).await?;
     let reference = adoption.sync.pointer("/spec/source/git/ref").cloned().unwrap_or_default();
     let (from, to) = if reference["branch"].is_string() { ("branch", "tag") } else { ("tag", "branch") };
-    let is_missing = first.as_ref().is_err_and(|trouble| trouble.cause == ErrorCause::ReferenceNotFound);
+    let is_missing =
+        first.as_ref().is_err_and(|reconcile_error| reconcile_error.cause == ErrorCause::ReferenceNotFound);
     let is_flux = adoption.sync.pointer("/spec/drift").is_none();
     if !is_missing || is_flux || !reference[from].is_string() {
         return Ok(first);
@@ -151,14 +153,14 @@ async fn look(
     Ok(second)
 }
 
-fn source_remark(trouble: &ReconcileError, wanted: &RequestedSync) -> FieldRemark {
-    let mut why = trouble.message.clone();
-    for more in trouble.problems.iter().skip(1) {
+fn source_remark(reconcile_error: &ReconcileError, wanted: &RequestedSync) -> FieldRemark {
+    let mut why = reconcile_error.message.clone();
+    for more in reconcile_error.problems.iter().skip(1) {
         why.push_str("; ");
         why.push_str(more);
     }
     let of_source =
-        matches!(trouble.cause, ErrorCause::RepositoryAccessDenied | ErrorCause::RepositoryNotFound);
+        matches!(reconcile_error.cause, ErrorCause::RepositoryAccessDenied | ErrorCause::RepositoryNotFound);
     if wanted.secret.is_none() && of_source {
         let namespace = &wanted.sync.namespace;
         why.push_str(&format!(

@@ -86,7 +86,7 @@ pub(super) async fn inspect_existing(
 ) -> anyhow::Result<Inspected> {
     let whole = serde_json::to_value(&sync.resource)?;
     let inspected = inspect_manifest(cluster, metrics, &sync.name, whole, at, allowed).await?;
-    inspected.map_err(|trouble| anyhow!("{}", trouble.message))
+    inspected.map_err(|reconcile_error| anyhow!("{}", reconcile_error.message))
 }
 
 /// Inspects a Sync that may not exist yet; the inner error says why it cannot be applied.

@@ -33,11 +33,11 @@ const MAX_REMOVALS: usize = 3;
 /// Removes extra fields if the Sync says so; returns those that are only reported.
 pub(crate) async fn process_extra_fields(
     work: &ApplyContext<'_>,
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     memory: &SyncMemory,
     outcomes: &mut BTreeMap<ObjectId, Outcome>,
 ) -> Vec<ReportedExtraFields> {
-    if wish.extra_fields == ExtraFieldPolicy::Keep {
+    if valid_spec.extra_fields == ExtraFieldPolicy::Keep {
         return Vec::new();
     }
     let found: Vec<(ObjectId, Observed)> = work.cluster.read_observed(work.owner, |observed| {
@@ -48,8 +48,9 @@ pub(crate) async fn process_extra_fields(
     });
     let mut told = Vec::new();
     for (id, seen) in found {
-        let remove =
-            wish.extra_fields == ExtraFieldPolicy::Remove && !wish.suspend && !work.stop.is_cancelled();
+        let remove = valid_spec.extra_fields == ExtraFieldPolicy::Remove
+            && !valid_spec.suspend
+            && !work.stop.is_cancelled();
         if remove && may_remove(work, memory, &id, &seen) {
             let outcome = remove_fields(work, &id)
                 .await

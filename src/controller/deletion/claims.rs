@@ -27,15 +27,15 @@ const HASH_DIGITS: usize = 40;
 pub(crate) fn claims(
     context: &Context,
     name: &SyncName,
-    (wish, sync): (&ValidatedSpec, &Value),
+    (valid_spec, sync): (&ValidatedSpec, &Value),
     observed: &ObservedSet,
     begun: Instant,
 ) -> Result<Claims, Vec<UnknownRight>> {
     let neighbours = &context.peers;
-    let at = newest(context, name, wish).or_else(|| last_seen_commit(sync)).or_else(null_commit);
+    let at = newest(context, name, valid_spec).or_else(|| last_seen_commit(sync)).or_else(null_commit);
     // No Sync waits for one that is being deleted, so it is registered only during this query.
     if let Some(at) = at {
-        neighbours.set_source(name, &wish.address, &wish.reference, false);
+        neighbours.set_source(name, &valid_spec.address, &valid_spec.reference, false);
         neighbours.set_rendered_commit(name, at);
     }
     let moves_to = LiveSync::of(sync).moves_to;
@@ -52,10 +52,10 @@ pub(crate) fn claims(
 
 /// Returns the newest commit that another Sync of the repository has seen: the others move on while
 /// this Sync stays at its commit.
-fn newest(context: &Context, name: &SyncName, wish: &ValidatedSpec) -> Option<ObjectHash> {
-    let secret = wish.secret.as_deref().unwrap_or_default();
+fn newest(context: &Context, name: &SyncName, valid_spec: &ValidatedSpec) -> Option<ObjectHash> {
+    let secret = valid_spec.secret.as_deref().unwrap_or_default();
     let owner = if secret.is_empty() { "" } else { &*name.namespace };
-    let key = (format!("{}\n{owner}/{secret}", wish.address).into(), wish.reference.clone());
+    let key = (format!("{}\n{owner}/{secret}", valid_spec.address).into(), valid_spec.reference.clone());
     let head = context.sources.heads.channel(key);
     head.borrow().as_ref().map(|seen| seen.revision.commit)
 }

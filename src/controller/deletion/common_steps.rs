@@ -29,9 +29,9 @@ impl DeletionContext<'_> {
     /// Returns the cluster with all objects of the Sync cached; `None` if that fails or takes too
     /// long.
     pub(super) async fn known(&self, leaving: &DeletionRequest) -> Option<Cluster> {
-        let (name, wish) = (self.resource_recorder.name(), leaving.as_ref().ok()?);
-        let cluster = self.context.cluster_of(name, wish).await.ok()?;
-        let seen = tokio::time::timeout(LOOK, look(&cluster, name, self.sync, wish)).await;
+        let (name, valid_spec) = (self.resource_recorder.name(), leaving.as_ref().ok()?);
+        let cluster = self.context.cluster_of(name, valid_spec).await.ok()?;
+        let seen = tokio::time::timeout(LOOK, look(&cluster, name, self.sync, valid_spec)).await;
         matches!(seen, Ok(Ok(()))).then_some(cluster)
     }
 
@@ -57,9 +57,9 @@ impl DeletionContext<'_> {
     }
 
     /// Reports the progress of the deletion in the status.
-    pub(super) fn report_status(&self, trouble: ReconcileError) {
+    pub(super) fn report_status(&self, reconcile_error: ReconcileError) {
         self.resource_recorder.stop_reconciling();
-        self.resource_recorder.refuse(Some(trouble));
+        self.resource_recorder.refuse(Some(reconcile_error));
     }
 
     /// Executes one round. The Sync is read before the first object is deleted, because its watch

@@ -45,32 +45,33 @@ pub(crate) async fn find(
     cluster: &Cluster,
     name: &SyncName,
     (status, uid): (&SyncStatus, &str),
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     by: Instant,
 ) -> Result<Option<Arc<DesiredSet>>, ReconcileError> {
     if status.hooks_at_deletion.is_empty() {
         return Ok(None);
     }
     let applied = status.revision.as_ref().and_then(|revision| revision.applied.as_ref());
-    let Some(revision) = applied.and_then(|text| Revision::parse(text, None, &wish.reference)) else {
+    let Some(revision) = applied.and_then(|text| Revision::parse(text, None, &valid_spec.reference)) else {
         // It has never been applied, so no hook has anything to clean up.
         return Ok(None);
     };
-    let credentials = match &wish.secret {
+    let credentials = match &valid_spec.secret {
         Some(secret) => {
             let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
-            repository_login(context, cluster, name, wish, (secret, data), &mut None).await?
+            repository_login(context, cluster, name, valid_spec, (secret, data), &mut None).await?
         }
         None => Credentials::default(),
     };
-    let owner = wish.secret.as_ref().map(|secret| format!("{}/{secret}", name.namespace)).unwrap_or_default();
-    let repository = context.sources.repositories.repository(&wish.address, &owner, &credentials);
+    let owner =
+        valid_spec.secret.as_ref().map(|secret| format!("{}/{secret}", name.namespace)).unwrap_or_default();
+    let repository = context.sources.repositories.repository(&valid_spec.address, &owner, &credentials);
     let repository = repository.map_err(source_error)?.on_behalf_of(&name.namespace);
-    let wish = &substitution_values::filled(cluster, name, wish.clone()).await?;
+    let valid_spec = &substitution_values::filled(cluster, name, valid_spec.clone()).await?;
     let followed = TrackedBases::default();
-    let ground = &RemoteBaseContext::of_sync(context, name, wish, &followed, wish.interval);
+    let ground = &RemoteBaseContext::of_sync(context, name, valid_spec, &followed, valid_spec.interval);
     let means = RenderContext { cluster, helm: &context.sources.helm, ground };
-    let prepared = prepare(&repository, &revision, wish, means, None, by).await?;
+    let prepared = prepare(&repository, &revision, valid_spec, means, None, by).await?;
     let prepared = prepared.with_keys(cluster.notary().content_keys(), None);
     Ok(Some(Arc::new(prepared.rendered.delete_hooks(uid))))
 }

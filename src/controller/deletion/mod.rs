@@ -98,7 +98,7 @@ pub(crate) async fn finalize(
         (_, DeletionDecision::Orphan) => Orphans::default(),
         (_, DeletionDecision::Delete) => match leaving {
             Err(why) => Orphans::all(None, name, why),
-            Ok(wish) => delete_owned(going, wish).await,
+            Ok(valid_spec) => delete_owned(going, valid_spec).await,
         },
     };
     // Reported before the finalizer goes: its removal ends the worker and everything that the
@@ -108,15 +108,15 @@ pub(crate) async fn finalize(
 }
 
 /// Deletes the objects of the Sync, and returns those that stay.
-async fn delete_owned(going: &DeletionContext<'_>, wish: &ValidatedSpec) -> Orphans {
+async fn delete_owned(going: &DeletionContext<'_>, valid_spec: &ValidatedSpec) -> Orphans {
     let (context, name) = (going.context, going.resource_recorder.name());
-    let cluster = context.cluster_of(name, wish).await.ok();
-    let (mut pauses, until) = (context.pauses().cluster, clock::now() + wish.timeout);
+    let cluster = context.cluster_of(name, valid_spec).await.ok();
+    let (mut pauses, until) = (context.pauses().cluster, clock::now() + valid_spec.timeout);
     // Dependents are deleted first, in reverse order of creation.
     let _ = tokio::time::timeout_at(until.into(), context.peers.wait_for_dependents(name, GRACE)).await;
     loop {
         // Without an answer the objects are not known, and nothing is released before the timeout.
-        let failure = match delete(going, wish, until).await {
+        let failure = match delete(going, valid_spec, until).await {
             Ok(orphans) => return orphans,
             Err(failure) => failure,
         };
@@ -143,7 +143,7 @@ async fn look(
     cluster: &Cluster,
     name: &SyncName,
     sync: &Value,
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
 ) -> Result<(), ApiError> {
     cluster.ensure_discovery().await?;
     let status: Option<SyncStatus> =
@@ -155,7 +155,7 @@ async fn look(
             ..WatchRequirements::default()
         },
     };
-    let blind = cluster.ensure_watches(name, &need, wish.timeout).await;
+    let blind = cluster.ensure_watches(name, &need, valid_spec.timeout).await;
     blind.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))
 }
 
@@ -187,27 +187,29 @@ const CRD: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
 
 async fn delete(
     going: &DeletionContext<'_>,
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     until: Instant,
 ) -> Result<Orphans, ApiError> {
     let (context, resource_recorder, sync) = (going.context, going.resource_recorder, going.sync);
     let name = resource_recorder.name();
-    let cluster = &match context.cluster_of(name, wish).await {
+    let cluster = &match context.cluster_of(name, valid_spec).await {
         Ok(cluster) => cluster,
-        Err(trouble) => return Err(ApiError::Unreachable(trouble.message.into())),
+        Err(reconcile_error) => return Err(ApiError::Unreachable(reconcile_error.message.into())),
     };
     if let Some(why) = terminating_parent(context, name).await? {
         return Ok(Orphans::all(Some(cluster), name, why));
     }
-    look(cluster, name, sync, wish).await?;
+    look(cluster, name, sync, valid_spec).await?;
     let status: SyncStatus =
         sync.get("status").cloned().map(serde_json::from_value).and_then(Result::ok).unwrap_or_default();
     let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-    let last = match delete_hooks::find(context, cluster, name, (&status, uid), wish, until).await {
+    let last = match delete_hooks::find(context, cluster, name, (&status, uid), valid_spec, until).await {
         Ok(last) => last.unwrap_or_else(|| Arc::new(DesiredSet::empty())),
-        Err(trouble) if clock::now() < until => return Err(ApiError::Unreachable(trouble.message.into())),
-        Err(trouble) => {
-            tracing::warn!(sync = %name, reason = trouble.reason(), "the delete hooks could not be loaded: {}", trouble.message);
+        Err(reconcile_error) if clock::now() < until => {
+            return Err(ApiError::Unreachable(reconcile_error.message.into()));
+        }
+        Err(reconcile_error) => {
+            tracing::warn!(sync = %name, reason = reconcile_error.reason(), "the delete hooks could not be loaded: {}", reconcile_error.message);
             return Ok(Orphans::all(Some(cluster), name, "HooksUnknown"));
         }
     };
@@ -218,13 +220,13 @@ async fn delete(
         cluster,
         owner: name,
         desired: &last,
-        conflicts: wish.conflicts,
+        conflicts: valid_spec.conflicts,
         predecessor: None,
         ledger: &ledger,
         contested: Arc::default(),
         numbers: Arc::default(),
         deletions: Arc::new(DeletionLimits {
-            protected: wish.protected.clone(),
+            protected: valid_spec.protected.clone(),
             ..DeletionLimits::default()
         }),
         asked: &asked,
@@ -242,13 +244,13 @@ async fn delete(
     {
         return Ok(Orphans::all(Some(cluster), name, "HookFailed"));
     }
-    let mut orphans = delete_batch(going, &work, wish, until, |id| !is_hook(id)).await?;
+    let mut orphans = delete_batch(going, &work, valid_spec, until, |id| !is_hook(id)).await?;
     if orphans.all.is_some() {
         return Ok(orphans);
     }
     // Their result changes nothing any more.
     let _ = run_delete_hooks(&work, DeletePhase::PostDelete, resource_recorder, until).await?;
-    let left = delete_batch(going, &work, wish, until, is_hook).await?;
+    let left = delete_batch(going, &work, valid_spec, until, is_hook).await?;
     orphans.objects.extend(left.objects);
     Ok(Orphans { all: left.all, ..orphans })
 }
@@ -257,7 +259,7 @@ async fn delete(
 async fn delete_batch(
     going: &DeletionContext<'_>,
     work: &ApplyContext<'_>,
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     until: Instant,
     is_meant: impl Fn(&ObjectId) -> bool,
 ) -> Result<Orphans, ApiError> {
@@ -268,10 +270,11 @@ async fn delete_batch(
     loop {
         guarded.look(PruneGuardInputs { context, cluster, owner: name, way_back: false }, |_| false).await;
         let decide = |observed: &ObservedSet| {
-            let mut claims = claims::claims(context, name, (wish, going.sync), observed, begun)?.by_object;
+            let mut claims =
+                claims::claims(context, name, (valid_spec, going.sync), observed, begun)?.by_object;
             waits.judge(&mut claims, None, context.now(), context.settings().claim_timeout);
             let (guarded, own_keys) = (guarded.ids(), cluster.notary().key_secret());
-            let policy = Policy { guards: guarded, claims, own_keys, ..wish.policy(None) };
+            let policy = Policy { guards: guarded, claims, own_keys, ..valid_spec.policy(None) };
             let scope = DeletionScope { includes: &is_meant, forbidden: &forbidden };
             Ok(plan_deletion(observed, &policy, &scope))
         };

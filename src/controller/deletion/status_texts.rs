@@ -25,7 +25,7 @@ pub(super) fn deleting(plan: &Plan, left: &[ObjectId]) -> ReconcileError {
 pub(super) fn held(name: &SyncName, pause: HeldReason, left: Option<&[ObjectId]>) -> ReconcileError {
     let SyncName { namespace, name } = name;
     let left_now = left.map(|left| format!(", and {}", are_left(left))).unwrap_or_default();
-    let (why, goes_on) = match pause {
+    let (why, outlook) = match pause {
         HeldReason::Suspended => {
             ("is suspended", format!("`moorline resume {name} -n {namespace}` continues"))
         }
@@ -34,7 +34,7 @@ pub(super) fn held(name: &SyncName, pause: HeldReason, left: Option<&[ObjectId]>
         }
     };
     let message = format!(
-        "the Sync is being deleted and {why}: nothing more is deleted{left_now}; {goes_on}, \
+        "the Sync is being deleted and {why}: nothing more is deleted{left_now}; {outlook}, \
          `moorline delete {name} -n {namespace} --orphan` keeps the objects, and `--delete` deletes them"
     );
     let problems = named(left.unwrap_or_default());

@@ -32,7 +32,7 @@ pub(crate) struct Contention(BTreeMap<ObjectId, ObjectContention>);
 #[derive(Debug)]
 struct ObjectContention {
     hash: SpecHash,
-    blows: Vec<(Uptime, Revert)>,
+    reverts: Vec<(Uptime, Revert)>,
     contests: Vec<ContestedFields>,
 }
 
@@ -83,11 +83,11 @@ impl Revert {
 impl ObjectContention {
     /// Returns the fields with at least `limit` reverts like this one, itself included; empty if
     /// the reverts are about no field. `None` if there are not as many.
-    fn contested(&self, blow: &Revert, limit: usize) -> Option<Vec<String>> {
+    fn contested(&self, revert: &Revert, limit: usize) -> Option<Vec<String>> {
         let is_often = |field: Option<&String>| {
-            self.blows.iter().filter(|(_, known)| known.is_like(blow, field)).count() >= limit
+            self.reverts.iter().filter(|(_, known)| known.is_like(revert, field)).count() >= limit
         };
-        match blow {
+        match revert {
             Revert::Changed(_, fields) if !fields.is_empty() => {
                 let often: Vec<String> =
                     fields.iter().filter(|field| is_often(Some(field))).cloned().collect();
@@ -99,12 +99,12 @@ impl ObjectContention {
 
     /// Returns the contest that starts with this revert, if it is one too many about uncontested
     /// fields.
-    fn begins(&self, blow: &Revert, now: Uptime) -> Option<ContestedFields> {
-        let (limit, manager) = match blow {
+    fn begins(&self, revert: &Revert, now: Uptime) -> Option<ContestedFields> {
+        let (limit, manager) = match revert {
             Revert::Changed(manager, _) => (MAX_REPAIRS, manager.clone()),
             Revert::Deleted => (MAX_DELETIONS + 1, None),
         };
-        let mut fields = self.contested(blow, limit)?;
+        let mut fields = self.contested(revert, limit)?;
         let known: Vec<&ContestedFields> =
             self.contests.iter().filter(|dispute| dispute.manager == manager).collect();
         let whole = fields.is_empty();
@@ -127,7 +127,7 @@ impl Contention {
     ) {
         for (id, outcome) in outcomes {
             let (Outcome::Updated(change), Some(wanted)) = (outcome, desired.get(id)) else { continue };
-            let blow = match change {
+            let revert = match change {
                 Change::Committed | Change::RerunHook => continue,
                 Change::Drifted(drift) => {
                     Revert::Changed(drift.manager.as_deref().map(Box::from), drift.fields.clone())
@@ -138,37 +138,37 @@ impl Contention {
                     Revert::Changed(None, Vec::new())
                 }
             };
-            self.blow(id, wanted.hash, blow, now);
+            self.revert(id, wanted.hash, revert, now);
         }
     }
 
     /// Records that another actor deleted a desired object.
     pub(crate) fn deleted(&mut self, id: &ObjectId, hash: SpecHash, now: Uptime) {
-        self.blow(id, hash, Revert::Deleted, now);
+        self.revert(id, hash, Revert::Deleted, now);
     }
 
-    fn blow(&mut self, id: &ObjectId, hash: SpecHash, blow: Revert, now: Uptime) {
-        let new = || ObjectContention { hash, blows: Vec::new(), contests: Vec::new() };
+    fn revert(&mut self, id: &ObjectId, hash: SpecHash, revert: Revert, now: Uptime) {
+        let new = || ObjectContention { hash, reverts: Vec::new(), contests: Vec::new() };
         let fight = self.0.entry(id.clone()).or_insert_with(new);
         if fight.hash != hash {
             // No one has undone this commit yet.
             *fight = new();
         }
-        fight.blows.retain(|(time, _)| *time + WINDOW > now);
-        fight.blows.push((now, blow.clone()));
+        fight.reverts.retain(|(time, _)| *time + WINDOW > now);
+        fight.reverts.push((now, revert.clone()));
         // The retried repair was undone again.
-        for dispute in fight.contests.iter_mut().filter(|dispute| blow.goes_on_with(dispute)) {
+        for dispute in fight.contests.iter_mut().filter(|dispute| revert.goes_on_with(dispute)) {
             dispute.pause = (dispute.pause * 2).min(PAUSE.1);
             dispute.until = now + dispute.pause;
         }
-        fight.contests.extend(fight.begins(&blow, now));
+        fight.contests.extend(fight.begins(&revert, now));
     }
 
     /// Returns the contests that are in effect now. Quiet ones are forgotten.
     pub(crate) fn contested(&mut self, now: Uptime) -> BTreeMap<ObjectId, Contest> {
         self.0.retain(|_, fight| {
             fight.contests.retain(|dispute| dispute.until + WINDOW > now);
-            !fight.contests.is_empty() || fight.blows.iter().any(|(time, _)| *time + WINDOW > now)
+            !fight.contests.is_empty() || fight.reverts.iter().any(|(time, _)| *time + WINDOW > now)
         });
         self.all(|dispute| dispute.until > now)
     }
@@ -224,19 +224,19 @@ mod tests {
     }
 
     /// Returns for each revert if the object is contested after it.
-    fn after(blows: &[(u64, Revert)]) -> Vec<bool> {
+    fn after(reverts: &[(u64, Revert)]) -> Vec<bool> {
         let mut fights = Contention::default();
-        let blow = |(seconds, blow): &(u64, Revert)| {
-            fights.blow(&id(), HASH, blow.clone(), at(*seconds));
+        let revert = |(seconds, revert): &(u64, Revert)| {
+            fights.revert(&id(), HASH, revert.clone(), at(*seconds));
             !fights.contested(at(*seconds)).is_empty()
         };
-        blows.iter().map(blow).collect()
+        reverts.iter().map(revert).collect()
     }
 
     #[test]
     fn so_many_repairs_against_one_manager_are_a_fight() {
         let each =
-            |every: u64, blow: Revert| (0..5).map(|nth| (nth * every, blow.clone())).collect::<Vec<_>>();
+            |every: u64, revert: Revert| (0..5).map(|nth| (nth * every, revert.clone())).collect::<Vec<_>>();
         assert_eq!(after(&each(1, changed("a", &["x"]))), [false, false, false, false, true]);
         assert_eq!(after(&each(1, Revert::Changed(None, Vec::new()))), [false, false, false, false, true]);
         assert_eq!(after(&each(1, Revert::Deleted)), [false, false, false, true, true]);
@@ -249,37 +249,37 @@ mod tests {
     #[test]
     fn one_field_after_another_is_no_fight() {
         let fields = ["a", "b", "c", "d", "e", "f"];
-        let blows: Vec<_> = (0..6).map(|nth| (nth, changed("a", &[fields[nth as usize]]))).collect();
-        assert_eq!(after(&blows), [false; 6]);
+        let reverts: Vec<_> = (0..6).map(|nth| (nth, changed("a", &[fields[nth as usize]]))).collect();
+        assert_eq!(after(&reverts), [false; 6]);
         let mut fights = Contention::default();
         for second in 0..5 {
-            fights.blow(&id(), HASH, changed("a", &["x", fields[second as usize]]), at(second));
+            fights.revert(&id(), HASH, changed("a", &["x", fields[second as usize]]), at(second));
         }
         assert_eq!(fights.contested(at(5))[&id()].fields, ["x"], "only what was changed again and again");
         // A revert of another field does not prolong this contest.
-        fights.blow(&id(), HASH, changed("a", &["y"]), at(64));
+        fights.revert(&id(), HASH, changed("a", &["y"]), at(64));
         assert!(fights.contested(at(64)).is_empty());
     }
 
     #[test]
     fn each_field_is_fought_for_on_its_own() {
         let mut fights = Contention::default();
-        (0..5).for_each(|second| fights.blow(&id(), HASH, changed("a", &["x"]), at(second)));
-        (10..15).for_each(|second| fights.blow(&id(), HASH, changed("b", &["y"]), at(second)));
+        (0..5).for_each(|second| fights.revert(&id(), HASH, changed("a", &["x"]), at(second)));
+        (10..15).for_each(|second| fights.revert(&id(), HASH, changed("b", &["y"]), at(second)));
         let both = &fights.contested(at(14))[&id()];
         assert_eq!(both.manager.as_deref(), Some("a and b"));
         assert_eq!(both.fields, ["x", "y"]);
         assert!(fights.due_for_retry(at(63)).is_empty());
         assert_eq!(fights.contested(at(64))[&id()].fields, ["y"]);
         assert_eq!(fights.due_for_retry(at(64))[&id()].fields, ["x"], "its time has come first");
-        (65..69).for_each(|second| fights.blow(&id(), HASH, Revert::Deleted, at(second)));
+        (65..69).for_each(|second| fights.revert(&id(), HASH, Revert::Deleted, at(second)));
         assert!(fights.contested(at(69))[&id()].fields.is_empty(), "it is about the whole object");
     }
 
     #[test]
     fn a_contest_is_tried_again_less_and_less_often_and_forgotten_after_quiet() {
         let mut fights = Contention::default();
-        (0..5).for_each(|second| fights.blow(&id(), HASH, changed("a", &["x"]), at(second)));
+        (0..5).for_each(|second| fights.revert(&id(), HASH, changed("a", &["x"]), at(second)));
         let mut begun = at(4);
         for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
             let until = begun + at(60 * minutes);
@@ -289,7 +289,7 @@ mod tests {
             assert_eq!(held[&id()].fields, ["x"]);
             assert!(fights.contested(until).is_empty(), "it is tried again");
             assert_eq!(fights.next(until), None);
-            fights.blow(&id(), HASH, changed("a", &["x"]), until);
+            fights.revert(&id(), HASH, changed("a", &["x"]), until);
             begun = until;
         }
         fights.contested(begun + at(3600 + 600));
@@ -299,9 +299,9 @@ mod tests {
     #[test]
     fn a_commit_begins_anew() {
         let mut fights = Contention::default();
-        (0..5).for_each(|second| fights.blow(&id(), HASH, changed("a", &[]), at(second)));
+        (0..5).for_each(|second| fights.revert(&id(), HASH, changed("a", &[]), at(second)));
         assert!(!fights.contested(at(5)).is_empty());
-        fights.blow(&id(), SpecHash { digest: [2; 32], ..HASH }, changed("a", &[]), at(6));
+        fights.revert(&id(), SpecHash { digest: [2; 32], ..HASH }, changed("a", &[]), at(6));
         assert!(fights.contested(at(6)).is_empty());
     }
 }

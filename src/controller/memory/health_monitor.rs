@@ -32,7 +32,7 @@ pub(crate) struct HealthMonitor {
     context: Arc<Context>,
     cluster: Cluster,
     owner: SyncName,
-    wish: HealthOptions,
+    valid_spec: HealthOptions,
     state: Mutex<State>,
 }
 
@@ -67,8 +67,13 @@ impl State {
 }
 
 impl HealthMonitor {
-    pub(crate) fn new(context: Arc<Context>, cluster: Cluster, owner: SyncName, wish: HealthOptions) -> Self {
-        Self { context, cluster, owner, wish, state: Mutex::default() }
+    pub(crate) fn new(
+        context: Arc<Context>,
+        cluster: Cluster,
+        owner: SyncName,
+        valid_spec: HealthOptions,
+    ) -> Self {
+        Self { context, cluster, owner, valid_spec, state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -174,7 +179,7 @@ impl HealthMonitor {
     /// Returns true for objects that report their health in a status.
     fn reports_itself(&self, wanted: &DesiredObject, known: &mut BTreeMap<GroupKind, bool>) -> bool {
         let kind = wanted.id.group_kind();
-        let covered = self.wish.rules.cover(&kind);
+        let covered = self.valid_spec.rules.cover(&kind);
         let told = || !covered && is_healthy_by_manifest(&kind, &wanted.canonical);
         let watched = *known.entry(kind.clone()).or_insert_with(|| covered || may_report(&kind));
         watched && !told()
@@ -300,15 +305,17 @@ impl HealthMonitor {
                     reports: self.reports(&state, &kind),
                     binding: class(&object.body).and_then(|class| *state.classes.get(class)?),
                 };
-                let timeout =
-                    self.wish.timeout.map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX));
+                let timeout = self
+                    .valid_spec
+                    .timeout
+                    .map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX));
                 let runs = state
                     .set
                     .as_ref()
                     .and_then(|set| set.get(id))
                     .is_some_and(|it| it.annotations.hook.is_some());
                 let of = JudgementInputs {
-                    rules: &self.wish.rules,
+                    rules: &self.valid_spec.rules,
                     timeout,
                     context,
                     unix_millis: wall_clock(),

@@ -21,7 +21,7 @@ pub(super) const UNTRIED: Duration = Duration::from_secs(10);
 
 /// A Sync of another namespace gets that time again at most once in this interval, so that one
 /// whose spec changes all the time does not delay others.
-const ANEW: Duration = Duration::from_secs(60);
+const RECHECK_AFTER: Duration = Duration::from_secs(60);
 
 /// Source of a Sync.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -112,7 +112,7 @@ impl Peer {
     fn begins(&mut self) {
         let now = clock::now();
         self.since = Some(now);
-        if self.since_elsewhere.is_none_or(|last| now.saturating_duration_since(last) >= ANEW) {
+        if self.since_elsewhere.is_none_or(|last| now.saturating_duration_since(last) >= RECHECK_AFTER) {
             self.since_elsewhere = Some(now);
         }
     }

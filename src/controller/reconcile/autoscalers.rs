@@ -152,7 +152,10 @@ fn doubtful(
     scaling: &mut AutoscaledReplicas,
     live: &BTreeSet<ObjectId>,
 ) -> BTreeSet<Box<str>> {
-    if inputs.wish.drift != DriftMode::Repair || inputs.wish.suspend || scaling.replicas.is_empty() {
+    if inputs.valid_spec.drift != DriftMode::Repair
+        || inputs.valid_spec.suspend
+        || scaling.replicas.is_empty()
+    {
         return BTreeSet::new();
     }
     let AutoscaledReplicas { replicas, asked, .. } = scaling;

@@ -40,7 +40,7 @@ use crate::cluster::{CancelFlag, Cluster};
 use crate::report::ReconcileError;
 use crate::source::{Repository, Revision};
 use object_claims::{names_revision, publish};
-use observation::{describe, observe_or_give_way, wait_for_new_kinds};
+use observation::{describe, observe_or_yield, wait_for_new_kinds};
 use policy_inputs::gather_policy;
 use remote_bases::TrackedBases;
 use round::{execute_round, plan_round, record_execution, record_inventory};
@@ -79,7 +79,7 @@ pub(crate) struct ReconcileContext<'a> {
     /// Status handle of the Sync; `None` for a run without a Sync.
     pub(crate) resource_recorder: Option<&'a StatusRecorder>,
     pub(crate) owner: &'a SyncName,
-    pub(crate) wish: &'a ValidatedSpec,
+    pub(crate) valid_spec: &'a ValidatedSpec,
     /// Number of the spec revision.
     pub(crate) spec_revision: u64,
     /// Number of the spec revision with which the revision is rendered: an older one while the
@@ -108,7 +108,7 @@ pub(crate) struct ReconcileContext<'a> {
     pub(crate) stop: &'a CancelFlag,
     /// Ends the reconcile while its commit is not rendered yet; `None` if no other revision is
     /// held.
-    pub(crate) gives_way: Option<&'a CancelFlag>,
+    pub(crate) yield_flag: Option<&'a CancelFlag>,
 }
 
 impl ReconcileContext<'_> {
@@ -128,13 +128,13 @@ impl ReconcileContext<'_> {
         let mut report = ReconcileResult { spec_revision: order, revision, ..ReconcileResult::default() };
         for _ in 0..MAX_ROUNDS {
             memory.needs_replan = false;
-            if let Err(trouble) = self.reconcile_once(memory, &mut report).await {
-                report.trouble = Some(trouble);
+            if let Err(reconcile_error) = self.reconcile_once(memory, &mut report).await {
+                report.reconcile_error = Some(reconcile_error);
                 return report;
             }
             report.stopped = self.stop.is_cancelled();
             if report.stopped
-                || report.gave_way
+                || report.deferred
                 || !(memory.needs_replan || wait_for_new_kinds(self, memory).await)
             {
                 break;
@@ -150,7 +150,7 @@ impl ReconcileContext<'_> {
         report: &mut ReconcileResult,
     ) -> Result<(), ReconcileError> {
         // Fetch, render, build the desired set, and observe the cluster.
-        let Some((prepared, needed)) = observe_or_give_way(self, memory, report).await? else {
+        let Some((prepared, needed)) = observe_or_yield(self, memory, report).await? else {
             return Ok(());
         };
         let desired = &*prepared.desired;

@@ -26,7 +26,7 @@ pub(super) async fn publish(
     desired: &Arc<DesiredSet>,
 ) -> Result<(), ReconcileError> {
     let is_newest = inputs.aim.refused().is_none();
-    publish_claims(inputs, desired, !inputs.wish.suspend && is_newest).await?;
+    publish_claims(inputs, desired, !inputs.valid_spec.suspend && is_newest).await?;
     if is_newest {
         publish_rendered(inputs);
     }
@@ -94,7 +94,9 @@ fn revision_record(inputs: &ReconcileContext<'_>) -> HeldRevision {
 pub(super) async fn record_revision(inputs: &ReconcileContext<'_>) -> Result<(), ReconcileError> {
     match inputs.resource_recorder {
         Some(resource_recorder)
-            if !resource_recorder.record_revision(revision_record(inputs), inputs.wish.timeout).await =>
+            if !resource_recorder
+                .record_revision(revision_record(inputs), inputs.valid_spec.timeout)
+                .await =>
         {
             return Err(unwritten());
         }

@@ -36,7 +36,7 @@ const MAX_NAMED: usize = 10;
 
 /// Prepares and observes the revision. Until the first write, a newer commit interrupts
 /// everything that takes long: the result is none then.
-pub(super) async fn observe_or_give_way(
+pub(super) async fn observe_or_yield(
     inputs: &ReconcileContext<'_>,
     memory: &mut SyncMemory,
     report: &mut ReconcileResult,
@@ -44,8 +44,8 @@ pub(super) async fn observe_or_give_way(
     tokio::select! {
         seen = observe_cluster(inputs, memory, report) => seen.map(Some),
         () = inputs.stop.wait_until_cancelled() => Ok(None),
-        () = given_way(inputs.gives_way) => {
-            report.gave_way = true;
+        () = given_way(inputs.yield_flag) => {
+            report.deferred = true;
             Ok(None)
         }
     }
@@ -70,7 +70,7 @@ async fn observe_cluster(
         record_scope(inputs, scope(&need)).await?;
     }
     let (blind, scaled) = tokio::join!(
-        inputs.cluster.ensure_watches(inputs.owner, &need, inputs.wish.timeout),
+        inputs.cluster.ensure_watches(inputs.owner, &need, inputs.valid_spec.timeout),
         scaled(inputs, &mut memory.scaling, &prepared.rendered)
     );
     report.unobserved = blind;
@@ -96,7 +96,7 @@ pub(super) async fn wait_for_new_kinds(inputs: &ReconcileContext<'_>, memory: &S
     if !prepared.desired.objects().iter().any(|object| defines(&object.id)) {
         return false;
     }
-    let within = ESTABLISH.min(inputs.wish.timeout).min(memory.awaited.left(inputs.context.now()));
+    let within = ESTABLISH.min(inputs.valid_spec.timeout).min(memory.awaited.left(inputs.context.now()));
     let until = clock::now() + within;
     while clock::now() < until && !inputs.stop.is_cancelled() {
         match inputs.cluster.refresh_discovery().await {
@@ -164,16 +164,16 @@ async fn render_revision(
     inputs: &ReconcileContext<'_>,
     last: Option<&PreparedRevision>,
 ) -> Result<PreparedRevision, ReconcileError> {
-    let by = clock::now() + inputs.wish.timeout;
+    let by = clock::now() + inputs.valid_spec.timeout;
     let ground = &RemoteBaseContext::of_sync(
         inputs.context,
         inputs.owner,
-        inputs.wish,
+        inputs.valid_spec,
         inputs.followed,
-        inputs.wish.interval,
+        inputs.valid_spec.interval,
     );
     let means = RenderContext { cluster: inputs.cluster, helm: &inputs.context.sources.helm, ground };
-    prepare(inputs.repository, inputs.revision, inputs.wish, means, last, by).await
+    prepare(inputs.repository, inputs.revision, inputs.valid_spec, means, last, by).await
 }
 
 /// Remembers that a commit which was to be applied cannot be rendered. An unreachable cluster
@@ -183,9 +183,9 @@ async fn note_refusal(
     memory: &mut SyncMemory,
     rendered: Result<PreparedRevision, ReconcileError>,
 ) -> Result<PreparedRevision, ReconcileError> {
-    let says_nothing = |trouble: &ReconcileError| {
+    let says_nothing = |reconcile_error: &ReconcileError| {
         matches!(
-            trouble.cause,
+            reconcile_error.cause,
             ErrorCause::ClusterUnreachable
                 | ErrorCause::RightsMissing
                 | ErrorCause::Stopped
@@ -194,10 +194,10 @@ async fn note_refusal(
     };
     match &rendered {
         Ok(_) if inputs.aim == Aim::Apply => memory.refusal = None,
-        Err(trouble) if inputs.aim == Aim::Apply && !says_nothing(trouble) => {
+        Err(reconcile_error) if inputs.aim == Aim::Apply && !says_nothing(reconcile_error) => {
             let moment = (inputs.context.now(), chance());
             let of = (inputs.revision, inputs.rendered_spec_revision);
-            refuse(memory, of, trouble.clone(), moment, inputs.context.pauses());
+            refuse(memory, of, reconcile_error.clone(), moment, inputs.context.pauses());
             tell_tried(inputs, memory.prepared.as_ref()).await;
         }
         // The commit may be valid but was not rendered: its files show which objects it may
@@ -221,7 +221,7 @@ async fn tell_tried(inputs: &ReconcileContext<'_>, last: Option<&PreparedRevisio
         cluster: inputs.cluster,
         repository: inputs.repository,
         revision: inputs.revision,
-        wish: inputs.wish,
+        valid_spec: inputs.valid_spec,
     };
     unrendered.tell(last).await;
 }

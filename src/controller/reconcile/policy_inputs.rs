@@ -241,7 +241,7 @@ fn build_policy(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, rollout:
         uncertain_replicas: memory.scaling.uncertain_replicas.clone(),
         // Withdrawing an approval also withdraws the deletions that are not complete yet.
         approved_objects: inputs.approved.as_ref().map(|_| memory.consented.clone()).unwrap_or_default(),
-        ..inputs.wish.policy(inputs.approved.clone())
+        ..inputs.valid_spec.policy(inputs.approved.clone())
     }
 }
 

@@ -101,14 +101,14 @@ const MAX_PROBLEMS: usize = 20;
 pub(crate) async fn prepare(
     repository: &Repository,
     revision: &Revision,
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     means: RenderContext<'_>,
     last: Option<&PreparedRevision>,
     by: Instant,
 ) -> Result<PreparedRevision, ReconcileError> {
     let memory = means.ground.repositories.memory();
-    means.fetch_chart(wish, by).await?;
-    let mut rooms = MemoryLimits::of(memory, wish, last.map(|last| last.room));
+    means.fetch_chart(valid_spec, by).await?;
+    let mut rooms = MemoryLimits::of(memory, valid_spec, last.map(|last| last.room));
     let mut charts = ChartFetches::default();
     loop {
         let (prepared, short) = {
@@ -116,7 +116,7 @@ pub(crate) async fn prepare(
             // Cancels the remaining work when this future is dropped.
             let _stop = room.stop_on_drop();
             let from = (repository, revision);
-            (prepare_in(&room, from, wish, (means, &mut charts), last, by).await, room.required_bytes())
+            (prepare_in(&room, from, valid_spec, (means, &mut charts), last, by).await, room.required_bytes())
         };
         match (&prepared, short) {
             (Err(_), Some(short)) => rooms.grow(short)?,
@@ -131,7 +131,7 @@ pub(crate) async fn prepare(
 async fn prepare_in(
     room: &MemoryLimit,
     (repository, revision): (&Repository, &Revision),
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     (means, charts): (RenderContext<'_>, &mut ChartFetches),
     last: Option<&PreparedRevision>,
     by: Instant,
@@ -157,23 +157,25 @@ async fn prepare_in(
     let mut beside: BTreeSet<Box<str>> =
         last.iter().flat_map(|last| last.extra_folders.iter().cloned()).collect();
     let Some((snapshot, bases)) =
-        fetch_until_complete((repository, revision), wish, room, &earlier, &mut beside, by, ground).await?
+        fetch_until_complete((repository, revision), valid_spec, room, &earlier, &mut beside, by, ground)
+            .await?
     else {
         // Files that were never read cannot be unchanged.
         let kept = kept.ok_or_else(stopped)?;
         ground.followed.set(kept.bases.to_vec());
-        let (tree, words) = place(repository, revision, wish, by).await?;
+        let (tree, words) = place(repository, revision, valid_spec, by).await?;
         return Ok(PreparedRevision { revision: revision.clone(), words, tree, ..kept });
     };
     let Snapshot { files, mut ids, submodule_repositories: modules, .. } = snapshot;
-    let (rendered, server) = means.rendered(files.clone(), wish, charts, by).await?;
+    let (rendered, server) = means.rendered(files.clone(), valid_spec, charts, by).await?;
     let caution = match &rendered {
         Rendered::Complete(complete) if complete.is_by_helm() => means.helm.isolation_warning().await,
         Rendered::Complete(_) | Rendered::Incomplete(_) => None,
     };
     let scopes = means.cluster.kinds().scopes();
-    let (made, read) = build_on_thread(rendered, files.memory_limit().clone(), wish, scopes, by).await?;
-    let rendered = Arc::new(made.without_ignored_fields(&wish.ignore));
+    let (made, read) =
+        build_on_thread(rendered, files.memory_limit().clone(), valid_spec, scopes, by).await?;
+    let rendered = Arc::new(made.without_ignored_fields(&valid_spec.ignore));
     let kept = render_memory::kept(ground.repositories.memory(), &ground.sync, &rendered)?;
     let paths = || read.iter().flatten().map(String::as_str);
     let bases = bases.read(&files, paths(), by).await?;
@@ -182,7 +184,7 @@ async fn prepare_in(
         let own = paths().filter(|path| files.split_mount(path).0.is_empty());
         ids = repository.ids(revision, own, by).await.map_err(source_error)?;
     }
-    let (tree, words) = place(repository, revision, wish, by).await?;
+    let (tree, words) = place(repository, revision, valid_spec, by).await?;
     let complete = rendered.objects().iter().all(|object| object.scope.is_some());
     let (revision, desired, left) = (revision.clone(), rendered.clone(), BTreeMap::new());
     let digest = rendered.digest();
@@ -211,11 +213,11 @@ async fn prepare_in(
 async fn build_on_thread(
     rendered: Rendered,
     room: MemoryLimit,
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     scopes: Scopes,
     by: Instant,
 ) -> Result<(DesiredSet, Option<BTreeSet<String>>), ReconcileError> {
-    let target = wish.target_namespace.clone();
+    let target = valid_spec.target_namespace.clone();
     let made = chance::spawn_blocking_deterministic(move || {
         let _turn = room.wait_for_processor();
         wanted(rendered, &target, &scopes)
@@ -250,10 +252,10 @@ fn wanted(
 async fn place(
     repository: &Repository,
     revision: &Revision,
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     by: Instant,
 ) -> Result<(Option<ObjectHash>, CommitSummary), ReconcileError> {
-    repository.object_at(revision, &wish.options.path, by).await.map_err(source_error)
+    repository.object_at(revision, &valid_spec.options.path, by).await.map_err(source_error)
 }
 
 /// Most rounds of fetching referenced folders, and so the deepest nesting of references.
@@ -263,16 +265,16 @@ const MAX_ROUNDS: usize = 64;
 /// Referenced folders that were missing are added to `beside`.
 async fn fetch_until_complete(
     from: (&Repository, &Revision),
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     room: &MemoryLimit,
     earlier: &ObjectIds,
     beside: &mut BTreeSet<Box<str>>,
     by: Instant,
     ground: &RemoteBaseContext<'_>,
 ) -> Result<Option<(Snapshot, ResolvedBases)>, ReconcileError> {
-    let within = ReadLimits { room: room.clone(), choose: render_memory::choose(wish) };
+    let within = ReadLimits { room: room.clone(), choose: render_memory::choose(valid_spec) };
     let read = async |beside: &BTreeSet<Box<str>>, earlier: &ObjectIds| {
-        own_files(from, wish, (beside, &within), earlier, by, ground.metrics).await
+        own_files(from, valid_spec, (beside, &within), earlier, by, ground.metrics).await
     };
     let taken = room.reserved_bytes();
     let Some(mut snapshot) = read(beside, earlier).await? else {
@@ -282,7 +284,7 @@ async fn fetch_until_complete(
     let mut bases = ResolvedBases::default();
     for _ in 0..MAX_ROUNDS {
         let files = bases.mount(snapshot.files.clone(), by).await?;
-        let (tree, options) = (files.clone(), wish.options.clone());
+        let (tree, options) = (files.clone(), valid_spec.options.clone());
         let looked = chance::spawn_blocking_deterministic(move || {
             let _turn = tree.memory_limit().wait_for_processor();
             missing_inputs(&tree, &options)
@@ -319,15 +321,15 @@ async fn fetch_until_complete(
 /// Reads the files of the repository itself; `None` if they are unchanged.
 async fn own_files(
     (repository, revision): (&Repository, &Revision),
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     (beside, within): (&BTreeSet<Box<str>>, &ReadLimits),
     earlier: &ObjectIds,
     by: Instant,
     metrics: &Metrics,
 ) -> Result<Option<Snapshot>, ReconcileError> {
     let begun = clock::now();
-    let (folders, wanted) = ([wish.options.path.as_str()], beside.iter().cloned().collect::<Vec<_>>());
-    let reading = match wish.submodules {
+    let (folders, wanted) = ([valid_spec.options.path.as_str()], beside.iter().cloned().collect::<Vec<_>>());
+    let reading = match valid_spec.submodules {
         true => repository.read_with_submodules(revision, (&folders, &wanted), earlier, within, by).await,
         false => repository.read_changed(revision, (&folders, &wanted), earlier, within, by).await,
     };

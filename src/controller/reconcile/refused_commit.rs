@@ -19,7 +19,7 @@ pub(crate) struct RefusedCommit {
     revision: Revision,
     /// Number of the spec revision: another spec may render the commit.
     order: u64,
-    pub(crate) trouble: ReconcileError,
+    pub(crate) reconcile_error: ReconcileError,
     /// Time of the next attempt.
     until: Uptime,
     backoff: Backoff,
@@ -50,7 +50,7 @@ impl RefusedCommit {
 pub(crate) fn refuse(
     memory: &mut SyncMemory,
     (revision, order): (&Revision, u64),
-    trouble: ReconcileError,
+    reconcile_error: ReconcileError,
     (now, chance): (Uptime, f64),
     pauses: RetryPolicy,
 ) {
@@ -59,9 +59,10 @@ pub(crate) fn refuse(
         memory.consented.clear();
     }
     let mut backoff = known.map_or(pauses.cluster, |known| known.backoff);
-    let pause = if trouble.permanent { pauses.manifest } else { backoff.failed(chance) };
+    let pause = if reconcile_error.permanent { pauses.manifest } else { backoff.failed(chance) };
     let (revision, until) = (revision.clone(), now + pause);
-    memory.refusal = Some(RefusedCommit { revision, order, trouble, until, backoff, patience: PATIENCE });
+    memory.refusal =
+        Some(RefusedCommit { revision, order, reconcile_error, until, backoff, patience: PATIENCE });
 }
 
 /// Records that an attempt gave way to repairs. A commit that never finished gets twice the
@@ -74,12 +75,14 @@ pub(crate) fn record_interruption(
     pauses: RetryPolicy,
 ) {
     let known = refusal_of(memory, revision, order).cloned();
-    let (trouble, patience) = match known {
-        Some(known) if known.trouble.cause != ErrorCause::Progressing => (known.trouble, PATIENCE),
-        Some(known) => (known.trouble, (2 * known.patience).min(MOST_PATIENCE)),
+    let (reconcile_error, patience) = match known {
+        Some(known) if known.reconcile_error.cause != ErrorCause::Progressing => {
+            (known.reconcile_error, PATIENCE)
+        }
+        Some(known) => (known.reconcile_error, (2 * known.patience).min(MOST_PATIENCE)),
         None => (unfinished(), 2 * PATIENCE),
     };
-    refuse(memory, (revision, order), ReconcileError { permanent: false, ..trouble }, moment, pauses);
+    refuse(memory, (revision, order), ReconcileError { permanent: false, ..reconcile_error }, moment, pauses);
     memory.refusal.iter_mut().for_each(|refusal| refusal.patience = patience);
 }
 
@@ -124,7 +127,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn trouble(lasting: bool) -> ReconcileError {
+    fn reconcile_error(lasting: bool) -> ReconcileError {
         ReconcileError {
             cause: ErrorCause::Input("YamlInvalid"),
             message: "a tab".to_owned(),
@@ -139,16 +142,16 @@ mod tests {
         let mut memory = SyncMemory::default();
         let newest = revision("1");
         assert!(!waits_to_try(&memory, &newest, 7, at(0)));
-        refuse(&mut memory, (&newest, 7), trouble(true), (at(0), 1.0), pauses);
+        refuse(&mut memory, (&newest, 7), reconcile_error(true), (at(0), 1.0), pauses);
         assert!(waits_to_try(&memory, &newest, 7, at(599)), "only another commit helps");
         assert!(!waits_to_try(&memory, &newest, 7, at(600)), "a bound for what nobody has thought of");
         assert!(!waits_to_try(&memory, &newest, 8, at(1)), "another spec may render it");
         assert!(!waits_to_try(&memory, &revision("2"), 7, at(1)));
         // A temporary error is retried sooner, with growing pauses.
-        refuse(&mut memory, (&newest, 8), trouble(false), (at(0), 1.0), pauses);
+        refuse(&mut memory, (&newest, 8), reconcile_error(false), (at(0), 1.0), pauses);
         let first = memory.refusal.as_ref().unwrap().until;
-        refuse(&mut memory, (&newest, 8), trouble(false), (first, 1.0), pauses);
-        refuse(&mut memory, (&newest, 8), trouble(false), (first, 1.0), pauses);
+        refuse(&mut memory, (&newest, 8), reconcile_error(false), (first, 1.0), pauses);
+        refuse(&mut memory, (&newest, 8), reconcile_error(false), (first, 1.0), pauses);
         assert!(memory.refusal.as_ref().unwrap().until > first + Duration::from_secs(1));
         assert!(memory.refusal.as_ref().unwrap().until <= first + Duration::from_secs(60));
     }
@@ -164,11 +167,15 @@ mod tests {
             record_interruption(&mut memory, (&newest, 7), (at(second), 0.5), pauses);
         }
         assert_eq!(patience, [at(1), at(2), at(4), at(8)]);
-        refuse(&mut memory, (&newest, 7), trouble(false), (at(9), 0.5), pauses);
+        refuse(&mut memory, (&newest, 7), reconcile_error(false), (at(9), 0.5), pauses);
         for second in 10..12 {
             record_interruption(&mut memory, (&newest, 7), (at(second), 0.5), pauses);
             assert_eq!(patience_of(&memory, &newest, 7), at(1));
-            assert_eq!(memory.refusal.as_ref().unwrap().trouble.reason(), "YamlInvalid", "it stays refused");
+            assert_eq!(
+                memory.refusal.as_ref().unwrap().reconcile_error.reason(),
+                "YamlInvalid",
+                "it stays refused"
+            );
         }
     }
 
@@ -178,11 +185,11 @@ mod tests {
         let consent = || BTreeMap::from([(ObjectId::parse("/ConfigMap|shop/a").unwrap(), "uid".into())]);
         let mut memory = SyncMemory::default();
         memory.consented = consent();
-        refuse(&mut memory, (&revision("1"), 0), trouble(true), (at(0), 0.5), pauses);
+        refuse(&mut memory, (&revision("1"), 0), reconcile_error(true), (at(0), 0.5), pauses);
         assert!(memory.consented.is_empty());
         // An approval that was given after the refusal is valid.
         memory.consented = consent();
-        refuse(&mut memory, (&revision("1"), 0), trouble(true), (at(0), 0.5), pauses);
+        refuse(&mut memory, (&revision("1"), 0), reconcile_error(true), (at(0), 0.5), pauses);
         assert!(!memory.consented.is_empty());
     }
 }

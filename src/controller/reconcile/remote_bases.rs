@@ -62,7 +62,7 @@ impl<'a> RemoteBaseContext<'a> {
     pub(in crate::controller) fn of_sync(
         context: &'a Context,
         sync: &'a SyncName,
-        wish: &ValidatedSpec,
+        valid_spec: &ValidatedSpec,
         followed: &'a TrackedBases,
         fresh: Duration,
     ) -> Self {
@@ -74,7 +74,7 @@ impl<'a> RemoteBaseContext<'a> {
             asker: &sync.namespace,
             sync: sync.to_string().into(),
             metrics: &context.reporting.metrics,
-            pinned: wish.verify.is_some(),
+            pinned: valid_spec.verify.is_some(),
             fresh,
         }
     }
@@ -120,7 +120,7 @@ impl ResolvedBases {
                 let within = ReadLimits { room: files.memory_limit().clone(), ..ReadLimits::default() };
                 let reading =
                     base.repository.read_changed(&base.revision, asked, &ObjectIds::new(), &within, by).await;
-                let snapshot = reading.map_err(|error| base.trouble(error))?.snapshot;
+                let snapshot = reading.map_err(|error| base.reconcile_error(error))?.snapshot;
                 let files = snapshot.map(|snapshot| snapshot.files).unwrap_or_default();
                 self.read.insert(place, (paths, files));
             }
@@ -185,7 +185,7 @@ impl ResolvedBases {
         for base in &mut found {
             let paths = paths.get(&*base.place()).cloned().unwrap_or_default();
             let ids = base.repository.ids(&base.revision, paths, by).await;
-            base.ids = ids.map_err(|error| base.trouble(error))?;
+            base.ids = ids.map_err(|error| base.reconcile_error(error))?;
         }
         Ok(found)
     }
@@ -220,8 +220,8 @@ impl RemoteBase {
         format!("{} at {}", self.address, self.revision.commit).into()
     }
 
-    fn trouble(&self, error: Error) -> ReconcileError {
-        trouble(&self.address, error)
+    fn reconcile_error(&self, error: Error) -> ReconcileError {
+        reconcile_error(&self.address, error)
     }
 
     /// Returns the newest revision in the shared cache.
@@ -256,7 +256,8 @@ pub(crate) async fn renewed(
         let newest = base.newest();
         if newest.commit != base.revision.commit {
             let paths = base.ids.keys().map(|path| &**path);
-            let ids = base.repository.ids(&newest, paths, by).await.map_err(|error| base.trouble(error))?;
+            let ids =
+                base.repository.ids(&newest, paths, by).await.map_err(|error| base.reconcile_error(error))?;
             if ids != base.ids {
                 return Ok(None);
             }
@@ -287,7 +288,7 @@ async fn find(
         Err(error) => return Ok(Err(format!("is not fetched: {error}").into())),
     };
     let told = |error: Error| {
-        let ReconcileError { message, .. } = trouble(&address, error.clone());
+        let ReconcileError { message, .. } = reconcile_error(&address, error.clone());
         ReconcileError { message: format!("{place}: {message}"), ..source_error(error) }
     };
     let opened = ground.repositories.repository(&address, "", &Credentials::default());
@@ -329,9 +330,12 @@ async fn look(
     looked
 }
 
-fn trouble(address: &Address, error: Error) -> ReconcileError {
-    let trouble = source_error(error);
-    ReconcileError { message: format!("the remote base {address}: {}", trouble.message), ..trouble }
+fn reconcile_error(address: &Address, error: Error) -> ReconcileError {
+    let reconcile_error = source_error(error);
+    ReconcileError {
+        message: format!("the remote base {address}: {}", reconcile_error.message),
+        ..reconcile_error
+    }
 }
 
 /// Normalises a path; the kustomization parser has made sure that it does not leave the repository.
@@ -357,7 +361,7 @@ impl TrackedBases {
         let bases = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let looks = bases.iter().map(async |base| match base.look(ground, by).await {
             Ok(revision) => Ok(revision.commit != base.revision.commit),
-            Err(error) => Err(base.trouble(error)),
+            Err(error) => Err(base.reconcile_error(error)),
         });
         let found = join_all(looks).await.into_iter().collect::<Result<Vec<bool>, ReconcileError>>()?;
         Ok(found.contains(&true))

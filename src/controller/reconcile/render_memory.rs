@@ -35,8 +35,8 @@ pub(crate) struct MemoryLimits {
 
 impl MemoryLimits {
     /// Starts with the limit of the last commit.
-    pub(crate) fn of(memory: &Memory, wish: &ValidatedSpec, last: Option<u64>) -> Self {
-        let part = if wish.submodules { PART_FOR_MODULES } else { 1 };
+    pub(crate) fn of(memory: &Memory, valid_spec: &ValidatedSpec, last: Option<u64>) -> Self {
+        let part = if valid_spec.submodules { PART_FOR_MODULES } else { 1 };
         let most = memory.most_for_work() / part;
         Self { bytes: last.unwrap_or(FIRST).min(most), most }
     }
@@ -105,10 +105,10 @@ fn mib(bytes: u64) -> u64 {
 }
 
 /// Selects the files to read for a Sync: in a plain folder the manifests, and the targets of links.
-pub(crate) fn choose(wish: &ValidatedSpec) -> FileFilter {
-    let options = wish.options.clone();
+pub(crate) fn choose(valid_spec: &ValidatedSpec) -> FileFilter {
+    let options = valid_spec.options.clone();
     // The files that a submodule or a published chart needs are not known from this tree.
-    let is_open = wish.submodules || wish.chart.is_some();
+    let is_open = valid_spec.submodules || valid_spec.chart.is_some();
     Arc::new(move |tree| match options.kind.detect(tree, &options.path) {
         SourceType::Auto | SourceType::Plain if !is_open => {
             FileSelection::Only(manifests(tree, &options.path))

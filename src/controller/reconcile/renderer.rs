@@ -46,12 +46,12 @@ impl RenderContext<'_> {
     pub(crate) async fn rendered(
         self,
         mut files: FileTree,
-        wish: &ValidatedSpec,
+        valid_spec: &ValidatedSpec,
         charts: &mut ChartFetches,
         by: Instant,
     ) -> Result<(Rendered, Option<Arc<Capabilities>>), ReconcileError> {
-        let mut options = wish.options.clone();
-        if let Some(wanted) = &wish.chart {
+        let mut options = valid_spec.options.clone();
+        if let Some(wanted) = &valid_spec.chart {
             options.helm.chart = Some(self.published(wanted, files.memory_limit(), by).await?);
         }
         let server = match options.kind.detect(&files, &options.path) {
@@ -88,8 +88,12 @@ impl RenderContext<'_> {
 
     /// Makes sure that the published chart is on disk, so that no render waits for its server while
     /// it holds memory.
-    pub(crate) async fn fetch_chart(self, wish: &ValidatedSpec, by: Instant) -> Result<(), ReconcileError> {
-        match &wish.chart {
+    pub(crate) async fn fetch_chart(
+        self,
+        valid_spec: &ValidatedSpec,
+        by: Instant,
+    ) -> Result<(), ReconcileError> {
+        match &valid_spec.chart {
             Some(wanted) if !self.ground.repositories.has_chart(wanted, "") => self.fetch(wanted, by).await,
             Some(_) | None => Ok(()),
         }
@@ -102,7 +106,7 @@ impl RenderContext<'_> {
         by: Instant,
     ) -> Result<(), ReconcileError> {
         for (wanted, place) in std::mem::take(&mut charts.wanted) {
-            self.fetch(&wanted, by).await.map_err(|trouble| trouble.with_place(&place))?;
+            self.fetch(&wanted, by).await.map_err(|reconcile_error| reconcile_error.with_place(&place))?;
             charts.fetched.push(wanted);
         }
         Ok(())
@@ -133,7 +137,7 @@ impl RenderContext<'_> {
             return Ok(files);
         }
         let fetched = self.published(&wanted, files.memory_limit(), by).await;
-        let fetched = fetched.map_err(|trouble| trouble.with_place(&chart.place))?;
+        let fetched = fetched.map_err(|reconcile_error| reconcile_error.with_place(&chart.place))?;
         Ok(files.with_chart(&chart.digest, fetched.files))
     }
 

@@ -140,7 +140,7 @@ pub(crate) fn begin_rollout(
         memory.rolled_out.before.get_or_insert_with(|| degraded.iter().filter(is_older).cloned().collect());
     let failed = unwell.iter().any(|id| degraded.contains(id) && !before.contains(id));
     let failed = failed || memory.is_refused();
-    let (restored, only_hooks) = (memory.deleted.clone(), !inputs.wish.health.wait);
+    let (restored, only_hooks) = (memory.deleted.clone(), !inputs.valid_spec.health.wait);
     Some(Rollout {
         unhealthy: unwell,
         degraded,
@@ -186,7 +186,7 @@ pub(crate) fn finish_rollout_if_done(
     let applied = is_applied(&report.outcomes, |id| set.get(id).is_some());
     // A set without waves is rolled out once it is applied.
     let is_well = !set.has_ordering() || is_known && rollout.unhealthy.is_empty();
-    if applied && is_well && !inputs.wish.suspend {
+    if applied && is_well && !inputs.valid_spec.suspend {
         memory.rolled_out.end(digest);
     }
 }
@@ -207,7 +207,7 @@ pub(crate) fn are_to_be_cleared(
             may_go && seen.ownership == Ownership::Ours && seen.applied_by_us && !seen.controlled
         };
         let clears = |well| over.should_delete(&object.id, hook, well);
-        !inputs.wish.protected.contains(&object.id.group_kind())
+        !inputs.valid_spec.protected.contains(&object.id.group_kind())
             && observed.get(&object.id).is_some_and(is_left)
             && memory.completed.ended_well(&object.id).is_some_and(clears)
     })

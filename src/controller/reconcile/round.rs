@@ -83,7 +83,7 @@ async fn make_plan(
         let decided = |observed: &ObservedSet| {
             policy.claims = weigh_claims(inputs, memory, desired, observed)?;
             let plan = plan(desired, observed, policy);
-            let open = to_verify(&plan, observed, inputs.wish.suspend);
+            let open = to_verify(&plan, observed, inputs.valid_spec.suspend);
             Ok((plan.defer(desired, deferrals), open))
         };
         match inputs.cluster.read_observed(inputs.owner, decided) {
@@ -147,7 +147,7 @@ pub(super) async fn execute_round(
     };
     report.gate = memory.unhealthy_at_rollout.take();
     let mut outcomes = execute_plan(inputs, memory, &work, due, policy.rollout.as_ref()).await;
-    report.added = process_extra_fields(&work, inputs.wish, memory, &mut outcomes).await;
+    report.added = process_extra_fields(&work, inputs.valid_spec, memory, &mut outcomes).await;
     outcomes
 }
 
@@ -190,7 +190,7 @@ fn apply_context<'a>(
         cluster: inputs.cluster,
         owner: inputs.owner,
         desired,
-        conflicts: inputs.wish.conflicts,
+        conflicts: inputs.valid_spec.conflicts,
         predecessor: inputs.predecessor,
         ledger,
         contested: Arc::default(),
@@ -210,8 +210,8 @@ async fn create_namespace(
     plan: &Plan,
     desired: &DesiredSet,
 ) -> Option<Box<str>> {
-    let name = &*inputs.wish.target_namespace;
-    let needed = inputs.wish.create_namespace
+    let name = &*inputs.valid_spec.target_namespace;
+    let needed = inputs.valid_spec.create_namespace
         && inputs.cluster.read_observed(inputs.owner, |seen| may_be_missing(plan, desired, seen, name));
     if !needed {
         return None;
@@ -254,7 +254,7 @@ pub(super) fn record_execution(
     let kinds = inputs.cluster.kinds();
     report.remarks.extend(polled(desired, |kind| kinds.get(kind).is_some_and(|it| !it.watchable)));
     memory.replied(outcomes.keys().cloned(), inputs.context.now());
-    let held = memory.leaving.judged(due.plan.held, inputs.context.now(), inputs.wish.timeout);
+    let held = memory.leaving.judged(due.plan.held, inputs.context.now(), inputs.valid_spec.timeout);
     report.gate.iter_mut().for_each(|(unwell, _)| unwell.extend(written_ones(&outcomes)));
     report.adds(held.chain(due.postponed).chain(outcomes));
     finish_rollout_if_done(inputs, memory, &policy.rollout, report, prepared.digest.hash);
@@ -314,7 +314,7 @@ fn record_outcomes(
         memory.completed.begin(desired, observed);
     });
     memory.rolled_out.wrote(outcomes.iter().filter(|(_, it)| was_written(it)).map(|(id, _)| id));
-    let clears = !inputs.wish.suspend
+    let clears = !inputs.valid_spec.suspend
         && inputs
             .cluster
             .read_observed(inputs.owner, |seen| are_to_be_cleared(inputs, desired, memory, rollout, seen));

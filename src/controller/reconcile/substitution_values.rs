@@ -17,13 +17,13 @@ use crate::report::{ErrorCause, ReconcileError};
 pub(crate) async fn filled(
     cluster: &Cluster,
     name: &SyncName,
-    wish: ValidatedSpec,
+    valid_spec: ValidatedSpec,
 ) -> Result<ValidatedSpec, ReconcileError> {
-    let mut all = Vec::with_capacity(wish.values.len());
-    for values in &wish.values {
+    let mut all = Vec::with_capacity(valid_spec.values.len());
+    for values in &valid_spec.values {
         all.push(texts(cluster, name, values).await?);
     }
-    Ok(with(wish, all.iter().map(Option::as_ref)))
+    Ok(with(valid_spec, all.iter().map(Option::as_ref)))
 }
 
 /// Reads one of the objects; `None` if it is optional and does not exist.
@@ -37,17 +37,17 @@ pub(crate) async fn texts(
     }
     let found = cluster.substitution_values(values.kind, &name.namespace, &values.name).await;
     let found = found.map_err(|failure| {
-        let mut trouble = cluster_error(&failure);
-        if trouble.cause == ErrorCause::RightsMissing {
+        let mut reconcile_error = cluster_error(&failure);
+        if reconcile_error.cause == ErrorCause::RightsMissing {
             let grant = grant(name);
-            trouble.message = format!(
+            reconcile_error.message = format!(
                 "spec.render.substitute.from names the {} {}, which may not be read: {}; {grant} grants the permission",
                 values.kind.as_str(),
                 values.name,
-                trouble.message
+                reconcile_error.message
             );
         }
-        trouble
+        reconcile_error
     })?;
     match found {
         Some(found) if found.holds_keys => Err(is_of_the_daemon(&values.name)),
@@ -98,12 +98,12 @@ fn grant(name: &SyncName) -> String {
 /// Returns the spec with these texts as variables: later objects override earlier ones, and the
 /// spec overrides all.
 pub(crate) fn with<'a>(
-    mut wish: ValidatedSpec,
+    mut valid_spec: ValidatedSpec,
     all: impl Iterator<Item = Option<&'a SubstitutionValues>>,
 ) -> ValidatedSpec {
-    let Some(own) = wish.options.variables.clone() else { return wish };
+    let Some(own) = valid_spec.options.variables.clone() else { return valid_spec };
     let mut variables = Variables::default();
-    for (values, texts) in wish.values.iter().zip(all) {
+    for (values, texts) in valid_spec.values.iter().zip(all) {
         let seen = match values.kind {
             ValuesKind::ConfigMap => Visibility::Public,
             ValuesKind::Secret => Visibility::Secret,
@@ -111,6 +111,6 @@ pub(crate) fn with<'a>(
         let texts = texts.map(|found| found.values.as_slice()).unwrap_or_default();
         variables = variables.with_values(texts.iter().map(|(key, text)| (key, text)), seen);
     }
-    wish.options.variables = Some(Arc::new(variables.overridden_by(&own)));
-    wish
+    valid_spec.options.variables = Some(Arc::new(variables.overridden_by(&own)));
+    valid_spec
 }

@@ -33,7 +33,7 @@ pub(crate) struct UnrenderedCommit<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) repository: &'a Repository,
     pub(crate) revision: &'a Revision,
-    pub(crate) wish: &'a ValidatedSpec,
+    pub(crate) valid_spec: &'a ValidatedSpec,
 }
 
 impl UnrenderedCommit<'_> {
@@ -56,13 +56,13 @@ impl UnrenderedCommit<'_> {
 
     /// Returns the evidence, and a hash of the files.
     async fn evidence(&self, last: Option<&PreparedRevision>) -> FoundEvidence {
-        let by = clock::now() + self.wish.timeout;
-        let options = &self.wish.options;
+        let by = clock::now() + self.valid_spec.timeout;
+        let options = &self.valid_spec.options;
         let path = options.path.as_str();
         // Evidence is optional, so a commit that takes much memory has none.
         let within = ReadLimits {
             room: MemoryLimit::with_bytes(render_memory::FIRST),
-            choose: render_memory::choose(self.wish),
+            choose: render_memory::choose(self.valid_spec),
         };
         let asked = (&[path][..], &[][..]);
         let reading =
@@ -82,7 +82,7 @@ impl UnrenderedCommit<'_> {
         match options.kind.detect(&files, path) {
             SourceType::Auto | SourceType::Plain => {
                 let ids = self.repository.ids(self.revision, [path], by).await.ok();
-                let evidence = match contents(files, self.wish).await {
+                let evidence = match contents(files, self.valid_spec).await {
                     Some(contents) => Evidence::Files(contents),
                     None => Evidence::Anything(FolderContents::unsearched()),
                 };
@@ -91,7 +91,7 @@ impl UnrenderedCommit<'_> {
             SourceType::Kustomize | SourceType::Helm => {
                 let anything = || async {
                     Evidence::Anything(
-                        contents(files, self.wish).await.unwrap_or_else(FolderContents::unsearched),
+                        contents(files, self.valid_spec).await.unwrap_or_else(FolderContents::unsearched),
                     )
                 };
                 let Some(last) = last else { return FoundEvidence::new(anything().await, None) };
@@ -128,8 +128,8 @@ fn hash(ids: &ObjectIds) -> FilesHash {
 }
 
 /// Reads the contents of files one by one.
-async fn contents(files: FileTree, wish: &ValidatedSpec) -> Option<FolderContents> {
-    let options = wish.options.clone();
+async fn contents(files: FileTree, valid_spec: &ValidatedSpec) -> Option<FolderContents> {
+    let options = valid_spec.options.clone();
     let read = move || {
         let _turn = files.memory_limit().wait_for_processor();
         FolderContents::from_tree(&files, &options)

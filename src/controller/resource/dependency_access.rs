@@ -26,12 +26,12 @@ pub(super) struct Readable {
 
 pub(super) async fn may_depend(
     worker: &mut SyncWorker,
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     cluster: &Cluster,
 ) -> Result<(), ReconcileError> {
     // The daemon may read all Syncs.
-    let Some(account) = &wish.service_account else { return Ok(()) };
-    let elsewhere = wish.depends_on.iter().filter(|other| other.namespace != worker.name.namespace);
+    let Some(account) = &valid_spec.service_account else { return Ok(()) };
+    let elsewhere = valid_spec.depends_on.iter().filter(|other| other.namespace != worker.name.namespace);
     let syncs: Vec<SyncName> = elsewhere.cloned().collect();
     let stands = |known: &Readable| {
         (&known.account, &known.syncs) == (account, &syncs) && clock::since(known.at) < STANDS

@@ -163,13 +163,13 @@ impl SyncWorker {
         self.logs(&task);
         match task {
             // On a transient error keep running with the previous spec.
-            NextAction::Refuse(trouble) if !trouble.permanent => {
+            NextAction::Refuse(reconcile_error) if !reconcile_error.permanent => {
                 // A person who grants the missing permission waits for this.
                 let lacks_rights =
-                    matches!(trouble.cause, ErrorCause::RightsMissing | ErrorCause::SecretNotAllowed);
+                    matches!(reconcile_error.cause, ErrorCause::RightsMissing | ErrorCause::SecretNotAllowed);
                 self.patience = if lacks_rights { GRANTED } else { RETRY.1 };
-                self.resource_recorder.refuse(Some(trouble.clone()));
-                let is_refused = match trouble.cause {
+                self.resource_recorder.refuse(Some(reconcile_error.clone()));
+                let is_refused = match reconcile_error.cause {
                     ErrorCause::ClusterUnreachable | ErrorCause::Progressing => false,
                     // Without permissions the Sync cannot adopt anything, so no peer may wait for
                     // it.
@@ -180,7 +180,7 @@ impl SyncWorker {
                 };
                 self.context.peers.is_refused(&self.name, is_refused);
                 // A cluster that does not answer, or asks to wait, says nothing about the spec.
-                let refused = Some(trouble).filter(|it| {
+                let refused = Some(reconcile_error).filter(|it| {
                     !matches!(it.cause, ErrorCause::ClusterUnreachable | ErrorCause::Progressing)
                 });
                 if !keep_narrowed(self, sync, refused) && self.orders.is_some() {
@@ -188,11 +188,11 @@ impl SyncWorker {
                 }
                 true
             }
-            NextAction::Refuse(trouble) => {
-                self.resource_recorder.refuse(Some(trouble.clone()));
+            NextAction::Refuse(reconcile_error) => {
+                self.resource_recorder.refuse(Some(reconcile_error.clone()));
                 self.context.peers.is_refused(&self.name, true);
-                let is_without_identity = trouble.cause == ErrorCause::ServiceAccountRequired;
-                if is_without_identity || !keep_narrowed(self, sync, Some(trouble)) {
+                let is_without_identity = reconcile_error.cause == ErrorCause::ServiceAccountRequired;
+                if is_without_identity || !keep_narrowed(self, sync, Some(reconcile_error)) {
                     withdraw_claims(self).await;
                     remove_claims(self).await;
                 } else {
@@ -222,8 +222,10 @@ impl SyncWorker {
     /// for all Syncs, elsewhere.
     fn logs(&self, task: &NextAction) {
         match task {
-            NextAction::Refuse(trouble) if trouble.cause != ErrorCause::ClusterUnreachable => {
-                let (reason, message) = (trouble.reason(), &trouble.message);
+            NextAction::Refuse(reconcile_error)
+                if reconcile_error.cause != ErrorCause::ClusterUnreachable =>
+            {
+                let (reason, message) = (reconcile_error.reason(), &reconcile_error.message);
                 self.context.reporting.lines.log_condition(
                     &self.name,
                     LogSubject::Spec,
@@ -299,20 +301,20 @@ impl SyncWorker {
         }
         self.update_status_recorder(value, sync.status.clone(), sync.spec.suspend);
         let disk = self.context.installation.disk.as_deref();
-        let wish = spec::check_fields(value, &sync.spec);
-        let wish = match wish.and_then(|()| validate_within(&self.name, &sync.spec, disk)) {
-            Ok(wish) => wish,
+        let valid_spec = spec::check_fields(value, &sync.spec);
+        let valid_spec = match valid_spec.and_then(|()| validate_within(&self.name, &sync.spec, disk)) {
+            Ok(valid_spec) => valid_spec,
             Err(_) if is_going(value) => return NextAction::Leave(Err("SpecInvalid")),
             Err(refusal) => return refuse(ErrorCause::SpecInvalid, refusal.to_string()),
         };
-        let trusted = self.orders.as_ref().map(|orders| orders.borrow().wish.verify.clone());
-        if wish.verify.is_some() && trusted.is_some_and(|trusted| trusted != wish.verify) {
+        let trusted = self.orders.as_ref().map(|orders| orders.borrow().valid_spec.verify.clone());
+        if valid_spec.verify.is_some() && trusted.is_some_and(|trusted| trusted != valid_spec.verify) {
             // Before other steps can fail: until the new keys are read, no commit may be accepted
             // with the old ones.
-            revoke_keys(self, &wish);
+            revoke_keys(self, &valid_spec);
         }
-        match self.context.may_act_as_itself(&self.name, &wish) {
-            Ok(()) if is_going(value) => return NextAction::Leave(Ok(Box::new(wish))),
+        match self.context.may_act_as_itself(&self.name, &valid_spec) {
+            Ok(()) if is_going(value) => return NextAction::Leave(Ok(Box::new(valid_spec))),
             Ok(()) => {}
             Err(_) if is_going(value) => return NextAction::Leave(Err("ServiceAccountRequired")),
             Err(message) => return refuse(ErrorCause::ServiceAccountRequired, message),
@@ -320,9 +322,9 @@ impl SyncWorker {
         if let Some(failure) = finalizer(self, &sync).await {
             return NextAction::Refuse(prepare::cluster_error(&failure));
         }
-        match self.order(&sync, wish).await {
+        match self.order(&sync, valid_spec).await {
             Ok(order) => NextAction::Follow(Box::new(order)),
-            Err(trouble) => NextAction::Refuse(trouble),
+            Err(reconcile_error) => NextAction::Refuse(reconcile_error),
         }
     }
 
@@ -340,11 +342,15 @@ impl SyncWorker {
         set_source(&self.resource_recorder, source_summary::of_resource(&self.name, value));
     }
 
-    async fn order(&mut self, sync: &Sync, wish: ValidatedSpec) -> Result<ReconcileRequest, ReconcileError> {
-        let cluster = self.context.cluster_of(&self.name, &wish).await?;
-        let credentials = credentials(self, &wish, &cluster).await?;
-        let keys = signing_keys(self, &wish).await?;
-        let owner = match &wish.secret {
+    async fn order(
+        &mut self,
+        sync: &Sync,
+        valid_spec: ValidatedSpec,
+    ) -> Result<ReconcileRequest, ReconcileError> {
+        let cluster = self.context.cluster_of(&self.name, &valid_spec).await?;
+        let credentials = credentials(self, &valid_spec, &cluster).await?;
+        let keys = signing_keys(self, &valid_spec).await?;
+        let owner = match &valid_spec.secret {
             Some(secret) => format!("{}/{secret}", self.name.namespace),
             None => String::new(),
         };
@@ -352,14 +358,14 @@ impl SyncWorker {
             .context
             .sources
             .repositories
-            .repository(&wish.address, &owner, &credentials)
+            .repository(&valid_spec.address, &owner, &credentials)
             .map_err(prepare::source_error)?
             .on_behalf_of(&self.name.namespace);
-        may_depend(self, &wish, &cluster).await?;
-        let wish = filled(self, wish, &cluster).await?;
+        may_depend(self, &valid_spec, &cluster).await?;
+        let valid_spec = filled(self, valid_spec, &cluster).await?;
         let annotation = |key| sync.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
         let mut order = ReconcileRequest {
-            wish: Arc::new(wish),
+            valid_spec: Arc::new(valid_spec),
             repository,
             credentials,
             permission: self.permission.clone(),
@@ -393,9 +399,9 @@ fn is_going(sync: &Value) -> bool {
 /// may be invalid.
 fn followed(name: &SyncName, sync: &Value, disk: Option<&Path>) -> Option<(Address, Reference, bool)> {
     let source = serde_json::json!({"source": sync.pointer("/spec/source")?});
-    let wish = validate_within(name, &serde_json::from_value(source).ok()?, disk).ok()?;
+    let valid_spec = validate_within(name, &serde_json::from_value(source).ok()?, disk).ok()?;
     let suspended = sync.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or_default();
-    Some((wish.address, wish.reference, suspended))
+    Some((valid_spec.address, valid_spec.reference, suspended))
 }
 
 /// Returns the owner that the objects had in another tool, if the Sync was made from such a tool's

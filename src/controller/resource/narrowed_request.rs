@@ -19,14 +19,14 @@ use crate::report::ReconcileError;
 pub(super) fn keep_narrowed(worker: &mut SyncWorker, sync: &Value, refused: Option<ReconcileError>) -> bool {
     let Some(last) = worker.orders.as_ref().map(|orders| orders.borrow().clone()) else { return false };
     let spec = sync.get("spec").unwrap_or(&Value::Null);
-    let Some(wish) = last.wish.narrowed_by_unsound(spec) else { return false };
+    let Some(valid_spec) = last.valid_spec.narrowed_by_unsound(spec) else { return false };
     let refused = refused.or_else(|| last.refused.clone());
     let annotation = |key: &str| -> Option<String> {
         Some(sync.pointer("/metadata/annotations")?.get(key)?.as_str()?.to_owned())
     };
     let (approved, request) = (annotation(APPROVE_ANNOTATION), annotation(REQUEST_ANNOTATION));
     let moves_to = annotation(MOVES_TO_ANNOTATION).map(Box::from);
-    let is_same = (&wish, &refused) == (&*last.wish, &last.refused)
+    let is_same = (&valid_spec, &refused) == (&*last.valid_spec, &last.refused)
         && (&approved, &moves_to) == (&last.approved, &last.moves_to);
     if is_same && refused.is_none() {
         return true;
@@ -35,9 +35,9 @@ pub(super) fn keep_narrowed(worker: &mut SyncWorker, sync: &Value, refused: Opti
         worker.generation += 1;
         worker.context.peers.set_request(&worker.name, worker.generation);
     }
-    let (wish, generation) = (Arc::new(wish), worker.generation);
+    let (valid_spec, generation) = (Arc::new(valid_spec), worker.generation);
     worker.follow(ReconcileRequest {
-        wish,
+        valid_spec,
         spec_revision: generation,
         refused,
         approved,

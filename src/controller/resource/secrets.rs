@@ -30,45 +30,48 @@ pub(super) struct WatchedSecret {
 /// on.
 pub(super) async fn credentials(
     worker: &mut SyncWorker,
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     cluster: &Cluster,
 ) -> Result<Credentials, ReconcileError> {
     let known = worker.secret.take();
-    let Some(name) = &wish.secret else {
+    let Some(name) = &valid_spec.secret else {
         worker.permission = None;
         return Ok(Credentials::default());
     };
     let followed = worker.secret.insert(followed(worker, name, known));
     let data = followed.read(&worker.context.cluster, &worker.name, &worker.rotated).await?;
-    repository_login(&worker.context, cluster, &worker.name, wish, (name, data), &mut worker.permission).await
+    repository_login(&worker.context, cluster, &worker.name, valid_spec, (name, data), &mut worker.permission)
+        .await
 }
 
 /// Returns the trusted signing keys, if the Sync verifies signatures, and watches their Secret
 /// from now on.
 pub(super) async fn signing_keys(
     worker: &mut SyncWorker,
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
 ) -> Result<Option<Arc<TrustedKeys>>, ReconcileError> {
     let known = worker.trusted.take();
-    let Some((_, name)) = &wish.verify else { return Ok(None) };
+    let Some((_, name)) = &valid_spec.verify else { return Ok(None) };
     let followed = worker.trusted.insert(followed(worker, name, known));
     let data = followed.read(&worker.context.cluster, &worker.name, &worker.rotated).await;
-    if data.as_ref().is_err_and(|trouble| trouble.cause == ErrorCause::SecretMissing) {
-        revoke_keys(worker, wish);
+    if data.as_ref().is_err_and(|reconcile_error| reconcile_error.cause == ErrorCause::SecretMissing) {
+        revoke_keys(worker, valid_spec);
     }
     inspect::keys(name, data?).map(Some)
 }
 
 /// Trusts no key until the new keys are read: the previous request may have trusted others, and
 /// no new commit may be accepted by them.
-pub(super) fn revoke_keys(worker: &SyncWorker, wish: &ValidatedSpec) {
+pub(super) fn revoke_keys(worker: &SyncWorker, valid_spec: &ValidatedSpec) {
     let Some(orders) = &worker.orders else { return };
     orders.send_if_modified(|order| {
         let nobody = TrustedKeys::default();
-        let is_news = order.wish.verify != wish.verify || order.keys.as_deref() != Some(&nobody);
+        let is_news = order.valid_spec.verify != valid_spec.verify || order.keys.as_deref() != Some(&nobody);
         if is_news {
-            order.wish =
-                Arc::new(ValidatedSpec { verify: wish.verify.clone(), ..ValidatedSpec::clone(&order.wish) });
+            order.valid_spec = Arc::new(ValidatedSpec {
+                verify: valid_spec.verify.clone(),
+                ..ValidatedSpec::clone(&order.valid_spec)
+            });
             order.keys = Some(Arc::new(nobody));
         }
         is_news

@@ -48,15 +48,16 @@ impl Held {
 /// Returns the spec with the values of all variables, and watches their objects from now on.
 pub(super) async fn filled(
     worker: &mut SyncWorker,
-    wish: ValidatedSpec,
+    valid_spec: ValidatedSpec,
     cluster: &Cluster,
 ) -> Result<ValidatedSpec, ReconcileError> {
     let mut known = std::mem::take(&mut worker.values);
-    for values in &wish.values {
-        let is_it = |source: &Source| source.values == *values && source.account == wish.service_account;
+    for values in &valid_spec.values {
+        let is_it =
+            |source: &Source| source.values == *values && source.account == valid_spec.service_account;
         let source = match known.iter().position(is_it) {
             Some(at) => known.swap_remove(at),
-            None => follows(worker, values, wish.service_account.clone(), cluster),
+            None => follows(worker, values, valid_spec.service_account.clone(), cluster),
         };
         worker.values.push(source);
     }
@@ -65,7 +66,7 @@ pub(super) async fn filled(
     for source in &mut worker.values {
         source.read(cluster, &worker.name, &rotated).await?;
     }
-    Ok(substitution_values::with(wish, worker.values.iter().map(|source| source.texts.as_ref())))
+    Ok(substitution_values::with(valid_spec, worker.values.iter().map(|source| source.texts.as_ref())))
 }
 
 fn follows(

@@ -441,9 +441,9 @@ mod tests {
     #[test]
     fn a_suspended_sync_is_not_looked_at() {
         let mut schedule = settled();
-        let wish = ScheduleEvent::SpecChanged { suspended: true, interval: at(30), known: true };
+        let valid_spec = ScheduleEvent::SpecChanged { suspended: true, interval: at(30), known: true };
         assert_eq!(
-            schedule.step(wish, at(2), 0.5),
+            schedule.step(valid_spec, at(2), 0.5),
             [ScheduleCommand::Reconcile],
             "it says that it is suspended"
         );
@@ -455,8 +455,8 @@ mod tests {
     #[test]
     fn a_suspended_sync_that_is_asked_looks_until_it_has_an_answer_and_renders_it() {
         let mut schedule = schedule();
-        let wish = ScheduleEvent::SpecChanged { suspended: true, interval: at(30), known: false };
-        assert_eq!(schedule.step(wish, at(0), 1.0), []);
+        let valid_spec = ScheduleEvent::SpecChanged { suspended: true, interval: at(30), known: false };
+        assert_eq!(schedule.step(valid_spec, at(0), 1.0), []);
         assert_eq!(schedule.next(), None);
         assert_eq!(schedule.step(ScheduleEvent::PollRequested, at(2), 1.0), [ScheduleCommand::Poll]);
         assert_eq!(

@@ -417,18 +417,27 @@ mod tests {
 
     #[test]
     fn a_url_alone_is_a_whole_wish() {
-        let wish = wished(with_url("https://host/a")).unwrap();
-        assert_eq!((&wish.reference, wish.path.as_str(), &wish.secret), (&Reference::Head, "", &None));
-        assert_eq!((&*wish.target_namespace, wish.create_namespace), ("moorline", false));
-        assert_eq!((wish.interval, wish.timeout), (Duration::from_secs(30), Duration::from_secs(300)));
-        assert_eq!((wish.deletion, wish.conflicts), (DeletionPolicy::Orphan, ConflictPolicy::Force));
-        assert_eq!((wish.extra_fields, &wish.ignore), (ExtraFieldPolicy::Report, &Vec::new()));
-        assert_eq!(wish.policy(None), Policy::default());
+        let valid_spec = wished(with_url("https://host/a")).unwrap();
+        assert_eq!(
+            (&valid_spec.reference, valid_spec.path.as_str(), &valid_spec.secret),
+            (&Reference::Head, "", &None)
+        );
+        assert_eq!((&*valid_spec.target_namespace, valid_spec.create_namespace), ("moorline", false));
+        assert_eq!(
+            (valid_spec.interval, valid_spec.timeout),
+            (Duration::from_secs(30), Duration::from_secs(300))
+        );
+        assert_eq!(
+            (valid_spec.deletion, valid_spec.conflicts),
+            (DeletionPolicy::Orphan, ConflictPolicy::Force)
+        );
+        assert_eq!((valid_spec.extra_fields, &valid_spec.ignore), (ExtraFieldPolicy::Report, &Vec::new()));
+        assert_eq!(valid_spec.policy(None), Policy::default());
     }
 
     #[test]
     fn everything_that_is_written_is_wished() {
-        let wish = wished(json!({
+        let valid_spec = wished(json!({
             "source": {"git": {"url": "ssh://git@host/a", "ref": {"branch": "main"}, "secretRef": {"name": "key"}}},
             "path": "./clusters//prod/./",
             "render": {"plain": {"recurse": false, "include": ["*.yaml"], "exclude": ["a/**"]}},
@@ -445,23 +454,26 @@ mod tests {
             "suspend": true,
         }))
         .unwrap();
-        assert_eq!(wish.path, "clusters/prod");
+        assert_eq!(valid_spec.path, "clusters/prod");
         assert_eq!(
-            (wish.secret.as_deref(), wish.service_account.as_deref()),
+            (valid_spec.secret.as_deref(), valid_spec.service_account.as_deref()),
             (Some("key"), Some("deployer"))
         );
-        let plain = &wish.options.plain;
+        let plain = &valid_spec.options.plain;
         assert_eq!((plain.recurse, plain.include.len(), plain.exclude.len()), (false, 1, 1));
-        assert_eq!((wish.deletion, wish.conflicts), (DeletionPolicy::Delete, ConflictPolicy::Fail));
-        let policy = wish.policy(Some("hash".to_owned()));
+        assert_eq!(
+            (valid_spec.deletion, valid_spec.conflicts),
+            (DeletionPolicy::Delete, ConflictPolicy::Fail)
+        );
+        let policy = valid_spec.policy(Some("hash".to_owned()));
         assert_eq!((policy.suspended, policy.prune, policy.drift), (true, false, plan::DriftMode::Report));
         assert_eq!(policy.budget, PruneBudget { count: Some(5), percent: Some(50) });
         assert_eq!(policy.protected.len(), Policy::default().protected.len() + 2);
         assert!(policy.protected.contains(&GroupKind::new("b.c", "A")));
         assert!(policy.protected.contains(&GroupKind::new("", "Secret")));
         let id = |text| ObjectId::parse(text).unwrap();
-        assert!(wish.ignore[0].matches(&id("apps/Deployment|shop/web")));
-        assert!(!wish.ignore[0].matches(&id("apps/StatefulSet|shop/web")));
+        assert!(valid_spec.ignore[0].matches(&id("apps/Deployment|shop/web")));
+        assert!(!valid_spec.ignore[0].matches(&id("apps/StatefulSet|shop/web")));
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl BoardEntry {
                 ObjectList::update(&self.objects, report.set.as_ref(), &report.outcomes, &self.healths);
             (self.objects, self.changed) = (Arc::new(objects), true);
             // A failed reconcile has the outcomes of the one before it.
-            let new = report.outcomes.iter().filter(|_| report.trouble.is_none());
+            let new = report.outcomes.iter().filter(|_| report.reconcile_error.is_none());
             let is_restored = |id: &ObjectId| report.restored.contains(id);
             self.remember(new.filter_map(|(id, outcome)| repair(id, outcome, is_restored(id))));
         }

@@ -34,7 +34,7 @@ impl LeaseRecord {
     }
 
     /// Continues with the Lease of the next term. No other daemon has written to it in between.
-    pub fn goes_on(&self, leadership: &Leadership) {
+    pub fn continue_term(&self, leadership: &Leadership) {
         *lock(&self.notes) = leadership.annotation_writer();
     }
 

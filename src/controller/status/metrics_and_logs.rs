@@ -68,8 +68,8 @@ impl Reporting {
                 self.lines.end_condition(sync, LogSubject::Source);
                 tracing::debug!(%sync, %revision, "polled");
             }
-            WorkerEvent::Polled { found: Err(trouble), .. } => {
-                self.troubled(sync, LogSubject::Source, trouble)
+            WorkerEvent::Polled { found: Err(reconcile_error), .. } => {
+                self.troubled(sync, LogSubject::Source, reconcile_error)
             }
             WorkerEvent::Verified(_, Outcome::Kept) => self.metrics.applied(&name, "verified"),
             WorkerEvent::Verified(id, Outcome::Failed(why)) => {
@@ -139,7 +139,7 @@ impl Reporting {
             }
             self.metrics.applied(name, outcome.verb());
         }
-        if report.trouble.is_some() || report.stopped {
+        if report.reconcile_error.is_some() || report.stopped {
             // The changes count, but the result is not complete.
             return;
         }
@@ -163,20 +163,28 @@ impl Reporting {
 
     /// Logs the errors of a reconcile as a whole, and missing permissions.
     fn pass_as_a_whole(&self, sync: &SyncName, report: &ReconcileResult) {
-        if let Some(trouble) = &report.trouble {
-            self.troubled(sync, LogSubject::Pass, trouble);
+        if let Some(reconcile_error) = &report.reconcile_error {
+            self.troubled(sync, LogSubject::Pass, reconcile_error);
         }
-        if let Some((trouble, refused)) = report.refusal() {
+        if let Some((reconcile_error, refused)) = report.refusal() {
             let kept = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
-            let text =
-                format!("{refused} cannot be applied, and {kept} stays applied: {}", with_problems(trouble));
-            self.lines.log_condition(sync, LogSubject::Refusal, tone(trouble), trouble.reason(), &text);
+            let text = format!(
+                "{refused} cannot be applied, and {kept} stays applied: {}",
+                with_problems(reconcile_error)
+            );
+            self.lines.log_condition(
+                sync,
+                LogSubject::Refusal,
+                tone(reconcile_error),
+                reconcile_error.reason(),
+                &text,
+            );
         }
         if !report.rights.is_empty() {
             let text = format!("permissions are missing: {}", report.rights.join("; "));
             self.lines.log_condition(sync, LogSubject::Rights, Tone::Warning, "RightsMissing", &text);
         }
-        if report.trouble.is_some() || report.stopped {
+        if report.reconcile_error.is_some() || report.stopped {
             return;
         }
         self.lines.end_condition(sync, LogSubject::Pass);
@@ -188,8 +196,14 @@ impl Reporting {
         }
     }
 
-    fn troubled(&self, sync: &SyncName, about: LogSubject<'_>, trouble: &ReconcileError) {
-        self.lines.log_condition(sync, about, tone(trouble), trouble.reason(), &with_problems(trouble));
+    fn troubled(&self, sync: &SyncName, about: LogSubject<'_>, reconcile_error: &ReconcileError) {
+        self.lines.log_condition(
+            sync,
+            about,
+            tone(reconcile_error),
+            reconcile_error.reason(),
+            &with_problems(reconcile_error),
+        );
     }
 
     fn failed(&self, sync: &SyncName, id: &ObjectId, why: &Failure) {
@@ -243,17 +257,17 @@ impl Reporting {
 
 /// Returns the tone of an error; a Sync that waits for another one, or for the server, continues
 /// without a person.
-fn tone(trouble: &ReconcileError) -> Tone {
-    match trouble.cause.resolves_itself() {
+fn tone(reconcile_error: &ReconcileError) -> Tone {
+    match reconcile_error.cause.resolves_itself() {
         true => Tone::Normal,
         false => Tone::Warning,
     }
 }
 
 /// Returns the message, followed by all problems that it does not contain.
-fn with_problems(trouble: &ReconcileError) -> String {
-    let more = trouble.problems.iter().skip(1).map(|problem| format!("; {problem}"));
-    std::iter::once(trouble.message.clone()).chain(more).collect()
+fn with_problems(reconcile_error: &ReconcileError) -> String {
+    let more = reconcile_error.problems.iter().skip(1).map(|problem| format!("; {problem}"));
+    std::iter::once(reconcile_error.message.clone()).chain(more).collect()
 }
 
 /// Logs the change of an object, with the previous managers of an adopted one.

@@ -255,9 +255,9 @@ impl StatusRecorder {
                     state.pending = Some(clock::now());
                 }
             }
-            WorkerEvent::Polled { found: Err(trouble), request, .. } => {
+            WorkerEvent::Polled { found: Err(reconcile_error), request, .. } => {
                 let mut state = self.lock();
-                state.source = Some(trouble);
+                state.source = Some(reconcile_error);
                 state.request = request.or(state.request.take());
             }
             WorkerEvent::Reconciled(report) if report.stopped => {
@@ -315,8 +315,8 @@ impl StatusRecorder {
         // The new request may take long to determine or to reconcile.
         state.asked = state.asked.filter(|since| clock::since(*since) < PATIENCE);
         let report = state.report.as_deref();
-        let Wrong { trouble, of_revision, refused } = state.trouble();
-        let keeps = state.is_followed && report.is_some_and(|report| report.trouble.is_none());
+        let Wrong { reconcile_error, of_revision, refused } = state.reconcile_error();
+        let keeps = state.is_followed && report.is_some_and(|report| report.reconcile_error.is_none());
         let empty = BTreeMap::new();
         let outcomes: &BTreeMap<ObjectId, Outcome> = report.map_or(&empty, |report| &report.outcomes);
         let files = |id: &ObjectId| Some(report?.set.as_ref()?.get(id)?.origin.to_string());
@@ -347,7 +347,7 @@ impl StatusRecorder {
                 changed_at: state.done.clone(),
             })
         });
-        let speechless = pass.is_none() && trouble.is_none() && !state.suspended;
+        let speechless = pass.is_none() && reconcile_error.is_none() && !state.suspended;
         let says_more_soon = state.is_settling() || speechless && state.waits_for_words();
         if says_more_soon && !state.uid.is_empty() {
             return state.first_lines();
@@ -356,7 +356,7 @@ impl StatusRecorder {
             outdated: state.is_behind(),
             generation: state.generation,
             suspended: state.suspended,
-            error: trouble.as_deref(),
+            error: reconcile_error.as_deref(),
             about_revision: of_revision,
             refused,
             keeps_objects: keeps,

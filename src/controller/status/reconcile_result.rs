@@ -58,7 +58,7 @@ pub(crate) struct ReconcileResult {
     /// The approval that the Sync has.
     pub(crate) approved: Option<String>,
     /// Reason for a missing plan.
-    pub(crate) trouble: Option<ReconcileError>,
+    pub(crate) reconcile_error: Option<ReconcileError>,
     /// The newest commit or spec, if it cannot be applied and the revision before it was kept.
     pub(crate) refused: Option<RefusedUpdate>,
     /// The completely rendered revision, as the status names it.
@@ -69,8 +69,8 @@ pub(crate) struct ReconcileResult {
     pub(crate) rights: Vec<String>,
     /// True if the reconcile was stopped before its end.
     pub(crate) stopped: bool,
-    /// True if the commit is not rendered yet and gave way to repairs.
-    pub(crate) gave_way: bool,
+    /// True if the commit is not rendered yet, and is deferred after repairs.
+    pub(crate) deferred: bool,
     /// True while objects are still being compared: drift counts are incomplete.
     pub(crate) pending: bool,
     /// Extra fields that people added to objects.
@@ -93,7 +93,7 @@ pub(crate) struct RefusedUpdate {
     /// True if it was tried in this reconcile.
     pub(crate) was_tried: bool,
     /// Reason for the refusal; `None` if it is reported elsewhere.
-    pub(crate) trouble: Option<ReconcileError>,
+    pub(crate) reconcile_error: Option<ReconcileError>,
 }
 
 impl ReconcileResult {
@@ -127,7 +127,7 @@ impl ReconcileResult {
     /// not try it again has none.
     pub(in crate::controller) fn refusal(&self) -> Option<(&ReconcileError, &Revision)> {
         let refused = self.refused.as_ref().filter(|refused| refused.was_tried)?;
-        Some((refused.trouble.as_ref()?, refused.revision.as_ref()?))
+        Some((refused.reconcile_error.as_ref()?, refused.revision.as_ref()?))
     }
 
     /// Redacts the texts of objects that may contain secret values.

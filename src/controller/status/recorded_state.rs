@@ -130,7 +130,7 @@ impl StatusRecorder {
 /// The error of a Sync that its status reports, beside those of its objects.
 pub(super) struct Wrong<'a> {
     /// The error that takes precedence.
-    pub(super) trouble: Option<Cow<'a, ReconcileError>>,
+    pub(super) reconcile_error: Option<Cow<'a, ReconcileError>>,
     /// The error concerns the newest commit.
     pub(super) of_revision: bool,
     /// The refused commit, if the error concerns one.
@@ -140,16 +140,16 @@ pub(super) struct Wrong<'a> {
 impl StatusState {
     /// Selects the error to report: those of the spec, the repository or a dependency come before
     /// that of the newest commit.
-    pub(super) fn trouble(&self) -> Wrong<'_> {
+    pub(super) fn reconcile_error(&self) -> Wrong<'_> {
         let report = self.report.as_deref();
-        let trouble = self.trouble_beside();
-        let of_revision = trouble.is_none();
+        let reconcile_error = self.trouble_beside();
+        let of_revision = reconcile_error.is_none();
         let refused = report.and_then(|report| report.refused.as_ref()).filter(|_| of_revision);
-        let of_report = report.and_then(|report| report.trouble.as_ref());
+        let of_report = report.and_then(|report| report.reconcile_error.as_ref());
         Wrong {
-            trouble: self.not_kept().map(Cow::Owned).or_else(|| {
-                let of_pass = refused.and_then(|refused| refused.trouble.as_ref()).or(of_report);
-                trouble.or(of_pass).map(Cow::Borrowed)
+            reconcile_error: self.not_kept().map(Cow::Owned).or_else(|| {
+                let of_pass = refused.and_then(|refused| refused.reconcile_error.as_ref()).or(of_report);
+                reconcile_error.or(of_pass).map(Cow::Borrowed)
             }),
             of_revision,
             refused: refused.and_then(|refused| Some(refused.revision.as_ref()?.to_string())),
@@ -161,11 +161,11 @@ impl StatusState {
     /// reconcile failed.
     fn not_kept(&self) -> Option<ReconcileError> {
         let is_lost = self.refused.is_some() && !self.is_followed
-            || self.report.as_deref().is_some_and(|report| report.trouble.is_some());
-        let trouble = self.trouble_beside().filter(|_| is_lost)?;
+            || self.report.as_deref().is_some_and(|report| report.reconcile_error.is_some());
+        let reconcile_error = self.trouble_beside().filter(|_| is_lost)?;
         let held = self.persisted_status.revision.as_ref()?.held.as_ref()?;
-        let message = format!("{}; {} is not held", trouble.message, held.revision);
-        Some(ReconcileError { message, ..trouble.clone() })
+        let message = format!("{}; {} is not held", reconcile_error.message, held.revision);
+        Some(ReconcileError { message, ..reconcile_error.clone() })
     }
 
     /// Returns the error of the spec, the repository or a dependency.
@@ -180,7 +180,7 @@ impl StatusState {
         let refused = report.and_then(|it| it.refused.as_ref()).and_then(|it| it.revision.as_ref());
         // While the repository was unreachable, the revision was kept with the previous spec.
         let is_of_older_spec = |report: &ReconcileResult| {
-            report.refused.as_ref().is_some_and(|it| it.newer.is_some() && it.trouble.is_none())
+            report.refused.as_ref().is_some_and(|it| it.newer.is_some() && it.reconcile_error.is_none())
         };
         let rejected = self.rejected.as_ref().map(|rejected| rejected.revision.clone());
         rejected == Some(revision.to_string())
@@ -291,7 +291,7 @@ pub(super) fn merge_result(state: &mut StatusState, mut report: Box<ReconcileRes
     state.held = report.held.clone().or_else(|| state.held.take());
     merge_changes(state, &report);
     // A failed reconcile says nothing about objects.
-    if let (Some(_), Some(last)) = (&report.trouble, &mut state.report) {
+    if let (Some(_), Some(last)) = (&report.reconcile_error, &mut state.report) {
         report.outcomes = std::mem::take(&mut last.outcomes);
         report.set = last.set.take();
         report.last_hooks = std::mem::take(&mut last.last_hooks);
@@ -391,7 +391,7 @@ mod tests {
                 revision: None,
                 newer: newer.map(Box::from),
                 was_tried: false,
-                trouble: None,
+                reconcile_error: None,
             };
             let (revision, refused) = (Some(revision.clone()), Some(refused));
             let report = ReconcileResult { revision, refused, ..ReconcileResult::default() };

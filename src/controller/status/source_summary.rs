@@ -40,12 +40,12 @@ pub(crate) fn of_resource(name: &SyncName, sync: &Value) -> SourceSummary {
 }
 
 /// Returns the source of a run without a Sync resource.
-pub(crate) fn of_wish(wish: &ValidatedSpec) -> SourceSummary {
+pub(crate) fn of_wish(valid_spec: &ValidatedSpec) -> SourceSummary {
     SourceSummary {
-        url: wish.address.to_string().into(),
-        path: wish.path.as_str().into(),
+        url: valid_spec.address.to_string().into(),
+        path: valid_spec.path.as_str().into(),
         reference: MAIN.into(),
-        interval: format!("{} s", wish.interval.as_secs()).into(),
+        interval: format!("{} s", valid_spec.interval.as_secs()).into(),
         ..SourceSummary::default()
     }
 }

@@ -11,8 +11,8 @@ use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
 
 /// True for a condition that an event ends, so that no retry is needed.
-pub(super) fn is_waiting(trouble: &ReconcileError) -> bool {
-    trouble.cause == ErrorCause::DependencyNotReady
+pub(super) fn is_waiting(reconcile_error: &ReconcileError) -> bool {
+    reconcile_error.cause == ErrorCause::DependencyNotReady
 }
 
 /// Returns the reason why a revision is not accepted yet. A revision that is already applied is
@@ -23,15 +23,15 @@ pub(super) fn waiting_reason(worker: &Reconciler, revision: &Revision) -> Option
         true => None,
         false => worker.context.peers.waits(&worker.owner, &applied_at(worker, revision)),
     };
-    let trouble = waits.map(|waits| {
+    let reconcile_error = waits.map(|waits| {
         let (cause, message, lasting) = match waits {
             WaitReason::For(message) => (ErrorCause::DependencyNotReady, message, false),
             WaitReason::Cycle(message) => (ErrorCause::DependencyCycle, message, true),
         };
         ReconcileError { cause, message, problems: Vec::new(), permanent: lasting }
     });
-    worker.record_event(WorkerEvent::Waiting(trouble.clone()));
-    trouble
+    worker.record_event(WorkerEvent::Waiting(reconcile_error.clone()));
+    reconcile_error
 }
 
 /// True if a revision is not accepted before other Syncs are ready.
@@ -46,10 +46,10 @@ pub(super) fn waits_for_nothing(worker: &Reconciler) {
 }
 
 fn applied_at(worker: &Reconciler, revision: &Revision) -> AppliedCommit {
-    let wish = &worker.order.wish;
+    let valid_spec = &worker.order.valid_spec;
     AppliedCommit {
-        address: wish.address.clone(),
-        reference: wish.reference.clone(),
+        address: valid_spec.address.clone(),
+        reference: valid_spec.reference.clone(),
         commit: revision.commit,
     }
 }

@@ -43,7 +43,12 @@ pub(super) struct ReportedHealth {
 
 pub(super) fn new_vitals(worker: &Reconciler) -> Arc<HealthMonitor> {
     let (context, cluster) = (worker.context.clone(), worker.order.cluster.clone());
-    Arc::new(HealthMonitor::new(context, cluster, worker.owner.clone(), worker.order.wish.health.clone()))
+    Arc::new(HealthMonitor::new(
+        context,
+        cluster,
+        worker.owner.clone(),
+        worker.order.valid_spec.health.clone(),
+    ))
 }
 
 /// Forgets the health: it was read with another identity, or with other health rules.
@@ -61,7 +66,7 @@ pub(super) fn next_read(worker: &Reconciler) -> Option<Uptime> {
 
 fn next_due(worker: &Reconciler) -> Option<Uptime> {
     let behind = if worker.passing.is_some() { BEHIND } else { Duration::ZERO };
-    let is_idle = worker.reading.is_none() && !worker.order.wish.suspend;
+    let is_idle = worker.reading.is_none() && !worker.order.valid_spec.suspend;
     let due = if is_idle { worker.health_monitor.next() } else { None };
     due.map(|due| Duration::from_millis(u64::try_from(due).unwrap_or_default()) + behind)
 }
@@ -121,7 +126,7 @@ pub(super) fn tell_health(worker: &mut Reconciler) {
     worker.record_event(WorkerEvent::HealthChanged(
         Box::new(summary.clone()),
         healths,
-        worker.order.wish.health.wait,
+        worker.order.valid_spec.health.wait,
     ));
     worker.told_health.told(summary, now);
 }
@@ -150,7 +155,7 @@ pub(super) fn backends_came(worker: &mut Reconciler) -> bool {
 
 /// True if the objects are healthy, or the Sync does not wait for that.
 pub(super) fn is_well(worker: &Reconciler) -> bool {
-    !worker.order.wish.health.wait
+    !worker.order.valid_spec.health.wait
         || worker.health_monitor.summary().is_some_and(|summary| summary.is_healthy())
 }
 

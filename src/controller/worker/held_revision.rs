@@ -47,14 +47,14 @@ impl HeldRender {
     /// with those fields of the newest spec that do not change its objects, or that narrow what may
     /// be done.
     pub(super) fn order_now(&self, newest: &ReconcileRequest) -> ReconcileRequest {
-        let before = &self.order.wish;
-        let wish = match self.is_asked_for(newest) {
+        let before = &self.order.valid_spec;
+        let valid_spec = match self.is_asked_for(newest) {
             // The fields that decide what is rendered are equal; values from Secrets may differ.
-            true => before.rendered_as_before(&newest.wish),
-            false => before.narrowed_by(&newest.wish),
+            true => before.rendered_as_before(&newest.valid_spec),
+            false => before.narrowed_by(&newest.valid_spec),
         };
         ReconcileRequest {
-            wish: std::sync::Arc::new(wish),
+            valid_spec: std::sync::Arc::new(valid_spec),
             repository: self.order.repository.clone(),
             credentials: self.order.credentials.clone(),
             permission: self.order.permission.clone(),
@@ -67,7 +67,8 @@ impl HeldRender {
 
     /// True if the newest spec has the same source and the same render options.
     pub(super) fn is_asked_for(&self, newest: &ReconcileRequest) -> bool {
-        source_id(&self.order.wish) == source_id(&newest.wish) && self.order.render_spec == newest.render_spec
+        source_id(&self.order.valid_spec) == source_id(&newest.valid_spec)
+            && self.order.render_spec == newest.render_spec
     }
 
     /// True if only values from outside of the spec differ from those of the newest request.
@@ -75,7 +76,7 @@ impl HeldRender {
         newest.refused.is_none()
             && self.order.spec_revision != newest.spec_revision
             && self.is_asked_for(newest)
-            && self.order.wish.options != newest.wish.options
+            && self.order.valid_spec.options != newest.valid_spec.options
     }
 }
 
@@ -84,7 +85,7 @@ pub(super) fn record_of(order: &ReconcileRequest, revision: &Revision) -> HeldRe
     HeldRevision {
         revision: revision.to_string(),
         tag: revision.tag.map(|tag| tag.to_string()),
-        source: source_id(&order.wish).into(),
+        source: source_id(&order.valid_spec).into(),
         spec: order.render_spec.to_string(),
         bytes: None,
     }
@@ -100,10 +101,10 @@ pub(super) fn restore_held(worker: &mut Reconciler) {
     let Some(known) = noted.or_else(told) else { return };
     let order = &worker.order;
     let lost = match () {
-        () if *known.source != *source_id(&order.wish) => "it comes from another source".to_owned(),
+        () if *known.source != *source_id(&order.valid_spec) => "it comes from another source".to_owned(),
         () if *known.spec != *order.render_spec => "the spec has changed since".to_owned(),
         () => {
-            let reference = &order.wish.reference;
+            let reference = &order.valid_spec.reference;
             if let Some(revision) = Revision::parse(&known.revision, known.tag.as_deref(), reference) {
                 worker.holding.held = Some(HeldRender { revision, order: order.clone() });
                 return;
@@ -146,17 +147,23 @@ pub(super) fn reset_hold(worker: &mut Reconciler) {
 pub(super) fn target(worker: &mut Reconciler) -> ReconcileTarget {
     restore_held(worker);
     let held = held(worker).cloned().map(Box::new);
-    if let Some(trouble) = worker.order.refused.clone() {
+    if let Some(reconcile_error) = worker.order.refused.clone() {
         let newer = Some("the spec".into());
-        let refused =
-            RefusedUpdate { revision: None, newer, was_tried: false, trouble: Some(trouble.clone()) };
-        return held
-            .map_or(ReconcileTarget::Nothing(trouble), |held| ReconcileTarget::Keep { held, refused });
+        let refused = RefusedUpdate {
+            revision: None,
+            newer,
+            was_tried: false,
+            reconcile_error: Some(reconcile_error.clone()),
+        };
+        return held.map_or(ReconcileTarget::Nothing(reconcile_error), |held| ReconcileTarget::Keep {
+            held,
+            refused,
+        });
     }
     let Some(newest) = worker.revision.clone() else {
         // The error of the poll is reported separately.
         let newer = held.as_ref().and_then(|held| newer_than(worker, held));
-        let refused = RefusedUpdate { revision: None, newer, was_tried: false, trouble: None };
+        let refused = RefusedUpdate { revision: None, newer, was_tried: false, reconcile_error: None };
         return held.map_or_else(
             || ReconcileTarget::Nothing(unread()),
             |held| ReconcileTarget::Keep { held, refused },
@@ -165,7 +172,8 @@ pub(super) fn target(worker: &mut Reconciler) -> ReconcileTarget {
     match select_revision(worker, newest) {
         Ok((revision, rejected)) => ReconcileTarget::Apply { revision, rejected },
         Err(waits) => {
-            let refused = RefusedUpdate { revision: None, newer: None, was_tried: false, trouble: None };
+            let refused =
+                RefusedUpdate { revision: None, newer: None, was_tried: false, reconcile_error: None };
             held.map_or(ReconcileTarget::Nothing(waits), |held| ReconcileTarget::Keep { held, refused })
         }
     }
@@ -177,15 +185,15 @@ fn newer_than(worker: &Reconciler, held: &HeldRender) -> Option<Box<str>> {
     if !held.is_asked_for(&worker.order) {
         return Some("the spec".into());
     }
-    let wish = &worker.order.wish;
-    let seen = worker.recorder.last_seen(&source_id(wish), &wish.reference)?;
+    let valid_spec = &worker.order.valid_spec;
+    let seen = worker.recorder.last_seen(&source_id(valid_spec), &valid_spec.reference)?;
     (seen.commit != held.revision.commit).then(|| seen.to_string().into())
 }
 
 /// Adds the reason why nothing is held, where the status names a held revision.
-pub(super) fn says_lost(worker: &Reconciler, trouble: &mut ReconcileError) {
+pub(super) fn says_lost(worker: &Reconciler, reconcile_error: &mut ReconcileError) {
     if let Some(lost) = &worker.holding.lost {
-        trouble.message = format!("{}; {lost}", trouble.message);
+        reconcile_error.message = format!("{}; {lost}", reconcile_error.message);
     }
 }
 

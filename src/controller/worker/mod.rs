@@ -149,11 +149,11 @@ pub(crate) async fn run_reconciler(
     let head = context.sources.heads.channel(order.head());
     let wake = order.cluster.changed_notify(&owner);
     let stir = order.cluster.written_notify(&owner);
-    let of = (context.clone(), order.cluster.clone(), owner.clone(), order.wish.health.clone());
+    let of = (context.clone(), order.cluster.clone(), owner.clone(), order.valid_spec.health.clone());
     let health_monitor = Arc::new(HealthMonitor::new(of.0, of.1, of.2, of.3));
     let told = resource_recorder.clone().unwrap_or_else(|| {
         let resource_recorder = StatusRecorder::new(context.reporting.clone(), owner.clone());
-        set_source(&resource_recorder, of_wish(&order.wish));
+        set_source(&resource_recorder, of_wish(&order.valid_spec));
         resource_recorder
     });
     let mut follower = Reconciler {
@@ -290,16 +290,16 @@ impl Reconciler {
 
     fn spec_event(&mut self) -> ScheduleEvent {
         reset_hold(self);
-        let wish = &self.order.wish;
+        let valid_spec = &self.order.valid_spec;
         let known = self.revision.is_some() || self.order.refused.is_some();
         self.context.peers.invalidate(&self.owner);
-        self.context.peers.depends(&self.owner, &wish.depends_on);
-        ScheduleEvent::SpecChanged { suspended: wish.suspend, interval: wish.interval, known }
+        self.context.peers.depends(&self.owner, &valid_spec.depends_on);
+        ScheduleEvent::SpecChanged { suspended: valid_spec.suspend, interval: valid_spec.interval, known }
     }
 
     fn on_request(&mut self, order: ReconcileRequest) -> ScheduleEvent {
         let changed = order.spec_revision != self.order.spec_revision;
-        let (old, new) = (&self.order.wish, &order.wish);
+        let (old, new) = (&self.order.valid_spec, &order.valid_spec);
         let elsewhere =
             (&old.address, &old.reference, &old.secret) != (&new.address, &new.reference, &new.secret);
         if elsewhere {

@@ -60,7 +60,7 @@ pub(super) fn begin_verifying(worker: &mut Reconciler) {
     let backends = memory.unreached.shared(context.now());
     let (refused, resource_recorder) = (worker.refused.clone(), worker.resource_recorder.clone());
     let deletions = Arc::new(DeletionLimits {
-        protected: order.wish.protected.clone(),
+        protected: order.valid_spec.protected.clone(),
         consented: memory.consented.clone(),
         ..DeletionLimits::default()
     });
@@ -75,7 +75,7 @@ pub(super) fn begin_verifying(worker: &mut Reconciler) {
                 cluster: &cluster,
                 owner: &owner,
                 desired: &prepared.desired,
-                conflicts: order.wish.conflicts,
+                conflicts: order.valid_spec.conflicts,
                 predecessor: order.predecessor.as_ref(),
                 ledger: &ledger,
                 contested: Arc::new(contested),

@@ -39,16 +39,16 @@ pub(super) struct FinishedPoll {
 }
 
 /// True if this Sync has no access to a repository that others may read, and waiting does not help.
-fn is_shut_out(trouble: &ReconcileError) -> bool {
+fn is_shut_out(reconcile_error: &ReconcileError) -> bool {
     let is_denied = matches!(
-        trouble.cause,
+        reconcile_error.cause,
         ErrorCause::RepositoryAccessDenied
             | ErrorCause::RepositoryNotFound
             | ErrorCause::RepositoryUntrusted
             | ErrorCause::ReferenceNotFound
             | ErrorCause::SecretNotAllowed
     );
-    trouble.permanent || is_denied
+    reconcile_error.permanent || is_denied
 }
 
 /// After this time the status reports that the poll waits for a free worker.
@@ -57,18 +57,18 @@ const SAYS_THAT_IT_WAITS: Duration = Duration::from_secs(5);
 /// Polls the repository, and reports if that has to wait for long.
 async fn look(
     repository: &Repository,
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     told: &StatusRecorder,
     begun: Instant,
 ) -> Result<Revision, Error> {
-    let mut look = pin!(repository.resolve(&wish.reference, begun + wish.timeout));
+    let mut look = pin!(repository.resolve(&valid_spec.reference, begun + valid_spec.timeout));
     if let Ok(looked) = tokio::time::timeout(SAYS_THAT_IT_WAITS, &mut look).await {
         return looked;
     }
     if let Some(waits) = repository.waiting_reason() {
         told.record_event(WorkerEvent::Polled {
             found: Err(source_error(waits)),
-            source: source_id(wish),
+            source: source_id(valid_spec),
             request: None,
         });
     }
@@ -78,7 +78,7 @@ async fn look(
 /// Handles a revision that another Sync of the same repository has polled.
 pub(super) fn on_peer_revision(worker: &mut Reconciler) -> Option<ScheduleEvent> {
     let seen = worker.heard.borrow_and_update().clone()?;
-    if worker.revision.as_ref() == Some(&seen.revision) || worker.order.wish.suspend {
+    if worker.revision.as_ref() == Some(&seen.revision) || worker.order.valid_spec.suspend {
         return None;
     }
     if worker.order.keys.is_some() || worker.order.permission.as_ref().is_some_and(|it| it.is_old()) {
@@ -101,15 +101,15 @@ fn known(worker: &Reconciler) -> Option<TimedRevision> {
         return None;
     }
     let seen = worker.head.borrow().clone()?;
-    (clock::since(seen.at) < worker.order.wish.interval / 2).then_some(seen)
+    (clock::since(seen.at) < worker.order.valid_spec.interval / 2).then_some(seen)
 }
 
 pub(super) fn start_poll(worker: &mut Reconciler) {
-    let ReconcileRequest { repository, wish, request, permission, cluster, .. } = worker.order.clone();
+    let ReconcileRequest { repository, valid_spec, request, permission, cluster, .. } = worker.order.clone();
     let (known, trust) = (known(worker), trust(worker));
     let hearsay = known.is_some();
     let (followed, current) = (worker.followed.clone(), worker.revision.clone());
-    let fresh = if worker.nudged { Duration::ZERO } else { wish.interval / 2 };
+    let fresh = if worker.nudged { Duration::ZERO } else { valid_spec.interval / 2 };
     worker.nudged = false;
     let (context, owner, told) = (worker.context.clone(), worker.owner.clone(), worker.recorder.clone());
     worker.looking = Some(
@@ -117,15 +117,15 @@ pub(super) fn start_poll(worker: &mut Reconciler) {
             let begun = clock::now();
             let asked = known.as_ref().map_or(begun, |known| known.asked);
             if let Some(permission) = permission
-                && let Err(trouble) = permission.holds(&cluster, &owner).await
+                && let Err(reconcile_error) = permission.holds(&cluster, &owner).await
             {
-                let (found, held, moved) = (Err(trouble), None, false);
+                let (found, held, moved) = (Err(reconcile_error), None, false);
                 return FinishedPoll { found, held, moved, hearsay, request, asked };
             }
             let looked = match known {
                 Some(known) => Ok(known.revision),
                 None => {
-                    let looked = look(&repository, &wish, &told, begun).await;
+                    let looked = look(&repository, &valid_spec, &told, begun).await;
                     context.reporting.metrics.git_operation(
                         GitOperation::Resolve,
                         clock::since(begun),
@@ -135,18 +135,18 @@ pub(super) fn start_poll(worker: &mut Reconciler) {
                 }
             };
             let (found, held) = match looked {
-                Ok(revision) => trust.check(&repository, revision, begun + wish.timeout).await,
+                Ok(revision) => trust.check(&repository, revision, begun + valid_spec.timeout).await,
                 Err(error) => (Err(error), None),
             };
             let mut found = found.map_err(source_error);
-            let ground = RemoteBaseContext::of_sync(&context, &owner, &wish, &followed, fresh);
-            let moved = match followed.have_moved(&ground, begun + wish.timeout).await {
+            let ground = RemoteBaseContext::of_sync(&context, &owner, &valid_spec, &followed, fresh);
+            let moved = match followed.have_moved(&ground, begun + valid_spec.timeout).await {
                 Ok(moved) => moved,
-                Err(trouble) => {
+                Err(reconcile_error) => {
                     // A new revision may not need the base that cannot be reached, and its
                     // render finds that out.
                     if found.as_ref().ok() == current.as_ref() {
-                        found = Err(trouble);
+                        found = Err(reconcile_error);
                     }
                     false
                 }
@@ -173,7 +173,7 @@ pub(super) fn on_polled(worker: &mut Reconciler, looked: FinishedPoll) -> Schedu
         Ok(_) if is_known && !moved => PollResult::Same,
         Ok(_) => PollResult::New,
         Err(_) if held.is_some() => PollResult::FailedWithFallback,
-        Err(trouble) if trouble.permanent => PollResult::FailedPermanently,
+        Err(reconcile_error) if reconcile_error.permanent => PollResult::FailedPermanently,
         Err(_) => PollResult::Failed,
     };
     worker.context.peers.is_shut_out(&worker.owner, found.as_ref().is_err_and(is_shut_out));
@@ -203,11 +203,11 @@ pub(super) fn on_polled(worker: &mut Reconciler, looked: FinishedPoll) -> Schedu
         }
     }
     worker.answered.clone_from(&request);
-    if let Err(trouble) = &mut found
+    if let Err(reconcile_error) = &mut found
         && worker.revision.is_none()
     {
         restore_held(worker);
-        says_lost(worker, trouble);
+        says_lost(worker, reconcile_error);
     }
     let has_failed = found.is_err();
     // The request is answered after the objects were tried again, not before.
@@ -224,7 +224,7 @@ fn accept_revision(worker: &mut Reconciler, revision: &Revision) {
 }
 
 fn tell_seen(worker: &Reconciler, found: Result<Revision, ReconcileError>, request: Option<String>) {
-    worker.record_event(WorkerEvent::Polled { found, source: source_id(&worker.order.wish), request });
+    worker.record_event(WorkerEvent::Polled { found, source: source_id(&worker.order.valid_spec), request });
 }
 
 /// Records the time at which a commit was observed, unless it is already applied, and the
@@ -233,9 +233,9 @@ fn is_new(worker: &mut Reconciler, revision: &Revision) {
     worker.seen_at = (!worker.recorder.has_applied(revision)).then(clock::now);
     let before = match &worker.revision {
         Some(before) => Some(before.clone()),
-        None if worker.is_first => {
-            worker.recorder.last_seen(&source_id(&worker.order.wish), &worker.order.wish.reference)
-        }
+        None if worker.is_first => worker
+            .recorder
+            .last_seen(&source_id(&worker.order.valid_spec), &worker.order.valid_spec.reference),
         None => None,
     };
     worker.is_first = false;

@@ -39,7 +39,7 @@ pub(super) struct ReconcileRun {
     pub(super) followed: TrackedBases,
     pub(super) stop: CancelFlag,
     /// Cancels the attempt to render a commit while another revision is held.
-    pub(super) gives_way: CancelFlag,
+    pub(super) yield_flag: CancelFlag,
 }
 
 impl ReconcileRun {
@@ -55,7 +55,7 @@ impl ReconcileRun {
             cluster: &self.order.cluster,
             resource_recorder: self.resource_recorder.as_ref(),
             owner: &self.owner,
-            wish: &order.wish,
+            valid_spec: &order.valid_spec,
             spec_revision: self.order.spec_revision,
             rendered_spec_revision: order.spec_revision,
             aim,
@@ -70,7 +70,7 @@ impl ReconcileRun {
             revision,
             newest: revision,
             stop: &self.stop,
-            gives_way: None,
+            yield_flag: None,
         }
     }
 
@@ -94,27 +94,27 @@ impl ReconcileRun {
             let newest = rejected.as_ref().unwrap_or(&revision);
             // Another revision is held until this one is rendered.
             let is_other = held.as_ref().is_some_and(|held| held.revision != revision);
-            let gives_way = is_other.then_some(&self.gives_way);
+            let yield_flag = is_other.then_some(&self.yield_flag);
             let inputs = self.inputs(order, &revision, Aim::Apply);
-            let report = ReconcileContext { newest, gives_way, ..inputs }.reconcile(memory).await;
-            if report.gave_way {
+            let report = ReconcileContext { newest, yield_flag, ..inputs }.reconcile(memory).await;
+            if report.deferred {
                 let moment = (self.context.now(), chance());
                 record_interruption(memory, (&revision, order.spec_revision), moment, self.context.pauses());
                 was_tried = false;
-            } else if report.trouble.is_none() || memory.refusal.is_none() || report.stopped {
-                let rendered = report.held.is_some() && report.trouble.is_none();
+            } else if report.reconcile_error.is_none() || memory.refusal.is_none() || report.stopped {
+                let rendered = report.held.is_some() && report.reconcile_error.is_none();
                 let order = order.clone();
                 return (report, rendered.then_some(HeldRender { revision, order }));
             }
-            if held.is_none() && !report.gave_way {
+            if held.is_none() && !report.deferred {
                 let mut report = report;
                 self.describe(&revision, false, &mut report).await;
                 return (report, None);
             }
         }
-        let trouble = memory.refusal.as_ref().map(|refusal| refusal.trouble.clone());
+        let reconcile_error = memory.refusal.as_ref().map(|refusal| refusal.reconcile_error.clone());
         let newer = Some(revision.to_string().into());
-        let refused = RefusedUpdate { revision: Some(revision.clone()), newer, was_tried, trouble };
+        let refused = RefusedUpdate { revision: Some(revision.clone()), newer, was_tried, reconcile_error };
         let Some(held) = held else { return (ReconcileResult::default(), None) };
         let (mut report, held) = self.keep(memory, held, refused).await;
         // The files of the held revision are known now, and so is the difference of the newest one.
@@ -134,7 +134,7 @@ impl ReconcileRun {
             cluster: &order.cluster,
             repository: &order.repository,
             revision,
-            wish: &order.wish,
+            valid_spec: &order.valid_spec,
         };
         unrendered.tell(memory.prepared.as_ref()).await;
     }
@@ -165,7 +165,7 @@ impl ReconcileRun {
             // New values count if the revision renders completely with them.
             let revision = &held.revision;
             let report = self.inputs(&self.order, revision, aim.clone()).reconcile(memory).await;
-            if report.trouble.is_none() {
+            if report.reconcile_error.is_none() {
                 // A reconcile that was stopped may not have rendered it.
                 let order = self.order.clone();
                 let held = report.held.is_some().then(|| HeldRender { revision: revision.clone(), order });
@@ -174,7 +174,7 @@ impl ReconcileRun {
         }
         let order = held.order_now(&self.order);
         let report = self.inputs(&order, &held.revision, aim).reconcile(memory).await;
-        match report.trouble {
+        match report.reconcile_error {
             None => (ReconcileResult { refused: Some(refused), ..report }, Some(held)),
             Some(_) => (not_kept(report, &held, &refused), None),
         }
@@ -190,9 +190,9 @@ impl ReconcileRun {
         repository: &Repository,
     ) -> Option<ReconcileResult> {
         let order = &self.order;
-        let signed = order.wish.verify.as_ref().map(|(signed, _)| *signed);
+        let signed = order.valid_spec.verify.as_ref().map(|(signed, _)| *signed);
         let (signed, keys) = signed.zip(order.keys.clone())?;
-        let by = clock::now() + order.wish.timeout;
+        let by = clock::now() + order.valid_spec.timeout;
         let proven = Some((revision.clone(), signed, keys.clone()));
         let error = match repository.verify(revision, signed, &keys, by).await {
             Ok(()) => {
@@ -204,7 +204,7 @@ impl ReconcileRun {
         };
         Some(ReconcileResult {
             spec_revision: order.spec_revision,
-            trouble: Some(source_error(error)),
+            reconcile_error: Some(source_error(error)),
             ..ReconcileResult::default()
         })
     }
@@ -213,13 +213,13 @@ impl ReconcileRun {
 /// Returns the result where a revision should have been kept and could not be: the reason of the
 /// newest revision comes first.
 fn not_kept(report: ReconcileResult, held: &HeldRender, refused: &RefusedUpdate) -> ReconcileResult {
-    let Some(mut why) = report.trouble else { return report };
+    let Some(mut why) = report.reconcile_error else { return report };
     let not_kept = format!("{} is not held: {}", held.revision, why.message);
-    if let Some(newest) = &refused.trouble {
+    if let Some(newest) = &refused.reconcile_error {
         why = ReconcileError { permanent: newest.permanent && why.permanent, ..newest.clone() };
         why.message = format!("{}; {not_kept}", newest.message);
     } else {
         why.message = not_kept;
     }
-    ReconcileResult { trouble: Some(why), ..report }
+    ReconcileResult { reconcile_error: Some(why), ..report }
 }

@@ -54,22 +54,23 @@ pub(super) fn select_revision(
         }
         // Meanwhile the applied revision is reconciled.
         (Some(_), Some(before)) => Ok((before, None)),
-        (Some(trouble), None) => Err(trouble),
+        (Some(reconcile_error), None) => Err(reconcile_error),
     }
 }
 
 /// True while the path is missing in a revision that may be older than the push of the path.
 fn may_be_outdated(worker: &Reconciler, report: &ReconcileResult) -> bool {
-    let refused = report.refused.as_ref().and_then(|refused| refused.trouble.as_ref());
-    let trouble = report.trouble.as_ref().or(refused);
-    let is_missing = trouble.is_some_and(|trouble| trouble.cause == ErrorCause::PathNotFound);
+    let refused = report.refused.as_ref().and_then(|refused| refused.reconcile_error.as_ref());
+    let reconcile_error = report.reconcile_error.as_ref().or(refused);
+    let is_missing =
+        reconcile_error.is_some_and(|reconcile_error| reconcile_error.cause == ErrorCause::PathNotFound);
     is_missing && !report.stopped && worker.path_lag.is_outdated(clock::now())
 }
 
 /// Records the kinds that the server does not serve and that are expected to be installed.
 /// Returns the end of the time limit of the first one.
 fn bound_lags(worker: &mut Reconciler, report: &mut ReconcileResult) -> Option<Uptime> {
-    if report.stopped || report.trouble.is_some() {
+    if report.stopped || report.reconcile_error.is_some() {
         return None;
     }
     let is_unknown = |outcome: &Outcome| matches!(outcome, Outcome::Held(Hold::UnknownKind));
@@ -97,7 +98,7 @@ fn drive(worker: &Reconciler) -> ReconcileRun {
         health_monitor: worker.health_monitor.clone(),
         followed: worker.followed.clone(),
         stop: worker.stop.clone(),
-        gives_way: worker.hurry.as_ref().map(|hurry| hurry.stop.clone()).unwrap_or_default(),
+        yield_flag: worker.hurry.as_ref().map(|hurry| hurry.stop.clone()).unwrap_or_default(),
     }
 }
 
@@ -131,13 +132,13 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
     let target = target(worker);
     // A commit that waits for something which may come at any moment may claim objects that
     // other Syncs release.
-    let lacks = worker.order.refused.as_ref().is_some_and(|trouble| !trouble.permanent);
+    let lacks = worker.order.refused.as_ref().is_some_and(|reconcile_error| !reconcile_error.permanent);
     let waiting = worker.revision.clone().filter(|newest| lacks || is_put_off(worker, newest));
     let target = match target {
-        ReconcileTarget::Nothing(trouble) => {
+        ReconcileTarget::Nothing(reconcile_error) => {
             let report = ReconcileResult {
                 spec_revision: worker.order.spec_revision,
-                trouble: Some(trouble),
+                reconcile_error: Some(reconcile_error),
                 ..ReconcileResult::default()
             };
             let drive = drive(worker);
@@ -178,9 +179,10 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
                     drive.apply(&mut memory, (revision, rejected), held).await
                 }
                 ReconcileTarget::Keep { held, refused } => drive.keep(&mut memory, *held, refused).await,
-                ReconcileTarget::Nothing(trouble) => {
-                    (ReconcileResult { trouble: Some(trouble), ..ReconcileResult::default() }, None)
-                }
+                ReconcileTarget::Nothing(reconcile_error) => (
+                    ReconcileResult { reconcile_error: Some(reconcile_error), ..ReconcileResult::default() },
+                    None,
+                ),
             };
             report.request = answered;
             // For the reconcile the object was as desired; only this outcome reports that it
@@ -216,27 +218,30 @@ pub(super) fn on_reconciled(
     if let Some(HeldRender { revision, order }) = held {
         holds(worker, &revision, &order);
     }
-    report.trouble.iter_mut().for_each(|trouble| says_lost(worker, trouble));
-    worker.lags.bound_busy(report.trouble.as_mut(), worker.context.now());
+    report.reconcile_error.iter_mut().for_each(|reconcile_error| says_lost(worker, reconcile_error));
+    worker.lags.bound_busy(report.reconcile_error.as_mut(), worker.context.now());
     worker.refused = report.refused.as_ref().and_then(|refused| refused.newer.clone());
     let now = worker.context.now();
-    let next = memory.next(now, worker.order.wish.timeout).into_iter().chain(bound_lags(worker, &mut report));
-    let pass = match (&report.trouble, next.min()) {
+    let next =
+        memory.next(now, worker.order.valid_spec.timeout).into_iter().chain(bound_lags(worker, &mut report));
+    let pass = match (&report.reconcile_error, next.min()) {
         _ if report.stopped => ReconcileOutcome::Stopped,
-        (Some(trouble), _) if trouble.permanent || is_waiting(trouble) => ReconcileOutcome::Settled,
+        (Some(reconcile_error), _) if reconcile_error.permanent || is_waiting(reconcile_error) => {
+            ReconcileOutcome::Settled
+        }
         (Some(_), _) => ReconcileOutcome::Failed,
         (None, Some(due)) => ReconcileOutcome::RetryAfter(due.saturating_sub(now)),
         (None, None) => ReconcileOutcome::Settled,
     };
     worker.memory = Some(memory);
-    if report.trouble.is_some() || worker.refused.is_some() {
+    if report.reconcile_error.is_some() || worker.refused.is_some() {
         // Withdraw this Sync's claims: they come from an older commit or spec, and no object
         // may be handed over for them.
         worker.context.peers.unready(&worker.owner);
         worker.context.peers.invalidate(&worker.owner);
     }
     let applied = !report.stopped
-        && report.trouble.is_none()
+        && report.reconcile_error.is_none()
         && is_applied(&report.outcomes, |id| report.set.as_ref().is_some_and(|set| set.get(id).is_some()));
     if !report.stopped {
         worker.applied = report.revision.clone().filter(|_| applied);
@@ -252,7 +257,7 @@ pub(super) fn on_reconciled(
     publish_applied(worker);
     // A revision that is superseded was observed at another time.
     report.took = worker.seen_at.map(clock::since).filter(|_| report.revision == worker.revision);
-    if applied && !worker.order.wish.suspend && report.revision == worker.revision {
+    if applied && !worker.order.valid_spec.suspend && report.revision == worker.revision {
         let seen = worker.seen_at.take();
         seen.inspect(|at| {
             worker.context.reporting.metrics.commit_to_applied(&worker.owner.to_string(), clock::since(*at))

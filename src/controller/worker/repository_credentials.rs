@@ -66,7 +66,7 @@ impl SecretPermission {
             }
             Ok(false) => Err(not_allowed(sync, &self.secret, &self.account, &self.host)),
             Err(failure) => match cluster_error(&failure) {
-                trouble if trouble.cause == ErrorCause::RightsMissing => Err(trouble),
+                reconcile_error if reconcile_error.cause == ErrorCause::RightsMissing => Err(reconcile_error),
                 _ => Ok(()),
             },
         }
@@ -78,14 +78,14 @@ pub(crate) async fn repository_login(
     context: &Context,
     cluster: &Cluster,
     sync: &SyncName,
-    wish: &ValidatedSpec,
+    valid_spec: &ValidatedSpec,
     (secret, data): (&str, SecretData),
     known: &mut Option<Arc<SecretPermission>>,
 ) -> Result<Credentials, ReconcileError> {
     let (credentials, hosts) = login(data)?;
     let before = known.take();
-    let Some(account) = &wish.service_account else { return Ok(credentials) };
-    let host = wish.address.host().unwrap_or_default();
+    let Some(account) = &valid_spec.service_account else { return Ok(credentials) };
+    let host = valid_spec.address.host().unwrap_or_default();
     let is_own = sync.namespace == context.installation.namespace || context.installation.disk.is_some();
     if is_own || hosts.is_some_and(|hosts| names(&hosts, host)) {
         return Ok(credentials);

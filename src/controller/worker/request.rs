@@ -17,7 +17,7 @@ use crate::source::{Credentials, Repository, TrustedKeys};
 /// The newest spec of a Sync, with the content of everything that it names.
 #[derive(Clone)]
 pub(crate) struct ReconcileRequest {
-    pub(crate) wish: Arc<ValidatedSpec>,
+    pub(crate) valid_spec: Arc<ValidatedSpec>,
     pub(crate) repository: Repository,
     /// The value of the approval annotation.
     pub(crate) approved: Option<String>,
@@ -47,14 +47,15 @@ pub(crate) struct ReconcileRequest {
 impl ReconcileRequest {
     /// Returns the key of the repository and the ref.
     pub(super) fn head(&self) -> SourceKey {
-        let secret = self.wish.secret.as_deref().unwrap_or_default();
+        let secret = self.valid_spec.secret.as_deref().unwrap_or_default();
         let owner = if secret.is_empty() { "" } else { &*self.namespace };
-        (format!("{}\n{owner}/{secret}", self.wish.address).into(), self.wish.reference.clone())
+        (format!("{}\n{owner}/{secret}", self.valid_spec.address).into(), self.valid_spec.reference.clone())
     }
 
     /// True if the other request differs at most in the poll that it asks for.
     pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
-        (&self.wish, &self.approved, &self.predecessor) == (&other.wish, &other.approved, &other.predecessor)
+        (&self.valid_spec, &self.approved, &self.predecessor)
+            == (&other.valid_spec, &other.approved, &other.predecessor)
             && (&self.credentials, &self.keys) == (&other.credentials, &other.keys)
             && self.permission.is_some() == other.permission.is_some()
             && (&self.refused, &self.moves_to) == (&other.refused, &other.moves_to)

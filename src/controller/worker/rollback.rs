@@ -47,7 +47,7 @@ pub(super) fn rollback_target(worker: &mut Reconciler, revision: &Revision) -> O
         restore_trials(worker, revision);
     }
     let stands = worker.trials.rejected.as_ref().is_some_and(|it| it.revision == *revision);
-    if !stands || !worker.order.wish.rollback {
+    if !stands || !worker.order.valid_spec.rollback {
         worker.trials.rejected = None;
     }
     let rejected = worker.trials.rejected.clone();
@@ -59,11 +59,11 @@ pub(super) fn rollback_target(worker: &mut Reconciler, revision: &Revision) -> O
 fn restore_trials(worker: &mut Reconciler, newest: &Revision) {
     let status = worker.recorder.status();
     let Some(known) = &status.revision else { return };
-    if known.source.as_deref() != Some(&*source_id(&worker.order.wish)) {
+    if known.source.as_deref() != Some(&*source_id(&worker.order.valid_spec)) {
         return;
     }
     let tag = known.healthy_tag.as_deref();
-    let read = |text: &String| Revision::parse(text, tag, &worker.order.wish.reference);
+    let read = |text: &String| Revision::parse(text, tag, &worker.order.valid_spec.reference);
     worker.trials.healthy = known.healthy.as_ref().and_then(read);
     if let (Some(instead), Some(rejected)) = (&worker.trials.healthy, &known.rejected)
         && *rejected == newest.to_string()
@@ -81,18 +81,21 @@ pub(super) fn is_to_hold(worker: &mut Reconciler, revision: &Revision, memory: &
     if healthy.is_some() && memory.held() == healthy && healthy != Some(revision) {
         worker.trials.refused = memory.refused();
     }
-    let is_tried = worker.order.wish.rollback
+    let is_tried = worker.order.valid_spec.rollback
         && healthy.is_some_and(|healthy| healthy.commit != revision.commit)
         && !worker.recorder.has_applied(revision);
-    let wish = &worker.order.wish;
-    memory.patience = is_tried.then(|| wish.health.timeout.unwrap_or(wish.timeout));
+    let valid_spec = &worker.order.valid_spec;
+    memory.patience = is_tried.then(|| valid_spec.health.timeout.unwrap_or(valid_spec.timeout));
 }
 
 /// Records the result of a reconcile for the trial: objects that were unhealthy before do not
 /// count against the revision, unless it changed them.
 pub(super) fn try_out(worker: &mut Reconciler, report: &ReconcileResult) {
-    let Some(revision) = report.revision.as_ref().filter(|_| worker.order.wish.rollback) else { return };
-    if report.stopped || report.trouble.is_some() || worker.trials.healthy.as_ref() == Some(revision) {
+    let Some(revision) = report.revision.as_ref().filter(|_| worker.order.valid_spec.rollback) else {
+        return;
+    };
+    if report.stopped || report.reconcile_error.is_some() || worker.trials.healthy.as_ref() == Some(revision)
+    {
         return;
     }
     match &mut worker.trials.trial {
@@ -111,8 +114,8 @@ pub(super) fn try_out(worker: &mut Reconciler, report: &ReconcileResult) {
 
 /// True if the revision on trial has just failed and is now rolled back.
 pub(super) fn should_roll_back(worker: &mut Reconciler) -> bool {
-    let wish = &worker.order.wish;
-    if !wish.rollback || wish.suspend || worker.trials.rejected.is_some() {
+    let valid_spec = &worker.order.valid_spec;
+    if !valid_spec.rollback || valid_spec.suspend || worker.trials.rejected.is_some() {
         return false;
     }
     let Some((revision, before)) = &mut worker.trials.trial else { return false };

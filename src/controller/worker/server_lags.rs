@@ -29,11 +29,11 @@ pub(super) struct Lags {
 
 impl Lags {
     /// Reports a server that asks to retry for longer than [`MAX_LAG`] as unreachable.
-    pub(super) fn bound_busy(&mut self, trouble: Option<&mut ReconcileError>, now: Uptime) {
-        match trouble.filter(|trouble| trouble.cause == ErrorCause::Progressing) {
-            Some(trouble) => {
+    pub(super) fn bound_busy(&mut self, reconcile_error: Option<&mut ReconcileError>, now: Uptime) {
+        match reconcile_error.filter(|reconcile_error| reconcile_error.cause == ErrorCause::Progressing) {
+            Some(reconcile_error) => {
                 if now.saturating_sub(*self.busy_since.get_or_insert(now)) > MAX_LAG {
-                    trouble.cause = ErrorCause::ClusterUnreachable;
+                    reconcile_error.cause = ErrorCause::ClusterUnreachable;
                 }
             }
             None => self.busy_since = None,
@@ -107,10 +107,11 @@ mod tests {
         let mut lags = Lags::default();
         let mut told = |at, cause| {
             let message = "storage is (re)initializing".to_owned();
-            let mut trouble = ReconcileError { cause, message, problems: Vec::new(), permanent: false };
-            lags.bound_busy(Some(&mut trouble), seconds(at));
-            assert!(trouble.message.contains("initializing"), "the message stays");
-            trouble.cause
+            let mut reconcile_error =
+                ReconcileError { cause, message, problems: Vec::new(), permanent: false };
+            lags.bound_busy(Some(&mut reconcile_error), seconds(at));
+            assert!(reconcile_error.message.contains("initializing"), "the message stays");
+            reconcile_error.cause
         };
         assert_eq!(told(100, ErrorCause::Progressing), ErrorCause::Progressing);
         assert_eq!(told(130, ErrorCause::Progressing), ErrorCause::Progressing);

@@ -30,18 +30,18 @@ pub(super) struct RevisionCheck {
 
 /// Returns the identifier of repository and ref for the status: a revision of another source is no
 /// measure for this one.
-pub(super) fn source_id(wish: &ValidatedSpec) -> Box<str> {
-    let hash = Sha256::digest(format!("{}\n{}", wish.address, wish.reference));
+pub(super) fn source_id(valid_spec: &ValidatedSpec) -> Box<str> {
+    let hash = Sha256::digest(format!("{}\n{}", valid_spec.address, valid_spec.reference));
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the check that the next revision has to pass.
 pub(super) fn trust(worker: &Reconciler) -> RevisionCheck {
-    let signed = worker.order.wish.verify.as_ref().map(|(signed, _)| *signed);
+    let signed = worker.order.valid_spec.verify.as_ref().map(|(signed, _)| *signed);
     RevisionCheck {
         asked: signed.zip(worker.order.keys.clone()),
-        reference: worker.order.wish.reference.clone(),
-        source: source_id(&worker.order.wish),
+        reference: worker.order.valid_spec.reference.clone(),
+        source: source_id(&worker.order.valid_spec),
         good: worker.revision.clone(),
         last: worker.last.clone(),
         told: worker.recorder.clone(),
