@@ -216,6 +216,14 @@ fn an_image_comes_back_from_a_registry_by_its_digest_and_a_changed_one_does_not(
     crane(&["pull", "--format", "oci", &by_digest, word(&pulled)]).unwrap_or_else(|error| panic!("{error}"));
     check_root(&Image::of(&pulled, ARCHITECTURE), "image-pulled-unpacked");
 
+    // The image with helm shares the first layer.
+    let Some((_, second, digest)) = with_helm("image-helm-pushed") else { return };
+    crane(&["push", word(&second), &format!("{name}-helm")]).unwrap_or_else(|error| panic!("{error}"));
+    let (pulled, by_digest) =
+        (folder("image-helm-pulled"), format!("{}/moorline@{digest}", registry.address));
+    crane(&["pull", "--format", "oci", &by_digest, word(&pulled)]).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(Image::of(&pulled, ARCHITECTURE).layers(), Image::of(&second, ARCHITECTURE).layers());
+
     let blobs = layout.join("blobs/sha256");
     let largest = fs::read_dir(&blobs).expect("blobs").map(|entry| entry.expect("a blob").path());
     let largest =
