@@ -299,8 +299,8 @@ async fn gone_syncs(
 }
 
 /// Yields the fields of a conflict to their owners; returns false if the fields cannot be
-/// identified. Our marks are never yielded: without them the object is not ours. Neither are fields
-/// of Syncs: those that keep the object are not yielded to, but hold it.
+/// identified. Our marks are never yielded: without them the object is not ours. Fields of other
+/// Syncs are taken: a Sync that keeps the object has ended the apply before.
 fn yield_fields(
     work: &ApplyContext<'_>,
     wanted: &DesiredObject,

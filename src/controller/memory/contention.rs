@@ -138,16 +138,16 @@ impl Contention {
                     Revert::Changed(None, Vec::new())
                 }
             };
-            self.revert(id, wanted.hash, revert, now);
+            self.record_revert(id, wanted.hash, revert, now);
         }
     }
 
     /// Records that another actor deleted a desired object.
     pub(crate) fn deleted(&mut self, id: &ObjectId, hash: SpecHash, now: Uptime) {
-        self.revert(id, hash, Revert::Deleted, now);
+        self.record_revert(id, hash, Revert::Deleted, now);
     }
 
-    fn revert(&mut self, id: &ObjectId, hash: SpecHash, revert: Revert, now: Uptime) {
+    fn record_revert(&mut self, id: &ObjectId, hash: SpecHash, revert: Revert, now: Uptime) {
         let new = || ObjectContention { hash, reverts: Vec::new(), contests: Vec::new() };
         let fight = self.0.entry(id.clone()).or_insert_with(new);
         if fight.hash != hash {
@@ -227,7 +227,7 @@ mod tests {
     fn after(reverts: &[(u64, Revert)]) -> Vec<bool> {
         let mut fights = Contention::default();
         let revert = |(seconds, revert): &(u64, Revert)| {
-            fights.revert(&id(), HASH, revert.clone(), at(*seconds));
+            fights.record_revert(&id(), HASH, revert.clone(), at(*seconds));
             !fights.contested(at(*seconds)).is_empty()
         };
         reverts.iter().map(revert).collect()
@@ -253,33 +253,33 @@ mod tests {
         assert_eq!(after(&reverts), [false; 6]);
         let mut fights = Contention::default();
         for second in 0..5 {
-            fights.revert(&id(), HASH, changed("a", &["x", fields[second as usize]]), at(second));
+            fights.record_revert(&id(), HASH, changed("a", &["x", fields[second as usize]]), at(second));
         }
         assert_eq!(fights.contested(at(5))[&id()].fields, ["x"], "only what was changed again and again");
         // A revert of another field does not prolong this contest.
-        fights.revert(&id(), HASH, changed("a", &["y"]), at(64));
+        fights.record_revert(&id(), HASH, changed("a", &["y"]), at(64));
         assert!(fights.contested(at(64)).is_empty());
     }
 
     #[test]
     fn each_field_is_fought_for_on_its_own() {
         let mut fights = Contention::default();
-        (0..5).for_each(|second| fights.revert(&id(), HASH, changed("a", &["x"]), at(second)));
-        (10..15).for_each(|second| fights.revert(&id(), HASH, changed("b", &["y"]), at(second)));
+        (0..5).for_each(|second| fights.record_revert(&id(), HASH, changed("a", &["x"]), at(second)));
+        (10..15).for_each(|second| fights.record_revert(&id(), HASH, changed("b", &["y"]), at(second)));
         let both = &fights.contested(at(14))[&id()];
         assert_eq!(both.manager.as_deref(), Some("a and b"));
         assert_eq!(both.fields, ["x", "y"]);
         assert!(fights.due_for_retry(at(63)).is_empty());
         assert_eq!(fights.contested(at(64))[&id()].fields, ["y"]);
         assert_eq!(fights.due_for_retry(at(64))[&id()].fields, ["x"], "its time has come first");
-        (65..69).for_each(|second| fights.revert(&id(), HASH, Revert::Deleted, at(second)));
+        (65..69).for_each(|second| fights.record_revert(&id(), HASH, Revert::Deleted, at(second)));
         assert!(fights.contested(at(69))[&id()].fields.is_empty(), "it is about the whole object");
     }
 
     #[test]
     fn a_contest_is_tried_again_less_and_less_often_and_forgotten_after_quiet() {
         let mut fights = Contention::default();
-        (0..5).for_each(|second| fights.revert(&id(), HASH, changed("a", &["x"]), at(second)));
+        (0..5).for_each(|second| fights.record_revert(&id(), HASH, changed("a", &["x"]), at(second)));
         let mut begun = at(4);
         for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
             let until = begun + at(60 * minutes);
@@ -289,7 +289,7 @@ mod tests {
             assert_eq!(held[&id()].fields, ["x"]);
             assert!(fights.contested(until).is_empty(), "it is tried again");
             assert_eq!(fights.next(until), None);
-            fights.revert(&id(), HASH, changed("a", &["x"]), until);
+            fights.record_revert(&id(), HASH, changed("a", &["x"]), until);
             begun = until;
         }
         fights.contested(begun + at(3600 + 600));
@@ -299,9 +299,9 @@ mod tests {
     #[test]
     fn a_commit_begins_anew() {
         let mut fights = Contention::default();
-        (0..5).for_each(|second| fights.revert(&id(), HASH, changed("a", &[]), at(second)));
+        (0..5).for_each(|second| fights.record_revert(&id(), HASH, changed("a", &[]), at(second)));
         assert!(!fights.contested(at(5)).is_empty());
-        fights.revert(&id(), SpecHash { digest: [2; 32], ..HASH }, changed("a", &[]), at(6));
+        fights.record_revert(&id(), SpecHash { digest: [2; 32], ..HASH }, changed("a", &[]), at(6));
         assert!(fights.contested(at(6)).is_empty());
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct HealthMonitor {
     context: Arc<Context>,
     cluster: Cluster,
     owner: SyncName,
-    valid_spec: HealthOptions,
+    options: HealthOptions,
     state: Mutex<State>,
 }
 
@@ -71,9 +71,9 @@ impl HealthMonitor {
         context: Arc<Context>,
         cluster: Cluster,
         owner: SyncName,
-        valid_spec: HealthOptions,
+        options: HealthOptions,
     ) -> Self {
-        Self { context, cluster, owner, valid_spec, state: Mutex::default() }
+        Self { context, cluster, owner, options, state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -179,7 +179,7 @@ impl HealthMonitor {
     /// Returns true for objects that report their health in a status.
     fn reports_itself(&self, wanted: &DesiredObject, known: &mut BTreeMap<GroupKind, bool>) -> bool {
         let kind = wanted.id.group_kind();
-        let covered = self.valid_spec.rules.cover(&kind);
+        let covered = self.options.rules.cover(&kind);
         let told = || !covered && is_healthy_by_manifest(&kind, &wanted.canonical);
         let watched = *known.entry(kind.clone()).or_insert_with(|| covered || may_report(&kind));
         watched && !told()
@@ -306,7 +306,7 @@ impl HealthMonitor {
                     binding: class(&object.body).and_then(|class| *state.classes.get(class)?),
                 };
                 let timeout = self
-                    .valid_spec
+                    .options
                     .timeout
                     .map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX));
                 let runs = state
@@ -315,7 +315,7 @@ impl HealthMonitor {
                     .and_then(|set| set.get(id))
                     .is_some_and(|it| it.annotations.hook.is_some());
                 let of = JudgementInputs {
-                    rules: &self.valid_spec.rules,
+                    rules: &self.options.rules,
                     timeout,
                     context,
                     unix_millis: wall_clock(),

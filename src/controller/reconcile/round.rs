@@ -151,7 +151,7 @@ pub(super) async fn execute_round(
     outcomes
 }
 
-/// Returns the limits on deletions. About some claimed objects a person decides.
+/// Returns the limits on deletions. Some claimed objects are deleted only by approval.
 fn deletion_limits(memory: &SyncMemory, policy: &Policy) -> DeletionLimits {
     let asks = |claim: &Claim| matches!(claim.state, ClaimState::WithoutRights | ClaimState::Overdue);
     let claimed = policy.claims.iter().filter(|(_, claim)| asks(claim)).map(|(id, _)| id.clone()).collect();

@@ -401,7 +401,7 @@ mod tests {
     use crate::object::ObjectId;
 
     /// Validates this spec of a Sync `moorline/shop`.
-    fn wished(spec: Value) -> Result<ValidatedSpec, SpecError> {
+    fn validated(spec: Value) -> Result<ValidatedSpec, SpecError> {
         let sync = json!({
             "apiVersion": "moorline.dev/v1alpha1",
             "kind": "Sync",
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_url_alone_is_a_whole_wish() {
-        let valid_spec = wished(with_url("https://host/a")).unwrap();
+        let valid_spec = validated(with_url("https://host/a")).unwrap();
         assert_eq!(
             (&valid_spec.reference, valid_spec.path.as_str(), &valid_spec.secret),
             (&Reference::Head, "", &None)
@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     fn everything_that_is_written_is_wished() {
-        let valid_spec = wished(json!({
+        let valid_spec = validated(json!({
             "source": {"git": {"url": "ssh://git@host/a", "ref": {"branch": "main"}, "secretRef": {"name": "key"}}},
             "path": "./clusters//prod/./",
             "render": {"plain": {"recurse": false, "include": ["*.yaml"], "exclude": ["a/**"]}},
@@ -479,7 +479,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_named_and_never_quoted() {
         let check = |spec: Value, expect: &str| {
-            let refusal = wished(spec).unwrap_err().to_string();
+            let refusal = validated(spec).unwrap_err().to_string();
             assert!(refusal.starts_with(expect) && !refusal.contains("planted"), "{refusal}");
         };
         let unread = "this version of Moorline cannot read it";
@@ -518,10 +518,10 @@ mod tests {
     #[test]
     fn a_login_without_a_host_is_no_address() {
         for url in ["git:planted@host:a", "host:a", "https://user:planted@host/a", "file:///planted"] {
-            let refusal = wished(with_url(url)).unwrap_err();
+            let refusal = validated(with_url(url)).unwrap_err();
             assert_eq!(&*refusal.field, "spec.source.git.url");
             assert!(!refusal.message.contains("planted"), "{refusal}");
         }
-        assert!(wished(with_url("git@host:a")).is_ok());
+        assert!(validated(with_url("git@host:a")).is_ok());
     }
 }

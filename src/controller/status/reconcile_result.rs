@@ -69,7 +69,7 @@ pub(crate) struct ReconcileResult {
     pub(crate) rights: Vec<String>,
     /// True if the reconcile was stopped before its end.
     pub(crate) stopped: bool,
-    /// True if the commit is not rendered yet, and is deferred after repairs.
+    /// True if the render of the commit was put off for the repair of drift.
     pub(crate) deferred: bool,
     /// True while objects are still being compared: drift counts are incomplete.
     pub(crate) pending: bool,

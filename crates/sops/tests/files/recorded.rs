@@ -62,7 +62,7 @@ fn request(file: &str) -> serde_json::Value {
 }
 
 #[test]
-#[ignore = "writes the files anew; needs the program of crates/sops/tests/oracle in MOORLINE_SOPS_ORACLE"]
+#[ignore = "writes the recorded files again; needs the program of crates/sops/tests/oracle in MOORLINE_SOPS_ORACLE"]
 fn record_the_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/recorded");
     let mut library = Library::start(&format!("{}\n{}", IDENTITIES[0].0, IDENTITIES[1].0));
