@@ -398,6 +398,23 @@ mod tests {
     }
 
     #[test]
+    fn a_hold_that_a_person_asked_for_needs_no_attention() {
+        let set = set(&["a"]);
+        let needs_attention = |hold: Hold| {
+            let outcomes = BTreeMap::from([(id("a"), Outcome::Held(hold))]);
+            let healths = Arc::new(HealthTable::new(&set, std::iter::empty()));
+            let objects = ObjectList::new(Some(&set), &outcomes, &healths);
+            objects.rows().any(|row| row.needs_attention())
+        };
+        for hold in [Hold::Suspended, Hold::ReconcileDisabled, Hold::PruneDisabled, Hold::Paused(3)] {
+            assert!(!needs_attention(hold.clone()), "{hold}");
+        }
+        for hold in [Hold::UnknownKind, Hold::Protected, Hold::OwnedBy("x/y".into()), Hold::EmptyRender] {
+            assert!(needs_attention(hold.clone()), "{hold}");
+        }
+    }
+
+    #[test]
     fn every_object_is_told_once_and_in_order() {
         let set = set(&["b", "d", "f"]);
         let failed = Failure { reason: "Denied", message: "no".into(), manifest: true };
