@@ -5,6 +5,7 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams}
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
+use moorline_test_support::admission::mutating_policy_version;
 use moorline_test_support::audit::AuditMark;
 use moorline_test_support::credentials::MOORLINE;
 use moorline_test_support::daemon::until;
@@ -156,13 +157,13 @@ async fn policy(scene: &Scene, name: &str, condition: &str, value: &str) {
         "failurePolicy": "Fail", "reinvocationPolicy": "Never",
         "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": step}}],
     });
+    let version = mutating_policy_version(&scene.admin).await;
     for (kind, spec) in
         [("MutatingAdmissionPolicy", spec), ("MutatingAdmissionPolicyBinding", json!({"policyName": name}))]
     {
-        let version = "admissionregistration.k8s.io/v1";
         let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec});
-        let resource =
-            ApiResource::from_gvk(&GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind));
+        let (group, version_in_group) = version.split_once('/').unwrap();
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version_in_group, kind));
         let all: Api<DynamicObject> = Api::all_with(scene.admin.clone(), &resource);
         all.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
     }

@@ -3,7 +3,7 @@
 # already. Out: one program, its three names (etcd, kube-apiserver, kube-controller-manager) as links to it,
 # and `digest`, which says of which sources it was built and is written last: without it nothing is finished.
 # With an argument such as 1.35 it builds that minor version of Kubernetes, from minors/1.35.mod, into
-# target/control-plane-1.35/.
+# target/control-plane-1.35/, with the flags of its API server in minors/1.35.flags, if there are any.
 set -eu
 
 sources=$(cd "$(dirname "$0")" && pwd)
@@ -32,11 +32,14 @@ finished() {
 }
 
 wanted=$(digest)
+mkdir -p "$target"
+if [ -f "$sources/$modules.flags" ]; then
+    cp "$sources/$modules.flags" "$target/api-server-flags"
+fi
 if finished; then
     exit 0
 fi
 
-mkdir -p "$target"
 # A second build waits for the first and then finds it finished. Without flock both build, which only costs
 # time: every file below gets its name by a rename.
 if command -v flock >/dev/null 2>&1; then

@@ -19,6 +19,7 @@
     reason = "tests read these names, and no other program uses them"
 )]
 
+pub mod admission;
 pub mod asked;
 pub mod audit;
 pub mod authority;

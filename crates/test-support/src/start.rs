@@ -65,7 +65,8 @@ async fn start_once(binaries: &Binaries) -> Result<ControlPlane, Failure> {
         directory,
     };
     let mut servers = vec![starting.etcd(&binaries.etcd).await?];
-    let api_server = starting.api_server_command()?;
+    let mut api_server = starting.api_server_command()?;
+    api_server.extend(flags_beside(&binaries.api_server));
     let authority = starting.api_server(&binaries.api_server, &api_server, &mut servers).await?;
     servers.push(starting.controller_manager(&binaries.controller_manager, &authority)?);
     Ok(ControlPlane {
@@ -80,6 +81,12 @@ async fn start_once(binaries: &Binaries) -> Result<ControlPlane, Failure> {
         credentials: Arc::new(starting.credentials),
         reaper: starting.reaper,
     })
+}
+
+/// Returns the flags that this version of the API server needs, one a line in a file beside it.
+fn flags_beside(api_server: &Path) -> Vec<String> {
+    let flags = std::fs::read_to_string(api_server.with_file_name("api-server-flags")).unwrap_or_default();
+    flags.lines().map(str::to_owned).collect()
 }
 
 /// Creates the directory of a control plane, which is removed at the end of the test process.

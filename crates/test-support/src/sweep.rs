@@ -27,13 +27,16 @@ const SYNCS: &str = "syncs.moorline.dev";
 
 /// Collections of the cluster in which a test may leave objects, in the order of their deletion:
 /// first those that could refuse the other deletions.
-const OF_THE_CLUSTER: [&str; 16] = [
+const OF_THE_CLUSTER: [&str; 18] = [
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
     "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings",
     "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
+    // Kubernetes 1.35 has no v1 of them.
+    "/apis/admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicybindings",
+    "/apis/admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicies",
     "/apis/apiregistration.k8s.io/v1/apiservices",
     "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "/apis/rbac.authorization.k8s.io/v1/clusterroles",

@@ -14,7 +14,8 @@ use super::field_handover::transfer_fields;
 use super::list_key_conflict::resolve_list_key_conflict;
 use super::recreate::recreate;
 use super::removed_fields::clear;
-use super::stale_owner::{has_owner_released, is_owner_gone};
+use super::stale_owner::{has_owner_released, is_owner_gone, release_others, syncs_of};
+use super::unconvertible_entries::remove_unconvertible_entries;
 use crate::api::{self, ConflictPolicy};
 use crate::cluster::{ApiError, ApiStatus, ApplyResult, Force, StatusCause, classify_error};
 use crate::controller::memory::field_conflicts::YieldedField;
@@ -63,7 +64,8 @@ pub(crate) async fn apply(
     }
 }
 
-/// Applies the object once more if the conflicting list item could be replaced.
+/// Applies the object once more if the cause of the refusal could be removed: a conflicting list
+/// item, or managed fields that the server cannot convert.
 async fn retry_after_resolving(
     work: &ApplyContext<'_>,
     wanted: &DesiredObject,
@@ -71,7 +73,9 @@ async fn retry_after_resolving(
     failure: ApiError,
     outcome: impl FnOnce(&ApplyResult) -> Outcome,
 ) -> Result<Outcome, ApiError> {
-    if !resolve_list_key_conflict(work, wanted, &failure, change.is_some()).await? {
+    let is_resolved = resolve_list_key_conflict(work, wanted, &failure, change.is_some()).await?
+        || change.is_some() && remove_unconvertible_entries(work, wanted, &failure).await?;
+    if !is_resolved {
         return refused(work, wanted, failure).await;
     }
     Ok(outcome(&send(work, wanted, Force::Yes, change).await?))
@@ -156,27 +160,6 @@ async fn send(
         clear(work, wanted, before, &applied, &without(&less)).await;
     }
     Ok(applied)
-}
-
-/// Removes managed fields of a Sync that has released the object already, for example if it
-/// ended between the two requests of a hand-over.
-async fn release_others(work: &ApplyContext<'_>, wanted: &DesiredObject, applied: &ApplyResult) {
-    let own = work.owner.to_string();
-    let is_free = |sync: &&str| **sync != *own && work.context.peers.has_released(sync, &wanted.id);
-    for sync in syncs_of(applied).filter(is_free) {
-        // The next apply tries it again.
-        if let Err(failure) = work.cluster.release_object(&wanted.id, &wanted.version, sync).await {
-            tracing::debug!(sync = %work.owner, object = %wanted.id, %failure, "another Sync still owns fields of the object");
-        }
-    }
-}
-
-/// Returns the Syncs that have applied fields of the object. An empty apply releases no fields that
-/// were written in another way.
-fn syncs_of(applied: &ApplyResult) -> impl Iterator<Item = &str> {
-    let entries = applied.object.metadata("managedFields").and_then(Value::as_array);
-    let entries = entries.into_iter().flatten().filter(|entry| entry["operation"] == "Apply");
-    entries.filter_map(|entry| entry["manager"].as_str()?.strip_prefix(api::MANAGER_PREFIX))
 }
 
 /// Returns the contested fields that another manager owns now. Fields that we own at the moment

@@ -16,6 +16,7 @@ pub(crate) mod non_empty_guard;
 pub(crate) mod recreate;
 pub(crate) mod removed_fields;
 pub(crate) mod stale_owner;
+pub(crate) mod unconvertible_entries;
 pub(crate) mod verify;
 
 use std::collections::{BTreeMap, BTreeSet};

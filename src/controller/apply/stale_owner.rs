@@ -1,4 +1,5 @@
-//! Checks if the owner of an object is gone, or will never release the object.
+//! Checks if the owner of an object is gone, or will never release the object, and releases what
+//! such an owner left.
 //!
 //! In: the name of the owning Sync.
 //! Out: true if no Sync and no process uses that name, or if the owner has released an object that
@@ -7,9 +8,11 @@
 //! A name is in use if this daemon serves the Sync, if another daemon does, or if a run without a
 //! Sync holds the Lease of that name.
 
+use serde_json::Value;
+
 use super::ApplyContext;
-use crate::api::{PROOF_ANNOTATION, SYNC_LABEL, SyncName};
-use crate::cluster::ApiError;
+use crate::api::{self, PROOF_ANNOTATION, SYNC_LABEL, SyncName};
+use crate::cluster::{ApiError, ApplyResult};
 use crate::controller::Context;
 use crate::desired::DesiredObject;
 use crate::proof::Proof;
@@ -47,3 +50,24 @@ pub(crate) async fn is_owner_gone(context: &Context, sync: &str) -> Result<bool,
 
 /// Prefix of the Leases of runs without a Sync.
 pub(crate) const RUN: &str = "moorline-";
+
+/// Removes managed fields of a Sync that has released the object already, for example if it
+/// ended between the two requests of a hand-over.
+pub(crate) async fn release_others(work: &ApplyContext<'_>, wanted: &DesiredObject, applied: &ApplyResult) {
+    let own = work.owner.to_string();
+    let is_free = |sync: &&str| **sync != *own && work.context.peers.has_released(sync, &wanted.id);
+    for sync in syncs_of(applied).filter(is_free) {
+        // The next apply tries it again.
+        if let Err(failure) = work.cluster.release_object(&wanted.id, &wanted.version, sync).await {
+            tracing::debug!(sync = %work.owner, object = %wanted.id, %failure, "another Sync still owns fields of the object");
+        }
+    }
+}
+
+/// Returns the Syncs that have applied fields of the object. An empty apply releases no fields that
+/// were written in another way.
+pub(crate) fn syncs_of(applied: &ApplyResult) -> impl Iterator<Item = &str> {
+    let entries = applied.object.metadata("managedFields").and_then(Value::as_array);
+    let entries = entries.into_iter().flatten().filter(|entry| entry["operation"] == "Apply");
+    entries.filter_map(|entry| entry["manager"].as_str()?.strip_prefix(api::MANAGER_PREFIX))
+}

@@ -67,7 +67,11 @@ impl Harbour {
     }
 
     async fn edit(&self, version: &str, spec: &Value) {
-        let uri = format!("{}?fieldManager=kubectl-edit", self.place(version));
+        self.edit_as("kubectl-edit", version, spec).await;
+    }
+
+    async fn edit_as(&self, manager: &str, version: &str, spec: &Value) {
+        let uri = format!("{}?fieldManager={manager}", self.place(version));
         let patch = json!({"spec": spec});
         until("the edit is taken", async || {
             send_request(&self.scene.admin, "PATCH", &uri, &patch).await.ok()
@@ -155,7 +159,7 @@ async fn a_field_that_a_kind_loses_is_told_until_either_gives_way() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_deleted_takes_all_entries_with_it_and_the_next_is_held_all_the_same() {
+async fn entries_of_a_deleted_version_cannot_be_converted_and_the_next_version_is_held_all_the_same() {
     let number = json!({"type": "integer"});
     let properties = json!({"sails": number, "masts": number});
     let both = json!({"sails": 2, "masts": 3});
@@ -170,11 +174,15 @@ async fn a_version_that_is_deleted_takes_all_entries_with_it_and_the_next_is_hel
     let status = json!({"status": {"storedVersions": ["v2"]}});
     send_request(&scene.admin, "PATCH", &format!("{}/status", harbour.definition()), &status).await.unwrap();
     harbour.versions(&[version("v2", true, &properties)]).await;
-    until("the entries of all are gone", async || {
-        harbour.edit("v2", &json!({"masts": 9})).await;
-        let live = harbour.live("v2").await?;
-        let entries = live["metadata"]["managedFields"].to_string();
-        (!entries.contains("moorline/")).then_some(())
+    // The server cannot convert the entries any more: up to 1.36 it drops all of them, from 1.37 on
+    // it keeps all as they are, does not add that of the edit, and refuses every apply.
+    let mut edits = 9;
+    until("the entries cannot be converted", async || {
+        edits += 1;
+        let manager = format!("editor-{edits}");
+        harbour.edit_as(&manager, "v2", &json!({"masts": edits})).await;
+        let entries = harbour.live("v2").await?["metadata"]["managedFields"].to_string();
+        (!entries.contains(&manager)).then_some(())
     })
     .await;
     scene.until_reason("shop", "ApplyFailed").await;

@@ -5,11 +5,10 @@ use serde_json::{Value, json};
 
 use super::ground::Ground;
 use super::place::{MERGE, Place, STEPS, shown};
+use moorline_test_support::admission::mutating_policy_version;
 use moorline_test_support::daemon::until;
 
-const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
 const IMAGE: &str = "/spec/template/spec/containers/0/image";
-const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings";
 
 fn config_map() -> (&'static str, Value) {
     ("configmaps", json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "x", "b": "y"}}))
@@ -31,8 +30,10 @@ async fn policy(ground: &Ground, manager: &str, group: &str, resource: &str, ste
     let here = json!({"matchLabels": {"kubernetes.io/metadata.name": ground.namespace}});
     let rule = json!({"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [resource]});
     let by = format!("request.options.fieldManager == '{manager}'");
+    let version = mutating_policy_version(&ground.client).await;
+    let group = format!("/apis/{version}");
     let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
+        "apiVersion": version, "kind": "MutatingAdmissionPolicy",
         "metadata": {"name": name},
         "spec": {
             "matchConstraints": {"namespaceSelector": here, "resourceRules": [rule]},
@@ -41,12 +42,15 @@ async fn policy(ground: &Ground, manager: &str, group: &str, resource: &str, ste
             "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": format!("[JSONPatch{{{step}}}]")}}],
         },
     });
-    ground.ask(Method::POST, POLICIES, &policy).await.expect("a policy");
+    ground.ask(Method::POST, &format!("{group}/mutatingadmissionpolicies"), &policy).await.expect("a policy");
     let binding = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",
+        "apiVersion": version, "kind": "MutatingAdmissionPolicyBinding",
         "metadata": {"name": name}, "spec": {"policyName": name},
     });
-    ground.ask(Method::POST, BINDINGS, &binding).await.expect("a binding");
+    ground
+        .ask(Method::POST, &format!("{group}/mutatingadmissionpolicybindings"), &binding)
+        .await
+        .expect("a binding");
 }
 
 /// Waits until what this manager writes to an object does not stay as written.

@@ -13,7 +13,7 @@ use moorline_test_support::daemon::until;
 
 /// The namespace of one test on the real server.
 pub(crate) struct Ground {
-    client: kube::Client,
+    pub(crate) client: kube::Client,
     pub(crate) namespace: String,
     _plane: PlaneGuard,
 }
