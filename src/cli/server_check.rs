@@ -17,6 +17,7 @@ use crate::cluster::{ApiError, Cluster, Connection, classify_error};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::metrics::Metrics;
 use crate::object::{GroupKind, ObjectId};
+use crate::plan::FailureReason;
 use crate::render::Complete;
 
 /// Name of the Sync that owns the dry runs; nothing is ever written under it.
@@ -149,27 +150,27 @@ async fn ask(
     match cluster.dry_run_apply(wanted, owner, &[]).await {
         Ok(_) => DryRunResult::Accepted,
         Err(failure) => {
-            let told = classify_error(&failure, wanted.contains_secret);
-            match told.reason {
-                "Unreachable" | "Timeout" => {}
-                "NamespaceMissing" if made.may_have_namespace_of(id) => {
+            let class = classify_error(&failure, wanted.contains_secret);
+            match class.reason {
+                FailureReason::Unreachable | FailureReason::Timeout => {}
+                FailureReason::NamespaceMissing if made.may_have_namespace_of(id) => {
                     return DryRunResult::Unchecked("these files create its namespace".to_owned());
                 }
                 _ if defines => {
                     let why = format!(
                         "these files change its CRD; with the one that is installed: {}",
-                        told.message
+                        class.message
                     );
                     return DryRunResult::Unchecked(why);
                 }
-                _ if told.message.contains("does not support dry run") => {
+                _ if class.message.contains("does not support dry run") => {
                     return DryRunResult::Unchecked(
                         "a webhook that it calls does not support dry runs".to_owned(),
                     );
                 }
                 _ => {}
             }
-            DryRunResult::Refused(told.message)
+            DryRunResult::Refused(class.message)
         }
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn object_problems(
         message: bounded(&message),
     };
     let failed = pass.outcomes.iter().filter_map(|(id, outcome)| match outcome {
-        Outcome::Failed(why) => Some(one(id, why.reason, why.message.clone())),
+        Outcome::Failed(why) => Some(one(id, why.reason.as_str(), why.message.clone())),
         _ => None,
     });
     let held = pass.outcomes.iter().filter_map(|(id, outcome)| match outcome {

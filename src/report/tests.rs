@@ -6,6 +6,8 @@ use super::*;
 use crate::object::GroupKind;
 use crate::observed::Drift;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use crate::plan::{Failure, FailureReason};
+use jiff::Timestamp;
 
 fn at(second: i64) -> Time {
     Time(k8s_openapi::jiff::Timestamp::from_second(second).unwrap())
@@ -16,7 +18,7 @@ fn id(name: &str) -> ObjectId {
 }
 
 fn failed(manifest: bool) -> Outcome {
-    Outcome::Failed(Failure { reason: "Invalid", message: "it is wrong".to_owned(), manifest })
+    Outcome::Failed(Failure { reason: FailureReason::Invalid, message: "it is wrong".to_owned(), manifest })
 }
 
 fn missing() -> Outcome {
@@ -395,8 +397,9 @@ fn missing_rights_come_before_all_that_follows_from_them() {
 
 #[test]
 fn a_sync_that_may_write_nothing_says_that_its_revision_is_not_kept() {
-    let forbidden =
-        || Outcome::Failed(Failure { reason: "Forbidden", message: String::new(), manifest: false });
+    let forbidden = || {
+        Outcome::Failed(Failure { reason: FailureReason::Forbidden, message: String::new(), manifest: false })
+    };
     let rights = ["create configmaps".to_owned()];
     let message = |before: &SyncStatus, outcomes: &BTreeMap<ObjectId, Outcome>| {
         let pass = ReconcileInputs { missing_permissions: &rights, desired: 2, ..pass("main@2", outcomes) };

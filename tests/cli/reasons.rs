@@ -12,10 +12,11 @@ use std::path::Path;
 const UNSEEN: [&str; 2] = ["crates/yaml/", "crates/sandbox/"];
 
 /// The enums whose variants are reasons, each reported by where it is used.
-const ENUMS: [&str; 2] = ["Reason::", "EventReason::"];
+const ENUMS: [&str; 3] = ["Reason::", "EventReason::", "FailureReason::"];
 
 /// Files that declare them; the API server has an enum of the same name.
-const DECLARED: [&str; 2] = ["crates/api/src/status.rs", "crates/api/src/event.rs"];
+const DECLARED: [&str; 3] =
+    ["crates/api/src/status.rs", "crates/api/src/event.rs", "crates/engine/src/plan/outcome.rs"];
 
 /// Calls before a reason that is a text of its own.
 const MAKERS: [&str; 10] = [

@@ -19,7 +19,7 @@ async fn meaning(client: &Client, path: &str, body: &Value) -> Option<(&'static 
         .unwrap();
     let failure = ApiError::Refused(Box::new(refusal(client, request).await?));
     let found = classify_error(&failure, body["kind"] == "Secret");
-    Some((found.reason, found.retry_when))
+    Some((found.reason.as_str(), found.retry_when))
 }
 
 /// Returns the server's answer to a request that it refuses.

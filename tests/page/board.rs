@@ -11,7 +11,7 @@ use moorline::desired::{DesiredSet, Scopes, build_desired_set};
 use moorline::health::Health;
 use moorline::object::ObjectId;
 use moorline::observed::Drift;
-use moorline::plan::{Change, Failure, Hold, Outcome};
+use moorline::plan::{Change, Failure, FailureReason, Hold, Outcome};
 use moorline::render::{RenderOptions, Rendered, render};
 use moorline::report::board::{
     Activity, DaemonRole, HealthTable, ObjectList, Repair, SourceSummary, StatusBoard, SyncCard,
@@ -130,7 +130,11 @@ pub(crate) fn many(count: usize) -> StatusBoard {
     let mut outcomes: BTreeMap<ObjectId, Outcome> =
         set.objects().iter().map(|object| (object.id.clone(), Outcome::Created)).collect();
     for object in set.objects().iter().step_by(50) {
-        let failed = Failure { reason: "Denied", message: "the quota is used up".into(), manifest: false };
+        let failed = Failure {
+            reason: FailureReason::QuotaExceeded,
+            message: "the quota is used up".into(),
+            manifest: false,
+        };
         outcomes.insert(object.id.clone(), Outcome::Failed(failed));
     }
     let known: Vec<_> = set.objects().iter().filter(|it| it.id.kind() == "Deployment").collect();

@@ -14,6 +14,7 @@ pub(crate) mod imports;
 pub(crate) mod mask;
 pub(crate) mod named_paths;
 pub(crate) mod paths;
+pub(crate) mod reasons;
 pub(crate) mod sizes;
 pub(crate) mod source;
 pub(crate) mod table;
@@ -26,7 +27,7 @@ use source::Source;
 type Rule = (&'static str, fn(&Source) -> Vec<(usize, String)>);
 
 /// Rules for Rust files.
-const RUST_RULES: [Rule; 17] = [
+const RUST_RULES: [Rule; 18] = [
     ("import table", imports::outside_the_table),
     ("fences", fences::outside_their_modules),
     ("pure modules", fences::impure),
@@ -43,6 +44,7 @@ const RUST_RULES: [Rule; 17] = [
     ("whitespace", words::whitespace),
     ("expect, not allow", attributes::allowed_lints),
     ("reasons", attributes::without_reason),
+    ("reasons of failures", reasons::compared_as_text),
     ("test modules", attributes::tests_outside_tests),
 ];
 

@@ -81,12 +81,17 @@ impl ApiStatus {
         self.code == 504 && self.causes.iter().any(|cause| &*cause.reason == "ResourceVersionTooLarge")
     }
 
-    /// Field managers that own conflicting fields, each once. The server names them in quotation
-    /// marks in the causes of a conflict.
-    pub fn managers(&self) -> Vec<Box<str>> {
+    /// Returns the conflicting fields, each with its manager. The server names the manager between
+    /// quotation marks.
+    pub fn field_conflicts(&self) -> impl Iterator<Item = (&StatusCause, Option<&str>)> {
         let conflicts = self.causes.iter().filter(|cause| &*cause.reason == "FieldManagerConflict");
+        conflicts.map(|cause| (cause, cause.message.split('"').nth(1)))
+    }
+
+    /// Field managers that own conflicting fields, each once.
+    pub fn managers(&self) -> Vec<Box<str>> {
         let mut managers: Vec<Box<str>> =
-            conflicts.filter_map(|cause| cause.message.split('"').nth(1).map(Box::from)).collect();
+            self.field_conflicts().filter_map(|(_, manager)| manager.map(Box::from)).collect();
         managers.sort();
         managers.dedup();
         managers
@@ -103,4 +108,11 @@ pub struct StatusCause {
     pub message: Box<str>,
     /// The field, as the server prints it.
     pub field: Box<str>,
+}
+
+impl StatusCause {
+    /// True if the list has another item with the value of this field.
+    pub fn is_duplicate_value(&self) -> bool {
+        &*self.reason == "FieldValueDuplicate"
+    }
 }

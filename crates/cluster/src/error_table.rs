@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use moorline_engine::plan::FailureReason;
+
 use crate::api_error::{ApiError, ApiStatus};
 
 /// Condition under which another attempt can succeed.
@@ -22,7 +24,7 @@ pub enum RetryWhen {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorClass {
     /// Reason for conditions, Events and metrics.
-    pub reason: &'static str,
+    pub reason: FailureReason,
     /// Condition for a successful retry.
     pub retry_when: RetryWhen,
     /// A message for people.
@@ -33,40 +35,36 @@ pub struct ErrorClass {
 
 /// A row that depends on the server's message: status, part of the message, reason, retry
 /// condition.
-type Row = (u16, &'static str, &'static str, RetryWhen);
-
-/// Versions of a kind could not be converted into each other.
-const CONVERSION: &str = "ConversionFailed";
-
-/// A webhook does not answer.
-pub const WEBHOOK_FAILED: &str = "WebhookFailed";
-
-/// The Pod Security level of the namespace forbids the object.
-const POD_SECURITY: &str = "PodSecurity";
+type Row = (u16, &'static str, FailureReason, RetryWhen);
 
 /// Rows where the message is more specific than the status. The first match counts.
 const BY_SENTENCE: [Row; 13] = [
-    (403, "because it is being terminated", "NamespaceTerminating", RetryWhen::ClusterChanges),
-    (403, "exceeded quota", "QuotaExceeded", RetryWhen::ClusterChanges),
-    (403, "failed quota", "QuotaExceeded", RetryWhen::ClusterChanges),
-    (403, "violates PodSecurity", POD_SECURITY, RetryWhen::ManifestChanges),
-    (404, "namespaces \"", "NamespaceMissing", RetryWhen::ClusterChanges),
-    (500, "failed calling webhook", WEBHOOK_FAILED, RetryWhen::ClusterChanges),
-    (500, "failed to call webhook", WEBHOOK_FAILED, RetryWhen::ClusterChanges),
-    (500, "conversion webhook for ", CONVERSION, RetryWhen::ClusterChanges),
-    (500, "failed to create typed patch object", "SchemaMismatch", RetryWhen::ManifestChanges),
-    (500, "failed to convert new object", "SchemaMismatch", RetryWhen::ManifestChanges),
-    (500, "request is too large", "TooLarge", RetryWhen::ManifestChanges),
-    (500, "failed to create manager for existing fields", "SchemaMismatch", RetryWhen::ManifestChanges),
-    (422, "until a storage migration ensures", "VersionStored", RetryWhen::ManifestChanges),
+    (403, "because it is being terminated", FailureReason::NamespaceTerminating, RetryWhen::ClusterChanges),
+    (403, "exceeded quota", FailureReason::QuotaExceeded, RetryWhen::ClusterChanges),
+    (403, "failed quota", FailureReason::QuotaExceeded, RetryWhen::ClusterChanges),
+    (403, "violates PodSecurity", FailureReason::PodSecurity, RetryWhen::ManifestChanges),
+    (404, "namespaces \"", FailureReason::NamespaceMissing, RetryWhen::ClusterChanges),
+    (500, "failed calling webhook", FailureReason::WebhookFailed, RetryWhen::ClusterChanges),
+    (500, "failed to call webhook", FailureReason::WebhookFailed, RetryWhen::ClusterChanges),
+    (500, "conversion webhook for ", FailureReason::ConversionFailed, RetryWhen::ClusterChanges),
+    (500, "failed to create typed patch object", FailureReason::SchemaMismatch, RetryWhen::ManifestChanges),
+    (500, "failed to convert new object", FailureReason::SchemaMismatch, RetryWhen::ManifestChanges),
+    (500, "request is too large", FailureReason::TooLarge, RetryWhen::ManifestChanges),
+    (
+        500,
+        "failed to create manager for existing fields",
+        FailureReason::SchemaMismatch,
+        RetryWhen::ManifestChanges,
+    ),
+    (422, "until a storage migration ensures", FailureReason::VersionStored, RetryWhen::ManifestChanges),
 ];
 
 /// Denials by admission webhooks and policies, with any status: prefix of the message, the part
 /// that follows the name, and our reason. The rest is free text of the author and is not
 /// interpreted.
-const DENIED: [(&str, &str, &str); 2] = [
-    ("admission webhook \"", " denied the request", "WebhookDenied"),
-    ("ValidatingAdmissionPolicy '", "' denied request", "PolicyDenied"),
+const DENIED: [(&str, &str, FailureReason); 2] = [
+    ("admission webhook \"", " denied the request", FailureReason::WebhookDenied),
+    ("ValidatingAdmissionPolicy '", "' denied request", FailureReason::PolicyDenied),
 ];
 
 /// Message of the chart's policy on field managers: the verb `own` on the Sync is missing.
@@ -87,17 +85,17 @@ fn is_by_managers(sentence: &str) -> bool {
 }
 
 /// Rows decided by the status alone. Other statuses of 500 and above are server errors.
-const BY_STATUS: [(u16, &str, RetryWhen); 10] = [
-    (400, "BadRequest", RetryWhen::ManifestChanges),
-    (401, "Unauthorized", RetryWhen::ClusterChanges),
-    (403, "Forbidden", RetryWhen::ClusterChanges),
-    (404, "KindMissing", RetryWhen::ClusterChanges),
-    (405, "NotSupported", RetryWhen::ManifestChanges),
-    (409, "Conflict", RetryWhen::ClusterChanges),
-    (413, "TooLarge", RetryWhen::ManifestChanges),
-    (415, "NotSupported", RetryWhen::ManifestChanges),
-    (422, "Invalid", RetryWhen::ManifestChanges),
-    (429, "Throttled", RetryWhen::ClusterChanges),
+const BY_STATUS: [(u16, FailureReason, RetryWhen); 10] = [
+    (400, FailureReason::BadRequest, RetryWhen::ManifestChanges),
+    (401, FailureReason::Unauthorized, RetryWhen::ClusterChanges),
+    (403, FailureReason::Forbidden, RetryWhen::ClusterChanges),
+    (404, FailureReason::KindMissing, RetryWhen::ClusterChanges),
+    (405, FailureReason::NotSupported, RetryWhen::ManifestChanges),
+    (409, FailureReason::Conflict, RetryWhen::ClusterChanges),
+    (413, FailureReason::TooLarge, RetryWhen::ManifestChanges),
+    (415, FailureReason::NotSupported, RetryWhen::ManifestChanges),
+    (422, FailureReason::Invalid, RetryWhen::ManifestChanges),
+    (429, FailureReason::Throttled, RetryWhen::ClusterChanges),
 ];
 
 /// Messages that say that a field may not change once it is set.
@@ -122,30 +120,32 @@ pub fn table() -> Vec<[String; 4]> {
         RetryWhen::ClusterChanges => "the cluster".to_owned(),
         RetryWhen::ManifestChanges => "the manifest".to_owned(),
     };
-    let row = |code: String, says: String, reason: &str, remedy| [code, says, reason.to_owned(), who(remedy)];
+    let row = |code: String, says: String, reason: FailureReason, remedy| {
+        [code, says, reason.to_string(), who(remedy)]
+    };
     let mut rows = vec![
-        row("none".into(), "no connection".into(), "Unreachable", RetryWhen::ClusterChanges),
-        row("none".into(), "no answer in time".into(), "Timeout", RetryWhen::ClusterChanges),
+        row("none".into(), "no connection".into(), FailureReason::Unreachable, RetryWhen::ClusterChanges),
+        row("none".into(), "no answer in time".into(), FailureReason::Timeout, RetryWhen::ClusterChanges),
     ];
     let policy = format!("`ValidatingAdmissionPolicy ...{NOT_OWNER}`");
-    rows.push(row("403".into(), policy, "Forbidden", RetryWhen::ClusterChanges));
+    rows.push(row("403".into(), policy, FailureReason::Forbidden, RetryWhen::ClusterChanges));
     rows.extend(DENIED.iter().map(|(who, says, reason)| {
         row(
             "any".into(),
             format!("`{} ...{}`", who.trim_end_matches(['\'', '"', ' ']), says.trim_start_matches('\'')),
-            reason,
+            *reason,
             RetryWhen::ManifestChanges,
         )
     }));
     let fixed = "only about immutable fields".to_owned();
-    rows.push(row("422".into(), fixed, "Immutable", RetryWhen::ManifestChanges));
+    rows.push(row("422".into(), fixed, FailureReason::Immutable, RetryWhen::ManifestChanges));
     rows.extend(BY_SENTENCE.iter().map(|(code, says, reason, remedy)| {
-        row(code.to_string(), format!("`{}`", says.trim()), reason, *remedy)
+        row(code.to_string(), format!("`{}`", says.trim()), *reason, *remedy)
     }));
     rows.extend(
-        BY_STATUS.iter().map(|(code, reason, remedy)| row(code.to_string(), String::new(), reason, *remedy)),
+        BY_STATUS.iter().map(|(code, reason, remedy)| row(code.to_string(), String::new(), *reason, *remedy)),
     );
-    rows.push(row("other".into(), String::new(), "ServerError", RetryWhen::ClusterChanges));
+    rows.push(row("other".into(), String::new(), FailureReason::ServerError, RetryWhen::ClusterChanges));
     rows
 }
 
@@ -159,16 +159,16 @@ pub fn classify_error(failure: &ApiError, hides: bool) -> ErrorClass {
         retry_after: None,
     };
     match failure {
-        ApiError::Unreachable(_) => plain("Unreachable"),
-        ApiError::Timeout(_) => plain("Timeout"),
-        ApiError::InvalidResponse(_) => plain("InvalidResponse"),
-        ApiError::UnknownKind(_) => plain("KindMissing"),
-        ApiError::NotLeader => plain("NotLeader"),
-        ApiError::Superseded => plain("Superseded"),
+        ApiError::Unreachable(_) => plain(FailureReason::Unreachable),
+        ApiError::Timeout(_) => plain(FailureReason::Timeout),
+        ApiError::InvalidResponse(_) => plain(FailureReason::InvalidResponse),
+        ApiError::UnknownKind(_) => plain(FailureReason::KindMissing),
+        ApiError::NotLeader => plain(FailureReason::NotLeader),
+        ApiError::Superseded => plain(FailureReason::Superseded),
         ApiError::Refused(refusal) => {
             let (reason, remedy) = meaning(refusal);
             let mut message = if hides { without_values(refusal) } else { sentence(refusal) };
-            if reason == CONVERSION {
+            if reason == FailureReason::ConversionFailed {
                 // The server names the webhook only where it could not be reached at all.
                 message.push_str(
                     "; the webhook is configured in spec.conversion of the CustomResourceDefinition",
@@ -177,12 +177,6 @@ pub fn classify_error(failure: &ApiError, hides: bool) -> ErrorClass {
             ErrorClass { reason, retry_when: remedy, message, retry_after: refusal.retry_after }
         }
     }
-}
-
-/// True if admission denied the write (a webhook, a policy or Pod Security) and not the API server
-/// itself. Such denials may depend on more than the manifest.
-pub fn is_admission_denial(reason: &str) -> bool {
-    reason == POD_SECURITY || DENIED.iter().any(|(_, _, denied)| *denied == reason)
 }
 
 /// A webhook that the API server could not call.
@@ -198,7 +192,7 @@ pub struct UnreachableWebhook<'a> {
 /// message is the only place where the API server names the webhook's Service.
 pub fn unreachable_webhook(failure: &ApiError) -> Option<UnreachableWebhook<'_>> {
     let ApiError::Refused(refusal) = failure else { return None };
-    if meaning(refusal).0 != WEBHOOK_FAILED {
+    if meaning(refusal).0 != FailureReason::WebhookFailed {
         return None;
     }
     let (_, rest) = refusal.message.split_once("failed calling webhook \"")?;
@@ -217,19 +211,19 @@ fn is_by_policy(refusal: &ApiStatus) -> bool {
     refusal.code == 403 && is_by_managers(&refusal.message)
 }
 
-fn meaning(refusal: &ApiStatus) -> (&'static str, RetryWhen) {
+fn meaning(refusal: &ApiStatus) -> (FailureReason, RetryWhen) {
     if is_by_policy(refusal) {
-        return ("Forbidden", RetryWhen::ClusterChanges);
+        return (FailureReason::Forbidden, RetryWhen::ClusterChanges);
     }
     // Checked first: a webhook may deny with a message that looks like the server's own.
     let says = |text: &str| refusal.message.find(text);
     let denied =
         DENIED.iter().find(|(who, no, _)| says(who).is_some_and(|at| says(no).is_some_and(|no| at < no)));
     if let Some((_, _, reason)) = denied {
-        return (reason, RetryWhen::ManifestChanges);
+        return (*reason, RetryWhen::ManifestChanges);
     }
     if is_immutable(refusal) {
-        return ("Immutable", RetryWhen::ManifestChanges);
+        return (FailureReason::Immutable, RetryWhen::ManifestChanges);
     }
     let sentence = BY_SENTENCE
         .iter()
@@ -239,7 +233,7 @@ fn meaning(refusal: &ApiStatus) -> (&'static str, RetryWhen) {
         .iter()
         .find(|(code, ..)| *code == refusal.code)
         .map(|(_, reason, remedy)| (*reason, *remedy));
-    sentence.or(status).unwrap_or(("ServerError", RetryWhen::ClusterChanges))
+    sentence.or(status).unwrap_or((FailureReason::ServerError, RetryWhen::ClusterChanges))
 }
 
 /// True if every problem is about an immutable field, so that recreating the object would help.
@@ -300,7 +294,7 @@ mod tests {
         ApiError::Refused(Box::new(refusal))
     }
 
-    fn check(failure: &ApiError, reason: &str, remedy: RetryWhen) {
+    fn check(failure: &ApiError, reason: FailureReason, remedy: RetryWhen) {
         let found = classify_error(failure, false);
         assert_eq!((found.reason, found.retry_when), (reason, remedy), "{failure}");
     }
@@ -308,10 +302,10 @@ mod tests {
     #[test]
     fn each_answer_says_who_has_to_change() {
         use RetryWhen::{ClusterChanges, ManifestChanges};
-        check(&ApiError::Unreachable("x".into()), "Unreachable", ClusterChanges);
-        check(&ApiError::Timeout(Duration::from_secs(1)), "Timeout", ClusterChanges);
-        check(&ApiError::NotLeader, "NotLeader", ClusterChanges);
-        check(&ApiError::Superseded, "Superseded", ClusterChanges);
+        check(&ApiError::Unreachable("x".into()), FailureReason::Unreachable, ClusterChanges);
+        check(&ApiError::Timeout(Duration::from_secs(1)), FailureReason::Timeout, ClusterChanges);
+        check(&ApiError::NotLeader, FailureReason::NotLeader, ClusterChanges);
+        check(&ApiError::Superseded, FailureReason::Superseded, ClusterChanges);
         for (code, reason, remedy) in BY_STATUS {
             check(&refused(code, "", &[]), reason, remedy);
         }
@@ -320,11 +314,11 @@ mod tests {
         }
         check(
             &refused(400, "admission webhook \"a.b\" denied the request: no", &[]),
-            "WebhookDenied",
+            FailureReason::WebhookDenied,
             ManifestChanges,
         );
-        check(&refused(503, "", &[]), "ServerError", ClusterChanges);
-        check(&refused(599, "what", &[]), "ServerError", ClusterChanges);
+        check(&refused(503, "", &[]), FailureReason::ServerError, ClusterChanges);
+        check(&refused(599, "what", &[]), FailureReason::ServerError, ClusterChanges);
     }
 
     #[test]
@@ -333,7 +327,10 @@ mod tests {
              moorline/ops/shop is for whoever may own that Sync";
         for hides in [false, true] {
             let found = classify_error(&refused(403, no, &[]), hides);
-            assert_eq!((found.reason, found.retry_when), ("Forbidden", RetryWhen::ClusterChanges));
+            assert_eq!(
+                (found.reason, found.retry_when),
+                (FailureReason::Forbidden, RetryWhen::ClusterChanges)
+            );
             assert!(is_missing_own_permission(&found.message), "{}", found.message);
             assert_eq!(found.message.contains("moorline/ops/shop"), !hides, "{}", found.message);
         }
@@ -348,18 +345,30 @@ mod tests {
     #[test]
     fn only_what_cannot_change_at_all_is_immutable() {
         let immutable = ("spec.selector", "Invalid value: {}: field is immutable");
-        check(&refused(422, "x", &[immutable]), "Immutable", RetryWhen::ManifestChanges);
+        check(&refused(422, "x", &[immutable]), FailureReason::Immutable, RetryWhen::ManifestChanges);
         check(
             &refused(422, "x", &[immutable, ("spec.replicas", "Invalid value: -1")]),
-            "Invalid",
+            FailureReason::Invalid,
             RetryWhen::ManifestChanges,
         );
-        check(&refused(400, "field is immutable", &[]), "BadRequest", RetryWhen::ManifestChanges);
+        check(
+            &refused(400, "field is immutable", &[]),
+            FailureReason::BadRequest,
+            RetryWhen::ManifestChanges,
+        );
         // The same text from a policy means something else; recreating the object would not help.
         let no = "secrets \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: field is immutable";
-        check(&refused(422, no, &[("", "field is immutable")]), "PolicyDenied", RetryWhen::ManifestChanges);
+        check(
+            &refused(422, no, &[("", "field is immutable")]),
+            FailureReason::PolicyDenied,
+            RetryWhen::ManifestChanges,
+        );
         let no = "admission webhook \"a.b\" denied the request: field is immutable";
-        check(&refused(422, no, &[("", "field is immutable")]), "WebhookDenied", RetryWhen::ManifestChanges);
+        check(
+            &refused(422, no, &[("", "field is immutable")]),
+            FailureReason::WebhookDenied,
+            RetryWhen::ManifestChanges,
+        );
     }
 
     #[test]

@@ -70,8 +70,8 @@ use std::time::{Duration, Instant};
 
 pub use crate::crd_watch::{CrdChange, CrdChanges};
 pub use crate::error_table::{
-    ErrorClass, RetryWhen, UnreachableWebhook, WEBHOOK_FAILED, classify_error, is_admission_denial,
-    is_missing_own_permission, table as answers, unreachable_webhook,
+    ErrorClass, RetryWhen, UnreachableWebhook, classify_error, is_missing_own_permission, table as answers,
+    unreachable_webhook,
 };
 pub use apply::{ApplyResult, Force};
 pub use connect::{ConnectError, Connection, connect};

@@ -17,7 +17,7 @@ use super::removed_fields::clear;
 use super::stale_owner::{has_owner_released, is_owner_gone, release_others, syncs_of};
 use super::unconvertible_entries::remove_unconvertible_entries;
 use crate::api::{self, ConflictPolicy};
-use crate::cluster::{ApiError, ApiStatus, ApplyResult, Force, StatusCause, classify_error};
+use crate::cluster::{ApiError, ApiStatus, ApplyResult, Force, classify_error};
 use crate::controller::memory::field_conflicts::YieldedField;
 use crate::controller::reconcile::autoscalers::new_scaler;
 use crate::desired::DesiredObject;
@@ -25,7 +25,7 @@ use crate::fields::{
     FieldSet, ManagedFieldsEntry, entries, find_by_display_form, find_by_server_form, overlaps, pointer_of,
 };
 use crate::object::ObjectId;
-use crate::plan::{Change, Hold, Outcome, may_fill_keys};
+use crate::plan::{Change, FailureReason, Hold, Outcome, may_fill_keys};
 
 /// Attempts to apply one object while the owners of its fields keep changing.
 const MAX_ROUNDS: usize = 3;
@@ -292,7 +292,8 @@ fn yield_fields(
 ) -> bool {
     let body = body(wanted);
     let mut fields = Vec::new();
-    for (cause, manager) in conflicts(refusal) {
+    for (cause, manager) in refusal.field_conflicts() {
+        let manager = manager.unwrap_or_default();
         if is_mark(&cause.field) || manager.starts_with(api::MANAGER_PREFIX) {
             *force = Force::Yes;
             continue;
@@ -323,9 +324,9 @@ pub(crate) async fn refused(
 ) -> Result<Outcome, ApiError> {
     let namespace = || wanted.id.namespace().unwrap_or_default().into();
     match classify_error(&failure, wanted.contains_secret).reason {
-        "NamespaceMissing" => Ok(Outcome::Held(Hold::NamespaceMissing(namespace()))),
-        "NamespaceTerminating" => Ok(Outcome::Held(Hold::NamespaceTerminating(namespace()))),
-        "Immutable" => recreate(work, wanted, failure).await,
+        FailureReason::NamespaceMissing => Ok(Outcome::Held(Hold::NamespaceMissing(namespace()))),
+        FailureReason::NamespaceTerminating => Ok(Outcome::Held(Hold::NamespaceTerminating(namespace()))),
+        FailureReason::Immutable => recreate(work, wanted, failure).await,
         _ => Err(failure),
     }
 }
@@ -344,17 +345,10 @@ impl From<ApiError> for UnresolvedConflict {
 
 fn held(refusal: &ApiStatus) -> Hold {
     let mut fields: Vec<Box<str>> =
-        conflicts(refusal).map(|(cause, _)| cause.field.trim_start_matches('.').into()).collect();
+        refusal.field_conflicts().map(|(cause, _)| cause.field.trim_start_matches('.').into()).collect();
     fields.sort();
     fields.dedup();
     Hold::Conflict { managers: refusal.managers(), fields }
-}
-
-/// Returns the conflicting fields, each with its manager, which the server puts between quotation
-/// marks.
-fn conflicts(refusal: &ApiStatus) -> impl Iterator<Item = (&StatusCause, &str)> {
-    let of_fields = refusal.causes.iter().filter(|cause| &*cause.reason == "FieldManagerConflict");
-    of_fields.map(|cause| (cause, cause.message.split('"').nth(1).unwrap_or_default()))
 }
 
 fn is_mark(field: &str) -> bool {

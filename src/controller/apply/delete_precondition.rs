@@ -13,7 +13,7 @@ use crate::api::SyncName;
 use crate::cluster::LiveSync;
 use crate::controller::Context;
 use crate::controller::status::StatusRecorder;
-use crate::plan::{Failure, Outcome};
+use crate::plan::{Failure, FailureReason, Outcome};
 
 /// Reads the Sync once, before the first deletion of a reconcile, and caches the answer.
 pub(crate) struct DeletePrecondition<'a> {
@@ -75,7 +75,7 @@ impl<'a> DeletePrecondition<'a> {
         match standing.map(|standing| standing.as_ref().is_some_and(is_meant)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Outcome::Failed(Failure {
-                reason: "SyncChanged",
+                reason: FailureReason::SyncChanged,
                 message: "the Sync has changed since this deletion was planned; it is planned again"
                     .to_owned(),
                 manifest: false,

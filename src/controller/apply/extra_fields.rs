@@ -25,7 +25,7 @@ use crate::object::ObjectId;
 use crate::observed::{
     Drift, InstallationRole, Observed, Ownership, Verification, find_extra_fields, has_field, removal_patch,
 };
-use crate::plan::{Change, Failure, Outcome};
+use crate::plan::{Change, Failure, FailureReason, Outcome};
 
 /// Attempts to remove extra fields of one object while others keep writing to it.
 const MAX_REMOVALS: usize = 3;
@@ -102,7 +102,7 @@ async fn remove_fields(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Option<
     }
     let message =
         "another client keeps changing the object, so the extra fields could not be removed".to_owned();
-    Ok(Some(Outcome::Failed(Failure { reason: "Conflict", message, manifest: false })))
+    Ok(Some(Outcome::Failed(Failure { reason: FailureReason::Conflict, message, manifest: false })))
 }
 
 async fn remove_once(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Option<Outcome>, ApiError> {

@@ -18,8 +18,7 @@ use crate::desired::DesiredObject;
 use crate::fields::{Operation, entries};
 use crate::object::Object;
 
-/// The server's reason for a duplicate in a list, and its message before the value.
-const TWICE: &str = "FieldValueDuplicate";
+/// The server's message about a duplicate in a list, before the value.
 const VALUE: &str = "Duplicate value: ";
 
 /// Value that the server assigns to an item once and that clients rely on: it stays with the item.
@@ -131,7 +130,7 @@ impl ListKeyOwner {
 /// Returns the duplicates that a refusal names.
 fn named_twice(refusal: &ApiStatus) -> Vec<DuplicateListKey> {
     let mut all = Vec::new();
-    for cause in refusal.causes.iter().filter(|cause| refusal.code == 422 && &*cause.reason == TWICE) {
+    for cause in refusal.causes.iter().filter(|cause| refusal.code == 422 && cause.is_duplicate_value()) {
         let names = cause.field.split('.').map(|part| part.split('[').next().unwrap_or_default().into());
         let mut list: Vec<Box<str>> = names.collect();
         let value = cause.message.strip_prefix(VALUE).and_then(|value| serde_json::from_str(value).ok());
@@ -231,7 +230,7 @@ mod tests {
 
     /// Checks the replacements for the duplicate name `web` in `field`.
     fn check(wanted: Value, live: Value, field: &str, expect: &[(&str, Value)]) {
-        let twice = refused(TWICE, field);
+        let twice = refused("FieldValueDuplicate", field);
         assert_eq!(twice.len(), 1);
         let found = list_key_owners(&wanted, &live, &twice[0]);
         let found: Vec<(String, Value)> = found.into_iter().map(|it| (it.pointer(), it.rightful)).collect();
@@ -314,7 +313,7 @@ mod tests {
     #[test]
     fn an_item_that_was_replaced_meanwhile_is_resolved() {
         let ports = |ports: Value| json!({"spec": {"ports": ports}});
-        let twice = refused(TWICE, "spec.ports[1].name");
+        let twice = refused("FieldValueDuplicate", "spec.ports[1].name");
         let web = json!({"name": "web", "port": 80});
         let now = ports(json!([{"name": "web", "port": 80, "protocol": "TCP"}]));
         assert!(is_resolved(&ports(json!([web])), &now, &twice));

@@ -395,10 +395,13 @@ pub(crate) fn failed(failure: &ApiError, hides: bool) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::FailureReason;
 
     #[test]
     fn only_what_is_not_there_as_it_should_be_blocks_what_comes_later() {
-        let failed = |manifest| Outcome::Failed(Failure { reason: "Any", message: String::new(), manifest });
+        let failed = |manifest| {
+            Outcome::Failed(Failure { reason: FailureReason::Invalid, message: String::new(), manifest })
+        };
         let held = Outcome::Held;
         let id = ObjectId::parse("/ConfigMap|a/x").unwrap();
         for blocker in [

@@ -18,7 +18,8 @@ use crate::desired::DesiredObject;
 use crate::object::ObjectId;
 use crate::observed::{InstallationRole, Observed, Ownership};
 use crate::plan::{
-    Failure, Hold, Outcome, PruneGuard, Replacement, deletes_others, metadata_protection, needs_body_check,
+    Failure, FailureReason, Hold, Outcome, PruneGuard, Replacement, deletes_others, metadata_protection,
+    needs_body_check,
 };
 
 /// Kinds that are never recreated.
@@ -40,10 +41,10 @@ pub(crate) async fn recreate(
     wanted: &DesiredObject,
     refused: ApiError,
 ) -> Result<Outcome, ApiError> {
-    let told = classify_error(&refused, wanted.contains_secret).message;
+    let refusal = classify_error(&refused, wanted.contains_secret).message;
     let fail = |how: &str, manifest: bool| {
-        let message = format!("{told}; {how}");
-        Ok(Outcome::Failed(Failure { reason: "Immutable", message, manifest }))
+        let message = format!("{refusal}; {how}");
+        Ok(Outcome::Failed(Failure { reason: FailureReason::Immutable, message, manifest }))
     };
     if is_never_recreated(&wanted.id) {
         return fail("objects of this kind are never recreated automatically: delete it by hand", true);
@@ -54,7 +55,7 @@ pub(crate) async fn recreate(
         );
         return fail(&how, true);
     }
-    replace(work, wanted, &told).await
+    replace(work, wanted, &refusal).await
 }
 
 /// Deletes a hook that has run for another revision, and runs it again.
@@ -105,10 +106,14 @@ pub(crate) async fn delete_previous_runs(
 }
 
 /// Deletes an object that this Sync has applied, and creates it again.
-async fn replace(work: &ApplyContext<'_>, wanted: &DesiredObject, told: &str) -> Result<Outcome, ApiError> {
+async fn replace(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    refusal: &str,
+) -> Result<Outcome, ApiError> {
     let fail = |how: &str, manifest: bool| {
-        let message = format!("{told}; {how}");
-        Ok(Outcome::Failed(Failure { reason: "Immutable", message, manifest }))
+        let message = format!("{refusal}; {how}");
+        Ok(Outcome::Failed(Failure { reason: FailureReason::Immutable, message, manifest }))
     };
     // The keys would be lost with it.
     if work.cluster.notary().key_secret().as_ref() == Some(&wanted.id) {
@@ -133,7 +138,7 @@ async fn replace(work: &ApplyContext<'_>, wanted: &DesiredObject, told: &str) ->
     if let Err(instead) = work.asked.check(work.context).await {
         return Ok(instead);
     }
-    tracing::info!(sync = %work.owner, object = %wanted.id, "deleted, will be created again: {told}");
+    tracing::info!(sync = %work.owner, object = %wanted.id, "deleted, will be created again: {refusal}");
     let gone = work.cluster.delete(&wanted.id, work.owner, &live.uid, &live.resource_version).await?;
     if !gone && !goes(work, &wanted.id, &live.uid).await? {
         return fail("it was deleted but still exists", false);

@@ -60,8 +60,8 @@ pub(crate) fn has_begun(sync: &Value) -> bool {
     let conditions = sync.pointer("/status/conditions").and_then(Value::as_array);
     let is_ready = |it: &&Value| it["type"] == ConditionType::Ready.to_string();
     let ready = conditions.into_iter().flatten().find(is_ready);
-    let words = [Reason::Deleting, Reason::DeletionHeld].map(|reason| reason.to_string());
-    ready.and_then(|it| it["reason"].as_str()).is_some_and(|reason| words.iter().any(|word| word == reason))
+    let reason = ready.and_then(|it| it["reason"].as_str()).and_then(Reason::parse);
+    matches!(reason, Some(Reason::Deleting | Reason::DeletionHeld))
 }
 
 #[cfg(test)]

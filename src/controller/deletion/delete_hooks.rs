@@ -99,8 +99,8 @@ pub(crate) async fn run_delete_hooks(
     for wave in hooks.chunk_by(|a, b| a.annotations.phase_wave() == b.annotations.phase_wave()) {
         for hook in wave {
             if let Outcome::Failed(why) = begin(work, hook).await? {
-                let told = sanitize(&why.message);
-                tracing::warn!(sync = %work.owner, object = %hook.id, reason = why.reason, "a delete hook could not be started: {told}");
+                let message = sanitize(&why.message);
+                tracing::warn!(sync = %work.owner, object = %hook.id, reason = why.reason.as_str(), "a delete hook could not be started: {message}");
                 return Ok(false);
             }
         }

@@ -308,7 +308,7 @@ async fn delete_batch(
                         name,
                         LogSubject::Object(&id),
                         Tone::Warning,
-                        why.reason,
+                        why.reason.as_str(),
                         &text,
                     );
                 }

@@ -75,7 +75,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::plan::Failure;
+    use crate::plan::{Failure, FailureReason};
 
     fn at(seconds: u64) -> Uptime {
         Duration::from_secs(seconds)
@@ -86,7 +86,7 @@ mod tests {
     }
 
     fn failed(manifest: bool) -> Outcome {
-        Outcome::Failed(Failure { reason: "Invalid", message: String::new(), manifest })
+        Outcome::Failed(Failure { reason: FailureReason::Invalid, message: String::new(), manifest })
     }
 
     fn pauses() -> RetryPolicy {

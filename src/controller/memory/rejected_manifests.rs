@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use super::SyncMemory;
 use crate::api::SpecHash;
-use crate::cluster::is_admission_denial;
 use crate::controller::schedule::Uptime;
 use crate::object::ObjectId;
 use crate::plan::{Failure, Outcome};
@@ -86,6 +85,6 @@ impl SyncMemory {
 
 /// Returns the time for which an object may be rejected. An admission policy may change; the server
 /// itself is only retried to make sure.
-fn span(why: &Failure, patience: Duration) -> Duration {
-    if is_admission_denial(why.reason) { patience } else { SURE }
+fn rejection_time(why: &Failure, limit: Duration) -> Duration {
+    if why.reason.is_admission_denial() { limit } else { SURE }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::controller::schedule::Uptime;
 use crate::object::ObjectId;
-use crate::plan::{Failure, Hold, Outcome};
+use crate::plan::{Failure, FailureReason, Hold, Outcome};
 
 /// Time since which each object is known to be in deletion.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl StuckDeletions {
         let late = self.0.get(id).is_some_and(|since| now.saturating_sub(*since) >= within);
         match late {
             true => Outcome::Failed(Failure {
-                reason: "DeletionStuck",
+                reason: FailureReason::DeletionStuck,
                 message: format!("{hold} for more than {} s", within.as_secs()),
                 manifest: true,
             }),

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::desired::{Phase, PhaseWave};
 use crate::desired::{Scopes, build_desired_set};
-use crate::plan::{Action, Change, Failure, Plan, Rank, Stage, Step, find_blocker};
+use crate::plan::{Action, Change, Failure, FailureReason, Plan, Rank, Stage, Step, find_blocker};
 use crate::render::{RenderOptions, Rendered, render};
 use crate::source::ObjectHash;
 use crate::tree::FileTree;
@@ -49,7 +49,7 @@ fn revision(digit: &str) -> Revision {
     Revision { commit, name: "refs/heads/main".into(), tag: None }
 }
 
-fn failed(reason: &'static str, manifest: bool) -> Outcome {
+fn failed(reason: FailureReason, manifest: bool) -> Outcome {
     Outcome::Failed(Failure { reason, message: String::new(), manifest })
 }
 
@@ -101,8 +101,8 @@ impl Scene {
 #[test]
 fn what_is_refused_is_tried_once_more_before_its_revision_is_given_up() {
     let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
-    scene.memory.patience = Some(at(60));
-    let (invalid, denied) = (failed("Invalid", true), failed("PolicyDenied", true));
+    scene.memory.rejection_limit = Some(at(60));
+    let (invalid, denied) = (failed(FailureReason::Invalid, true), failed(FailureReason::PolicyDenied, true));
     let nobody = BTreeSet::new();
     let given_up = |scene: &Scene| scene.memory.finally_rejected(&nobody).map(|why| why.contains("/a"));
     scene.learns(at(100), &[("ConfigMap/a", invalid.clone()), ("ConfigMap/b", denied.clone())]);
@@ -124,7 +124,7 @@ fn what_is_refused_is_tried_once_more_before_its_revision_is_given_up() {
     assert_eq!(given_up(&scene), Some(false));
     // Failures of the cluster do not count, and neither does an object that is no longer desired.
     scene.memory.accept_revision(1, &revision("2"));
-    let outage = failed("WebhookFailed", false);
+    let outage = failed(FailureReason::WebhookFailed, false);
     for seconds in [200, 900] {
         scene.learns(at(seconds), &[("ConfigMap/b", outage.clone()), ("ConfigMap/old", denied.clone())]);
         assert_eq!(given_up(&scene), None);
@@ -143,7 +143,7 @@ fn what_is_refused_is_tried_once_more_before_its_revision_is_given_up() {
 #[test]
 fn what_a_manifest_does_wrong_is_not_sent_again_for_long() {
     let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
-    let why = failed("Invalid", true);
+    let why = failed(FailureReason::Invalid, true);
     scene.learns(at(100), &[("ConfigMap/a", why.clone()), ("ConfigMap/b", Outcome::Created)]);
     assert_eq!(scene.memory.next(at(100), at(300)), Some(at(700)));
     let (tried, postponed) = scene.plans(at(699));
@@ -165,7 +165,7 @@ fn what_the_cluster_refuses_is_tried_at_once_and_then_less_and_less_often() {
     let mut scene = Scene::new(&["ConfigMap/a"]);
     let mut now = at(100);
     for pause in [0, 1, 2, 4, 8, 16, 32, 60, 60] {
-        scene.learns(now, &[("ConfigMap/a", failed("Unreachable", false))]);
+        scene.learns(now, &[("ConfigMap/a", failed(FailureReason::Unreachable, false))]);
         let until = now + at(pause);
         if pause > 0 {
             scene.tries(until - Duration::from_millis(1), &[]);
@@ -176,14 +176,14 @@ fn what_the_cluster_refuses_is_tried_at_once_and_then_less_and_less_often() {
     }
     scene.learns(now, &[("ConfigMap/a", Outcome::Kept)]);
     assert_eq!(scene.memory.next(now, at(300)), None, "it does not fail any more");
-    scene.learns(now, &[("ConfigMap/a", failed("Unreachable", false))]);
+    scene.learns(now, &[("ConfigMap/a", failed(FailureReason::Unreachable, false))]);
     scene.tries(now, &["ConfigMap/a"]);
 }
 
 #[test]
 fn what_is_postponed_holds_higher_waves_and_prunes_but_not_its_peers() {
     let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
-    scene.learns(at(0), &[("ConfigMap/a", failed("Invalid", true))]);
+    scene.learns(at(0), &[("ConfigMap/a", failed(FailureReason::Invalid, true))]);
     let (_, postponed) = scene.plans(at(1));
     let holds = |stage: Stage| find_blocker(&postponed.blocking, stage, &id("ConfigMap/c"));
     let rank = Rank::Workload;
@@ -204,7 +204,7 @@ fn new_input_is_tried_at_once() {
         scene.tries(at(101), &[]);
         scene
     };
-    for why in [failed("Invalid", true), failed("Unreachable", false)] {
+    for why in [failed(FailureReason::Invalid, true), failed(FailureReason::Unreachable, false)] {
         let mut scene = failing(why.clone());
         scene.memory.accept_revision(1, &revision("1"));
         scene.tries(at(101), &[]);
@@ -217,7 +217,7 @@ fn new_input_is_tried_at_once() {
         let mut scene = failing(why);
         scene.desired = wanted(&["ConfigMap/a"], "second");
         scene.tries(at(101), &["ConfigMap/a"]);
-        scene.learns(at(101), &[("ConfigMap/a", failed("Unreachable", false))]);
+        scene.learns(at(101), &[("ConfigMap/a", failed(FailureReason::Unreachable, false))]);
         scene.tries(at(101), &["ConfigMap/a"]);
     }
 }
@@ -225,7 +225,7 @@ fn new_input_is_tried_at_once() {
 #[test]
 fn what_is_tried_again_is_written_and_what_is_no_step_any_more_is_forgotten() {
     let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
-    scene.learns(at(0), &[("ConfigMap/a", failed("Unreachable", false))]);
+    scene.learns(at(0), &[("ConfigMap/a", failed(FailureReason::Unreachable, false))]);
     let step = |text: &str| Step { id: id(text), action: Action::Update(Change::Unverified) };
     let due = scene.defers(vec![(STAGE, vec![step("ConfigMap/a"), step("ConfigMap/b")])], at(0));
     let actions: Vec<&Action> = due.plan.steps().map(|step| &step.action).collect();
@@ -248,10 +248,10 @@ fn what_waits_for_somebody_is_looked_at_every_minute() {
 fn of_what_is_forbidden_one_of_a_kind_is_tried_for_all() {
     let ids = ["ConfigMap/a", "ConfigMap/b", "ConfigMap/c", "Secret/a", "Service/a"];
     let mut scene = Scene::new(&ids);
-    let forbidden = || failed("Forbidden", false);
+    let forbidden = || failed(FailureReason::Forbidden, false);
     let each = ["ConfigMap/a", "ConfigMap/b", "ConfigMap/c", "Secret/a"].map(|it| (it, forbidden()));
     (0..9).for_each(|_| scene.learns(at(0), &each));
-    (0..9).for_each(|_| scene.learns(at(0), &[("Service/a", failed("Unreachable", false))]));
+    (0..9).for_each(|_| scene.learns(at(0), &[("Service/a", failed(FailureReason::Unreachable, false))]));
     scene.tries(at(3), &[]);
     scene.tries(at(4), &["ConfigMap/a", "Secret/a"]);
     scene.learns(at(4), &[("ConfigMap/a", forbidden()), ("Secret/a", forbidden())]);

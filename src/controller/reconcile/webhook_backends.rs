@@ -12,14 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::cluster::{ApiError, WEBHOOK_FAILED, unreachable_webhook};
+use crate::cluster::{ApiError, unreachable_webhook};
 use crate::controller::apply::{ApplyContext, failed};
 use crate::controller::memory::SyncMemory;
 use crate::controller::schedule::Uptime;
 use crate::object::ObjectId;
 use crate::plan::{
-    Action, AdmissionRequest, BackendState, Change, Hold, Outcome, Step, UnservedWebhook, Webhooks,
-    backend_state, may_wait_for_service,
+    Action, AdmissionRequest, BackendState, Change, FailureReason, Hold, Outcome, Step, UnservedWebhook,
+    Webhooks, backend_state, may_wait_for_service,
 };
 
 /// Longest time that a webhook with a ready backend may fail before the object counts as failed.
@@ -83,7 +83,7 @@ impl WebhookFailures {
                     let lag = if is_ours { MAX_LAG } else { MAX_LAG_OF_OTHERS };
                     self.until.entry(id.clone()).or_insert(now + lag);
                 }
-                Outcome::Failed(why) if why.reason == WEBHOOK_FAILED => {}
+                Outcome::Failed(why) if why.reason == FailureReason::WebhookFailed => {}
                 _ => drop(self.until.remove(id)),
             }
         }
@@ -226,7 +226,7 @@ mod tests {
         assert!(!late(&mut unreached, 129));
         assert_eq!(unreached.left(&id("example.com/Boat|a/x"), AT(129)), AT(1));
         assert!(late(&mut unreached, 130));
-        unreached.learn(&outcomes(failed(WEBHOOK_FAILED)), AT(131));
+        unreached.learn(&outcomes(failed(FailureReason::WebhookFailed)), AT(131));
         assert!(late(&mut unreached, 132), "it stays a failure");
         unreached.learn(&outcomes(Outcome::Created), AT(140));
         assert!(!late(&mut unreached, 140));

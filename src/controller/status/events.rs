@@ -111,20 +111,16 @@ pub(crate) fn transition(before: &SyncStatus, next: &SyncStatus) -> Option<(&'st
     };
     let (status, reason, message) = ready(next)?;
     let same = ready(before).is_some_and(|(before, why, _)| (&before, &why) == (&status, &reason));
+    let known = Reason::parse(&reason);
     match status.as_str() {
         _ if same => None,
         // A reconcile that has begun is not reported yet.
-        _ if [Reason::Progressing, Reason::Deleting].iter().any(|it| it.to_string() == reason) => None,
+        _ if matches!(known, Some(Reason::Progressing | Reason::Deleting)) => None,
         "True" => Some(("Normal", reason, message)),
-        _ if waits_by_itself(&reason) => Some(("Normal", reason, message)),
+        // No person is needed: the Sync continues when the other one is ready.
+        _ if known == Some(Reason::DependencyNotReady) => Some(("Normal", reason, message)),
         _ => Some(("Warning", reason, message)),
     }
-}
-
-/// True for a reason that needs no person: the Sync continues when another one, or the server, is
-/// ready.
-pub(crate) fn waits_by_itself(reason: &str) -> bool {
-    [Reason::DependencyNotReady, Reason::Progressing].iter().any(|one| one.to_string() == reason)
 }
 
 /// Describes the repaired fields of an object and their author, if there was a repair.

@@ -119,7 +119,7 @@ impl Reporting {
                     // One line names all missing permissions.
                     match why.is_forbidden() && !report.rights.is_empty() {
                         true => {
-                            tracing::debug!(%sync, object = %id, reason = why.reason, "failed: {}", why.message)
+                            tracing::debug!(%sync, object = %id, reason = why.reason.as_str(), "failed: {}", why.message)
                         }
                         false => self.failed(sync, id, why),
                     }
@@ -211,7 +211,7 @@ impl Reporting {
             sync,
             LogSubject::Object(id),
             Tone::Warning,
-            why.reason,
+            why.reason.as_str(),
             &format!("failed: {}", why.message),
         );
     }

@@ -310,7 +310,7 @@ fn note_outcome(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<ObjectNote
         Outcome::Failed(why) => Some(ObjectNote {
             state: ObjectState::Failed,
             requested: false,
-            reason: why.reason,
+            reason: why.reason.as_str(),
             message: share(bounded(why.message.clone())),
             drift: None,
         }),
@@ -379,7 +379,7 @@ fn bounded(text: String) -> String {
 mod tests {
     use super::*;
     use crate::desired::{Scopes, build_desired_set};
-    use crate::plan::Failure;
+    use crate::plan::{Failure, FailureReason};
     use crate::render::{RenderOptions, Rendered, render};
     use crate::tree::FileTree;
 
@@ -417,7 +417,7 @@ mod tests {
     #[test]
     fn every_object_is_told_once_and_in_order() {
         let set = set(&["b", "d", "f"]);
-        let failed = Failure { reason: "Denied", message: "no".into(), manifest: true };
+        let failed = Failure { reason: FailureReason::WebhookDenied, message: "no".into(), manifest: true };
         let over = Hold::PruneBudgetExceeded { prunes: 3, owned: 9 };
         let outcomes = BTreeMap::from([
             (id("a"), Outcome::Held(over.clone())),
@@ -453,7 +453,7 @@ mod tests {
         let expect = [
             "a PendingPrune kept PruneBudgetExceeded Silent",
             "b Synced created  Healthy",
-            "d Failed kept Denied Degraded it crashes",
+            "d Failed kept WebhookDenied Degraded it crashes",
             "e PendingPrune kept PruneBudgetExceeded Silent",
             "f Synced kept  Unread",
             "g PendingPrune kept PruneBudgetExceeded Silent",

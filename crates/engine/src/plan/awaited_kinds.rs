@@ -88,8 +88,8 @@ fn defined(desired: &DesiredSet) -> BTreeSet<GroupKind> {
 mod tests {
     use super::*;
     use crate::observed::Drift;
-    use crate::plan::Failure;
     use crate::plan::test_fixtures::{id, manifest, wanted};
+    use crate::plan::{Failure, FailureReason};
 
     const WIDGET: &str = "example.com/Widget|a/x";
     const FLOW: &str = "argoproj.io/Workflow|a/x";
@@ -150,8 +150,8 @@ mod tests {
         let failed = |reason| Outcome::Failed(Failure { reason, message: String::new(), manifest: false });
         let step = || (CONFIGURATION, Action::Create);
         let behind = || Outcome::Held(Hold::WaitsFor(id("/Namespace|/a")));
-        assert!(waits((WIDGET, 5, failed("KindMissing")), true, step()).is_some());
-        assert!(waits((WIDGET, 5, failed("WebhookDenied")), true, step()).is_none());
+        assert!(waits((WIDGET, 5, failed(FailureReason::KindMissing)), true, step()).is_some());
+        assert!(waits((WIDGET, 5, failed(FailureReason::WebhookDenied)), true, step()).is_none());
         assert!(waits((WIDGET, 5, behind()), false, step()).is_some());
         assert!(waits((WIDGET, 5, behind()), true, step()).is_none());
         assert!(waits((WIDGET, 5, Outcome::Created), true, step()).is_none());

@@ -164,16 +164,16 @@ impl TextWriter {
         self.fields(&step.id, differences, known);
     }
 
-    fn line(&mut self, sign: char, id: &ObjectId, reason: &str) {
+    fn line(&mut self, sign: char, id: &ObjectId, note: &str) {
         let colour = match sign {
             '+' => "32",
             '-' => "31",
             _ => "33",
         };
         let painted = self.painted(&format!("{sign} {}", sanitize(&id.to_string())), colour);
-        let _ = match reason {
+        let _ = match note {
             "" => writeln!(self.out, "  {painted}"),
-            reason => writeln!(self.out, "  {painted}: {}", sanitize(reason)),
+            note => writeln!(self.out, "  {painted}: {}", sanitize(note)),
         };
     }
 

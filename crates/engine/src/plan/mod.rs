@@ -42,7 +42,7 @@ pub use explain::{ColourMode, DetailLevel, Style, format_plan, summary};
 pub use hold::{Hold, PruneGuard};
 pub use hooks::{CompletedHooks, is_run_kind};
 pub use order::{Rank, Stage};
-pub use outcome::{Failure, Outcome};
+pub use outcome::{Failure, FailureReason, Outcome};
 pub use policy::{Claim, ClaimState, DriftMode, Policy, PruneBudget, metadata_protection};
 pub use preview::{Preview, created_bodies, preview};
 pub use protected_kinds::protected_kinds_by_loss;
