@@ -26,8 +26,8 @@ impl HealthCondition {
         }
         let attempted = before.revision.as_ref().and_then(|revision| revision.attempted.as_ref());
         let same = attempted == Some(&pass.revision) && before.observed_generation == facts.generation;
-        let stands = Self::previous(before).filter(|_| same);
-        stands.or_else(|| Some(Self::from_summary(summary)))
+        let previous = Self::previous(before).filter(|_| same);
+        previous.or_else(|| Some(Self::from_summary(summary)))
     }
 
     /// The condition of the previous status.

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::health::HealthSummary;
 use crate::object::GroupKind;
 use crate::observed::Drift;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::plan::{Failure, FailureReason};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 fn at(second: i64) -> Time {
     Time(k8s_openapi::jiff::Timestamp::from_second(second).unwrap())

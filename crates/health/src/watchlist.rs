@@ -8,6 +8,7 @@
 //! milliseconds on any one clock.
 
 mod entry;
+mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use super::rules::Rules;
 use super::{Context, Health};
 use entry::{Entry, LastHealth, PAUSE};
 use moorline_core::object::{GroupKind, ObjectId};
+pub use summary::HealthSummary;
 
 /// Delay after a failed read: the first, and the longest.
 const RETRY: (i64, i64) = (5_000, 300_000);
@@ -75,23 +77,6 @@ pub struct JudgementInputs<'a> {
     /// True for an object that runs to completion: its failure is final, and remains known after
     /// the object is deleted.
     pub runs_to_completion: bool,
-}
-
-/// Health of the objects of a Sync.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HealthSummary {
-    /// Number of objects that may report health.
-    pub objects: usize,
-    /// Number of objects that were not read yet, or not since they were last applied.
-    pub unread: usize,
-    /// Number of progressing objects.
-    pub progressing: usize,
-    /// Number of degraded objects.
-    pub degraded: usize,
-    /// Number of objects with unknown health.
-    pub unknown: usize,
-    /// The first unhealthy objects, the worst first, each with its sentence.
-    pub worst: Vec<(ObjectId, Health)>,
 }
 
 impl Watchlist {
@@ -375,24 +360,6 @@ impl Watchlist {
         if let Some(at) = entry.next_due_at() {
             self.schedule.insert((at, id.clone()));
         }
-    }
-}
-
-impl HealthSummary {
-    /// True if every object was read and is healthy.
-    pub fn is_healthy(&self) -> bool {
-        self.unread + self.progressing + self.degraded + self.unknown == 0
-    }
-
-    /// True if every object was read.
-    pub fn is_known(&self) -> bool {
-        self.unread == 0
-    }
-
-    /// True if both summaries have the same states; numbers and objects may differ.
-    pub fn has_same_states(&self, other: &Self) -> bool {
-        let word = |of: &Self| [of.unread, of.progressing, of.degraded, of.unknown].map(|count| count > 0);
-        word(self) == word(other)
     }
 }
 

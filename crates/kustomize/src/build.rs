@@ -5,10 +5,10 @@
 //! which run once for the whole build and not for each folder.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::accumulator::{Accumulator, ResourceIndex};
 use super::bounds::LOOKS_BY_NAMES;
 use super::build_trace::Tracer;
 use super::builtin_plugins;
@@ -18,8 +18,7 @@ use super::error::{BuildError, Built, ErrorClass, FieldLocation};
 use super::files::{Files, Folder, ResourceTarget};
 use super::generated_objects::merge_generated;
 use super::generators::{GeneratedKind, generate};
-use super::id::ResourceId;
-use super::kustomization::{self, Kustomization, Var};
+use super::kustomization::{self, Kustomization};
 use super::node::LocatedText;
 use super::provenance;
 use super::resource::Resource;
@@ -29,14 +28,6 @@ use super::variables;
 use super::write_budget::WriteBudget;
 use moorline_core::grammar::with_article;
 use moorline_yaml as yaml;
-
-/// Resources accumulated so far, with the configuration and variables for them.
-#[derive(Debug, Default)]
-pub(super) struct Accumulator {
-    pub(super) resources: Vec<Resource>,
-    pub(super) configuration: Configuration,
-    pub(super) variables: Vec<Var>,
-}
 
 /// State that a whole build shares.
 #[derive(Debug)]
@@ -373,52 +364,4 @@ impl<'a> Build<'a> {
         }
         Ok(())
     }
-}
-
-impl Accumulator {
-    fn merge(&mut self, other: Self, known: &mut ResourceIndex, at: &FieldLocation) -> Built<()> {
-        known.add(&mut self.resources, other.resources, at)?;
-        let merged = self.configuration.merge(&other.configuration);
-        merged.map_err(|text| at.error(ErrorClass::Configuration, text))?;
-        variables::merge(&mut self.variables, other.variables)
-    }
-}
-
-/// Index of the resources by id.
-struct ResourceIndex(HashMap<ResourceId, usize>);
-
-impl ResourceIndex {
-    fn of(resources: &[Resource]) -> Self {
-        Self(resources.iter().enumerate().map(|(at, it)| (it.id().key(), at)).collect())
-    }
-
-    /// Adds resources; an error if an id exists already.
-    fn add(&mut self, resources: &mut Vec<Resource>, more: Vec<Resource>, at: &FieldLocation) -> Built<()> {
-        for resource in more {
-            let id = resource.id();
-            if let Some(earlier) = self.0.insert(id.key(), resources.len()) {
-                let (first, second) = (&resources[earlier].origin, &resource.origin);
-                let text = format!("{id} is there twice: in {first} and in {second}");
-                return Err(at.error(ErrorClass::Duplicate, text));
-            }
-            resources.push(resource);
-        }
-        Ok(())
-    }
-}
-
-/// Replaces the resources after a step changed them, if their ids are still distinct.
-pub(super) fn replace_resources(
-    resources: &mut Vec<Resource>,
-    changed: Vec<Resource>,
-    at: &FieldLocation,
-) -> Built<()> {
-    // Kind and name mostly differ already; this check copies nothing.
-    let mut names = HashSet::with_capacity(changed.len());
-    if changed.iter().all(|resource| names.insert((resource.kind(), resource.name()))) {
-        *resources = changed;
-        return Ok(());
-    }
-    resources.clear();
-    ResourceIndex::of(resources).add(resources, changed, at)
 }

@@ -281,19 +281,19 @@ pub(super) fn inflate(
             None => return Ok(Vec::new()),
         },
     };
-    let mut told = chart.inflation.clone();
-    told.namespace = match chart.namespace.as_str() {
+    let mut inflation = chart.inflation.clone();
+    inflation.namespace = match chart.namespace.as_str() {
         "" => around.namespace.to_owned(),
         own => own.to_owned(),
     };
-    told.values.push(merged_values(build, folder, chart, (&place, &lies))?);
+    inflation.values.push(merged_values(build, folder, chart, (&place, &lies))?);
     for file in &chart.more_values {
         let (path, bytes) = build.files.file(folder, &file.text, &file.at)?;
-        told.values.push((build.files.display_path(&path), bytes));
+        inflation.values.push((build.files.display_path(&path), bytes));
     }
     let run = match &lies {
-        ChartLocation::Repository(path) => build.files.helm_run(None, path, told, at)?,
-        ChartLocation::Fetched(tree) => build.files.helm_run(Some(tree), "", told, at)?,
+        ChartLocation::Repository(path) => build.files.helm_run(None, path, inflation, at)?,
+        ChartLocation::Fetched(tree) => build.files.helm_run(Some(tree), "", inflation, at)?,
     };
     let Some(ChartOutput { bytes: output, templates: names }) = run.output else { return Ok(Vec::new()) };
     build.files.reserve(yaml::estimate_file(&output), at)?;

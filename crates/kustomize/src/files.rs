@@ -5,14 +5,15 @@
 //! neither one of the folders that include it nor a folder above those. Every requested path is
 //! recorded: the result of a build depends on these paths.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::bounds::Bounds;
+use super::chart_inputs::ChartInputs;
 use super::charts::PublishedChart;
 use super::error::{BuildError, ErrorClass, FieldLocation};
-use super::host::{ChartInflation, ChartRequest, ChartRun, Host, InputSize};
+use super::host::{ChartInflation, ChartRequest, ChartRun, Host};
 use super::kustomization::FILE_NAMES;
 use super::node::LocatedText;
 use super::provenance::SourcePath;
@@ -21,16 +22,8 @@ use moorline_core::tree::{FileTree, link_targets};
 
 /// Deepest nesting of kustomizations.
 const MAX_NESTING: usize = 64;
-
-/// Most published charts of one build.
-const MAX_FETCHED: usize = 32;
-/// Most charts of one build; these and their bytes are counted each time a chart is named.
-pub(super) const MAX_CHARTS: usize = 128;
-const MAX_CHART_BYTES: usize = 256 * 1024 * 1024;
 /// Number of bytes searched in the time of one object visit.
 const BYTES_OF_A_LOOK: usize = 64;
-/// Overhead of one file of a run, in bytes.
-const FILE_COST: usize = 128;
 
 /// A tree, and a record of the paths read from it.
 #[derive(Debug)]
@@ -38,16 +31,7 @@ pub(super) struct Files<'a> {
     tree: &'a FileTree,
     host: &'a dyn Host,
     requested_paths: RefCell<BTreeSet<String>>,
-    /// Folder and entry of the first chart without output.
-    unrendered_chart: RefCell<Option<(String, FieldLocation)>>,
-    /// Published charts that are missing.
-    missing_charts: RefCell<Vec<PublishedChart>>,
-    /// Number of published charts named so far.
-    published_count: Cell<usize>,
-    /// Number of charts so far, and their bytes.
-    charts: Cell<(usize, usize)>,
-    /// Helm rendered a part of the build.
-    by_helm: Cell<bool>,
+    pub(super) charts: ChartInputs,
     pub(super) bounds: Bounds,
 }
 
@@ -91,11 +75,7 @@ impl<'a> Files<'a> {
             tree,
             host,
             requested_paths: RefCell::default(),
-            unrendered_chart: RefCell::default(),
-            by_helm: Cell::default(),
-            missing_charts: RefCell::default(),
-            published_count: Cell::default(),
-            charts: Cell::default(),
+            charts: ChartInputs::default(),
             bounds: Bounds::default(),
         }
     }
@@ -287,26 +267,13 @@ impl<'a> Files<'a> {
         Ok(Some(resolved))
     }
 
-    /// Returns the files of a published chart; a missing one is recorded as wanted.
+    /// Returns the files of a published chart; a missing one is recorded.
     pub(super) fn fetched_chart(
         &self,
         chart: PublishedChart,
         at: &FieldLocation,
     ) -> Result<Option<FileTree>, BuildError> {
-        if self.published_count.replace(self.published_count.get() + 1) >= MAX_FETCHED {
-            let text = format!("a build fetches at most {MAX_FETCHED} charts; commit some of them");
-            return Err(at.error(ErrorClass::Bound, text));
-        }
-        let found = self.tree.chart(&chart.digest).cloned();
-        if found.is_none() {
-            self.missing_charts.borrow_mut().push(PublishedChart { place: at.position(self.tree), ..chart });
-        }
-        Ok(found)
-    }
-
-    /// Published charts that are missing.
-    pub(super) fn missing_charts(&self) -> Vec<PublishedChart> {
-        self.missing_charts.borrow().clone()
+        self.charts.find_published(self.tree, chart, at)
     }
 
     /// Returns the run of helm for a chart, in the repository if the chart has no tree of its own.
@@ -314,40 +281,14 @@ impl<'a> Files<'a> {
         &self,
         fetched: Option<&FileTree>,
         chart: &str,
-        told: ChartInflation,
+        inflation: ChartInflation,
         at: &FieldLocation,
     ) -> Result<ChartRun, BuildError> {
-        let request = ChartRequest { tree: fetched.unwrap_or(self.tree), folder: chart, inflation: told };
+        let request = ChartRequest { tree: fetched.unwrap_or(self.tree), folder: chart, inflation };
         let run = self.host.render_chart(request);
         let run = run.map_err(|finding| at.error(ErrorClass::Generator, finding))?;
-        let (InputSize { files, path_bytes, bytes: added }, (count, bytes)) =
-            (run.input_size, self.charts.get());
-        let (count, bytes) = (count + 1, bytes + added);
-        self.charts.set((count, bytes));
-        if count > MAX_CHARTS || bytes > MAX_CHART_BYTES {
-            let text = format!(
-                "a build has at most {MAX_CHARTS} charts and {} MiB of them; split it",
-                MAX_CHART_BYTES / (1024 * 1024)
-            );
-            return Err(at.error(ErrorClass::Bound, text));
-        }
-        self.reserve((path_bytes + files * FILE_COST) as u64, at)?;
-        self.by_helm.set(true);
-        if run.output.is_none() {
-            let entry = || (run.display_folder.clone(), at.clone());
-            self.unrendered_chart.borrow_mut().get_or_insert_with(entry);
-        }
+        self.reserve(self.charts.record_run(&run, at)?, at)?;
         Ok(run)
-    }
-
-    /// Folder and entry of the first chart without output.
-    pub(super) fn unrendered_chart(&self) -> Option<(String, FieldLocation)> {
-        self.unrendered_chart.borrow().clone()
-    }
-
-    /// True if helm rendered a part of the build.
-    pub(super) fn is_by_helm(&self) -> bool {
-        self.by_helm.get()
     }
 
     /// Returns the mounted repository of an entry with a URL, and the folder in it; none for a

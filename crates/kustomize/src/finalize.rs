@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::BuiltObject;
-use super::build::Accumulator;
+use super::accumulator::Accumulator;
 use super::build_trace::Tracer;
 use super::charts::HELM_MARK;
 use super::configuration::{FieldSpec, FieldUse};

@@ -13,11 +13,13 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod accumulator;
 mod bounds;
 mod build;
 mod build_trace;
 mod builtin_field_specs;
 mod builtin_plugins;
+mod chart_inputs;
 mod charts;
 mod configuration;
 mod error;
@@ -40,6 +42,7 @@ mod name_references;
 mod namespaces_and_affixes;
 mod node;
 mod patches;
+mod plugin_transformers;
 mod provenance;
 mod remote;
 mod replacement;
@@ -51,6 +54,7 @@ mod select;
 mod shared_labels;
 mod sort;
 mod strategic;
+mod strategic_patches;
 mod transformers;
 mod variables;
 mod write_budget;
@@ -66,7 +70,8 @@ pub use kustomization::FILE_NAMES;
 pub use missing_inputs::{MissingInputs, missing_inputs};
 pub use remote::Remote;
 
-use build::{Accumulator, Build};
+use accumulator::Accumulator;
+use build::Build;
 use build_trace::{StepRecord, Tracer};
 use error::{BuildError, FieldLocation};
 use files::Files;
@@ -142,10 +147,10 @@ pub fn build(tree: &FileTree, path: &str) -> Result<BuildOutput, KustomizeError>
 pub fn build_with_host(tree: &FileTree, path: &str, host: &dyn Host) -> Result<BuildOutput, BuildFailure> {
     let files = Files::new(tree, host);
     let built = objects(&files, path, Tracer::default()).map_err(|refusal| refusal.locate(tree));
-    let missing_charts = files.missing_charts();
-    let by_helm = files.is_by_helm();
+    let missing_charts = files.charts.missing();
+    let by_helm = files.charts.is_by_helm();
     let class = ErrorClass::Unsupported;
-    let error = match (missing_charts.first(), files.unrendered_chart(), built) {
+    let error = match (missing_charts.first(), files.charts.unrendered(), built) {
         (_, _, Err(error)) if error.class == ErrorClass::Bound => {
             return Err(BuildFailure { error, missing_charts: Vec::new() });
         }

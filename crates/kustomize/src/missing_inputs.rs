@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::chart_inputs::MAX_CHARTS;
 use super::error::FieldLocation;
-use super::files::{Files, Folder, MAX_CHARTS};
+use super::files::{Files, Folder};
 use super::host::Standalone;
 use super::kustomization::{self, Kustomization};
 use super::node::LocatedText;

@@ -1,12 +1,10 @@
-//! Applies patches: detects their type, selects the objects, and changes them.
-
-use std::cell::RefCell;
+//! Applies patches: reads them, detects their type, and runs JSON patches.
+//!
+//! In: an entry of `patches`, `patchesStrategicMerge` or `patchesJson6902`. Out: the changed
+//! resources; strategic merges are in `strategic_patches.rs`.
 
 use serde_json::{Map, Value};
 
-use super::bounds::LOOKS_BY_NAMES;
-use super::build::replace_resources;
-use super::configuration::FieldSpec;
 use super::error::{BuildError, ErrorClass, FieldLocation};
 use super::files::{Files, Folder};
 use super::json_patch::{self, Operation};
@@ -16,7 +14,7 @@ use super::node::LocatedText;
 use super::resource::Resource;
 use super::schema::Schemas;
 use super::select::Selector;
-use super::strategic::{Merged, TargetStyle, merge};
+use super::strategic_patches::{merge_all, merge_selected};
 use moorline_yaml as yaml;
 
 /// A parsed patch.
@@ -39,13 +37,13 @@ pub(super) struct PatchContext<'a> {
 pub(super) fn apply(
     resources: &mut Vec<Resource>,
     patch: &Patch,
-    ground: PatchContext<'_>,
+    context: PatchContext<'_>,
 ) -> Result<(), BuildError> {
-    let (name, bytes) = ground.source(patch)?;
+    let (name, bytes) = context.source(patch)?;
     let cost = yaml::estimate_file(&bytes);
-    ground.files.reserve(cost, &patch.at)?;
-    let done = apply_read(resources, patch, read(&name, &bytes, &patch.at, ground.files)?, ground);
-    ground.files.release(cost);
+    context.files.reserve(cost, &patch.at)?;
+    let done = apply_read(resources, patch, read(&name, &bytes, &patch.at, context.files)?, context);
+    context.files.release(cost);
     done
 }
 
@@ -53,7 +51,7 @@ fn apply_read(
     resources: &mut Vec<Resource>,
     patch: &Patch,
     read: ParsedPatch,
-    ground: PatchContext<'_>,
+    context: PatchContext<'_>,
 ) -> Result<(), BuildError> {
     match read {
         ParsedPatch::Nothing => Ok(()),
@@ -62,7 +60,7 @@ fn apply_read(
                 let text = "a JSON patch needs a target: it does not say itself which object it changes";
                 return Err(patch.at.error(ErrorClass::Patch, text));
             };
-            operate(resources, &operations, target, (&patch.at, true), ground)
+            operate(resources, &operations, target, (&patch.at, true), context)
         }
         ParsedPatch::Merges(mut merges) => {
             for merge in &mut merges {
@@ -78,12 +76,12 @@ fn apply_read(
                 }
             }
             match (&patch.target, merges.as_slice()) {
-                (Some(target), [merge]) => merge_selected(resources, merge, target, ground, &patch.at),
+                (Some(target), [merge]) => merge_selected(resources, merge, target, context, &patch.at),
                 (Some(_), _) => {
                     let text = "a patch of several documents cannot have a target; make an entry of each";
                     Err(patch.at.error(ErrorClass::Patch, text))
                 }
-                (None, _) => merge_all(resources, &merges, ground, &patch.at),
+                (None, _) => merge_all(resources, &merges, context, &patch.at),
             }
         }
     }
@@ -93,14 +91,14 @@ fn apply_read(
 pub(super) fn apply_merge(
     resources: &mut Vec<Resource>,
     entry: &LocatedText,
-    ground: PatchContext<'_>,
+    context: PatchContext<'_>,
 ) -> Result<(), BuildError> {
-    let inline = ground.files.resources(&ground.files.display_path(&entry.at.file), entry.text.as_bytes());
+    let inline = context.files.resources(&context.files.display_path(&entry.at.file), entry.text.as_bytes());
     let mut merges = match inline {
         Ok(merges) => merges,
         Err(_) => {
-            let (path, bytes) = ground.files.file(ground.folder, &entry.text, &entry.at)?;
-            ground.files.resources(&ground.files.display_path(&path), &bytes)?
+            let (path, bytes) = context.files.file(context.folder, &entry.text, &entry.at)?;
+            context.files.resources(&context.files.display_path(&path), &bytes)?
         }
     };
     if merges.is_empty() {
@@ -110,23 +108,23 @@ pub(super) fn apply_merge(
         merge.convert_to_texts("labels")?;
         merge.convert_to_texts("annotations")?;
     }
-    merge_all(resources, &merges, ground, &entry.at)
+    merge_all(resources, &merges, context, &entry.at)
 }
 
 /// Applies an entry of `patchesJson6902`.
 pub(super) fn apply_operations(
     resources: &mut [Resource],
     patch: &Patch,
-    ground: PatchContext<'_>,
+    context: PatchContext<'_>,
 ) -> Result<(), BuildError> {
     let target = patch.target.as_ref().filter(|target| !target.name.is_empty());
     let Some(target) = target else {
         return Err(patch.at.error(ErrorClass::Patch, "the target needs a name"));
     };
-    let (name, bytes) = ground.source(patch)?;
-    match operations(&name, &bytes, &patch.at, ground.files)? {
+    let (name, bytes) = context.source(patch)?;
+    match operations(&name, &bytes, &patch.at, context.files)? {
         operations if operations.is_empty() => Err(patch.at.error(ErrorClass::Patch, "the patch is empty")),
-        operations => operate(resources, &operations, target, (&patch.at, false), ground),
+        operations => operate(resources, &operations, target, (&patch.at, false), context),
     }
 }
 
@@ -201,7 +199,7 @@ fn operate(
     operations: &[Operation],
     target: &Selector,
     (at, remembers): (&FieldLocation, bool),
-    ground: PatchContext<'_>,
+    context: PatchContext<'_>,
 ) -> Result<(), BuildError> {
     let selection = target.selection()?;
     if operations.iter().any(json_patch::reads_all_annotations) {
@@ -210,7 +208,7 @@ fn operate(
     }
     let takes_annotation = operations.iter().any(json_patch::copies_annotation);
     for resource in resources.iter_mut().filter(|resource| selection.matches(resource)) {
-        ground.files.count_visits(1, operations.len(), at)?;
+        context.files.count_visits(1, operations.len(), at)?;
         if takes_annotation && resource.spelling.has_folded_texts() {
             let text = format!(
                 "an annotation of {} is folded and has an indented line; write it with |",
@@ -227,7 +225,7 @@ fn operate(
         }
         let before = yaml::estimate_value(&resource.body);
         let done = json_patch::apply(&mut resource.body, operations);
-        ground.files.reserve(yaml::estimate_value(&resource.body).saturating_sub(before), at)?;
+        context.files.reserve(yaml::estimate_value(&resource.body).saturating_sub(before), at)?;
         done.map_err(|fault| at.error(ErrorClass::Patch, format!("{}: {fault}", resource.first_id())))?;
         through_floats(&mut resource.body);
         resource.spelling.record_json_round_trip(&resource.body);
@@ -268,168 +266,4 @@ fn through_floats(value: &mut Value) {
         Value::Object(map) => map.values_mut().for_each(through_floats),
         Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
-}
-
-/// Merges each patch into the object that it names.
-fn merge_all(
-    resources: &mut Vec<Resource>,
-    merges: &[Resource],
-    ground: PatchContext<'_>,
-    at: &FieldLocation,
-) -> Result<(), BuildError> {
-    for patch in merges {
-        ground.files.count_visits(resources.len(), LOOKS_BY_NAMES, at)?;
-        let wanted = patch.first_id();
-        // Kustomize compares a null as the text it is written with, which matches no object.
-        if patch.body.get("apiVersion").is_some_and(|version| !version.is_string()) {
-            return Err(at.error(
-                ErrorClass::Target,
-                format!("the patch of {wanted} has an apiVersion that is not a string"),
-            ));
-        }
-        let mut fits = resources.iter().enumerate().filter(|(_, resource)| resource.is_or_was(&wanted));
-        let target = match (fits.next(), fits.next()) {
-            (Some((target, _)), None) => target,
-            (found, _) => {
-                let number = if found.is_some() { "more than one object is" } else { "no object is" };
-                return Err(
-                    at.error(ErrorClass::Target, format!("{number} {wanted}, which the patch changes"))
-                );
-            }
-        };
-        if !merge_into(&mut resources[target], patch, ground, at)? {
-            resources.remove(target);
-        }
-    }
-    Ok(())
-}
-
-fn merge_selected(
-    resources: &mut Vec<Resource>,
-    patch: &Resource,
-    target: &Selector,
-    ground: PatchContext<'_>,
-    at: &FieldLocation,
-) -> Result<(), BuildError> {
-    let selection = target.selection()?;
-    let mut kept = Vec::with_capacity(resources.len());
-    for mut resource in resources.drain(..) {
-        if selection.matches(&resource) {
-            let mut patch = patch.clone();
-            let api_version = resource.api_version().to_owned();
-            if api_version.is_empty() {
-                let text = format!("{} has no apiVersion, which the patch would take", resource.id());
-                return Err(at.error(ErrorClass::Unsupported, text));
-            }
-            patch.set("apiVersion", &api_version);
-            if !merge_into(&mut resource, &patch, ground, at)? {
-                continue;
-            }
-        }
-        kept.push(resource);
-    }
-    replace_resources(resources, kept, at)
-}
-
-/// True if a merge deletes or replaces all annotations, including those internal to kustomize.
-fn takes_annotations(patch: &Value) -> bool {
-    let is_taken = |value: &Value| {
-        let word = value.get("$patch").and_then(Value::as_str);
-        value.is_null() || word.is_some_and(|word| word != "merge")
-    };
-    let metadata = patch.get("metadata");
-    metadata.is_some_and(is_taken) || metadata.and_then(|it| it.get("annotations")).is_some_and(is_taken)
-}
-
-/// True if a patch replaces a field or one of its parents as a whole.
-fn replaces(patch: &Value, field: &FieldSpec) -> bool {
-    let is_replaced = |value: &Value| value.get("$patch").is_some_and(|word| word != "merge");
-    let mut here = Some(patch);
-    for step in field.path.split('/') {
-        if here.is_some_and(is_replaced) {
-            return true;
-        }
-        here = here.and_then(|value| value.get(step));
-    }
-    here.is_some_and(is_replaced)
-}
-
-/// Merges a patch; false if the object is deleted.
-fn merge_into(
-    resource: &mut Resource,
-    patch: &Resource,
-    ground: PatchContext<'_>,
-    at: &FieldLocation,
-) -> Result<bool, BuildError> {
-    let mut unfolded = None;
-    // Kustomize writes the annotations of the patch into the map of the object. If that map is in
-    // braces, no text in it is folded.
-    let patch = match patch.spelling.has_folded_texts() && resource.spelling.has_annotations_in_braces() {
-        true => {
-            let unfolded = unfolded.insert(patch.clone());
-            unfolded.unfold_annotations();
-            &*unfolded
-        }
-        false => patch,
-    };
-    let id = resource.id();
-    if resource.has_null_namespace() {
-        let text = format!("the namespace of {id} is null; leave it out");
-        return Err(at.error(ErrorClass::Unsupported, text));
-    }
-    if patch.allows_name || patch.allows_kind {
-        resource.record_name();
-    }
-    let keeps_nulls = resource
-        .spelling
-        .keeps_nulls()
-        .map_err(|text| at.error(ErrorClass::Unsupported, format!("{id} {text}")))?;
-    if patch.spelling.has_nulls_in_braces() {
-        let text = "the patch has a field without a value inside braces; write null or ''";
-        return Err(at.error(ErrorClass::Unsupported, text));
-    }
-    for field in ["labels", "annotations"] {
-        for key in patch.texts(field).into_iter().flat_map(Map::keys) {
-            resource.spelling.forget_text(&format!("{field}/{key}"));
-        }
-    }
-    let plain_namespace = resource.plain_namespace(&patch.body);
-    let Resource { body, spelling, .. } = resource;
-    spelling
-        .resolve_untyped(body)
-        .map_err(|text| at.error(ErrorClass::Unsupported, format!("{id} {text}")))?;
-    let shared = resource.sharing.snapshot(&mut resource.body);
-    let body = resource.body.take();
-    let in_file = |text: &str| ground.files.is_quoted(&resource.origin.file, text);
-    let is_quoted = |text: &str| resource.spelling.is_quoted(text, in_file);
-    let quoted = RefCell::default();
-    let writing = TargetStyle { keeps_nulls, is_quoted: Some(&is_quoted), quoted_scalars: Some(&quoted) };
-    let before = yaml::estimate_value(&body);
-    let done = merge(body, &patch.body, ground.schemas, writing);
-    ground.files.count_visits(1, 1, at)?;
-    if let Ok(Merged::Object(body)) = &done {
-        ground.files.reserve(yaml::estimate_value(body).saturating_sub(before), at)?;
-    }
-    resource.spelling.merge(&patch.spelling);
-    resource.spelling.record_quoted_scalars(quoted.into_inner());
-    if takes_annotations(&patch.body) {
-        resource.clear_internal_annotations();
-    }
-    match done.map_err(|fault| at.error(ErrorClass::Patch, format!("{id}: {fault}")))? {
-        Merged::Deleted => return Ok(false),
-        Merged::Object(body) => resource.body = body,
-    }
-    let is_new = |field: &FieldSpec| replaces(&patch.body, field);
-    resource.sharing.propagate(shared, &mut resource.body, is_new, |_| true);
-    if resource.is_empty() {
-        return Ok(false);
-    }
-    if !patch.allows_kind {
-        resource.set("kind", &id.gvk.kind);
-    }
-    if !patch.allows_name {
-        resource.set_name(&id.name);
-    }
-    resource.restore_namespace(&id.namespace, plain_namespace);
-    Ok(true)
 }

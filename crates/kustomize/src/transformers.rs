@@ -3,7 +3,8 @@
 //! In: the resources so far. Out: the same with patches, namespace, names, labels, replicas, images
 //! and replacements applied.
 
-use super::build::{Accumulator, Build};
+use super::accumulator::Accumulator;
+use super::build::Build;
 use super::configuration::{Configuration, FieldSpec, FieldUse, merge_fields};
 use super::error::{Built, ErrorClass, FieldLocation};
 use super::files::Folder;
@@ -26,25 +27,25 @@ pub(super) fn transform(
     kustomization: &Kustomization,
     into: &mut Accumulator,
 ) -> Built<()> {
-    let ground = PatchContext { files: build.files, folder, schemas: build.schemas() };
+    let context = PatchContext { files: build.files, folder, schemas: build.schemas() };
     let Accumulator { resources, configuration, .. } = into;
     for entry in &kustomization.merge_patches {
         let step = ("patchesStrategicMerge", entry.one_line());
-        build.run_step(step, &entry.at, resources, |it| patches::apply_merge(it, entry, ground))?;
+        build.run_step(step, &entry.at, resources, |it| patches::apply_merge(it, entry, context))?;
     }
     if !kustomization.merge_patches.is_empty() {
         build.record_transformer("PatchStrategicMergeTransformer", folder, kustomization, resources)?;
     }
     for patch in &kustomization.patches {
         let step = ("patches", patch.path.as_str());
-        build.run_step(step, &patch.at, resources, |it| patches::apply(it, patch, ground))?;
+        build.run_step(step, &patch.at, resources, |it| patches::apply(it, patch, context))?;
         build.record_transformer("PatchTransformer", folder, kustomization, resources)?;
     }
     rename(build, folder, kustomization, configuration, resources)?;
     set_labels_and_annotations(build, folder, kustomization, configuration, resources)?;
     for patch in &kustomization.json_patches {
         let step = ("patchesJson6902", patch.path.as_str());
-        build.run_step(step, &patch.at, resources, |it| patches::apply_operations(it, patch, ground))?;
+        build.run_step(step, &patch.at, resources, |it| patches::apply_operations(it, patch, context))?;
         build.record_transformer("PatchJson6902Transformer", folder, kustomization, resources)?;
     }
     for replicas in &kustomization.replicas {

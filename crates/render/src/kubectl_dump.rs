@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::documents::{Manifest, position_in};
 use super::problem::Problem;
-use super::{RenderOptions, Skipped, refuse_duplicates};
+use super::rendered::refuse_duplicates;
+use super::{RenderOptions, Skipped};
 use crate::plain_directory;
 use moorline_core::object::{Object, ObjectId};
 use moorline_core::tree::{FileTree, MemoryLimit};

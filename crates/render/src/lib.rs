@@ -18,11 +18,11 @@ mod manifest_header;
 mod packed_object;
 mod plain_directory;
 mod problem;
+mod rendered;
 mod secret_data;
 mod substitute;
 mod top_level_fields;
 
-use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 pub use crate::folder_contents::FolderContents;
@@ -34,14 +34,15 @@ pub use documents::FieldPath;
 pub use glob::Glob;
 pub use helm::HelmOptions;
 pub use problem::Problem;
+pub use rendered::{Complete, Incomplete, Rendered, Skipped};
 use serde_json::{Map, Value};
 pub use substitute::{VariableError as VariableFault, Variables, Visibility, variable_rule};
 
 use helm::KustomizationCharts;
-use moorline_core::object::{ObjectId, Origin};
-use moorline_core::position::SourcePosition;
+use moorline_core::object::ObjectId;
 use moorline_core::tree::{FileTree, MemoryLimit};
-use moorline_kustomize::{self as kustomize, BuildStep, KustomizeError, MissingInputs, PublishedChart};
+use moorline_kustomize::{self as kustomize, BuildStep, KustomizeError, MissingInputs};
+use rendered::Findings;
 
 /// Input options of a render.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -91,61 +92,6 @@ impl SourceType {
     }
 }
 
-/// Largest size of the objects of one render: that much is held for each Sync as long as it exists.
-const MAX_RENDER_BYTES: usize = 256 * 1024 * 1024;
-
-fn too_much(path: &str, objects: &[PackedObject], most: usize) -> Option<Problem> {
-    let size: usize = objects.iter().map(PackedObject::size).sum();
-    let mib = |bytes: usize| bytes.div_ceil(1024 * 1024);
-    (size > most).then(|| Problem::TooLarge { path: path.to_owned(), mib: mib(size), most: mib(most) })
-}
-
-/// Result of a render.
-#[derive(Debug)]
-pub enum Rendered {
-    /// Every file was read and every object is valid.
-    Complete(Complete),
-    /// Something is wrong; what could be read is there to be shown.
-    Incomplete(Incomplete),
-}
-
-/// All objects of a revision, each of them once and valid.
-#[derive(Debug, Clone)]
-pub struct Complete {
-    objects: Vec<PackedObject>,
-    skipped: Vec<Skipped>,
-    input_paths: Option<BTreeSet<String>>,
-    uses_api_versions: bool,
-    by_helm: bool,
-    tree: FileTree,
-}
-
-/// Result of a render with problems.
-#[derive(Debug)]
-pub struct Incomplete {
-    /// Objects that are valid.
-    pub objects: Vec<PackedObject>,
-    /// Files that hold no manifests.
-    pub skipped: Vec<Skipped>,
-    /// All problems, in the order of the files; never empty.
-    pub problems: Vec<Problem>,
-    /// Runs of helm whose output a kustomization needs. The caller adds the output to the tree
-    /// ([`helm::with_helm_output`]) and renders again.
-    pub wanted_runs: Vec<Arc<helm::Invocation>>,
-    /// Published charts that a kustomization needs. The caller adds them to the tree and renders
-    /// again.
-    pub missing_charts: Vec<PublishedChart>,
-}
-
-/// A file that ends in `.yaml`, `.yml` or `.json` and holds no manifest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
-    /// Path of the file.
-    pub file: String,
-    /// Reason why it was skipped, as a clause.
-    pub reason: &'static str,
-}
-
 /// Renders a folder of the tree. A chart is rendered by helm instead, whose output
 /// [`render_helm_output`] reads.
 pub fn render(tree: &FileTree, options: &RenderOptions) -> Rendered {
@@ -173,7 +119,7 @@ pub fn render(tree: &FileTree, options: &RenderOptions) -> Rendered {
             },
         });
     }
-    into_rendered(found, tree.clone(), &tree.display_path(&options.path))
+    found.into_rendered(tree.clone(), &tree.display_path(&options.path))
 }
 
 /// Reads the objects of a chart from the output of helm.
@@ -185,40 +131,7 @@ pub fn render_helm_output(
     let (mut found, tree) = helm::parse_output(run, output, variables);
     (found.input_paths, found.uses_api_versions, found.by_helm) =
         (run.input_paths.clone(), run.uses_api_versions(), true);
-    into_rendered(found, tree, run.display_folder())
-}
-
-/// Returns the result, with the tree from which positions of fields are looked up.
-fn into_rendered(mut found: Findings<PackedObject>, tree: FileTree, path: &str) -> Rendered {
-    refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
-    let Findings {
-        objects,
-        skipped,
-        mut problems,
-        input_paths: read,
-        uses_api_versions: looks,
-        by_helm,
-        wanted_runs: wanted,
-        missing_charts: unfetched,
-    } = found;
-    problems.extend(too_much(path, &objects, MAX_RENDER_BYTES));
-    match problems.is_empty() {
-        true => Rendered::Complete(Complete {
-            objects,
-            skipped,
-            input_paths: read,
-            uses_api_versions: looks,
-            by_helm,
-            tree,
-        }),
-        false => Rendered::Incomplete(Incomplete {
-            objects,
-            skipped,
-            problems,
-            wanted_runs: wanted,
-            missing_charts: unfetched,
-        }),
-    }
+    found.into_rendered(tree, run.display_folder())
 }
 
 /// Returns the files and repositories that must be added to the tree before it can be rendered.
@@ -248,16 +161,16 @@ pub fn explain_kustomization(
     options: &RenderOptions,
 ) -> Result<Vec<(ObjectId, Vec<BuildStep>)>, KustomizeError> {
     let built = kustomize::explain(tree, &options.path, &KustomizationCharts::new(tree))?;
-    let mut told = Vec::new();
+    let mut explained = Vec::new();
     for (kustomize::BuiltObject { body, origin, .. }, steps) in built {
         let bytes = tree.read(tree.parse_display_path(&origin.file)).unwrap_or_else(|_| [].into());
         let manifest = documents::Manifest { body, origin };
         let made = object_of_manifest(manifest, &bytes, options.variables.as_deref(), tree.memory_limit());
         if let Ok(object) = made {
-            told.push((object.id, steps));
+            explained.push((object.id, steps));
         }
     }
-    Ok(told)
+    Ok(explained)
 }
 
 /// Builds a kustomization and checks each object like those of plain files.
@@ -304,11 +217,11 @@ fn object_of_manifest(
     manifest: documents::Manifest,
     bytes: &[u8],
     variables: Option<&Variables>,
-    room: &MemoryLimit,
+    memory_limit: &MemoryLimit,
 ) -> Result<PackedObject, Vec<Problem>> {
-    let object = substitute_and_check(manifest, (bytes, room), variables)?;
+    let object = substitute_and_check(manifest, (bytes, memory_limit), variables)?;
     let cost = TEXTS * object.size() as u64;
-    room.reserve(cost).map_err(|no_room| vec![no_room.into()])?;
+    memory_limit.reserve(cost).map_err(|error| vec![error.into()])?;
     Ok(object)
 }
 
@@ -330,135 +243,5 @@ fn substitute_and_check(
         }
         Err(problems) if secret => Err(problems.into_iter().map(Problem::redacted).collect()),
         Err(problems) => Err(problems),
-    }
-}
-
-impl Rendered {
-    /// Returns the folder of a kustomization without objects, if nothing else is wrong. A desired
-    /// set is never made of it.
-    pub fn empty_kustomization(&self) -> Option<&str> {
-        match self {
-            Self::Incomplete(Incomplete { problems, .. }) => match problems.as_slice() {
-                [Problem::NothingBuilt { path }] => Some(if path.is_empty() { "." } else { path }),
-                _ => None,
-            },
-            Self::Complete(_) => None,
-        }
-    }
-}
-
-impl Complete {
-    /// Objects in the order of files and documents.
-    pub fn objects(&self) -> &[PackedObject] {
-        &self.objects
-    }
-
-    /// Takes the objects out. The remaining render can still look up the positions of their fields.
-    pub fn into_parts(mut self) -> (Self, Vec<PackedObject>) {
-        let objects = std::mem::take(&mut self.objects);
-        (self, objects)
-    }
-
-    /// Paths on which the render depends, if that is not its whole folder: as long as these files
-    /// stay the same, including those that do not exist, the result stays the same.
-    pub fn input_paths(&self) -> Option<&BTreeSet<String>> {
-        self.input_paths.as_ref()
-    }
-
-    /// True if a template may read the API versions that the server serves.
-    pub fn uses_api_versions(&self) -> bool {
-        self.uses_api_versions
-    }
-
-    /// True if helm rendered a part of it.
-    pub fn is_by_helm(&self) -> bool {
-        self.by_helm
-    }
-
-    /// Files that hold no manifests.
-    pub fn skipped(&self) -> &[Skipped] {
-        &self.skipped
-    }
-
-    /// False once the render was cancelled.
-    pub fn is_awaited(&self) -> bool {
-        self.tree.memory_limit().is_running()
-    }
-
-    /// Returns the position of a field of an object, for a message about it.
-    pub fn place(&self, origin: &Origin, path: &FieldPath<'_>) -> SourcePosition {
-        documents::position_of(&self.tree, origin, path)
-    }
-}
-
-impl<T> Default for Findings<T> {
-    fn default() -> Self {
-        let (objects, skipped, problems) = (Vec::new(), Vec::new(), Vec::new());
-        Self {
-            objects,
-            skipped,
-            problems,
-            input_paths: None,
-            uses_api_versions: false,
-            by_helm: false,
-            wanted_runs: Vec::new(),
-            missing_charts: Vec::new(),
-        }
-    }
-}
-
-/// Objects and problems collected during a render.
-#[derive(Debug)]
-struct Findings<T> {
-    objects: Vec<T>,
-    skipped: Vec<Skipped>,
-    problems: Vec<Problem>,
-    /// Paths on which the result depends, if that is not the whole folder.
-    input_paths: Option<BTreeSet<String>>,
-    /// A template may read the API versions that the server serves.
-    uses_api_versions: bool,
-    /// Helm rendered a part of it.
-    by_helm: bool,
-    /// Runs of helm whose output is missing.
-    wanted_runs: Vec<Arc<helm::Invocation>>,
-    /// Published charts that are missing.
-    missing_charts: Vec<PublishedChart>,
-}
-
-/// Refuses the second definition of an object; the message names both positions.
-fn refuse_duplicates<T>(found: &mut Findings<T>, name: fn(&T) -> (&ObjectId, &Origin)) {
-    let mut first: HashMap<ObjectId, Origin> = HashMap::with_capacity(found.objects.len());
-    let problems = &mut found.problems;
-    found.objects.retain(|object| {
-        let (id, origin) = name(object);
-        let Some(earlier) = first.get(id) else {
-            first.insert(id.clone(), origin.clone());
-            return true;
-        };
-        problems.push(Problem::Duplicate { id: id.clone(), first: earlier.clone(), second: origin.clone() });
-        false
-    });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_held_of_a_sync_is_bounded() {
-        let text = format!(
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {}}}\n",
-            "x".repeat(3 << 20)
-        );
-        let tree = FileTree::from_texts([("a.yaml", text.as_str())]);
-        let Rendered::Complete(complete) = render(&tree, &RenderOptions::default()) else {
-            unreachable!("the bound is higher")
-        };
-        let refused = |most: usize| too_much("", complete.objects(), most);
-        assert!(refused(4 << 20).is_none());
-        let told = refused(2 << 20).map(|problem| (problem.reason(), problem.to_string()));
-        let (reason, told) = told.unwrap_or_default();
-        assert_eq!(reason, "RenderTooLarge");
-        assert!(told.contains("total 4 MiB, more than the limit of 2 MiB"), "{told}");
     }
 }

@@ -6,7 +6,8 @@
 use super::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE, Manifest};
 use super::glob::Glob;
 use super::problem::Problem;
-use super::{Findings, RenderOptions, Skipped};
+use super::rendered::Findings;
+use super::{RenderOptions, Skipped};
 
 use moorline_core::tree::{self, FileTree, MemoryLimit, TreeEntry};
 use moorline_kustomize::FILE_NAMES;

@@ -9,6 +9,7 @@ pub(crate) mod noisy_objects;
 pub(crate) mod pending_namespaces;
 pub(crate) mod prune_guards;
 mod rejected_manifests;
+mod retry_state;
 pub(crate) mod stuck_deletions;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -28,11 +29,11 @@ use super::reconcile::rollout::RolloutProgress;
 use super::reconcile::webhook_backends::WebhookFailures;
 use super::schedule::{Backoff, RetryPolicy, Uptime};
 use super::status::reconcile_result::UnhealthySnapshot;
-use crate::api::{SpecHash, SyncName};
+use crate::api::SyncName;
 use crate::cluster::{Cluster, CrdChanges};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
-use crate::plan::{Deferrals, DuePlan, FailedStep, Hold, Outcome, Replacement, UnservedWebhook};
+use crate::plan::{Deferrals, DuePlan, FailedStep, Hold, Outcome, Replacement};
 use crate::source::{Revision, SignaturePolicy, TrustedKeys};
 use compare_failures::{CompareFailures, VerifyMethod};
 use contention::Contention;
@@ -41,6 +42,7 @@ use noisy_objects::NoisyObjects;
 use pending_namespaces::PendingNamespaces;
 use prune_guards::PruneGuards;
 pub(crate) use rejected_manifests::RejectedManifests;
+pub(crate) use retry_state::RetryState;
 use stuck_deletions::StuckDeletions;
 
 /// State of a Sync between reconciles.
@@ -146,19 +148,6 @@ fn place(id: &ObjectId) -> KindInNamespace {
 
 fn is_forbidden(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed(why) if why.is_forbidden())
-}
-
-/// Retry state of an object that could not be written.
-#[derive(Debug)]
-pub(crate) struct RetryState {
-    hash: Option<SpecHash>,
-    until: Uptime,
-    /// Time of the next attempt by the wall clock, for people.
-    next_try: Option<Timestamp>,
-    backoff: Backoff,
-    /// First and last time of a refusal that only another manifest can resolve.
-    refused: Option<(Uptime, Uptime)>,
-    why: Outcome,
 }
 
 /// Returns a hash that is the same in every process, so that a restart does not move the schedule
@@ -381,27 +370,6 @@ impl SyncMemory {
             .chain(late)
             .chain(self.refusal.as_ref().map(RefusedCommit::next_try))
             .min()
-    }
-}
-
-impl RetryState {
-    /// Returns the webhook that it waits for, if it does.
-    pub(crate) fn unserved(&self) -> Option<&UnservedWebhook> {
-        match &self.why {
-            Outcome::Held(Hold::WebhookUnserved(why)) => Some(why),
-            _ => None,
-        }
-    }
-
-    /// Returns true if another Sync applies the object: it is not retried before that Sync releases
-    /// it, or before a reconcile for another reason.
-    fn is_owned(&self) -> bool {
-        matches!(self.why, Outcome::Held(Hold::OwnedBy(_)))
-    }
-
-    /// Returns true if the object is not retried yet.
-    pub(crate) fn waits(&self, now: Uptime) -> bool {
-        self.until > now
     }
 }
 

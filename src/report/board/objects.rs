@@ -131,10 +131,10 @@ impl ObjectList {
         outcomes: &BTreeMap<ObjectId, Outcome>,
         health: &Arc<HealthTable>,
     ) -> Self {
-        let mut told: Vec<(ObjectId, ObjectNote)> = Vec::new();
+        let mut notes: Vec<(ObjectId, ObjectNote)> = Vec::new();
         for (id, outcome) in outcomes {
-            let last = told.last().map(|(_, last)| &last.message);
-            told.extend(note_outcome(outcome, last).map(|said| (id.clone(), said)));
+            let last = notes.last().map(|(_, last)| &last.message);
+            notes.extend(note_outcome(outcome, last).map(|said| (id.clone(), said)));
         }
         let same = before.set.as_ref().zip(set).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
         let done = |(at, object): (usize, &DesiredObject)| {
@@ -143,7 +143,12 @@ impl ObjectList {
             outcomes.get(&object.id).map(done_index).filter(|deed| *deed > 0).unwrap_or_else(last)
         };
         let done = set.map(|set| set.objects().iter().enumerate().map(done).collect());
-        Self { set: set.cloned(), done: done.unwrap_or_default(), notes: told.into(), health: health.clone() }
+        Self {
+            set: set.cloned(),
+            done: done.unwrap_or_default(),
+            notes: notes.into(),
+            health: health.clone(),
+        }
     }
 
     /// The number of objects.
@@ -160,17 +165,17 @@ impl ObjectList {
     /// All rows, sorted by id.
     pub fn rows(&self) -> impl Iterator<Item = ObjectRow<'_>> {
         let set = self.set.as_deref().map(DesiredSet::objects).unwrap_or_default();
-        let (mut wanted, mut told) = (set.iter().enumerate().peekable(), self.notes.iter().peekable());
-        std::iter::from_fn(move || match (wanted.peek(), told.peek()) {
+        let (mut wanted, mut notes) = (set.iter().enumerate().peekable(), self.notes.iter().peekable());
+        std::iter::from_fn(move || match (wanted.peek(), notes.peek()) {
             (Some((_, object)), Some((id, _))) if *id < object.id => {
-                told.next().map(|(id, said)| self.row_of(id, None, Some(said)))
+                notes.next().map(|(id, said)| self.row_of(id, None, Some(said)))
             }
             (Some(_), _) => {
                 let (place, object) = wanted.next()?;
-                let said = told.next_if(|(id, _)| *id == object.id).map(|(_, said)| said);
+                let said = notes.next_if(|(id, _)| *id == object.id).map(|(_, said)| said);
                 Some(self.row_of(&object.id, Some((place, object)), said))
             }
-            (None, _) => told.next().map(|(id, said)| self.row_of(id, None, Some(said))),
+            (None, _) => notes.next().map(|(id, said)| self.row_of(id, None, Some(said))),
         })
     }
 

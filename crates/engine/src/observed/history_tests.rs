@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::*;
-use moorline_core::object::Origin;
+use moorline_core::object::{ObjectId, Origin};
 
 const OURS: &str = "moorline/ops/web";
 

@@ -15,13 +15,13 @@ mod extra_fields;
 mod generation;
 #[cfg(test)]
 mod history_tests;
+mod observed_set;
 mod ownership;
 mod preexisting;
 mod removal_patch;
 mod verification;
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -32,6 +32,7 @@ pub use completion::{Completion, has_completed, has_failed, runs_to_completion};
 pub use drift::Drift;
 pub use extra_fields::{ExtraField, find_extra_fields};
 pub use generation::generation_is_trusted;
+pub use observed_set::ObservedSet;
 pub use ownership::{InstallationRole, holds_keys};
 pub use preexisting::existed_before_apply;
 pub use removal_patch::{has_field, removal_patch};
@@ -41,16 +42,9 @@ use crate::proof::Proof;
 use baseline::EventMetadata;
 use drift_detection::EventVerdict;
 use moorline_api::{self as api, SpecHash, SyncName};
-use moorline_core::object::{GroupKind, Object, ObjectId};
+use moorline_core::object::Object;
 use moorline_managed_fields::{FieldPath, FieldSet};
 use ownership::{ApplyEntries, has_controller, read_ownership};
-
-/// All observed objects.
-#[derive(Debug, Clone, Default)]
-pub struct ObservedSet {
-    objects: BTreeMap<ObjectId, Observed>,
-    unlisted: BTreeSet<GroupKind>,
-}
 
 /// One object of a cluster.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,65 +108,6 @@ pub enum Ownership {
     Copy,
     /// No Sync owns the object.
     Unowned,
-}
-
-impl ObservedSet {
-    /// Returns the object with this id.
-    pub fn get(&self, id: &ObjectId) -> Option<&Observed> {
-        self.objects.get(id)
-    }
-
-    /// Returns all objects, sorted by id.
-    pub fn iter(&self) -> impl Iterator<Item = (&ObjectId, &Observed)> {
-        self.objects.iter()
-    }
-
-    /// Inserts or replaces an object.
-    pub fn insert(&mut self, id: ObjectId, observed: Observed) {
-        self.objects.insert(id, observed);
-    }
-
-    /// Removes an object that no longer exists.
-    pub fn remove(&mut self, id: &ObjectId) -> Option<Observed> {
-        self.objects.remove(id)
-    }
-
-    /// Changes an object if it is present.
-    pub fn update(&mut self, id: &ObjectId, change: impl FnOnce(&mut Observed)) {
-        if let Some(observed) = self.objects.get_mut(id) {
-            change(observed);
-        }
-    }
-
-    /// Replaces the kinds that could not be listed completely.
-    pub fn set_unlisted(&mut self, kinds: BTreeSet<GroupKind>) {
-        self.unlisted = kinds;
-    }
-
-    /// Marks a kind as not completely listed: no object of it may be pruned.
-    pub fn mark_unlisted(&mut self, kind: GroupKind) {
-        self.unlisted.insert(kind);
-    }
-
-    /// True if every object of the kind is in the set.
-    pub fn is_kind_listed(&self, kind: &GroupKind) -> bool {
-        !self.unlisted.contains(kind)
-    }
-
-    /// True if every object of the same kind is in the set.
-    pub fn is_listed(&self, id: &ObjectId) -> bool {
-        self.unlisted.is_empty() || !self.unlisted.contains(&id.group_kind())
-    }
-
-    /// Returns the number of objects.
-    pub fn len(&self) -> usize {
-        self.objects.len()
-    }
-
-    /// True if the set has no objects.
-    pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
-    }
 }
 
 impl Observed {
@@ -427,6 +362,7 @@ fn time(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use moorline_core::object::ObjectId;
     use serde_json::json;
 
     fn live(metadata: Value) -> Object {
