@@ -157,7 +157,7 @@ async fn on_live(
     let own = arguments.namespace.clone().unwrap_or_else(|| connection.namespace.to_string());
     let target = arguments.target_namespace.as_deref().unwrap_or(&own);
     let cluster = reading(connection, &Metrics::new()?);
-    cluster.ensure_discovery().await?;
+    cluster.discovery().ensure().await?;
     let Some(desired) = manifests::desire(complete, target, &cluster.kinds().scopes(), streams) else {
         return Ok(Exit::Failure);
     };

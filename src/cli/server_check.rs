@@ -50,7 +50,7 @@ async fn ask_all(
 ) -> anyhow::Result<Exit> {
     let own = namespace.map_or_else(|| connection.namespace.to_string(), str::to_owned);
     let cluster = reading(connection, &Metrics::new()?);
-    cluster.ensure_discovery().await?;
+    cluster.discovery().ensure().await?;
     let owner = SyncName::new(&own, NAME);
     let mut exit = Exit::Done;
     for (path, complete) in sets {

@@ -101,7 +101,7 @@ pub async fn render_sync(
         || Address::local_or_remote(&spec.source.git.url).is_ok_and(|address| address.local_path().is_some());
     let disk = (is_local() && cluster.is_sandbox().await).then_some(Path::new("/"));
     let valid_spec = validate_within(name, &spec, disk).map_err(refuse)?;
-    cluster.ensure_discovery().await.map_err(|failure| cluster_error(&failure))?;
+    cluster.discovery().ensure().await.map_err(|failure| cluster_error(&failure))?;
     let valid_spec = substitution_values::filled(cluster, name, valid_spec).await?;
     let credentials = match &valid_spec.secret {
         Some(secret) => credentials(cluster, &name.namespace, secret).await?,

@@ -289,7 +289,7 @@ impl Context {
             CacheKind::Revisions => self.sources.heads.lose(),
             CacheKind::Kinds => {
                 let cluster = self.cluster.clone();
-                tokio::spawn(async move { cluster.drop_discovery().await });
+                tokio::spawn(async move { cluster.discovery().reset().await });
             }
             CacheKind::Health => self.losses.drop_health(),
         }

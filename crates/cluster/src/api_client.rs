@@ -14,7 +14,6 @@ use kube::client::Body;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::Cluster;
 use super::lease::{Terms, WritePermit};
 use crate::api_error::{ApiError, ApiStatus, StatusCause};
 use crate::outage_log::OutageLog;
@@ -224,28 +223,25 @@ impl ApiClient {
             unreachable(error)
         })
     }
+
+    /// True if this is a sandbox on this machine, which serves no other daemon.
+    pub(super) async fn is_sandbox(&self) -> bool {
+        #[derive(Default, Deserialize)]
+        struct About {
+            platform: Box<str>,
+        }
+        if !self.is_local {
+            return false;
+        }
+        let reply = self.send(ApiRequest::new(RequestClass::Watch, "get", "/version".to_owned())).await;
+        reply.and_then(|reply| reply.json::<About>()).is_ok_and(|about| &*about.platform == SANDBOX)
+    }
 }
 
 #[derive(Deserialize)]
 struct Release {
     #[serde(rename = "gitVersion")]
     git_version: Box<str>,
-}
-
-impl Cluster {
-    /// True if this is a sandbox on this machine, which serves no other daemon.
-    pub async fn is_sandbox(&self) -> bool {
-        #[derive(Default, Deserialize)]
-        struct About {
-            platform: Box<str>,
-        }
-        let wire = &self.0.wire;
-        if !wire.is_local {
-            return false;
-        }
-        let reply = wire.send(ApiRequest::new(RequestClass::Watch, "get", "/version".to_owned())).await;
-        reply.and_then(|reply| reply.json::<About>()).is_ok_and(|about| &*about.platform == SANDBOX)
-    }
 }
 
 /// The innermost cause names the problem; the outer ones only say that there is one.

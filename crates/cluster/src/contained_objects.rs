@@ -47,7 +47,7 @@ impl Cluster {
         container: &ObjectId,
         counts: &Counts<'_>,
     ) -> Result<ContainerContent, ApiError> {
-        self.refresh_discovery().await?;
+        self.discovery().refresh().await?;
         let kinds = self.kinds();
         let places = places(&kinds, container);
         if places.is_empty() {

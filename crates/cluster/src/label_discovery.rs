@@ -54,7 +54,7 @@ impl LabelDiscovery {
     }
 
     /// Drops the results, so that all kinds are listed again.
-    pub(super) async fn lose(&self) {
+    pub(super) async fn reset(&self) {
         *self.0.lock().await = LabelledKinds::default();
     }
 

@@ -33,6 +33,7 @@ mod connect;
 mod contained_objects;
 mod crd_install;
 mod crd_watch;
+mod discovery;
 mod error_table;
 mod heartbeat;
 mod jitter;
@@ -50,7 +51,6 @@ mod pagination;
 mod rate_limit;
 mod replicas;
 mod rewind_detection;
-mod server_version;
 mod server_watch;
 mod statuses;
 mod store;
@@ -64,9 +64,9 @@ mod whole_objects;
 mod write_limiter;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use crate::crd_watch::{CrdChange, CrdChanges};
 pub use crate::error_table::{
@@ -81,6 +81,7 @@ pub use crate::autoscalers::AutoscaledObjects;
 pub use crate::cancellation::CancelFlag;
 pub use crate::contained_objects::ContainerContent;
 pub use crate::crd_install::{CrdComparison, CrdInstallResult, compare_definitions};
+pub use crate::discovery::Discovery;
 pub use crate::lookups::{Lookup, ServerInfo};
 pub use crate::manifests::ManifestChange;
 pub use crate::object_requests::NamespaceState;
@@ -100,7 +101,6 @@ use crate::api_client::ApiClient;
 use crate::autoscalers::Autoscalers;
 use crate::cancellation::WriteGroup;
 use crate::crd_watch::CrdWatch;
-use crate::label_discovery::LabelDiscovery;
 use crate::outage_log::OutageLog;
 use crate::rate_limit::RateLimit;
 use crate::rewind_detection::WriteHistory;
@@ -111,9 +111,7 @@ use moorline_core::object::{GroupKind, ObjectId};
 use moorline_engine::desired::AUTOSCALERS;
 use moorline_engine::observed::ObservedSet;
 use moorline_metrics::Metrics;
-use moorline_runtime::clock;
 use moorline_settings::Settings;
-use replicas::Defined;
 use store::Store;
 use watches::Watches;
 
@@ -131,18 +129,11 @@ struct Inner {
     gate: WriteLimiter,
     /// Limits status writes separately, so that they never wait for object writes.
     status_limiter: WriteLimiter,
-    kinds: Mutex<Arc<Kinds>>,
-    /// Time of the last discovery.
-    discovery: tokio::sync::Mutex<Option<Instant>>,
+    discovery: Discovery,
     store: Store,
     watches: Watches,
     scalers: Autoscalers,
     definitions: CrdWatch,
-    /// Replicas paths by kind, valid while discovery is unchanged.
-    defined: tokio::sync::Mutex<Defined>,
-    label_discovery: LabelDiscovery,
-    /// The server's version, once it was requested.
-    version: Mutex<Option<Box<str>>>,
     /// Set once responses without managedFields were logged.
     is_hidden: AtomicBool,
 }
@@ -195,12 +186,8 @@ impl Cluster {
             watches: Watches::new(wire.clone(), store.clone()),
             scalers: Autoscalers::new(wire.clone(), store.clone()),
             definitions: CrdWatch::new(wire.clone(), store.clone()),
-            defined: tokio::sync::Mutex::default(),
+            discovery: Discovery::new(wire.clone()),
             wire,
-            kinds: Mutex::default(),
-            discovery: tokio::sync::Mutex::default(),
-            label_discovery: LabelDiscovery::default(),
-            version: Mutex::default(),
             is_hidden: AtomicBool::new(false),
             store,
         });
@@ -239,51 +226,19 @@ impl Cluster {
         &self.0.notary
     }
 
+    /// True if this is a sandbox on this machine, which serves no other daemon.
+    pub async fn is_sandbox(&self) -> bool {
+        self.0.wire.is_sandbox().await
+    }
+
+    /// Returns the discovery results of the API server.
+    pub fn discovery(&self) -> &Discovery {
+        &self.0.discovery
+    }
+
     /// Returns the kinds of the last discovery.
     pub fn kinds(&self) -> Arc<Kinds> {
-        self.0.kinds.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Runs discovery unless it was run before.
-    pub async fn ensure_discovery(&self) -> Result<(), ApiError> {
-        let mut last = self.0.discovery.lock().await;
-        if last.is_none() {
-            let begun = clock::now();
-            self.fetch_discovery().await?;
-            *last = Some(begun);
-        }
-        Ok(())
-    }
-
-    /// Runs discovery; true if the kinds have changed. Concurrent callers share the next response.
-    pub async fn refresh_discovery(&self) -> Result<bool, ApiError> {
-        let (asked, before) = (clock::now(), self.kinds());
-        let mut last = self.0.discovery.lock().await;
-        if last.is_none_or(|last| last < asked) {
-            let begun = clock::now();
-            self.fetch_discovery().await?;
-            *last = Some(begun);
-        }
-        Ok(before != self.kinds())
-    }
-
-    /// Drops the cached discovery results, so that they are fetched again when needed.
-    pub async fn drop_discovery(&self) {
-        *self.0.discovery.lock().await = None;
-        self.0.defined.lock().await.clear();
-        self.0.label_discovery.lose().await;
-    }
-
-    async fn fetch_discovery(&self) -> Result<bool, ApiError> {
-        let found = Kinds::discover(&self.0.wire).await?;
-        let mut defined = self.0.defined.lock().await;
-        let mut known = self.0.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = **known != found;
-        if changed {
-            *known = Arc::new(found);
-            defined.clear();
-        }
-        Ok(changed)
+        self.0.discovery.kinds()
     }
 
     /// Notified when something changed that concerns a Sync.
@@ -309,7 +264,7 @@ impl Cluster {
         need: &WatchRequirements,
         within: Duration,
     ) -> Vec<(GroupKind, ApiError)> {
-        self.0.label_discovery.note(owner, &need.kinds).await;
+        self.0.discovery.labels.note(owner, &need.kinds).await;
         let (watches, kinds) = (&self.0.watches, self.kinds());
         watches.require(owner, need, &kinds);
         let blind = watches.listed(owner, need, within).await;
@@ -329,7 +284,7 @@ impl Cluster {
         owner: &SyncName,
     ) -> Result<(BTreeSet<GroupKind>, bool), ApiError> {
         let watched = self.0.watches.kinds();
-        self.0.label_discovery.kinds(&self.0.wire, &self.kinds(), watched, owner).await
+        self.0.discovery.labels.kinds(&self.0.wire, &self.kinds(), watched, owner).await
     }
 
     /// Marks these objects as unverified, although no change was seen, so that they are verified
@@ -340,7 +295,7 @@ impl Cluster {
 
     /// Marks all objects as unverified, so that they are verified again.
     pub fn mark_all_unverified(&self) {
-        self.forget_version();
+        self.0.discovery.forget_server_version();
         self.0.store.mark_all_unverified();
     }
 
@@ -406,7 +361,7 @@ impl Cluster {
         if !self.0.watches.is_misplaced(owner, &self.kinds()) {
             return Ok(CrdChanges::new());
         }
-        self.refresh_discovery().await?;
+        self.0.discovery.refresh().await?;
         let kinds = self.kinds();
         let moved = self.0.watches.moved(owner, &kinds).into_iter();
         let names = moved.filter_map(|kind| Some(format!("{}.{}", kinds.get(&kind)?.plural, kind.group)));

@@ -46,7 +46,7 @@ pub(super) async fn apply_objects(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
     let cluster = reading(connection, &Metrics::new()?);
-    cluster.ensure_discovery().await?;
+    cluster.discovery().ensure().await?;
     // The definition is second in the order, but nothing is written before it is compared.
     let (definitions, others): (Vec<&Value>, _) = objects.iter().partition(|object| is_definition(object));
     let mut changes = Vec::new();
@@ -105,7 +105,7 @@ async fn apply_definition(
 async fn await_syncs(cluster: &Cluster) -> anyhow::Result<()> {
     let begun = Instant::now();
     loop {
-        cluster.refresh_discovery().await?;
+        cluster.discovery().refresh().await?;
         if cluster.kinds().get(&GroupKind::new("moorline.dev", "Sync")).is_some() {
             return Ok(());
         }

@@ -145,7 +145,7 @@ async fn look(
     sync: &Value,
     valid_spec: &ValidatedSpec,
 ) -> Result<(), ApiError> {
-    cluster.ensure_discovery().await?;
+    cluster.discovery().ensure().await?;
     let status: Option<SyncStatus> =
         sync.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
     let need = match status.and_then(|status| status.scope).filter(|scope| !scope.kinds.is_empty()) {
@@ -162,7 +162,7 @@ async fn look(
 /// Returns the reason to delete nothing, if the Sync goes only because its namespace or the CRD of
 /// Syncs does. Deleting a namespace or a CRD is no request to delete the objects of a Sync.
 async fn terminating_parent(context: &Context, name: &SyncName) -> Result<Option<&'static str>, ApiError> {
-    context.cluster.ensure_discovery().await?;
+    context.cluster.discovery().ensure().await?;
     let around = [
         (ObjectId::new("", "Namespace", "", &name.namespace), "NamespaceTerminating"),
         (ObjectId::new(CRD.0, CRD.1, "", "syncs.moorline.dev"), "DefinitionTerminating"),

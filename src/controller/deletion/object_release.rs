@@ -48,7 +48,7 @@ pub struct ReleaseResult {
 /// Fails if discovery or listing fails. Failures of single objects are in
 /// [`ReleaseResult::failed`].
 pub async fn release_objects(cluster: &Cluster, owner: &SyncName) -> Result<ReleaseResult, ApiError> {
-    cluster.ensure_discovery().await?;
+    cluster.discovery().ensure().await?;
     let (kinds, complete) = cluster.discover_labelled_kinds(owner).await?;
     let live = cluster.live_objects(owner, &kinds, std::iter::empty()).await?;
     let each = futures::stream::iter(live).map(|object| async move {

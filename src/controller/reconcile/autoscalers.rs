@@ -104,7 +104,7 @@ pub(crate) async fn leave_to_scalers(
     if !doubtful.is_empty() {
         // KEDA may have been installed since the last discovery, and no watch reports that.
         if !inputs.cluster.serves_all_autoscalers()
-            && let Err(failure) = inputs.cluster.refresh_discovery().await
+            && let Err(failure) = inputs.cluster.discovery().refresh().await
         {
             tracing::debug!(sync = %inputs.owner, %failure, "could not discover further kinds of autoscalers");
         }
@@ -135,7 +135,7 @@ async fn find(
     }
     let namespaced = rendered.objects().iter().filter(|it| it.scope == Some(Scope::Namespaced));
     let wanted = namespaced.map(|object| (object.id.group_kind(), object.version.clone())).collect();
-    let paths = inputs.cluster.replicas_paths(wanted).await?;
+    let paths = inputs.cluster.discovery().replica_paths(wanted).await?;
     scaling.replicas = Arc::new(rendered.replica_counts(&paths));
     scaling.by_git =
         if scaling.replicas.is_empty() { BTreeSet::new() } else { rendered.autoscaler_targets() };

@@ -33,7 +33,7 @@ pub(crate) async fn heed_definitions(
     memory.rediscover_at = None;
     let looks = memory.prepared.as_ref().is_some_and(PreparedRevision::looks_at_kinds);
     if looks || memory.definitions.values().any(|news| *news != CrdChange::Added) {
-        inputs.cluster.refresh_discovery().await.map_err(|failure| cluster_error(&failure))?;
+        inputs.cluster.discovery().refresh().await.map_err(|failure| cluster_error(&failure))?;
         doubt_redefined(inputs, memory).await;
     }
     memory.definitions.clear();
@@ -50,7 +50,7 @@ async fn doubt_redefined(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory)
         .filter(|(kind, served)| changed((kind, &served.plural)))
         .map(|(kind, _)| kind.clone())
         .collect();
-    inputs.cluster.forget_replicas_paths(&redefined).await;
+    inputs.cluster.discovery().forget_replica_paths(&redefined).await;
     memory.scaling.forget();
     // The new CRD may accept an object that the old one rejected.
     memory.failing.retain(|id, _| !redefined.contains(&id.group_kind()));

@@ -99,7 +99,7 @@ pub(super) async fn wait_for_new_kinds(inputs: &ReconcileContext<'_>, memory: &S
     let within = ESTABLISH.min(inputs.valid_spec.timeout).min(memory.awaited.left(inputs.context.now()));
     let until = clock::now() + within;
     while clock::now() < until && !inputs.stop.is_cancelled() {
-        match inputs.cluster.refresh_discovery().await {
+        match inputs.cluster.discovery().refresh().await {
             Ok(true) => return true,
             Ok(false) | Err(_) => tokio::time::sleep(ESTABLISH_LOOK).await,
         }
@@ -120,7 +120,7 @@ pub(super) async fn prepare_revision(
     inputs: &ReconcileContext<'_>,
     memory: &mut SyncMemory,
 ) -> Result<PreparedRevision, ReconcileError> {
-    if let Err(failure) = inputs.cluster.ensure_discovery().await {
+    if let Err(failure) = inputs.cluster.discovery().ensure().await {
         tell_tried(inputs, memory.prepared.as_ref()).await;
         return Err(cluster_error(&failure));
     }
@@ -148,7 +148,7 @@ pub(super) async fn prepare_revision(
     }
     let mut prepared = note_refusal(inputs, memory, prepared).await?;
     // A missing kind may have been added since discovery.
-    if !has_all_kinds(inputs, &prepared) && inputs.cluster.refresh_discovery().await.unwrap_or_default() {
+    if !has_all_kinds(inputs, &prepared) && inputs.cluster.discovery().refresh().await.unwrap_or_default() {
         let again = render_revision(inputs, None).await;
         prepared = note_refusal(inputs, memory, again).await?;
     }

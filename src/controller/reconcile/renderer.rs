@@ -171,7 +171,8 @@ impl RenderContext<'_> {
     }
 
     async fn server(self) -> Result<Capabilities, ReconcileError> {
-        let version = self.cluster.version().await.map_err(|failure| cluster_error(&failure))?;
+        let version =
+            self.cluster.discovery().server_version().await.map_err(|failure| cluster_error(&failure))?;
         Ok(Capabilities { version, api_versions: self.cluster.kinds().api_versions() })
     }
 }
