@@ -74,18 +74,18 @@ fn check_sync(
     here: &mut EnclosingRepository<'_>,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Vec<Object>>> {
-    let mut told = |what: &str| {
+    let mut report = |what: &str| {
         streams.say(&format!("error: {}: {}: {what}", sync.origin, sync.id));
         Ok(None)
     };
     if let Some(field) = sync.body.get("spec").and_then(describe_unknown_field) {
-        return told(&field);
+        return report(&field);
     }
     let name = SyncName::new(sync.id.namespace().unwrap_or("default"), sync.id.name());
     let read = spec::read(Value::Object(sync.body.clone()));
     let valid_spec = match read.and_then(|read| spec::validate(&name, &read.spec)) {
         Ok(valid_spec) => valid_spec,
-        Err(refusal) => return told(&refusal.to_string()),
+        Err(refusal) => return report(&refusal.to_string()),
     };
     let elsewhere = match (valid_spec.values.as_slice(), &valid_spec.chart) {
         ([], None) => None,
@@ -98,12 +98,12 @@ fn check_sync(
     }
     let folder = here.root.join(&valid_spec.path);
     if folder.canonicalize().is_ok_and(|place| !place.starts_with(&here.root)) {
-        return told(&format!("spec.path: {} is outside of the repository", valid_spec.path));
+        return report(&format!("spec.path: {} is outside of the repository", valid_spec.path));
     }
     match (here.is_followed_by(&valid_spec.address), folder.exists()) {
         (Some(true) | None, true) => {}
         (Some(true), false) => {
-            return told(&format!("spec.path: {} is not in this repository", valid_spec.path));
+            return report(&format!("spec.path: {} is not in this repository", valid_spec.path));
         }
         (Some(false), _) | (None, false) => {
             streams.say(&format!("note: {} follows another repository, which is not checked", sync.id));

@@ -75,7 +75,7 @@ impl RemoteBases {
         let Some(open) = &self.fetcher else { return Ok((BTreeSet::new(), false)) };
         let (found, allowed, by) = (&mut self.found, &self.allowed, self.deadline);
         let followed = TrackedBases::default();
-        let ground = RemoteBaseContext {
+        let context = RemoteBaseContext {
             repositories: &open.repositories,
             heads: &open.heads,
             allowed,
@@ -86,12 +86,12 @@ impl RemoteBases {
             pinned: false,
             fresh: FETCH_TIMEOUT,
         };
-        open.wait(async || found.take(missing, files, &ground, by).await)
+        open.wait(async || found.take(missing, files, &context, by).await)
     }
 
     /// Each repository that was fetched, with its commit.
     pub(super) fn fetched(&self) -> Vec<String> {
-        self.found.told()
+        self.found.descriptions()
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) async fn watch(
     let Some(file) = file else { return std::future::pending().await };
     let watch = SettingsWatch::new(file);
     // An error is logged once, not at every check of an unchanged file.
-    let mut told = String::new();
+    let mut reported = String::new();
     loop {
         watch.changed().await;
         let wrong = match read(Some(file), flags) {
@@ -90,10 +90,10 @@ pub(super) async fn watch(
             Ok(Err(errors)) => errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
             Err(error) => format!("{error:#}"),
         };
-        if !wrong.is_empty() && wrong != told {
+        if !wrong.is_empty() && wrong != reported {
             tracing::warn!("the settings file has errors, and the previous settings stay in effect: {wrong}");
         }
-        told = wrong;
+        reported = wrong;
     }
 }
 

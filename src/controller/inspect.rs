@@ -119,7 +119,7 @@ pub async fn render_sync(
     }
     let (heads, followed) = (LatestRevisions::default(), TrackedBases::default());
     let (pinned, fresh) = (valid_spec.verify.is_some(), valid_spec.timeout);
-    let ground = &RemoteBaseContext {
+    let base_context = &RemoteBaseContext {
         repositories,
         heads: &heads,
         allowed,
@@ -130,8 +130,8 @@ pub async fn render_sync(
         pinned,
         fresh,
     };
-    let means = RenderContext { cluster, helm, ground };
-    let prepared = prepare(&repository, &revision, &valid_spec, means, None, by).await?;
+    let render_context = RenderContext { cluster, helm, ground: base_context };
+    let prepared = prepare(&repository, &revision, &valid_spec, render_context, None, by).await?;
     Ok(Inspected { valid_spec, revision, desired: prepared.rendered })
 }
 

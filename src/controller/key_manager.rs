@@ -40,7 +40,7 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 pub struct KeyManager {
     cluster: Cluster,
     place: KeyLocation,
-    told: mpsc::UnboundedReceiver<Option<Box<str>>>,
+    versions: mpsc::UnboundedReceiver<Option<Box<str>>>,
     _following: WatchGuard,
     version: Option<Box<str>>,
     /// Last error that was logged, so that it is logged once.
@@ -53,7 +53,7 @@ impl KeyManager {
         let cluster = context.cluster.in_any_term();
         cluster.notary().set_keys(None);
         cluster.notary().set_key_secret(&place.namespace, &place.name);
-        let (send, told) = mpsc::unbounded_channel();
+        let (send, versions) = mpsc::unbounded_channel();
         let following = cluster.watch_substitution_values(
             ValuesKind::Secret,
             &place.namespace,
@@ -64,7 +64,7 @@ impl KeyManager {
                 }
             },
         );
-        Self { cluster, place, told, _following: following, version: None, reconcile_error: None }
+        Self { cluster, place, versions, _following: following, version: None, reconcile_error: None }
     }
 
     /// Reads the keys. Returns without any if the Secret does not exist and may not be created, or
@@ -105,7 +105,7 @@ impl KeyManager {
                 }
             };
             tokio::select! {
-                told = self.told.recv() => match told {
+                version = self.versions.recv() => match version {
                     Some(version) if version == self.version && self.reconcile_error.is_none() => {}
                     Some(_) => self.settle().await,
                     None => std::future::pending().await,
@@ -192,7 +192,7 @@ impl KeyManager {
 
     fn complain(&mut self, reconcile_error: &KeyError) {
         let KeyLocation { namespace, name, .. } = &self.place;
-        let told = match reconcile_error {
+        let text = match reconcile_error {
             KeyError::Missing => format!(
                 "it does not exist, and this daemon may not create it: create it as the chart does, or allow the daemon to create secrets in {namespace} and to get, watch and patch {name}; until then prunes need approval"
             ),
@@ -205,9 +205,9 @@ impl KeyManager {
             }
             KeyError::NoChance => "the operating system provides no random numbers".to_owned(),
         };
-        if self.reconcile_error.as_ref() != Some(&told) {
-            tracing::error!(secret = %format!("{namespace}/{name}"), "the Secret with the signing keys of the daemon: {told}");
-            self.reconcile_error = Some(told);
+        if self.reconcile_error.as_ref() != Some(&text) {
+            tracing::error!(secret = %format!("{namespace}/{name}"), "the Secret with the signing keys of the daemon: {text}");
+            self.reconcile_error = Some(text);
         }
     }
 }

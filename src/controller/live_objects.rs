@@ -22,7 +22,7 @@ const RATE: (u32, u32) = (20, 3);
 /// Most reads at the same time.
 const SIDE_BY_SIDE: usize = 4;
 /// Time limit of one read.
-const PATIENCE: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves requests of the status page for live objects.
 pub async fn serve_live_objects(context: Arc<Context>, mut wanted: mpsc::Receiver<LiveObjectRequest>) {
@@ -37,7 +37,7 @@ pub async fn serve_live_objects(context: Arc<Context>, mut wanted: mpsc::Receive
         }
         let context = context.clone();
         tokio::spawn(async move {
-            let seen = timeout(PATIENCE, seen(&context, &wanted)).await;
+            let seen = timeout(READ_TIMEOUT, seen(&context, &wanted)).await;
             let late = || Err("the API server did not answer in time".to_owned());
             // The requester may have disconnected.
             let _ = wanted.answer.send(seen.unwrap_or_else(|_| late()));

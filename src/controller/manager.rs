@@ -21,7 +21,7 @@ use crate::source::webhook_call::RepositoryNames;
 /// Serves all Syncs until the daemon ends. Each call of a webhook lets the Syncs of its
 /// repositories poll at once.
 pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNames>) {
-    let (send, mut told) = mpsc::unbounded_channel();
+    let (send, mut events) = mpsc::unbounded_channel();
     let instance = context.settings().instance.clone();
     let _following = context.cluster.watch_syncs(instance.as_deref(), move |event| {
         // The receiver is dropped only when the daemon ends.
@@ -41,13 +41,13 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNam
     let mut sweep = tokio::time::interval_at(tokio::time::Instant::now() + SWEEP, SWEEP);
     loop {
         tokio::select! {
-            event = told.recv() => match event {
+            event = events.recv() => match event {
                 Some(event) => all.take(event),
                 None => break,
             },
             _ = all.tasks.join_next(), if !all.tasks.is_empty() => {}
             Some(called) = called.recv() => {
-                let syncs = context.peers.called(&called);
+                let syncs = context.peers.request_polls(&called);
                 tracing::debug!(syncs, repositories = ?called, "webhook received");
             }
             _ = beat.tick() => context.reporting.health.beat(),

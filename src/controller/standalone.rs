@@ -50,7 +50,7 @@ pub async fn run(
     context.peers.add_run(&owner);
     context.reporting.board.stand(DaemonRole::Serving);
     let aware = context.clone();
-    let _server = context.cluster.watch_server(&context.installation.namespace, move |told| match told {
+    let _server = context.cluster.watch_server(&context.installation.namespace, move |event| match event {
         SyncWatchEvent::Rewound => aware.relist_all(),
         SyncWatchEvent::Upgraded => aware.distrust_all(),
         SyncWatchEvent::Seen(..)

@@ -99,15 +99,15 @@ fn router(health: DaemonHealth, metrics: Metrics, hooks: Option<WebhookEndpoint>
     let figures = Router::new()
         .route("/metrics", get(|State(metrics): State<Metrics>| async move { figures(&metrics) }))
         .with_state(metrics);
-    let told = hooks.map(WebhookEndpoint::router).unwrap_or_default();
+    let webhooks = hooks.map(WebhookEndpoint::router).unwrap_or_default();
     probes(health)
         .merge(figures)
-        .merge(told)
+        .merge(webhooks)
         .fallback(|| async { text(StatusCode::NOT_FOUND, PLAIN, UNKNOWN.to_owned()) })
 }
 
-fn probe(good: &str, told: Result<(), String>) -> TextResponse {
-    match told {
+fn probe(good: &str, state: Result<(), String>) -> TextResponse {
+    match state {
         Ok(()) => text(StatusCode::OK, PLAIN, format!("{good}\n")),
         Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("{why}\n")),
     }

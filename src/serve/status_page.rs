@@ -98,8 +98,8 @@ impl StatusPage {
 
     async fn answer(&self, method: &Method, path: &str, query: &str, headers: &HeaderMap) -> Response<Body> {
         if self.0.is_private && !is_of_the_loopback(headers) {
-            let told = "This page answers to 127.0.0.1, [::1] and localhost only.\n";
-            return plain(StatusCode::MISDIRECTED_REQUEST, told);
+            let text = "This page answers to 127.0.0.1, [::1] and localhost only.\n";
+            return plain(StatusCode::MISDIRECTED_REQUEST, text);
         }
         let is_head = *method == Method::HEAD;
         if !is_head && *method != Method::GET {
@@ -157,12 +157,12 @@ impl StatusPage {
 
     /// Requests a live object, and waits for it.
     async fn read_live_object(&self, sync: &SyncName, id: &ObjectId) -> Result<LiveObject, String> {
-        let (answer, told) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
         let wanted = LiveObjectRequest { sync: sync.clone(), id: id.clone(), answer };
         if self.0.requests.try_send(wanted).is_err() {
             return Err("too many requests for live objects; try again in a moment".to_owned());
         }
-        match timeout(READ_TIMEOUT, told).await {
+        match timeout(READ_TIMEOUT, answered).await {
             Ok(Ok(seen)) => seen,
             Ok(Err(_)) | Err(_) => Err("it took too long".to_owned()),
         }
@@ -278,8 +278,8 @@ fn reply(
     built(builder.body(if is_head { Body::empty() } else { Body::from(body) }))
 }
 
-fn plain(status: StatusCode, told: &str) -> Response<Body> {
-    reply(status.as_u16(), super::PLAIN, NO_STORE, None, told.to_owned(), false)
+fn plain(status: StatusCode, text: &str) -> Response<Body> {
+    reply(status.as_u16(), super::PLAIN, NO_STORE, None, text.to_owned(), false)
 }
 
 /// Returns the response; it cannot be invalid, because all its parts are ours.

@@ -65,26 +65,26 @@ struct Signature {
     /// Alternatives are separated by spaces.
     takes: &'static str,
     /// Letter of the result.
-    gives: char,
+    result: char,
     function: Function,
 }
 
 const fn method_signature(
     name: &'static str,
     takes: &'static str,
-    gives: char,
+    result: char,
     function: Function,
 ) -> Signature {
-    Signature { name, on_target: true, takes, gives, function }
+    Signature { name, on_target: true, takes, result, function }
 }
 
 const fn function_signature(
     name: &'static str,
     takes: &'static str,
-    gives: char,
+    result: char,
     function: Function,
 ) -> Signature {
-    Signature { name, on_target: false, takes, gives, function }
+    Signature { name, on_target: false, takes, result, function }
 }
 
 #[rustfmt::skip]
@@ -230,7 +230,7 @@ pub(super) fn look_up(name: &str, on_target: bool, operands: &[Kind]) -> Lookup 
     let mut forms = FORMS.iter().filter(|form| form.name == name).peekable();
     let is_known = forms.peek().is_some();
     match forms.find(|form| form.on_target == on_target && overloads::fit(form.takes, operands)) {
-        Some(form) => Lookup::Found(form.function, overloads::kind_for_letter(form.gives)),
+        Some(form) => Lookup::Found(form.function, overloads::kind_for_letter(form.result)),
         None if UNSUPPORTED_FUNCTIONS.contains(&name) => Lookup::Elsewhere,
         None if is_known => Lookup::NoOverload,
         None => Lookup::None,

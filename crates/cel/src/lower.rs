@@ -252,7 +252,7 @@ impl<'a> Lowering<'a> {
             kind = part.kind;
         }
         self.scope.truncate(before);
-        let kind = how.gives(&range.kind, kind);
+        let kind = how.result_kind(&range.kind, kind);
         let each = MacroCall { how, variables, range: range.expression, parts };
         Lowered { expression: Node::Each(Box::new(each)), kind, at }
     }

@@ -124,12 +124,12 @@ impl<'a> Lowering<'a> {
         let binary = BINARY.iter().find(|(known, _)| *known == name);
         let (expression, kind) = match (unary, binary) {
             (Some((_, operator)), _) => match <[Node; 1]>::try_from(operands) {
-                Ok([operand]) => (Node::One(*operator, Box::new(operand)), operator.gives(&kinds[0])),
+                Ok([operand]) => (Node::One(*operator, Box::new(operand)), operator.result_kind(&kinds[0])),
                 Err(_) => return self.refuse(at, format!("{name} takes 1 value, not {count}")),
             },
             (None, Some((_, operator))) => match <[Node; 2]>::try_from(operands) {
                 Ok(operands) => {
-                    (Node::Two(*operator, Box::new(operands)), operator.gives(&kinds[0], &kinds[1]))
+                    (Node::Two(*operator, Box::new(operands)), operator.result_kind(&kinds[0], &kinds[1]))
                 }
                 Err(_) => return self.refuse(at, format!("{name} takes 2 values, not {count}")),
             },
@@ -228,10 +228,10 @@ impl<'a> Lowering<'a> {
     }
 
     fn no_overload(&mut self, name: &str, on_target: bool, kinds: &[Kind], at: usize) -> Lowered {
-        let told: Vec<String> = kinds.iter().map(Kind::display_name).collect();
-        let given = match told.split_first() {
+        let names: Vec<String> = kinds.iter().map(Kind::display_name).collect();
+        let given = match names.split_first() {
             Some((target, rest)) if on_target => format!("{target}.({})", rest.join(", ")),
-            _ => format!("({})", told.join(", ")),
+            _ => format!("({})", names.join(", ")),
         };
         self.refuse_as(at, ExpressionProblem::Overload { name: name.to_owned(), given })
     }

@@ -65,7 +65,7 @@ impl Macro {
     }
 
     /// Kind of the result, if the last part has this kind.
-    pub(super) fn gives(self, range: &Kind, part: Kind) -> Kind {
+    pub(super) fn result_kind(self, range: &Kind, part: Kind) -> Kind {
         match self {
             Self::All | Self::Exists | Self::ExistsOne => Kind::Bool,
             Self::List => Kind::list(part),

@@ -152,7 +152,7 @@ impl Node {
 
 impl Unary {
     /// Kind of the result.
-    pub(super) fn gives(self, operand: &Kind) -> Kind {
+    pub(super) fn result_kind(self, operand: &Kind) -> Kind {
         match self {
             Self::Not | Self::NotFalse => Kind::Bool,
             Self::Minus => operand.clone(),
@@ -164,7 +164,7 @@ impl Unary {
 
 impl Binary {
     /// Kind of the result.
-    pub(super) fn gives(self, left: &Kind, right: &Kind) -> Kind {
+    pub(super) fn result_kind(self, left: &Kind, right: &Kind) -> Kind {
         match self {
             Self::Equal
             | Self::NotEqual

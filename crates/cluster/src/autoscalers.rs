@@ -31,7 +31,7 @@ const SIDE_BY_SIDE: usize = 8;
 /// Maximum number of repeated reads of autoscalers that change while they are read.
 const MAX_ROUNDS: usize = 3;
 /// Without a list within this time, the autoscalers count as unknown for now.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Autoscaled objects in the requested namespaces.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ pub(super) struct Autoscalers {
     store: Store,
     open: Open,
     /// Notified whenever a watch has listed everything or has failed to.
-    told: Arc<tokio::sync::watch::Sender<()>>,
+    state_changes: Arc<tokio::sync::watch::Sender<()>>,
     /// Held while autoscalers are read, so that each is read once.
     reading: tokio::sync::Mutex<()>,
 }
@@ -105,8 +105,8 @@ fn lock(open: &Open) -> MutexGuard<'_, HashMap<Spot, AutoscalerWatch>> {
 
 impl Autoscalers {
     pub(super) fn new(wire: ApiClient, store: Store) -> Self {
-        let told = Arc::new(tokio::sync::watch::Sender::new(()));
-        Self { wire, store, open: Open::default(), told, reading: tokio::sync::Mutex::default() }
+        let state_changes = Arc::new(tokio::sync::watch::Sender::new(()));
+        Self { wire, store, open: Open::default(), state_changes, reading: tokio::sync::Mutex::default() }
     }
 
     /// Watches exactly these namespaces for a Sync.
@@ -151,8 +151,9 @@ impl Autoscalers {
             whole: false,
             watchable: true,
         };
-        let (open, store, told) = (self.open.clone(), self.store.clone(), self.told.clone());
-        let mut sink = AutoscalerSink { spot: spot.clone(), open, store, told, listing: None };
+        let (open, store, state_changes) =
+            (self.open.clone(), self.store.clone(), self.state_changes.clone());
+        let mut sink = AutoscalerSink { spot: spot.clone(), open, store, state_changes, listing: None };
         let task = tokio::spawn(watch::follow(self.wire.clone(), target, move |event| sink.take(event)));
         AutoscalerWatch {
             state: ListState::Listing,
@@ -205,7 +206,7 @@ impl Autoscalers {
     /// Waits until each of these namespaces was listed or is forbidden; returns the others with
     /// their errors.
     async fn listed(&self, namespaces: &BTreeSet<Box<str>>) -> BTreeMap<Box<str>, ApiError> {
-        let mut told = self.told.subscribe();
+        let mut state_changes = self.state_changes.subscribe();
         let states = || -> Vec<(Box<str>, ListState)> {
             let open = lock(&self.open);
             let wanted = open.iter().filter(|(spot, _)| namespaces.contains(&spot.namespace));
@@ -213,16 +214,16 @@ impl Autoscalers {
         };
         let wait = async {
             while states().iter().any(|(_, state)| *state == ListState::Listing) {
-                if told.changed().await.is_err() {
+                if state_changes.changed().await.is_err() {
                     return;
                 }
             }
         };
         // Results that arrive later notify the Syncs then.
-        let _ = tokio::time::timeout(PATIENCE, wait).await;
+        let _ = tokio::time::timeout(LIST_TIMEOUT, wait).await;
         let unseen = states().into_iter().filter_map(|(namespace, state)| match state {
             ListState::Blind(failure) if !is_forbidden(&failure) => Some((namespace, failure)),
-            ListState::Listing => Some((namespace, ApiError::Timeout(PATIENCE))),
+            ListState::Listing => Some((namespace, ApiError::Timeout(LIST_TIMEOUT))),
             ListState::Blind(_) | ListState::Listed => None,
         });
         unseen.collect()
@@ -337,7 +338,7 @@ struct AutoscalerSink {
     spot: Spot,
     open: Open,
     store: Store,
-    told: Arc<tokio::sync::watch::Sender<()>>,
+    state_changes: Arc<tokio::sync::watch::Sender<()>>,
     /// Names seen since the list began; none once it is complete.
     listing: Option<HashSet<Box<str>>>,
 }
@@ -363,15 +364,15 @@ impl AutoscalerSink {
                 self.change(|place| place.scalers.remove(name).is_some());
             }
             WatchEvent::Listed(_) => {
-                let told = self.listing.take().unwrap_or_default();
+                let listed = self.listing.take().unwrap_or_default();
                 self.change(|place| {
                     let before = place.scalers.len();
-                    place.scalers.retain(|name, _| told.contains(name));
+                    place.scalers.retain(|name, _| listed.contains(name));
                     let first = place.state != ListState::Listed;
                     place.state = ListState::Listed;
                     first || place.scalers.len() < before
                 });
-                self.told.send_replace(());
+                self.state_changes.send_replace(());
             }
             // Reported only by watches on whole objects.
             WatchEvent::Rewound | WatchEvent::Upgraded => {}
@@ -390,7 +391,7 @@ impl AutoscalerSink {
                     let (Spot { kind, namespace }, syncs) = (&self.spot, users(&self.open, &self.spot));
                     tracing::warn!(syncs, %kind, %namespace, %failure, "no permission to watch autoscalers; replicas follow Git");
                 }
-                self.told.send_replace(());
+                self.state_changes.send_replace(());
             }
         }
     }

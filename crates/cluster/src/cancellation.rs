@@ -16,14 +16,14 @@ pub struct CancelFlag(Arc<CancelState>);
 #[derive(Debug, Default)]
 struct CancelState {
     stopped: AtomicBool,
-    told: Notify,
+    notify: Notify,
 }
 
 impl CancelFlag {
     /// Sets the flag: no further write begins.
     pub fn cancel(&self) {
         self.0.stopped.store(true, Ordering::SeqCst);
-        self.0.told.notify_waiters();
+        self.0.notify.notify_waiters();
     }
 
     /// True once the flag is set.
@@ -33,10 +33,10 @@ impl CancelFlag {
 
     /// Waits until the flag is set.
     pub async fn wait_until_cancelled(&self) {
-        let mut told = std::pin::pin!(self.0.told.notified());
-        told.as_mut().enable();
+        let mut notified = std::pin::pin!(self.0.notify.notified());
+        notified.as_mut().enable();
         if !self.is_cancelled() {
-            told.await;
+            notified.await;
         }
     }
 }

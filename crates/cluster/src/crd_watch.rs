@@ -166,8 +166,8 @@ impl KnownCrds {
                 gone.map(|(name, _)| (name, CrdChange::Removed)).into_iter().collect()
             }
             WatchEvent::Listed(_) => {
-                let told = self.listing.take().unwrap_or_default();
-                let gone = self.definitions.extract_if(|name, _| !told.contains(name));
+                let listed = self.listing.take().unwrap_or_default();
+                let gone = self.definitions.extract_if(|name, _| !listed.contains(name));
                 let gone = gone.map(|(name, _)| (name, CrdChange::Removed)).collect();
                 self.complete = true;
                 gone

@@ -25,7 +25,7 @@ const MAX_LEASE: usize = 1 << 20;
 const HANDED_OVER: Duration = Duration::from_secs(15);
 
 /// Timeout of the request.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The state of the daemon that holds a Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Connection {
 
     /// Returns the state of the Lease `namespace/name`, with its holder.
     pub async fn lease_state(&self, lease: &str) -> LeaseState {
-        let asked = tokio::time::timeout(PATIENCE, self.read_lease(lease)).await;
+        let asked = tokio::time::timeout(REQUEST_TIMEOUT, self.read_lease(lease)).await;
         asked.ok().flatten().unwrap_or_else(|| LeaseState::without_lease(Heartbeat::Unknown))
     }
 

@@ -17,7 +17,7 @@ use super::Connection;
 use super::api_client::{METADATA, WHOLE};
 
 /// Timeout of a request.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of bytes of a response.
 const MAX_ANSWER: usize = 8 << 20;
@@ -113,8 +113,8 @@ impl Connection {
         body: Option<&Value>,
     ) -> (Lookup, Option<Timestamp>) {
         let work = self.send(method, path, accept, body);
-        let done = tokio::time::timeout(PATIENCE, work).await;
-        let late = || Err(format!("no response within {} s", PATIENCE.as_secs()).into());
+        let done = tokio::time::timeout(REQUEST_TIMEOUT, work).await;
+        let late = || Err(format!("no response within {} s", REQUEST_TIMEOUT.as_secs()).into());
         done.unwrap_or_else(|_| late()).unwrap_or_else(|cause| (Lookup::Failed(cause), None))
     }
 

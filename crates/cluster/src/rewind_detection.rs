@@ -119,10 +119,10 @@ impl WriteHistory {
         self.lock().last.clear();
     }
 
-    /// True if the server does not know a write newer than the version `told`.
-    pub(super) async fn is_lost(&self, wire: &ApiClient, told: u64) -> Result<bool, ApiError> {
+    /// True if the server does not know a write newer than the version `listed`.
+    pub(super) async fn is_lost(&self, wire: &ApiClient, listed: u64) -> Result<bool, ApiError> {
         let writes = self.lock().last.clone();
-        for (newest, client) in writes.iter().filter(|(newest, _)| newest.version > told) {
+        for (newest, client) in writes.iter().filter(|(newest, _)| newest.version > listed) {
             let wire = ApiClient { client: client.clone(), ..wire.clone() };
             match newest.then(&wire).await {
                 Ok(Then::Is(true)) => {}

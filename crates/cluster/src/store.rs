@@ -151,7 +151,7 @@ impl Store {
         &self,
         kind: &GroupKind,
         namespace: Option<&str>,
-        told: &HashSet<ObjectId>,
+        listed: &HashSet<ObjectId>,
         version: u64,
     ) {
         let mut inner = self.lock();
@@ -159,7 +159,7 @@ impl Store {
             id.is_kind(&kind.group, &kind.kind) && namespace.is_none_or(|one| id.namespace() == Some(one))
         };
         let lost: Vec<ObjectId> =
-            inner.labels.keys().filter(of_kind).filter(|id| !told.contains(*id)).cloned().collect();
+            inner.labels.keys().filter(of_kind).filter(|id| !listed.contains(*id)).cloned().collect();
         for id in lost {
             let Some(label) = inner.labels.get(&id).cloned() else { continue };
             let view = inner.views.get(&label);
@@ -173,7 +173,8 @@ impl Store {
         // Objects known only by the response to our own apply, because the watch broke before it
         // reported them.
         for view in inner.views.values_mut() {
-            let here = |id: &&ObjectId| of_kind(id) && !told.contains(*id) && !view.writes.contains_key(*id);
+            let here =
+                |id: &&ObjectId| of_kind(id) && !listed.contains(*id) && !view.writes.contains_key(*id);
             let known = view.set.iter().filter(|(id, _)| here(id));
             let old = known.filter(|(_, seen)| number(&seen.resource_version) <= version);
             let lost: Vec<ObjectId> = old.map(|(id, _)| id.clone()).collect();
@@ -378,8 +379,8 @@ mod tests {
             let object = map(name, version);
             store.writing(&owner(), &object.id).finish_applied(&object);
         }
-        let told = HashSet::from([map("kept", 10).id]);
-        store.complete_list(&kind, None, &told, 30);
+        let listed = HashSet::from([map("kept", 10).id]);
+        store.complete_list(&kind, None, &listed, 30);
         store.mark_newer_unverified(&kind, 30, Vec::new());
         assert_eq!(known(&store, "kept"), some("10", true));
         assert_eq!(known(&store, "lost"), None, "nobody but the reply to our apply ever told of it");

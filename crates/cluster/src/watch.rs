@@ -248,8 +248,8 @@ impl<S: FnMut(WatchEvent)> Watch<'_, S> {
             Some(newest) => newest.is_lost(self.wire).await?,
             None => false,
         };
-        let told = self.newest.as_ref().map_or(0, |newest| newest.version);
-        let rewound = rewound || self.wire.write_history.is_lost(self.wire, told).await?;
+        let newest = self.newest.as_ref().map_or(0, |newest| newest.version);
+        let rewound = rewound || self.wire.write_history.is_lost(self.wire, newest).await?;
         self.doubtful = false;
         Ok(rewound)
     }
@@ -338,13 +338,13 @@ impl<S: FnMut(WatchEvent)> Watch<'_, S> {
 
     /// Reports one event; returns the end if the line is one.
     fn line(&mut self, line: &[u8]) -> Option<WatchEnd> {
-        let told: RawWatchEvent = match serde_json::from_slice(line) {
-            Ok(told) => told,
+        let event: RawWatchEvent = match serde_json::from_slice(line) {
+            Ok(event) => event,
             Err(error) => return Some(WatchEnd::Failed(unreadable(&error))),
         };
-        let object = told.object;
+        let object = event.object;
         let version = version_of(&object);
-        match &*told.what {
+        match &*event.what {
             "ADDED" | "MODIFIED" => {
                 self.note(&object);
                 (self.sink)(WatchEvent::Seen(object));

@@ -25,7 +25,7 @@ pub(super) struct Watches {
     store: Store,
     open: Arc<Mutex<HashMap<Key, OpenWatch>>>,
     /// Notified whenever a watch has listed everything or has failed to.
-    told: Arc<tokio::sync::watch::Sender<()>>,
+    state_changes: Arc<tokio::sync::watch::Sender<()>>,
 }
 
 /// A kind, and a namespace if the kind cannot be watched in the whole cluster.
@@ -68,7 +68,12 @@ pub struct WatchRequirements {
 
 impl Watches {
     pub(super) fn new(wire: ApiClient, store: Store) -> Self {
-        Self { wire, store, open: Arc::default(), told: Arc::new(tokio::sync::watch::Sender::new(())) }
+        Self {
+            wire,
+            store,
+            open: Arc::default(),
+            state_changes: Arc::new(tokio::sync::watch::Sender::new(())),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, OpenWatch>> {
@@ -139,11 +144,11 @@ impl Watches {
     pub(super) fn moved(&self, user: &SyncName, kinds: &Kinds) -> Vec<GroupKind> {
         let mut open = self.lock();
         let served = open.iter_mut().filter(|((kind, _), _)| kinds.get(kind).is_some());
-        let told = served.filter_map(|(key, watch)| {
+        let moved = served.filter_map(|(key, watch)| {
             let before = watch.misplaced.remove(user)?;
             (before != place(key, kinds).0).then(|| key.0.clone())
         });
-        told.collect()
+        moved.collect()
     }
 
     /// Returns the kinds that are watched in the whole cluster. Forbidden kinds are not among them.
@@ -181,7 +186,7 @@ impl Watches {
         need: &WatchRequirements,
         within: Duration,
     ) -> Vec<(GroupKind, ApiError)> {
-        let mut told = self.told.subscribe();
+        let mut changes = self.state_changes.subscribe();
         let wait = async {
             loop {
                 let waiting = {
@@ -189,7 +194,7 @@ impl Watches {
                     let is_waiting = |kind: &GroupKind| sight(&open, user, kind) == ListState::Listing;
                     open.keys().any(|(kind, _)| need.kinds.contains(kind) && is_waiting(kind))
                 };
-                if !waiting || told.changed().await.is_err() {
+                if !waiting || changes.changed().await.is_err() {
                     return;
                 }
             }
@@ -223,7 +228,7 @@ impl Watches {
             key,
             store: self.store.clone(),
             open: self.open.clone(),
-            told: self.told.clone(),
+            state_changes: self.state_changes.clone(),
             listing: None,
             older: Vec::new(),
         };
@@ -266,7 +271,7 @@ struct ObjectSink {
     key: Key,
     store: Store,
     open: Arc<Mutex<HashMap<Key, OpenWatch>>>,
-    told: Arc<tokio::sync::watch::Sender<()>>,
+    state_changes: Arc<tokio::sync::watch::Sender<()>>,
     /// Objects seen since the list began; none once it is complete.
     listing: Option<HashSet<moorline_core::object::ObjectId>>,
     /// Listed objects that are older than the store's entries.
@@ -300,9 +305,9 @@ impl ObjectSink {
                 }
             }
             WatchEvent::Listed(version) => {
-                if let Some(told) = self.listing.take() {
+                if let Some(listed) = self.listing.take() {
                     let place = self.target.namespace.as_deref();
-                    self.store.complete_list(&self.target.kind, place, &told, version);
+                    self.store.complete_list(&self.target.kind, place, &listed, version);
                     let older = std::mem::take(&mut self.older);
                     self.store.mark_newer_unverified(&self.target.kind, version, older);
                 }
@@ -315,7 +320,7 @@ impl ObjectSink {
 
     fn broke(&self, failure: ApiError) {
         if failure.code() == Some(404) {
-            self.lose_its_place();
+            self.mark_misplaced();
         }
         // The previous list stays valid; deletions read the object itself again.
         if self.state() != Some(ListState::Listed) {
@@ -324,14 +329,14 @@ impl ObjectSink {
     }
 
     /// Makes the users run discovery, once each.
-    fn lose_its_place(&self) {
+    fn mark_misplaced(&self) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(watch) = open.get_mut(&self.key) else { return };
         let OpenWatch { users, misplaced, path, .. } = watch;
         let is_news = |user: &&SyncName| misplaced.insert((*user).clone(), path.clone()).is_none();
-        let told: Vec<SyncName> = users.iter().filter(is_news).cloned().collect();
+        let affected: Vec<SyncName> = users.iter().filter(is_news).cloned().collect();
         drop(open);
-        told.iter().for_each(|user| self.store.changed_notify(user).notify_one());
+        affected.iter().for_each(|user| self.store.changed_notify(user).notify_one());
     }
 
     fn state(&self) -> Option<ListState> {
@@ -349,7 +354,7 @@ impl ObjectSink {
         }
         watch.state = state;
         drop(open);
-        self.told.send_replace(());
+        self.state_changes.send_replace(());
         self.store.wake_all();
     }
 }

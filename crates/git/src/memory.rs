@@ -177,7 +177,7 @@ struct Ledger {
     given: Mutex<Given>,
     changed: Condvar,
     /// Notifies waiting tasks, as `changed` notifies waiting threads.
-    told: Notify,
+    notify: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -190,7 +190,7 @@ struct Given {
 
 impl Ledger {
     fn of(all: u64) -> Arc<Self> {
-        Arc::new(Self { all, given: Mutex::default(), changed: Condvar::new(), told: Notify::new() })
+        Arc::new(Self { all, given: Mutex::default(), changed: Condvar::new(), notify: Notify::new() })
     }
 
     /// Takes a share, if there is enough after `back` bytes, which are about to be returned.
@@ -216,22 +216,22 @@ impl Ledger {
         }
         let ticket = Ticket::of(this);
         loop {
-            let mut told = pin!(this.told.notified());
-            told.as_mut().enable();
+            let mut notified = pin!(this.notify.notified());
+            notified.as_mut().enable();
             let found = {
                 let mut given = this.given.lock().unwrap_or_else(PoisonError::into_inner);
                 ticket.redeem(&mut given, bytes)
             };
             match found {
                 Some(share) => return Some(share),
-                None => told.await,
+                None => notified.await,
             }
         }
     }
 
     fn tell(&self) {
         self.changed.notify_all();
-        self.told.notify_waiters();
+        self.notify.notify_waiters();
     }
 
     /// Waits in the queue, while `go_on` is true.

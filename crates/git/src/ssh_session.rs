@@ -125,8 +125,8 @@ impl SshSession {
         let end = async {
             // A flush instead of a request ends Git's protocol.
             let flushed = self.channel.data_bytes(&b"0000"[..]).await;
-            let told = self.handle.disconnect(Disconnect::ByApplication, "", "").await;
-            if flushed.is_ok() && told.is_ok() {
+            let disconnected = self.handle.disconnect(Disconnect::ByApplication, "", "").await;
+            if flushed.is_ok() && disconnected.is_ok() {
                 drop((&mut self.handle).await);
             }
         };

@@ -43,17 +43,17 @@ impl FairQueue {
 
     /// Waits for a slot. If the future is dropped, the position is freed for the next request.
     pub async fn acquire(&self, who: &str) -> SlotGuard {
-        let (place, told) = {
+        let (place, admitted) = {
             let mut state = self.lock();
             state.next += 1;
             let (number, who) = (state.next, Arc::<str>::from(who));
-            let (tell, told) = oneshot::channel();
-            state.waiting.entry(who.clone()).or_default().push_back((number, tell));
+            let (admit, admitted) = oneshot::channel();
+            state.waiting.entry(who.clone()).or_default().push_back((number, admit));
             state.admit();
-            (SlotGuard { queue: self.clone(), namespace: who, number }, told)
+            (SlotGuard { queue: self.clone(), namespace: who, number }, admitted)
         };
         // The sender is dropped only after it has sent.
-        let _ = told.await;
+        let _ = admitted.await;
         place
     }
 
@@ -72,11 +72,11 @@ impl State {
             if line.is_empty() {
                 self.waiting.remove(&who);
             }
-            let Some((_, tell)) = first else { continue };
+            let Some((_, admit)) = first else { continue };
             self.total += 1;
             *self.active.entry(who).or_default() += 1;
             // If the request was dropped meanwhile, its guard frees the slot at once.
-            let _ = tell.send(());
+            let _ = admit.send(());
         }
     }
 

@@ -291,8 +291,8 @@ impl SettingsReader {
             if sound || refused(setting) || refused(other) {
                 continue;
             }
-            let (given, origin) = self.stands(setting);
-            let (limit, other_origin) = self.stands(other);
+            let (given, origin) = self.effective_value(setting);
+            let (limit, other_origin) = self.effective_value(other);
             self.errors.push(SettingsError::Contradiction {
                 setting,
                 given,
@@ -306,7 +306,7 @@ impl SettingsReader {
     }
 
     /// Returns the effective value of a setting and its origin, for a message.
-    fn stands(&self, name: &'static str) -> (Box<str>, Origin) {
+    fn effective_value(&self, name: &'static str) -> (Box<str>, Origin) {
         let value = TABLE.iter().find(|row| row.name == name).map(|row| row.value(&self.settings));
         let value = value.as_ref().and_then(Value::as_str).unwrap_or_default();
         (value.into(), self.origins.get(name).cloned().unwrap_or(Origin::Default))

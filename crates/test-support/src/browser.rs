@@ -19,7 +19,7 @@ use super::places;
 use super::programs::report_skipped;
 
 /// Timeout for the start of the browser on a busy machine, and for a page.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running browser with one page; killed on drop.
 pub struct Browser {
@@ -98,7 +98,7 @@ impl Browser {
         }
         self.to.write_all(message.to_string().as_bytes()).unwrap();
         self.to.write_all(b"\0").unwrap();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let message = self.message(deadline, method);
             if message["id"] == self.next {
@@ -124,7 +124,7 @@ impl Browser {
 
     /// Waits until the page that is being opened is loaded.
     pub fn loaded(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(at) = self.events.iter().position(|event| event["method"] == "Page.loadEventFired") {
                 self.events.remove(at);
@@ -145,9 +145,9 @@ impl Browser {
 
     /// Waits until an expression on the page is true.
     pub fn until(&mut self, what: &str, expression: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while self.value(expression) != true {
-            assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+            assert!(Instant::now() < deadline, "not within {TIMEOUT:?}: {what}");
             std::thread::sleep(Duration::from_millis(50));
         }
     }

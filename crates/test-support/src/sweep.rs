@@ -16,7 +16,7 @@ use super::daemon::until_within;
 use super::rest::send_request;
 
 /// Time for the deletion of definitions and namespaces, by controllers of a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Time after which an object with a finalizer is what keeps a namespace: it ends without that.
 const STUCK: Duration = Duration::from_secs(20);
@@ -94,7 +94,7 @@ pub(crate) async fn sweep(plane: &ControlPlane) {
     }
     let begun = Instant::now();
     for path in gone {
-        until_within(PATIENCE, &format!("{path}, which a test left, is gone"), async || {
+        until_within(TIMEOUT, &format!("{path}, which a test left, is gone"), async || {
             match send_request(&admin, "GET", &path, Value::Null).await {
                 Err(kube::Error::Api(status)) if status.code == 404 => return Some(()),
                 Ok(namespace) if path.starts_with(NAMESPACES) && begun.elapsed() > STUCK => {
@@ -115,7 +115,7 @@ pub(crate) async fn remove_definition(plane: &ControlPlane) {
     let admin = plane.client(ADMIN).await;
     let path = format!("{DEFINITIONS}/{SYNCS}");
     let _ = send_request(&admin, "DELETE", &path, Value::Null).await;
-    until_within(PATIENCE, "Syncs are not served", async || {
+    until_within(TIMEOUT, "Syncs are not served", async || {
         let groups = send_request(&admin, "GET", "/apis", Value::Null).await.ok()?;
         (!groups.to_string().contains("moorline.dev")).then_some(())
     })

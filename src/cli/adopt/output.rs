@@ -20,8 +20,8 @@ pub(super) fn text(
     streams: &mut Streams<'_>,
 ) -> std::io::Result<()> {
     let gathered = proposal.gathered;
-    let stands = if proposal.sync_exists { ", which exists already" } else { "" };
-    let mut out = format!("The Sync {} replaces {}{stands}:\n\n", proposal.sync, gathered.display_name());
+    let existing = if proposal.sync_exists { ", which exists already" } else { "" };
+    let mut out = format!("The Sync {} replaces {}{existing}:\n\n", proposal.sync, gathered.display_name());
     for line in yaml::write(&proposal.adoption.sync).lines() {
         out.push_str(&format!("  {line}\n"));
     }

@@ -113,7 +113,7 @@ pub(super) async fn propose<'a>(
             }
         }
     }
-    proposal.sync_exists = stands(connection, &sync, &mut adoption).await?;
+    proposal.sync_exists = find_existing_sync(connection, &sync, &mut adoption).await?;
     if let Some(plan) = proposal.plan().filter(|_| !proposal.sync_exists) {
         adoption.refused.extend(refused_deletions(plan, &sync));
     }
@@ -257,7 +257,11 @@ fn is_about(object: &Object, inspected: &Inspected, owned: &[ObjectId]) -> bool 
 }
 
 /// True if the Sync exists already. Another Sync of that name is never overwritten.
-async fn stands(connection: &Connection, sync: &SyncName, adoption: &mut Adoption) -> anyhow::Result<bool> {
+async fn find_existing_sync(
+    connection: &Connection,
+    sync: &SyncName,
+    adoption: &mut Adoption,
+) -> anyhow::Result<bool> {
     let seen = match connection.sync(sync).await {
         Ok(seen) => seen,
         Err(OperatorError::NoSync { .. }) => return Ok(false),

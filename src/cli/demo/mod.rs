@@ -87,22 +87,22 @@ async fn run_demo(arguments: &DemoArgs, streams: &mut Streams<'_>) -> anyhow::Re
     writeln!(streams.data, "http://{}", page.local_addr()?)?;
     server.print_kubeconfig(streams)?;
     let (sandbox, scratch) = (&server.sandbox, &server.scratch);
-    let ground = match &arguments.url {
+    let setup = match &arguments.url {
         Some(url) => DemoSetup::from_url(url, &arguments.path),
         None => DemoSetup::example_shop(scratch)?,
     };
     let engine = DemoDaemon::start(sandbox, scratch, page).await?;
-    ground.apply_syncs(sandbox)?;
-    introduction(&ground).iter().for_each(|line| streams.say(line));
+    setup.apply_syncs(sandbox)?;
+    introduction(&setup).iter().for_each(|line| streams.say(line));
     let story = async {
         if arguments.tour {
-            tour::walk(&ground, sandbox, Duration::from_secs(arguments.pace), streams).await?;
+            tour::walk(&setup, sandbox, Duration::from_secs(arguments.pace), streams).await?;
         }
         std::future::pending::<anyhow::Result<()>>().await
     };
     let done = tokio::select! {
-        told = story => told,
-        () = ground.poll_on_commit(sandbox) => Ok(()),
+        result = story => result,
+        () = setup.poll_on_commit(sandbox) => Ok(()),
         () = interrupted => Ok(()),
     };
     engine.end().await;
@@ -110,14 +110,14 @@ async fn run_demo(arguments: &DemoArgs, streams: &mut Streams<'_>) -> anyhow::Re
 }
 
 /// Lines that say what there is to see and to try.
-fn introduction(ground: &DemoSetup) -> Vec<String> {
+fn introduction(setup: &DemoSetup) -> Vec<String> {
     let mut lines = vec![
         String::new(),
         "Open the address above in a browser, or paste the line below it into another terminal, and try:"
             .to_owned(),
         "  kubectl get syncs -A                                  the Syncs and their status".to_owned(),
     ];
-    if let Some(folder) = ground.folder() {
+    if let Some(folder) = setup.folder() {
         lines.push(
             "  kubectl -n shop scale deployment web --replicas=9     a hand edit is repaired within milliseconds"
                 .to_owned(),

@@ -20,7 +20,7 @@ const SYNC: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs/shop";
 const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
 
 struct Tour<'a, 'b> {
-    ground: &'a DemoSetup,
+    setup: &'a DemoSetup,
     sandbox: &'a Sandbox,
     pace: Duration,
     streams: &'a mut Streams<'b>,
@@ -29,12 +29,12 @@ struct Tour<'a, 'b> {
 
 /// Runs the tour.
 pub(super) async fn walk(
-    ground: &DemoSetup,
+    setup: &DemoSetup,
     sandbox: &Sandbox,
     pace: Duration,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
-    let mut tour = Tour { ground, sandbox, pace, streams, step: 0 };
+    let mut tour = Tour { setup, sandbox, pace, streams, step: 0 };
     tour.first_sync().await?;
     tour.commit().await?;
     tour.hand_edit().await?;
@@ -60,7 +60,7 @@ impl Tour<'_, '_> {
     async fn commit(&mut self) -> anyhow::Result<()> {
         self.title("A commit");
         let text = DemoSetup::original_file("apps/web.yaml").replace("nginx:1.29", "nginx:1.31");
-        let commit = self.ground.commit("web: nginx 1.31", &[("apps/web.yaml", &text)], &[])?;
+        let commit = self.setup.commit("web: nginx 1.31", &[("apps/web.yaml", &text)], &[])?;
         self.say("A developer commits \"web: nginx 1.31\".");
         let took = self.wait_until("the commit", |sync| is_applied(sync, &commit)).await?;
         let image = &self.get(WEB)["spec"]["template"]["spec"]["containers"][0]["image"];
@@ -86,14 +86,14 @@ impl Tour<'_, '_> {
     async fn held_prune(&mut self) -> anyhow::Result<()> {
         self.title("A mistake that would delete most of the shop");
         let gone = ["apps/cart.yaml", "apps/catalog.yaml", "apps/payment.yaml", "apps/search.yaml"];
-        self.ground.commit("Remove what nobody needs (?)", &[], &gone)?;
+        self.setup.commit("Remove what nobody needs (?)", &[], &gone)?;
         self.say("A commit removes four of five applications: 12 of 15 objects.");
         self.wait_until("the prune is held", |sync| why(sync) == "PruneHeld").await?;
         self.say("Nothing is deleted: that exceeds the prune budget of the Sync. To approve it: moorline approve shop -n moorline");
         self.pause().await;
         let files: Vec<(&str, &str)> =
             gone.iter().map(|path| (*path, DemoSetup::original_file(path))).collect();
-        let back = self.ground.commit("Revert \"Remove what nobody needs (?)\"", &files, &[])?;
+        let back = self.setup.commit("Revert \"Remove what nobody needs (?)\"", &files, &[])?;
         self.wait_until("the revert", |sync| is_applied(sync, &back)).await?;
         self.say("The commit is reverted. Nothing had to be recreated.");
         self.pause().await;
@@ -104,7 +104,7 @@ impl Tour<'_, '_> {
         self.title("A commit that cannot be read");
         let text = DemoSetup::original_file("apps/web.yaml").replace("replicas: 3", "replicas: three");
         let broken = text.replace("  selector:\n", "  selector\n");
-        self.ground.commit("web: more of it", &[("apps/web.yaml", &broken)], &[])?;
+        self.setup.commit("web: more of it", &[("apps/web.yaml", &broken)], &[])?;
         self.say("A commit contains a file with a syntax error.");
         self.wait_until("the bad commit is told", |sync| why(sync) == "YamlInvalid").await?;
         let message =
@@ -112,7 +112,7 @@ impl Tour<'_, '_> {
         self.say(&format!("Nothing changes in the cluster, and the Sync reports the error: {message}"));
         self.pause().await;
         let good = DemoSetup::original_file("apps/web.yaml");
-        let mended = self.ground.commit("web: mended", &[("apps/web.yaml", good)], &[])?;
+        let mended = self.setup.commit("web: mended", &[("apps/web.yaml", good)], &[])?;
         let took = self.wait_until("the mended commit", |sync| is_applied(sync, &mended)).await?;
         self.say(&format!("A commit fixes it, and {took} later it is applied."));
         Ok(())

@@ -140,11 +140,11 @@ fn outcome(before: &SyncResource, after: &SyncResource) -> String {
 /// the last reconcile that pruned anything: an equal number may be from long ago, and is left out.
 fn changes(before: ObjectCounts, after: ObjectCounts) -> String {
     let than = |new: i64, old: i64| if new > old { "more" } else { "fewer" };
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     let in_git = after.desired.abs_diff(before.desired);
     if in_git > 0 {
         let objects = if in_git == 1 { "object" } else { "objects" };
-        told.push(format!("{in_git} {objects} {} in Git", than(after.desired, before.desired)));
+        changes.push(format!("{in_git} {objects} {} in Git", than(after.desired, before.desired)));
     }
     for (new, old, what) in [
         (after.applied, before.applied, "applied"),
@@ -152,13 +152,13 @@ fn changes(before: ObjectCounts, after: ObjectCounts) -> String {
         (after.failed, before.failed, "failed"),
     ] {
         if new != old {
-            told.push(format!("{} {} {what}", new.abs_diff(old), than(new, old)));
+            changes.push(format!("{} {} {what}", new.abs_diff(old), than(new, old)));
         }
     }
     if after.pruned != before.pruned {
-        told.push(format!("{} pruned", after.pruned));
+        changes.push(format!("{} pruned", after.pruned));
     }
-    if told.is_empty() { String::new() } else { told.join(", ") + "\n" }
+    if changes.is_empty() { String::new() } else { changes.join(", ") + "\n" }
 }
 
 /// Width of the bar in characters, and of a line that fits a narrow terminal.

@@ -117,7 +117,7 @@ pub(crate) async fn create_new(
         None => return Ok(None),
     };
     match work.cluster.create(first, work.owner).await {
-        Ok(applied) => work.ledger.warned(wanted, &applied.warnings),
+        Ok(applied) => work.field_conflicts.warned(wanted, &applied.warnings),
         Err(failure) if failure.code() == Some(409) => return Ok(None),
         Err(failure) => return Err(failure),
     }
@@ -141,7 +141,7 @@ async fn send(
         None if wanted.created_as.is_some() => entry(work, wanted).await?.filter(|own| !own.is_empty()),
         _ => None,
     };
-    let mut less = work.ledger.yielded(wanted);
+    let mut less = work.field_conflicts.yielded(wanted);
     if let Some(before) = &before {
         transfer_fields(work, wanted, before, &less).await?;
     }
@@ -150,11 +150,11 @@ async fn send(
     let mut applied = work.cluster.apply_without_paths(wanted, work.owner, force, &without(&less)).await?;
     let free = fields_without_manager(work, wanted, &applied, &less);
     if !free.is_empty() {
-        work.ledger.reclaim(wanted, &free);
+        work.field_conflicts.reclaim(wanted, &free);
         less.retain(|place| !free.contains(place));
         applied = work.cluster.apply_without_paths(wanted, work.owner, Force::No, &without(&less)).await?;
     }
-    work.ledger.warned(wanted, &applied.warnings);
+    work.field_conflicts.warned(wanted, &applied.warnings);
     release_others(work, wanted, &applied).await;
     if let Some(before) = &before {
         clear(work, wanted, before, &applied, &without(&less)).await;
@@ -312,7 +312,7 @@ fn yield_fields(
     for it in &fields {
         tracing::info!(sync = %work.owner, object = %wanted.id, field = %wanted.display_path(&it.field), manager = %it.manager, "field yielded to another manager");
     }
-    work.ledger.yield_to(wanted, fields);
+    work.field_conflicts.yield_to(wanted, fields);
     clear
 }
 

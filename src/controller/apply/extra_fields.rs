@@ -46,7 +46,7 @@ pub(crate) async fn process_extra_fields(
             .filter(|(_, seen)| !seen.extra_fields.is_empty() && seen.ownership == Ownership::Ours);
         added.filter_map(|(id, seen)| Some((id.clone(), only_added(work, id, seen)?))).collect()
     });
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     for (id, seen) in found {
         let remove = valid_spec.extra_fields == ExtraFieldPolicy::Remove
             && !valid_spec.suspend
@@ -58,10 +58,10 @@ pub(crate) async fn process_extra_fields(
             outcomes.extend(outcome.map(|outcome| (id, outcome)));
         } else {
             let tainted = work.desired.is_tainted(&id);
-            told.push((id, text(&seen, tainted)));
+            reports.push((id, text(&seen, tainted)));
         }
     }
-    told
+    reports
 }
 
 /// Returns the object with the extra fields that Git does not set; `None` if none are left. A
@@ -88,7 +88,7 @@ fn may_remove(work: &ApplyContext<'_>, memory: &SyncMemory, id: &ObjectId, seen:
     seen.verification == Verification::Verified
         && !is_keys
         && !(seen.deleting || seen.reconcile_disabled || disabled || paused)
-        && memory.failing.get(id).is_none_or(|known| !known.waits(now))
+        && memory.retries.get(id).is_none_or(|known| !known.waits(now))
 }
 
 async fn remove_fields(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Option<Outcome>, ApiError> {

@@ -61,7 +61,7 @@ pub(crate) struct ApplyContext<'a> {
     pub(crate) conflicts: ConflictPolicy,
     /// The tool that managed these objects before, if the Sync was adopted from one.
     pub(crate) predecessor: Option<&'a AdoptedFrom>,
-    pub(crate) ledger: &'a FieldConflicts,
+    pub(crate) field_conflicts: &'a FieldConflicts,
     /// Contested objects, whose repairs other controllers undo.
     pub(crate) contested: Arc<BTreeMap<ObjectId, Contest>>,
     /// Numbers of replicas that Git sets.

@@ -55,7 +55,7 @@ pub(crate) async fn clear(
     for it in &remains {
         tracing::warn!(sync = %work.owner, object = %wanted.id, field = %wanted.display_path(&it.field), "no longer in Git but not removed: {}", it.why);
     }
-    work.ledger.remain(wanted, remains);
+    work.field_conflicts.remain(wanted, remains);
 }
 
 async fn take_fields(

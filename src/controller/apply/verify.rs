@@ -83,7 +83,8 @@ async fn compare(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Outcome, crat
     for _ in 0..MAX_COMPARISONS {
         // If it is gone, its watch reports that.
         let Some(live) = work.cluster.read_whole_object(id, Some(&wanted.version)).await? else { break };
-        let would_be = work.cluster.dry_run_apply(wanted, work.owner, &work.ledger.yielded(wanted)).await?;
+        let would_be =
+            work.cluster.dry_run_apply(wanted, work.owner, &work.field_conflicts.yielded(wanted)).await?;
         if live.metadata("resourceVersion") != would_be.metadata("resourceVersion") {
             continue;
         }
@@ -112,8 +113,8 @@ pub(crate) fn record_verification(
 ) -> bool {
     let outcomes = [(id.clone(), outcome.clone())].into_iter().collect();
     memory.record_outcomes(&outcomes, desired, now, chance, pauses);
-    memory.incomparable.learn(id, outcome, now, chance, pauses);
-    memory.fights.learn(&outcomes, desired, now);
+    memory.compare_failures.learn(id, outcome, now, chance, pauses);
+    memory.contention.learn(&outcomes, desired, now);
     match outcome {
         Outcome::Failed(_) | Outcome::Held(_) => true,
         // Results of comparisons are reported once all of them are known.
@@ -131,12 +132,12 @@ pub(crate) fn enqueue_verification(
     memory.unverified = found;
     let compared: BTreeSet<&ObjectId> =
         memory.unverified.iter().filter(|(_, how)| *how == VerifyMethod::Compare).map(|(id, _)| id).collect();
-    memory.incomparable.retain(|id| compared.contains(id));
-    let failing = &memory.failing;
+    memory.compare_failures.retain(|id| compared.contains(id));
+    let failing = &memory.retries;
     memory.unverified.retain(|(id, _)| failing.get(id).is_none_or(|known| !known.waits(now)));
-    let incomparable = &memory.incomparable;
+    let incomparable = &memory.compare_failures;
     memory.unverified.retain(|(id, how)| *how == VerifyMethod::Apply || !incomparable.waits(id, now));
-    let (restless, before) = (&mut memory.restless, memory.unverified.len());
+    let (restless, before) = (&mut memory.noisy_objects, memory.unverified.len());
     memory.unverified.retain(|(id, how)| *how == VerifyMethod::Apply || !restless.waits(id, now));
     let spared = before - memory.unverified.len();
     memory.comparing = memory.unverified.iter().any(|(_, how)| *how == VerifyMethod::Compare);

@@ -31,12 +31,12 @@ pub(crate) fn claims(
     observed: &ObservedSet,
     begun: Instant,
 ) -> Result<Claims, Vec<UnknownRight>> {
-    let neighbours = &context.peers;
+    let peers = &context.peers;
     let at = newest(context, name, valid_spec).or_else(|| last_seen_commit(sync)).or_else(null_commit);
     // No Sync waits for one that is being deleted, so it is registered only during this query.
     if let Some(at) = at {
-        neighbours.set_source(name, &valid_spec.address, &valid_spec.reference, false);
-        neighbours.set_rendered_commit(name, at);
+        peers.set_source(name, &valid_spec.address, &valid_spec.reference, false);
+        peers.set_rendered_commit(name, at);
     }
     let moves_to = LiveSync::of(sync).moves_to;
     let leaves = LeftObjects {
@@ -46,7 +46,7 @@ pub(crate) fn claims(
         term: context.cluster.terms().term_started_at(),
     };
     let claims = context.peers.claims(name, observed.iter().map(|(id, _)| id), leaves);
-    neighbours.mark_deleting(name);
+    peers.mark_deleting(name);
     claims
 }
 

@@ -69,9 +69,9 @@ pub(crate) async fn find(
     let repository = repository.map_err(source_error)?.on_behalf_of(&name.namespace);
     let valid_spec = &substitution_values::filled(cluster, name, valid_spec.clone()).await?;
     let followed = TrackedBases::default();
-    let ground = &RemoteBaseContext::of_sync(context, name, valid_spec, &followed, valid_spec.interval);
-    let means = RenderContext { cluster, helm: &context.sources.helm, ground };
-    let prepared = prepare(&repository, &revision, valid_spec, means, None, by).await?;
+    let base_context = &RemoteBaseContext::of_sync(context, name, valid_spec, &followed, valid_spec.interval);
+    let render_context = RenderContext { cluster, helm: &context.sources.helm, ground: base_context };
+    let prepared = prepare(&repository, &revision, valid_spec, render_context, None, by).await?;
     let prepared = prepared.with_keys(cluster.notary().content_keys(), None);
     Ok(Some(Arc::new(prepared.rendered.delete_hooks(uid))))
 }

@@ -29,7 +29,7 @@ pub(super) async fn wait(
     pause: HeldReason,
 ) -> Orphans {
     let (context, name) = (going.context, going.resource_recorder.name());
-    context.peers.stays(name);
+    context.peers.cancel_departure(name);
     let wake = context.cluster.changed_notify(name);
     let ends = TerminationWatch::default();
     let _watches = ends.follow(&context.cluster, &name.namespace, &wake);

@@ -47,10 +47,10 @@ use delete_hooks::run_delete_hooks;
 use orphans::Orphans;
 
 /// Pause between two rounds of a deletion.
-const ROUND: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// The same pause while every object waits for something else.
-const PATIENCE: Duration = Duration::from_secs(1);
+const IDLE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The validated spec of a Sync that is being deleted, or the reason why it is invalid; with an
 /// invalid spec all of its objects stay.
@@ -85,7 +85,7 @@ pub(crate) async fn finalize(
     // A Sync that is being deleted desires nothing: otherwise two deleted Syncs would hand their
     // objects over to each other. A hand-over that has begun ends first: its object is seen.
     context.peers.withdraw_desired(name);
-    context.peers.hand_overs_ended(name).await;
+    context.peers.wait_for_hand_overs(name).await;
     if !going.brake.decided_by.finalizers.iter().any(|one| one == FINALIZER) {
         return false;
     }
@@ -213,7 +213,7 @@ async fn delete(
             return Ok(Orphans::all(Some(cluster), name, "HooksUnknown"));
         }
     };
-    let (ledger, asked, backends) =
+    let (field_conflicts, asked, backends) =
         (FieldConflicts::default(), DeletePrecondition::unconditional(), WebhookBackends::default());
     let work = ApplyContext {
         context,
@@ -222,7 +222,7 @@ async fn delete(
         desired: &last,
         conflicts: valid_spec.conflicts,
         predecessor: None,
-        ledger: &ledger,
+        field_conflicts: &field_conflicts,
         contested: Arc::default(),
         numbers: Arc::default(),
         deletions: Arc::new(DeletionLimits {
@@ -281,7 +281,7 @@ async fn delete_batch(
         let planned = match cluster.read_observed(name, decide) {
             Ok(planned) => planned,
             Err(open) => {
-                context.peers.learn_rights(open).await;
+                context.peers.query_rights(open).await;
                 continue;
             }
         };
@@ -296,7 +296,7 @@ async fn delete_batch(
             ));
         }
         is_slow = true;
-        let round = if plan.steps().next().is_none() { PATIENCE } else { ROUND };
+        let pause = if plan.steps().next().is_none() { IDLE_PAUSE } else { PAUSE };
         for (id, outcome) in going.write(work, plan).await {
             match outcome {
                 Outcome::Failed(why) => {
@@ -315,7 +315,7 @@ async fn delete_batch(
                 outcome => tracing::info!(sync = %name, object = %id, "{}", outcome.verb()),
             }
         }
-        let _ = tokio::time::timeout(round, wake.notified()).await;
+        let _ = tokio::time::timeout(pause, wake.notified()).await;
         if let Some(why) = terminating_parent(context, name).await? {
             return Ok(Orphans::all(Some(cluster), name, why));
         }

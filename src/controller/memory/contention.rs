@@ -69,7 +69,7 @@ impl Revert {
     }
 
     /// Returns true if this revert continues the contest.
-    fn goes_on_with(&self, dispute: &ContestedFields) -> bool {
+    fn continues(&self, dispute: &ContestedFields) -> bool {
         match self {
             Self::Changed(manager, fields) => {
                 let same = dispute.fields.iter().any(|field| fields.contains(field));
@@ -157,7 +157,7 @@ impl Contention {
         fight.reverts.retain(|(time, _)| *time + WINDOW > now);
         fight.reverts.push((now, revert.clone()));
         // The retried repair was undone again.
-        for dispute in fight.contests.iter_mut().filter(|dispute| revert.goes_on_with(dispute)) {
+        for dispute in fight.contests.iter_mut().filter(|dispute| revert.continues(dispute)) {
             dispute.pause = (dispute.pause * 2).min(PAUSE.1);
             dispute.until = now + dispute.pause;
         }

@@ -81,7 +81,7 @@ impl FieldConflicts {
 
     /// Replaces the warnings of the server on an object that it accepted.
     pub(crate) fn warned(&self, wanted: &DesiredObject, warnings: &[Box<str>]) {
-        self.change(wanted, |entry| entry.warnings = told(wanted.contains_secret, warnings));
+        self.change(wanted, |entry| entry.warnings = shown_warnings(wanted.contains_secret, warnings));
     }
 
     fn change(&self, wanted: &DesiredObject, change: impl FnOnce(&mut ObjectConflicts)) {
@@ -126,7 +126,7 @@ impl FieldConflicts {
 
 /// Returns the texts about warnings. A warning may quote the object, and the values of a Secret
 /// must not be shown.
-fn told(secret: bool, warnings: &[Box<str>]) -> Vec<Box<str>> {
+fn shown_warnings(secret: bool, warnings: &[Box<str>]) -> Vec<Box<str>> {
     if !secret {
         return warnings.iter().map(|text| format!("the API server warns: {text}").into()).collect();
     }
@@ -180,7 +180,7 @@ mod tests {
     fn remarks_on_a_secret_are_not_repeated() {
         let told_of = |kind: &str, warnings: &[&str]| {
             let warnings: Vec<Box<str>> = warnings.iter().map(|text| Box::from(*text)).collect();
-            told(kind == "Secret", &warnings)
+            shown_warnings(kind == "Secret", &warnings)
         };
         assert_eq!(told_of("ConfigMap", &["one"]), ["the API server warns: one".into()]);
         let of_secret = told_of("Secret", &["hunter2 is weak", "hunter2 is short"]);

@@ -180,9 +180,9 @@ impl HealthMonitor {
     fn reports_itself(&self, wanted: &DesiredObject, known: &mut BTreeMap<GroupKind, bool>) -> bool {
         let kind = wanted.id.group_kind();
         let covered = self.options.rules.cover(&kind);
-        let told = || !covered && is_healthy_by_manifest(&kind, &wanted.canonical);
+        let is_known_by_manifest = || !covered && is_healthy_by_manifest(&kind, &wanted.canonical);
         let watched = *known.entry(kind.clone()).or_insert_with(|| covered || may_report(&kind));
-        watched && !told()
+        watched && !is_known_by_manifest()
     }
 
     /// Returns true for a hook whose current run belongs to its current manifest, or is waited for.

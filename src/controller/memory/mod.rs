@@ -51,9 +51,9 @@ pub(crate) struct SyncMemory {
     /// The held revision, rendered.
     pub(crate) prepared: Option<PreparedRevision>,
     /// Objects that could not be written, and the times of their next attempts.
-    pub(crate) failing: BTreeMap<ObjectId, RetryState>,
+    pub(crate) retries: BTreeMap<ObjectId, RetryState>,
     /// Objects that could not be compared.
-    pub(crate) incomparable: CompareFailures,
+    pub(crate) compare_failures: CompareFailures,
     /// Kinds that may contain objects of this Sync.
     pub(crate) inventory_kinds: BTreeSet<GroupKind>,
     /// Namespaces that may contain objects of this Sync.
@@ -64,7 +64,7 @@ pub(crate) struct SyncMemory {
     spec_revision: u64,
     revision: Option<Revision>,
     /// Time for which admission may deny an object before a rollback; `None` without rollback.
-    pub(crate) patience: Option<Duration>,
+    pub(crate) rejection_limit: Option<Duration>,
     /// Last revision with a valid signature, and the keys that were used.
     pub(crate) trusted: Option<(Revision, SignaturePolicy, Arc<TrustedKeys>)>,
     /// True once the earlier inventory of this Sync was loaded.
@@ -77,44 +77,44 @@ pub(crate) struct SyncMemory {
     /// True while comparisons of this reconcile are outstanding: drift counts are incomplete.
     pub(crate) comparing: bool,
     /// Controllers that undo our repairs.
-    pub(crate) fights: Contention,
+    pub(crate) contention: Contention,
     /// Approved deletions that are not complete yet, by uid.
     pub(crate) consented: BTreeMap<ObjectId, Box<str>>,
     /// Changes that need a new object, and wait for approval to delete the old one.
     pub(crate) replacements: BTreeMap<ObjectId, Replacement>,
     /// Objects on which the mark of another Sync is ignored.
-    pub(crate) disbelieved: BTreeSet<ObjectId>,
+    pub(crate) ignored_marks: BTreeSet<ObjectId>,
     /// True if an apply has found a replacement that needs approval: the next plan names the
     /// approval.
     pub(crate) needs_replan: bool,
     /// Objects that are written to all the time.
-    pub(crate) restless: NoisyObjects,
+    pub(crate) noisy_objects: NoisyObjects,
     /// Start times of objects that wait for other Syncs.
     pub(crate) claim_waits: ClaimWaits,
     /// Objects that are being deleted.
-    pub(crate) leaving: StuckDeletions,
+    pub(crate) stuck_deletions: StuckDeletions,
     /// Objects whose deletion takes other objects with it.
-    pub(crate) guarded: PruneGuards,
+    pub(crate) prune_guards: PruneGuards,
     /// Objects that have completed.
     pub(crate) completed: CompletedObjects,
     /// Time at which the next pause that a person asked for ends.
     pub(crate) pause_ends: Option<Uptime>,
     /// Conflicts with other managers over fields.
-    pub(crate) ledger: Arc<FieldConflicts>,
+    pub(crate) field_conflicts: Arc<FieldConflicts>,
     /// Namespaces that objects wait for.
     pub(crate) namespaces: PendingNamespaces,
     /// Permissions that are missing.
-    pub(crate) lacking: Option<MissingPermissions>,
+    pub(crate) missing_permissions: Option<MissingPermissions>,
     /// Numbers of replicas that autoscalers may set.
-    pub(crate) scaling: AutoscaledReplicas,
+    pub(crate) autoscaled_replicas: AutoscaledReplicas,
     /// The newest commit, while it cannot be rendered.
-    pub(crate) refusal: Option<RefusedCommit>,
+    pub(crate) refused_commit: Option<RefusedCommit>,
     /// Changes of CRDs that were not processed yet.
-    pub(crate) definitions: CrdChanges,
+    pub(crate) crd_changes: CrdChanges,
     /// Resources whose kinds are not served yet.
-    pub(crate) awaited: AwaitedResources,
+    pub(crate) awaited_resources: AwaitedResources,
     /// Objects whose webhooks fail.
-    pub(crate) unreached: WebhookFailures,
+    pub(crate) webhook_failures: WebhookFailures,
     /// Desired sets that have been rolled out.
     pub(crate) rolled_out: RolloutProgress,
     /// Objects that were unhealthy when the rollout was last evaluated.
@@ -168,8 +168,8 @@ impl SyncMemory {
     /// failures are retried at once.
     pub(crate) fn accept_revision(&mut self, generation: u64, revision: &Revision) {
         if self.spec_revision != generation || self.revision.as_ref() != Some(revision) {
-            self.failing.clear();
-            self.incomparable.clear();
+            self.retries.clear();
+            self.compare_failures.clear();
         }
         self.spec_revision = generation;
         self.revision = Some(revision.clone());
@@ -178,23 +178,23 @@ impl SyncMemory {
     /// Returns the retry state of all objects, as an input of the next plan.
     pub(crate) fn deferrals(&mut self, now: Uptime) -> Deferrals {
         let namespaces = &self.namespaces;
-        self.failing.retain(|_, failing| !namespaces.frees(&failing.why));
-        let failed = self.failing.iter().map(|(id, failing)| {
+        self.retries.retain(|_, failing| !namespaces.frees(&failing.why));
+        let failed = self.retries.iter().map(|(id, failing)| {
             let outcome = failing.why.clone();
             (id.clone(), FailedStep { hash: failing.hash, is_due: failing.until <= now, outcome })
         });
-        Deferrals { failed: failed.collect(), throttled: self.restless.throttled(now) }
+        Deferrals { failed: failed.collect(), throttled: self.noisy_objects.throttled(now) }
     }
 
     /// Records the steps that a plan has left out.
     pub(crate) fn note_deferred(&mut self, due: &DuePlan) {
-        self.failing.retain(|id, _| due.still_failing.contains(id));
-        self.restless.note_throttled(&due.throttled);
+        self.retries.retain(|id, _| due.still_failing.contains(id));
+        self.noisy_objects.note_throttled(&due.throttled);
     }
 
     /// Retries at once the objects that their owning Sync has released.
     pub(crate) fn free_released(&mut self, is_released: impl Fn(&str, &ObjectId) -> bool) {
-        self.failing.retain(|id, failing| match &failing.why {
+        self.retries.retain(|id, failing| match &failing.why {
             Outcome::Held(Hold::OwnedBy(other)) => !is_released(other, id),
             _ => true,
         });
@@ -202,7 +202,7 @@ impl SyncMemory {
 
     /// Returns the next attempts of refused objects, as far as they are known.
     pub(crate) fn next_tries(&self) -> BTreeMap<ObjectId, Timestamp> {
-        let tries = self.failing.iter().filter_map(|(id, failing)| Some((id.clone(), failing.next_try?)));
+        let tries = self.retries.iter().filter_map(|(id, failing)| Some((id.clone(), failing.next_try?)));
         tries.collect()
     }
 
@@ -213,7 +213,7 @@ impl SyncMemory {
         now: Uptime,
         wall: Timestamp,
     ) {
-        for (id, failing) in &mut self.failing {
+        for (id, failing) in &mut self.retries {
             let is_refused = matches!(&failing.why, Outcome::Failed(why) if why.manifest);
             if is_refused && outcomes.contains_key(id) {
                 failing.next_try = wall.checked_add(failing.until.saturating_sub(now)).ok();
@@ -230,8 +230,8 @@ impl SyncMemory {
         chance: f64,
         pauses: RetryPolicy,
     ) {
-        self.restless.learn(outcomes, now);
-        self.unreached.learn(outcomes, now);
+        self.noisy_objects.learn(outcomes, now);
+        self.webhook_failures.learn(outcomes, now);
         let mut granted = BTreeSet::new();
         for (id, outcome) in outcomes {
             if let Outcome::Held(Hold::ReplacementWaits(replacement)) = outcome {
@@ -239,17 +239,17 @@ impl SyncMemory {
                 self.needs_replan = true;
             }
             let hash = desired.get(id).map(|wanted| wanted.hash);
-            let mut backoff = match self.failing.get(id) {
+            let mut backoff = match self.retries.get(id) {
                 Some(known) if known.hash == hash => known.backoff,
                 Some(_) | None => pauses.cluster,
             };
             let pause = match outcome {
                 Outcome::Failed(why) if why.manifest => {
-                    let left = self.patience_left(id, hash, why, now);
+                    let left = self.rejection_time_left(id, hash, why, now);
                     left.map_or(pauses.manifest, |left| left.min(pauses.manifest))
                 }
                 Outcome::Held(Hold::WebhookUnserved(_)) => {
-                    backoff.failed(chance).min(self.unreached.left(id, now))
+                    backoff.failed(chance).min(self.webhook_failures.left(id, now))
                 }
                 Outcome::Failed(_) => backoff.failed(chance),
                 Outcome::Held(
@@ -261,7 +261,7 @@ impl SyncMemory {
                     | Hold::ContentUnknown(_),
                 ) => HELD,
                 _ => {
-                    let known = self.failing.remove(id);
+                    let known = self.retries.remove(id);
                     if known.is_some_and(|known| is_forbidden(&known.why)) {
                         granted.insert(place(id));
                     }
@@ -271,7 +271,7 @@ impl SyncMemory {
             let refused = self.refused_since(id, hash, outcome, now).map(|since| (since, now));
             let (until, why) = (now + pause, outcome.clone());
             let failing = RetryState { hash, until, next_try: None, backoff, refused, why };
-            self.failing.insert(id.clone(), failing);
+            self.retries.insert(id.clone(), failing);
         }
         self.retry_one_forbidden(&granted, now);
     }
@@ -280,7 +280,7 @@ impl SyncMemory {
     /// are noticed. Once it succeeds, all others are retried.
     fn retry_one_forbidden(&mut self, granted: &BTreeSet<KindInNamespace>, now: Uptime) {
         let mut probed = BTreeSet::new();
-        for (id, failing) in self.failing.iter_mut().filter(|(_, failing)| is_forbidden(&failing.why)) {
+        for (id, failing) in self.retries.iter_mut().filter(|(_, failing)| is_forbidden(&failing.why)) {
             let place = place(id);
             if granted.contains(&place) {
                 failing.until = failing.until.min(now);
@@ -327,7 +327,7 @@ impl SyncMemory {
 
     /// Watches the namespaces that objects wait for.
     pub(crate) fn wait(&mut self, cluster: &Cluster, owner: &SyncName) {
-        let waiting = self.failing.values().map(|failing| &failing.why);
+        let waiting = self.retries.values().map(|failing| &failing.why);
         self.namespaces.watch(cluster, owner, waiting);
     }
 
@@ -354,21 +354,21 @@ impl SyncMemory {
 
     /// Returns the next time at which a failure is retried, a wait ends or a deletion is stuck.
     pub(crate) fn next(&self, now: Uptime, within: Duration) -> Option<Uptime> {
-        let failing = self.failing.values().filter(|it| !it.is_owned()).map(|it| it.until);
+        let failing = self.retries.values().filter(|it| !it.is_owned()).map(|it| it.until);
         let unknown = self.rediscover_at.map(|(due, _)| due);
-        let late = self.leaving.next(now, within);
+        let late = self.stuck_deletions.next(now, within);
         let failing = failing
             .chain(self.hook_cleanup_at)
-            .chain(self.incomparable.next(now))
-            .chain(self.awaited.next(now));
+            .chain(self.compare_failures.next(now))
+            .chain(self.awaited_resources.next(now));
         let failing = failing.chain(self.claim_waits.next(now));
-        let again = self.fights.next(now).into_iter().chain(self.restless.next());
+        let again = self.contention.next(now).into_iter().chain(self.noisy_objects.next());
         failing
             .chain(again)
             .chain(self.pause_ends)
             .chain(unknown)
             .chain(late)
-            .chain(self.refusal.as_ref().map(RefusedCommit::next_try))
+            .chain(self.refused_commit.as_ref().map(RefusedCommit::next_try))
             .min()
     }
 }

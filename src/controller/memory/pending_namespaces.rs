@@ -59,9 +59,9 @@ impl PendingNamespaces {
                 continue;
             }
             let state = Arc::<Mutex<Option<NamespaceState>>>::default();
-            let (told, wake) = (state.clone(), cluster.changed_notify(owner));
+            let (watched, wake) = (state.clone(), cluster.changed_notify(owner));
             let following = cluster.watch_namespace(name, move |now| {
-                *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+                *watched.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
                 wake.notify_one();
             });
             self.0.insert(name.clone(), WatchedNamespace { state, _following: following });

@@ -33,25 +33,25 @@ impl SyncMemory {
 
     /// Returns true if an object was rejected that only another manifest can fix.
     pub(crate) fn is_refused(&self) -> bool {
-        self.failing.values().any(|failing| failing.refused.is_some())
+        self.retries.values().any(|failing| failing.refused.is_some())
     }
 
     /// Returns the desired objects that are rejected now.
     pub(crate) fn refused(&self) -> RejectedManifests {
-        let refused = self.failing.iter().filter(|(_, failing)| failing.refused.is_some());
+        let refused = self.retries.iter().filter(|(_, failing)| failing.refused.is_some());
         refused.filter_map(|(id, failing)| Some((id.clone(), failing.hash?))).collect()
     }
 
     /// Returns the first object, other than `but`, that was rejected for longer than its time
     /// allows, with the reason.
     pub(crate) fn finally_rejected(&self, but: &RejectedManifests) -> Option<String> {
-        let patience = self.patience?;
-        self.failing.iter().find_map(|(id, failing)| {
+        let limit = self.rejection_limit?;
+        self.retries.iter().find_map(|(id, failing)| {
             let (Outcome::Failed(why), Some((since, last))) = (&failing.why, failing.refused) else {
                 return None;
             };
             let had = last.saturating_sub(since);
-            let counts = had >= span(why, patience) && !but.contains(&(id.clone(), failing.hash?));
+            let counts = had >= rejection_time(why, limit) && !but.contains(&(id.clone(), failing.hash?));
             counts.then(|| format!("{id}: {}", sanitize(&why.message)))
         })
     }
@@ -65,12 +65,12 @@ impl SyncMemory {
         now: Uptime,
     ) -> Option<Uptime> {
         let Outcome::Failed(Failure { manifest: true, .. }) = outcome else { return None };
-        let known = self.failing.get(id).filter(|known| known.hash == hash);
+        let known = self.retries.get(id).filter(|known| known.hash == hash);
         Some(known.and_then(|known| known.refused).map_or(now, |(since, _)| since))
     }
 
     /// Returns the time left to a rejected object; `None` if there is no limit or it is over.
-    pub(super) fn patience_left(
+    pub(super) fn rejection_time_left(
         &self,
         id: &ObjectId,
         hash: Option<SpecHash>,
@@ -78,7 +78,7 @@ impl SyncMemory {
         now: Uptime,
     ) -> Option<Duration> {
         let since = self.refused_since(id, hash, &Outcome::Failed(why.clone()), now)?;
-        let ends = since + span(why, self.patience.filter(|_| hash.is_some())?);
+        let ends = since + rejection_time(why, self.rejection_limit.filter(|_| hash.is_some())?);
         ends.checked_sub(now).filter(|left| !left.is_zero())
     }
 }

@@ -134,7 +134,7 @@ fn what_is_refused_is_tried_once_more_before_its_revision_is_given_up() {
     assert_eq!(given_up(&scene), None);
     // Without rollback, no time is counted.
     scene.memory.accept_revision(1, &revision("3"));
-    scene.memory.patience = None;
+    scene.memory.rejection_limit = None;
     scene.learns(at(990), &[("ConfigMap/a", invalid), ("ConfigMap/b", denied)]);
     assert_eq!(given_up(&scene), None);
     assert_eq!(scene.memory.next(at(990), at(300)), Some(at(1590)), "as long as ever");

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// The last poll of a Sync that found a commit.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LastLook {
+pub(super) struct LastPoll {
     /// Time at which the repository was polled.
     asked: Instant,
     found: ObjectHash,
@@ -45,22 +45,22 @@ impl Peer {
     }
 
     fn has_come(&self, since: Instant) -> bool {
-        let rendered = self.at().filter(|_| !self.is_refused).zip(self.looked);
-        rendered.is_some_and(|(at, looked)| looked.asked >= since && looked.found == at.newest)
+        let rendered = self.at().filter(|_| !self.is_refused).zip(self.last_poll);
+        rendered.is_some_and(|(at, last_poll)| last_poll.asked >= since && last_poll.found == at.newest)
     }
 }
 
 impl PeerSources {
     /// Records the poll of a Sync, its own or that of a peer: the commit that was found, and the
     /// time of the request.
-    pub(super) fn has_looked(&mut self, sync: &SyncName, asked: Instant, found: ObjectHash) {
+    pub(super) fn on_polled(&mut self, sync: &SyncName, asked: Instant, found: ObjectHash) {
         self.mark(sync, |known| {
             // Only a Sync that moves objects to it waits for the poll, and it is woken once: each
             // wake requests a poll, so that further wakes would never end.
             let has_come = |known: &Peer| known.called.is_some_and(|called| known.has_come(called));
             let had_come = has_come(known);
-            if known.looked.is_none_or(|last| last.asked <= asked) {
-                known.looked = Some(LastLook { asked, found });
+            if known.last_poll.is_none_or(|last| last.asked <= asked) {
+                known.last_poll = Some(LastPoll { asked, found });
             }
             !had_come && has_come(known)
         });
@@ -145,11 +145,11 @@ mod tests {
             follows(&all, name, "one", false);
             all.set_rendered_commit(&sync(name), commit(digit));
         }
-        let (own, other) = (all.bell(&sync("a")), all.bell(&sync("b")));
+        let (own, other) = (all.wakeups(&sync("a")), all.wakeups(&sync("b")));
         assert_eq!(all.lagging_peers(&sync("a"), None, None).len(), 1);
         assert!(rings(&other.look), "it is asked to look");
         rings(&own.again);
-        all.has_looked(&sync("b"), clock::now(), commit("1"));
+        all.on_polled(&sync("b"), clock::now(), commit("1"));
         assert!(!rings(&own.again), "it would ask again at once, and for ever");
     }
 
@@ -167,7 +167,7 @@ mod tests {
                 all.add(&sync(name));
                 follows(&all, name, repository, false);
                 if name == "new" {
-                    all.has_looked(&sync(name), clock::now(), commit(at));
+                    all.on_polled(&sync(name), clock::now(), commit(at));
                 }
                 all.set_rendered_commit(&sync(name), commit(at));
                 tokio::time::advance(SECOND).await;
@@ -180,7 +180,7 @@ mod tests {
         }
 
         fn looks(&self, found: &str) {
-            self.all.has_looked(&sync("new"), clock::now(), commit(found));
+            self.all.on_polled(&sync("new"), clock::now(), commit(found));
         }
     }
 
@@ -189,7 +189,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_has_looked_before_is_asked_to_look_once_more_and_wakes_who_waits() {
         let it = Move::new().await;
-        let (old, new) = (it.all.bell(&sync("old")), it.all.bell(&sync("new")));
+        let (old, new) = (it.all.wakeups(&sync("old")), it.all.wakeups(&sync("new")));
         assert_eq!(it.arrival("new"), AWAITED);
         assert!(rings(&new.called) && !rings(&old.again));
         assert_eq!(it.arrival("new"), AWAITED);
@@ -205,7 +205,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_it_has_found_is_to_be_rendered_by_its_newest_spec() {
         let it = Move::new().await;
-        let (old, new) = (it.all.bell(&sync("old")), sync("new"));
+        let (old, new) = (it.all.wakeups(&sync("old")), sync("new"));
         assert_eq!(it.arrival("new"), AWAITED);
         it.looks("3");
         assert!(!rings(&old.again), "that says nothing yet");
@@ -216,26 +216,26 @@ mod tests {
         // It has another spec, which cannot be applied, or not yet.
         it.all.set_request(&new, 1);
         assert_eq!(it.arrival("new"), AWAITED);
-        it.all.rendered(&new, 1, commit("3"), commit("3"));
+        it.all.set_rendered(&new, 1, commit("3"), commit("3"));
         assert_eq!(it.arrival("new"), Arrival::Come);
-        it.all.is_refused(&new, true);
+        it.all.set_refused(&new, true);
         assert_eq!(it.arrival("new"), AWAITED);
-        it.all.is_refused(&new, false);
+        it.all.set_refused(&new, false);
         assert_eq!(it.arrival("new"), Arrival::Come);
         // It has rolled back the newest commit, and applies the one before.
         it.looks("4");
-        it.all.rendered(&new, 1, commit("3"), commit("4"));
+        it.all.set_rendered(&new, 1, commit("3"), commit("4"));
         assert_eq!(it.arrival("new"), Arrival::Come);
         // Its newest commit waits for something else, and the one before stays applied meanwhile.
         it.looks("5");
-        it.all.rendered(&new, 1, commit("4"), commit("4"));
+        it.all.set_rendered(&new, 1, commit("4"), commit("4"));
         assert_eq!(it.arrival("new"), AWAITED);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_leaves_later_asks_for_another_look_but_not_too_often() {
         let it = Move::new().await;
-        let new = it.all.bell(&sync("new"));
+        let new = it.all.wakeups(&sync("new"));
         assert_eq!(it.arrival("new"), AWAITED);
         it.looks("2");
         assert!(rings(&new.called));
@@ -284,7 +284,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_sync_that_is_not_there_is_waited_for_and_wakes_when_it_comes() {
         let it = Move::new().await;
-        let old = it.all.bell(&sync("old"));
+        let old = it.all.wakeups(&sync("old"));
         assert_eq!(it.arrival("other"), AWAITED);
         it.all.add(&sync("third"));
         assert!(!rings(&old.again));
@@ -312,9 +312,9 @@ mod tests {
         let it = Move::new().await;
         it.all.invalidate(&sync("old"));
         assert_eq!(it.arrival("new"), AWAITED);
-        assert!(!rings(&it.all.bell(&sync("new")).called));
+        assert!(!rings(&it.all.wakeups(&sync("new")).called));
         it.all.set_rendered_commit(&sync("old"), commit("1"));
         assert_eq!(it.arrival("new"), AWAITED);
-        assert!(rings(&it.all.bell(&sync("new")).called));
+        assert!(rings(&it.all.wakeups(&sync("new")).called));
     }
 }

@@ -65,12 +65,12 @@ impl Dependencies {
     }
 
     /// Returns the notify that wakes a waiting Sync.
-    pub(super) fn again(&self, sync: &SyncName) -> Arc<Notify> {
+    pub(super) fn dependency_notify(&self, sync: &SyncName) -> Arc<Notify> {
         self.syncs.get(sync).map(|entry| entry.again.clone()).unwrap_or_default()
     }
 
     /// Sets the dependencies of a Sync.
-    pub(super) fn depends(&mut self, sync: &SyncName, on: &BTreeSet<SyncName>) {
+    pub(super) fn set_dependencies(&mut self, sync: &SyncName, on: &BTreeSet<SyncName>) {
         let all = &mut self.syncs;
         let Some(entry) = all.get_mut(sync).filter(|entry| entry.on != *on) else { return };
         entry.on.clone_from(on);
@@ -79,7 +79,7 @@ impl Dependencies {
     }
 
     /// Records the commit that a Sync has completely applied; none if it has not.
-    pub(super) fn applied(&mut self, sync: &SyncName, applied: Option<AppliedCommit>) {
+    pub(super) fn set_applied(&mut self, sync: &SyncName, applied: Option<AppliedCommit>) {
         let all = &mut self.syncs;
         let Some(entry) = all.get_mut(sync).filter(|entry| entry.applied != applied) else { return };
         entry.applied = applied;
@@ -87,7 +87,7 @@ impl Dependencies {
     }
 
     /// Returns the reason why a Sync does not accept a commit yet.
-    pub(super) fn waits(&self, sync: &SyncName, next: &AppliedCommit) -> Option<WaitReason> {
+    pub(super) fn waiting_reason(&self, sync: &SyncName, next: &AppliedCommit) -> Option<WaitReason> {
         let all = &self.syncs;
         let entry = all.get(sync).filter(|entry| !entry.on.is_empty())?;
         if let Some(cycle) = cycle(all, sync) {
@@ -105,8 +105,8 @@ impl Dependencies {
                 Some(format!("it waits for the Sync {other}, whose newest commit is not applied yet"))
             }
             Some(DependencyEntry { applied: Some(applied), .. }) => {
-                let beside = (&applied.address, &applied.reference) == (&next.address, &next.reference);
-                let behind = beside && applied.commit != next.commit;
+                let same_source = (&applied.address, &applied.reference) == (&next.address, &next.reference);
+                let behind = same_source && applied.commit != next.commit;
                 behind.then(|| format!("it waits until the Sync {other} has applied {} as well", next.commit))
             }
         });
@@ -114,7 +114,7 @@ impl Dependencies {
     }
 
     /// Records that a Sync begins its deletion.
-    pub(super) fn leaves(&mut self, sync: &SyncName) {
+    pub(super) fn begin_departure(&mut self, sync: &SyncName) {
         if let Some(entry) = self.syncs.get_mut(sync) {
             entry.leaving = true;
         }
@@ -122,7 +122,7 @@ impl Dependencies {
     }
 
     /// Records that the deletion of a Sync waits for a person, so that no Sync waits for its end.
-    pub(super) fn stays(&mut self, sync: &SyncName) {
+    pub(super) fn cancel_departure(&mut self, sync: &SyncName) {
         if let Some(entry) = self.syncs.get_mut(sync) {
             entry.leaving = false;
         }
@@ -184,12 +184,12 @@ mod tests {
     fn pair() -> Peers {
         let all = Peers::default();
         all.add(&name("b"));
-        all.depends(&name("b"), &[name("a")].into());
+        all.set_dependencies(&name("b"), &[name("a")].into());
         all
     }
 
     fn why(all: &Peers, sync: &str, next: &AppliedCommit) -> String {
-        match all.waits(&name(sync), next) {
+        match all.waiting_reason(&name(sync), next) {
             Some(WaitReason::For(why)) => why,
             Some(WaitReason::Cycle(why)) => format!("cycle: {why}"),
             None => String::new(),
@@ -200,16 +200,16 @@ mod tests {
     fn it_waits_for_one_that_is_there_and_has_applied_as_much() {
         let (all, next) = (pair(), at("x", "2"));
         assert!(why(&all, "b", &next).contains("which does not exist"));
-        let woken = all.again(&name("b"));
+        let woken = all.dependency_notify(&name("b"));
         all.add(&name("a"));
         assert!(woken.notified().now_or_never().is_some());
         assert!(why(&all, "b", &next).contains("is not applied yet"));
-        all.applied(&name("a"), Some(at("y", "1")));
+        all.set_applied(&name("a"), Some(at("y", "1")));
         assert!(woken.notified().now_or_never().is_some());
         assert_eq!(why(&all, "b", &next), "", "another repository has other commits");
-        all.applied(&name("a"), Some(at("x", "1")));
+        all.set_applied(&name("a"), Some(at("x", "1")));
         assert!(why(&all, "b", &next).contains("has applied 2222"));
-        all.applied(&name("a"), Some(next.clone()));
+        all.set_applied(&name("a"), Some(next.clone()));
         assert_eq!(why(&all, "b", &next), "");
         assert_eq!(why(&all, "a", &next), "", "it depends on nobody");
         all.remove(&name("a"));
@@ -220,14 +220,14 @@ mod tests {
     fn a_cycle_is_named() {
         let (all, next) = (pair(), at("x", "1"));
         ["a", "c"].iter().for_each(|one| all.add(&name(one)));
-        all.depends(&name("a"), &[name("c")].into());
-        all.depends(&name("c"), &[name("b"), name("d")].into());
+        all.set_dependencies(&name("a"), &[name("c")].into());
+        all.set_dependencies(&name("c"), &[name("b"), name("d")].into());
         let expect = "cycle: it waits for itself: ops/b -> ops/a -> ops/c -> ops/b; remove one of them from spec.dependsOn";
         assert_eq!(why(&all, "b", &next), expect);
         all.add(&name("e"));
-        all.depends(&name("e"), &[name("b")].into());
+        all.set_dependencies(&name("e"), &[name("b")].into());
         assert!(why(&all, "e", &next).contains("ops/b"), "it is in no cycle itself");
-        all.depends(&name("c"), &BTreeSet::new());
+        all.set_dependencies(&name("c"), &BTreeSet::new());
         assert!(!why(&all, "b", &next).contains("cycle"));
     }
 
@@ -238,7 +238,7 @@ mod tests {
         let second = std::time::Duration::from_secs(1);
         all.wait_for_dependents(&name("b"), second).await;
         all.wait_for_dependents(&name("a"), std::time::Duration::ZERO).await;
-        all.leaves(&name("b"));
+        all.begin_departure(&name("b"));
         let first = name("a");
         let mut waiting = std::pin::pin!(all.wait_for_dependents(&first, second));
         assert!(waiting.as_mut().now_or_never().is_none());

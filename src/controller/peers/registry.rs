@@ -105,7 +105,7 @@ impl Registry {
 
     /// Sets the desired set of a Sync, and closes the hand-overs with the previous one. Returns the
     /// Syncs whose objects were held because of the previous set; they have to reconcile again.
-    /// `Peers::hand_overs_ended` has to be awaited before anything of the set is written.
+    /// `Peers::wait_for_hand_overs` has to be awaited before anything of the set is written.
     pub(super) fn set_desired(
         &mut self,
         sync: &SyncName,
@@ -163,7 +163,7 @@ impl Registry {
     }
 
     /// Marks the desired set of a Sync as unknown, or as one that the Sync will not apply.
-    pub(super) fn unready(&mut self, sync: &SyncName) {
+    pub(super) fn mark_not_ready(&mut self, sync: &SyncName) {
         if let Some(entry) = self.syncs.get_mut(sync) {
             entry.ready = false;
         }
@@ -242,9 +242,9 @@ mod tests {
         let writing = gate.begin().unwrap();
         all.withdraw_desired(&sync);
         assert!(gate.begin().is_none(), "nothing more is handed over");
-        assert!(all.hand_overs_ended(&sync).now_or_never().is_none(), "a hand-over is in progress");
+        assert!(all.wait_for_hand_overs(&sync).now_or_never().is_none(), "a hand-over is in progress");
         drop(writing);
-        all.hand_overs_ended(&sync).await;
+        all.wait_for_hand_overs(&sync).await;
     }
 
     #[tokio::test(start_paused = true)]
@@ -254,10 +254,10 @@ mod tests {
         all.add(&sync);
         all.lock().registry.syncs.get_mut(&sync).unwrap().closing.push(gate.clone());
         gate.close();
-        assert!(all.hand_overs_ended(&sync).now_or_never().is_none(), "a hand-over is in progress");
-        assert!(all.hand_overs_ended(&sync).now_or_never().is_none(), "it still is");
+        assert!(all.wait_for_hand_overs(&sync).now_or_never().is_none(), "a hand-over is in progress");
+        assert!(all.wait_for_hand_overs(&sync).now_or_never().is_none(), "it still is");
         drop(writing);
-        all.hand_overs_ended(&sync).await;
+        all.wait_for_hand_overs(&sync).await;
         assert!(all.lock().registry.syncs[&sync].closing.is_empty());
         assert!(gate.begin().is_none(), "the gate stays closed");
     }

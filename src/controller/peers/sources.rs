@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::arrival::LastLook;
+use super::arrival::LastPoll;
 use super::render_attempts::{FailedAttempt, LaggingPeer};
 use crate::api::SyncName;
 use crate::clock;
@@ -99,7 +99,7 @@ pub(super) struct Peer {
     /// The repository cannot be read, and waiting does not help.
     pub(super) is_shut_out: bool,
     /// The last poll that succeeded.
-    pub(super) looked: Option<LastLook>,
+    pub(super) last_poll: Option<LastPoll>,
     /// Time at which it was last asked to poll for Syncs that move objects to it.
     pub(super) called: Option<Instant>,
     pub(super) bell: Arc<Wakeups>,
@@ -146,7 +146,7 @@ impl PeerSources {
 
     /// Returns the notifies that wake a Sync. A removed Sync gets unused ones: a task of it that
     /// has not ended yet does not add it again.
-    pub(super) fn bell(&self, sync: &SyncName) -> Arc<Wakeups> {
+    pub(super) fn wakeups(&self, sync: &SyncName) -> Arc<Wakeups> {
         self.all.get(sync).map(|known| known.bell.clone()).unwrap_or_default()
     }
 
@@ -175,7 +175,7 @@ impl PeerSources {
 
     /// Records that the source of a refused Sync cannot be read; it may still claim what it claimed
     /// last.
-    pub(super) fn is_unreadable(&mut self, sync: &SyncName) {
+    pub(super) fn mark_unreadable(&mut self, sync: &SyncName) {
         self.change(sync, |it| match &it.course {
             PeerState::Follows(path) => PeerState::Follows(PeerSource { at: None, ..path.clone() }),
             PeerState::Unknown | PeerState::Rests => PeerState::Rests,
@@ -194,17 +194,17 @@ impl PeerSources {
 
     /// Records that the spec of a Sync is refused, or accepted again. A refused Sync claims nothing
     /// of the newest commit.
-    pub(super) fn is_refused(&mut self, sync: &SyncName, refused: bool) {
+    pub(super) fn set_refused(&mut self, sync: &SyncName, refused: bool) {
         self.mark(sync, |known| std::mem::replace(&mut known.is_refused, refused) != refused);
     }
 
     /// Records that a Sync cannot read its repository for a permanent reason, or can read it again.
-    pub(super) fn is_shut_out(&mut self, sync: &SyncName, shut_out: bool) {
+    pub(super) fn set_shut_out(&mut self, sync: &SyncName, shut_out: bool) {
         self.mark(sync, |known| std::mem::replace(&mut known.is_shut_out, shut_out) != shut_out);
     }
 
     /// Records that a Sync could not render a commit.
-    pub(super) fn tried(&mut self, sync: &SyncName, asked: u64, tried: FailedAttempt) {
+    pub(super) fn record_failed_attempt(&mut self, sync: &SyncName, asked: u64, tried: FailedAttempt) {
         self.mark(sync, |known| {
             let is_news = known.asked <= asked
                 && known.tried.as_ref().is_none_or(|last| {
@@ -219,7 +219,7 @@ impl PeerSources {
     }
 
     /// Returns the last commit that a Sync could not render, with the evidence of its files.
-    pub(super) fn last_tried(&self, sync: &SyncName) -> Option<FailedAttempt> {
+    pub(super) fn last_failed_attempt(&self, sync: &SyncName) -> Option<FailedAttempt> {
         self.all.get(sync)?.tried.clone()
     }
 
@@ -235,7 +235,7 @@ impl PeerSources {
 
     /// Records that a Sync has rendered the commit that it applies, for the request of this number,
     /// which may not be the newest one. `newest` differs from `held` after a rollback.
-    pub(super) fn rendered(&mut self, sync: &SyncName, asked: u64, held: ObjectHash, newest: ObjectHash) {
+    pub(super) fn set_rendered(&mut self, sync: &SyncName, asked: u64, held: ObjectHash, newest: ObjectHash) {
         self.come(sync, asked, Some(RenderedCommits { held, newest }));
     }
 
@@ -251,7 +251,7 @@ impl PeerSources {
     }
 
     /// Lets all Syncs poll whose repository has one of these names; returns how many there are.
-    pub(super) fn called(&self, names: &RepositoryNames) -> usize {
+    pub(super) fn request_polls(&self, names: &RepositoryNames) -> usize {
         let all = &self.all;
         let follows = |known: &&Peer| match &known.course {
             PeerState::Follows(path) if !path.suspended => {
@@ -288,7 +288,7 @@ impl PeerSources {
         };
         let (before, now) = (path(&known.course), path(&course));
         if !before.as_ref().zip(now.as_ref()).is_some_and(|(before, now)| before.is_beside(now)) {
-            (known.tried, known.is_shut_out, known.looked) = (None, false, None);
+            (known.tried, known.is_shut_out, known.last_poll) = (None, false, None);
         }
         let (before, now) = (before.and_then(|path| path.at), now.and_then(|path| path.at));
         if before != now {

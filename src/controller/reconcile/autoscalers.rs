@@ -93,7 +93,7 @@ pub(crate) async fn leave_to_scalers(
     prepared: &mut PreparedRevision,
     mut live: AutoscaledObjects,
 ) {
-    let scaling = &mut memory.scaling;
+    let scaling = &mut memory.autoscaled_replicas;
     let doubtful = doubtful(inputs, scaling, &live.targets);
     let mut unseen = BTreeMap::new();
     for namespace in &doubtful {

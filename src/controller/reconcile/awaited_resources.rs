@@ -13,7 +13,7 @@ use crate::controller::schedule::Uptime;
 use crate::object::ObjectId;
 
 /// Longest time that a webhook configuration or an APIService waits for a kind.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Time at which each awaited resource was first seen missing.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct AwaitedResources(BTreeMap<ObjectId, Uptime>);
 impl AwaitedResources {
     /// Returns the resources that delay nothing any more.
     pub(crate) fn late(&self, now: Uptime) -> BTreeSet<ObjectId> {
-        let late = self.0.iter().filter(|(_, since)| now.saturating_sub(**since) >= PATIENCE);
+        let late = self.0.iter().filter(|(_, since)| now.saturating_sub(**since) >= MAX_WAIT);
         late.map(|(id, _)| id.clone()).collect()
     }
 
@@ -35,7 +35,7 @@ impl AwaitedResources {
 
     /// Returns the time at which the next resource delays nothing any more.
     pub(crate) fn next(&self, now: Uptime) -> Option<Uptime> {
-        self.0.values().map(|since| *since + PATIENCE).filter(|due| *due > now).min()
+        self.0.values().map(|since| *since + MAX_WAIT).filter(|due| *due > now).min()
     }
 
     /// Returns the time until the next resource delays nothing any more; `Duration::MAX` if there

@@ -22,28 +22,28 @@ pub(crate) async fn heed_definitions(
     inputs: &ReconcileContext<'_>,
     memory: &mut SyncMemory,
 ) -> Result<(), ReconcileError> {
-    memory.definitions.extend(inputs.cluster.take_crd_changes(inputs.owner));
+    memory.crd_changes.extend(inputs.cluster.take_crd_changes(inputs.owner));
     let moved =
         inputs.cluster.find_moved_kinds(inputs.owner).await.map_err(|failure| cluster_error(&failure))?;
-    memory.definitions.extend(moved);
-    if memory.definitions.is_empty() {
+    memory.crd_changes.extend(moved);
+    if memory.crd_changes.is_empty() {
         return Ok(());
     }
     // A new kind is requested only where it is missing, and then at once.
     memory.rediscover_at = None;
     let looks = memory.prepared.as_ref().is_some_and(PreparedRevision::looks_at_kinds);
-    if looks || memory.definitions.values().any(|news| *news != CrdChange::Added) {
+    if looks || memory.crd_changes.values().any(|news| *news != CrdChange::Added) {
         inputs.cluster.discovery().refresh().await.map_err(|failure| cluster_error(&failure))?;
         doubt_redefined(inputs, memory).await;
     }
-    memory.definitions.clear();
+    memory.crd_changes.clear();
     Ok(())
 }
 
 async fn doubt_redefined(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory) {
     let kinds = inputs.cluster.kinds();
     let changed = |(kind, plural): (&GroupKind, &str)| {
-        memory.definitions.get(&*format!("{plural}.{}", kind.group)) == Some(&CrdChange::Changed)
+        memory.crd_changes.get(&*format!("{plural}.{}", kind.group)) == Some(&CrdChange::Changed)
     };
     let redefined: BTreeSet<GroupKind> = kinds
         .iter()
@@ -51,9 +51,9 @@ async fn doubt_redefined(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory)
         .map(|(kind, _)| kind.clone())
         .collect();
     inputs.cluster.discovery().forget_replica_paths(&redefined).await;
-    memory.scaling.forget();
+    memory.autoscaled_replicas.forget();
     // The new CRD may accept an object that the old one rejected.
-    memory.failing.retain(|id, _| !redefined.contains(&id.group_kind()));
+    memory.retries.retain(|id, _| !redefined.contains(&id.group_kind()));
     let doubtful: Vec<ObjectId> = inputs.cluster.read_observed(inputs.owner, |observed| {
         let ids = observed.iter().map(|(id, _)| id).filter(|id| redefined.contains(&id.group_kind()));
         ids.cloned().collect()

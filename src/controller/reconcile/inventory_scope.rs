@@ -100,8 +100,8 @@ pub(super) fn written_scope(inputs: &ReconcileContext<'_>) -> Option<Scope> {
 pub(super) async fn record_scope(inputs: &ReconcileContext<'_>, scope: Scope) -> Result<(), ReconcileError> {
     match (inputs.resource_recorder, &inputs.context.reporting.notebook) {
         (Some(resource_recorder), _) => {
-            let stands = resource_recorder.record(scope, inputs.valid_spec.timeout).await;
-            return if stands { Ok(()) } else { Err(unwritten()) };
+            let is_written = resource_recorder.record(scope, inputs.valid_spec.timeout).await;
+            return if is_written { Ok(()) } else { Err(unwritten()) };
         }
         (None, Some(notebook)) => notebook.record(scope).await,
         (None, None) => {}

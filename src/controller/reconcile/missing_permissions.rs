@@ -45,19 +45,19 @@ pub(crate) async fn missing_permissions(
 ) -> Vec<String> {
     let now = inputs.context.now();
     if refused.is_empty() {
-        memory.lacking = None;
+        memory.missing_permissions = None;
         return refused;
     }
-    let stands = |known: &&MissingPermissions| {
+    let is_current = |known: &&MissingPermissions| {
         known.refused == refused && known.digest == digest && now.saturating_sub(known.at) < STANDS
     };
-    if let Some(known) = memory.lacking.as_ref().filter(stands) {
+    if let Some(known) = memory.missing_permissions.as_ref().filter(is_current) {
         return known.all.clone();
     }
     let found = find_missing(inputs, desired).await.filter(|found| !found.is_empty());
     let own = refused.iter().filter(|line| **line == OWN).cloned();
     let all = found.map_or_else(|| refused.clone(), |found| own.chain(found).collect());
-    memory.lacking = Some(MissingPermissions { refused, digest, at: now, all: all.clone() });
+    memory.missing_permissions = Some(MissingPermissions { refused, digest, at: now, all: all.clone() });
     all
 }
 
@@ -96,10 +96,10 @@ pub(crate) fn rights(
         Outcome::Failed(why) => Some(why.message.clone()),
         _ => None,
     });
-    let told = blind.iter().map(|(_, failure)| failure.to_string()).chain(refused);
-    if let Some(told) = told.into_iter().find(|told| told.contains("cannot impersonate")) {
+    let errors = blind.iter().map(|(_, failure)| failure.to_string()).chain(refused);
+    if let Some(errors) = errors.into_iter().find(|errors| errors.contains("cannot impersonate")) {
         // While the daemon may not impersonate the ServiceAccount, its permissions are unknown.
-        return vec![told];
+        return vec![errors];
     }
     let unseen = blind.iter().filter(|(_, failure)| failure.code() == Some(403));
     let mut lines: BTreeSet<String> =

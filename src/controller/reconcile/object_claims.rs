@@ -36,7 +36,7 @@ pub(super) async fn publish(
 /// Publishes the rendered commit to the Syncs of the same repository, which may wait for it.
 fn publish_rendered(inputs: &ReconcileContext<'_>) {
     let (held, newest) = (inputs.revision.commit, inputs.newest.commit);
-    inputs.context.peers.rendered(inputs.owner, inputs.spec_revision, held, newest);
+    inputs.context.peers.set_rendered(inputs.owner, inputs.spec_revision, held, newest);
 }
 
 /// Claims the objects of a revision. With `takes`, other Syncs may hand them over from now on.
@@ -47,11 +47,11 @@ async fn publish_claims(
 ) -> Result<(), ReconcileError> {
     if takes && (has_new_claim(inputs, wants) || may_receive(inputs, wants)) {
         // Hand-overs in flight still use the revision that the status names until then.
-        inputs.context.peers.closes(inputs.owner, wants).await;
+        inputs.context.peers.close_other_hand_overs(inputs.owner, wants).await;
         record_revision(inputs).await?;
     }
     inputs.context.peers.set_desired(inputs.owner, wants, inputs.cluster, takes);
-    inputs.context.peers.hand_overs_ended(inputs.owner).await;
+    inputs.context.peers.wait_for_hand_overs(inputs.owner).await;
     Ok(())
 }
 

@@ -71,7 +71,7 @@ async fn observe_cluster(
     }
     let (blind, scaled) = tokio::join!(
         inputs.cluster.ensure_watches(inputs.owner, &need, inputs.valid_spec.timeout),
-        scaled(inputs, &mut memory.scaling, &prepared.rendered)
+        scaled(inputs, &mut memory.autoscaled_replicas, &prepared.rendered)
     );
     report.unobserved = blind;
     let scaled = scaled.map_err(|failure| cluster_error(&failure))?;
@@ -96,7 +96,8 @@ pub(super) async fn wait_for_new_kinds(inputs: &ReconcileContext<'_>, memory: &S
     if !prepared.desired.objects().iter().any(|object| defines(&object.id)) {
         return false;
     }
-    let within = ESTABLISH.min(inputs.valid_spec.timeout).min(memory.awaited.left(inputs.context.now()));
+    let within =
+        ESTABLISH.min(inputs.valid_spec.timeout).min(memory.awaited_resources.left(inputs.context.now()));
     let until = clock::now() + within;
     while clock::now() < until && !inputs.stop.is_cancelled() {
         match inputs.cluster.discovery().refresh().await {
@@ -165,15 +166,16 @@ async fn render_revision(
     last: Option<&PreparedRevision>,
 ) -> Result<PreparedRevision, ReconcileError> {
     let by = clock::now() + inputs.valid_spec.timeout;
-    let ground = &RemoteBaseContext::of_sync(
+    let base_context = &RemoteBaseContext::of_sync(
         inputs.context,
         inputs.owner,
         inputs.valid_spec,
         inputs.followed,
         inputs.valid_spec.interval,
     );
-    let means = RenderContext { cluster: inputs.cluster, helm: &inputs.context.sources.helm, ground };
-    prepare(inputs.repository, inputs.revision, inputs.valid_spec, means, last, by).await
+    let render_context =
+        RenderContext { cluster: inputs.cluster, helm: &inputs.context.sources.helm, ground: base_context };
+    prepare(inputs.repository, inputs.revision, inputs.valid_spec, render_context, last, by).await
 }
 
 /// Remembers that a commit which was to be applied cannot be rendered. An unreachable cluster
@@ -193,7 +195,7 @@ async fn note_refusal(
         ) || inputs.stop.is_cancelled()
     };
     match &rendered {
-        Ok(_) if inputs.aim == Aim::Apply => memory.refusal = None,
+        Ok(_) if inputs.aim == Aim::Apply => memory.refused_commit = None,
         Err(reconcile_error) if inputs.aim == Aim::Apply && !says_nothing(reconcile_error) => {
             let moment = (inputs.context.now(), chance());
             let of = (inputs.revision, inputs.rendered_spec_revision);

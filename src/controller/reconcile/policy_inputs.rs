@@ -37,7 +37,7 @@ pub(crate) struct CompletedObjects {
     /// Such Jobs of an earlier daemon, until it is known if they still exist.
     inherited: BTreeMap<ObjectId, SpecHash>,
     /// The status write at which an object was last read.
-    looked: BTreeMap<ObjectId, u64>,
+    checked_writes: BTreeMap<ObjectId, u64>,
 }
 
 /// Returns the time in milliseconds since 1970, as a policy has it.
@@ -75,7 +75,7 @@ impl CompletedObjects {
         for id in ids {
             self.finished.remove(id);
             self.failed.remove(id);
-            self.looked.remove(id);
+            self.checked_writes.remove(id);
         }
     }
 
@@ -118,7 +118,7 @@ impl CompletedObjects {
     fn forget(&mut self, desired: &DesiredSet) {
         self.finished.retain(|id, hash| is_wanted_as(desired, id, hash));
         self.failed.retain(|id| self.finished.contains_key(id));
-        self.looked.retain(|id, _| desired.get(id).is_some());
+        self.checked_writes.retain(|id, _| desired.get(id).is_some());
     }
 
     /// Records an observed or deleted object; returns true if its status has to be read.
@@ -131,7 +131,7 @@ impl CompletedObjects {
                 false
             }
             (Some(_), Completion::Unknown(write)) => {
-                !self.finished.contains_key(id) && self.looked.get(id) != Some(&write)
+                !self.finished.contains_key(id) && self.checked_writes.get(id) != Some(&write)
             }
             (None, _) | (_, Completion::Running) => false,
         }
@@ -172,8 +172,8 @@ async fn find_completed(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, 
     let is_wanted = |id: &ObjectId| desired.get(id).is_some();
     let way_back = inputs.newest.commit != inputs.revision.commit;
     let (context, cluster, owner) = (inputs.context, inputs.cluster, inputs.owner);
-    memory.guarded.look(PruneGuardInputs { context, cluster, owner, way_back }, is_wanted).await;
-    memory.disbelieved = foreign_marks::ignored_marks(context, cluster, owner, desired);
+    memory.prune_guards.look(PruneGuardInputs { context, cluster, owner, way_back }, is_wanted).await;
+    memory.ignored_marks = foreign_marks::ignored_marks(context, cluster, owner, desired);
     let hooks = inputs.health_monitor.hooks();
     let look: Vec<(ObjectId, Observed)> = inputs.cluster.read_observed(inputs.owner, |observed| {
         memory.completed.inherit(desired, observed);
@@ -200,7 +200,7 @@ async fn find_completed(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, 
         }
         let is_made_again = wanted.annotations.hook.is_some() && !runs_to_completion(&id);
         if is_made_again || !memory.completed.finished.contains_key(&id) {
-            memory.fights.deleted(&id, wanted.hash, inputs.context.now());
+            memory.contention.deleted(&id, wanted.hash, inputs.context.now());
         }
         if memory.completed.finished.contains_key(&id) {
             memory.departed.insert(id);
@@ -216,7 +216,7 @@ async fn look_at_end(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, id:
     inputs.context.verify_turn().await;
     // Without an answer it is read in the next reconcile.
     let Ok(Some(live)) = inputs.cluster.read_whole_object(id, None).await else { return };
-    memory.completed.looked.insert(id.clone(), write);
+    memory.completed.checked_writes.insert(id.clone(), write);
     let Some(status) = live.body.get("status").filter(|status| has_completed(id, status)) else { return };
     memory.completed.finished.insert(id.clone(), hash);
     memory.completed.failed.extend(has_failed(id, status).then(|| id.clone()));
@@ -231,14 +231,14 @@ fn build_policy(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, rollout:
         refused_newer: inputs.aim.refused().map(Box::from),
         succeeded: ended_well(inputs, memory),
         now: wall_clock(),
-        contested: memory.fights.contested(now),
-        reclaimed: memory.fights.due_for_retry(now),
+        contested: memory.contention.contested(now),
+        reclaimed: memory.contention.due_for_retry(now),
         completed: memory.completed.finished.clone(),
-        guards: memory.guarded.ids(),
+        guards: memory.prune_guards.ids(),
         replacements: memory.replacements.clone(),
-        unproven_foreign: memory.disbelieved.clone(),
+        unproven_foreign: memory.ignored_marks.clone(),
         own_keys: inputs.cluster.notary().key_secret(),
-        uncertain_replicas: memory.scaling.uncertain_replicas.clone(),
+        uncertain_replicas: memory.autoscaled_replicas.uncertain_replicas.clone(),
         // Withdrawing an approval also withdraws the deletions that are not complete yet.
         approved_objects: inputs.approved.as_ref().map(|_| memory.consented.clone()).unwrap_or_default(),
         ..inputs.valid_spec.policy(inputs.approved.clone())

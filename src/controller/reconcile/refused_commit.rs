@@ -24,14 +24,14 @@ pub(crate) struct RefusedCommit {
     until: Uptime,
     backoff: Backoff,
     /// Time that the next attempt has before it gives way to repairs.
-    patience: Duration,
+    attempt_time: Duration,
 }
 
 /// Time that an attempt has before it gives way to repairs of the held revision.
-const PATIENCE: Duration = Duration::from_secs(1);
+const FIRST_ATTEMPT_TIME: Duration = Duration::from_secs(1);
 
 /// Longest time of an attempt that never finished: more than any deadline leaves it.
-const MOST_PATIENCE: Duration = Duration::from_secs(24 * 3600);
+const MAX_ATTEMPT_TIME: Duration = Duration::from_secs(24 * 3600);
 
 impl RefusedCommit {
     /// Returns the time of the next attempt.
@@ -54,15 +54,21 @@ pub(crate) fn refuse(
     (now, chance): (Uptime, f64),
     pauses: RetryPolicy,
 ) {
-    let known = memory.refusal.take().filter(|known| known.is_of(revision, order));
+    let known = memory.refused_commit.take().filter(|known| known.is_of(revision, order));
     if known.is_none() {
         memory.consented.clear();
     }
     let mut backoff = known.map_or(pauses.cluster, |known| known.backoff);
     let pause = if reconcile_error.permanent { pauses.manifest } else { backoff.failed(chance) };
     let (revision, until) = (revision.clone(), now + pause);
-    memory.refusal =
-        Some(RefusedCommit { revision, order, reconcile_error, until, backoff, patience: PATIENCE });
+    memory.refused_commit = Some(RefusedCommit {
+        revision,
+        order,
+        reconcile_error,
+        until,
+        backoff,
+        attempt_time: FIRST_ATTEMPT_TIME,
+    });
 }
 
 /// Records that an attempt gave way to repairs. A commit that never finished gets twice the
@@ -75,20 +81,20 @@ pub(crate) fn record_interruption(
     pauses: RetryPolicy,
 ) {
     let known = refusal_of(memory, revision, order).cloned();
-    let (reconcile_error, patience) = match known {
+    let (reconcile_error, attempt_time) = match known {
         Some(known) if known.reconcile_error.cause != ErrorCause::Progressing => {
-            (known.reconcile_error, PATIENCE)
+            (known.reconcile_error, FIRST_ATTEMPT_TIME)
         }
-        Some(known) => (known.reconcile_error, (2 * known.patience).min(MOST_PATIENCE)),
-        None => (unfinished(), 2 * PATIENCE),
+        Some(known) => (known.reconcile_error, (2 * known.attempt_time).min(MAX_ATTEMPT_TIME)),
+        None => (unfinished(), 2 * FIRST_ATTEMPT_TIME),
     };
     refuse(memory, (revision, order), ReconcileError { permanent: false, ..reconcile_error }, moment, pauses);
-    memory.refusal.iter_mut().for_each(|refusal| refusal.patience = patience);
+    memory.refused_commit.iter_mut().for_each(|refusal| refusal.attempt_time = attempt_time);
 }
 
 /// Returns the time that an attempt of this commit has before it gives way to repairs.
-pub(crate) fn patience_of(memory: &SyncMemory, revision: &Revision, order: u64) -> Duration {
-    refusal_of(memory, revision, order).map_or(PATIENCE, |refusal| refusal.patience)
+pub(crate) fn attempt_time_of(memory: &SyncMemory, revision: &Revision, order: u64) -> Duration {
+    refusal_of(memory, revision, order).map_or(FIRST_ATTEMPT_TIME, |refusal| refusal.attempt_time)
 }
 
 /// Returns the refusal of this commit under this spec revision, if there is one.
@@ -97,7 +103,7 @@ pub(crate) fn refusal_of<'a>(
     revision: &Revision,
     order: u64,
 ) -> Option<&'a RefusedCommit> {
-    memory.refusal.as_ref().filter(|refusal| refusal.is_of(revision, order))
+    memory.refused_commit.as_ref().filter(|refusal| refusal.is_of(revision, order))
 }
 
 /// Returns true if this commit was refused, and is not retried yet.
@@ -149,11 +155,11 @@ mod tests {
         assert!(!waits_to_try(&memory, &revision("2"), 7, at(1)));
         // A temporary error is retried sooner, with growing pauses.
         refuse(&mut memory, (&newest, 8), reconcile_error(false), (at(0), 1.0), pauses);
-        let first = memory.refusal.as_ref().unwrap().until;
+        let first = memory.refused_commit.as_ref().unwrap().until;
         refuse(&mut memory, (&newest, 8), reconcile_error(false), (first, 1.0), pauses);
         refuse(&mut memory, (&newest, 8), reconcile_error(false), (first, 1.0), pauses);
-        assert!(memory.refusal.as_ref().unwrap().until > first + Duration::from_secs(1));
-        assert!(memory.refusal.as_ref().unwrap().until <= first + Duration::from_secs(60));
+        assert!(memory.refused_commit.as_ref().unwrap().until > first + Duration::from_secs(1));
+        assert!(memory.refused_commit.as_ref().unwrap().until <= first + Duration::from_secs(60));
     }
 
     #[test]
@@ -161,18 +167,18 @@ mod tests {
         let pauses = RetryPolicy { cluster: Backoff::new(at(1), at(60)), manifest: at(600) };
         let mut memory = SyncMemory::default();
         let newest = revision("1");
-        let mut patience = Vec::new();
+        let mut attempt_time = Vec::new();
         for second in 0..4 {
-            patience.push(patience_of(&memory, &newest, 7));
+            attempt_time.push(attempt_time_of(&memory, &newest, 7));
             record_interruption(&mut memory, (&newest, 7), (at(second), 0.5), pauses);
         }
-        assert_eq!(patience, [at(1), at(2), at(4), at(8)]);
+        assert_eq!(attempt_time, [at(1), at(2), at(4), at(8)]);
         refuse(&mut memory, (&newest, 7), reconcile_error(false), (at(9), 0.5), pauses);
         for second in 10..12 {
             record_interruption(&mut memory, (&newest, 7), (at(second), 0.5), pauses);
-            assert_eq!(patience_of(&memory, &newest, 7), at(1));
+            assert_eq!(attempt_time_of(&memory, &newest, 7), at(1));
             assert_eq!(
-                memory.refusal.as_ref().unwrap().reconcile_error.reason(),
+                memory.refused_commit.as_ref().unwrap().reconcile_error.reason(),
                 "YamlInvalid",
                 "it stays refused"
             );

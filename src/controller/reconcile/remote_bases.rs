@@ -141,7 +141,7 @@ impl ResolvedBases {
         &mut self,
         missing: MissingInputs,
         files: &FileTree,
-        ground: &RemoteBaseContext<'_>,
+        context: &RemoteBaseContext<'_>,
         by: Instant,
     ) -> Result<(BTreeSet<Box<str>>, bool), ReconcileError> {
         let (mut own, mut grown) = (BTreeSet::new(), !missing.remotes.is_empty());
@@ -157,7 +157,7 @@ impl ResolvedBases {
             let name = remote.name().into_boxed_str();
             if !self.named.contains_key(&name) {
                 let base = match self.named.len() < MAX_BASES {
-                    true => find(&remote, &place, ground, by).await?,
+                    true => find(&remote, &place, context, by).await?,
                     false => Err(format!("exceeds the limit of {MAX_BASES} remote bases per render").into()),
                 };
                 self.named.insert(name.clone(), base);
@@ -166,7 +166,7 @@ impl ResolvedBases {
                 base.paths.insert(normal(&remote.path));
             }
         }
-        ground.followed.set(self.found());
+        context.followed.set(self.found());
         Ok((own, grown))
     }
 
@@ -191,7 +191,7 @@ impl ResolvedBases {
     }
 
     /// Returns one line for each remote base: its address and its commit.
-    pub fn told(&self) -> Vec<String> {
+    pub fn descriptions(&self) -> Vec<String> {
         self.found().iter().map(|base| format!("{} is {}", base.address, base.revision)).collect()
     }
 
@@ -237,15 +237,15 @@ impl RemoteBase {
     }
 
     /// Resolves the reference to a revision.
-    async fn look(&self, ground: &RemoteBaseContext<'_>, by: Instant) -> Result<Revision, Error> {
-        look((&self.repository, &self.head), &self.reference, ground, by).await
+    async fn look(&self, context: &RemoteBaseContext<'_>, by: Instant) -> Result<Revision, Error> {
+        look((&self.repository, &self.head), &self.reference, context, by).await
     }
 }
 
 /// Returns the bases at their newest commits, or `None` if a file that was read has changed.
 pub(crate) async fn renewed(
     bases: &Arc<[RemoteBase]>,
-    ground: &RemoteBaseContext<'_>,
+    context: &RemoteBaseContext<'_>,
     by: Instant,
 ) -> Result<Option<Arc<[RemoteBase]>>, ReconcileError> {
     if bases.iter().all(|base| base.newest() == base.revision) {
@@ -264,7 +264,7 @@ pub(crate) async fn renewed(
         }
         base.revision = newest;
     }
-    ground.followed.set(now.clone());
+    context.followed.set(now.clone());
     Ok(Some(now.into()))
 }
 
@@ -272,30 +272,30 @@ pub(crate) async fn renewed(
 async fn find(
     remote: &Remote,
     place: &SourcePosition,
-    ground: &RemoteBaseContext<'_>,
+    context: &RemoteBaseContext<'_>,
     by: Instant,
 ) -> Result<Result<RemoteBase, Box<str>>, ReconcileError> {
     let address = match Address::remote(&remote.repository) {
-        Ok(address) if ground.allowed.allows(&address) => address,
+        Ok(address) if context.allowed.allows(&address) => address,
         Ok(_) => return Ok(Err(NOT_ALLOWED.into())),
         Err(error) => return Ok(Err(format!("is not fetched: {error}").into())),
     };
     let reference = match Reference::named(remote.reference.as_deref().unwrap_or_default()) {
-        Ok(reference) if ground.pinned && !matches!(reference, Reference::Commit(_)) => {
+        Ok(reference) if context.pinned && !matches!(reference, Reference::Commit(_)) => {
             return Ok(Err(NOT_PINNED.into()));
         }
         Ok(reference) => reference,
         Err(error) => return Ok(Err(format!("is not fetched: {error}").into())),
     };
-    let told = |error: Error| {
+    let at_place = |error: Error| {
         let ReconcileError { message, .. } = reconcile_error(&address, error.clone());
         ReconcileError { message: format!("{place}: {message}"), ..source_error(error) }
     };
-    let opened = ground.repositories.repository(&address, "", &Credentials::default());
-    let repository = opened.map_err(told)?.on_behalf_of(ground.asker);
+    let opened = context.repositories.repository(&address, "", &Credentials::default());
+    let repository = opened.map_err(at_place)?.on_behalf_of(context.asker);
     // The cache key that Syncs without a Secret use for this repository.
-    let head = ground.heads.channel((format!("{address}\n/").into(), reference.clone()));
-    let revision = look((&repository, &head), &reference, ground, by).await.map_err(told)?;
+    let head = context.heads.channel((format!("{address}\n/").into(), reference.clone()));
+    let revision = look((&repository, &head), &reference, context, by).await.map_err(at_place)?;
     let (paths, ids) = (BTreeSet::new(), ObjectIds::new());
     Ok(Ok(RemoteBase { address, reference, repository, head, revision, paths, ids }))
 }
@@ -309,25 +309,25 @@ const NOT_PINNED: &str = "is not fetched: with spec.source.git.verify set, a rem
 async fn look(
     (repository, head): (&Repository, &RevisionChannel),
     reference: &Reference,
-    ground: &RemoteBaseContext<'_>,
+    context: &RemoteBaseContext<'_>,
     by: Instant,
 ) -> Result<Revision, Error> {
     let is_commit = matches!(reference, Reference::Commit(_));
-    let known = head.borrow().clone().filter(|seen| clock::since(seen.at) < ground.fresh);
+    let known = head.borrow().clone().filter(|seen| clock::since(seen.at) < context.fresh);
     if let Some(known) = known.filter(|_| !is_commit) {
         return Ok(known.revision);
     }
     let begun = clock::now();
-    let looked = repository.resolve(reference, by).await;
+    let polled = repository.resolve(reference, by).await;
     if !is_commit {
-        ground.metrics.git_operation(
+        context.metrics.git_operation(
             GitOperation::Resolve,
             clock::since(begun),
-            looked.as_ref().err().map(Error::reason),
+            polled.as_ref().err().map(Error::reason),
         );
-        looked.iter().for_each(|revision| latest_revisions::publish(head, revision, begun));
+        polled.iter().for_each(|revision| latest_revisions::publish(head, revision, begun));
     }
-    looked
+    polled
 }
 
 fn reconcile_error(address: &Address, error: Error) -> ReconcileError {
@@ -355,11 +355,11 @@ impl TrackedBases {
     /// Returns true if a base resolves to another commit than the one that was rendered.
     pub(crate) async fn have_moved(
         &self,
-        ground: &RemoteBaseContext<'_>,
+        context: &RemoteBaseContext<'_>,
         by: Instant,
     ) -> Result<bool, ReconcileError> {
         let bases = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let looks = bases.iter().map(async |base| match base.look(ground, by).await {
+        let looks = bases.iter().map(async |base| match base.look(context, by).await {
             Ok(revision) => Ok(revision.commit != base.revision.commit),
             Err(error) => Err(base.reconcile_error(error)),
         });

@@ -60,7 +60,7 @@ pub(super) async fn plan_round(
     report.kept = due.plan.kept.len() + memory.unverified.len() + throttled;
     (report.approval, memory.consented) = (due.plan.approval.clone(), due.plan.consented.clone());
     report.approved.clone_from(&inputs.approved);
-    memory.leaving.see(&due.plan.held, now);
+    memory.stuck_deletions.see(&due.plan.held, now);
     due
 }
 
@@ -88,7 +88,7 @@ async fn make_plan(
         };
         match inputs.cluster.read_observed(inputs.owner, decided) {
             Ok(round) => return round,
-            Err(open) => inputs.context.peers.learn_rights(open).await,
+            Err(open) => inputs.context.peers.query_rights(open).await,
         }
     }
 }
@@ -136,14 +136,14 @@ pub(super) async fn execute_round(
 ) -> BTreeMap<ObjectId, Outcome> {
     let created = create_namespace(inputs, &due.plan, desired).await;
     report.restored_namespace = created.filter(|_| policy.was_applied).or(report.restored_namespace.take());
-    let ledger = memory.ledger.clone();
+    let field_conflicts = memory.field_conflicts.clone();
     let asked = DeletePrecondition::for_spec_revision(inputs.spec_revision, inputs.resource_recorder);
-    let backends = memory.unreached.backends(inputs.context.now());
+    let backends = memory.webhook_failures.backends(inputs.context.now());
     let work = ApplyContext {
         contested: Arc::new(policy.contested.clone()),
-        numbers: memory.scaling.numbers(),
+        numbers: memory.autoscaled_replicas.numbers(),
         deletions: Arc::new(deletion_limits(memory, policy)),
-        ..apply_context(inputs, desired, &ledger, &asked, &backends)
+        ..apply_context(inputs, desired, &field_conflicts, &asked, &backends)
     };
     report.gate = memory.unhealthy_at_rollout.take();
     let mut outcomes = execute_plan(inputs, memory, &work, due, policy.rollout.as_ref()).await;
@@ -167,13 +167,13 @@ async fn execute_plan(
     rollout: Option<&Rollout>,
 ) -> BTreeMap<ObjectId, Outcome> {
     let (now, served) = (inputs.context.now(), inputs.cluster.kinds());
-    let mut kinds = AwaitedKinds::new(work.desired, memory.awaited.late(now));
+    let mut kinds = AwaitedKinds::new(work.desired, memory.awaited_resources.late(now));
     for (id, outcome) in &due.postponed {
         kinds.record_outcome(id, outcome, || served.get(&id.group_kind()).is_some());
     }
     let awaits = RolloutGate::new(work.desired, rollout);
     let outcomes = execute(work, &due.plan, &due.blocking, awaits, &mut kinds).await;
-    memory.awaited.learn(kinds.resources(), inputs.context.now());
+    memory.awaited_resources.learn(kinds.resources(), inputs.context.now());
     outcomes
 }
 
@@ -181,7 +181,7 @@ async fn execute_plan(
 fn apply_context<'a>(
     inputs: &'a ReconcileContext<'_>,
     desired: &'a DesiredSet,
-    ledger: &'a FieldConflicts,
+    field_conflicts: &'a FieldConflicts,
     asked: &'a DeletePrecondition<'a>,
     backends: &'a WebhookBackends,
 ) -> ApplyContext<'a> {
@@ -192,7 +192,7 @@ fn apply_context<'a>(
         desired,
         conflicts: inputs.valid_spec.conflicts,
         predecessor: inputs.predecessor,
-        ledger,
+        field_conflicts,
         contested: Arc::default(),
         numbers: Arc::default(),
         deletions: Arc::default(),
@@ -250,11 +250,11 @@ pub(super) fn record_execution(
     report.restores(desired, &outcomes, |id| memory.was_deleted(id, policy.was_applied));
     record_outcomes(inputs, memory, prepared, policy.rollout.as_ref(), &outcomes);
     (report.finished, report.tries.next_attempts) = (memory.completed.written(), memory.next_tries());
-    report.remarks = memory.ledger.remarks(desired);
+    report.remarks = memory.field_conflicts.remarks(desired);
     let kinds = inputs.cluster.kinds();
     report.remarks.extend(polled(desired, |kind| kinds.get(kind).is_some_and(|it| !it.watchable)));
     memory.replied(outcomes.keys().cloned(), inputs.context.now());
-    let held = memory.leaving.judged(due.plan.held, inputs.context.now(), inputs.valid_spec.timeout);
+    let held = memory.stuck_deletions.judged(due.plan.held, inputs.context.now(), inputs.valid_spec.timeout);
     report.gate.iter_mut().for_each(|(unwell, _)| unwell.extend(written_ones(&outcomes)));
     report.adds(held.chain(due.postponed).chain(outcomes));
     finish_rollout_if_done(inputs, memory, &policy.rollout, report, prepared.digest.hash);
@@ -303,9 +303,10 @@ fn record_outcomes(
     });
     memory.completed.restart(created());
     inputs.health_monitor.restart(created());
-    memory.fights.learn(outcomes, desired, now);
+    memory.contention.learn(outcomes, desired, now);
     memory.wait(inputs.cluster, inputs.owner);
-    let is_missing = !has_all_kinds(inputs, prepared) || !memory.scaling.uncertain_replicas.is_empty();
+    let is_missing =
+        !has_all_kinds(inputs, prepared) || !memory.autoscaled_replicas.uncertain_replicas.is_empty();
     memory.schedule_rediscovery(is_missing, now, chance(), inputs.context.pauses());
     note_pauses(inputs, memory);
     let hooks = inputs.health_monitor.hooks();

@@ -40,9 +40,9 @@ impl UnrenderedCommit<'_> {
     /// Publishes the evidence to the other Syncs of the repository. It is computed once per commit,
     /// and once more when an earlier complete render becomes available.
     pub(crate) async fn tell(&self, last: Option<&PreparedRevision>) {
-        let neighbours = &self.context.peers;
+        let peers = &self.context.peers;
         let commit = self.revision.commit;
-        let known = neighbours.last_tried(self.owner).filter(|tried| tried.commit == commit);
+        let known = peers.last_failed_attempt(self.owner).filter(|tried| tried.commit == commit);
         if known.is_some_and(|tried| tried.is_final || last.is_none()) {
             return;
         }
@@ -51,7 +51,11 @@ impl UnrenderedCommit<'_> {
         let (evidence, memory) = evidence.kept(self.context.sources.repositories.memory(), self.owner);
         let (evidence, cluster) = (Arc::new(evidence), Some(self.cluster.in_any_term()));
         let tried = FailedAttempt { commit, evidence, memory, files, same_in: Vec::new(), is_final, cluster };
-        neighbours.tried(self.owner, self.order, tried.after(neighbours.last_tried(self.owner).as_ref()));
+        peers.record_failed_attempt(
+            self.owner,
+            self.order,
+            tried.after(peers.last_failed_attempt(self.owner).as_ref()),
+        );
     }
 
     /// Returns the evidence, and a hash of the files.

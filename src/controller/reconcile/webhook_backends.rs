@@ -183,12 +183,12 @@ async fn backend_state_of(work: &ApplyContext<'_>, id: &ObjectId) -> BackendStat
 
 /// Retries the objects that wait for these backends; returns true if there are any.
 pub(crate) fn retry_behind(memory: &mut SyncMemory, ready: &BTreeSet<ObjectId>) -> bool {
-    let before = memory.failing.len();
-    memory.failing.retain(|_, failing| {
+    let before = memory.retries.len();
+    memory.retries.retain(|_, failing| {
         let waits = failing.unserved();
         !waits.is_some_and(|why| ready.contains(&why.backend))
     });
-    memory.failing.len() < before
+    memory.retries.len() < before
 }
 
 #[cfg(test)]

@@ -33,10 +33,10 @@ pub(super) async fn may_depend(
     let Some(account) = &valid_spec.service_account else { return Ok(()) };
     let elsewhere = valid_spec.depends_on.iter().filter(|other| other.namespace != worker.name.namespace);
     let syncs: Vec<SyncName> = elsewhere.cloned().collect();
-    let stands = |known: &Readable| {
+    let is_current = |known: &Readable| {
         (&known.account, &known.syncs) == (account, &syncs) && clock::since(known.at) < STANDS
     };
-    if syncs.is_empty() || worker.readable.as_ref().is_some_and(stands) {
+    if syncs.is_empty() || worker.readable.as_ref().is_some_and(is_current) {
         return Ok(());
     }
     for other in &syncs {

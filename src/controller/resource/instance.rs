@@ -30,7 +30,7 @@ pub(super) async fn is_served_elsewhere(worker: &mut SyncWorker, status: Option<
     let is_of_other_instance = own.is_some_and(|own| lease(own) != lease(holder));
     let left = held && is_of_other_instance && is_over(&mut worker.elsewhere_since, clock::now());
     if held && is_of_other_instance {
-        worker.patience = LOOK;
+        worker.max_retry_pause = LOOK;
     }
     worker.context.reporting.lines.is_served_by(&worker.name, holder, held && !left);
     held && !left

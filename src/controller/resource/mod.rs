@@ -72,7 +72,7 @@ struct SyncWorker {
     /// Syncs of other namespaces that this one may depend on, from the last access review.
     readable: Option<crate::controller::resource::dependency_access::Readable>,
     /// Longest back-off after the current failure.
-    patience: Duration,
+    max_retry_pause: Duration,
     /// Notified when a Secret or ConfigMap has changed.
     rotated: Arc<Notify>,
     generation: u64,
@@ -108,7 +108,7 @@ pub(crate) async fn run_worker(
     // no write is cancelled half-way.
     let _writing = Writing(tokio::spawn(async move { write_statuses(&writer).await }).abort_handle());
     let rotated = Arc::<Notify>::default();
-    let mut keeper = SyncWorker {
+    let mut worker = SyncWorker {
         context: context.clone(),
         name,
         resource_recorder,
@@ -119,7 +119,7 @@ pub(crate) async fn run_worker(
         permission: None,
         values: Vec::new(),
         readable: None,
-        patience: RETRY.1,
+        max_retry_pause: RETRY.1,
         rotated: rotated.clone(),
         generation: 0,
         history: 0,
@@ -132,9 +132,9 @@ pub(crate) async fn run_worker(
         let leads = context.leads().await;
         let sync = seen.borrow_and_update().clone().filter(|_| leads);
         let Some(sync) = sync else { break };
-        keeper.history = sync.history;
-        let again = keeper.serve(&sync.sync).await;
-        retry = if again { (retry * 2).min(keeper.patience) } else { RETRY.0 };
+        worker.history = sync.history;
+        let again = worker.serve(&sync.sync).await;
+        retry = if again { (retry * 2).min(worker.max_retry_pause) } else { RETRY.0 };
         tokio::select! {
             changed = seen.changed() => if changed.is_err() { break },
             () = rotated.notified() => {}
@@ -143,8 +143,8 @@ pub(crate) async fn run_worker(
             () = tokio::time::sleep(jitter(retry)), if again => {}
         }
     }
-    keeper.stop().await;
-    keeper.context.cluster.release_watches(&keeper.name);
+    worker.stop().await;
+    worker.context.cluster.release_watches(&worker.name);
 }
 
 /// Task that writes statuses; aborted when the worker ends.
@@ -167,7 +167,7 @@ impl SyncWorker {
                 // A person who grants the missing permission waits for this.
                 let lacks_rights =
                     matches!(reconcile_error.cause, ErrorCause::RightsMissing | ErrorCause::SecretNotAllowed);
-                self.patience = if lacks_rights { GRANTED } else { RETRY.1 };
+                self.max_retry_pause = if lacks_rights { GRANTED } else { RETRY.1 };
                 self.resource_recorder.refuse(Some(reconcile_error.clone()));
                 let is_refused = match reconcile_error.cause {
                     ErrorCause::ClusterUnreachable | ErrorCause::Progressing => false,
@@ -178,7 +178,7 @@ impl SyncWorker {
                     // says which files it may claim.
                     _ => self.orders.is_none(),
                 };
-                self.context.peers.is_refused(&self.name, is_refused);
+                self.context.peers.set_refused(&self.name, is_refused);
                 // A cluster that does not answer, or asks to wait, says nothing about the spec.
                 let refused = Some(reconcile_error).filter(|it| {
                     !matches!(it.cause, ErrorCause::ClusterUnreachable | ErrorCause::Progressing)
@@ -190,7 +190,7 @@ impl SyncWorker {
             }
             NextAction::Refuse(reconcile_error) => {
                 self.resource_recorder.refuse(Some(reconcile_error.clone()));
-                self.context.peers.is_refused(&self.name, true);
+                self.context.peers.set_refused(&self.name, true);
                 let is_without_identity = reconcile_error.cause == ErrorCause::ServiceAccountRequired;
                 if is_without_identity || !keep_narrowed(self, sync, Some(reconcile_error)) {
                     withdraw_claims(self).await;
@@ -202,7 +202,7 @@ impl SyncWorker {
             }
             NextAction::Follow(order) => {
                 self.resource_recorder.refuse(None);
-                self.context.peers.is_refused(&self.name, false);
+                self.context.peers.set_refused(&self.name, false);
                 self.follow(*order);
                 false
             }
@@ -280,7 +280,7 @@ impl SyncWorker {
             Some((address, reference, suspended)) => {
                 self.context.peers.set_source(&self.name, &address, &reference, suspended);
             }
-            None => self.context.peers.is_unreadable(&self.name),
+            None => self.context.peers.mark_unreadable(&self.name),
         }
         let sync = match spec::read(value.clone()) {
             Ok(sync) => sync,

@@ -83,10 +83,10 @@ fn followed(worker: &SyncWorker, name: &str, known: Option<WatchedSecret>) -> Wa
     known.filter(|known| *known.name == *name).unwrap_or_else(|| {
         let versions = Arc::<Mutex<Versions>>::default();
         let (of_watch, rotated) = (versions.clone(), worker.rotated.clone());
-        let tell = move |told: ValuesWatchEvent<'_>| {
-            let ValuesWatchEvent::Version(version) = told else { return };
+        let tell = move |event: ValuesWatchEvent<'_>| {
+            let ValuesWatchEvent::Version(version) = event else { return };
             let mut versions = lock(&of_watch);
-            versions.told = Some(version.map(Box::from));
+            versions.watched = Some(version.map(Box::from));
             if versions.is_another() {
                 rotated.notify_one();
             }

@@ -19,11 +19,11 @@ pub(super) async fn withdraw_claims(worker: &mut SyncWorker) {
 /// Withdraws all claims of the Sync: it is refused permanently, or another daemon serves it.
 pub(super) async fn remove_claims(worker: &SyncWorker) {
     worker.context.peers.withdraw_desired(&worker.name);
-    worker.context.peers.hand_overs_ended(&worker.name).await;
+    worker.context.peers.wait_for_hand_overs(&worker.name).await;
 }
 
 fn is_incomplete(worker: &SyncWorker) {
-    worker.context.peers.applied(&worker.name, None);
-    worker.context.peers.unready(&worker.name);
+    worker.context.peers.set_applied(&worker.name, None);
+    worker.context.peers.mark_not_ready(&worker.name);
     worker.context.peers.invalidate(&worker.name);
 }

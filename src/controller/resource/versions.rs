@@ -9,13 +9,13 @@ pub(super) struct Versions {
     /// Version of the last read; none before it and while it is in progress.
     pub(super) read: Option<Option<Box<str>>>,
     /// Version that the watch reported last, if any.
-    pub(super) told: Option<Option<Box<str>>>,
+    pub(super) watched: Option<Option<Box<str>>>,
 }
 
 impl Versions {
     /// True if both versions are known and differ.
     pub(super) fn is_another(&self) -> bool {
-        matches!((&self.read, &self.told), (Some(read), Some(told)) if read != told)
+        matches!((&self.read, &self.watched), (Some(read), Some(watched)) if read != watched)
     }
 }
 
@@ -26,7 +26,7 @@ mod tests {
     #[test]
     fn only_two_versions_that_are_known_can_differ() {
         let version = |text: &str| Some(Some(Box::from(text)));
-        for (read, told, is_another) in [
+        for (read, watched, is_another) in [
             (None, None, false),
             (version("1"), None, false),
             (None, version("1"), false),
@@ -36,7 +36,7 @@ mod tests {
             (Some(None), version("1"), true),
             (Some(None), Some(None), false),
         ] {
-            let versions = Versions { read, told };
+            let versions = Versions { read, watched };
             assert_eq!(versions.is_another(), is_another, "{versions:?}");
         }
     }

@@ -135,13 +135,13 @@ impl Schedule {
         match event {
             ScheduleEvent::SpecChanged { suspended, interval, known } => {
                 (self.suspended, self.interval, self.ready) = (suspended, interval, known);
-                self.wished(now);
+                self.on_new_spec(now);
             }
             ScheduleEvent::PollRequested => {
                 self.fresh();
                 self.look = Some(now);
             }
-            ScheduleEvent::Polled(look) => return self.looked(look, now, chance),
+            ScheduleEvent::Polled(look) => return self.on_polled(look, now, chance),
             ScheduleEvent::PeerPolled => {
                 let stop = self.supersede(now);
                 // The repository was polled a moment ago by another Sync.
@@ -192,7 +192,7 @@ impl Schedule {
         self.ready && !self.passing
     }
 
-    fn wished(&mut self, now: Uptime) {
+    fn on_new_spec(&mut self, now: Uptime) {
         self.fresh();
         if !self.ready {
             // The running poll may be of another repository.
@@ -214,7 +214,7 @@ impl Schedule {
         self.pass = Some(self.pass.map_or(now, |due| due.min(now)));
     }
 
-    fn looked(&mut self, look: PollResult, now: Uptime, chance: f64) -> Vec<ScheduleCommand> {
+    fn on_polled(&mut self, look: PollResult, now: Uptime, chance: f64) -> Vec<ScheduleCommand> {
         self.looking = false;
         let interval = self.spread(chance);
         let mut commands = Vec::new();

@@ -47,9 +47,9 @@ pub(crate) fn set_source(recorder: &StatusRecorder, subject: SourceSummary) {
         (state.posting.subject, state.posting.changed) = (Arc::new(subject), true);
     }
     // Until the first reconcile the page shows the status of before.
-    let stands = state.persisted_status.clone();
+    let persisted = state.persisted_status.clone();
     if state.posting.status.is_none() || state.posting.changed {
-        let status = state.posting.status.clone().unwrap_or(stands);
+        let status = state.posting.status.clone().unwrap_or(persisted);
         post(recorder, &mut state, &status);
     }
 }

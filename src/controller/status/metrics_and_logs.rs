@@ -61,9 +61,9 @@ impl Reporting {
     }
 
     /// Logs and counts an event.
-    pub(crate) fn count(&self, sync: &SyncName, told: &WorkerEvent) {
+    pub(crate) fn count(&self, sync: &SyncName, event: &WorkerEvent) {
         let name = sync.to_string();
-        match told {
+        match event {
             WorkerEvent::Polled { found: Ok(revision), .. } => {
                 self.lines.end_condition(sync, LogSubject::Source);
                 tracing::debug!(%sync, %revision, "polled");

@@ -45,7 +45,7 @@ use uncounted_changes::Uncounted;
 use worker_event::WorkerEvent;
 
 /// Longest time for which a reconcile delays the status; a longer one is reported before it ends.
-const PATIENCE: Duration = Duration::from_secs(3);
+const MAX_DELAY: Duration = Duration::from_secs(3);
 
 /// Handle to the status of one Sync; cheap to clone.
 #[derive(Clone)]
@@ -170,14 +170,14 @@ impl StatusRecorder {
         generation: Option<i64>,
         suspended: bool,
         version: u64,
-        stands: SyncStatus,
+        persisted: SyncStatus,
     ) {
         let mut state = self.lock();
         if *state.uid != *uid {
             let (since, history) = (Some(clock::now()), state.history);
             let posting = BoardEntry::new(self.0.reporting.board.is_read());
             *state = StatusState { uid: uid.into(), since, history, posting, ..StatusState::default() };
-            state.scope = stands.scope.clone();
+            state.scope = persisted.scope.clone();
         }
         let changed = state.generation != generation || state.suspended != suspended;
         if changed && !suspended && state.report.is_some() {
@@ -187,9 +187,9 @@ impl StatusRecorder {
         (state.generation, state.suspended) = (generation, suspended);
         // Our own write returns as a watch event; an older event must not make us write again.
         state.latest = state.latest.max(version);
-        let foreign = version > state.version && *state.persisted_status != stands;
+        let foreign = version > state.version && *state.persisted_status != persisted;
         if foreign {
-            state.persisted_status = Arc::new(stands);
+            state.persisted_status = Arc::new(persisted);
         }
         drop(state);
         if changed || foreign {
@@ -205,9 +205,9 @@ impl StatusRecorder {
         state.ordered = Some(Ordered { order, generation: state.generation, moves_to });
         // Nothing that the objects depend on has changed.
         let answered = state.report.as_ref().is_some_and(|report| report.spec_revision == order);
-        let told = answered && state.asked.take().is_some();
+        let is_settled = answered && state.asked.take().is_some();
         drop(state);
-        if told {
+        if is_settled {
             self.0.changed.notify_one();
         }
     }
@@ -239,9 +239,9 @@ impl StatusRecorder {
     }
 
     /// Records an event.
-    pub(crate) fn record_event(&self, told: WorkerEvent) {
-        self.0.reporting.count(&self.0.name, &told);
-        match told {
+    pub(crate) fn record_event(&self, event: WorkerEvent) {
+        self.0.reporting.count(&self.0.name, &event);
+        match event {
             WorkerEvent::Polled { found: Ok(revision), source, request } => {
                 let mut state = self.lock();
                 state.source = None;
@@ -313,7 +313,7 @@ impl StatusRecorder {
     fn next_status(&self) -> Option<(Box<str>, Arc<SyncStatus>)> {
         let mut state = self.lock();
         // The new request may take long to determine or to reconcile.
-        state.asked = state.asked.filter(|since| clock::since(*since) < PATIENCE);
+        state.asked = state.asked.filter(|since| clock::since(*since) < MAX_DELAY);
         let report = state.report.as_deref();
         let Wrong { reconcile_error, of_revision, refused } = state.reconcile_error();
         let keeps = state.is_followed && report.is_some_and(|report| report.reconcile_error.is_none());
@@ -384,7 +384,7 @@ impl StatusState {
     fn differing(&mut self, next: Arc<SyncStatus>) -> Option<(Box<str>, Arc<SyncStatus>)> {
         if self.uid.is_empty() {
             self.persisted_status = next;
-            self.uncounted.stands();
+            self.uncounted.on_written();
             return None;
         }
         (next != self.persisted_status).then(|| (self.uid.clone(), next))
@@ -392,7 +392,7 @@ impl StatusState {
 
     /// True if more will be known in a moment.
     fn is_settling(&self) -> bool {
-        let pending = self.pending.is_some_and(|since| clock::since(since) < PATIENCE);
+        let pending = self.pending.is_some_and(|since| clock::since(since) < MAX_DELAY);
         let unread = self.unread.is_some_and(|until| clock::now() < until);
         pending || self.asked.is_some() || unread
     }

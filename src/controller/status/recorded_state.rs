@@ -14,7 +14,7 @@ use super::change_summary::{approval_note, change, changes, notes, repair_note};
 use super::event_queue::Note;
 use super::events::transition;
 use super::reconcile_result::ReconcileResult;
-use super::{MAX_NEWS, Ordered, PATIENCE, StatusRecorder, StatusState, now};
+use super::{MAX_DELAY, MAX_NEWS, Ordered, StatusRecorder, StatusState, now};
 use crate::api::{EventReason, FinishedObject, HeldRevision, Scope, SyncName, SyncStatus};
 use crate::clock;
 use crate::cluster::LiveSync;
@@ -213,7 +213,7 @@ impl StatusState {
     /// itself.
     pub(super) fn waits_for_words(&self) -> bool {
         !self.persisted_status.conditions.is_empty()
-            || self.since.is_none_or(|since| clock::since(since) < PATIENCE)
+            || self.since.is_none_or(|since| clock::since(since) < MAX_DELAY)
     }
 
     /// Completes a status with the recorded state that does not come from the result of a

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::source::{History, Repository, Revision};
 
 /// Time limit of the request; only further requests for history wait for it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const HISTORY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Relation of one commit to the previous one.
 #[derive(Debug)]
@@ -24,13 +24,14 @@ pub(crate) struct RevisionChange {
 impl RevisionChange {
     /// Asks the server for the relation of `now` to `before`.
     pub(crate) async fn find(repository: Repository, before: Revision, now: Revision) -> Self {
-        let history = match repository.history(before.commit, now.commit, clock::now() + PATIENCE).await {
-            Ok(history) => history,
-            Err(error) => {
-                tracing::debug!(%before, %now, %error, "the history could not be fetched");
-                History::Unknown
-            }
-        };
+        let history =
+            match repository.history(before.commit, now.commit, clock::now() + HISTORY_TIMEOUT).await {
+                Ok(history) => history,
+                Err(error) => {
+                    tracing::debug!(%before, %now, %error, "the history could not be fetched");
+                    History::Unknown
+                }
+            };
         Self { before, now, history }
     }
 

@@ -40,7 +40,7 @@ pub(crate) fn of_resource(name: &SyncName, sync: &Value) -> SourceSummary {
 }
 
 /// Returns the source of a run without a Sync resource.
-pub(crate) fn of_wish(valid_spec: &ValidatedSpec) -> SourceSummary {
+pub(crate) fn source_of_spec(valid_spec: &ValidatedSpec) -> SourceSummary {
     SourceSummary {
         url: valid_spec.address.to_string().into(),
         path: valid_spec.path.as_str().into(),

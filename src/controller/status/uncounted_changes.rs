@@ -51,7 +51,7 @@ impl Uncounted {
     }
 
     /// Drops the changes that were in the status: it was written.
-    pub(super) fn stands(&mut self) {
+    pub(super) fn on_written(&mut self) {
         self.folded.clear();
     }
 }
@@ -89,7 +89,7 @@ mod tests {
         let mut next = status(&["main@2", "main@1"]);
         uncounted.fold(&mut next);
         assert_eq!(counts(&next), [6, 1]);
-        uncounted.stands();
+        uncounted.on_written();
         uncounted.fold(&mut next);
         assert_eq!(counts(&next), [6, 1]);
     }
@@ -104,7 +104,7 @@ mod tests {
         let mut next = status(&["main@3"]);
         uncounted.fold(&mut next);
         assert_eq!(counts(&next), [3]);
-        uncounted.stands();
+        uncounted.on_written();
         assert!(uncounted.open.is_empty());
     }
 }

@@ -9,7 +9,7 @@ use super::change_summary::applied_note;
 use super::event_queue::Note;
 use super::events::{event, transition};
 use super::log_lines::{LogSubject, Tone};
-use super::{PATIENCE, StatusRecorder};
+use super::{MAX_DELAY, StatusRecorder};
 use crate::api::{Reason, SyncStatus};
 use crate::clock;
 
@@ -35,7 +35,7 @@ pub(crate) async fn write_statuses(recorder: &StatusRecorder) {
     loop {
         match pending(recorder) {
             // The state may not change for long; then the current one is reported.
-            Some(patience) => drop(tokio::time::timeout(patience, recorder.0.changed.notified()).await),
+            Some(wait) => drop(tokio::time::timeout(wait, recorder.0.changed.notified()).await),
             None => recorder.0.changed.notified().await,
         }
         recorder.0.reporting.cluster.terms().wait_until_leading().await;
@@ -156,7 +156,7 @@ fn on_status_written(recorder: &StatusRecorder, version: u64, status: Arc<SyncSt
     state.version = state.version.max(version);
     state.latest = state.latest.max(version);
     state.persisted_status = status;
-    state.uncounted.stands();
+    state.uncounted.on_written();
 }
 
 /// Returns the time to wait for an event that completes the current state.
@@ -165,7 +165,7 @@ fn pending(recorder: &StatusRecorder) -> Option<Duration> {
     let unread = state.unread.map(|until| until.saturating_duration_since(clock::now()));
     let is_pending = state.report.is_none() || state.pending.or(state.asked).is_some();
     let queued = state.queue.due(clock::now()).map(|due| due.max(CROWDED));
-    unread.filter(|left| !left.is_zero()).or(is_pending.then_some(PATIENCE)).or(queued)
+    unread.filter(|left| !left.is_zero()).or(is_pending.then_some(MAX_DELAY)).or(queued)
 }
 
 /// Completes the tasks that wait for recorded data, once the status has it.

@@ -18,10 +18,10 @@ pub(super) fn is_waiting(reconcile_error: &ReconcileError) -> bool {
 /// Returns the reason why a revision is not accepted yet. A revision that is already applied is
 /// not checked again.
 pub(super) fn waiting_reason(worker: &Reconciler, revision: &Revision) -> Option<ReconcileError> {
-    let known = worker.taken_up.as_ref() == Some(revision) || worker.recorder.has_applied(revision);
+    let known = worker.past_dependencies.as_ref() == Some(revision) || worker.recorder.has_applied(revision);
     let waits = match known {
         true => None,
-        false => worker.context.peers.waits(&worker.owner, &applied_at(worker, revision)),
+        false => worker.context.peers.waiting_reason(&worker.owner, &applied_at(worker, revision)),
     };
     let reconcile_error = waits.map(|waits| {
         let (cause, message, lasting) = match waits {
@@ -36,8 +36,9 @@ pub(super) fn waiting_reason(worker: &Reconciler, revision: &Revision) -> Option
 
 /// True if a revision is not accepted before other Syncs are ready.
 pub(super) fn is_put_off(worker: &Reconciler, revision: &Revision) -> bool {
-    let is_known = worker.taken_up.as_ref() == Some(revision) || worker.recorder.has_applied(revision);
-    !is_known && worker.context.peers.waits(&worker.owner, &applied_at(worker, revision)).is_some()
+    let is_known =
+        worker.past_dependencies.as_ref() == Some(revision) || worker.recorder.has_applied(revision);
+    !is_known && worker.context.peers.waiting_reason(&worker.owner, &applied_at(worker, revision)).is_some()
 }
 
 /// Clears the waiting reason: the revision in place was accepted before, and waits for no Sync.
@@ -56,6 +57,6 @@ fn applied_at(worker: &Reconciler, revision: &Revision) -> AppliedCommit {
 
 /// Publishes the applied revision to the Syncs that depend on this one.
 pub(super) fn publish_applied(worker: &Reconciler) {
-    let applied = worker.applied.as_ref().filter(|_| is_well(worker));
-    worker.context.peers.applied(&worker.owner, applied.map(|revision| applied_at(worker, revision)));
+    let applied = worker.last_applied.as_ref().filter(|_| is_well(worker));
+    worker.context.peers.set_applied(&worker.owner, applied.map(|revision| applied_at(worker, revision)));
 }

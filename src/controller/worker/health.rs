@@ -54,19 +54,19 @@ pub(super) fn new_vitals(worker: &Reconciler) -> Arc<HealthMonitor> {
 /// Forgets the health: it was read with another identity, or with other health rules.
 pub(super) fn reset_health(worker: &mut Reconciler) {
     worker.health_monitor = new_vitals(worker);
-    worker.stir = worker.order.cluster.written_notify(&worker.owner);
-    worker.reading = None;
-    worker.told_health = ReportedHealth::default();
+    worker.written_notify = worker.order.cluster.written_notify(&worker.owner);
+    worker.health_read = None;
+    worker.reported_health = ReportedHealth::default();
 }
 
 /// Returns the time of the next read or report, if no event comes before it.
 pub(super) fn next_read(worker: &Reconciler) -> Option<Uptime> {
-    next_due(worker).into_iter().chain(worker.told_health.again).min()
+    next_due(worker).into_iter().chain(worker.reported_health.again).min()
 }
 
 fn next_due(worker: &Reconciler) -> Option<Uptime> {
-    let behind = if worker.passing.is_some() { BEHIND } else { Duration::ZERO };
-    let is_idle = worker.reading.is_none() && !worker.order.valid_spec.suspend;
+    let behind = if worker.running_reconcile.is_some() { BEHIND } else { Duration::ZERO };
+    let is_idle = worker.health_read.is_none() && !worker.order.valid_spec.suspend;
     let due = if is_idle { worker.health_monitor.next() } else { None };
     due.map(|due| Duration::from_millis(u64::try_from(due).unwrap_or_default()) + behind)
 }
@@ -80,7 +80,7 @@ pub(super) fn begin_reading(worker: &mut Reconciler) {
     if next_due(worker).is_some_and(|due| due <= now) {
         let due = worker.health_monitor.due();
         if due != crate::health::DueReads::default() {
-            worker.reading = Some(worker.health_monitor.clone().read(due).boxed());
+            worker.health_read = Some(worker.health_monitor.clone().read(due).boxed());
             return;
         }
     }
@@ -88,7 +88,7 @@ pub(super) fn begin_reading(worker: &mut Reconciler) {
 }
 
 pub(super) fn have_read(worker: &mut Reconciler) {
-    worker.reading = None;
+    worker.health_read = None;
     tell_health(worker);
 }
 
@@ -106,16 +106,16 @@ pub(super) fn examine(worker: &mut Reconciler, report: &mut ReconcileResult) {
 
 pub(super) fn tell_health(worker: &mut Reconciler) {
     worker.health_moved = true;
-    worker.told_health.again = None;
+    worker.reported_health.again = None;
     let (Some(summary), now) = (worker.health_monitor.summary(), worker.context.now()) else { return };
-    if worker.told_health.summary.as_ref() == Some(&summary) {
+    if worker.reported_health.summary.as_ref() == Some(&summary) {
         return;
     }
     // Syncs that depend on this one follow its actual health, not the reported one.
     publish_applied(worker);
     note_health(worker);
-    if let Some(again) = worker.told_health.waits(&summary, now) {
-        worker.told_health.again = Some(again);
+    if let Some(again) = worker.reported_health.waits(&summary, now) {
+        worker.reported_health.again = Some(again);
         return;
     }
     let healths = if worker.context.reporting.board.is_read() {
@@ -128,18 +128,18 @@ pub(super) fn tell_health(worker: &mut Reconciler) {
         healths,
         worker.order.valid_spec.health.wait,
     ));
-    worker.told_health.told(summary, now);
+    worker.reported_health.record(summary, now);
 }
 
 /// True once after the health may have changed, while no reconcile runs.
 pub(super) fn health_has_moved(worker: &mut Reconciler) -> bool {
-    worker.passing.is_none() && std::mem::take(&mut worker.health_moved)
+    worker.running_reconcile.is_none() && std::mem::take(&mut worker.health_moved)
 }
 
 /// True if something waits until objects are healthy, and the set of unhealthy ones differs
 /// from that at the last reconcile.
 pub(super) fn gate_has_moved(worker: &mut Reconciler) -> bool {
-    let Some(gate) = &mut worker.gate else { return false };
+    let Some(gate) = &mut worker.unhealthy_gate else { return false };
     let unwell = worker.health_monitor.unwell();
     let moved = *gate != unwell;
     *gate = unwell;
@@ -161,23 +161,25 @@ pub(super) fn is_well(worker: &Reconciler) -> bool {
 
 impl ReportedHealth {
     fn is_as(&self, summary: &HealthSummary) -> bool {
-        self.summary.as_ref().is_some_and(|told| told.has_same_states(summary))
+        self.summary.as_ref().is_some_and(|reported| reported.has_same_states(summary))
     }
 
     /// Returns the time until which this report is delayed, if it is. A worse verdict is never
     /// delayed, nor the first one after a write.
     fn waits(&self, summary: &HealthSummary, now: Uptime) -> Option<Uptime> {
-        let told = self.summary.as_ref()?;
+        let reported = self.summary.as_ref()?;
         let again = match self.is_as(summary) {
             true => self.at + WORDS,
-            false if !told.is_known() || !summary.is_known() || rank(summary) > rank(told) => return None,
+            false if !reported.is_known() || !summary.is_known() || rank(summary) > rank(reported) => {
+                return None;
+            }
             false if self.words.len() < MANY.0 => return None,
             false => *self.words.front()? + MANY.1,
         };
         (now < again).then_some(again)
     }
 
-    fn told(&mut self, summary: HealthSummary, now: Uptime) {
+    fn record(&mut self, summary: HealthSummary, now: Uptime) {
         let is_known = summary.is_known() && self.summary.as_ref().is_some_and(HealthSummary::is_known);
         if is_known && !self.is_as(&summary) {
             self.words.push_back(now);
@@ -211,12 +213,12 @@ mod tests {
             degraded: usize::from(unwell),
             ..HealthSummary::default()
         };
-        let mut told = ReportedHealth::default();
+        let mut reported = ReportedHealth::default();
         let mut times = Vec::new();
         for second in 0..120 {
             let summary = is(second % 2 == 1);
-            if told.summary.as_ref() != Some(&summary) && told.waits(&summary, at(second)).is_none() {
-                told.told(summary, at(second));
+            if reported.summary.as_ref() != Some(&summary) && reported.waits(&summary, at(second)).is_none() {
+                reported.record(summary, at(second));
                 times.push(second);
             }
         }
@@ -224,24 +226,24 @@ mod tests {
         assert!(times.len() < 30, "{times:?}");
         // A worse state is reported at once, a better one some time later.
         let worse = HealthSummary { objects: 1, unknown: 1, ..HealthSummary::default() };
-        told.told(worse, at(119));
-        assert_eq!(told.waits(&is(true), at(119)), None);
-        assert!(told.waits(&is(false), at(119)).is_some_and(|again| again <= at(179)));
+        reported.record(worse, at(119));
+        assert_eq!(reported.waits(&is(true), at(119)), None);
+        assert!(reported.waits(&is(false), at(119)).is_some_and(|again| again <= at(179)));
         // An object that was just written never counts as healthy.
         let unread = HealthSummary { objects: 1, unread: 1, ..HealthSummary::default() };
-        assert_eq!(told.waits(&unread, at(119)), None);
-        told.told(unread, at(119));
-        assert_eq!(told.waits(&is(false), at(119)), None, "and is told of as soon as it was read");
+        assert_eq!(reported.waits(&unread, at(119)), None);
+        reported.record(unread, at(119));
+        assert_eq!(reported.waits(&is(false), at(119)), None, "and is told of as soon as it was read");
     }
 
     #[test]
     fn the_same_in_other_words_is_told_from_time_to_time() {
         let at = |second| Duration::from_secs(second);
         let is = |progressing| HealthSummary { objects: 9, progressing, ..HealthSummary::default() };
-        let mut told = ReportedHealth::default();
-        told.told(is(9), at(10));
-        assert_eq!(told.waits(&is(8), at(11)), Some(at(15)));
-        assert_eq!(told.waits(&is(8), at(15)), None);
-        assert_eq!(told.waits(&is(0), at(11)), None, "another word is told at once");
+        let mut reported = ReportedHealth::default();
+        reported.record(is(9), at(10));
+        assert_eq!(reported.waits(&is(8), at(11)), Some(at(15)));
+        assert_eq!(reported.waits(&is(8), at(15)), None);
+        assert_eq!(reported.waits(&is(0), at(11)), None, "another word is told at once");
     }
 }

@@ -93,7 +93,7 @@ pub(super) fn record_of(order: &ReconcileRequest, revision: &Revision) -> HeldRe
 
 /// Restores the revision that the previous daemon held.
 pub(super) fn restore_held(worker: &mut Reconciler) {
-    if std::mem::replace(&mut worker.holding.is_restored, true) {
+    if std::mem::replace(&mut worker.held.is_restored, true) {
         return;
     }
     let noted = worker.context.reporting.notebook.as_ref().and_then(|notebook| notebook.held());
@@ -106,18 +106,18 @@ pub(super) fn restore_held(worker: &mut Reconciler) {
         () => {
             let reference = &order.valid_spec.reference;
             if let Some(revision) = Revision::parse(&known.revision, known.tag.as_deref(), reference) {
-                worker.holding.held = Some(HeldRender { revision, order: order.clone() });
+                worker.held.held = Some(HeldRender { revision, order: order.clone() });
                 return;
             }
             "the recorded revision is invalid".to_owned()
         }
     };
-    worker.holding.lost = Some(format!("{} is not held: {lost}", known.revision));
+    worker.held.lost = Some(format!("{} is not held: {lost}", known.revision));
 }
 
 /// Returns the held revision, if any.
 pub(super) fn held(worker: &Reconciler) -> Option<&HeldRender> {
-    worker.holding.held.as_ref()
+    worker.held.held.as_ref()
 }
 
 /// Holds a revision that has rendered completely.
@@ -125,22 +125,22 @@ pub(super) fn holds(worker: &mut Reconciler, revision: &Revision, order: &Reconc
     let is_known = held(worker)
         .is_some_and(|held| held.revision == *revision && held.order.spec_revision == order.spec_revision);
     if !is_known {
-        worker.holding.held = Some(HeldRender { revision: revision.clone(), order: order.clone() });
+        worker.held.held = Some(HeldRender { revision: revision.clone(), order: order.clone() });
     }
-    worker.holding.lost = None;
+    worker.held.lost = None;
 }
 
 /// True once, if no revision was read from the repository and one from the status is to be
 /// held.
 pub(super) fn begins_to_hold(worker: &mut Reconciler) -> bool {
     restore_held(worker);
-    let begins = worker.revision.is_none() && worker.holding.held.is_some();
-    begins && !std::mem::replace(&mut worker.holding.begun, true)
+    let begins = worker.revision.is_none() && worker.held.held.is_some();
+    begins && !std::mem::replace(&mut worker.held.begun, true)
 }
 
 /// Lets [`Self::begins_to_hold`] be true once more, for a new request.
 pub(super) fn reset_hold(worker: &mut Reconciler) {
-    worker.holding.begun = false;
+    worker.held.begun = false;
 }
 
 /// Decides the target of the next reconcile.
@@ -192,7 +192,7 @@ fn newer_than(worker: &Reconciler, held: &HeldRender) -> Option<Box<str>> {
 
 /// Adds the reason why nothing is held, where the status names a held revision.
 pub(super) fn says_lost(worker: &Reconciler, reconcile_error: &mut ReconcileError) {
-    if let Some(lost) = &worker.holding.lost {
+    if let Some(lost) = &worker.held.lost {
         reconcile_error.message = format!("{}; {lost}", reconcile_error.message);
     }
 }

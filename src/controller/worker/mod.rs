@@ -35,7 +35,7 @@ use super::status::StatusRecorder;
 use super::status::board_entry::set_source;
 use super::status::reconcile_result::{ReconcileResult, UnhealthySnapshot};
 use super::status::revision_change::RevisionChange;
-use super::status::source_summary::of_wish;
+use super::status::source_summary::source_of_spec;
 use super::status::worker_event::WorkerEvent;
 use super::{Context, chance};
 use crate::api::SyncName;
@@ -73,64 +73,64 @@ struct Reconciler {
     schedule: Schedule,
     revision: Option<Revision>,
     /// The revision that was accepted last, also while its signature has to be checked again.
-    last: Option<Revision>,
+    last_accepted: Option<Revision>,
     /// Time at which the revision was first observed, until it is applied; none if it was applied
     /// before.
     seen_at: Option<Instant>,
     /// The last revision that did not have to wait for dependencies.
-    taken_up: Option<Revision>,
+    past_dependencies: Option<Revision>,
     /// No revision was observed since the start.
     is_first: bool,
     /// The previous revision, until its relation to this one is known.
-    before: Option<Revision>,
+    previous: Option<Revision>,
     /// Channel on which the Syncs of one source share its newest revision.
     head: Arc<RevisionChannel>,
-    heard: watch::Receiver<Option<TimedRevision>>,
+    peer_revision: watch::Receiver<Option<TimedRevision>>,
     /// Remote bases that the revision names by URL.
     followed: TrackedBases,
     /// The next poll must ask the repository itself.
-    nudged: bool,
+    force_poll: bool,
     /// The request that the last poll answered.
     answered: Option<String>,
     memory: Option<SyncMemory>,
     /// Counter of dropped caches at the last use of the memory.
     losses: u64,
     /// Notified when an object of the Sync changes in the cluster.
-    wake: Arc<Notify>,
+    changed_notify: Arc<Notify>,
     /// The cluster with previous identities, which work in progress may still use.
     retired_clusters: Vec<Cluster>,
     stop: CancelFlag,
-    looking: Option<BoxFuture<'static, FinishedPoll>>,
-    passing: Option<BoxFuture<'static, (SyncMemory, ReconcileResult, Option<HeldRender>)>>,
+    running_poll: Option<BoxFuture<'static, FinishedPoll>>,
+    running_reconcile: Option<BoxFuture<'static, (SyncMemory, ReconcileResult, Option<HeldRender>)>>,
     /// The attempt to render a new commit, which yields to repairs.
-    hurry: Option<RenderAttempt>,
+    render_attempt: Option<RenderAttempt>,
     verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,
     verify_stop: CancelFlag,
-    relating: Option<BoxFuture<'static, RevisionChange>>,
+    history_request: Option<BoxFuture<'static, RevisionChange>>,
     /// Health of the objects.
     health_monitor: Arc<HealthMonitor>,
     /// Notified when the status of an object of the Sync may have changed.
-    stir: Arc<Notify>,
-    reading: Option<BoxFuture<'static, ()>>,
-    told_health: ReportedHealth,
+    written_notify: Arc<Notify>,
+    health_read: Option<BoxFuture<'static, ()>>,
+    reported_health: ReportedHealth,
     /// Unhealthy and failed objects at the last reconcile, if something waited for them.
-    gate: Option<UnhealthySnapshot>,
+    unhealthy_gate: Option<UnhealthySnapshot>,
     /// The health may have changed since it was last compared.
     health_moved: bool,
     /// A person has requested that failed hooks run again.
-    again: bool,
+    rerun_failed_hooks: bool,
     /// The healthy revisions, and the ones that were rolled back.
-    trials: RollbackState,
+    rollback: RollbackState,
     /// The revision that was last applied completely.
-    applied: Option<Revision>,
+    last_applied: Option<Revision>,
     /// The revision that is held while nothing newer can be applied.
-    holding: HeldState,
+    held: HeldState,
     /// The newer commit or spec that cannot be applied.
     refused: Option<Box<str>>,
     /// The next reconcile tries a refused commit again.
-    tries_newest: bool,
+    retry_refused: bool,
     /// The next reconcile tries objects again that could not be applied.
-    retries: bool,
+    retry_failed: bool,
     /// The path may have been pushed after the newest revision was polled.
     path_lag: PathLag,
     /// Time limits for kinds that the API server does not serve yet.
@@ -147,71 +147,71 @@ pub(crate) async fn run_reconciler(
     let order = orders.borrow_and_update().clone();
     let schedule = Schedule::new(context.pauses().cluster);
     let head = context.sources.heads.channel(order.head());
-    let wake = order.cluster.changed_notify(&owner);
-    let stir = order.cluster.written_notify(&owner);
+    let changed_notify = order.cluster.changed_notify(&owner);
+    let written_notify = order.cluster.written_notify(&owner);
     let of = (context.clone(), order.cluster.clone(), owner.clone(), order.valid_spec.health.clone());
     let health_monitor = Arc::new(HealthMonitor::new(of.0, of.1, of.2, of.3));
-    let told = resource_recorder.clone().unwrap_or_else(|| {
+    let recorder = resource_recorder.clone().unwrap_or_else(|| {
         let resource_recorder = StatusRecorder::new(context.reporting.clone(), owner.clone());
-        set_source(&resource_recorder, of_wish(&order.valid_spec));
+        set_source(&resource_recorder, source_of_spec(&order.valid_spec));
         resource_recorder
     });
-    let mut follower = Reconciler {
+    let mut reconciler = Reconciler {
         context,
         owner,
         order,
         resource_recorder,
-        recorder: told,
+        recorder,
         schedule,
         revision: None,
-        last: None,
+        last_accepted: None,
         seen_at: None,
-        taken_up: None,
+        past_dependencies: None,
         is_first: true,
-        before: None,
-        heard: head.subscribe(),
+        previous: None,
+        peer_revision: head.subscribe(),
         head,
         followed: TrackedBases::default(),
-        nudged: false,
+        force_poll: false,
         answered: None,
         memory: Some(SyncMemory::default()),
         losses: 0,
-        wake,
+        changed_notify,
         retired_clusters: Vec::new(),
         stop: CancelFlag::default(),
-        looking: None,
-        passing: None,
-        hurry: None,
+        running_poll: None,
+        running_reconcile: None,
+        render_attempt: None,
         verifying: None,
         verify_stop: CancelFlag::default(),
-        relating: None,
+        history_request: None,
         health_monitor,
-        stir,
-        reading: None,
-        told_health: ReportedHealth::default(),
-        gate: None,
+        written_notify,
+        health_read: None,
+        reported_health: ReportedHealth::default(),
+        unhealthy_gate: None,
         health_moved: false,
-        again: false,
-        trials: RollbackState::default(),
-        applied: None,
-        holding: HeldState::default(),
+        rerun_failed_hooks: false,
+        rollback: RollbackState::default(),
+        last_applied: None,
+        held: HeldState::default(),
         refused: None,
-        tries_newest: false,
-        retries: false,
+        retry_refused: false,
+        retry_failed: false,
         path_lag: PathLag::default(),
         lags: Lags::default(),
     };
-    follower.run(&mut orders).await;
+    reconciler.run(&mut orders).await;
 }
 
 impl Reconciler {
     async fn run(&mut self, orders: &mut watch::Receiver<ReconcileRequest>) {
         let context = self.context.clone();
         let mut ending = context.lifetime.ending.clone();
-        let bell = context.peers.bell(&self.owner);
-        let first = context.peers.again(&self.owner);
-        let wished = self.spec_event();
-        self.step(wished);
+        let wakeups = context.peers.wakeups(&self.owner);
+        let dependency_notify = context.peers.dependency_notify(&self.owner);
+        let event = self.spec_event();
+        self.step(event);
         let mut checks = tokio::time::interval(LOOK_OVER);
         let mut term = context.cluster.terms().subscribe();
         loop {
@@ -222,7 +222,7 @@ impl Reconciler {
             {
                 self.step(ScheduleEvent::ObjectsChanged);
             }
-            let hurries = self.hurry.as_ref().and_then(RenderAttempt::next);
+            let hurries = self.render_attempt.as_ref().and_then(RenderAttempt::next);
             let next = self.schedule.next().into_iter().chain(next_read(self)).chain(hurries).min();
             let next = next.map(|due| context.instant(due));
             let event = tokio::select! {
@@ -231,34 +231,34 @@ impl Reconciler {
                     Err(_) => break,
                 },
                 _ = ending.wait_for(|ending| *ending) => break,
-                looked = running(&mut self.looking) => on_polled(self, looked),
-                done = running(&mut self.passing) => on_reconciled(self, done),
+                polled = running(&mut self.running_poll) => on_polled(self, polled),
+                done = running(&mut self.running_reconcile) => on_reconciled(self, done),
                 (id, outcome) = running(&mut self.verifying) => match verified(self, id, outcome) {
                     Some(event) => event,
                     None => continue,
                 },
-                lineage = running(&mut self.relating) => {
-                    related(self, lineage);
+                change = running(&mut self.history_request) => {
+                    related(self, change);
                     continue;
                 }
-                () = running(&mut self.reading) => {
+                () = running(&mut self.health_read) => {
                     have_read(self);
                     continue;
                 }
-                () = self.stir.notified() => {
+                () = self.written_notify.notified() => {
                     self.health_monitor.process_written();
                     self.health_moved = true;
                     continue;
                 }
-                () = self.wake.notified() => ScheduleEvent::ObjectsChanged,
-                () = bell.again.notified() => ScheduleEvent::ObjectsChanged,
-                () = first.notified() => ScheduleEvent::ObjectsChanged,
-                () = bell.look.notified() => ScheduleEvent::PollRequested,
-                () = bell.called.notified() => {
-                    self.nudged = true;
+                () = self.changed_notify.notified() => ScheduleEvent::ObjectsChanged,
+                () = wakeups.again.notified() => ScheduleEvent::ObjectsChanged,
+                () = dependency_notify.notified() => ScheduleEvent::ObjectsChanged,
+                () = wakeups.look.notified() => ScheduleEvent::PollRequested,
+                () = wakeups.called.notified() => {
+                    self.force_poll = true;
                     ScheduleEvent::PollRequested
                 }
-                _ = self.heard.changed() => match on_peer_revision(self) {
+                _ = self.peer_revision.changed() => match on_peer_revision(self) {
                     Some(event) => event,
                     None => continue,
                 },
@@ -280,7 +280,7 @@ impl Reconciler {
     /// Waits for work in progress; nothing new begins.
     async fn end(&mut self) {
         self.stop.cancel();
-        if let Some(passing) = self.passing.take() {
+        if let Some(passing) = self.running_reconcile.take() {
             // Longer work is dropped, as when the process is killed; every write survives that.
             let _ = tokio::time::timeout(self.context.lifetime.grace, passing).await;
         }
@@ -293,7 +293,7 @@ impl Reconciler {
         let valid_spec = &self.order.valid_spec;
         let known = self.revision.is_some() || self.order.refused.is_some();
         self.context.peers.invalidate(&self.owner);
-        self.context.peers.depends(&self.owner, &valid_spec.depends_on);
+        self.context.peers.set_dependencies(&self.owner, &valid_spec.depends_on);
         ScheduleEvent::SpecChanged { suspended: valid_spec.suspend, interval: valid_spec.interval, known }
     }
 
@@ -303,7 +303,7 @@ impl Reconciler {
         let elsewhere =
             (&old.address, &old.reference, &old.secret) != (&new.address, &new.reference, &new.secret);
         if elsewhere {
-            self.applied = None;
+            self.last_applied = None;
             publish_applied(self);
         }
         let other_ref = (&old.address, &old.reference) != (&new.address, &new.reference);
@@ -313,13 +313,13 @@ impl Reconciler {
             self.path_lag.begin(clock::now());
         }
         if other_ref {
-            self.last = None;
+            self.last_accepted = None;
         }
         let lost = elsewhere || (&old.verify, &self.order.keys) != (&new.verify, &order.keys);
         if lost {
-            (self.revision, self.before, self.relating) = (None, None, None);
-            self.taken_up = None;
-            self.looking = None;
+            (self.revision, self.previous, self.history_request) = (None, None, None);
+            self.past_dependencies = None;
+            self.running_poll = None;
         }
         // Health that changed while no status was read is unknown.
         let judges_anew = old.health != new.health || old.suspend && !new.suspend;
@@ -336,12 +336,12 @@ impl Reconciler {
         if repairs_anew {
             distrusts_unproven(self);
         }
-        if self.passing.is_none() {
+        if self.running_reconcile.is_none() {
             self.drop_old_identities();
         }
-        self.nudged = true;
+        self.force_poll = true;
         self.head = self.context.sources.heads.channel(self.order.head());
-        self.heard = self.head.subscribe();
+        self.peer_revision = self.head.subscribe();
         if !changed && !lost {
             return ScheduleEvent::PollRequested;
         }
@@ -356,7 +356,7 @@ impl Reconciler {
             return;
         }
         self.retired_clusters.drain(..).for_each(|cluster| cluster.release_watches(&self.owner));
-        self.wake = self.order.cluster.changed_notify(&self.owner);
+        self.changed_notify = self.order.cluster.changed_notify(&self.owner);
         self.memory = Some(SyncMemory::default());
         reset_health(self);
     }
@@ -364,7 +364,7 @@ impl Reconciler {
     fn step(&mut self, event: ScheduleEvent) {
         self.schedule.pace(self.context.pauses().cluster);
         let now = self.context.now();
-        match (&mut self.hurry, event) {
+        match (&mut self.render_attempt, event) {
             (Some(hurry), ScheduleEvent::ObjectsChanged) => hurry.call(now),
             (Some(hurry), _) => hurry.look(now),
             (None, _) => {}
@@ -378,8 +378,8 @@ impl Reconciler {
         }
     }
 
-    fn record_event(&self, told: WorkerEvent) {
-        self.recorder.record_event(told);
+    fn record_event(&self, event: WorkerEvent) {
+        self.recorder.record_event(event);
     }
 }
 

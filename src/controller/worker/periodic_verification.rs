@@ -22,7 +22,7 @@ use crate::plan::Outcome;
 /// Marks objects for verification that were last verified longer than `verify_every` ago.
 pub(super) fn look_over(worker: &mut Reconciler) -> Option<ScheduleEvent> {
     // A repository that is silent for that long must not delay repairs.
-    if worker.looking.is_some() && begins_to_hold(worker) {
+    if worker.running_poll.is_some() && begins_to_hold(worker) {
         return Some(ScheduleEvent::HoldStarted);
     }
     let memory = worker.memory.as_mut()?;
@@ -55,9 +55,10 @@ pub(super) fn begin_verifying(worker: &mut Reconciler) {
     let Some(prepared) = memory.prepared.clone() else { return };
     let Some((id, how)) = memory.unverified.pop_front() else { return };
     let (context, owner, order) = (worker.context.clone(), worker.owner.clone(), worker.order.clone());
-    let (stop, ledger) = (CancelFlag::default(), memory.ledger.clone());
-    let (contested, numbers) = (memory.fights.contested(context.now()), memory.scaling.numbers());
-    let backends = memory.unreached.shared(context.now());
+    let (stop, field_conflicts) = (CancelFlag::default(), memory.field_conflicts.clone());
+    let (contested, numbers) =
+        (memory.contention.contested(context.now()), memory.autoscaled_replicas.numbers());
+    let backends = memory.webhook_failures.shared(context.now());
     let (refused, resource_recorder) = (worker.refused.clone(), worker.resource_recorder.clone());
     let deletions = Arc::new(DeletionLimits {
         protected: order.valid_spec.protected.clone(),
@@ -77,7 +78,7 @@ pub(super) fn begin_verifying(worker: &mut Reconciler) {
                 desired: &prepared.desired,
                 conflicts: order.valid_spec.conflicts,
                 predecessor: order.predecessor.as_ref(),
-                ledger: &ledger,
+                field_conflicts: &field_conflicts,
                 contested: Arc::new(contested),
                 deletions,
                 numbers,

@@ -58,15 +58,15 @@ const SAYS_THAT_IT_WAITS: Duration = Duration::from_secs(5);
 async fn look(
     repository: &Repository,
     valid_spec: &ValidatedSpec,
-    told: &StatusRecorder,
+    recorder: &StatusRecorder,
     begun: Instant,
 ) -> Result<Revision, Error> {
     let mut look = pin!(repository.resolve(&valid_spec.reference, begun + valid_spec.timeout));
-    if let Ok(looked) = tokio::time::timeout(SAYS_THAT_IT_WAITS, &mut look).await {
-        return looked;
+    if let Ok(polled) = tokio::time::timeout(SAYS_THAT_IT_WAITS, &mut look).await {
+        return polled;
     }
     if let Some(waits) = repository.waiting_reason() {
-        told.record_event(WorkerEvent::Polled {
+        recorder.record_event(WorkerEvent::Polled {
             found: Err(source_error(waits)),
             source: source_id(valid_spec),
             request: None,
@@ -77,7 +77,7 @@ async fn look(
 
 /// Handles a revision that another Sync of the same repository has polled.
 pub(super) fn on_peer_revision(worker: &mut Reconciler) -> Option<ScheduleEvent> {
-    let seen = worker.heard.borrow_and_update().clone()?;
+    let seen = worker.peer_revision.borrow_and_update().clone()?;
     if worker.revision.as_ref() == Some(&seen.revision) || worker.order.valid_spec.suspend {
         return None;
     }
@@ -87,7 +87,7 @@ pub(super) fn on_peer_revision(worker: &mut Reconciler) -> Option<ScheduleEvent>
         return Some(ScheduleEvent::PollRequested);
     }
     worker.path_lag.begin(clock::now());
-    worker.context.peers.has_looked(&worker.owner, seen.asked, seen.revision.commit);
+    worker.context.peers.on_polled(&worker.owner, seen.asked, seen.revision.commit);
     is_new(worker, &seen.revision);
     accept_revision(worker, &seen.revision);
     tell_seen(worker, Ok(seen.revision), None);
@@ -97,7 +97,7 @@ pub(super) fn on_peer_revision(worker: &mut Reconciler) -> Option<ScheduleEvent>
 /// Returns a revision that a peer has polled within half of the interval, unless a poll was
 /// requested.
 fn known(worker: &Reconciler) -> Option<TimedRevision> {
-    if worker.nudged {
+    if worker.force_poll {
         return None;
     }
     let seen = worker.head.borrow().clone()?;
@@ -109,10 +109,10 @@ pub(super) fn start_poll(worker: &mut Reconciler) {
     let (known, trust) = (known(worker), trust(worker));
     let hearsay = known.is_some();
     let (followed, current) = (worker.followed.clone(), worker.revision.clone());
-    let fresh = if worker.nudged { Duration::ZERO } else { valid_spec.interval / 2 };
-    worker.nudged = false;
-    let (context, owner, told) = (worker.context.clone(), worker.owner.clone(), worker.recorder.clone());
-    worker.looking = Some(
+    let fresh = if worker.force_poll { Duration::ZERO } else { valid_spec.interval / 2 };
+    worker.force_poll = false;
+    let (context, owner, recorder) = (worker.context.clone(), worker.owner.clone(), worker.recorder.clone());
+    worker.running_poll = Some(
         async move {
             let begun = clock::now();
             let asked = known.as_ref().map_or(begun, |known| known.asked);
@@ -122,25 +122,25 @@ pub(super) fn start_poll(worker: &mut Reconciler) {
                 let (found, held, moved) = (Err(reconcile_error), None, false);
                 return FinishedPoll { found, held, moved, hearsay, request, asked };
             }
-            let looked = match known {
+            let polled = match known {
                 Some(known) => Ok(known.revision),
                 None => {
-                    let looked = look(&repository, &valid_spec, &told, begun).await;
+                    let polled = look(&repository, &valid_spec, &recorder, begun).await;
                     context.reporting.metrics.git_operation(
                         GitOperation::Resolve,
                         clock::since(begun),
-                        looked.as_ref().err().map(Error::reason),
+                        polled.as_ref().err().map(Error::reason),
                     );
-                    looked
+                    polled
                 }
             };
-            let (found, held) = match looked {
+            let (found, held) = match polled {
                 Ok(revision) => trust.check(&repository, revision, begun + valid_spec.timeout).await,
                 Err(error) => (Err(error), None),
             };
             let mut found = found.map_err(source_error);
-            let ground = RemoteBaseContext::of_sync(&context, &owner, &valid_spec, &followed, fresh);
-            let moved = match followed.have_moved(&ground, begun + valid_spec.timeout).await {
+            let base_context = RemoteBaseContext::of_sync(&context, &owner, &valid_spec, &followed, fresh);
+            let moved = match followed.have_moved(&base_context, begun + valid_spec.timeout).await {
                 Ok(moved) => moved,
                 Err(reconcile_error) => {
                     // A new revision may not need the base that cannot be reached, and its
@@ -157,9 +157,9 @@ pub(super) fn start_poll(worker: &mut Reconciler) {
     );
 }
 
-pub(super) fn on_polled(worker: &mut Reconciler, looked: FinishedPoll) -> ScheduleEvent {
-    let FinishedPoll { mut found, held, moved, hearsay, request, asked } = looked;
-    worker.looking = None;
+pub(super) fn on_polled(worker: &mut Reconciler, polled: FinishedPoll) -> ScheduleEvent {
+    let FinishedPoll { mut found, held, moved, hearsay, request, asked } = polled;
+    worker.running_poll = None;
     match hearsay {
         true => worker.path_lag.begin(clock::now()),
         false if found.is_ok() => worker.path_lag.answered(asked),
@@ -176,12 +176,12 @@ pub(super) fn on_polled(worker: &mut Reconciler, looked: FinishedPoll) -> Schedu
         Err(reconcile_error) if reconcile_error.permanent => PollResult::FailedPermanently,
         Err(_) => PollResult::Failed,
     };
-    worker.context.peers.is_shut_out(&worker.owner, found.as_ref().is_err_and(is_shut_out));
+    worker.context.peers.set_shut_out(&worker.owner, found.as_ref().is_err_and(is_shut_out));
     if let Ok(revision) = &found {
         if known(worker).is_none_or(|known| known.revision != *revision) {
             latest_revisions::publish(&worker.head, revision, asked);
         }
-        worker.context.peers.has_looked(&worker.owner, asked, revision.commit);
+        worker.context.peers.on_polled(&worker.owner, asked, revision.commit);
         if !is_known {
             is_new(worker, revision);
         }
@@ -193,13 +193,13 @@ pub(super) fn on_polled(worker: &mut Reconciler, looked: FinishedPoll) -> Schedu
     let is_person = request.as_ref().is_some_and(|request| !request.starts_with(WEBHOOK_REQUEST));
     let is_asked =
         is_person && request != worker.answered && !worker.recorder.has_handled(request.as_deref());
-    worker.tries_newest |= is_asked || moved;
+    worker.retry_refused |= is_asked || moved;
     if is_asked {
         // A person who requests a reconcile wants everything that has failed to be tried again.
-        worker.again = worker.gate.is_some();
-        worker.retries = worker.memory.as_ref().is_none_or(|memory| !memory.failing.is_empty());
-        if worker.again || worker.retries || worker.refused.is_some() {
-            worker.wake.notify_one();
+        worker.rerun_failed_hooks = worker.unhealthy_gate.is_some();
+        worker.retry_failed = worker.memory.as_ref().is_none_or(|memory| !memory.retries.is_empty());
+        if worker.rerun_failed_hooks || worker.retry_failed || worker.refused.is_some() {
+            worker.changed_notify.notify_one();
         }
     }
     worker.answered.clone_from(&request);
@@ -211,7 +211,7 @@ pub(super) fn on_polled(worker: &mut Reconciler, looked: FinishedPoll) -> Schedu
     }
     let has_failed = found.is_err();
     // The request is answered after the objects were tried again, not before.
-    let request = request.filter(|_| has_failed || !worker.retries);
+    let request = request.filter(|_| has_failed || !worker.retry_failed);
     tell_seen(worker, found, request);
     if has_failed && begins_to_hold(worker) {
         worker.step(ScheduleEvent::HoldStarted);
@@ -220,7 +220,7 @@ pub(super) fn on_polled(worker: &mut Reconciler, looked: FinishedPoll) -> Schedu
 }
 
 fn accept_revision(worker: &mut Reconciler, revision: &Revision) {
-    (worker.revision, worker.last) = (Some(revision.clone()), Some(revision.clone()));
+    (worker.revision, worker.last_accepted) = (Some(revision.clone()), Some(revision.clone()));
 }
 
 fn tell_seen(worker: &Reconciler, found: Result<Revision, ReconcileError>, request: Option<String>) {
@@ -241,21 +241,21 @@ fn is_new(worker: &mut Reconciler, revision: &Revision) {
     worker.is_first = false;
     // Of several successive revisions the first is compared: those in between were never
     // applied.
-    worker.before = worker.before.take().or(before).filter(|before| before.name == revision.name);
+    worker.previous = worker.previous.take().or(before).filter(|before| before.name == revision.name);
 }
 
 /// Starts the comparison with the previous commit: the newest one is reconciled, so there is
 /// time for it.
 pub(super) fn begin_relating(worker: &mut Reconciler) {
-    let (Some(before), Some(now)) = (worker.before.take(), &worker.revision) else { return };
+    let (Some(before), Some(now)) = (worker.previous.take(), &worker.revision) else { return };
     if before.commit != now.commit {
-        worker.relating =
+        worker.history_request =
             Some(RevisionChange::find(worker.order.repository.clone(), before, now.clone()).boxed());
     }
 }
 
 /// Records the relation of a commit to the previous one.
 pub(super) fn related(worker: &mut Reconciler, lineage: RevisionChange) {
-    worker.relating = None;
+    worker.history_request = None;
     worker.record_event(WorkerEvent::RevisionChanged(lineage));
 }

@@ -82,7 +82,8 @@ impl ReconcileRun {
         held: Option<HeldRender>,
     ) -> (ReconcileResult, Option<HeldRender>) {
         let (order, now) = (&self.order, self.context.now());
-        memory.refusal = memory.refusal.take().filter(|it| it.is_of(&revision, order.spec_revision));
+        memory.refused_commit =
+            memory.refused_commit.take().filter(|it| it.is_of(&revision, order.spec_revision));
         let is_refused = held.is_some() && waits_to_try(memory, &revision, order.spec_revision, now);
         let mut was_tried = !is_refused;
         if !is_refused {
@@ -101,7 +102,7 @@ impl ReconcileRun {
                 let moment = (self.context.now(), chance());
                 record_interruption(memory, (&revision, order.spec_revision), moment, self.context.pauses());
                 was_tried = false;
-            } else if report.reconcile_error.is_none() || memory.refusal.is_none() || report.stopped {
+            } else if report.reconcile_error.is_none() || memory.refused_commit.is_none() || report.stopped {
                 let rendered = report.held.is_some() && report.reconcile_error.is_none();
                 let order = order.clone();
                 return (report, rendered.then_some(HeldRender { revision, order }));
@@ -112,7 +113,7 @@ impl ReconcileRun {
                 return (report, None);
             }
         }
-        let reconcile_error = memory.refusal.as_ref().map(|refusal| refusal.reconcile_error.clone());
+        let reconcile_error = memory.refused_commit.as_ref().map(|refusal| refusal.reconcile_error.clone());
         let newer = Some(revision.to_string().into());
         let refused = RefusedUpdate { revision: Some(revision.clone()), newer, was_tried, reconcile_error };
         let Some(held) = held else { return (ReconcileResult::default(), None) };

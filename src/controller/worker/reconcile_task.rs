@@ -16,7 +16,7 @@ use super::yielding_attempt::RenderAttempt;
 use super::{ReconcileRequest, Reconciler};
 use crate::clock;
 use crate::cluster::{CancelFlag, Cluster};
-use crate::controller::reconcile::refused_commit::patience_of;
+use crate::controller::reconcile::refused_commit::attempt_time_of;
 use crate::controller::status::events::repaired_drift;
 use crate::controller::status::reconcile_result::ReconcileResult;
 use crate::controller::status::worker_event::WorkerEvent;
@@ -44,12 +44,12 @@ pub(super) fn select_revision(
 ) -> Result<(Revision, Option<Revision>), ReconcileError> {
     if let Some(instead) = rollback_target(worker, &newest) {
         waits_for_nothing(worker);
-        worker.taken_up = Some(instead.clone());
+        worker.past_dependencies = Some(instead.clone());
         return Ok((instead, Some(newest)));
     }
-    match (waiting_reason(worker, &newest), worker.taken_up.clone()) {
+    match (waiting_reason(worker, &newest), worker.past_dependencies.clone()) {
         (None, _) => {
-            worker.taken_up = Some(newest.clone());
+            worker.past_dependencies = Some(newest.clone());
             Ok((newest, None))
         }
         // Meanwhile the applied revision is reconciled.
@@ -98,7 +98,7 @@ fn drive(worker: &Reconciler) -> ReconcileRun {
         health_monitor: worker.health_monitor.clone(),
         followed: worker.followed.clone(),
         stop: worker.stop.clone(),
-        yield_flag: worker.hurry.as_ref().map(|hurry| hurry.stop.clone()).unwrap_or_default(),
+        yield_flag: worker.render_attempt.as_ref().map(|hurry| hurry.stop.clone()).unwrap_or_default(),
     }
 }
 
@@ -106,23 +106,23 @@ fn drive(worker: &Reconciler) -> ReconcileRun {
 fn prepare_memory(worker: &mut Reconciler, target: &ReconcileTarget, memory: &mut SyncMemory) {
     if let ReconcileTarget::Apply { revision, .. } = target {
         is_to_hold(worker, revision, memory);
-        let patience = patience_of(memory, revision, worker.order.spec_revision);
-        worker.hurry = Some(RenderAttempt::new(worker.context.now(), patience));
+        let limit = attempt_time_of(memory, revision, worker.order.spec_revision);
+        worker.render_attempt = Some(RenderAttempt::new(worker.context.now(), limit));
     }
     if let ReconcileTarget::Keep { refused, .. } = target {
         // Nothing newer is tried here, so its retry time does not count.
-        memory.refusal = None;
+        memory.refused_commit = None;
         if refused.newer.is_some() && refused.newer != worker.refused {
             // An approval that was given before the refusal does not count.
             memory.consented.clear();
         }
     }
-    memory.rerun_failed_hooks |= std::mem::take(&mut worker.again);
-    if std::mem::take(&mut worker.tries_newest) {
-        memory.refusal = None;
+    memory.rerun_failed_hooks |= std::mem::take(&mut worker.rerun_failed_hooks);
+    if std::mem::take(&mut worker.retry_refused) {
+        memory.refused_commit = None;
     }
-    if std::mem::take(&mut worker.retries) {
-        memory.failing.clear();
+    if std::mem::take(&mut worker.retry_failed) {
+        memory.retries.clear();
         memory.replacements.clear();
     }
 }
@@ -148,7 +148,7 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
                 }
                 (memory, report, None)
             };
-            worker.passing = Some(pass.boxed());
+            worker.running_reconcile = Some(pass.boxed());
             return;
         }
         target => target,
@@ -161,7 +161,7 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
     worker.stop = CancelFlag::default();
     let drive = drive(worker);
     let (held, answered) = (held(worker).cloned(), worker.answered.clone());
-    worker.passing = Some(
+    worker.running_reconcile = Some(
         async move {
             let verified = match verifying {
                 Some(verifying) => Some(verifying.await),
@@ -203,14 +203,14 @@ pub(super) fn on_reconciled(
     worker: &mut Reconciler,
     (mut memory, mut report, held): (SyncMemory, ReconcileResult, Option<HeldRender>),
 ) -> ScheduleEvent {
-    (worker.passing, worker.hurry) = (None, None);
+    (worker.running_reconcile, worker.render_attempt) = (None, None);
     if may_be_outdated(worker, &report) {
-        memory.refusal = None;
+        memory.refused_commit = None;
         worker.memory = Some(memory);
         if !worker.path_lag.requests_poll() {
             return ScheduleEvent::Reconciled(ReconcileOutcome::RetryAfter(LOOK_FIRST));
         }
-        worker.nudged = true;
+        worker.force_poll = true;
         worker.step(ScheduleEvent::Reconciled(ReconcileOutcome::RetryAfter(LOOK_FIRST)));
         return ScheduleEvent::PollRequested;
     }
@@ -237,20 +237,20 @@ pub(super) fn on_reconciled(
     if report.reconcile_error.is_some() || worker.refused.is_some() {
         // Withdraw this Sync's claims: they come from an older commit or spec, and no object
         // may be handed over for them.
-        worker.context.peers.unready(&worker.owner);
+        worker.context.peers.mark_not_ready(&worker.owner);
         worker.context.peers.invalidate(&worker.owner);
     }
     let applied = !report.stopped
         && report.reconcile_error.is_none()
         && is_applied(&report.outcomes, |id| report.set.as_ref().is_some_and(|set| set.get(id).is_some()));
     if !report.stopped {
-        worker.applied = report.revision.clone().filter(|_| applied);
+        worker.last_applied = report.revision.clone().filter(|_| applied);
     }
     examine(worker, &mut report);
     try_out(worker, &report);
     note_health(worker);
     if !report.stopped {
-        worker.gate = report.gate.take();
+        worker.unhealthy_gate = report.gate.take();
     }
     worker.memory.iter_mut().for_each(|memory| memory.completed.learn(&report.finished));
     worker.drop_old_identities();

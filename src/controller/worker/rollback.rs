@@ -43,15 +43,15 @@ struct RejectedRevision {
 
 /// Returns the revision to apply instead of this one, if this one was rolled back.
 pub(super) fn rollback_target(worker: &mut Reconciler, revision: &Revision) -> Option<Revision> {
-    if !std::mem::replace(&mut worker.trials.restored, true) {
+    if !std::mem::replace(&mut worker.rollback.restored, true) {
         restore_trials(worker, revision);
     }
-    let stands = worker.trials.rejected.as_ref().is_some_and(|it| it.revision == *revision);
-    if !stands || !worker.order.valid_spec.rollback {
-        worker.trials.rejected = None;
+    let is_rejected = worker.rollback.rejected.as_ref().is_some_and(|it| it.revision == *revision);
+    if !is_rejected || !worker.order.valid_spec.rollback {
+        worker.rollback.rejected = None;
     }
-    let rejected = worker.trials.rejected.clone();
-    worker.record_event(WorkerEvent::RolledBack(rejected.as_ref().map(RejectedRevision::told)));
+    let rejected = worker.rollback.rejected.clone();
+    worker.record_event(WorkerEvent::RolledBack(rejected.as_ref().map(RejectedRevision::to_report)));
     rejected.map(|rejected| rejected.instead)
 }
 
@@ -64,12 +64,12 @@ fn restore_trials(worker: &mut Reconciler, newest: &Revision) {
     }
     let tag = known.healthy_tag.as_deref();
     let read = |text: &String| Revision::parse(text, tag, &worker.order.valid_spec.reference);
-    worker.trials.healthy = known.healthy.as_ref().and_then(read);
-    if let (Some(instead), Some(rejected)) = (&worker.trials.healthy, &known.rejected)
+    worker.rollback.healthy = known.healthy.as_ref().and_then(read);
+    if let (Some(instead), Some(rejected)) = (&worker.rollback.healthy, &known.rejected)
         && *rejected == newest.to_string()
     {
         let (revision, instead) = (newest.clone(), instead.clone());
-        worker.trials.rejected = Some(RejectedRevision { why: why(&status, rejected), revision, instead });
+        worker.rollback.rejected = Some(RejectedRevision { why: why(&status, rejected), revision, instead });
     }
 }
 
@@ -77,15 +77,15 @@ fn restore_trials(worker: &mut Reconciler, newest: &Revision) {
 /// and objects that it gets refused have some time, if there is a healthy revision to go back
 /// to.
 pub(super) fn is_to_hold(worker: &mut Reconciler, revision: &Revision, memory: &mut SyncMemory) {
-    let healthy = worker.trials.healthy.as_ref();
+    let healthy = worker.rollback.healthy.as_ref();
     if healthy.is_some() && memory.held() == healthy && healthy != Some(revision) {
-        worker.trials.refused = memory.refused();
+        worker.rollback.refused = memory.refused();
     }
     let is_tried = worker.order.valid_spec.rollback
         && healthy.is_some_and(|healthy| healthy.commit != revision.commit)
         && !worker.recorder.has_applied(revision);
     let valid_spec = &worker.order.valid_spec;
-    memory.patience = is_tried.then(|| valid_spec.health.timeout.unwrap_or(valid_spec.timeout));
+    memory.rejection_limit = is_tried.then(|| valid_spec.health.timeout.unwrap_or(valid_spec.timeout));
 }
 
 /// Records the result of a reconcile for the trial: objects that were unhealthy before do not
@@ -94,11 +94,13 @@ pub(super) fn try_out(worker: &mut Reconciler, report: &ReconcileResult) {
     let Some(revision) = report.revision.as_ref().filter(|_| worker.order.valid_spec.rollback) else {
         return;
     };
-    if report.stopped || report.reconcile_error.is_some() || worker.trials.healthy.as_ref() == Some(revision)
+    if report.stopped
+        || report.reconcile_error.is_some()
+        || worker.rollback.healthy.as_ref() == Some(revision)
     {
         return;
     }
-    match &mut worker.trials.trial {
+    match &mut worker.rollback.trial {
         Some((tried, before)) if tried == revision => {
             let written = |id: &ObjectId| report.outcomes.get(id).is_some_and(was_written);
             before.iter_mut().for_each(|before| before.retain(|id| !written(id)));
@@ -115,10 +117,10 @@ pub(super) fn try_out(worker: &mut Reconciler, report: &ReconcileResult) {
 /// True if the revision on trial has just failed and is now rolled back.
 pub(super) fn should_roll_back(worker: &mut Reconciler) -> bool {
     let valid_spec = &worker.order.valid_spec;
-    if !valid_spec.rollback || valid_spec.suspend || worker.trials.rejected.is_some() {
+    if !valid_spec.rollback || valid_spec.suspend || worker.rollback.rejected.is_some() {
         return false;
     }
-    let Some((revision, before)) = &mut worker.trials.trial else { return false };
+    let Some((revision, before)) = &mut worker.rollback.trial else { return false };
     if worker.revision.as_ref() != Some(&*revision) {
         return false;
     }
@@ -127,22 +129,22 @@ pub(super) fn should_roll_back(worker: &mut Reconciler) -> bool {
         *before = is_known.then(|| worker.health_monitor.unwell().1);
         return false;
     };
-    let instead = worker.trials.healthy.clone().filter(|healthy| healthy.commit != revision.commit);
-    let refused = || worker.memory.as_ref()?.finally_rejected(&worker.trials.refused);
+    let instead = worker.rollback.healthy.clone().filter(|healthy| healthy.commit != revision.commit);
+    let refused = || worker.memory.as_ref()?.finally_rejected(&worker.rollback.refused);
     let why = worker.health_monitor.failed(before).or_else(refused);
     let (Some(instead), Some(why)) = (instead, why) else { return false };
-    let (revision, _) = worker.trials.trial.take().unwrap_or_else(|| (instead.clone(), None));
-    worker.trials.rejected = Some(RejectedRevision { revision, instead, why });
+    let (revision, _) = worker.rollback.trial.take().unwrap_or_else(|| (instead.clone(), None));
+    worker.rollback.rejected = Some(RejectedRevision { revision, instead, why });
     true
 }
 
 /// Records the revision of which all objects are applied and healthy.
 pub(super) fn note_health(worker: &mut Reconciler) {
     let well = worker.health_monitor.summary().is_some_and(|summary| summary.is_healthy());
-    if let Some(applied) = worker.applied.as_ref().filter(|_| well && worker.trials.restored) {
-        worker.trials.healthy = Some(applied.clone());
-        if worker.trials.trial.as_ref().is_some_and(|(tried, _)| tried == applied) {
-            worker.trials.trial = None;
+    if let Some(applied) = worker.last_applied.as_ref().filter(|_| well && worker.rollback.restored) {
+        worker.rollback.healthy = Some(applied.clone());
+        if worker.rollback.trial.as_ref().is_some_and(|(tried, _)| tried == applied) {
+            worker.rollback.trial = None;
         }
     }
 }
@@ -150,11 +152,11 @@ pub(super) fn note_health(worker: &mut Reconciler) {
 /// Drops all records: a revision that was healthy in another source says nothing about this
 /// one.
 pub(super) fn forget_trials(worker: &mut Reconciler) {
-    worker.trials = RollbackState { restored: true, ..RollbackState::default() };
+    worker.rollback = RollbackState { restored: true, ..RollbackState::default() };
 }
 
 impl RejectedRevision {
-    fn told(&self) -> report::RolledBackRevision {
+    fn to_report(&self) -> report::RolledBackRevision {
         report::RolledBackRevision {
             revision: self.revision.to_string(),
             held: self.instead.to_string(),

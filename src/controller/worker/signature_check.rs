@@ -25,7 +25,7 @@ pub(super) struct RevisionCheck {
     /// Revision that this daemon accepted last, with any keys.
     last: Option<Revision>,
     /// Status recorder, which knows the last revision across restarts.
-    told: StatusRecorder,
+    recorder: StatusRecorder,
 }
 
 /// Returns the identifier of repository and ref for the status: a revision of another source is no
@@ -43,8 +43,8 @@ pub(super) fn trust(worker: &Reconciler) -> RevisionCheck {
         reference: worker.order.valid_spec.reference.clone(),
         source: source_id(&worker.order.valid_spec),
         good: worker.revision.clone(),
-        last: worker.last.clone(),
-        told: worker.recorder.clone(),
+        last: worker.last_accepted.clone(),
+        recorder: worker.recorder.clone(),
     }
 }
 
@@ -77,7 +77,7 @@ impl RevisionCheck {
 
     /// Returns the revision that was accepted last, also by the previous daemon.
     fn before(&self) -> Option<Revision> {
-        self.last.clone().or_else(|| self.told.last_seen(&self.source, &self.reference))
+        self.last.clone().or_else(|| self.recorder.last_seen(&self.source, &self.reference))
     }
 
     /// Checks that a revision descends from the previous one. The check ignores the name of the
@@ -97,11 +97,11 @@ impl RevisionCheck {
             }
             Some(Ordering::Equal) | None => {}
         }
-        let (told, new) = (before.commit.to_string().into(), now.to_string().into());
+        let (old, new) = (before.commit.to_string().into(), now.to_string().into());
         match repository.whole_history(before.commit, now.commit, by).await? {
             History::Forward => Ok(()),
-            History::Rewritten => Err(Error::Rewritten { before: told, now: new }),
-            History::Unknown => Err(Error::Unproven { before: told, now: new }),
+            History::Rewritten => Err(Error::Rewritten { before: old, now: new }),
+            History::Unknown => Err(Error::Unproven { before: old, now: new }),
         }
     }
 

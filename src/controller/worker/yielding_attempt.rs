@@ -20,8 +20,8 @@ pub(super) struct RenderAttempt {
 }
 
 impl RenderAttempt {
-    pub(super) fn new(now: Uptime, patience: Duration) -> Self {
-        Self { stop: CancelFlag::default(), until: now + patience, is_called: false }
+    pub(super) fn new(now: Uptime, limit: Duration) -> Self {
+        Self { stop: CancelFlag::default(), until: now + limit, is_called: false }
     }
 
     /// Notes that something in the cluster has changed.

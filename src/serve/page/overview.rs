@@ -44,7 +44,7 @@ fn verdict(html: &mut Html, board: &StatusBoard, now: Timestamp) {
     let amiss = count(SyncState::needs_attention);
     let busy = count(|state| matches!(state, SyncState::Progressing | SyncState::Starting));
     let resting = count(|state| state == SyncState::Suspended);
-    let (class, sign, told) = match (all, amiss, busy, resting) {
+    let (class, sign, verdict) = match (all, amiss, busy, resting) {
         (0, _, _, _) => ("rest", "○", "There are no Syncs yet".to_owned()),
         (_, 0, 0, 0) => ("good", "✓", "Everything is synced".to_owned()),
         (all, 0, 0, resting) if all == resting => ("rest", "‖", "Everything is suspended".to_owned()),
@@ -57,7 +57,7 @@ fn verdict(html: &mut Html, board: &StatusBoard, now: Timestamp) {
     html.open("h1", &[("class", class)]);
     html.element("span", &[("aria-hidden", "true"), ("class", "sign")], sign);
     html.text(" ");
-    html.text(&told);
+    html.text(&verdict);
     html.close();
     html.open("p", &[("class", "quiet")]);
     let objects: i64 = board.cards.values().filter_map(|card| card.status.objects).map(|it| it.desired).sum();
@@ -214,15 +214,15 @@ fn follows(card: &SyncCard) -> String {
 /// The number of objects, and the numbers of those with problems.
 pub(super) fn object_counts(card: &SyncCard) -> String {
     let Some(counts) = card.status.objects else { return "–".to_owned() };
-    let mut told = if counts.applied == counts.desired {
+    let mut text = if counts.applied == counts.desired {
         counts.desired.to_string()
     } else {
         format!("{} of {}", counts.applied, counts.desired)
     };
     for (count, word) in [(counts.failed, "failed"), (counts.held, "held"), (counts.drifted, "drifted")] {
         if count > 0 {
-            told += &format!(", {count} {word}");
+            text += &format!(", {count} {word}");
         }
     }
-    told
+    text
 }

@@ -24,11 +24,11 @@ pub(super) fn write_section(html: &mut Html, card: &SyncCard) {
     }
     layout::begin_section(html, "waiting", "Pending approval");
     let waiting: Vec<_> = card.objects.rows().filter(|row| row.state == ObjectState::PendingPrune).collect();
-    let told = format!(
+    let text = format!(
         "{} removed from Git and waiting to be deleted. Approval covers exactly these objects.",
         counted(waiting.len(), "object")
     );
-    html.element("p", &[], &told);
+    html.element("p", &[], &text);
     write_commands(html, card);
     html.open("ul", &[("class", "named")]);
     let mut last = "";
@@ -61,11 +61,11 @@ fn is_deletion(card: &SyncCard) -> bool {
 fn answers(html: &mut Html, card: &SyncCard) {
     let (namespace, name) = (&card.name.namespace, &card.name.name);
     let generation = card.status.observed_generation.unwrap_or_default();
-    for (policy, flag, told) in [
+    for (policy, flag, text) in [
         (DeletionPolicy::Orphan, "--orphan", "Keep them in the cluster:"),
         (DeletionPolicy::Delete, "--delete", "Delete them:"),
     ] {
-        html.element("p", &[("class", "advice")], told);
+        html.element("p", &[("class", "advice")], text);
         html.open("div", &[("class", "commands")]);
         html.element("pre", &[("tabindex", "0")], &format!("moorline delete {name} -n {namespace} {flag}"));
         html.element("span", &[("class", "quiet")], "or");

@@ -132,13 +132,13 @@ fn problems(html: &mut Html, card: &SyncCard) {
             && ["PruneBudgetExceeded", "Protected", "BlocksPendingPrune"]
                 .contains(&current_reason(&problem.reason))
     };
-    let told: Vec<&StatusProblem> = card.status.problems.iter().filter(|it| !waits(it)).collect();
-    if told.is_empty() {
+    let shown: Vec<&StatusProblem> = card.status.problems.iter().filter(|it| !waits(it)).collect();
+    if shown.is_empty() {
         return;
     }
     layout::begin_section(html, "problems", "Problems");
     html.open("ul", &[("class", "problems")]);
-    for problem in told {
+    for problem in shown {
         html.open("li", &[]);
         html.element("b", &[], &problem.reason);
         html.text(" ");

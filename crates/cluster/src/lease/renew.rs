@@ -62,8 +62,8 @@ pub struct AnnotationWriter(mpsc::Sender<Note>);
 impl AnnotationWriter {
     /// Writes annotations; returns true once they are written, and false if the Lease is lost.
     pub async fn write(&self, entries: BTreeMap<String, String>) -> bool {
-        let (written, told) = oneshot::channel();
-        self.0.send(Note { entries, written }).await.is_ok() && told.await.is_ok()
+        let (written, acknowledged) = oneshot::channel();
+        self.0.send(Note { entries, written }).await.is_ok() && acknowledged.await.is_ok()
     }
 }
 

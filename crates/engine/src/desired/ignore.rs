@@ -68,8 +68,8 @@ pub(super) fn ignore_paths(object: &mut DesiredObject, mut paths: Vec<Box<str>>)
     paths.dedup();
     // The form is JSON that this program wrote, so parsing cannot fail.
     let mut body = Value::Object(canonical::parse_canonical(&rendered));
-    let told = [&*rendered, b"\0ignored\0", paths.join("\0").as_bytes()].concat();
-    object.hash.digest = canonical::digest(&told);
+    let text = [&*rendered, b"\0ignored\0", paths.join("\0").as_bytes()].concat();
+    object.hash.digest = canonical::digest(&text);
     remove_values(&mut body, &paths);
     object.canonical = serde_json::to_vec(&body).unwrap_or_default().into();
     object.ignored = Some(Arc::new(IgnoredFields { paths, rendered }));

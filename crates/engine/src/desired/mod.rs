@@ -121,7 +121,7 @@ pub fn build_desired_set(
         if problems.len() >= MAX_PROBLEMS {
             break;
         }
-        let (tainted, told) = (object.contains_secret, problems.len());
+        let (tainted, known) = (object.contains_secret, problems.len());
         let object = object.object();
         let scope = scopes.get(object.id.group(), object.id.kind());
         let placed = place_in_scope(&object, scope, namespace)
@@ -132,7 +132,7 @@ pub fn build_desired_set(
             &mut problems,
         );
         if tainted {
-            problems[told..].iter_mut().for_each(DesiredStateError::redact_texts);
+            problems[known..].iter_mut().for_each(DesiredStateError::redact_texts);
         }
         match placed {
             Ok(id) => {
@@ -238,9 +238,9 @@ impl DesiredSet {
 
     /// Returns a digest of the ids and contents of all objects.
     pub fn digest(&self) -> SetDigest {
-        let told =
+        let parts =
             self.0.iter().flat_map(|object| [object.id.as_str().as_bytes(), b"\0", &object.hash.digest]);
-        let digest = canonical::digest(&told.collect::<Vec<_>>().concat());
+        let digest = canonical::digest(&parts.collect::<Vec<_>>().concat());
         SetDigest::of(SpecHash { form: CanonicalForm::V1, digest }, &self.0)
     }
 

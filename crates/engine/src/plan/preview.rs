@@ -29,12 +29,12 @@ pub struct Preview {
 
 impl Preview {
     /// Marks objects as unproven, as the daemon reported them.
-    pub fn mark_unproven(&mut self, told: &[String]) {
+    pub fn mark_unproven(&mut self, unproven: &[String]) {
         let doubted: Vec<ObjectId> = self
             .observed
             .iter()
             .map(|(id, _)| id.clone())
-            .filter(|id| told.contains(&id.to_string()))
+            .filter(|id| unproven.contains(&id.to_string()))
             .collect();
         doubted.iter().for_each(|id| self.observed.update(id, |seen| seen.proven = false));
     }

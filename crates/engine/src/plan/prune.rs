@@ -150,9 +150,9 @@ impl<'a> PruneContext<'a> {
             return Some(Decision::Hold(Hold::DuplicateOf((*other).clone())));
         }
         let claim = self.policy.claims.get(id);
-        let stands = |standing| claim.filter(|claim| claim.state == standing);
+        let claim_in = |state| claim.filter(|claim| claim.state == state);
         let pause = pause_end(seen, self.policy);
-        let hold = match stands(ClaimState::WillAdopt) {
+        let hold = match claim_in(ClaimState::WillAdopt) {
             _ if self.policy.own_keys.as_ref() == Some(id)
                 || seen.installation_role == InstallationRole::Keys =>
             {

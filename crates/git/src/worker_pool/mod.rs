@@ -22,7 +22,7 @@ pub(super) struct WorkerPool(Arc<Mutex<PoolState>>);
 struct PoolState {
     share: FairShare,
     /// Channels that notify waiting requests.
-    tell: BTreeMap<u64, oneshot::Sender<()>>,
+    admit: BTreeMap<u64, oneshot::Sender<()>>,
     /// Receiver of the number of waiting requests.
     counter: Option<WaitingCounter>,
 }
@@ -49,23 +49,23 @@ impl WorkerPool {
     pub(super) fn new(most: usize) -> Self {
         Self(Arc::new(Mutex::new(PoolState {
             share: FairShare::new(most),
-            tell: BTreeMap::new(),
+            admit: BTreeMap::new(),
             counter: None,
         })))
     }
 
     /// Waits for a worker. On cancellation the place in the queue is released.
     pub(super) async fn take(&self, ask: WorkerRequest) -> WorkerSlot {
-        let (turn, told) = {
+        let (turn, admitted) = {
             let mut line = self.lock();
             let who = line.share.ask(ask);
-            let (tell, told) = oneshot::channel();
-            line.tell.insert(who, tell);
+            let (admit, admitted) = oneshot::channel();
+            line.admit.insert(who, admit);
             line.grant();
-            (WorkerSlot { turns: self.clone(), who, heard: ContactResult::Nothing }, told)
+            (WorkerSlot { turns: self.clone(), who, heard: ContactResult::Nothing }, admitted)
         };
         // The sender is dropped only after sending.
-        let _ = told.await;
+        let _ = admitted.await;
         turn
     }
 
@@ -88,7 +88,7 @@ impl PoolState {
     fn grant(&mut self) {
         for who in self.share.grant() {
             // A cancelled request returns its worker at once.
-            let _ = self.tell.remove(&who).map(|tell| tell.send(()));
+            let _ = self.admit.remove(&who).map(|admit| admit.send(()));
         }
         self.counter.iter().for_each(|counter| counter.0(self.share.waiting()));
     }
@@ -104,7 +104,7 @@ impl WorkerSlot {
 impl Drop for WorkerSlot {
     fn drop(&mut self) {
         let mut line = self.turns.lock();
-        line.tell.remove(&self.who);
+        line.admit.remove(&self.who);
         line.share.leave(self.who, self.heard);
         line.grant();
     }

@@ -15,7 +15,7 @@ use crate::seeded_random::SeededRandom;
 use crate::store::Store;
 
 /// Timeout of a webhook without `timeoutSeconds`, in seconds.
-const PATIENCE: u64 = 10;
+const DEFAULT_TIMEOUT_SECONDS: u64 = 10;
 
 /// An admission webhook.
 pub(crate) struct AdmissionWebhook {
@@ -34,8 +34,8 @@ pub(crate) fn admitters(store: &Store) -> Arc<[Arc<AdmissionWebhook>]> {
         let mut body = stored.body();
         for webhook in body["webhooks"].as_array_mut().into_iter().flatten() {
             let name = webhook["name"].as_str().unwrap_or_default().to_owned();
-            let patience = webhook["timeoutSeconds"].as_u64().unwrap_or(PATIENCE);
-            let caller = WebhookClient::new(&webhook["clientConfig"], patience);
+            let timeout = webhook["timeoutSeconds"].as_u64().unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+            let caller = WebhookClient::new(&webhook["clientConfig"], timeout);
             let id = format!("{}/{name}", stored.key.name);
             let webhook = webhook.take();
             admitters.push(Arc::new(AdmissionWebhook {

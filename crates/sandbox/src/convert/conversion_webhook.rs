@@ -13,7 +13,7 @@ use super::webhook_client::WebhookClient;
 use crate::seeded_random::SeededRandom;
 
 /// Timeout of a webhook in seconds.
-const PATIENCE: u64 = 30;
+const TIMEOUT_SECONDS: u64 = 30;
 
 /// A conversion webhook.
 pub(crate) struct ConversionWebhook {
@@ -43,7 +43,7 @@ impl ConversionWebhook {
             "v1beta1" => Some("v1beta1"),
             _ => None,
         });
-        let caller = WebhookClient::new(&webhook["clientConfig"], PATIENCE);
+        let caller = WebhookClient::new(&webhook["clientConfig"], TIMEOUT_SECONDS);
         Some(Arc::new(Self { caller, form, asked: AtomicU64::new(0) }))
     }
 
