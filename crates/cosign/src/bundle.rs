@@ -1,0 +1,76 @@
+//! Bundles of Sigstore, which version 3 of cosign writes.
+//!
+//! In: a bundle of version 0.3 in JSON. Out: its signature and what came with it.
+
+use serde_json::Value;
+
+use crate::artifact::Artifact;
+use crate::error::{MAX_LOG_ENTRIES, MAX_TIMESTAMPS, Reason, malformed, shown};
+use crate::json;
+use crate::log_entry::LogEntry;
+use crate::material::{Claim, Material};
+
+const MEDIA_TYPES: [&str; 2] =
+    ["application/vnd.dev.sigstore.bundle.v0.3+json", "application/vnd.dev.sigstore.bundle+json;version=0.3"];
+const STATEMENT: &str = "application/vnd.in-toto+json";
+const CERTIFICATE: &str = "/verificationMaterial/certificate/rawBytes";
+
+/// Reads a bundle.
+pub(crate) fn read_bundle(bundle: &[u8], artifact: &Artifact) -> Result<Material, Reason> {
+    let bundle = json::read(bundle)?;
+    let kind = json::text(&bundle, "/mediaType")?;
+    if !MEDIA_TYPES.contains(&kind) {
+        return Err(malformed(format!(
+            "it is of type {}; only bundles of version 0.3 are read",
+            shown(kind)
+        )));
+    }
+    let timestamps = "/verificationMaterial/timestampVerificationData/rfc3161Timestamps";
+    let timestamps = json::list(&bundle, timestamps, MAX_TIMESTAMPS)?.iter();
+    let entries = json::list(&bundle, "/verificationMaterial/tlogEntries", MAX_LOG_ENTRIES)?.iter();
+    let hint = json::field(&bundle, "/verificationMaterial/publicKey/hint").and_then(Value::as_str);
+    let certificate = json::field(&bundle, CERTIFICATE).map(|_| json::bytes(&bundle, CERTIFICATE));
+    Ok(Material {
+        certificate: certificate.transpose()?,
+        hint: hint.map(shown),
+        entries: entries.map(LogEntry::of_bundle).collect::<Result<_, _>>()?,
+        timestamps: timestamps
+            .map(|stamp| json::bytes(stamp, "/signedTimestamp"))
+            .collect::<Result<_, _>>()?,
+        ..content(&bundle, artifact)?
+    })
+}
+
+/// Reads the signature and the bytes that were signed.
+fn content(bundle: &Value, artifact: &Artifact) -> Result<Material, Reason> {
+    let (signature, message, payload, claim);
+    if json::field(bundle, "/dsseEnvelope").is_some() {
+        let kind = json::text(bundle, "/dsseEnvelope/payloadType")?;
+        if kind != STATEMENT {
+            return Err(malformed(format!("its payload is of type {}, not {STATEMENT}", shown(kind))));
+        }
+        let [_] = json::list(bundle, "/dsseEnvelope/signatures", 1)? else {
+            return Err(malformed("/dsseEnvelope/signatures must have one item"));
+        };
+        signature = json::bytes(bundle, "/dsseEnvelope/signatures/0/sig")?;
+        payload = json::bytes(bundle, "/dsseEnvelope/payload")?;
+        let head = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len());
+        message = [head.as_bytes(), &payload].concat();
+        claim = Claim::Statement;
+    } else {
+        signature = json::bytes(bundle, "/messageSignature/signature")?;
+        payload = artifact.manifest().ok_or(Reason::ManifestUnread)?.to_vec();
+        message = payload.clone();
+        claim = Claim::Manifest;
+    }
+    Ok(Material {
+        signature,
+        message,
+        payload,
+        claim,
+        certificate: None,
+        hint: None,
+        entries: Vec::new(),
+        timestamps: Vec::new(),
+    })
+}
