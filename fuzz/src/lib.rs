@@ -113,3 +113,8 @@ pub fn webhooks(bytes: &[u8]) {
     }
     drop(webhook_call::repository_name(&String::from_utf8_lossy(bytes)));
 }
+
+/// Reads any bytes as the documents of a signature; true if they are one of them.
+pub fn signatures(bytes: &[u8]) -> bool {
+    moorline_cosign::hostile::document(bytes)
+}

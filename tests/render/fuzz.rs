@@ -181,11 +181,16 @@ fn bodies_of_webhooks_are_read_or_refused() {
     try_for_a_moment(targets::webhooks, &kept("webhooks"));
 }
 
+#[test]
+fn signatures_are_read_or_refused() {
+    try_for_a_moment(|bytes| _ = targets::signatures(bytes), &kept("signatures"));
+}
+
 /// Function that runs on an input.
 type Target = fn(&[u8]);
 
 /// The names of targets with their bodies.
-const TARGETS: [(&str, Target); 10] = [
+const TARGETS: [(&str, Target); 11] = [
     ("charts", targets::charts),
     ("known_hosts", |bytes| targets::known_hosts(&text(bytes))),
     ("kustomize", |bytes| _ = targets::kustomize(&text(bytes))),
@@ -193,6 +198,7 @@ const TARGETS: [(&str, Target); 10] = [
     ("packs", targets::packs),
     ("patches", |bytes| _ = targets::patches(&text(bytes))),
     ("replacements", |bytes| _ = targets::replacements(&text(bytes))),
+    ("signatures", |bytes| _ = targets::signatures(bytes)),
     ("webhooks", targets::webhooks),
     ("yaml_read", targets::yaml_read),
     ("yaml_write", |bytes| targets::yaml_write(&text(bytes))),
@@ -235,6 +241,7 @@ fn a_seed_of_each_builder_is_built() {
     some_is_built("kustomize", targets::kustomize);
     some_is_built("patches", targets::patches);
     some_is_built("replacements", targets::replacements);
+    assert!(kept("signatures").iter().all(|seed| targets::signatures(seed)), "each is a document");
 }
 
 #[test]

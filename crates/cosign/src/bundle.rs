@@ -2,9 +2,12 @@
 //!
 //! In: a bundle of version 0.3 in JSON. Out: its signature and what came with it.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::digest::SHA256_OUTPUT_LEN;
 use serde_json::Value;
 
-use crate::artifact::Artifact;
+use crate::artifact::{Artifact, hex};
 use crate::error::{MAX_LOG_ENTRIES, MAX_TIMESTAMPS, Reason, malformed, shown};
 use crate::json;
 use crate::log_entry::LogEntry;
@@ -32,7 +35,7 @@ pub(crate) fn read_bundle(bundle: &[u8], artifact: &Artifact) -> Result<Material
     let certificate = json::field(&bundle, CERTIFICATE).map(|_| json::bytes(&bundle, CERTIFICATE));
     Ok(Material {
         certificate: certificate.transpose()?,
-        hint: hint.map(shown),
+        hint: hint.map(shown_key),
         entries: entries.map(LogEntry::of_bundle).collect::<Result<_, _>>()?,
         timestamps: timestamps
             .map(|stamp| json::bytes(stamp, "/signedTimestamp"))
@@ -59,6 +62,14 @@ fn content(bundle: &Value, artifact: &Artifact) -> Result<Material, Reason> {
         claim = Claim::Statement;
     } else {
         signature = json::bytes(bundle, "/messageSignature/signature")?;
+        let named = json::bytes(bundle, "/messageSignature/messageDigest/digest")?;
+        if json::text(bundle, "/messageSignature/messageDigest/algorithm")? != "SHA2_256" {
+            return Err(malformed("/messageSignature/messageDigest must be of SHA2_256"));
+        }
+        let named = format!("sha256:{}", hex(&named));
+        if named != artifact.digest() {
+            return Err(Reason::OtherArtifact(named.into()));
+        }
         payload = artifact.manifest().ok_or(Reason::ManifestUnread)?.to_vec();
         message = payload.clone();
         claim = Claim::Manifest;
@@ -73,4 +84,24 @@ fn content(bundle: &Value, artifact: &Artifact) -> Result<Material, Reason> {
         entries: Vec::new(),
         timestamps: Vec::new(),
     })
+}
+
+/// Returns the name of a key for a message: as a fingerprint if it is the one that cosign writes.
+fn shown_key(hint: &str) -> Box<str> {
+    match STANDARD.decode(hint) {
+        Ok(hash) if hash.len() == SHA256_OUTPUT_LEN => hex(&hash).into(),
+        _ => shown(hint),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_shown_as_a_fingerprint() {
+        let hash = [7; SHA256_OUTPUT_LEN];
+        assert_eq!(*shown_key(&STANDARD.encode(hash)), *"07".repeat(SHA256_OUTPUT_LEN));
+        assert_eq!((&*shown_key("shop\n"), &*shown_key("c2hvcA==")), ("shop\\n", "c2hvcA=="));
+    }
 }

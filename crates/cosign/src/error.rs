@@ -87,6 +87,11 @@ pub enum Reason {
         /// The key that the signature names.
         seen: Option<Box<str>>,
     },
+    /// The signature names a key of the policy, but was not made by it.
+    #[error(
+        "it names the key {0}, which did not make it: its contents were changed, or it is of the kind Ed25519ph, which cosign 3 makes but does not verify"
+    )]
+    Unfit(Box<str>),
     /// The signature was made by a key, but an identity is expected.
     #[error("it has no certificate{}; expected {expected}", seen_key(.seen))]
     NoCertificate {

@@ -44,7 +44,8 @@ pub(crate) fn bytes(value: &Value, path: &str) -> Result<Vec<u8>, Reason> {
 pub(crate) fn number(value: &Value, path: &str) -> Result<u64, Reason> {
     let number = match field(value, path) {
         None => Some(0),
-        Some(Value::String(text)) => text.parse().ok(),
+        // A number has one form: neither a sign nor zeros before it.
+        Some(Value::String(text)) => text.parse().ok().filter(|number: &u64| number.to_string() == *text),
         Some(value) => value.as_u64(),
     };
     number
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn fields_have_their_types() {
-        let value = json!({"a": {"b": "aGk=", "n": "7", "m": 8, "big": u64::MAX, "l": [1, 2], "z": null}});
+        let value = json!({"a": {"b": "aGk=", "n": "7", "m": 8, "big": u64::MAX, "l": [1, 2], "z": null, "zero": "07"}});
         assert_eq!(bytes(&value, "/a/b"), Ok(b"hi".to_vec()));
         assert_eq!(
             (number(&value, "/a/n"), number(&value, "/a/m"), number(&value, "/a/x")),
@@ -81,6 +82,7 @@ mod tests {
         assert_eq!(list(&value, "/a/z", 2).map(<[Value]>::len), Ok(0));
         for refused in [
             number(&value, "/a/big").map(drop),
+            number(&value, "/a/zero").map(drop),
             text(&value, "/a/m").map(drop),
             bytes(&value, "/a/n").map(drop),
             list(&value, "/a/l", 1).map(drop),

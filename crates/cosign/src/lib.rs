@@ -16,6 +16,7 @@ mod certificate;
 mod der;
 mod discovery;
 mod error;
+pub mod hostile;
 mod identity;
 mod json;
 mod key;

@@ -73,10 +73,12 @@ fn parse_checkpoint(checkpoint: &str) -> Option<(&str, u64, Vec<u8>)> {
 }
 
 /// Returns the signatures below the text of a checkpoint, each with the hash of its key.
-fn signatures<'a>(checkpoint: &'a str, text: &str) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> + use<'a> {
+fn signatures<'a>(checkpoint: &'a str, text: &'a str) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
     let below = checkpoint.get(text.len()..).unwrap_or_default();
-    let line = |line: &str| {
-        let (_name, signature) = line.strip_prefix("— ")?.rsplit_once(' ')?;
+    let line = move |line: &str| {
+        let (name, signature) = line.strip_prefix("— ")?.rsplit_once(' ')?;
+        // The text begins with the name of the log, in version 1 with more behind it.
+        text.starts_with(name).then_some(())?;
         let bytes = STANDARD.decode(signature).ok()?;
         let (key, signature) = bytes.split_at_checked(KEY_HASH_BYTES)?;
         Some((key.to_vec(), signature.to_vec()))

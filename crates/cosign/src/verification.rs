@@ -157,8 +157,14 @@ pub(crate) fn verify_document(
 fn by_key(artifact: &Artifact, material: &Material, keys: &[PublicKey]) -> Result<Verified, Reason> {
     let keys = keys.get(..MAX_KEYS).unwrap_or(keys);
     let Some(key) = keys.iter().find(|key| key.verifies(&material.message, &material.signature)) else {
-        let expected: Vec<_> = keys.iter().map(|key| format!("the key {}", key.fingerprint())).collect();
-        return Err(Reason::Key { expected: one_of(&expected), seen: material.hint.clone() });
+        let names: Vec<_> = keys.iter().map(PublicKey::fingerprint).collect();
+        return Err(match &material.hint {
+            Some(hint) if names.iter().any(|name| **name == **hint) => Reason::Unfit(hint.clone()),
+            hint => {
+                let names: Vec<_> = names.iter().map(|name| format!("the key {name}")).collect();
+                Reason::Key { expected: one_of(&names), seen: hint.clone() }
+            }
+        });
     };
     material.verify_claim(artifact)?;
     Ok(Verified { signer: Signer::Key { fingerprint: key.fingerprint().into() }, time: None })
