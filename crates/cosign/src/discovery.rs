@@ -28,6 +28,9 @@ const MAX_REFERRERS: usize = 10_000;
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
 /// Registries that do not know `artifactType` show the type of the empty configuration.
 const UNKNOWN_TYPES: [&str; 2] = ["", "application/vnd.oci.empty.v1+json"];
+/// Media types of lists, and of manifests or lists.
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.v2+json";
 const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 const PREDICATE: &str = "dev.sigstore.bundle.predicateType";
 
@@ -52,6 +55,15 @@ impl Request {
             Self::Referrers(digest) => format!("referrers/{digest}"),
             Self::Manifest(reference) => format!("manifests/{reference}"),
             Self::Blob(digest) => format!("blobs/{digest}"),
+        }
+    }
+
+    /// The media types to ask for.
+    pub fn accept(&self) -> &'static str {
+        match self {
+            Self::Referrers(_) => INDEX,
+            Self::Manifest(_) => MANIFESTS,
+            Self::Blob(_) => "*/*",
         }
     }
 
