@@ -151,7 +151,7 @@ impl Helm {
         options: RenderOptions,
         server: Capabilities,
     ) -> Result<Rendered, HelmError> {
-        if options.kind.detect(&tree, &options.path) != SourceType::Helm {
+        if options.source_type(&tree) != SourceType::Helm {
             return Ok(self.render_kustomization(who, tree, options).await?.1);
         }
         let variables = options.variables.clone();

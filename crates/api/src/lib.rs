@@ -28,6 +28,8 @@ mod health;
 mod helm;
 #[cfg(feature = "crd")]
 mod history;
+#[cfg(feature = "crd")]
+mod kustomize;
 mod moves;
 #[cfg(feature = "crd")]
 mod render;
@@ -56,6 +58,8 @@ pub use health::{HealthRule, HealthSpec};
 pub use helm::{ChartSource, HelmSpec};
 #[cfg(feature = "crd")]
 pub use history::{ChangeCounts, HistoryEntry, MAX_HISTORY};
+#[cfg(feature = "crd")]
+pub use kustomize::{AnnotationText, KustomizeImage, KustomizePatch, KustomizeSpec, LabelText, PatchTarget};
 pub use moves::{MOVES_TO_ANNOTATION, parse_moves_to};
 #[cfg(feature = "crd")]
 pub use render::{PlainSpec, RenderSpec, RenderType};

@@ -12,12 +12,14 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{HelmSpec, SubstituteSpec, yes};
+use super::{HelmSpec, KustomizeSpec, SubstituteSpec, yes};
 
 /// How the files are rendered to objects.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[x_kube(validation = Rule::new("!has(self.helm) || self.type == 'Auto' || self.type == 'Helm'")
-    .message("helm is valid only for type Helm: remove it, or change the type"))]
+    .message("helm is valid only for type Helm: remove it, or change the type"),
+    validation = Rule::new("!has(self.kustomize) || (self.type != 'Helm' && !has(self.helm))")
+    .message("kustomize is not valid for a Helm chart: remove it, or remove helm and the type Helm"))]
 pub struct RenderSpec {
     /// Type of the folder: Auto detects a Helm chart, then a kustomization, and otherwise reads plain manifests.
     #[serde(default, rename = "type")]
@@ -26,6 +28,11 @@ pub struct RenderSpec {
     /// How a folder of plain manifests is read.
     #[serde(default)]
     pub plain: PlainSpec,
+
+    /// Options over the kustomization of the folder. With type Auto, a folder without a kustomization is built as one of its
+    /// manifests and of the kustomizations in its subfolders; with type Plain always, and of manifests only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kustomize: Option<KustomizeSpec>,
 
     /// How a Helm chart is rendered. If it is set, a folder without a chart is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]

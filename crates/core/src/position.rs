@@ -10,14 +10,24 @@ use std::fmt;
 pub struct SourcePosition {
     /// The file's path.
     pub file: String,
-    /// The line, from 1.
+    /// The line, from 1; 0 if `file` is the field of a resource.
     pub line: u32,
     /// The column, from 1.
     pub column: u32,
 }
 
+impl SourcePosition {
+    /// Returns the position of a field of a resource, such as `spec.render`, which is in no file.
+    pub fn of_field(field: String) -> Self {
+        Self { file: field, line: 0, column: 0 }
+    }
+}
+
 impl fmt::Display for SourcePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+        match self.line {
+            0 => f.write_str(&self.file),
+            line => write!(f, "{}:{line}:{}", self.file, self.column),
+        }
     }
 }

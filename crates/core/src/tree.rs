@@ -35,6 +35,12 @@ pub const MAX_TREE_BYTES: u64 = 1024 * 1024 * 1024;
 /// Maximum total length of all paths of one tree, in bytes.
 pub const MAX_PATH_BYTES: u64 = 32 * 1024 * 1024;
 
+/// First bytes of a pointer that Git LFS keeps in place of a file.
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
+/// Size in bytes below which Git LFS takes a file for a pointer.
+const MAX_LFS_POINTER: usize = 1024;
+
 /// Paths and contents of one revision; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct FileTree {
@@ -102,6 +108,14 @@ pub enum TreeError {
         path: String,
         /// Size of the file.
         size: u64,
+    },
+    /// The file is a pointer of Git LFS.
+    #[error(
+        "{path} is a Git LFS pointer, and Moorline does not fetch the file that it stands for; commit the file without LFS"
+    )]
+    LfsPointer {
+        /// The requested path.
+        path: String,
     },
     /// The file was not fetched.
     #[error("{path} was not fetched, because it is no manifest")]
@@ -283,6 +297,9 @@ impl FileTree {
     pub fn read(&self, path: &str) -> Result<Arc<[u8]>, TreeError> {
         let resolved = self.resolve(path)?;
         match self.entries.get(resolved.as_str()) {
+            Some(TreeEntry::File(bytes)) if is_lfs_pointer(bytes) => {
+                Err(TreeError::LfsPointer { path: self.display_path(path) })
+            }
             Some(TreeEntry::File(bytes)) => Ok(bytes.clone()),
             Some(TreeEntry::TooLarge(size)) => {
                 Err(TreeError::TooLarge { path: self.display_path(path), size: *size })
@@ -346,6 +363,11 @@ impl FileTree {
     pub fn from_texts<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         files.into_iter().map(|(path, text)| (path, TreeEntry::File(text.as_bytes().into()))).collect()
     }
+}
+
+/// True for the pointer that Git LFS keeps in place of a file.
+fn is_lfs_pointer(bytes: &[u8]) -> bool {
+    bytes.len() < MAX_LFS_POINTER && bytes.starts_with(LFS_POINTER)
 }
 
 /// Resolves `path` relative to `folder`, without `.` and `..`; none if it leads above the root.

@@ -43,6 +43,11 @@ impl Tracer {
         Self(Some(Cell::new(0)))
     }
 
+    /// True if steps are recorded.
+    pub(super) fn is_enabled(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Records the entry of `resources` that added these resources.
     pub(super) fn record_source(&self, resources: &mut [Resource], entry: &LocatedText) {
         let Some(last) = &self.0 else { return };

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::files::Files;
 use moorline_core::position::SourcePosition;
 use moorline_core::tree::{self, FileTree};
 use moorline_yaml::{self as yaml, Dialect, Step};
@@ -103,6 +104,8 @@ pub(super) struct FieldLocation {
     /// Path of the file in the tree.
     pub(super) file: Arc<str>,
     steps: Vec<OwnedPathStep>,
+    /// `file` is the field of a resource that holds options, not a file.
+    is_option: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -113,7 +116,31 @@ enum OwnedPathStep {
 
 impl FieldLocation {
     pub(super) fn file(path: &str) -> Self {
-        Self { file: path.into(), steps: Vec::new() }
+        Self { file: path.into(), steps: Vec::new(), is_option: false }
+    }
+
+    /// Returns the position of a field with options of the caller.
+    pub(super) fn option(field: &str) -> Self {
+        Self { file: field.into(), steps: Vec::new(), is_option: true }
+    }
+
+    /// Returns the name of the file, or the path of the option.
+    pub(super) fn display(&self, files: &Files<'_>) -> String {
+        match self.is_option {
+            true => self.option_path(),
+            false => files.display_path(&self.file),
+        }
+    }
+
+    fn option_path(&self) -> String {
+        let mut path = self.file.to_string();
+        for step in &self.steps {
+            match step {
+                OwnedPathStep::Key(key) => path.push_str(&format!(".{key}")),
+                OwnedPathStep::Item(item) => path.push_str(&format!("[{item}]")),
+            }
+        }
+        path
     }
 
     pub(super) fn key(&self, key: &str) -> Self {
@@ -127,7 +154,7 @@ impl FieldLocation {
     fn with(&self, step: OwnedPathStep) -> Self {
         let mut steps = self.steps.clone();
         steps.push(step);
-        Self { file: self.file.clone(), steps }
+        Self { file: self.file.clone(), steps, is_option: self.is_option }
     }
 
     pub(super) fn error(&self, class: ErrorClass, text: impl Into<String>) -> BuildError {
@@ -135,6 +162,9 @@ impl FieldLocation {
     }
 
     pub(super) fn position(&self, tree: &FileTree) -> SourcePosition {
+        if self.is_option {
+            return SourcePosition::of_field(self.option_path());
+        }
         let steps: Vec<Step<'_>> = self.steps.iter().map(OwnedPathStep::step).collect();
         // After a cancellation the position is not needed.
         let found = tree.read(&self.file).ok().filter(|_| tree.memory_limit().is_running());
@@ -193,6 +223,7 @@ impl BuildError {
             tree::TreeError::Missing { .. } => ErrorClass::Missing,
             tree::TreeError::Outside { .. } => ErrorClass::Restricted,
             tree::TreeError::TooLarge { .. } => ErrorClass::Bound,
+            tree::TreeError::LfsPointer { .. } => ErrorClass::Unsupported,
             tree::TreeError::NotFetched { .. }
             | tree::TreeError::Unreadable { .. }
             | tree::TreeError::Loop { .. } => ErrorClass::Missing,

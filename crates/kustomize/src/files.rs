@@ -16,6 +16,7 @@ use super::error::{BuildError, ErrorClass, FieldLocation};
 use super::host::{ChartInflation, ChartRequest, ChartRun, Host};
 use super::kustomization::FILE_NAMES;
 use super::node::LocatedText;
+use super::overlay::BuildRoot;
 use super::provenance::SourcePath;
 use super::remote::{self, Remote};
 use moorline_core::tree::{FileTree, link_targets};
@@ -48,6 +49,9 @@ pub(super) struct Folder {
     pub(super) source: SourcePath,
     /// Namespace of charts that have none.
     pub(super) namespace: String,
+    /// Its kustomization is generated, so that its files may be links to anywhere in the
+    /// repository.
+    is_generated: bool,
 }
 
 impl Folder {
@@ -108,17 +112,17 @@ impl<'a> Files<'a> {
     }
 
     /// Returns the outermost folder of a build.
-    pub(super) fn root(&self, path: &str) -> Result<Folder, BuildError> {
-        let resolved = self
-            .tree
-            .resolve(path)
-            .map_err(|error| BuildError::from_tree_error(&FieldLocation::file(path), &error))?;
+    pub(super) fn root(&self, root: BuildRoot<'_>) -> Result<Folder, BuildError> {
+        let at = FieldLocation::file(root.path);
+        let resolved =
+            self.tree.resolve(root.path).map_err(|error| BuildError::from_tree_error(&at, &error))?;
         Ok(Folder {
             path: resolved,
             ancestors: Vec::new(),
             urls: Vec::new(),
             namespace: String::new(),
             source: SourcePath::default(),
+            is_generated: root.generated.is_some(),
         })
     }
 
@@ -180,7 +184,7 @@ impl<'a> Files<'a> {
         let inside = self.inside(folder, path, at)?;
         let resolved = self.resolve(&inside, at)?;
         self.record_path(&resolved);
-        if !lies_below(&resolved, &folder.path) {
+        if !folder.is_generated && !lies_below(&resolved, &folder.path) {
             let text = format!("{path} does not lie below the folder of its kustomization; move it there");
             return Err(at.error(ErrorClass::Restricted, text));
         }
@@ -245,6 +249,7 @@ impl<'a> Files<'a> {
             urls,
             namespace: from.namespace.clone(),
             source: from.source.append(path),
+            is_generated: false,
         })
     }
 
@@ -352,7 +357,7 @@ impl<'a> Files<'a> {
         self.tree.is_file(path)
     }
 
-    fn record_path(&self, path: &str) {
+    pub(super) fn record_path(&self, path: &str) {
         self.requested_paths.borrow_mut().insert(path.to_owned());
     }
 }

@@ -57,7 +57,7 @@ const FIELDS: [&str; 34] = [
 ];
 
 /// One kustomization or component.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Kustomization {
     pub(super) at: FieldLocation,
     pub(super) is_component: bool,
@@ -91,6 +91,16 @@ pub(super) struct Kustomization {
     pub(super) chart_home: String,
     /// Digests of published charts, by name and version.
     pub(super) digests: BTreeMap<String, String>,
+    /// Fields that options of the caller replace.
+    pub(super) from_options: Vec<(&'static str, FieldLocation)>,
+}
+
+impl Kustomization {
+    /// Returns the position of a field that may come from options.
+    pub(super) fn field(&self, name: &str) -> FieldLocation {
+        let option = self.from_options.iter().find(|(option, _)| *option == name);
+        option.map_or_else(|| self.at.key(name), |(_, at)| at.clone())
+    }
 }
 
 #[derive(Debug)]
@@ -240,6 +250,7 @@ fn decode(value: &Value, at: &FieldLocation) -> Built<Kustomization> {
         charts: fields.each("helmCharts", charts::read_chart)?,
         chart_home: charts::read_chart_home(fields.get("helmGlobals"))?,
         digests,
+        from_options: Vec::new(),
     })
 }
 

@@ -41,6 +41,7 @@ mod name_hash;
 mod name_references;
 mod namespaces_and_affixes;
 mod node;
+mod overlay;
 mod patches;
 mod plugin_transformers;
 mod provenance;
@@ -68,12 +69,13 @@ pub use charts::PublishedChart;
 pub use error::{ErrorClass, KustomizeError};
 pub use kustomization::FILE_NAMES;
 pub use missing_inputs::{MissingInputs, missing_inputs};
+pub use overlay::{BuildRoot, ImageOption, KustomizeOptions, PatchOption, PatchTarget, is_component_path};
 pub use remote::Remote;
 
 use accumulator::Accumulator;
 use build::Build;
 use build_trace::{StepRecord, Tracer};
-use error::{BuildError, FieldLocation};
+use error::BuildError;
 use files::Files;
 use host::{Host, Standalone};
 
@@ -134,8 +136,11 @@ pub struct BuildFailure {
 /// # Errors
 ///
 /// The first error, with file, line and column.
-pub fn build(tree: &FileTree, path: &str) -> Result<BuildOutput, KustomizeError> {
-    build_with_host(tree, path, &Standalone).map_err(|failure| failure.error)
+pub fn build<'a>(
+    tree: &FileTree,
+    root: impl Into<BuildRoot<'a>>,
+) -> Result<BuildOutput, KustomizeError> {
+    build_with_host(tree, root, &Standalone).map_err(|failure| failure.error)
 }
 
 /// Like [`build`], with charts that the host renders.
@@ -144,9 +149,13 @@ pub fn build(tree: &FileTree, path: &str) -> Result<BuildOutput, KustomizeError>
 ///
 /// The first error, and the charts that are missing. A missing chart is reported before other
 /// errors, because these may be consequences of it.
-pub fn build_with_host(tree: &FileTree, path: &str, host: &dyn Host) -> Result<BuildOutput, BuildFailure> {
+pub fn build_with_host<'a>(
+    tree: &FileTree,
+    root: impl Into<BuildRoot<'a>>,
+    host: &dyn Host,
+) -> Result<BuildOutput, BuildFailure> {
     let files = Files::new(tree, host);
-    let built = objects(&files, path, Tracer::default()).map_err(|refusal| refusal.locate(tree));
+    let built = objects(&files, root.into(), Tracer::default()).map_err(|refusal| refusal.locate(tree));
     let missing_charts = files.charts.missing();
     let by_helm = files.charts.is_by_helm();
     let class = ErrorClass::Unsupported;
@@ -175,13 +184,13 @@ pub fn build_with_host(tree: &FileTree, path: &str, host: &dyn Host) -> Result<B
 /// # Errors
 ///
 /// The first error, with file, line and column.
-pub fn explain(
+pub fn explain<'a>(
     tree: &FileTree,
-    path: &str,
+    root: impl Into<BuildRoot<'a>>,
     host: &dyn Host,
 ) -> Result<Vec<(BuiltObject, Vec<BuildStep>)>, KustomizeError> {
     let objects =
-        objects(&Files::new(tree, host), path, Tracer::enabled()).map_err(|refusal| refusal.locate(tree))?;
+        objects(&Files::new(tree, host), root.into(), Tracer::enabled()).map_err(|refusal| refusal.locate(tree))?;
     let step =
         |note: StepRecord| BuildStep { name: note.step, place: note.at.position(tree), fields: note.fields };
     let told = |mut object: BuiltObject| {
@@ -191,11 +200,14 @@ pub fn explain(
     Ok(objects.into_iter().map(told).collect())
 }
 
-fn objects(files: &Files<'_>, path: &str, tracer: Tracer) -> Result<Vec<BuiltObject>, BuildError> {
-    let folder = files.root(path)?;
-    let (file, bytes) = files.kustomization(&folder, &FieldLocation::file(path))?;
-    let outer = kustomization::read(&file, &files.display_path(&file), &bytes, &|| files.is_awaited())?;
+fn objects(files: &Files<'_>, root: BuildRoot<'_>, tracer: Tracer) -> Result<Vec<BuiltObject>, BuildError> {
+    let folder = files.root(root)?;
+    let outer = root.kustomization(files, &folder)?;
     let build = Build::new(files, &folder, &outer, tracer)?;
     let accumulator = build.accumulate(&folder, &outer, Accumulator::default())?;
-    crate::finalize::finalize(accumulator, &outer, &build.tracer, files)
+    let mut objects = crate::finalize::finalize(accumulator, &outer, &build.tracer, files)?;
+    if let Some(options) = root.options {
+        options.finish(&mut objects, files, build.tracer.is_enabled())?;
+    }
+    Ok(objects)
 }

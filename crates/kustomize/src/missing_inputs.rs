@@ -12,6 +12,7 @@ use super::files::{Files, Folder};
 use super::host::Standalone;
 use super::kustomization::{self, Kustomization};
 use super::node::LocatedText;
+use super::overlay::BuildRoot;
 use super::remote::Remote;
 use moorline_core::position::SourcePosition;
 use moorline_core::tree::{FileTree, link_targets};
@@ -37,11 +38,13 @@ pub struct MissingInputs {
 ///
 /// The caller adds them ([`FileTree::with_fetched`], [`FileTree::with_mounts`]) and asks again
 /// until nothing is missing, because they may name further ones.
-pub fn missing_inputs(tree: &FileTree, path: &str) -> MissingInputs {
+pub fn missing_inputs<'a>(tree: &FileTree, root: impl Into<BuildRoot<'a>>) -> MissingInputs {
+    let root = root.into();
     let files = Files::new(tree, &Standalone);
     let mut missing = MissingInputs::default();
     let mut seen = BTreeSet::new();
-    let mut waiting: Vec<Folder> = files.root(path).into_iter().collect();
+    let mut waiting: Vec<Folder> = files.root(root).into_iter().collect();
+    let mut outer = waiting.first().and_then(|folder| root.kustomization(&files, folder).ok());
     while let Some(folder) = waiting.pop() {
         if !files.is_awaited() {
             break;
@@ -49,7 +52,9 @@ pub fn missing_inputs(tree: &FileTree, path: &str) -> MissingInputs {
         if seen.len() >= MAX_FOLDERS || !seen.insert(folder.path.clone()) {
             continue;
         }
-        for entry in folder_entries(&files, &folder) {
+        let read = outer.take().or_else(|| read(&files, &folder));
+        let Some(read) = read else { continue };
+        for entry in folder_entries(&read) {
             let Some(resolved) = missing.place(tree, &folder, &entry) else { continue };
             if !tree.is_known(&resolved) {
                 missing.folders.insert(resolved);
@@ -57,7 +62,7 @@ pub fn missing_inputs(tree: &FileTree, path: &str) -> MissingInputs {
                 waiting.push(inner);
             }
         }
-        missing.folders.extend(charts(tree, &files, &folder));
+        missing.folders.extend(charts(tree, &read, &folder));
     }
     missing
 }
@@ -96,8 +101,7 @@ impl MissingInputs {
 }
 
 /// Returns the missing folders of charts, and missing targets of links in them.
-fn charts(tree: &FileTree, files: &Files<'_>, folder: &Folder) -> Vec<String> {
-    let Some(read) = read(files, folder) else { return Vec::new() };
+fn charts(tree: &FileTree, read: &Kustomization, folder: &Folder) -> Vec<String> {
     // A build with more charts is refused.
     let places = read.charts.iter().take(MAX_CHARTS + 1).filter_map(|chart| {
         let place = tree.resolve_relative(&folder.path, &chart.folder_path(&read.chart_home))?;
@@ -115,8 +119,7 @@ fn read(files: &Files<'_>, folder: &Folder) -> Option<Kustomization> {
 }
 
 /// Returns the entries of a kustomization that may be folders.
-fn folder_entries(files: &Files<'_>, folder: &Folder) -> Vec<LocatedText> {
-    let Some(read) = read(files, folder) else { return Vec::new() };
-    let lists = [read.resources, read.components, read.generators, read.transformers, read.validators];
-    lists.into_iter().flatten().filter(|entry| !entry.text.contains('\n')).collect()
+fn folder_entries(read: &Kustomization) -> Vec<LocatedText> {
+    let lists = [&read.resources, &read.components, &read.generators, &read.transformers, &read.validators];
+    lists.into_iter().flatten().filter(|entry| !entry.text.contains('\n')).cloned().collect()
 }

@@ -8,6 +8,7 @@ use super::configuration::{Configuration, FieldSpec, FieldUse};
 use super::error::{BuildError, ErrorClass, FieldLocation};
 use super::field_spec::{CreatedValue, change_fields, scalar_text, set_scalar};
 use super::id::{Gvk, ResourceId};
+use super::kustomization::Kustomization;
 use super::resource::Resource;
 
 /// Subjects of a binding that get the namespace.
@@ -179,16 +180,16 @@ pub(super) fn add_affix(
 /// Adds the prefix and suffix of a kustomization.
 pub(super) fn add_affixes(
     resources: &mut [Resource],
-    (prefix, suffix): (&str, &str),
+    from: &Kustomization,
     configuration: &Configuration,
-    at: &FieldLocation,
 ) -> Result<(), BuildError> {
+    let (prefix, suffix) = (from.name_prefix.as_str(), from.name_suffix.as_str());
     if !prefix.is_empty() {
         add_affix(
             resources,
             Affix::Prefix(prefix),
             &configuration.fields(FieldUse::NamePrefix),
-            &at.key("namePrefix"),
+            &from.field("namePrefix"),
         )?;
     }
     if !suffix.is_empty() {
@@ -196,7 +197,7 @@ pub(super) fn add_affixes(
             resources,
             Affix::Suffix(suffix),
             &configuration.fields(FieldUse::NameSuffix),
-            &at.key("nameSuffix"),
+            &from.field("nameSuffix"),
         )?;
     }
     Ok(())

@@ -137,7 +137,7 @@ impl PatchContext<'_> {
             (false, false) => Err(patch
                 .at
                 .error(ErrorClass::Patch, "a patch has either a path or an inline patch, not both")),
-            (false, true) => Ok((self.files.display_path(&patch.at.file), inline.as_bytes().to_vec())),
+            (false, true) => Ok((patch.at.display(self.files), inline.as_bytes().to_vec())),
             (true, false) => {
                 let (path, bytes) = self.files.file(self.folder, &patch.path, &patch.at.key("path"))?;
                 Ok((self.files.display_path(&path), bytes.to_vec()))

@@ -78,7 +78,7 @@ fn rename(
     by: &Configuration,
     resources: &mut Vec<Resource>,
 ) -> Built<()> {
-    let at = from.at.key("namespace");
+    let at = from.field("namespace");
     let namespacing = NamespaceOptions {
         namespace: &from.namespace,
         fields: &by.fields(FieldUse::Namespace),
@@ -99,7 +99,7 @@ fn rename(
         build.record_transformer("NamespaceTransformer", folder, from, resources)?;
     }
     let name = if texts.0.is_empty() { "nameSuffix" } else { "namePrefix" };
-    build.run_step((name, ""), &from.at.key(name), resources, |it| add_affixes(it, texts, by, &from.at))?;
+    build.run_step((name, ""), &from.field(name), resources, |it| add_affixes(it, from, by))?;
     for (text, kind) in [(texts.0, "PrefixTransformer"), (texts.1, "SuffixTransformer")] {
         if !text.is_empty() {
             build.record_transformer(kind, folder, from, resources)?;

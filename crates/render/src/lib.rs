@@ -14,6 +14,7 @@ mod folder_contents;
 mod glob;
 pub mod helm;
 mod kubectl_dump;
+mod kustomization_root;
 mod manifest_header;
 mod packed_object;
 mod plain_directory;
@@ -39,9 +40,10 @@ use serde_json::{Map, Value};
 pub use substitute::{VariableError as VariableFault, Variables, Visibility, variable_rule};
 
 use helm::KustomizationCharts;
+use kustomization_root::KustomizationRoot;
 use moorline_core::object::ObjectId;
 use moorline_core::tree::{FileTree, MemoryLimit};
-use moorline_kustomize::{self as kustomize, BuildStep, KustomizeError, MissingInputs};
+use moorline_kustomize::{self as kustomize, BuildStep, KustomizeOptions, MissingInputs};
 use rendered::Findings;
 
 /// Input options of a render.
@@ -57,6 +59,19 @@ pub struct RenderOptions {
     pub variables: Option<Arc<Variables>>,
     /// Options for a Helm chart.
     pub helm: HelmOptions,
+    /// Options over a kustomization. With them, a folder without a kustomization is built as one of
+    /// its manifests.
+    pub kustomize: Option<Arc<KustomizeOptions>>,
+}
+
+impl RenderOptions {
+    /// Returns the type of the folder, detected if it is not chosen.
+    pub fn source_type(&self, tree: &FileTree) -> SourceType {
+        match (&self.kustomize, self.kind) {
+            (Some(_), SourceType::Auto | SourceType::Plain) => SourceType::Kustomize,
+            (_, kind) => kind.detect(tree, &self.path),
+        }
+    }
 }
 
 /// Type of a folder, which decides how it is rendered.
@@ -95,7 +110,7 @@ impl SourceType {
 /// Renders a folder of the tree. A chart is rendered by helm instead, whose output
 /// [`render_helm_output`] reads.
 pub fn render(tree: &FileTree, options: &RenderOptions) -> Rendered {
-    let kind = options.kind.detect(tree, &options.path);
+    let kind = options.source_type(tree);
     let mut found = match kind {
         SourceType::Kustomize => render_kustomization(tree, options),
         SourceType::Helm => {
@@ -112,8 +127,8 @@ pub fn render(tree: &FileTree, options: &RenderOptions) -> Rendered {
     if found.problems.is_empty() && found.objects.is_empty() {
         let path = tree.display_path(&options.path);
         found.problems.push(match kind {
-            SourceType::Kustomize => Problem::NothingBuilt { path },
-            SourceType::Auto | SourceType::Plain | SourceType::Helm => Problem::NothingFound {
+            SourceType::Kustomize if !found.is_generated => Problem::NothingBuilt { path },
+            SourceType::Auto | SourceType::Plain | SourceType::Kustomize | SourceType::Helm => Problem::NothingFound {
                 path,
                 skipped: found.skipped.iter().map(|skipped| skipped.file.clone()).collect(),
             },
@@ -137,8 +152,12 @@ pub fn render_helm_output(
 /// Returns the files and repositories that must be added to the tree before it can be rendered.
 /// They may name further ones, so the caller asks again until nothing is missing.
 pub fn missing_inputs(tree: &FileTree, options: &RenderOptions) -> MissingInputs {
-    match options.kind.detect(tree, &options.path) {
-        SourceType::Kustomize => kustomize::missing_inputs(tree, &options.path),
+    match options.source_type(tree) {
+        SourceType::Kustomize => match KustomizationRoot::of_names(tree, options) {
+            Ok(root) => kustomize::missing_inputs(tree, root.build_root(options)),
+            // The render reports the error.
+            Err(_) => MissingInputs::default(),
+        },
         SourceType::Helm => {
             MissingInputs { folders: helm::missing_files(tree, options), ..MissingInputs::default() }
         }
@@ -159,8 +178,9 @@ pub fn build_kustomization(tree: &FileTree, path: &str) -> Result<Vec<Map<String
 pub fn explain_kustomization(
     tree: &FileTree,
     options: &RenderOptions,
-) -> Result<Vec<(ObjectId, Vec<BuildStep>)>, KustomizeError> {
-    let built = kustomize::explain(tree, &options.path, &KustomizationCharts::new(tree))?;
+) -> Result<Vec<(ObjectId, Vec<BuildStep>)>, Problem> {
+    let root = KustomizationRoot::of(tree, options)?;
+    let built = kustomize::explain(tree, root.build_root(options), &KustomizationCharts::new(tree))?;
     let mut explained = Vec::new();
     for (kustomize::BuiltObject { body, origin, .. }, steps) in built {
         let bytes = tree.read(tree.parse_display_path(&origin.file)).unwrap_or_else(|_| [].into());
@@ -177,7 +197,14 @@ pub fn explain_kustomization(
 fn render_kustomization(tree: &FileTree, options: &RenderOptions) -> Findings<PackedObject> {
     let mut found = Findings::default();
     let charts = KustomizationCharts::new(tree);
-    let built = match kustomize::build_with_host(tree, &options.path, &charts) {
+    let root = match KustomizationRoot::of(tree, options) {
+        Ok(root) => root,
+        Err(problem) => {
+            found.problems.push(problem);
+            return found;
+        }
+    };
+    let built = match kustomize::build_with_host(tree, root.build_root(options), &charts) {
         Ok(built) => built,
         Err(kustomize::BuildFailure { error, missing_charts }) => {
             (found.wanted_runs, found.missing_charts) = (charts.wanted_runs(&error), missing_charts);
@@ -187,11 +214,13 @@ fn render_kustomization(tree: &FileTree, options: &RenderOptions) -> Findings<Pa
     };
     let mut read = built.input_paths;
     found.by_helm = built.by_helm;
-    if options.kind == SourceType::Auto {
+    if options.kind == SourceType::Auto && options.kustomize.is_none() {
         // If this file appears, the folder becomes a chart, so the render depends on it.
         read.extend(helm::chart_file_path(tree, &options.path));
     }
     found.input_paths = Some(read);
+    found.is_generated = root.is_generated();
+    found.skipped = root.skipped;
     for kustomize::BuiltObject { body, origin, .. } in built.objects {
         if found.problems.len() >= documents::MAX_PROBLEMS_PER_FILE {
             // Each problem costs another reading of its file.

@@ -158,11 +158,11 @@ fn manifests<T>(
 }
 
 impl PlainOptions {
-    fn chooses(&self, path: &str) -> bool {
+    pub(super) fn chooses(&self, path: &str) -> bool {
         (self.include.is_empty() || matches_any(&self.include, path)) && !self.excludes(path)
     }
 
-    fn excludes(&self, path: &str) -> bool {
+    pub(super) fn excludes(&self, path: &str) -> bool {
         matches_any(&self.exclude, path)
     }
 }
@@ -176,7 +176,7 @@ fn is_folder(tree: &FileTree, link: &str) -> bool {
     tree.resolve(link).is_ok_and(|target| tree.entries_below(&target).next().is_some())
 }
 
-fn is_manifest_file(path: &str) -> bool {
+pub(super) fn is_manifest_file(path: &str) -> bool {
     [".yaml", ".yml", ".json"].iter().any(|ending| path.ends_with(ending))
 }
 

@@ -90,6 +90,21 @@ pub enum Problem {
         /// The kustomization's path.
         file: String,
     },
+    /// Options of a kustomization for a chart.
+    #[error(
+        "{}: this is a Helm chart, to which spec.render.kustomize does not apply; remove these options, or name the chart in a kustomization (helmCharts)",
+        shown_path(.path)
+    )]
+    OptionsOnChart {
+        /// The chart's folder.
+        path: String,
+    },
+    /// Options of a kustomization for a single file.
+    #[error("{path} is a file, and spec.render.kustomize needs a folder; set the path to the folder, and name the file in render.plain.include")]
+    OptionsOnFile {
+        /// The file's path.
+        path: String,
+    },
     /// A document among manifests that is not a mapping.
     #[error("{place}: expected an object with apiVersion and kind, found {found}")]
     NotAMapping {
@@ -241,7 +256,9 @@ impl Problem {
             }
             Self::ChartUnrendered { .. } => "ChartInvalid",
             Self::Chart(fault) => fault.reason(),
-            Self::Kustomization { .. } => "KustomizeUnsupported",
+            Self::Kustomization { .. } | Self::OptionsOnChart { .. } | Self::OptionsOnFile { .. } => {
+                "KustomizeUnsupported"
+            }
             Self::Kustomize(fault) => match fault.class {
                 ErrorClass::Unsupported => "KustomizeUnsupported",
                 ErrorClass::Remote => "RemoteBaseRefused",

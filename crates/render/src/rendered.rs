@@ -132,6 +132,8 @@ pub(crate) struct Findings<T> {
     pub(crate) uses_api_versions: bool,
     /// Helm rendered a part of it.
     pub(crate) by_helm: bool,
+    /// The kustomization is generated.
+    pub(crate) is_generated: bool,
     /// Runs of helm whose output is missing.
     pub(crate) wanted_runs: Vec<Arc<helm::Invocation>>,
     /// Published charts that are missing.
@@ -148,6 +150,7 @@ impl<T> Default for Findings<T> {
             input_paths: None,
             uses_api_versions: false,
             by_helm: false,
+            is_generated: false,
             wanted_runs: Vec::new(),
             missing_charts: Vec::new(),
         }
@@ -165,6 +168,7 @@ impl Findings<PackedObject> {
             input_paths,
             uses_api_versions,
             by_helm,
+            is_generated: _,
             wanted_runs,
             missing_charts,
         } = self;

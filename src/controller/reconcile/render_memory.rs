@@ -109,7 +109,7 @@ pub(crate) fn choose(valid_spec: &ValidatedSpec) -> FileFilter {
     let options = valid_spec.options.clone();
     // The files that a submodule or a published chart needs are not known from this tree.
     let is_open = valid_spec.submodules || valid_spec.chart.is_some();
-    Arc::new(move |tree| match options.kind.detect(tree, &options.path) {
+    Arc::new(move |tree| match options.source_type(tree) {
         SourceType::Auto | SourceType::Plain if !is_open => {
             FileSelection::Only(manifests(tree, &options.path))
         }

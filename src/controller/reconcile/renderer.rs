@@ -54,7 +54,7 @@ impl RenderContext<'_> {
         if let Some(wanted) = &valid_spec.chart {
             options.helm.chart = Some(self.published(wanted, files.memory_limit(), by).await?);
         }
-        let server = match options.kind.detect(&files, &options.path) {
+        let server = match options.source_type(&files) {
             SourceType::Helm => Some(self.server().await?),
             SourceType::Auto | SourceType::Plain | SourceType::Kustomize => None,
         };

@@ -83,7 +83,7 @@ impl UnrenderedCommit<'_> {
                 };
             }
         };
-        match options.kind.detect(&files, path) {
+        match options.source_type(&files) {
             SourceType::Auto | SourceType::Plain => {
                 let ids = self.repository.ids(self.revision, [path], by).await.ok();
                 let evidence = match contents(files, self.valid_spec).await {

@@ -8,6 +8,7 @@
 mod health;
 mod helm;
 mod ignored_fields;
+mod kustomize;
 mod narrowing;
 mod source;
 mod substitution;
@@ -154,6 +155,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
             kind: kind(&spec.render)?,
             plain: plain(&spec.render.plain)?,
             variables: crate::controller::spec::substitution::variables(spec.render.substitute.as_ref())?,
+            kustomize: kustomize::kustomize(&spec.render)?,
             helm: helm::helm(spec.render.helm.as_ref(), &name.name, target.unwrap_or(&name.namespace))?,
         },
         values: crate::controller::spec::substitution::values(spec.render.substitute.as_ref())?,
