@@ -10,6 +10,7 @@ mod kustomize {
     pub(crate) mod folder;
     pub(crate) mod idioms;
     pub(crate) mod mutation;
+    pub(crate) mod options;
     pub(crate) mod oracle;
     pub(crate) mod refusals;
 }
@@ -24,7 +25,7 @@ use kustomize::answer::{self, Answer, Verdict};
 use kustomize::folder::{self, Case};
 use kustomize::mutation::{self, Chance, Mutant};
 use kustomize::oracle::{self, Oracle};
-use kustomize::{corpus, refusals};
+use kustomize::{corpus, options, refusals};
 use moorline::tree::{FileTree, TreeEntry};
 use serde_json::Value;
 
@@ -98,6 +99,44 @@ fn every_case_is_equal_or_refused() {
             "{group} is to be whole:\n{}",
             of_group.cloned().collect::<Vec<_>>().join("\n")
         );
+    }
+}
+
+/// Least number of cases with fields that options can hold.
+const WITH_OPTIONS: usize = 470;
+
+#[test]
+fn options_are_built_as_if_they_were_written_in_the_kustomization() {
+    let (mut tried, mut equal, mut different) = (0, 0, Vec::new());
+    for case in folder::cases() {
+        let Some((tree, options)) = options::moved(&case.tree, ENTRY) else { continue };
+        tried += 1;
+        let whole = answer::rendered(&case.tree, ENTRY);
+        match answer::compare(&options::built(&tree, ENTRY, &options), &recorded(&case)) {
+            Verdict::Equal => equal += 1,
+            Verdict::Refused(_) if matches!(whole, Answer::Refused { .. }) => {}
+            Verdict::Refused(why) | Verdict::Different(why) => {
+                different.push(format!("{}/{}: {why}", case.group, case.name));
+            }
+        }
+    }
+    println!("{tried} cases with options, {equal} equal");
+    assert!(different.is_empty(), "{} cases differ:\n{}", different.len(), different.join("\n"));
+    assert!(tried >= WITH_OPTIONS, "{tried} cases");
+}
+
+#[test]
+fn options_are_built_like_the_kustomization_in_which_they_are_written_out() {
+    let oracle = Oracle::found();
+    for row in options::rows() {
+        let (tree, ours) = (row.written(), row.ours());
+        let folder = options::written_folder(&tree);
+        let mut expected = vec![answer::rendered(&tree, folder)];
+        expected.extend(oracle.as_ref().map(|oracle| oracle.ask_tree(&tree, folder)));
+        for expected in &expected {
+            let verdict = options::verdict(ours.clone(), expected);
+            assert!(matches!(verdict, Verdict::Equal), "{}: {verdict:?}", row.name);
+        }
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) fn explain(
         say_what_there_is(complete.objects(), name, streams);
         return Ok(Exit::Failure);
     }
-    let mut steps: BTreeMap<ObjectId, Vec<BuildStep>> = match options.kind {
+    let mut steps: BTreeMap<ObjectId, Vec<BuildStep>> = match options.source_type(tree) {
         SourceType::Kustomize => {
             render::explain_kustomization(&manifests::render_with_charts(tree, options)?.0, options)?
                 .into_iter()

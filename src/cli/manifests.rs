@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::Streams;
 use super::chart_flags::ChartFlags;
+use super::kustomize_options::read_kustomize_options;
 use super::local_helm::LocalHelm;
 use super::remote_bases::RemoteBases;
 use super::repository_root;
@@ -51,6 +52,11 @@ pub(super) struct Selection {
     /// Substitute variables such as ${NAME}; repeatable. Without it, they are left unchanged
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     var: Vec<(String, String)>,
+
+    /// Options over the kustomization of PATH: a file with a Sync, or with its
+    /// spec.render.kustomize
+    #[arg(long, value_name = "FILE")]
+    kustomize: Option<PathBuf>,
 
     /// Allow remote bases with this URL prefix, such as https://example.com/group; repeatable
     #[arg(long, value_name = "PREFIX")]
@@ -132,8 +138,10 @@ pub(super) fn read_files(
         include: selection.include.clone(),
         exclude: selection.exclude.clone(),
     };
+    let kustomize = selection.kustomize.as_deref().map(read_kustomize_options).transpose()?.flatten();
     let mut options = RenderOptions {
         plain,
+        kustomize,
         kind: selection.kind.into(),
         variables: selection.variables(),
         helm: selection.chart.options(),
@@ -143,7 +151,7 @@ pub(super) fn read_files(
     let around = (selection.root.as_deref(), selection.chart.values.as_slice());
     let tree = read_files_into(path, around, &mut bases, &mut options)?;
     if selection.verbose {
-        let kind = match options.kind {
+        let kind = match options.source_type(&tree) {
             SourceType::Kustomize => "a kustomization",
             SourceType::Helm => "a Helm chart",
             SourceType::Auto | SourceType::Plain => "plain manifests",
@@ -162,6 +170,7 @@ pub(super) fn read_files_into(
     options: &mut RenderOptions,
 ) -> anyhow::Result<FileTree> {
     options.kind = match options.kind {
+        kind if options.kustomize.is_some() => kind,
         SourceType::Auto if repository_root::is_chart(path) => SourceType::Helm,
         SourceType::Auto if repository_root::holds_kustomization(path) => SourceType::Kustomize,
         SourceType::Auto => SourceType::Plain,
@@ -170,16 +179,13 @@ pub(super) fn read_files_into(
     if options.kind != SourceType::Helm && !values.is_empty() {
         bail!("{}: not a Helm chart, so --values does not apply", path.display());
     }
-    match options.kind {
-        SourceType::Kustomize | SourceType::Helm => {
-            repository_root::read_tree(path, (root, values), options, bases)
-        }
-        SourceType::Auto | SourceType::Plain => {
-            let (tree, inside) = directory::read(path, render::is_read)?;
-            options.path = inside;
-            Ok(tree)
-        }
+    let is_alone = matches!(options.kind, SourceType::Auto | SourceType::Plain) && options.kustomize.is_none();
+    if !is_alone {
+        return repository_root::read_tree(path, (root, values), options, bases);
     }
+    let (tree, inside) = directory::read(path, render::is_read)?;
+    options.path = inside;
+    Ok(tree)
 }
 
 /// Renders files; prints problems and skipped files. `None` if the render is incomplete.
@@ -193,7 +199,7 @@ pub(super) fn render_files(
 
 /// Renders files without printing anything.
 pub(super) fn render_quietly(tree: &FileTree, options: &RenderOptions) -> anyhow::Result<Rendered> {
-    Ok(match options.kind {
+    Ok(match options.source_type(tree) {
         SourceType::Helm => LocalHelm::find()?.render(tree.clone(), options.clone())?,
         SourceType::Kustomize => render_with_charts(tree, options)?.1,
         SourceType::Auto | SourceType::Plain => render::render(tree, options),

@@ -17,6 +17,7 @@ mod helm_isolation;
 mod install;
 mod installation;
 mod kustomize_comparison;
+mod kustomize_options;
 mod listeners;
 mod local_helm;
 pub mod logs;

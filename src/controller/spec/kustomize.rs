@@ -25,7 +25,7 @@ const MAX_TEXTS: usize = 64;
 const MAX_ANNOTATION: usize = 4096;
 
 /// Returns the options over the kustomization; none if the Sync has none.
-pub(super) fn kustomize(render: &RenderSpec) -> Result<Option<Arc<KustomizeOptions>>, SpecError> {
+pub(crate) fn kustomize_options(render: &RenderSpec) -> Result<Option<Arc<KustomizeOptions>>, SpecError> {
     let Some(spec) = &render.kustomize else { return Ok(None) };
     if render.kind == RenderType::Helm || render.helm.is_some() {
         return refuse(FIELD, "kustomize is not valid for a Helm chart: remove it, or change the type");
@@ -155,7 +155,7 @@ mod tests {
 
     fn refused(render: Value) -> Option<String> {
         let render: RenderSpec = serde_json::from_value(render).unwrap();
-        kustomize(&render).err().map(|error| error.to_string())
+        kustomize_options(&render).err().map(|error| error.to_string())
     }
 
     #[test]

@@ -32,6 +32,7 @@ use crate::plan::{self, Policy, PruneBudget};
 use crate::render::{Glob, HelmOptions, PlainOptions, RenderOptions, SourceType};
 use crate::source::{Address, ChartRef, Reference, SignaturePolicy};
 pub use health::HealthOptions;
+pub(crate) use kustomize::kustomize_options;
 pub(crate) use narrowing::render_spec;
 pub use substitution::ValuesSource;
 pub(crate) use unknown_fields::{UnknownField, check_fields, find_unknown_field};
@@ -155,7 +156,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
             kind: kind(&spec.render)?,
             plain: plain(&spec.render.plain)?,
             variables: crate::controller::spec::substitution::variables(spec.render.substitute.as_ref())?,
-            kustomize: kustomize::kustomize(&spec.render)?,
+            kustomize: kustomize_options(&spec.render)?,
             helm: helm::helm(spec.render.helm.as_ref(), &name.name, target.unwrap_or(&name.namespace))?,
         },
         values: crate::controller::spec::substitution::values(spec.render.substitute.as_ref())?,
