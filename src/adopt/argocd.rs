@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::OldResource;
 use super::adoption_record::deletes_its_objects;
 use super::helm_options::chart;
+use super::kustomize_options::convert_argocd_options;
 use super::sync_builder::{SyncBuilder, is_set, text};
 use super::{ignore_fields, sync_policy};
 
@@ -16,14 +17,10 @@ use super::{ignore_fields, sync_policy};
 const OWN_CLUSTER: [&str; 2] = ["https://kubernetes.default.svc", "in-cluster"];
 
 /// Fields that affect rendering and that a Sync does not have.
-const REFUSED_FIELDS: [(&str, &str); 3] = [
+const REFUSED_FIELDS: [(&str, &str); 2] = [
     (
         "chart",
         "charts are rendered from Git: commit the chart (helm pull --untar), and set path to its folder",
-    ),
-    (
-        "kustomize",
-        "kustomize options of the Application are not applied: move them to the kustomization in Git",
     ),
     ("plugin", "plugins are not supported: commit the output of the plugin"),
 ];
@@ -118,6 +115,7 @@ fn source(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     draft.path(text(source, "/path"));
     reference(text(source, "/targetRevision"), draft);
     directory(&source["directory"], &format!("{place}.directory"), draft);
+    convert_argocd_options(&source["kustomize"], place, draft);
     chart(&source["helm"], place, text(old.body, "/metadata/name"), draft);
     if is_set(&source["tagPrefix"]) {
         draft.refuse(

@@ -8,29 +8,12 @@ use serde_json::{Value, json};
 use super::OldResource;
 use super::go_duration::convert_go_duration;
 use super::ignore_fields;
+use super::kustomize_options::convert_flux_options;
 use super::substitution;
 use super::sync_builder::{SyncBuilder, is_set, text};
 
 /// Fields of a Kustomization that affect rendering and that a Sync does not have.
-const REFUSED_FIELDS: [(&str, &str); 8] = [
-    ("patches", "patches of the Kustomization are not applied: move them to a kustomization.yaml in Git"),
-    ("images", "images of the Kustomization are not applied: set them in the manifests in Git"),
-    (
-        "components",
-        "components of the Kustomization are not applied: list them in a kustomization.yaml in Git",
-    ),
-    (
-        "namePrefix",
-        "prefixes and suffixes of the Kustomization are not applied: change the names in the manifests in Git",
-    ),
-    (
-        "nameSuffix",
-        "prefixes and suffixes of the Kustomization are not applied: change the names in the manifests in Git",
-    ),
-    (
-        "commonMetadata",
-        "common metadata of the Kustomization is not applied: add the labels and annotations to the manifests in Git",
-    ),
+const REFUSED_FIELDS: [(&str, &str); 2] = [
     (
         "decryption",
         "decryption is not supported: keep Secrets out of the repository, for example with External Secrets",
@@ -64,12 +47,18 @@ const LOST_REPOSITORY_FIELDS: [(&str, &str); 3] = [
 
 /// Other known fields of a Kustomization and of a GitRepository: they are converted, or a Sync does
 /// not need them.
-const SPEC: [&str; 15] = [
+const SPEC: [&str; 21] = [
+    "commonMetadata",
+    "components",
     "deletionPolicy",
     "dependsOn",
     "ignore",
     "ignoreMissingComponents",
+    "images",
     "interval",
+    "namePrefix",
+    "nameSuffix",
+    "patches",
     "path",
     "postBuild",
     "prune",
@@ -109,6 +98,7 @@ pub(super) fn convert_kustomization(old: &OldResource<'_>, draft: &mut SyncBuild
     if spec["suspend"] == json!(true) {
         draft.spec["suspend"] = true.into();
     }
+    convert_flux_options(spec, draft);
     substitution::convert_post_build(old, draft);
     health(spec, draft);
     identity(old, draft);

@@ -5,15 +5,15 @@
 
 use serde_json::{Value, json};
 
+use super::helm_parameters::set_parameters;
 use super::sync_builder::{SyncBuilder, is_set, text};
 use crate::yaml::{self, Dialect};
 
 /// Options that affect rendering and that a Sync does not have.
-const REFUSED_FIELDS: [(&str, &str); 5] = [
+const REFUSED_FIELDS: [(&str, &str); 4] = [
     ("apiVersions", "templates see what the server serves: leave them out, and look at the plan"),
-    ("fileParameters", "single values are not set: write them into valuesObject, or into a values file"),
+    ("fileParameters", "values are not read from single files: write them into valuesObject, or into a values file"),
     ("ignoreMissingValueFiles", "a values file that is not there is an error: name those that are there"),
-    ("parameters", "single values are not set: write them into valuesObject, or into a values file"),
     ("skipSchemaValidation", "values are held to the chart's schema: let them fit it"),
 ];
 
@@ -64,8 +64,12 @@ pub(super) fn chart(helm: &Value, place: &str, application: &str, draft: &mut Sy
         false => written(text(helm, "/values")),
     };
     match values {
-        Some(Value::Object(values)) if values.is_empty() => {}
-        Some(values @ Value::Object(_)) => options["values"] = values,
+        Some(Value::Object(mut values)) => {
+            set_parameters(&mut values, &helm["parameters"], &place, draft);
+            if !values.is_empty() {
+                options["values"] = values.into();
+            }
+        }
         Some(_) | None => {
             draft.refuse(format!("{place}.values"), "these are no values: write a mapping in YAML")
         }

@@ -13,7 +13,9 @@ mod flux;
 mod flux_switches;
 mod go_duration;
 mod helm_options;
+mod helm_parameters;
 mod ignore_fields;
+mod kustomize_options;
 mod leftovers;
 mod substitution;
 mod sync_builder;
@@ -183,29 +185,6 @@ pub fn adopt(old: &OldResource<'_>, wanted: &RequestedSync) -> Adoption {
     sync["metadata"]["annotations"][ADOPTED_FROM_ANNOTATION] =
         from.map(|id| id.as_str().to_owned()).unwrap_or_default().into();
     Adoption { sync, lost: draft.lost, refused: draft.refused }
-}
-
-/// Refuses objects that would move to another namespace. Flux puts everything into the target
-/// namespace, Moorline only objects that name none.
-pub fn namespace_remark<'a>(
-    old: &OldResource<'_>,
-    objects: impl Iterator<Item = &'a ObjectId>,
-) -> Option<FieldRemark> {
-    let target = old.body.pointer("/spec/targetNamespace").and_then(Value::as_str)?;
-    if old.tool != Tool::Flux {
-        return None;
-    }
-    let elsewhere = |id: &&ObjectId| id.namespace().is_some_and(|namespace| namespace != target);
-    let displaced: Vec<String> = objects.filter(elsewhere).map(ToString::to_string).collect();
-    let first = displaced.first()?;
-    let more = match displaced.len() {
-        1 => String::new(),
-        count => format!(" and {} more", count - 1),
-    };
-    let why = format!(
-        "Flux puts every object into {target}, Moorline only those without a namespace: remove the namespace from {first}{more} in Git"
-    );
-    Some(FieldRemark { field: "spec.targetNamespace".into(), why: why.into() })
 }
 
 #[cfg(test)]

@@ -151,6 +151,12 @@ fn a_chart_is_rendered_with_the_same() {
         json!({"releaseName": "shop", "values": {"a": 1}, "valuesFiles": ["prod.yaml", "/all.yaml"], "skipCrds": true,
             "namespace": "shop", "kubeVersion": "1.33"}),
     );
+    let parameters = json!([{"name": "a.b", "value": "2"}, {"name": "c\\.d", "value": "true", "forceString": true},
+        {"name": "a.b", "value": "3"}]);
+    check(
+        json!({"values": "a: {x: 1}", "parameters": parameters}),
+        json!({"releaseName": "shop", "values": {"a": {"x": 1, "b": 3}, "c.d": "true"}}),
+    );
     let none = argo(plain(json!({"source": {"helm": {"values": ""}}})));
     assert_eq!(none.sync["spec"]["render"], json!({"plain": {"recurse": false}}));
 }
@@ -159,8 +165,16 @@ fn a_chart_is_rendered_with_the_same() {
 fn what_would_be_other_objects_is_refused() {
     for (spec, refused) in [
         (
-            json!({"source": {"helm": {"parameters": [{"name": "a", "value": "planted"}]}}}),
-            "spec.source.helm.parameters",
+            json!({"source": {"helm": {"parameters": [{"name": "a[0]", "value": "planted"}]}}}),
+            "spec.source.helm.parameters[0]",
+        ),
+        (
+            json!({"source": {"helm": {"values": "a: 1", "parameters": [{"name": "a.b", "value": "planted"}]}}}),
+            "spec.source.helm.parameters[0]",
+        ),
+        (
+            json!({"source": {"helm": {"fileParameters": [{"name": "a", "path": "planted"}]}}}),
+            "spec.source.helm.fileParameters",
         ),
         (json!({"source": {"helm": {"values": "[planted"}}}), "spec.source.helm.values"),
         (
@@ -169,7 +183,33 @@ fn what_would_be_other_objects_is_refused() {
         ),
         (json!({"source": {"helm": {"valueFiles": ["$values/a.yaml"]}}}), "spec.source.helm.valueFiles"),
         (json!({"source": {"chart": "shop"}}), "spec.source.chart"),
-        (json!({"source": {"kustomize": {"namePrefix": "a-"}}}), "spec.source.kustomize"),
+        (json!({"source": {"kustomize": {"commonLabels": {"a": "b"}}}}), "spec.source.kustomize.commonLabels"),
+        (
+            json!({"source": {"kustomize": {"commonLabels": {"a": "$ARGOCD_APP_NAME"}, "labelWithoutSelector": true}}}),
+            "spec.source.kustomize.commonLabels",
+        ),
+        (
+            json!({"source": {"kustomize": {"commonAnnotations": {"a": "${ARGOCD_APP_NAME}"}, "commonAnnotationsEnvsubst": true}}}),
+            "spec.source.kustomize.commonAnnotations",
+        ),
+        (
+            json!({"source": {"kustomize": {"labelIncludeTemplates": true}}}),
+            "spec.source.kustomize.labelIncludeTemplates",
+        ),
+        (json!({"source": {"kustomize": {"kubeVersion": "1.33"}}}), "spec.source.kustomize.kubeVersion"),
+        (json!({"source": {"kustomize": {"images": ["web=*:2"]}}}), "spec.source.kustomize.images[0]"),
+        (
+            json!({"source": {"kustomize": {"patches": [{"path": "a.yaml"}]}}}),
+            "spec.source.kustomize.patches[0].path",
+        ),
+        (
+            json!({"source": {"kustomize": {"patches": [{"patch": "a", "options": {"allowNameChange": true}}]}}}),
+            "spec.source.kustomize.patches[0].options",
+        ),
+        (
+            json!({"source": {"kustomize": {"replicas": [{"name": "web", "count": "many"}]}}}),
+            "spec.source.kustomize.replicas[0]",
+        ),
         (json!({"source": {"plugin": {"name": "a"}}}), "spec.source.plugin"),
         (
             json!({"source": {"directory": {"jsonnet": {"tlas": [{"name": "a"}]}}}}),
@@ -340,7 +380,7 @@ fn a_kustomization_is_a_sync() {
         }},
         "path": "./clusters/prod", "targetNamespace": "shop", "prune": {"enabled": true}, "suspend": true,
         "interval": "1m", "timeout": "2m", "health": {"wait": true, "timeout": "2m"},
-        "serviceAccountName": "deployer", "dependsOn": [{"name": "base"}],
+        "serviceAccountName": "deployer", "dependsOn": [{"name": "base"}], "render": {"kustomize": {"namespace": "shop"}},
         "ignoreFields": [{"target": {"kind": "Deployment", "group": "apps"}, "paths": ["/spec/replicas"]}],
     });
     assert_eq!(found.sync["spec"], expect);
@@ -385,15 +425,16 @@ fn variables_are_carried_over_and_their_objects_named() {
     };
     let found = of(build);
     assert_eq!(found.refused, []);
-    assert_eq!(found.sync["spec"]["render"], json!({"substitute": {"vars": {"A": "b"}, "from": from}}));
+    let expect = json!({"kustomize": {}, "substitute": {"vars": {"A": "b"}, "from": from}});
+    assert_eq!(found.sync["spec"]["render"], expect);
     let lost = ["spec.postBuild.novel", "spec.postBuild.substituteFrom", "spec.postBuild"];
     assert_eq!(fields(&found.lost)[..3], lost);
     assert!(found.lost[1].why.contains("copy ConfigMap settings, Secret keys from flux-system"));
     assert!(found.lost[2].why.contains("a variable without a value is an error here"));
     let always = of(json!({"substituteStrategy": "Always"}));
-    assert_eq!(always.sync["spec"]["render"], json!({"substitute": {}}));
+    assert_eq!(always.sync["spec"]["render"], json!({"kustomize": {}, "substitute": {}}));
     for nothing in [json!({}), json!({"substitute": {}}), json!({"substituteStrategy": "WithVariables"})] {
-        assert_eq!(of(nothing).sync["spec"].get("render"), None);
+        assert_eq!(of(nothing).sync["spec"]["render"], json!({"kustomize": {}}));
     }
 }
 
@@ -402,8 +443,11 @@ fn what_flux_renders_otherwise_is_refused() {
     for (spec, refused) in [
         (json!({"decryption": {"provider": "sops"}}), "spec.decryption"),
         (json!({"kubeConfig": {"secretRef": {"name": "a"}}}), "spec.kubeConfig"),
-        (json!({"patches": [{"patch": "a"}]}), "spec.patches"),
-        (json!({"images": [{"name": "a"}]}), "spec.images"),
+        (json!({"images": [{"name": "a"}]}), "spec.images[0]"),
+        (
+            json!({"commonMetadata": {"annotations": {"a": "${B}"}}, "postBuild": {"substitute": {"B": "c"}}}),
+            "spec.commonMetadata.annotations",
+        ),
         (json!({"dependsOn": [{"name": "other"}]}), "spec.dependsOn[0]"),
         (json!({"sourceRef": {"kind": "Bucket", "name": "a"}}), "spec.sourceRef"),
     ] {
@@ -431,17 +475,84 @@ fn a_secret_that_is_near_is_read_as_it_is() {
 }
 
 #[test]
-fn objects_that_would_move_are_named() {
-    let body = kustomization(json!({"targetNamespace": "shop"}));
-    let old = OldResource {
-        tool: Tool::Flux,
-        body: &body,
-        repository: None,
-        application_set: None,
-        adopted: BTreeMap::new(),
+fn options_of_flux_are_options_of_the_sync() {
+    let spec = json!({
+        "namePrefix": "a-", "nameSuffix": "-b", "targetNamespace": "shop",
+        "patches": [{"patch": "- {op: remove, path: /a}", "target": {"kind": "Deployment", "name": "web"}}, {"patch": "kind: A"}],
+        "images": [{"name": "web", "newName": "other", "newTag": "2"}, {"name": "api", "digest": "sha256:0"}],
+        "components": ["../tls"], "ignoreMissingComponents": true,
+        "commonMetadata": {"labels": {"team": "shop"}, "annotations": {"note": "a b"}},
+    });
+    let found = flux_with(spec.clone(), Some(repository("flux-system", json!({}))), None);
+    assert_eq!(found.refused, []);
+    let expect = json!({
+        "namePrefix": "a-", "nameSuffix": "-b", "namespace": "shop", "patches": spec["patches"], "images": spec["images"],
+        "components": ["../tls"], "labels": {"team": "shop"}, "annotations": {"note": "a b"},
+    });
+    assert_eq!(found.sync["spec"]["render"], json!({"kustomize": expect}));
+    assert_eq!(fields(&found.lost), ["spec.ignoreMissingComponents", "spec.deletionPolicy"]);
+}
+
+#[test]
+fn options_of_argo_cd_are_options_of_the_sync() {
+    let target = json!({"kind": "Deployment"});
+    let found = argo(plain(json!({"source": {"kustomize": {
+        "namePrefix": "a-", "nameSuffix": "-b", "namespace": "shop", "version": "v5.3.0",
+        "images": ["web:2", "registry.example.com:5000/api=other@sha256:0", "old=new", "host:5000/tool=host:5000/tool:3"],
+        "commonLabels": {"team": "shop"}, "labelWithoutSelector": true, "forceCommonLabels": true,
+        "patches": [{"patch": "kind: A", "target": target}], "components": ["../tls"],
+        "replicas": [{"name": "web.v1", "count": 3}, {"name": "api", "count": "2"}],
+    }}})));
+    assert_eq!(found.refused, []);
+    let scaled = |count: i64| {
+        format!(r#"{{"apiVersion":"v1","kind":"Any","metadata":{{"name":"any"}},"spec":{{"replicas":{count}}}}}"#)
     };
-    let ids = |texts: &[&str]| texts.iter().map(|text| ObjectId::parse(text).unwrap()).collect::<Vec<_>>();
-    assert_eq!(namespace_remark(&old, ids(&["/ConfigMap|shop/a", "/Namespace|/shop"]).iter()), None);
-    let found = namespace_remark(&old, ids(&["/ConfigMap|else/a", "/ConfigMap|else/b"]).iter()).unwrap();
-    assert!(found.why.contains("ConfigMap else/a and 1 more"), "{}", found.why);
+    let kinds = "Deployment|ReplicaSet|ReplicationController|StatefulSet";
+    let expect = json!({
+        "namePrefix": "a-", "nameSuffix": "-b", "namespace": "shop", "components": ["../tls"], "labels": {"team": "shop"},
+        "images": [
+            {"name": "web", "newTag": "2"},
+            {"name": "registry.example.com:5000/api", "newName": "other", "digest": "sha256:0"},
+            {"name": "old", "newName": "new"},
+            {"name": "host:5000/tool", "newName": "host:5000/tool", "newTag": "3"},
+        ],
+        "patches": [
+            {"patch": "kind: A", "target": target},
+            {"patch": scaled(3), "target": {"kind": kinds, "name": "web[.]v1"}},
+            {"patch": scaled(2), "target": {"kind": kinds, "name": "api"}},
+        ],
+    });
+    assert_eq!(found.sync["spec"]["render"]["type"], "Kustomize");
+    assert_eq!(found.sync["spec"]["render"]["kustomize"], expect);
+    assert_eq!(fields(&found.lost), ["spec.source.kustomize.version", "spec.syncPolicy.automated"]);
+}
+
+/// Renders a folder with the options of an adopted Sync, or with those of a kustomization.
+fn objects_of(files: &[(&str, &str)], sync: Option<&Value>) -> Vec<Value> {
+    let spec = sync.cloned().unwrap_or_default();
+    let spec: crate::api::RenderSpec =
+        serde_json::from_value(spec["spec"]["render"].clone()).unwrap_or_default();
+    let kustomize = crate::controller::spec::kustomize_options(&spec).unwrap();
+    let options = crate::render::RenderOptions { kustomize, ..Default::default() };
+    match crate::render::render(&crate::tree::FileTree::from_texts(files.iter().copied()), &options) {
+        crate::render::Rendered::Complete(complete) => {
+            complete.objects().iter().map(|object| Value::Object(object.object().body)).collect()
+        }
+        crate::render::Rendered::Incomplete(incomplete) => panic!("{:?}", incomplete.problems),
+    }
+}
+
+#[test]
+fn annotations_and_replicas_of_argo_cd_change_the_same_fields_as_kustomize() {
+    let workloads = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {metadata: {labels: {a: b}}}}\n---\n\
+         apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: night}\nspec: {jobTemplate: {spec: {template: {spec: {}}}}}\n---\n\
+         apiVersion: v1\nkind: Service\nmetadata: {name: web, annotations: {note: old}}\n";
+    let found = argo(plain(json!({"source": {"kustomize": {
+        "commonAnnotations": {"note": "$5"}, "replicas": [{"name": "web", "count": 3}],
+    }}})));
+    assert_eq!(found.refused, []);
+    let plain = [("all.yaml", workloads), ("kustomization.yaml", "resources: [all.yaml]\n")];
+    let written = "resources: [all.yaml]\ncommonAnnotations: {note: $5}\nreplicas: [{name: web, count: 3}]\n";
+    let written = [("all.yaml", workloads), ("kustomization.yaml", written)];
+    assert_eq!(objects_of(&plain, Some(&found.sync)), objects_of(&written, None));
 }

@@ -220,6 +220,8 @@ fn render_kustomization(tree: &FileTree, options: &RenderOptions) -> Findings<Pa
     }
     found.input_paths = Some(read);
     found.is_generated = root.is_generated();
+    let namespace = options.kustomize.as_ref().map(|options| options.namespace.as_str());
+    found.set_namespace = namespace.filter(|namespace| !namespace.is_empty()).map(Box::from);
     found.skipped = root.skipped;
     for kustomize::BuiltObject { body, origin, .. } in built.objects {
         if found.problems.len() >= documents::MAX_PROBLEMS_PER_FILE {

@@ -33,6 +33,7 @@ pub struct Complete {
     input_paths: Option<BTreeSet<String>>,
     uses_api_versions: bool,
     by_helm: bool,
+    set_namespace: Option<Box<str>>,
     tree: FileTree,
 }
 
@@ -104,6 +105,12 @@ impl Complete {
         self.by_helm
     }
 
+    /// Namespace that the options of the caller set. Kustomize also sets it on objects of unknown
+    /// kinds without a namespace.
+    pub fn set_namespace(&self) -> Option<&str> {
+        self.set_namespace.as_deref()
+    }
+
     /// Files that hold no manifests.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
@@ -134,6 +141,8 @@ pub(crate) struct Findings<T> {
     pub(crate) by_helm: bool,
     /// The kustomization is generated.
     pub(crate) is_generated: bool,
+    /// Namespace that the options of the caller set.
+    pub(crate) set_namespace: Option<Box<str>>,
     /// Runs of helm whose output is missing.
     pub(crate) wanted_runs: Vec<Arc<helm::Invocation>>,
     /// Published charts that are missing.
@@ -151,6 +160,7 @@ impl<T> Default for Findings<T> {
             uses_api_versions: false,
             by_helm: false,
             is_generated: false,
+            set_namespace: None,
             wanted_runs: Vec::new(),
             missing_charts: Vec::new(),
         }
@@ -169,6 +179,7 @@ impl Findings<PackedObject> {
             uses_api_versions,
             by_helm,
             is_generated: _,
+            set_namespace,
             wanted_runs,
             missing_charts,
         } = self;
@@ -180,6 +191,7 @@ impl Findings<PackedObject> {
                 input_paths,
                 uses_api_versions,
                 by_helm,
+                set_namespace,
                 tree,
             }),
             false => {

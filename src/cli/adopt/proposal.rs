@@ -12,7 +12,7 @@ use super::super::plan::{decide, read_live_objects};
 use super::inputs::AdoptionInputs;
 use crate::adopt::{
     Adoption, FieldRemark, OwnerMark, RequestedSync, adopt, is_being_deleted, leftovers, mark,
-    missing_switch, namespace_remark, read_inventory,
+    missing_switch, read_inventory,
 };
 use crate::api::{ADOPTED_FROM_ANNOTATION, PRUNE_ANNOTATION, SyncName, SyncSpec};
 use crate::cluster::{Cluster, Connection, OperatorError, SyncResource};
@@ -94,9 +94,6 @@ pub(super) async fn propose<'a>(
             Err(reconcile_error) => adoption.refused.push(source_remark(&reconcile_error, wanted)),
             Ok(inspected) => {
                 let desired = &inspected.desired;
-                adoption
-                    .refused
-                    .extend(namespace_remark(&old, desired.objects().iter().map(|object| &object.id)));
                 if desired.objects().is_empty() && !found.ids.is_empty() {
                     let why = "there are no objects at that path and revision in Git; check both";
                     adoption.refused.push(FieldRemark { field: "spec.path".into(), why: why.into() });

@@ -122,8 +122,12 @@ pub fn build_desired_set(
             break;
         }
         let (tainted, known) = (object.contains_secret, problems.len());
-        let object = object.object();
+        let mut object = object.object();
         let scope = scopes.get(object.id.group(), object.id.kind());
+        let set = rendered.set_namespace();
+        if scope == Some(Scope::Cluster) && set.is_some() && object.id.namespace() == set {
+            leave_namespace(&mut object);
+        }
         let placed = place_in_scope(&object, scope, namespace)
             .map_err(|problem| problem(rendered.place(&object.origin, &NAMESPACE)));
         let switches = AnnotationSwitches::read(
@@ -200,6 +204,16 @@ fn desired_object(
         ignore::ignore_paths(&mut object, empty);
     }
     object
+}
+
+/// Removes the namespace that kustomize sets on a cluster-scoped object whose kind it does not know.
+fn leave_namespace(object: &mut Object) {
+    if let Ok(id) = object.id.in_namespace("") {
+        object.id = id;
+    }
+    if let Some(metadata) = object.body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("namespace");
+    }
 }
 
 /// Returns the id under which an object is applied, by the scope of its kind.
