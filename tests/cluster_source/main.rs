@@ -6,6 +6,7 @@ mod follows_itself;
 mod helm;
 mod identity;
 mod kustomizations;
+mod kustomize_options;
 mod remote_bases;
 mod remote_bases_cli;
 mod rotation;

@@ -6,6 +6,8 @@ mod fuzz;
 mod health;
 mod health_kinds;
 mod hostile_trees;
+mod kustomize_options;
+mod lfs_pointers;
 mod properties;
 mod render;
 mod rooms;

@@ -6,12 +6,12 @@ use moorline::render::{Glob, PlainOptions, RenderOptions, Rendered, render};
 use moorline::tree::{FileTree, TreeEntry};
 
 /// A sound ConfigMap called `name`.
-fn config_map(name: &str) -> String {
+pub(super) fn config_map(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n")
 }
 
 /// Returns the result of a render, a line each: objects with their places, skipped files, problems.
-fn outcome(rendered: &Rendered) -> String {
+pub(super) fn outcome(rendered: &Rendered) -> String {
     let (objects, skipped, problems) = match rendered {
         Rendered::Complete(complete) => (complete.objects(), complete.skipped(), &[] as &[_]),
         Rendered::Incomplete(found) => (&found.objects[..], &found.skipped[..], &found.problems[..]),

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use crate::api_server::servers::{Server, on_both_servers};
 use moorline_test_support::credentials::ADMIN;
 use nonsense::{
-    Bad, SECRET, bad_charts, bad_dependencies, bad_renders_and_prunes, bad_sources, bad_switches,
-    bad_variables, git, reference, url,
+    Bad, SECRET, bad_charts, bad_dependencies, bad_kustomize_options, bad_renders_and_prunes, bad_sources,
+    bad_switches, bad_variables, git, reference, url,
 };
 use server::{DEFINITION, create, install, installed, send, sync, wished};
 
@@ -45,6 +45,7 @@ async fn nonsense_is_refused_with_what_to_write_instead(server: &Server) {
         bad_renders_and_prunes(),
         bad_variables(),
         bad_switches(),
+        bad_kustomize_options(),
         bad_dependencies(),
     ]
     .into_iter()
@@ -111,6 +112,13 @@ async fn what_makes_sense_is_taken(server: &Server) {
             "chart": {"url": "oci://example.com/charts/shop", "version": "1.2.3+b", "digest": "a".repeat(64)},
             "values": {"a": {"b": [1, "two", null]}}, "skipCrds": true, "kubeVersion": "v1.33.2+x"}}}),
         json!({"render": {"plain": {"recurse": false, "include": ["**/*.yaml"], "exclude": ["a[0-9]/*"]}}}),
+        json!({"render": {"kustomize": {}}}),
+        json!({"render": {"type": "Kustomize", "kustomize": {"namePrefix": "a-", "nameSuffix": ".b", "namespace": "shop",
+            "patches": [{"patch": "kind: A"}, {"patch": "- {op: remove, path: /a}", "target": {"kind": "A|B", "labelSelector": "a=b"}}],
+            "images": [{"name": "registry.example.com:5000/web", "newTag": "v1"}, {"name": "a", "newName": "host:5000/b",
+                "digest": format!("sha256:{}", "a".repeat(64))}],
+            "components": ["../parts/tls", "./a..b", ".."], "labels": {"example.com/team": "", "a": "b.c"},
+            "annotations": {"example.com/note": "any text: ${A}"}}}}),
     ];
     for over in good {
         let sync = sync("good", &over);
