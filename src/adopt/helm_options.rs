@@ -12,7 +12,10 @@ use crate::yaml::{self, Dialect};
 /// Options that affect rendering and that a Sync does not have.
 const REFUSED_FIELDS: [(&str, &str); 4] = [
     ("apiVersions", "templates see what the server serves: leave them out, and look at the plan"),
-    ("fileParameters", "values are not read from single files: write them into valuesObject, or into a values file"),
+    (
+        "fileParameters",
+        "values are not read from single files: write them into valuesObject, or into a values file",
+    ),
     ("ignoreMissingValueFiles", "a values file that is not there is an error: name those that are there"),
     ("skipSchemaValidation", "values are held to the chart's schema: let them fit it"),
 ];

@@ -16,10 +16,11 @@ pub(super) fn set_parameters(
 ) {
     for (at, parameter) in parameters.as_array().into_iter().flatten().enumerate() {
         let is_text = parameter["forceString"] == Value::Bool(true);
-        let parsed = match (split_name(text(parameter, "/name")), parse_value(text(parameter, "/value"), is_text)) {
-            (Ok(keys), Ok(value)) => set(values, &keys, value),
-            (Err(why), _) | (_, Err(why)) => Err(why),
-        };
+        let parsed =
+            match (split_name(text(parameter, "/name")), parse_value(text(parameter, "/value"), is_text)) {
+                (Ok(keys), Ok(value)) => set(values, &keys, value),
+                (Err(why), _) | (_, Err(why)) => Err(why),
+            };
         if let Err(why) = parsed {
             draft.refuse(format!("{place}.parameters[{at}]"), format!("{why}: write it into valuesObject"));
         }

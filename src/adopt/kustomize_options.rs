@@ -58,7 +58,8 @@ pub(super) fn convert_flux_options(spec: &Value, draft: &mut SyncBuilder) {
     if !target.is_empty() {
         options.insert("namespace".into(), target.into());
     }
-    let patches = each(&spec["patches"], |at, patch| convert_patch(&format!("spec.patches[{at}]"), patch, draft));
+    let patches =
+        each(&spec["patches"], |at, patch| convert_patch(&format!("spec.patches[{at}]"), patch, draft));
     insert(&mut options, "patches", patches);
     let images = each(&spec["images"], |at, image| {
         let image = keep(image, &IMAGE);
@@ -77,7 +78,8 @@ pub(super) fn convert_flux_options(spec: &Value, draft: &mut SyncBuilder) {
         let texts = metadata[field].as_object().cloned().unwrap_or_default();
         let has_variable = texts.values().filter_map(Value::as_str).any(|text| text.contains("${"));
         if has_variable && is_set(&spec["postBuild"]) {
-            let why = "Flux writes these as they are, and a Sync replaces variables in them: write the values";
+            let why =
+                "Flux writes these as they are, and a Sync replaces variables in them: write the values";
             draft.refuse(format!("spec.commonMetadata.{field}"), why);
         } else if !texts.is_empty() {
             options.insert(field.into(), texts.into());
@@ -95,12 +97,16 @@ pub(super) fn convert_argocd_options(kustomize: &Value, place: &str, draft: &mut
     draft.refuse_each(kustomize, &place, &REFUSED_FIELDS);
     draft.mark_unknown_lost(kustomize, &place, &FIELDS);
     if is_set(&kustomize["version"]) {
-        draft.mark_lost(format!("{place}.version"), "Moorline builds as kustomize 5.8.1 does: look at the plan");
+        draft.mark_lost(
+            format!("{place}.version"),
+            "Moorline builds as kustomize 5.8.1 does: look at the plan",
+        );
     }
     let mut options = Map::new();
     copy_texts(kustomize, &["namePrefix", "nameSuffix", "namespace"], &mut options);
-    let mut patches =
-        each(&kustomize["patches"], |at, patch| convert_patch(&format!("{place}.patches[{at}]"), patch, draft));
+    let mut patches = each(&kustomize["patches"], |at, patch| {
+        convert_patch(&format!("{place}.patches[{at}]"), patch, draft)
+    });
     patches.extend(each(&kustomize["replicas"], |at, replicas| {
         convert_replicas(&format!("{place}.replicas[{at}]"), replicas, draft)
     }));

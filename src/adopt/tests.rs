@@ -183,7 +183,10 @@ fn what_would_be_other_objects_is_refused() {
         ),
         (json!({"source": {"helm": {"valueFiles": ["$values/a.yaml"]}}}), "spec.source.helm.valueFiles"),
         (json!({"source": {"chart": "shop"}}), "spec.source.chart"),
-        (json!({"source": {"kustomize": {"commonLabels": {"a": "b"}}}}), "spec.source.kustomize.commonLabels"),
+        (
+            json!({"source": {"kustomize": {"commonLabels": {"a": "b"}}}}),
+            "spec.source.kustomize.commonLabels",
+        ),
         (
             json!({"source": {"kustomize": {"commonLabels": {"a": "$ARGOCD_APP_NAME"}, "labelWithoutSelector": true}}}),
             "spec.source.kustomize.commonLabels",
@@ -505,7 +508,9 @@ fn options_of_argo_cd_are_options_of_the_sync() {
     }}})));
     assert_eq!(found.refused, []);
     let scaled = |count: i64| {
-        format!(r#"{{"apiVersion":"v1","kind":"Any","metadata":{{"name":"any"}},"spec":{{"replicas":{count}}}}}"#)
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Any","metadata":{{"name":"any"}},"spec":{{"replicas":{count}}}}}"#
+        )
     };
     let kinds = "Deployment|ReplicaSet|ReplicationController|StatefulSet";
     let expect = json!({

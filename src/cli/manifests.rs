@@ -179,7 +179,8 @@ pub(super) fn read_files_into(
     if options.kind != SourceType::Helm && !values.is_empty() {
         bail!("{}: not a Helm chart, so --values does not apply", path.display());
     }
-    let is_alone = matches!(options.kind, SourceType::Auto | SourceType::Plain) && options.kustomize.is_none();
+    let is_alone =
+        matches!(options.kind, SourceType::Auto | SourceType::Plain) && options.kustomize.is_none();
     if !is_alone {
         return repository_root::read_tree(path, (root, values), options, bases);
     }

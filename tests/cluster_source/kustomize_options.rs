@@ -6,7 +6,8 @@ use moorline_test_support::scene::{Scene, config_map};
 use serde_json::{Value, json};
 
 fn tree() -> Vec<(String, String)> {
-    let component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels: [{pairs: {part: tls}}]\n";
+    let component =
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels: [{pairs: {part: tls}}]\n";
     vec![
         ("app/map.json".to_owned(), config_map("map", "one")),
         ("app/deep/map.json".to_owned(), config_map("deep", "one")),
@@ -25,7 +26,7 @@ async fn options_are_applied_and_a_change_of_them_renders_the_same_commit_again(
     let Some(scene) = Scene::new("options").await else { return };
     let commit = scene.push(&tree());
     let _daemon = scene.daemon();
-    let value = |value: &str| json!([{"op": "replace", "path": "/data/value", "value": value}]).to_string();
+    let value = |value: &str| json!([{"op": "replace", "path": "/data/key", "value": value}]).to_string();
     let patch = |value: String| json!([{"patch": value, "target": {"kind": "ConfigMap", "name": "map"}}]);
     let options = json!({
         "namePrefix": "a-", "patches": patch(value("two")), "components": ["../parts/tls"],

@@ -232,12 +232,16 @@ pub(crate) fn rows() -> Vec<Row> {
                 namespace: "two".into(),
                 ..options.clone()
             },
-            written: written(json!({"resources": ["web.yaml", "map.yaml"], "namePrefix": "c-", "nameSuffix": "-d",
-                "namespace": "two"})),
+            written: written(
+                json!({"resources": ["web.yaml", "map.yaml"], "namePrefix": "c-", "nameSuffix": "-d",
+                "namespace": "two"}),
+            ),
         },
         Row {
             name: "patches follow the written ones",
-            files: with("resources: [web.yaml, map.yaml]\npatches: [{patch: '[{\"op\": \"add\", \"path\": \"/spec/replicas\", \"value\": 2}]', target: {kind: Deployment}}]\n"),
+            files: with(
+                "resources: [web.yaml, map.yaml]\npatches: [{patch: '[{\"op\": \"add\", \"path\": \"/spec/replicas\", \"value\": 2}]', target: {kind: Deployment}}]\n",
+            ),
             options: KustomizeOptions {
                 patches: vec![patch(merge, None), patch(json_patch, of_kind("ConfigMap|Deployment"))],
                 ..options.clone()
@@ -248,10 +252,16 @@ pub(crate) fn rows() -> Vec<Row> {
         },
         Row {
             name: "an image replaces the one of its name, with all of its fields",
-            files: with("resources: [web.yaml, map.yaml]\nimages: [{name: registry.example.com/web, newName: other, newTag: '2'}]\n"),
+            files: with(
+                "resources: [web.yaml, map.yaml]\nimages: [{name: registry.example.com/web, newName: other, newTag: '2'}]\n",
+            ),
             options: KustomizeOptions {
                 images: vec![
-                    ImageOption { name: "registry.example.com/web".into(), new_tag: "3".into(), ..Default::default() },
+                    ImageOption {
+                        name: "registry.example.com/web".into(),
+                        new_tag: "3".into(),
+                        ..Default::default()
+                    },
                     ImageOption { name: "absent".into(), new_tag: "4".into(), ..Default::default() },
                 ],
                 ..options.clone()
@@ -291,7 +301,10 @@ pub(crate) fn rows() -> Vec<Row> {
                 let mut files = base();
                 files.extend([
                     ("app/deep/er/map.yml", map("deep")),
-                    ("app/built/kustomization.yml", "namePrefix: built-\nresources: [map.yaml, in]\n".to_owned()),
+                    (
+                        "app/built/kustomization.yml",
+                        "namePrefix: built-\nresources: [map.yaml, in]\n".to_owned(),
+                    ),
                     ("app/built/map.yaml", map("one")),
                     ("app/built/not.yaml", map("not")),
                     ("app/built/in/Kustomization", "nameSuffix: -in\nresources: [map.yaml]\n".to_owned()),

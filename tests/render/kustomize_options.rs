@@ -42,11 +42,11 @@ fn a_message_names_the_option() {
     let sound = ("- {op: add, path: /data, value: {}}", Some("ConfigMap"));
     let merge = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
     for (patch, expect) in [
+        (("kind: [", None), "KustomizeInvalid spec.render.kustomize.patches[2]:1:8: "),
         (
-            ("kind: [", None),
-            "KustomizeInvalid spec.render.kustomize.patches[2]:1:8: ",
+            ("- {op: remove, path: /a}", None),
+            "KustomizeInvalid spec.render.kustomize.patches[2]: a JSON patch needs a target",
         ),
-        (("- {op: remove, path: /a}", None), "KustomizeInvalid spec.render.kustomize.patches[2]: a JSON patch needs a target"),
         (
             ("- {op: remove, path: /absent}", Some("ConfigMap")),
             "KustomizeInvalid spec.render.kustomize.patches[2]: ",
@@ -61,13 +61,20 @@ fn a_message_names_the_option() {
         let text = outcome(&rendered);
         assert!(text.starts_with(expect), "{patch:?}: {text}");
     }
-    let of = |kustomize: KustomizeOptions| outcome(&render(&FileTree::from_texts(files), &options(kustomize)));
+    let of =
+        |kustomize: KustomizeOptions| outcome(&render(&FileTree::from_texts(files), &options(kustomize)));
     let image = ImageOption { name: "(".into(), new_tag: "2".into(), ..ImageOption::default() };
     let text = of(KustomizeOptions { images: vec![image], ..KustomizeOptions::default() });
     assert!(text.starts_with("KustomizeInvalid spec.render.kustomize.images[0]: "), "{text}");
     for (path, expect) in [
-        ("../absent", "KustomizeInvalid spec.render.kustomize.components[0]: there is no file or folder absent"),
-        ("../../out", "KustomizeInvalid spec.render.kustomize.components[0]: ../../out is outside of the repository"),
+        (
+            "../absent",
+            "KustomizeInvalid spec.render.kustomize.components[0]: there is no file or folder absent",
+        ),
+        (
+            "../../out",
+            "KustomizeInvalid spec.render.kustomize.components[0]: ../../out is outside of the repository",
+        ),
         ("..", "KustomizeInvalid spec.render.kustomize.components[0]: .. leads back"),
         (
             "https://example.com/group/repository",
@@ -91,7 +98,12 @@ fn a_folder_that_is_no_kustomization_is_built_as_one_of_its_manifests() {
         ("app/built/b.yaml", other.as_str()),
     ];
     let skipped = "skipped app/values.yaml: no document in it has an apiVersion or a kind";
-    let whole = ["ConfigMap a at app/a.yaml:1", "ConfigMap x-b at app/built/b.yaml:1", "Secret j at app/deep/b.json:1", skipped];
+    let whole = [
+        "ConfigMap a at app/a.yaml:1",
+        "ConfigMap x-b at app/built/b.yaml:1",
+        "Secret j at app/deep/b.json:1",
+        skipped,
+    ];
     check(&none(), &files, &whole);
     let plain = |recurse: bool, include: &[&str], exclude: &[&str]| {
         let globs = |texts: &[&str]| texts.iter().map(|text| Glob::new(text).unwrap()).collect();
@@ -122,7 +134,11 @@ fn what_options_cannot_be_put_over_is_refused() {
     let file = RenderOptions { path: "app/a.yaml".into(), ..none() };
     let refused = "KustomizeUnsupported app/a.yaml is a file, and spec.render.kustomize needs a folder; set the path to the folder, and name the file in render.plain.include";
     check(&file, &[("app/a.yaml", &map)], &[refused]);
-    check(&none(), &[("other/a.yaml", &map)], &["PathMissing there is no app; check the spelling and the revision"]);
+    check(
+        &none(),
+        &[("other/a.yaml", &map)],
+        &["PathMissing there is no app; check the spelling and the revision"],
+    );
     let nothing = "NoManifests there is no manifest below app: files that end in .yaml, .yml or .json and hold an apiVersion and a kind are read";
     check(&none(), &[("app/notes.txt", "")], &[nothing]);
 }
@@ -138,7 +154,10 @@ fn an_unreadable_folder_is_never_left_out_of_a_generated_kustomization() {
     ]
     .into_iter()
     .collect();
-    assert_eq!(outcome(&render(&tree, &none())), "FileUnreadable app/closed cannot be read: permission denied\n");
+    assert_eq!(
+        outcome(&render(&tree, &none())),
+        "FileUnreadable app/closed cannot be read: permission denied\n"
+    );
     let plain = PlainOptions { exclude: vec![Glob::new("closed").unwrap()], ..PlainOptions::default() };
     let text = outcome(&render(&tree, &RenderOptions { plain, ..none() }));
     assert_eq!(text, "ConfigMap a at app/a.yaml:1\nConfigMap b at shared/b.yaml:1\n");
@@ -154,12 +173,14 @@ fn a_render_depends_on_what_the_options_name() {
         ("parts/more/kustomization.yaml", "resources: [b.yaml]\n"),
         ("parts/more/b.yaml", &config_map("b")),
     ];
-    let with = options(KustomizeOptions { components: vec!["../parts/tls".into()], ..KustomizeOptions::default() });
+    let with =
+        options(KustomizeOptions { components: vec!["../parts/tls".into()], ..KustomizeOptions::default() });
     // Folders are found one after the other, as in a partial clone.
     let mut brought = vec!["app"];
     for expect in ["parts/tls", "parts/more"] {
         let there = whole.iter().filter(|(path, _)| brought.iter().any(|folder| path.starts_with(folder)));
-        let tree = FileTree::from_texts(there.copied()).with_fetched(brought.iter().map(|path| (*path).into()));
+        let tree =
+            FileTree::from_texts(there.copied()).with_fetched(brought.iter().map(|path| (*path).into()));
         let missing = missing_inputs(&tree, &with);
         assert_eq!(missing.folders.iter().collect::<Vec<_>>(), [expect]);
         brought.push(expect);
@@ -175,7 +196,8 @@ fn a_render_depends_on_what_the_options_name() {
 #[test]
 fn the_steps_of_an_object_name_the_options() {
     let map = config_map("a");
-    let files = [("app/a.yaml", map.as_str()), ("app/kustomization.yaml", "namePrefix: a-\nresources: [a.yaml]\n")];
+    let files =
+        [("app/a.yaml", map.as_str()), ("app/kustomization.yaml", "namePrefix: a-\nresources: [a.yaml]\n")];
     let with = options(KustomizeOptions {
         name_prefix: "b-".into(),
         labels: [("team".to_owned(), "shop".to_owned())].into(),

@@ -15,11 +15,14 @@ size 12345
 /// Checks that a folder is refused because of the one pointer in it.
 fn check(pointer: &str, files: &[(&str, &str)]) {
     let all = files.iter().copied().chain([(pointer, POINTER)]);
-    let Rendered::Incomplete(incomplete) = render(&FileTree::from_texts(all), &RenderOptions::default()) else {
+    let Rendered::Incomplete(incomplete) = render(&FileTree::from_texts(all), &RenderOptions::default())
+    else {
         panic!("{pointer} is used as if it were the file")
     };
     let told = incomplete.problems[0].to_string();
-    let expect = format!("{pointer} is a Git LFS pointer, and Moorline does not fetch the file that it stands for; commit the file without LFS");
+    let expect = format!(
+        "{pointer} is a Git LFS pointer, and Moorline does not fetch the file that it stands for; commit the file without LFS"
+    );
     assert!(told.contains(&expect), "{told}");
 }
 
@@ -39,10 +42,13 @@ fn a_pointer_is_refused_in_every_place() {
     check("a.yaml", &[sound, build("resources: [sound.yaml]\nconfigurations: [a.yaml]\n")]);
     check("a.yaml", &[sound, build("resources: [sound.yaml]\nreplacements: [{path: a.yaml}]\n")]);
     check("a.yaml", &[sound, build("resources: [sound.yaml]\ntransformers: [a.yaml]\n")]);
-    check("charts/web/values.yaml", &[
-        ("charts/web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
-        build("helmCharts: [{name: web, releaseName: web}]\n"),
-    ]);
+    check(
+        "charts/web/values.yaml",
+        &[
+            ("charts/web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+            build("helmCharts: [{name: web, releaseName: web}]\n"),
+        ],
+    );
 }
 
 #[test]
@@ -52,11 +58,14 @@ fn a_pointer_in_a_chart_or_among_its_values_is_refused() {
         let values_files = values.iter().map(|file| (*file).to_owned()).collect();
         let helm = HelmOptions { values_files, ..HelmOptions::default() };
         let options = RenderOptions { helm, ..RenderOptions::default() };
-        let run = invocation(&FileTree::from_texts(files.iter().copied()), &options, &Capabilities::default());
+        let run =
+            invocation(&FileTree::from_texts(files.iter().copied()), &options, &Capabilities::default());
         run.err().map(|problem| problem.to_string()).unwrap_or_default()
     };
     assert_eq!(refused(&[chart], &[]), "");
-    for pointer in ["templates/a.yaml", "values.yaml", "files/data.bin", "charts/sub-1.0.0.tgz", "crds/a.yaml"] {
+    for pointer in
+        ["templates/a.yaml", "values.yaml", "files/data.bin", "charts/sub-1.0.0.tgz", "crds/a.yaml"]
+    {
         let told = refused(&[chart, (pointer, POINTER)], &[]);
         assert!(told.starts_with(&format!("{pointer} is a Git LFS pointer")), "{told}");
     }

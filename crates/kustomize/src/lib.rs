@@ -136,10 +136,7 @@ pub struct BuildFailure {
 /// # Errors
 ///
 /// The first error, with file, line and column.
-pub fn build<'a>(
-    tree: &FileTree,
-    root: impl Into<BuildRoot<'a>>,
-) -> Result<BuildOutput, KustomizeError> {
+pub fn build<'a>(tree: &FileTree, root: impl Into<BuildRoot<'a>>) -> Result<BuildOutput, KustomizeError> {
     build_with_host(tree, root, &Standalone).map_err(|failure| failure.error)
 }
 
@@ -189,8 +186,8 @@ pub fn explain<'a>(
     root: impl Into<BuildRoot<'a>>,
     host: &dyn Host,
 ) -> Result<Vec<(BuiltObject, Vec<BuildStep>)>, KustomizeError> {
-    let objects =
-        objects(&Files::new(tree, host), root.into(), Tracer::enabled()).map_err(|refusal| refusal.locate(tree))?;
+    let objects = objects(&Files::new(tree, host), root.into(), Tracer::enabled())
+        .map_err(|refusal| refusal.locate(tree))?;
     let step =
         |note: StepRecord| BuildStep { name: note.step, place: note.at.position(tree), fields: note.fields };
     let told = |mut object: BuiltObject| {

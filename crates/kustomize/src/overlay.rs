@@ -165,9 +165,7 @@ impl KustomizeOptions {
             outer.components.push(LocatedText { text: path.clone(), at });
         }
         let patches = self.patches.iter().enumerate();
-        outer
-            .patches
-            .extend(patches.map(|(index, patch)| patch.to_patch(at.key("patches").item(index))));
+        outer.patches.extend(patches.map(|(index, patch)| patch.to_patch(at.key("patches").item(index))));
         for (index, image) in self.images.iter().enumerate() {
             let image = image.to_image(at.key("images").item(index));
             match outer.images.iter_mut().find(|written| written.name == image.name) {
@@ -240,7 +238,8 @@ impl PatchOption {
 
 impl PatchTarget {
     fn to_selector(&self, at: FieldLocation) -> Selector {
-        let Self { group, version, kind, name, namespace, label_selector, annotation_selector } = self.clone();
+        let Self { group, version, kind, name, namespace, label_selector, annotation_selector } =
+            self.clone();
         Selector {
             at,
             group,

@@ -61,7 +61,14 @@ impl KustomizationRoot {
         if options.kind == SourceType::Auto && helm::is_chart(tree, &folder) {
             return Err(Problem::OptionsOnChart { path: shown });
         }
-        let mut generation = Generation { tree, options, folder: &folder, built: None, plain_folder: None, root: Self::default() };
+        let mut generation = Generation {
+            tree,
+            options,
+            folder: &folder,
+            built: None,
+            plain_folder: None,
+            root: Self::default(),
+        };
         tree.entries_below(&folder).try_for_each(|(path, entry)| generation.add(path, entry))?;
         let resources = generation.root.generated.get_or_insert_default();
         resources.sort();

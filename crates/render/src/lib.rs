@@ -128,10 +128,12 @@ pub fn render(tree: &FileTree, options: &RenderOptions) -> Rendered {
         let path = tree.display_path(&options.path);
         found.problems.push(match kind {
             SourceType::Kustomize if !found.is_generated => Problem::NothingBuilt { path },
-            SourceType::Auto | SourceType::Plain | SourceType::Kustomize | SourceType::Helm => Problem::NothingFound {
-                path,
-                skipped: found.skipped.iter().map(|skipped| skipped.file.clone()).collect(),
-            },
+            SourceType::Auto | SourceType::Plain | SourceType::Kustomize | SourceType::Helm => {
+                Problem::NothingFound {
+                    path,
+                    skipped: found.skipped.iter().map(|skipped| skipped.file.clone()).collect(),
+                }
+            }
         });
     }
     found.into_rendered(tree.clone(), &tree.display_path(&options.path))

@@ -100,7 +100,9 @@ pub enum Problem {
         path: String,
     },
     /// Options of a kustomization for a single file.
-    #[error("{path} is a file, and spec.render.kustomize needs a folder; set the path to the folder, and name the file in render.plain.include")]
+    #[error(
+        "{path} is a file, and spec.render.kustomize needs a folder; set the path to the folder, and name the file in render.plain.include"
+    )]
     OptionsOnFile {
         /// The file's path.
         path: String,

@@ -141,7 +141,10 @@ fn check_texts(spec: &KustomizeSpec) -> Result<(), SpecError> {
             return refuse(annotations, format!("the key {key:?} {rule}"));
         }
         if text.0.chars().count() > MAX_ANNOTATION {
-            return refuse(annotations, format!("the value of {key} has more than {MAX_ANNOTATION} characters"));
+            return refuse(
+                annotations,
+                format!("the value of {key} has more than {MAX_ANNOTATION} characters"),
+            );
         }
     }
     Ok(())

@@ -245,11 +245,19 @@ pub(crate) fn bad_kustomize_options() -> Vec<Bad> {
     const FOLDERS: &str = "write folders of the same repository";
     const SECOND: &str = "spec.render.kustomize.components[1]";
     vec![
-        bad(json!({"render": {"type": "Helm", "kustomize": {}}}), "kustomize is not valid for a Helm chart", ALL),
+        bad(
+            json!({"render": {"type": "Helm", "kustomize": {}}}),
+            "kustomize is not valid for a Helm chart",
+            ALL,
+        ),
         bad(json!({"render": {"helm": {}, "kustomize": {}}}), "kustomize is not valid for a Helm chart", ALL),
         bad(options("namePrefix", json!("a b")), "such as staging-", "spec.render.kustomize.namePrefix"),
         bad(options("nameSuffix", json!("${A}")), "such as -staging", "spec.render.kustomize.nameSuffix"),
-        bad(options("namespace", json!("Shop")), "write the name of a namespace", "spec.render.kustomize.namespace"),
+        bad(
+            options("namespace", json!("Shop")),
+            "write the name of a namespace",
+            "spec.render.kustomize.namespace",
+        ),
         bad(component("/a"), FOLDERS, SECOND),
         bad(component("https://planted@example.com/a/b"), FOLDERS, SECOND),
         bad(component("git::https://example.com/a/b"), FOLDERS, SECOND),
@@ -265,7 +273,11 @@ pub(crate) fn bad_kustomize_options() -> Vec<Bad> {
         ),
         bad(image(json!({"name": "a"})), "write at least one of newName", "spec.render.kustomize.images[0]"),
         bad(image(json!({"name": "a", "newTag": "b c"})), "write a tag", "spec.render.kustomize.images[0]"),
-        bad(image(json!({"name": "a", "digest": "b c"})), "write a digest", "spec.render.kustomize.images[0]"),
+        bad(
+            image(json!({"name": "a", "digest": "b c"})),
+            "write a digest",
+            "spec.render.kustomize.images[0]",
+        ),
         bad(
             options("patches", json!([{"patch": ""}])),
             "should be at least 1 chars long",
