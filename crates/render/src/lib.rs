@@ -43,7 +43,7 @@ use helm::KustomizationCharts;
 use kustomization_root::KustomizationRoot;
 use moorline_core::object::ObjectId;
 use moorline_core::tree::{FileTree, MemoryLimit};
-use moorline_kustomize::{self as kustomize, BuildStep, KustomizeOptions, MissingInputs};
+use moorline_kustomize::{self as kustomize, BuildStep, KustomizeError, KustomizeOptions, MissingInputs};
 use rendered::Findings;
 
 /// Input options of a render.
