@@ -45,6 +45,46 @@ fn a_folder_is_read_as_what_it_holds_unless_it_is_said() {
 }
 
 #[test]
+fn options_of_a_sync_are_put_over_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = "kustomize: {namePrefix: my-, components: [../parts/tls]}";
+    let sync = |options: &str| {
+        format!("apiVersion: moorline.dev/v1alpha1\nkind: Sync\nmetadata: {{name: shop, namespace: moorline}}\nspec: {{source: {{git: {{url: 'https://example.com/shop.git'}}}}, path: ./app, render: {{{options}}}}}\n")
+    };
+    write(
+        folder.path(),
+        &[
+            ("app/a.yaml", MAP),
+            ("parts/tls/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnameSuffix: -tls\n"),
+            ("sync.yaml", &sync(options)),
+            ("none.yaml", &sync("")),
+            ("clusters/sync.yaml", &sync("kustomize: {components: [../absent]}")),
+            ("options.yaml", "patches:\n- patch: 'kind: ['\n"),
+            ("typo.yaml", "namePrefx: my-\n"),
+            ("bad.yaml", "namePrefix: 'a b'\n"),
+        ],
+    );
+    let render = |file: &str| moorline(folder.path(), &["render", "app", "--verbose", "--kustomize", file]);
+    let (code, data, words) = render("sync.yaml");
+    assert_eq!((code, words.as_str()), (0, "app is read as a kustomization\n"));
+    assert!(data.contains("name: my-a-tls"), "{data}");
+    let (code, data, words) = render("none.yaml");
+    assert_eq!((code, words.as_str()), (0, "app is read as plain manifests\n"));
+    assert!(data.contains("name: a\n"), "{data}");
+    for (file, expect) in [
+        ("options.yaml", "error: spec.render.kustomize.patches[0]:1:8: "),
+        ("typo.yaml", "there is no field spec.render.kustomize.namePrefx; did you mean namePrefix?"),
+        ("bad.yaml", "spec.render.kustomize.namePrefix: write letters"),
+    ] {
+        let (code, _, words) = render(file);
+        assert!(code != 0 && words.contains(expect), "{file}: {words}");
+    }
+    // The Syncs among rendered objects are checked with their own options.
+    let (code, _, words) = moorline(folder.path(), &["render", "clusters"]);
+    assert!(code == 1 && words.contains("spec.render.kustomize.components[0]: there is no"), "{words}");
+}
+
+#[test]
 fn nothing_is_read_beyond_the_repository_or_the_root_that_is_named() {
     let folder = tempfile::tempdir().unwrap();
     write(

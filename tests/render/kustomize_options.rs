@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use moorline::desired::{Scopes, build_desired_set};
 use moorline::kustomize::{ImageOption, KustomizeOptions, PatchOption, PatchTarget};
 use moorline::render::{
-    Glob, PlainOptions, RenderOptions, SourceType, explain_kustomization, missing_inputs, render,
+    Glob, PlainOptions, RenderOptions, Rendered, SourceType, explain_kustomization, missing_inputs, render,
 };
 use moorline::tree::{FileTree, TreeEntry};
 
@@ -185,7 +186,7 @@ fn a_render_depends_on_what_the_options_name() {
         assert_eq!(missing.folders.iter().collect::<Vec<_>>(), [expect]);
         brought.push(expect);
     }
-    let moorline::render::Rendered::Complete(complete) = render(&FileTree::from_texts(whole), &with) else {
+    let Rendered::Complete(complete) = render(&FileTree::from_texts(whole), &with) else {
         panic!("the folder is sound")
     };
     let read = complete.input_paths().unwrap();
@@ -213,4 +214,27 @@ fn the_steps_of_an_object_name_the_options() {
         "labels at spec.render.kustomize.labels",
     ];
     assert_eq!(steps, expect);
+}
+
+#[test]
+fn a_namespace_is_left_out_of_cluster_scoped_objects_of_unknown_kinds() {
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n\
+         spec: {group: example.com, scope: Cluster, names: {kind: Widget, plural: widgets}, versions: [{name: v1}]}\n";
+    let widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n";
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: elsewhere}\n";
+    let files = [("app/crd.yaml", definition), ("app/widget.yaml", widget), ("app/map.yaml", map)];
+    let ids = |options: &RenderOptions, files: &[(&str, &str)]| {
+        let Rendered::Complete(complete) = render(&FileTree::from_texts(files.iter().copied()), options) else {
+            panic!("the folder is sound")
+        };
+        let set = build_desired_set(complete, "default", &Scopes::builtin());
+        set.map(|set| set.objects().iter().map(|object| object.id.to_string()).collect::<Vec<_>>())
+    };
+    let with = options(KustomizeOptions { namespace: "shop".into(), ..KustomizeOptions::default() });
+    let found = ids(&with, &files).unwrap();
+    assert_eq!(found, ["ConfigMap shop/a", "CustomResourceDefinition widgets.example.com", "Widget a"]);
+    // What Git says itself is not guessed away.
+    let written = widget.replace("{name: a}", "{name: a, namespace: other}");
+    let files = [files[0], ("app/widget.yaml", written.as_str())];
+    assert!(ids(&none(), &files).is_err());
 }
