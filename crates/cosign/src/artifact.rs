@@ -16,7 +16,7 @@ pub struct Artifact {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
     /// Another form.
-    #[error("the digest of an artifact must be `sha256:` and 64 lower-case hex digits")]
+    #[error("a digest must be `sha256:` and 64 lower-case hex digits")]
     Form,
     /// A manifest with another digest.
     #[error("the manifest does not have the digest {0}")]

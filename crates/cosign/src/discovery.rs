@@ -5,15 +5,12 @@
 //! registry's list of referrers or, where it has none, by the tag that replaces the list. Then come
 //! the signatures of version 2, by their tag. What has a digest is compared with it.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::artifact::{Artifact, sha256_digest};
 use crate::error::{
-    MAX_CERTIFICATES, MAX_DOCUMENT_BYTES, MAX_INDEX_BYTES, MAX_SIGNATURES, Reason, Refusal, VerifyError,
-    malformed, shown,
+    MAX_CERTIFICATES, MAX_DOCUMENT_BYTES, MAX_SIGNATURES, Reason, Refusal, VerifyError, malformed, shown,
 };
 use crate::json;
 use crate::material::SIGNATURE_PREDICATE;
@@ -66,16 +63,6 @@ impl Request {
             Self::Blob(_) => "*/*",
         }
     }
-
-    /// Most bytes of an answer that are read.
-    pub fn max_bytes(&self) -> usize {
-        match self {
-            Self::Referrers(_) => MAX_INDEX_BYTES,
-            // The tag that replaces the list has as many bytes.
-            Self::Manifest(reference) if !reference.contains(['.', ':']) => MAX_INDEX_BYTES,
-            Self::Manifest(_) | Self::Blob(_) => MAX_DOCUMENT_BYTES,
-        }
-    }
 }
 
 /// The reason why a search found no signature.
@@ -96,7 +83,7 @@ pub fn search<'a, E>(
     now: Timestamp,
     fetch: &'a mut Fetch<'a, E>,
 ) -> Result<Verified, SearchError<E>> {
-    let mut search = Search { artifact, policy, now, fetch, found: 0, refusals: Vec::new() };
+    let mut search = Search { artifact, policy, now, fetch, looked_at: 0, refusals: Vec::new() };
     let verified = match search.bundles()? {
         Some(verified) => Some(verified),
         None => search.simple_signings()?,
@@ -110,8 +97,8 @@ struct Search<'a, E> {
     policy: &'a Policy,
     now: Timestamp,
     fetch: &'a mut Fetch<'a, E>,
-    /// Number of signatures so far.
-    found: usize,
+    /// Number of documents so far, signatures or not.
+    looked_at: usize,
     refusals: Vec<Refusal>,
 }
 
@@ -176,18 +163,17 @@ impl<E> Search<'_, E> {
                 return Ok(None);
             }
         };
-        let mut payloads: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+        // Signatures by several keys share a payload.
+        let mut last: Option<(String, Vec<u8>)> = None;
         for (digest, annotations) in layers {
             if self.is_full() {
                 break;
             }
-            let payload = match payloads.get(&digest) {
-                Some(payload) => Ok(payload.clone()),
+            let payload = match last.take().filter(|(of, _)| *of == digest) {
+                Some((_, payload)) => Ok(payload),
                 None => self.fetch_exact(Request::Blob((&*digest).into()), &digest)?,
             };
-            if let Ok(payload) = &payload {
-                payloads.insert(digest, payload.clone());
-            }
+            last = payload.as_ref().ok().map(|payload| (digest, payload.clone()));
             let document = payload.map(|payload| Some(Document::SimpleSigning { payload, annotations }));
             if let Some(verified) = self.verify(document, "signature") {
                 return Ok(Some(verified));
@@ -207,23 +193,24 @@ impl<E> Search<'_, E> {
 
     /// Verifies a document, and records a refusal.
     fn verify(&mut self, document: Result<Option<Document>, Reason>, kind: &str) -> Option<Verified> {
+        let index = self.looked_at;
+        self.looked_at += 1;
         let (name, reason) = match document {
             Ok(None) => return None,
-            Err(reason) => (format!("{kind} {}", self.found + 1).into(), reason),
+            Err(reason) => (format!("{kind} {}", index + 1).into(), reason),
             Ok(Some(document)) => match verify_document(self.artifact, &document, self.policy, self.now) {
                 Ok(verified) => return Some(verified),
-                Err(reason) => (name(&document, self.found), reason),
+                Err(reason) => (name(&document, index), reason),
             },
         };
-        self.found += 1;
         self.refusals.push(Refusal { document: name, reason });
         None
     }
 
-    /// True if no more signatures are read.
+    /// True if no more documents are looked at.
     fn is_full(&mut self) -> bool {
-        let is_full = self.found >= MAX_SIGNATURES;
-        if is_full && self.refusals.len() == self.found {
+        let is_full = self.looked_at >= MAX_SIGNATURES;
+        if is_full && self.refusals.last() != Some(&too_many()) {
             self.refusals.push(too_many());
         }
         is_full
@@ -238,7 +225,7 @@ fn tag(digest: &str, end: &str) -> Box<str> {
 /// Reads a list of referrers: the digest of each that may have a bundle, or the reason why it is no
 /// signature.
 fn read_referrers(list: &[u8]) -> Result<Vec<Result<String, Reason>>, Reason> {
-    let list = json::read_at_most(list, MAX_INDEX_BYTES)?;
+    let list = json::read(list)?;
     let mut referrers = Vec::new();
     for referrer in json::list(&list, "/manifests", MAX_REFERRERS)? {
         let kind = json::field(referrer, "/artifactType").and_then(Value::as_str).unwrap_or_default();
@@ -247,7 +234,7 @@ fn read_referrers(list: &[u8]) -> Result<Vec<Result<String, Reason>>, Reason> {
         if kind.starts_with(BUNDLE) || UNKNOWN_TYPES.contains(&kind) {
             referrers.push(match predicate {
                 Some(other) if other != SIGNATURE_PREDICATE => Err(Reason::Attestation(shown(other))),
-                _ => json::text(referrer, "/digest").map(str::to_owned),
+                _ => digest_of(referrer),
             });
         }
     }
@@ -282,7 +269,14 @@ fn signature_layers(manifest: &Value) -> Result<Vec<(String, Annotations)>, Reas
 fn blob(layer: &Value) -> Result<String, Reason> {
     let size = json::number(layer, "/size")?;
     match usize::try_from(size) {
-        Ok(0..=MAX_DOCUMENT_BYTES) => json::text(layer, "/digest").map(str::to_owned),
+        Ok(0..=MAX_DOCUMENT_BYTES) => digest_of(layer),
         _ => Err(malformed(format!("it has {size} bytes, and at most {MAX_DOCUMENT_BYTES} are read"))),
     }
+}
+
+/// Returns the digest in a descriptor. Other texts could lead to other places of the registry.
+fn digest_of(descriptor: &Value) -> Result<String, Reason> {
+    let digest = json::text(descriptor, "/digest")?;
+    Artifact::new(digest).map_err(|error| malformed(error.to_string()))?;
+    Ok(digest.to_owned())
 }

@@ -7,11 +7,8 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-/// Largest bundle, manifest of signatures, payload or trust root, in bytes.
+/// Largest document, in bytes: a bundle, payload, manifest, list of referrers, or trust root.
 pub const MAX_DOCUMENT_BYTES: usize = 1024 * 1024;
-
-/// Largest list of referrers, in bytes.
-pub const MAX_INDEX_BYTES: usize = 4 * 1024 * 1024;
 
 /// Most signatures of one artifact.
 pub const MAX_SIGNATURES: usize = 50;
@@ -19,7 +16,7 @@ pub const MAX_SIGNATURES: usize = 50;
 /// Most keys or identities of a policy.
 pub const MAX_KEYS: usize = 64;
 
-/// Most certificates and logs of one kind in a trust root, and most certificates in a timestamp.
+/// Most certificates and logs of one kind in a trust root.
 pub const MAX_CERTIFICATES: usize = 64;
 
 /// Most log entries of one signature.
@@ -28,7 +25,7 @@ pub const MAX_LOG_ENTRIES: usize = 8;
 /// Most hashes in the proof of one log entry: a log of 2^63 entries has this many.
 pub const MAX_PROOF_HASHES: usize = 63;
 
-/// Most signed timestamps of one signature, and of one certificate.
+/// Most signed timestamps of one signature and of one certificate, and certificates in a timestamp.
 pub const MAX_TIMESTAMPS: usize = 8;
 
 /// Longest text from a document in a message.

@@ -57,7 +57,7 @@ impl fmt::Display for Pattern {
 /// An identity that may sign.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// The service that vouches for the subject, such as `https://token.actions.githubusercontent.com`.
+    /// The service that vouches for the subject, such as that of a CI.
     pub issuer: Pattern,
     /// The subject, such as the address of a person or the URL of a workflow.
     pub subject: Pattern,
@@ -66,7 +66,9 @@ pub struct Identity {
 impl Identity {
     /// True if a certificate has this issuer, and one of the subjects fits.
     pub(crate) fn fits(&self, issuer: &str, subjects: &[String]) -> bool {
-        self.issuer.fits(issuer) && subjects.iter().any(|subject| self.subject.fits(subject))
+        !issuer.is_empty()
+            && self.issuer.fits(issuer)
+            && subjects.iter().any(|subject| self.subject.fits(subject))
     }
 }
 
@@ -102,5 +104,7 @@ mod tests {
         assert!(
             !identity.fits("j", &subjects) && !identity.fits("i", &subjects[..1]) && !identity.fits("i", &[])
         );
+        let anybody = Identity { issuer: Pattern::text(""), subject: Pattern::expression(".*").unwrap() };
+        assert!(!anybody.fits("", &subjects), "a certificate without an issuer");
     }
 }

@@ -12,13 +12,9 @@ use crate::error::{MAX_DOCUMENT_BYTES, Reason, malformed};
 
 /// Reads a document. Nesting is bounded by the reader.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, Reason> {
-    read_at_most(bytes, MAX_DOCUMENT_BYTES)
-}
-
-/// Reads a document of at most this many bytes.
-pub(crate) fn read_at_most(bytes: &[u8], most: usize) -> Result<Value, Reason> {
-    if bytes.len() > most {
-        return Err(malformed(format!("it has {} bytes, and at most {most} are read", bytes.len())));
+    if bytes.len() > MAX_DOCUMENT_BYTES {
+        let size = format!("it has {} bytes, and at most {MAX_DOCUMENT_BYTES} are read", bytes.len());
+        return Err(malformed(size));
     }
     serde_json::from_slice(bytes).map_err(|error| {
         malformed(format!("its JSON is not valid in line {}, column {}", error.line(), error.column()))

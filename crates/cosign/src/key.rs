@@ -1,8 +1,8 @@
 //! Public keys, and signatures by them.
 //!
 //! In: a key in PEM, or in the DER of a certificate or trust root.
-//! Out: [`PublicKey`]. A signature names no algorithm: those that cosign uses with a kind of key are
-//! tried.
+//! Out: [`PublicKey`]. A signature names no algorithm: those that cosign uses with a kind of key
+//! are tried.
 
 use ring::digest::{SHA256, digest};
 use ring::signature::{self as ring_signature, UnparsedPublicKey, VerificationAlgorithm};

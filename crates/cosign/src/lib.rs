@@ -33,8 +33,8 @@ mod verification;
 pub use self::artifact::{Artifact, DigestError};
 pub use self::discovery::{Fetch, Request, SearchError, search};
 pub use self::error::{
-    MAX_CERTIFICATES, MAX_DOCUMENT_BYTES, MAX_INDEX_BYTES, MAX_KEYS, MAX_LOG_ENTRIES, MAX_PROOF_HASHES,
-    MAX_SIGNATURES, MAX_TIMESTAMPS, Reason, Refusal, VerifyError,
+    MAX_CERTIFICATES, MAX_DOCUMENT_BYTES, MAX_KEYS, MAX_LOG_ENTRIES, MAX_PROOF_HASHES, MAX_SIGNATURES,
+    MAX_TIMESTAMPS, Reason, Refusal, VerifyError,
 };
 pub use self::identity::{Identity, Pattern, PatternError};
 pub use self::key::{KeyError, PublicKey};

@@ -10,7 +10,7 @@ use crate::certificate::{Authority, Certificate, TIME_STAMPING};
 use crate::der::{
     self, Element, GENERALIZED_TIME, INTEGER, OBJECT_ID, OCTET_STRING, Reader, SEQUENCE, SET, tagged,
 };
-use crate::error::{MAX_CERTIFICATES, Reason};
+use crate::error::{MAX_TIMESTAMPS, Reason};
 use crate::key::PublicKey;
 
 const SIGNED_DATA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x02];
@@ -119,7 +119,7 @@ fn parse(answer: &[u8]) -> Option<Token<'_>> {
     if let Some(list) = data.optional(tagged(0)) {
         let mut list = Reader::new(list.content);
         while let Some(certificate) = list.element() {
-            (certificates.len() < MAX_CERTIFICATES).then(|| certificates.push(certificate.whole))?;
+            (certificates.len() < MAX_TIMESTAMPS).then(|| certificates.push(certificate.whole))?;
         }
         list.is_at_end().then_some(())?;
     }

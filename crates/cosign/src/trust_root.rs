@@ -1,8 +1,8 @@
 //! The trust root of a Sigstore installation: the file `trusted_root.json`.
 //!
-//! In: the file. Out: authorities of certificates and of timestamps, and logs, each with the period
-//! in which it is trusted. Lists that are empty ask for nothing: without `ctlogs`, certificates need
-//! no promise of a log.
+//! In: the file. Out: authorities of certificates and of timestamps, and logs, each with the
+//! period in which it is trusted. Lists that are empty ask for nothing: without `ctlogs`,
+//! certificates need no promise of a log.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -77,6 +77,12 @@ fn bytes_with_another_digest_are_refused() {
     }
 }
 
+/// Returns the SHA-256 of bytes in hex digits.
+fn hex(bytes: &[u8]) -> String {
+    let hash = ring::digest::digest(&ring::digest::SHA256, bytes);
+    hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn serve(pages: &[(&str, serde_json::Value)]) -> BTreeMap<String, Vec<u8>> {
     let mut served = BTreeMap::from([(format!("blobs/{EMPTY}"), Vec::new())]);
     for (path, body) in pages {
@@ -107,6 +113,17 @@ fn a_list_that_points_to_itself_ends() {
 }
 
 #[test]
+fn only_digests_are_asked_for() {
+    let referrers = format!("referrers/{EMPTY}");
+    for odd in ["../../other/manifests/latest", "sha256:../../../other", "latest", "sha512:00", ""] {
+        let list = json!({"manifests": [{"artifactType": BUNDLE, "digest": odd}]});
+        let (message, asked) = search_empty(&[(&referrers, list)]);
+        assert!(message.contains("bundle 1: it cannot be read: a digest must be `sha256:`"), "{message}");
+        assert_eq!(asked, 2);
+    }
+}
+
+#[test]
 fn the_number_of_signatures_is_bounded() {
     let referrers = format!("referrers/{EMPTY}");
     let many =
@@ -114,12 +131,16 @@ fn the_number_of_signatures_is_bounded() {
     let (message, asked) = search_empty(&[(&referrers, many(200))]);
     assert_eq!(asked, MAX_SIGNATURES + 2);
     assert!(message.ends_with(&format!("and {} more", MAX_SIGNATURES + 1 - 5)), "{message}");
-    let (message, asked) = search_empty(&[(&referrers, many(10_001))]);
+    let (message, asked) = search_empty(&[(&referrers, many(10_000))]);
     assert_eq!(asked, 2);
-    assert!(
-        message.contains("the list of referrers: it cannot be read: /manifests has 10001 items"),
-        "{message}"
-    );
+    assert!(message.contains("the list of referrers: it cannot be read: it has 1"), "{message}");
+    let config = json!({"layers": [{"mediaType": "application/vnd.oci.empty.v1+json"}]});
+    let digest = format!("sha256:{}", hex(config.to_string().as_bytes()));
+    let other = json!({"manifests": vec![json!({"digest": digest}); 200]});
+    let pages = [(&*referrers, other), (&format!("manifests/{digest}"), config)];
+    let (message, asked) = search_empty(&pages);
+    assert_eq!(asked, MAX_SIGNATURES + 2);
+    assert!(message.contains("further signatures: it cannot be read: at most 50 are read"), "{message}");
 }
 
 #[test]
