@@ -4,13 +4,13 @@
 //! line.
 
 use crate::api;
-use crate::cluster::{Cluster, CrdInstallResult};
+use crate::cluster::{Cluster, CrdInstallResult, install_crd};
 
 /// Updates the definition of Syncs if that is permitted. Nothing depends on its success.
 pub(super) async fn define(cluster: &Cluster) {
     let Ok(own) = api::definition() else { return };
     let by_hand = "moorline crd | kubectl apply --server-side --force-conflicts -f -";
-    match cluster.install_crd(&own).await {
+    match install_crd(&cluster, &own).await {
         CrdInstallResult::UpToDate => {}
         CrdInstallResult::Applied => tracing::info!("the CustomResourceDefinition of Sync was updated"),
         CrdInstallResult::AppliedBySync(sync) => {

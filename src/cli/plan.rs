@@ -13,7 +13,7 @@ use super::manifests::{self, Selection};
 use super::operate::moves::display_move_target;
 use super::operate::{inspect_existing, namespace, on_cluster, reading};
 use crate::api::{APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, SyncName, SyncStatus};
-use crate::cluster::{Cluster, Connection};
+use crate::cluster::{Cluster, Connection, live_objects};
 use crate::desired::{DesiredSet, Scope, Scopes};
 use crate::metrics::Metrics;
 use crate::name_rules;
@@ -209,7 +209,7 @@ pub(super) async fn read_live_objects(
     kinds.extend(desired.objects().iter().map(|object| object.id.group_kind()));
     let others = others.iter().filter(|id| desired.get(id).is_none());
     let wanted = desired.objects().iter().map(|object| &object.id).chain(others);
-    Ok(cluster.live_objects(owner, &kinds, wanted).await?)
+    Ok(live_objects(cluster, owner, &kinds, wanted).await?)
 }
 
 /// The reason of problems about missing proofs in a status: only the daemon can check proofs.

@@ -175,7 +175,7 @@ async fn missing_namespaces(cluster: &Cluster, documents: &[Document]) -> Vec<St
     let mut missing = Vec::new();
     for name in named.collect::<BTreeSet<_>>() {
         let Ok(id) = ObjectId::new("", "Namespace", "", name) else { continue };
-        if matches!(cluster.read_whole_object(&id, None).await, Ok(None)) {
+        if matches!(cluster.objects().read_whole(&id, None).await, Ok(None)) {
             missing.push(name.to_owned());
         }
     }

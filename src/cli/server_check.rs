@@ -102,7 +102,7 @@ impl SetCreations {
         let (mut namespaces, mut unreadable, mut kinds) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for wanted in desired.objects() {
             if wanted.id.is_kind("", "Namespace") {
-                match cluster.read_whole_object(&wanted.id, None).await {
+                match cluster.objects().read_whole(&wanted.id, None).await {
                     Ok(Some(_)) => {}
                     Ok(None) => {
                         namespaces.insert(wanted.id.name().to_owned());
@@ -147,7 +147,7 @@ async fn ask(
     if defines && cluster.kinds().get(&kind).is_none() {
         return DryRunResult::Unchecked("these files create its kind".to_owned());
     }
-    match cluster.dry_run_apply(wanted, owner, &[]).await {
+    match cluster.objects().dry_run_apply(wanted, owner, &[]).await {
         Ok(_) => DryRunResult::Accepted,
         Err(failure) => {
             let class = classify_error(&failure, wanted.contains_secret);

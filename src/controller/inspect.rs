@@ -99,7 +99,7 @@ pub async fn render_sync(
     // The daemon of a local sandbox reads repositories on the local disk.
     let is_local =
         || Address::local_or_remote(&spec.source.git.url).is_ok_and(|address| address.local_path().is_some());
-    let disk = (is_local() && cluster.is_sandbox().await).then_some(Path::new("/"));
+    let disk = (is_local() && cluster.discovery().is_sandbox().await).then_some(Path::new("/"));
     let valid_spec = validate_within(name, &spec, disk).map_err(refuse)?;
     cluster.discovery().ensure().await.map_err(|failure| cluster_error(&failure))?;
     let valid_spec = substitution_values::filled(cluster, name, valid_spec).await?;
@@ -187,7 +187,8 @@ pub(super) async fn secret(
     if cluster.notary().is_key_secret(namespace, name) {
         return Err(substitution_values::is_of_the_daemon(name));
     }
-    let found = cluster.read_secret(namespace, name).await.map_err(|failure| cluster_error(&failure))?;
+    let found =
+        cluster.syncs().read_secret(namespace, name).await.map_err(|failure| cluster_error(&failure))?;
     if found.as_ref().is_some_and(|found| found.holds_keys) {
         return Err(substitution_values::is_of_the_daemon(name));
     }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::Context;
 use crate::api::{SyncName, ValuesKind};
-use crate::cluster::key_secret::{CURRENT, ID, KeyData};
+use crate::cluster::key_secret::{self, CURRENT, ID, KeyData};
 use crate::cluster::{ApiError, Cluster, ValuesWatchEvent, WatchGuard, jitter};
 use crate::proof::{KEY_BYTES, KeyRing};
 
@@ -54,7 +54,7 @@ impl KeyManager {
         cluster.notary().set_keys(None);
         cluster.notary().set_key_secret(&place.namespace, &place.name);
         let (send, versions) = mpsc::unbounded_channel();
-        let following = cluster.watch_substitution_values(
+        let following = cluster.substitution_sources().watch(
             ValuesKind::Secret,
             &place.namespace,
             &place.name,
@@ -138,12 +138,13 @@ impl KeyManager {
 
     async fn attempt(&self) -> Result<KeyData, KeyError> {
         let KeyLocation { namespace, name, run } = &self.place;
-        let Some(found) = self.cluster.key_data(namespace, name).await.map_err(KeyError::of)? else {
+        let Some(found) = key_secret::key_data(&self.cluster, namespace, name).await.map_err(KeyError::of)?
+        else {
             let (key, id) = (self.key_to_fill(&[])?, random::<16>()?);
             let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
             let mut fill: Vec<(&str, &[u8])> = vec![(CURRENT, &key)];
             fill.extend(run.as_ref().map(|_| (ID, id.as_bytes())));
-            return match self.cluster.create_key_secret(namespace, name, &fill).await {
+            return match key_secret::create_key_secret(&self.cluster, namespace, name, &fill).await {
                 // A daemon that may not create the Secret waits for the chart to do so.
                 Err(failure) if failure.code() == Some(403) => Err(KeyError::Missing),
                 made => made.map_err(KeyError::Failed),
@@ -159,9 +160,13 @@ impl KeyManager {
         }
         if fill.is_empty() {
             // The keys are valid without the marker, which only other daemons need.
-            return Ok(self.cluster.fill_keys(namespace, name, &found.version, &[]).await.unwrap_or(found));
+            return Ok(key_secret::fill_keys(&self.cluster, namespace, name, &found.version, &[])
+                .await
+                .unwrap_or(found));
         }
-        self.cluster.fill_keys(namespace, name, &found.version, &fill).await.map_err(KeyError::of)
+        key_secret::fill_keys(&self.cluster, namespace, name, &found.version, &fill)
+            .await
+            .map_err(KeyError::of)
     }
 
     /// Returns the key for a Secret without one: the key of this daemon, unless it is one of the

@@ -58,7 +58,7 @@ async fn seen(context: &Context, wanted: &LiveObjectRequest) -> Result<LiveObjec
     let (set, cluster) = context.peers.view(sync).filter(|_| is_listed).ok_or_else(unknown)?;
     let object = set.get(id);
     let version = object.map(|object| &*object.version);
-    let live = cluster.read_whole_object(id, version).await.map_err(|failure| failure.to_string())?;
+    let live = cluster.objects().read_whole(id, version).await.map_err(|failure| failure.to_string())?;
     let Some(live) = live else {
         return Ok(LiveObject { live: None, differences: Vec::new(), writers: Vec::new() });
     };

@@ -23,7 +23,7 @@ use crate::source::webhook_call::RepositoryNames;
 pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNames>) {
     let (send, mut events) = mpsc::unbounded_channel();
     let instance = context.settings().instance.clone();
-    let _following = context.cluster.watch_syncs(instance.as_deref(), move |event| {
+    let _following = context.cluster.syncs().watch(instance.as_deref(), move |event| {
         // The receiver is dropped only when the daemon ends.
         let _ = send.send(event);
     });

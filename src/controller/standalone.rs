@@ -11,7 +11,7 @@ use super::Context;
 use super::spec::ValidatedSpec;
 use super::worker::{ReconcileRequest, run_reconciler};
 use crate::api::SyncName;
-use crate::cluster::SyncWatchEvent;
+use crate::cluster::{SyncWatchEvent, watch_server};
 use crate::report::board::DaemonRole;
 use crate::source::webhook_call::{RepositoryNames, repository_name};
 use crate::source::{Credentials, RefWatch, Repository};
@@ -50,7 +50,7 @@ pub async fn run(
     context.peers.add_run(&owner);
     context.reporting.board.stand(DaemonRole::Serving);
     let aware = context.clone();
-    let _server = context.cluster.watch_server(&context.installation.namespace, move |event| match event {
+    let _server = watch_server(&context.cluster, &context.installation.namespace, move |event| match event {
         SyncWatchEvent::Rewound => aware.relist_all(),
         SyncWatchEvent::Upgraded => aware.distrust_all(),
         SyncWatchEvent::Seen(..)

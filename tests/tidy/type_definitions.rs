@@ -12,13 +12,8 @@ use super::source::{Source, Token, is, is_word};
 const IMPL_FILES: usize = 2;
 /// Types with more. Their methods are what a server or a store can do, a file for each subject.
 /// Shorten this list, and do not add to it.
-const SPREAD_TYPES: [(&str, &str); 5] = [
-    ("cluster", "Cluster"),
-    ("cluster", "Connection"),
-    ("git", "Repository"),
-    ("sandbox", "Schema"),
-    ("sandbox", "State"),
-];
+const SPREAD_TYPES: [(&str, &str); 4] =
+    [("cluster", "Connection"), ("git", "Repository"), ("sandbox", "Schema"), ("sandbox", "State")];
 /// Most definitions of one type name.
 const DEFINITIONS: usize = 2;
 /// Names that each private module may define.

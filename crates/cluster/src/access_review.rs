@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::Cluster;
+use super::Inner;
 use crate::api_client::ApiRequest;
 use crate::api_error::ApiError;
 use moorline_core::object::ObjectId;
@@ -14,7 +14,11 @@ use moorline_metrics::RequestClass;
 const RULES: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 const ACCESS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-impl Cluster {
+/// Access reviews of one identity.
+#[derive(Clone, Copy)]
+pub struct AccessReviews<'a>(pub(super) &'a Inner);
+
+impl AccessReviews<'_> {
     /// Returns our rules in a namespace, including cluster-wide ones.
     pub async fn own_rules(&self, namespace: &str) -> Result<Value, ApiError> {
         self.review(RULES, "SelfSubjectRulesReview", json!({"namespace": namespace})).await
@@ -39,7 +43,7 @@ impl Cluster {
     /// True if we may patch this object; without a name, every object of its kind and namespace.
     pub async fn may_patch(&self, id: &ObjectId, name: Option<&str>) -> Result<bool, ApiError> {
         let kind = id.group_kind();
-        let kinds = self.kinds();
+        let kinds = self.0.discovery.kinds();
         let Some(served) = kinds.get(&kind) else {
             return Err(ApiError::UnknownKind(kind.to_string().into()));
         };

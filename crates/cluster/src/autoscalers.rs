@@ -43,7 +43,7 @@ pub struct AutoscaledObjects {
 }
 
 /// Autoscalers as one identity sees them.
-pub(super) struct Autoscalers {
+pub struct Autoscalers {
     wire: ApiClient,
     store: Store,
     open: Open,
@@ -193,7 +193,7 @@ impl Autoscalers {
     }
 
     /// Returns an autoscaler of this object, or one that was not read yet.
-    pub(super) fn of(&self, id: &ObjectId) -> Option<ObjectId> {
+    pub fn of(&self, id: &ObjectId) -> Option<ObjectId> {
         let namespace = id.namespace()?;
         let open = lock(&self.open);
         let scales = |it: &Scaler| it.changed || it.target.as_ref() == Some(id);
@@ -269,8 +269,8 @@ impl Autoscalers {
         }
     }
 
-    /// Lists the current autoscalers, independent of the watches: they may lag behind.
-    pub(super) async fn look(&self, namespace: &str) -> Result<(), ApiError> {
+    /// Lists the autoscalers of a namespace, because the watches may lag behind.
+    pub async fn refresh(&self, namespace: &str) -> Result<(), ApiError> {
         let paths: Vec<(Spot, String)> = {
             let open = lock(&self.open);
             let listed = |(spot, it): &(&Spot, &AutoscalerWatch)| {

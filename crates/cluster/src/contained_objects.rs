@@ -40,59 +40,56 @@ struct Collection {
     path: String,
 }
 
-impl Cluster {
-    /// Checks a Namespace, or all objects of the kind that a CustomResourceDefinition defines.
-    pub async fn find_contained_object(
-        &self,
-        container: &ObjectId,
-        counts: &Counts<'_>,
-    ) -> Result<ContainerContent, ApiError> {
-        self.discovery().refresh().await?;
-        let kinds = self.kinds();
-        let places = places(&kinds, container);
-        if places.is_empty() {
-            return Ok(ContainerContent::Hidden(container.group_kind()));
-        }
-        let look = |place| self.first(place, &kinds, counts).boxed();
-        let looks: Vec<BoxFuture<'_, _>> = places.iter().map(look).collect();
-        let mut found: Vec<ContainerContent> = Vec::new();
-        let mut looks = futures::stream::iter(looks).buffer_unordered(SIDE_BY_SIDE);
-        while let Some(look) = looks.next().await {
-            found.push(look?);
-        }
-        let object = found.iter().position(|it| matches!(it, ContainerContent::Object(_)));
-        let hidden = found.iter().position(|it| matches!(it, ContainerContent::Hidden(_)));
-        Ok(object.or(hidden).map_or(ContainerContent::Nothing, |at| found.swap_remove(at)))
+/// Checks a Namespace, or all objects of the kind that a CustomResourceDefinition defines.
+pub async fn find_contained_object(
+    cluster: &Cluster,
+    container: &ObjectId,
+    counts: &Counts<'_>,
+) -> Result<ContainerContent, ApiError> {
+    cluster.discovery().refresh().await?;
+    let kinds = cluster.kinds();
+    let places = places(&kinds, container);
+    if places.is_empty() {
+        return Ok(ContainerContent::Hidden(container.group_kind()));
     }
+    let look = |place| find_first(cluster, place, &kinds, counts).boxed();
+    let looks: Vec<BoxFuture<'_, _>> = places.iter().map(look).collect();
+    let mut found: Vec<ContainerContent> = Vec::new();
+    let mut looks = futures::stream::iter(looks).buffer_unordered(SIDE_BY_SIDE);
+    while let Some(look) = looks.next().await {
+        found.push(look?);
+    }
+    let object = found.iter().position(|it| matches!(it, ContainerContent::Object(_)));
+    let hidden = found.iter().position(|it| matches!(it, ContainerContent::Hidden(_)));
+    Ok(object.or(hidden).map_or(ContainerContent::Nothing, |at| found.swap_remove(at)))
+}
 
-    /// Returns the first relevant object of a kind.
-    async fn first(
-        &self,
-        place: &Collection,
-        kinds: &Kinds,
-        counts: &Counts<'_>,
-    ) -> Result<ContainerContent, ApiError> {
-        let mut pages = Pages::new(&self.0.wire, RequestClass::Verify, &place.path, "");
-        loop {
-            let page = match pages.next().await {
-                Ok(Some(page)) => page,
-                Ok(None) => return Ok(ContainerContent::Nothing),
-                // The kind is gone, and its objects with it.
-                Err(ApiError::Refused(refusal)) if matches!(refusal.code, 404 | 405) => {
-                    return Ok(ContainerContent::Nothing);
-                }
-                Err(ApiError::Refused(refusal)) if matches!(refusal.code, 401 | 403) => {
-                    return Ok(ContainerContent::Hidden(place.kind.clone()));
-                }
-                Err(failure) => return Err(failure),
-            };
-            let objects = page.items.into_iter();
-            let found = objects
-                .filter_map(|body| object(&place.kind, &place.version, body))
-                .find(|it| counts(it, kinds));
-            if let Some(found) = found {
-                return Ok(ContainerContent::Object(found.id));
+/// Returns the first relevant object of a kind.
+async fn find_first(
+    cluster: &Cluster,
+    place: &Collection,
+    kinds: &Kinds,
+    counts: &Counts<'_>,
+) -> Result<ContainerContent, ApiError> {
+    let mut pages = Pages::new(&cluster.0.wire, RequestClass::Verify, &place.path, "");
+    loop {
+        let page = match pages.next().await {
+            Ok(Some(page)) => page,
+            Ok(None) => return Ok(ContainerContent::Nothing),
+            // The kind is gone, and its objects with it.
+            Err(ApiError::Refused(refusal)) if matches!(refusal.code, 404 | 405) => {
+                return Ok(ContainerContent::Nothing);
             }
+            Err(ApiError::Refused(refusal)) if matches!(refusal.code, 401 | 403) => {
+                return Ok(ContainerContent::Hidden(place.kind.clone()));
+            }
+            Err(failure) => return Err(failure),
+        };
+        let objects = page.items.into_iter();
+        let found =
+            objects.filter_map(|body| object(&place.kind, &place.version, body)).find(|it| counts(it, kinds));
+        if let Some(found) = found {
+            return Ok(ContainerContent::Object(found.id));
         }
     }
 }

@@ -39,60 +39,58 @@ pub enum CrdInstallResult {
     Unreadable(ApiError),
 }
 
-impl Cluster {
-    /// Updates the definition of `Sync` if it exists and is older.
-    ///
-    /// # Guarantees
-    ///
-    /// A definition of a newer program or one that a Sync applies is not changed. Conflicting
-    /// fields are taken over.
-    ///
-    /// # Cancellation
-    ///
-    /// Dropping the future leaves open whether the definition was written.
-    ///
-    /// # Errors
-    ///
-    /// None: failures are variants of the result.
-    pub async fn install_crd(&self, own: &Value) -> CrdInstallResult {
-        let live =
-            match self.0.wire.send(ApiRequest::new(RequestClass::Verify, "get", PLACE.to_owned())).await {
-                Ok(reply) => match reply.json::<Value>() {
-                    Ok(live) => live,
-                    Err(failure) => return CrdInstallResult::Unreadable(failure),
-                },
-                Err(failure) => return CrdInstallResult::Unreadable(failure),
-            };
-        if let Some(newer) = newer(&live, own) {
-            return CrdInstallResult::Newer(newer.into());
-        }
-        if is_same(&live, own) {
-            return CrdInstallResult::UpToDate;
-        }
-        if let Some(sync) = self.applying(&live).await {
-            return CrdInstallResult::AppliedBySync(sync);
-        }
-        let uri = format!("{PLACE}?fieldManager={MANAGER}&force=true");
-        let call =
-            ApiRequest::new(RequestClass::Object, "patch", uri).content(APPLY, own.to_string().into_bytes());
-        match self.0.wire.send(call).await {
-            Ok(_) => CrdInstallResult::Applied,
-            Err(failure) => CrdInstallResult::NotUpdated(failure),
-        }
+/// Updates the definition of `Sync` if it exists and is older.
+///
+/// # Guarantees
+///
+/// A definition of a newer program or one that a Sync applies is not changed. Conflicting
+/// fields are taken over.
+///
+/// # Cancellation
+///
+/// Dropping the future leaves open whether the definition was written.
+///
+/// # Errors
+///
+/// None: failures are variants of the result.
+pub async fn install_crd(cluster: &Cluster, own: &Value) -> CrdInstallResult {
+    let live = match cluster.0.wire.send(ApiRequest::new(RequestClass::Verify, "get", PLACE.to_owned())).await
+    {
+        Ok(reply) => match reply.json::<Value>() {
+            Ok(live) => live,
+            Err(failure) => return CrdInstallResult::Unreadable(failure),
+        },
+        Err(failure) => return CrdInstallResult::Unreadable(failure),
+    };
+    if let Some(newer) = newer(&live, own) {
+        return CrdInstallResult::Newer(newer.into());
     }
+    if is_same(&live, own) {
+        return CrdInstallResult::UpToDate;
+    }
+    if let Some(sync) = applying_sync(cluster, &live).await {
+        return CrdInstallResult::AppliedBySync(sync);
+    }
+    let uri = format!("{PLACE}?fieldManager={MANAGER}&force=true");
+    let call =
+        ApiRequest::new(RequestClass::Object, "patch", uri).content(APPLY, own.to_string().into_bytes());
+    match cluster.0.wire.send(call).await {
+        Ok(_) => CrdInstallResult::Applied,
+        Err(failure) => CrdInstallResult::NotUpdated(failure),
+    }
+}
 
-    /// Returns the Sync that applies the definition, as `namespace/name`. The managedFields entry
-    /// of a deleted Sync may remain and does not count. If the Sync cannot be read, it counts.
-    async fn applying(&self, live: &Value) -> Option<Box<str>> {
-        for sync in syncs(live) {
-            let Some((namespace, name)) = sync.split_once('/') else { return Some(sync.into()) };
-            match self.live_sync(&SyncName::new(namespace, name)).await {
-                Ok(None) => {}
-                Ok(Some(_)) | Err(_) => return Some(sync.into()),
-            }
+/// Returns the Sync that applies the definition, as `namespace/name`. The managedFields entry
+/// of a deleted Sync may remain and does not count. If the Sync cannot be read, it counts.
+async fn applying_sync(cluster: &Cluster, live: &Value) -> Option<Box<str>> {
+    for sync in syncs(live) {
+        let Some((namespace, name)) = sync.split_once('/') else { return Some(sync.into()) };
+        match cluster.syncs().read_live(&SyncName::new(namespace, name)).await {
+            Ok(None) => {}
+            Ok(Some(_)) | Err(_) => return Some(sync.into()),
         }
-        None
     }
+    None
 }
 
 /// Comparison of two definitions.

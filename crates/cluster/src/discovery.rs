@@ -112,6 +112,11 @@ impl Discovery {
         Ok(found)
     }
 
+    /// True if this is a sandbox on this machine, which serves no other daemon.
+    pub async fn is_sandbox(&self) -> bool {
+        self.wire.is_sandbox().await
+    }
+
     /// Drops the cached version after an upgrade.
     pub(super) fn forget_server_version(&self) {
         self.version.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -39,76 +39,73 @@ pub struct KeyData {
 /// Data fields to fill in.
 pub type Fill<'a> = [(&'a str, &'a [u8])];
 
-impl Cluster {
-    /// Reads the keys; none if the Secret does not exist.
-    pub async fn key_data(&self, namespace: &str, name: &str) -> Result<Option<KeyData>, ApiError> {
-        match self
-            .0
-            .wire
-            .send(ApiRequest::new(RequestClass::Verify, "get", place(namespace, Some(name))))
-            .await
-        {
-            Ok(reply) => read(&reply.body).map(Some),
-            Err(failure) if failure.code() == Some(404) => Ok(None),
-            Err(failure) => Err(failure),
-        }
+/// Reads the keys; none if the Secret does not exist.
+pub async fn key_data(cluster: &Cluster, namespace: &str, name: &str) -> Result<Option<KeyData>, ApiError> {
+    match cluster
+        .0
+        .wire
+        .send(ApiRequest::new(RequestClass::Verify, "get", place(namespace, Some(name))))
+        .await
+    {
+        Ok(reply) => read(&reply.body).map(Some),
+        Err(failure) if failure.code() == Some(404) => Ok(None),
+        Err(failure) => Err(failure),
     }
+}
 
-    /// Fills data fields of the Secret.
-    ///
-    /// # Guarantees
-    ///
-    /// Writes only if the Secret still has this resourceVersion.
-    ///
-    /// # Cancellation
-    ///
-    /// Dropping the future leaves open whether the Secret was written.
-    ///
-    /// # Errors
-    ///
-    /// 409 if the Secret has changed since; otherwise any [`ApiError`].
-    pub async fn fill_keys(
-        &self,
-        namespace: &str,
-        name: &str,
-        version: &str,
-        fill: &Fill<'_>,
-    ) -> Result<KeyData, ApiError> {
-        let patch =
-            json!({"metadata": {"resourceVersion": version, "labels": mark()}, "data": encoded(fill)});
-        let call = ApiRequest::new(RequestClass::Verify, "patch", write_uri(namespace, Some(name)))
-            .content("application/merge-patch+json", patch.to_string().into_bytes());
-        read(&self.send(call).await?.body)
-    }
+/// Fills data fields of the Secret.
+///
+/// # Guarantees
+///
+/// Writes only if the Secret still has this resourceVersion.
+///
+/// # Cancellation
+///
+/// Dropping the future leaves open whether the Secret was written.
+///
+/// # Errors
+///
+/// 409 if the Secret has changed since; otherwise any [`ApiError`].
+pub async fn fill_keys(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+    version: &str,
+    fill: &Fill<'_>,
+) -> Result<KeyData, ApiError> {
+    let patch = json!({"metadata": {"resourceVersion": version, "labels": mark()}, "data": encoded(fill)});
+    let call = ApiRequest::new(RequestClass::Verify, "patch", write_uri(namespace, Some(name)))
+        .content("application/merge-patch+json", patch.to_string().into_bytes());
+    read(&cluster.send(call).await?.body)
+}
 
-    /// Creates the Secret.
-    ///
-    /// # Guarantees
-    ///
-    /// An existing Secret is not changed.
-    ///
-    /// # Cancellation
-    ///
-    /// Dropping the future leaves open whether the Secret was created.
-    ///
-    /// # Errors
-    ///
-    /// 409 if it exists; otherwise any [`ApiError`].
-    pub async fn create_key_secret(
-        &self,
-        namespace: &str,
-        name: &str,
-        fill: &Fill<'_>,
-    ) -> Result<KeyData, ApiError> {
-        let secret = json!({
-            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-            "metadata": {"name": name, "namespace": namespace, "labels": mark()},
-            "data": encoded(fill),
-        });
-        let call = ApiRequest::new(RequestClass::Verify, "create", write_uri(namespace, None))
-            .content("application/json", secret.to_string().into_bytes());
-        read(&self.send(call).await?.body)
-    }
+/// Creates the Secret.
+///
+/// # Guarantees
+///
+/// An existing Secret is not changed.
+///
+/// # Cancellation
+///
+/// Dropping the future leaves open whether the Secret was created.
+///
+/// # Errors
+///
+/// 409 if it exists; otherwise any [`ApiError`].
+pub async fn create_key_secret(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+    fill: &Fill<'_>,
+) -> Result<KeyData, ApiError> {
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+        "metadata": {"name": name, "namespace": namespace, "labels": mark()},
+        "data": encoded(fill),
+    });
+    let call = ApiRequest::new(RequestClass::Verify, "create", write_uri(namespace, None))
+        .content("application/json", secret.to_string().into_bytes());
+    read(&cluster.send(call).await?.body)
 }
 
 fn place(namespace: &str, name: Option<&str>) -> String {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::api_client::{ApiClient, ApiRequest};
 use crate::api_error::{ApiError, ApiStatus};
 use moorline_core::object::{GroupKind, ObjectId};
-use moorline_engine::desired::{Scope, Scopes};
+use moorline_engine::desired::{AUTOSCALERS, Scope, Scopes};
 use moorline_metrics::RequestClass;
 
 /// The server's message for a path that it does not serve.
@@ -60,6 +60,11 @@ impl Kinds {
     /// Returns a kind, if it is served.
     pub fn get(&self, kind: &GroupKind) -> Option<&ServedKind> {
         self.kinds.get(kind)
+    }
+
+    /// True if every kind of autoscaler is served.
+    pub fn has_all_autoscalers(&self) -> bool {
+        AUTOSCALERS.iter().all(|(group, kind)| self.get(&GroupKind::new(group, kind)).is_some())
     }
 
     /// Iterates over all kinds that can be listed.

@@ -76,29 +76,33 @@ pub use crate::error_table::{
 pub use apply::{ApplyResult, Force};
 pub use connect::{ConnectError, Connection, connect};
 
+pub use crate::access_review::AccessReviews;
 pub use crate::api_error::{ApiError, ApiStatus, StatusCause};
-pub use crate::autoscalers::AutoscaledObjects;
+pub use crate::autoscalers::{AutoscaledObjects, Autoscalers};
 pub use crate::cancellation::CancelFlag;
-pub use crate::contained_objects::ContainerContent;
-pub use crate::crd_install::{CrdComparison, CrdInstallResult, compare_definitions};
+pub use crate::contained_objects::{ContainerContent, find_contained_object};
+pub use crate::crd_install::{CrdComparison, CrdInstallResult, compare_definitions, install_crd};
 pub use crate::discovery::Discovery;
+pub use crate::live_objects::live_objects;
 pub use crate::lookups::{Lookup, ServerInfo};
-pub use crate::manifests::ManifestChange;
-pub use crate::object_requests::NamespaceState;
-pub use crate::substitution_sources::{SubstitutionValues, ValuesWatchEvent};
+pub use crate::manifests::{ManifestChange, apply_manifest};
+pub use crate::object_requests::{NamespaceState, ObjectRequests};
+pub use crate::server_watch::watch_server;
+pub use crate::substitution_sources::{SubstitutionSources, SubstitutionValues, ValuesWatchEvent};
 pub use crate::sync_client::{OperatorError, SyncResource};
 pub use crate::third_party::ThirdPartyKind;
 pub use heartbeat::{Heartbeat, LeaseState};
 pub use jitter::jitter;
 pub use kinds::{Kinds, ServedKind};
 pub use notary::Notary;
-pub use statuses::WorkloadChildren;
-pub use syncs::{LatestSnapshot, LiveSync, SecretData, SyncSnapshot, SyncWatchEvent, WatchGuard, version};
+pub use statuses::{StatusReads, WorkloadChildren};
+pub use syncs::{
+    LatestSnapshot, LiveSync, SecretData, SyncRequests, SyncSnapshot, SyncWatchEvent, WatchGuard, version,
+};
 pub use watch::POLL;
 pub use watches::WatchRequirements;
 
 use crate::api_client::ApiClient;
-use crate::autoscalers::Autoscalers;
 use crate::cancellation::WriteGroup;
 use crate::crd_watch::CrdWatch;
 use crate::outage_log::OutageLog;
@@ -108,7 +112,6 @@ use crate::write_limiter::WriteLimiter;
 use lease::{Terms, WritePermit};
 use moorline_api::SyncName;
 use moorline_core::object::{GroupKind, ObjectId};
-use moorline_engine::desired::AUTOSCALERS;
 use moorline_engine::observed::ObservedSet;
 use moorline_metrics::Metrics;
 use moorline_settings::Settings;
@@ -226,9 +229,29 @@ impl Cluster {
         &self.0.notary
     }
 
-    /// True if this is a sandbox on this machine, which serves no other daemon.
-    pub async fn is_sandbox(&self) -> bool {
-        self.0.wire.is_sandbox().await
+    /// Returns the access reviews of this identity.
+    pub fn access_reviews(&self) -> AccessReviews<'_> {
+        AccessReviews(&self.0)
+    }
+
+    /// Returns the requests about single objects.
+    pub fn objects(&self) -> ObjectRequests<'_> {
+        ObjectRequests(self)
+    }
+
+    /// Returns the reads of whole objects, for their health.
+    pub fn status_reads(&self) -> StatusReads<'_> {
+        StatusReads(self)
+    }
+
+    /// Returns the ConfigMaps and Secrets with substitution values.
+    pub fn substitution_sources(&self) -> SubstitutionSources<'_> {
+        SubstitutionSources(&self.0)
+    }
+
+    /// Returns the requests about Syncs.
+    pub fn syncs(&self) -> SyncRequests<'_> {
+        SyncRequests(&self.0)
     }
 
     /// Returns the discovery results of the API server.
@@ -329,20 +352,9 @@ impl Cluster {
         self.0.scalers.targets(namespaces).await
     }
 
-    /// Returns an autoscaler of this object, or one whose target is not known yet.
-    pub fn autoscaler_of(&self, id: &ObjectId) -> Option<ObjectId> {
-        self.0.scalers.of(id)
-    }
-
-    /// True if the last discovery has every kind of autoscaler.
-    pub fn serves_all_autoscalers(&self) -> bool {
-        let kinds = self.kinds();
-        AUTOSCALERS.iter().all(|(group, kind)| kinds.get(&GroupKind::new(group, kind)).is_some())
-    }
-
-    /// Lists the autoscalers of a namespace, because the watches may lag behind.
-    pub async fn refresh_autoscalers(&self, namespace: &str) -> Result<(), ApiError> {
-        self.0.scalers.look(namespace).await
+    /// Returns the watched autoscalers.
+    pub fn autoscalers(&self) -> &Autoscalers {
+        &self.0.scalers
     }
 
     /// Subscribes a Sync to changes of CustomResourceDefinitions, or unsubscribes it.

@@ -24,48 +24,46 @@ pub enum ManifestChange {
     Unchanged,
 }
 
-impl Cluster {
-    /// Applies a manifest.
-    ///
-    /// # Guarantees
-    ///
-    /// One server-side apply with strict validation of fields, after a read of the object's
-    /// metadata.
-    ///
-    /// # Cancellation
-    ///
-    /// Dropping the future leaves open whether the object was written.
-    ///
-    /// # Errors
-    ///
-    /// [`ApiError::UnknownKind`] if the kind was not served at the last discovery; 409 if another
-    /// manager owns a field with another value and `force` is `No`; otherwise any [`ApiError`].
-    pub async fn apply_manifest(
-        &self,
-        manifest: &Value,
-        manager: &str,
-        force: Force,
-    ) -> Result<ManifestChange, ApiError> {
-        let (id, version) = identity(manifest)?;
-        let path = self.kinds().path(&id, version).ok_or_else(|| unknown(&id))?;
-        let get = ApiRequest::new(RequestClass::Verify, "get", path.clone()).accept(METADATA);
-        let before = match self.0.wire.send(get).await {
-            Ok(reply) => Some(wanted_state(&reply.json()?)),
-            Err(failure) if failure.code() == Some(404) => None,
-            Err(failure) => return Err(failure),
-        };
-        let force = force == Force::Yes;
-        let uri = format!("{path}?fieldManager={}&fieldValidation=Strict&force={force}", query(manager));
-        let apply = ApiRequest::new(RequestClass::Object, "patch", uri)
-            .accept(METADATA)
-            .content(APPLY, manifest.to_string().into_bytes());
-        let reply = self.0.wire.send(apply).await?;
-        Ok(match before {
-            None => ManifestChange::Created,
-            Some(before) if before == wanted_state(&reply.json()?) => ManifestChange::Unchanged,
-            Some(_) => ManifestChange::Changed,
-        })
-    }
+/// Applies a manifest.
+///
+/// # Guarantees
+///
+/// One server-side apply with strict validation of fields, after a read of the object's
+/// metadata.
+///
+/// # Cancellation
+///
+/// Dropping the future leaves open whether the object was written.
+///
+/// # Errors
+///
+/// [`ApiError::UnknownKind`] if the kind was not served at the last discovery; 409 if another
+/// manager owns a field with another value and `force` is `No`; otherwise any [`ApiError`].
+pub async fn apply_manifest(
+    cluster: &Cluster,
+    manifest: &Value,
+    manager: &str,
+    force: Force,
+) -> Result<ManifestChange, ApiError> {
+    let (id, version) = identity(manifest)?;
+    let path = cluster.kinds().path(&id, version).ok_or_else(|| unknown(&id))?;
+    let get = ApiRequest::new(RequestClass::Verify, "get", path.clone()).accept(METADATA);
+    let before = match cluster.0.wire.send(get).await {
+        Ok(reply) => Some(wanted_state(&reply.json()?)),
+        Err(failure) if failure.code() == Some(404) => None,
+        Err(failure) => return Err(failure),
+    };
+    let force = force == Force::Yes;
+    let uri = format!("{path}?fieldManager={}&fieldValidation=Strict&force={force}", query(manager));
+    let apply = ApiRequest::new(RequestClass::Object, "patch", uri)
+        .accept(METADATA)
+        .content(APPLY, manifest.to_string().into_bytes());
+    let reply = cluster.0.wire.send(apply).await?;
+    Ok(match before {
+        None => ManifestChange::Created,
+        Some(before) if before == wanted_state(&reply.json()?) => ManifestChange::Unchanged,
+        Some(_) => ManifestChange::Changed,
+    })
 }
 
 /// Returns the id of a manifest, and the version of its kind.

@@ -29,11 +29,15 @@ pub enum NamespaceState {
 /// Field manager for namespaces that a Sync needs and does not own.
 const CREATOR: &str = "moorline";
 
-impl Cluster {
+/// Requests about single objects.
+#[derive(Clone, Copy)]
+pub struct ObjectRequests<'a>(pub(super) &'a Cluster);
+
+impl ObjectRequests<'_> {
     /// Reads the metadata of an object; none if it does not exist.
     pub async fn read_metadata(&self, id: &ObjectId, version: &str) -> Result<Option<Object>, ApiError> {
         let call = ApiRequest::new(RequestClass::Verify, "get", self.path_in(id, version)?).accept(METADATA);
-        match self.0.wire.send(call).await {
+        match self.0.0.wire.send(call).await {
             Ok(reply) => read(id, &reply.body).map(Some),
             Err(failure) if failure.code() == Some(404) => Ok(None),
             Err(failure) => Err(failure),
@@ -65,7 +69,7 @@ impl Cluster {
         let call = ApiRequest::new(RequestClass::Object, "patch", uri)
             .accept(METADATA)
             .content(APPLY, body.to_string().into_bytes());
-        self.send(call).await.map(drop)
+        self.0.send(call).await.map(drop)
     }
 
     /// Creates a namespace without an owner; false if it exists already.
@@ -90,7 +94,7 @@ impl Cluster {
         )
         .accept(METADATA)
         .content("application/json", body.to_string().into_bytes());
-        match self.send(call).await {
+        match self.0.send(call).await {
             Ok(_) => Ok(true),
             Err(failure) if failure.code() == Some(409) => Ok(false),
             Err(failure) => Err(failure),
@@ -138,10 +142,10 @@ impl Cluster {
             // Without the right to see it, its objects are retried from time to time.
             WatchEvent::Rewound | WatchEvent::Upgraded | WatchEvent::Broken(_) => {}
         };
-        WatchGuard(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
+        WatchGuard(tokio::spawn(follow(self.0.0.wire.clone(), target, sink)).abort_handle())
     }
 
     fn path_in(&self, id: &ObjectId, version: &str) -> Result<String, ApiError> {
-        self.kinds().path(id, version).ok_or_else(|| unknown(id))
+        self.0.kinds().path(id, version).ok_or_else(|| unknown(id))
     }
 }

@@ -30,17 +30,21 @@ pub struct WorkloadChildren {
     pub pods: Vec<Map<String, Value>>,
 }
 
-impl Cluster {
+/// Reads of whole objects, for their health.
+#[derive(Clone, Copy)]
+pub struct StatusReads<'a>(pub(super) &'a Cluster);
+
+impl StatusReads<'_> {
     /// Reads objects in full and passes each one to `take` on arrival: none if it does not exist
     /// any more.
-    pub async fn statuses(
+    pub async fn read_each(
         &self,
         owner: &SyncName,
         ids: Vec<ObjectId>,
         mut take: impl FnMut(&ObjectId, Result<Option<Object>, ApiError>),
     ) {
         let reads = futures::stream::iter(ids).map(|id| async move {
-            let read = self.status(owner, &id).await;
+            let read = self.read(owner, &id).await;
             (id, read)
         });
         let mut reads = reads.buffer_unordered(SIDE_BY_SIDE);
@@ -50,28 +54,29 @@ impl Cluster {
     }
 
     /// Reads an object in full: none if it does not exist any more.
-    pub async fn status(&self, owner: &SyncName, id: &ObjectId) -> Result<Option<Object>, ApiError> {
-        let version = self.read_observed(owner, |set| set.get(id).map(|seen| seen.resource_version.clone()));
-        self.since(id, &version.unwrap_or_default()).await
+    pub async fn read(&self, owner: &SyncName, id: &ObjectId) -> Result<Option<Object>, ApiError> {
+        let version =
+            self.0.read_observed(owner, |set| set.get(id).map(|seen| seen.resource_version.clone()));
+        self.0.objects().since(id, &version.unwrap_or_default()).await
     }
 
     /// Lists all objects of a Sync of one kind in one namespace, and passes each one to `take` on
     /// arrival.
-    pub async fn list_statuses(
+    pub async fn list(
         &self,
         owner: &SyncName,
         place: ObjectList,
         mut take: impl FnMut(&ObjectId, Result<Option<Object>, ApiError>),
     ) {
         let ObjectList { kind, namespace, mut ids } = place;
-        let kinds = self.kinds();
+        let kinds = self.0.kinds();
         let Some(served) = kinds.get(&kind) else {
             ids.iter().for_each(|id| take(id, Err(unknown(id))));
             return;
         };
         let path = served.collection(&kind.group, served.preferred(), namespace.as_deref());
         let selector = format!("labelSelector={}", query(&format!("{SYNC_LABEL}={}", owner.label())));
-        let mut pages = Pages::new(&self.0.wire, RequestClass::Verify, &path, &selector).of_whole_objects();
+        let mut pages = Pages::new(&self.0.0.wire, RequestClass::Verify, &path, &selector).of_whole_objects();
         let failure = loop {
             match pages.next().await {
                 Ok(Some(page)) => {
@@ -113,11 +118,11 @@ impl Cluster {
         namespace: Option<&str>,
         selector: &str,
     ) -> Result<Vec<Map<String, Value>>, ApiError> {
-        let kinds = self.kinds();
+        let kinds = self.0.kinds();
         let Some(served) = kinds.get(&GroupKind::new(group, kind)) else { return Ok(Vec::new()) };
         let path = served.collection(group, served.preferred(), namespace);
         let selector = format!("labelSelector={}", query(selector));
-        let mut pages = Pages::new(&self.0.wire, RequestClass::Verify, &path, &selector).of_whole_objects();
+        let mut pages = Pages::new(&self.0.0.wire, RequestClass::Verify, &path, &selector).of_whole_objects();
         Ok(pages.next().await?.map(|page| page.items).unwrap_or_default())
     }
 }

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::watch::{WatchEvent, WatchTarget, follow};
-use super::{ApiError, Cluster, WatchGuard, kinds};
+use super::{ApiError, Inner, WatchGuard, kinds};
 use crate::api_client::ApiRequest;
 use moorline_api::{KEYS_LABEL, ValuesKind};
 use moorline_metrics::RequestClass;
@@ -23,9 +23,13 @@ pub struct SubstitutionValues {
     pub holds_keys: bool,
 }
 
-impl Cluster {
+/// ConfigMaps and Secrets with substitution values.
+#[derive(Clone, Copy)]
+pub struct SubstitutionSources<'a>(pub(super) &'a Inner);
+
+impl SubstitutionSources<'_> {
     /// Reads the values of a ConfigMap or Secret; none if it does not exist.
-    pub async fn substitution_values(
+    pub async fn read(
         &self,
         kind: ValuesKind,
         namespace: &str,
@@ -33,7 +37,7 @@ impl Cluster {
     ) -> Result<Option<SubstitutionValues>, ApiError> {
         let uri = format!("{}/{}", collection(kind, namespace), kinds::escape(name));
         match self.0.wire.send(ApiRequest::new(RequestClass::Verify, "get", uri)).await {
-            Ok(reply) => read(kind, &reply.body).map(Some),
+            Ok(reply) => parse(kind, &reply.body).map(Some),
             Err(failure) if failure.code() == Some(404) => Ok(None),
             Err(failure) => Err(failure),
         }
@@ -41,7 +45,7 @@ impl Cluster {
 
     /// Reports the resourceVersion of a ConfigMap or Secret on every change, and none while it does
     /// not exist, until the guard is dropped. It is watched by name, and only its metadata.
-    pub fn watch_substitution_values(
+    pub fn watch(
         &self,
         kind: ValuesKind,
         namespace: &str,
@@ -87,7 +91,7 @@ fn version(object: &Map<String, Value>) -> Option<Box<str>> {
     Some(object.get("metadata")?.get("resourceVersion")?.as_str()?.into())
 }
 
-fn read(kind: ValuesKind, body: &[u8]) -> Result<SubstitutionValues, ApiError> {
+fn parse(kind: ValuesKind, body: &[u8]) -> Result<SubstitutionValues, ApiError> {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     // Unreadable content is not quoted: it may be a secret value.
@@ -115,13 +119,13 @@ mod tests {
     #[test]
     fn what_is_no_text_is_left_out() {
         let body = |data: Value| json!({"metadata": {"resourceVersion": "7"}, "data": data}).to_string();
-        let texts = |kind, data: Value| read(kind, body(data).as_bytes()).map(|found| found.values).ok();
+        let texts = |kind, data: Value| parse(kind, body(data).as_bytes()).map(|found| found.values).ok();
         let pair = |key: &str, text: &str| (key.to_owned(), text.to_owned());
         assert_eq!(texts(ValuesKind::ConfigMap, json!({"A": "b"})), Some(vec![pair("A", "b")]));
         let found = texts(ValuesKind::Secret, json!({"A": "aGk=", "B": "/w==", "C": "no base64"}));
         assert_eq!(found, Some(vec![pair("A", "hi")]));
         assert_eq!(texts(ValuesKind::Secret, Value::Null), Some(Vec::new()));
-        let told = read(ValuesKind::Secret, b"hunter2").map(drop).unwrap_err().to_string();
+        let told = parse(ValuesKind::Secret, b"hunter2").map(drop).unwrap_err().to_string();
         assert!(!told.contains("hunter2"), "{told}");
     }
 }

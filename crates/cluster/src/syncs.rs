@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 
 use super::watch::{WatchEvent, WatchTarget, follow};
-use super::{Cluster, kinds, query};
+use super::{Inner, kinds, query};
 use crate::api_client::{ApiRequest, ApiResponse, METADATA};
 use crate::api_error::ApiError;
 use moorline_api::{
@@ -65,9 +65,13 @@ impl Drop for WatchGuard {
     }
 }
 
-impl Cluster {
+/// Requests about Syncs, and about the Leases, Secrets and Events of the daemon.
+#[derive(Clone, Copy)]
+pub struct SyncRequests<'a>(pub(super) &'a Inner);
+
+impl SyncRequests<'_> {
     /// Watches all Syncs of an instance, until the guard is dropped.
-    pub fn watch_syncs(
+    pub fn watch(
         &self,
         instance: Option<&str>,
         mut tell: impl FnMut(SyncWatchEvent) + Send + 'static,
@@ -211,7 +215,7 @@ impl Cluster {
     }
 
     /// Reads the Sync of this name, also one that another daemon serves; none if it does not exist.
-    pub async fn live_sync(&self, name: &SyncName) -> Result<Option<LiveSync>, ApiError> {
+    pub async fn read_live(&self, name: &SyncName) -> Result<Option<LiveSync>, ApiError> {
         let reply = match self
             .0
             .wire
@@ -228,7 +232,7 @@ impl Cluster {
     /// True if the Lease of this `namespace/name` is held and was renewed within its duration, as
     /// far as the clocks agree. This is for information, not for safety: a daemon that must not
     /// write has no permit.
-    pub async fn is_held(&self, lease: &str) -> Result<bool, ApiError> {
+    pub async fn is_lease_held(&self, lease: &str) -> Result<bool, ApiError> {
         let Some((namespace, name)) = lease.split_once('/') else { return Ok(false) };
         let name = kinds::escape(name);
         let uri = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::apply::{APPLY, read, unknown};
 use super::kinds::ServedKind;
+use super::object_requests::ObjectRequests;
+use super::query;
 use super::store::object;
-use super::{Cluster, query};
 use crate::api_client::{ApiRequest, ApiResponse, METADATA};
 use crate::api_error::ApiError;
 use moorline_api::SyncName;
@@ -18,15 +19,16 @@ use moorline_engine::desired::DesiredObject;
 use moorline_engine::observed::{Observed, Verification};
 use moorline_metrics::RequestClass;
 
-impl Cluster {
+impl ObjectRequests<'_> {
     /// Reads a whole object, in a given version of its kind or else the preferred one; none if it
     /// does not exist.
-    pub async fn read_whole_object(
-        &self,
-        id: &ObjectId,
-        version: Option<&str>,
-    ) -> Result<Option<Object>, ApiError> {
-        match self.0.wire.send(ApiRequest::new(RequestClass::Verify, "get", self.path_to(id, version)?)).await
+    pub async fn read_whole(&self, id: &ObjectId, version: Option<&str>) -> Result<Option<Object>, ApiError> {
+        match self
+            .0
+            .0
+            .wire
+            .send(ApiRequest::new(RequestClass::Verify, "get", self.path_to(id, version)?))
+            .await
         {
             Ok(reply) => read_whole(id, &reply).map(Some),
             Err(failure) if failure.code() == Some(404) => Ok(None),
@@ -38,7 +40,7 @@ impl Cluster {
     /// answers from its cache, without a read from etcd.
     pub(super) async fn since(&self, id: &ObjectId, version: &str) -> Result<Option<Object>, ApiError> {
         let path = format!("{}?resourceVersion={}", self.path_to(id, None)?, query(version));
-        match self.0.wire.send(ApiRequest::new(RequestClass::Verify, "get", path)).await {
+        match self.0.0.wire.send(ApiRequest::new(RequestClass::Verify, "get", path)).await {
             Ok(reply) => read_whole(id, &reply).map(Some),
             Err(failure) if failure.code() == Some(404) => Ok(None),
             Err(failure) => Err(failure),
@@ -57,8 +59,8 @@ impl Cluster {
         let manager = query(&owner.manager());
         let uri = format!("{path}?fieldManager={manager}&fieldValidation=Strict&force=true&dryRun=All");
         let call = ApiRequest::new(RequestClass::Verify, "patch", uri)
-            .content(APPLY, self.body(wanted, owner, less)?);
-        let reply = self.send(call).await?;
+            .content(APPLY, self.0.body(wanted, owner, less)?);
+        let reply = self.0.send(call).await?;
         read_whole(&wanted.id, &reply)
     }
 
@@ -69,12 +71,12 @@ impl Cluster {
         live: &Object,
         fields: Vec<String>,
     ) -> Option<Observed> {
-        self.0.store.compared(owner, live, fields)
+        self.0.0.store.compared(owner, live, fields)
     }
 
     /// Takes the objects of a Sync that were deleted by another manager, with their last entries.
     pub fn take_lost(&self, owner: &SyncName) -> Vec<(ObjectId, Observed)> {
-        self.0.store.lost(owner)
+        self.0.0.store.lost(owner)
     }
 
     /// Changes an object by a JSON patch.
@@ -114,15 +116,15 @@ impl Cluster {
         // If the tested version is the verified one, our fields are unchanged, and the response is
         // as good as that of an apply.
         let guard = steps.pointer("/0/value").and_then(Value::as_str).unwrap_or_default();
-        let is_known = self.read_observed(owner, |set| {
+        let is_known = self.0.read_observed(owner, |set| {
             set.get(id)
                 .is_some_and(|it| it.verification == Verification::Verified && *it.resource_version == *guard)
         });
-        let writing = self.0.store.writing(owner, id);
+        let writing = self.0.0.store.writing(owner, id);
         let call = ApiRequest::new(RequestClass::Object, "patch", uri)
             .accept(METADATA)
             .content("application/json-patch+json", steps.to_string().into_bytes());
-        let done = self.write(call, writing, |reply, writing| {
+        let done = self.0.write(call, writing, |reply, writing| {
             match is_known {
                 true => writing.finish_applied(&read(id, &reply.body)?),
                 false => writing.finish_refused(),
@@ -134,7 +136,7 @@ impl Cluster {
 
     /// Path of an object in a given version of its kind, or else in the preferred one.
     fn path_to(&self, id: &ObjectId, version: Option<&str>) -> Result<String, ApiError> {
-        let kinds = self.kinds();
+        let kinds = self.0.kinds();
         let preferred = kinds.get(&id.group_kind()).map(ServedKind::preferred);
         kinds.path(id, version.or(preferred).unwrap_or("v1")).ok_or_else(|| unknown(id))
     }

@@ -12,7 +12,9 @@ use serde_json::Value;
 use super::super::Streams;
 use super::super::exit::Exit;
 use super::super::operate::reading;
-use crate::cluster::{ApiError, Cluster, Connection, CrdInstallResult, Force, ManifestChange};
+use crate::cluster::{
+    ApiError, Cluster, Connection, CrdInstallResult, Force, ManifestChange, apply_manifest, install_crd,
+};
 use crate::metrics::Metrics;
 use crate::object::GroupKind;
 
@@ -59,7 +61,7 @@ pub(super) async fn apply_objects(
         if object["kind"] == "Sync" {
             await_syncs(&cluster).await?;
         }
-        let change = cluster.apply_manifest(object, MANAGER, force).await;
+        let change = apply_manifest(&cluster, object, MANAGER, force).await;
         let change = change.map_err(|failure| explained(failure, object, changes.len()))?;
         changes.push(change);
         print_change(object, change, streams)?;
@@ -77,7 +79,7 @@ async fn apply_definition(
     definition: &Value,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<ManifestChange> {
-    match cluster.install_crd(definition).await {
+    match install_crd(&cluster, definition).await {
         CrdInstallResult::UpToDate => Ok(ManifestChange::Unchanged),
         CrdInstallResult::Applied => Ok(ManifestChange::Changed),
         CrdInstallResult::AppliedBySync(sync) => {
@@ -92,7 +94,7 @@ async fn apply_definition(
             env!("CARGO_PKG_VERSION")
         ),
         CrdInstallResult::Unreadable(failure) if failure.code() == Some(404) => {
-            let created = cluster.apply_manifest(definition, MANAGER, Force::No).await;
+            let created = apply_manifest(&cluster, definition, MANAGER, Force::No).await;
             created.map_err(|failure| explained(failure, definition, 0))
         }
         CrdInstallResult::NotUpdated(failure) | CrdInstallResult::Unreadable(failure) => {

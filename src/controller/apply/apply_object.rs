@@ -193,7 +193,7 @@ async fn before(work: &ApplyContext<'_>, wanted: &DesiredObject) -> Result<Optio
 
 /// Reads our managed fields from the cluster; `None` if the object does not exist.
 async fn entry(work: &ApplyContext<'_>, wanted: &DesiredObject) -> Result<Option<FieldSet>, ApiError> {
-    let live = work.cluster.read_metadata(&wanted.id, &wanted.version).await?;
+    let live = work.cluster.objects().read_metadata(&wanted.id, &wanted.version).await?;
     let entries = live.map(|live| own_and_foreign(&live, &work.owner.manager()));
     Ok(entries.map(|(own, _)| own))
 }

@@ -71,7 +71,7 @@ impl<'a> DeletePrecondition<'a> {
             DecidedBy::Order(resource_recorder, order) => resource_recorder.is_order_of(order, now),
             DecidedBy::Deletion(_, then) => now.asks_the_same(then),
         };
-        let standing = context.cluster.live_sync(name).await;
+        let standing = context.cluster.syncs().read_live(name).await;
         match standing.map(|standing| standing.as_ref().is_some_and(is_meant)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Outcome::Failed(Failure {

@@ -106,7 +106,7 @@ async fn remove_fields(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Option<
 }
 
 async fn remove_once(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Option<Outcome>, ApiError> {
-    let Some(live) = work.cluster.read_whole_object(id, None).await? else { return Ok(None) };
+    let Some(live) = work.cluster.objects().read_whole(id, None).await? else { return Ok(None) };
     let metadata = live.body.get("metadata").and_then(Value::as_object);
     let (Some(metadata), Some(wanted)) = (metadata, work.desired.get(id)) else { return Ok(None) };
     let found = find_extra_fields(metadata, &work.owner.manager(), None);
@@ -114,7 +114,7 @@ async fn remove_once(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Option<Ou
     let found = found.into_iter().filter(|(_, path)| added.contains(path));
     let (managers, paths): (Vec<Box<str>>, Vec<_>) = found.unzip();
     let Some(patch) = removal_patch(&live.body, &paths) else { return Ok(None) };
-    work.cluster.patch(id, None, work.owner, &patch).await?;
+    work.cluster.objects().patch(id, None, work.owner, &patch).await?;
     let fields = paths.iter().map(ToString::to_string).collect();
     let manager = managers.first().map(ToString::to_string);
     let drift = Drift { fields, manager, time: None };

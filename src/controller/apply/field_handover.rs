@@ -35,7 +35,7 @@ pub(crate) async fn transfer_fields(
     }
     let mut failed = Ok(());
     for _ in 0..MAX_ATTEMPTS {
-        let live = work.cluster.read_whole_object(&wanted.id, Some(&wanted.version)).await?;
+        let live = work.cluster.objects().read_whole(&wanted.id, Some(&wanted.version)).await?;
         let Some(live) = live.map(|live| Value::Object(live.body)) else { return Ok(()) };
         let mut claim = excerpt(&live, &claimed(&live, &paths));
         if claim == json!({}) {
@@ -45,7 +45,8 @@ pub(crate) async fn transfer_fields(
             claim[field] = live.get(field).cloned().unwrap_or_default();
         }
         claim["metadata"]["name"] = wanted.id.name().into();
-        match work.cluster.claim_fields(&wanted.id, &wanted.version, &claim, HANDOVER_MANAGER).await {
+        match work.cluster.objects().claim_fields(&wanted.id, &wanted.version, &claim, HANDOVER_MANAGER).await
+        {
             // The value has changed since it was read.
             Err(failure) if failure.code() == Some(409) => failed = Err(failure),
             done => return done,

@@ -58,7 +58,7 @@ pub(crate) async fn resolve_list_key_conflict(
         return Ok(false);
     }
     let version = Some(&*wanted.version);
-    let Some(live) = work.cluster.read_whole_object(&wanted.id, version).await? else { return Ok(false) };
+    let Some(live) = work.cluster.objects().read_whole(&wanted.id, version).await? else { return Ok(false) };
     if !is_known && !was_ours(work, wanted, &live).await? {
         return Ok(false);
     }
@@ -78,7 +78,11 @@ pub(crate) async fn resolve_list_key_conflict(
             true => json!({"op": "replace", "path": it.pointer(), "value": it.rightful}),
             false => json!({"op": "remove", "path": it.pointer()}),
         }));
-        match work.cluster.patch_as(&wanted.id, version, (work.owner, HANDOVER_MANAGER), &steps.into()).await
+        match work
+            .cluster
+            .objects()
+            .patch_as(&wanted.id, version, (work.owner, HANDOVER_MANAGER), &steps.into())
+            .await
         {
             Ok(()) => {
                 tracing::info!(sync = %work.owner, object = %wanted.id, "replaced a list item that conflicted with an item from Git");
@@ -90,7 +94,8 @@ pub(crate) async fn resolve_list_key_conflict(
     }
     // Of two concurrent replacements one finds a newer version, and its conflict may be
     // resolved.
-    let now = work.cluster.read_whole_object(&wanted.id, version).await?.map(|now| Value::Object(now.body));
+    let now =
+        work.cluster.objects().read_whole(&wanted.id, version).await?.map(|now| Value::Object(now.body));
     let now = now.as_ref().and_then(|now| now.pointer("/metadata/resourceVersion")?.as_str());
     Ok(now.is_some_and(|now| now != seen))
 }

@@ -235,7 +235,7 @@ impl ApplyContext<'_> {
         if let Some(wanted) = self.desired.get(id) {
             match create_new(self, wanted).await {
                 Ok(None) if may_fill_keys(wanted) => {
-                    let live = self.cluster.read_metadata(id, &wanted.version).await?;
+                    let live = self.cluster.objects().read_metadata(id, &wanted.version).await?;
                     if live.as_ref().is_some_and(holds_keys) {
                         return Ok(Outcome::Held(Hold::DaemonKeys));
                     }

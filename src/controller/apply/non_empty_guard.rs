@@ -8,7 +8,7 @@
 use serde_json::Value;
 
 use super::ApplyContext;
-use crate::cluster::{ApiError, ContainerContent, Kinds};
+use crate::cluster::{ApiError, ContainerContent, Kinds, find_contained_object};
 use crate::desired::Scope;
 use crate::object::{GroupKind, Object, ObjectId};
 use crate::observed::{Observed, Ownership};
@@ -38,7 +38,7 @@ pub(crate) async fn non_empty_hold(work: &ApplyContext<'_>, id: &ObjectId) -> Re
     let counts = |object: &Object, kinds: &Kinds| {
         !(is_going(work, object) || is_namespace && goes_along(object, |kind| is_namespaced(kinds, kind)))
     };
-    Ok(match work.cluster.find_contained_object(id, &counts).await? {
+    Ok(match find_contained_object(work.cluster, id, &counts).await? {
         ContainerContent::Nothing => None,
         ContainerContent::Object(resident) => Some(Hold::NotEmpty(resident)),
         ContainerContent::Hidden(kind) => Some(Hold::ContentUnknown(kind)),

@@ -165,7 +165,7 @@ async fn needs_approval(
     if !needs_body_check(&kind) {
         return Ok(None);
     }
-    let whole = work.cluster.read_whole_object(id, None).await?;
+    let whole = work.cluster.objects().read_whole(id, None).await?;
     let takes_more = whole.is_some_and(|whole| deletes_others(&kind, &whole.body));
     Ok(takes_more.then_some(Hold::Guarded(PruneGuard::CascadingDelete)))
 }

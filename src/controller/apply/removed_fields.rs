@@ -66,7 +66,7 @@ async fn take_fields(
     let mut failed = Ok(());
     for _ in 0..MAX_ATTEMPTS {
         let version = Some(&*wanted.version);
-        let Some(live) = work.cluster.read_whole_object(&wanted.id, version).await? else {
+        let Some(live) = work.cluster.objects().read_whole(&wanted.id, version).await? else {
             return Ok(());
         };
         let live = Value::Object(live.body);
@@ -80,7 +80,7 @@ async fn take_fields(
         steps.extend(places.iter().map(|place| json!({"op": "remove", "path": place})));
         let fields: Vec<String> =
             paths.iter().map(|path| wanted.display_path(&path.to_string()).into_owned()).collect();
-        match work.cluster.patch(&wanted.id, version, work.owner, &steps.into()).await {
+        match work.cluster.objects().patch(&wanted.id, version, work.owner, &steps.into()).await {
             // The object changed meanwhile.
             Err(failure) if matches!(failure.code(), Some(409 | 422)) => failed = Err(failure),
             Err(failure) => return Err(failure),

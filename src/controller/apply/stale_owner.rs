@@ -29,7 +29,7 @@ pub(crate) async fn has_owner_released(
         return Ok(false);
     }
     let other = SyncName::new(namespace, name);
-    let live = work.cluster.read_metadata(&wanted.id, &wanted.version).await?;
+    let live = work.cluster.objects().read_metadata(&wanted.id, &wanted.version).await?;
     Ok(live.is_some_and(|live| {
         let proof = live.annotation(PROOF_ANNOTATION).and_then(Proof::parse);
         let is_proven = work.cluster.notary().is_valid(&other, &wanted.id, proof.as_ref());
@@ -44,8 +44,8 @@ pub(crate) async fn is_owner_gone(context: &Context, sync: &str) -> Result<bool,
         return Ok(false);
     }
     let cluster = &context.cluster;
-    let is_there = cluster.live_sync(&SyncName::new(namespace, name)).await?.is_some();
-    Ok(!is_there && !cluster.is_held(&format!("{namespace}/{RUN}{name}")).await?)
+    let is_there = cluster.syncs().read_live(&SyncName::new(namespace, name)).await?.is_some();
+    Ok(!is_there && !cluster.syncs().is_lease_held(&format!("{namespace}/{RUN}{name}")).await?)
 }
 
 /// Prefix of the Leases of runs without a Sync.

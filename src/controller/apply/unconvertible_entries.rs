@@ -23,10 +23,12 @@ pub(crate) async fn remove_unconvertible_entries(
     failure: &ApiError,
 ) -> Result<bool, ApiError> {
     let Some(removed) = removed_version(failure) else { return Ok(false) };
-    let Some(live) = work.cluster.read_metadata(&wanted.id, &wanted.version).await? else { return Ok(false) };
+    let Some(live) = work.cluster.objects().read_metadata(&wanted.id, &wanted.version).await? else {
+        return Ok(false);
+    };
     let steps = live.body.get("metadata").and_then(|metadata| steps(metadata, removed));
     let Some(steps) = steps else { return Ok(false) };
-    match work.cluster.patch(&wanted.id, Some(&*wanted.version), work.owner, &steps).await {
+    match work.cluster.objects().patch(&wanted.id, Some(&*wanted.version), work.owner, &steps).await {
         Ok(()) => {
             tracing::info!(sync = %work.owner, object = %wanted.id, version = removed, "removed managed fields of a version that is not in the CustomResourceDefinition any more");
             Ok(true)

@@ -82,14 +82,20 @@ async fn compare(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Outcome, crat
     let Some(wanted) = work.desired.get(id) else { return Ok(Outcome::Kept) };
     for _ in 0..MAX_COMPARISONS {
         // If it is gone, its watch reports that.
-        let Some(live) = work.cluster.read_whole_object(id, Some(&wanted.version)).await? else { break };
-        let would_be =
-            work.cluster.dry_run_apply(wanted, work.owner, &work.field_conflicts.yielded(wanted)).await?;
+        let Some(live) = work.cluster.objects().read_whole(id, Some(&wanted.version)).await? else { break };
+        let would_be = work
+            .cluster
+            .objects()
+            .dry_run_apply(wanted, work.owner, &work.field_conflicts.yielded(wanted))
+            .await?;
         if live.metadata("resourceVersion") != would_be.metadata("resourceVersion") {
             continue;
         }
-        let known =
-            work.cluster.record_comparison(work.owner, &live, changed_fields(&live.body, &would_be.body));
+        let known = work.cluster.objects().record_comparison(
+            work.owner,
+            &live,
+            changed_fields(&live.body, &would_be.body),
+        );
         return Ok(match known.map(|known| known.verification) {
             Some(Verification::Drifted(drift)) => Outcome::Held(Hold::DriftReported(drift)),
             Some(Verification::Verified | Verification::Unverified | Verification::MaybeDrifted) | None => {

@@ -83,7 +83,7 @@ impl DeletionContext<'_> {
         for _ in 0..MAX_ATTEMPTS {
             let others: Vec<String> =
                 standing.finalizers.iter().filter(|one| *one != FINALIZER).cloned().collect();
-            let failure = match cluster.write_finalizers(name, &standing.version, &others).await {
+            let failure = match cluster.syncs().write_finalizers(name, &standing.version, &others).await {
                 Ok(()) => return false,
                 Err(failure) => failure,
             };
@@ -104,7 +104,7 @@ impl DeletionContext<'_> {
     }
 
     async fn now(&self) -> Result<Option<LiveSync>, ApiError> {
-        let now = self.context.cluster.live_sync(self.resource_recorder.name()).await?;
+        let now = self.context.cluster.syncs().read_live(self.resource_recorder.name()).await?;
         Ok(now.filter(|now| now.uid == self.brake.decided_by.uid))
     }
 

@@ -136,7 +136,7 @@ async fn begin(work: &ApplyContext<'_>, hook: &DesiredObject) -> Result<Outcome,
 
 async fn ends_well(work: &ApplyContext<'_>, id: &ObjectId, by: Instant) -> Result<bool, ApiError> {
     loop {
-        let Some(live) = work.cluster.read_whole_object(id, None).await? else {
+        let Some(live) = work.cluster.objects().read_whole(id, None).await? else {
             tracing::warn!(sync = %work.owner, object = %id, "a delete hook was deleted before it completed");
             return Ok(false);
         };

@@ -74,8 +74,8 @@ impl TerminationWatch {
             }
         };
         [
-            cluster.watch_namespace(namespace, tell("NamespaceTerminating")),
-            cluster.watch_sync_crd(tell("DefinitionTerminating")),
+            cluster.objects().watch_namespace(namespace, tell("NamespaceTerminating")),
+            cluster.objects().watch_sync_crd(tell("DefinitionTerminating")),
         ]
     }
 }

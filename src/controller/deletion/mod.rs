@@ -169,7 +169,7 @@ async fn terminating_parent(context: &Context, name: &SyncName) -> Result<Option
     ];
     for (id, why) in around {
         let Ok(id) = id else { continue };
-        match context.cluster.read_metadata(&id, "v1").await {
+        match context.cluster.objects().read_metadata(&id, "v1").await {
             Ok(live) if live.as_ref().is_none_or(|it| it.metadata("deletionTimestamp").is_some()) => {
                 return Ok(Some(why));
             }

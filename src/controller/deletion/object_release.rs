@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::api::{
     HANDOVER_MANAGER, ID_ANNOTATION, PROOF_ANNOTATION, SPEC_HASH_ANNOTATION, SYNC_LABEL, SyncName,
 };
-use crate::cluster::{ApiError, Cluster};
+use crate::cluster::{ApiError, Cluster, live_objects};
 use crate::object::{Object, ObjectId};
 
 /// Objects that are written concurrently.
@@ -50,7 +50,7 @@ pub struct ReleaseResult {
 pub async fn release_objects(cluster: &Cluster, owner: &SyncName) -> Result<ReleaseResult, ApiError> {
     cluster.discovery().ensure().await?;
     let (kinds, complete) = cluster.discover_labelled_kinds(owner).await?;
-    let live = cluster.live_objects(owner, &kinds, std::iter::empty()).await?;
+    let live = live_objects(cluster, owner, &kinds, std::iter::empty()).await?;
     let each = futures::stream::iter(live).map(|object| async move {
         let id = object.id.clone();
         (id, one(cluster, owner, object).await)
@@ -70,10 +70,10 @@ async fn one(cluster: &Cluster, owner: &SyncName, mut live: Object) -> Result<()
     loop {
         let Some(steps) = steps(&live, owner) else { return Ok(()) };
         attempts -= 1;
-        match cluster.patch(&live.id, None, owner, &steps).await {
+        match cluster.objects().patch(&live.id, None, owner, &steps).await {
             // The object changed meanwhile.
             Err(failure) if attempts > 0 && matches!(failure.code(), Some(409 | 422)) => {
-                match cluster.read_whole_object(&live.id, None).await? {
+                match cluster.objects().read_whole(&live.id, None).await? {
                     Some(newer) => live = newer,
                     None => return Ok(()),
                 }

@@ -95,7 +95,7 @@ impl Orphans {
         event["regarding"] = regarding.unwrap_or_else(|| event["regarding"].take());
         // A retried deletion reports this once: the second Event of this name is refused.
         event["metadata"] = json!({"name": format!("moorline-{uid}-orphans"), "namespace": place});
-        if let Err(failure) = context.cluster.write_event(event, place).await {
+        if let Err(failure) = context.cluster.syncs().write_event(event, place).await {
             tracing::debug!(sync = %name, %failure, "an Event could not be written");
         }
     }

@@ -265,19 +265,22 @@ impl HealthMonitor {
         let (claims, others) =
             due.objects.into_iter().partition(|id: &ObjectId| id.is_kind("", "PersistentVolumeClaim"));
         for place in due.lists {
-            self.cluster.list_statuses(&self.owner, place, |id, read| self.take(id, read, None)).await;
+            self.cluster.status_reads().list(&self.owner, place, |id, read| self.take(id, read, None)).await;
         }
-        self.cluster.statuses(&self.owner, others, |id, read| self.take(id, read, None)).await;
+        self.cluster
+            .status_reads()
+            .read_each(&self.owner, others, |id, read| self.take(id, read, None))
+            .await;
         let claims: Vec<ObjectId> = claims;
         for id in claims {
-            let read = self.cluster.status(&self.owner, &id).await;
+            let read = self.cluster.status_reads().read(&self.owner, &id).await;
             if let Ok(Some(claim)) = &read {
                 self.learn_class(&claim.body).await;
             }
             self.take(&id, read, None);
         }
         for id in due.with_pods {
-            let read = self.cluster.status(&self.owner, &id).await;
+            let read = self.cluster.status_reads().read(&self.owner, &id).await;
             let cause = match &read {
                 Ok(Some(workload)) => Some(self.cause(workload).await),
                 Ok(None) | Err(_) => None,
@@ -350,7 +353,7 @@ impl HealthMonitor {
         let Some(name) = class(claim).filter(|name| !self.lock().classes.contains_key(*name)) else { return };
         let Ok(id) = ObjectId::new("storage.k8s.io", "StorageClass", "", name) else { return };
         // Without the permission to read classes, the status of the claim has to suffice.
-        let Ok(read) = self.cluster.read_whole_object(&id, None).await else { return };
+        let Ok(read) = self.cluster.objects().read_whole(&id, None).await else { return };
         let mode =
             read.as_ref().and_then(|class| class.body.get("volumeBindingMode")).and_then(Value::as_str);
         let binding = match mode {
@@ -364,7 +367,7 @@ impl HealthMonitor {
     /// Describes the failing Pods and ReplicaSets of a workload in one sentence.
     async fn cause(&self, workload: &Object) -> Option<String> {
         // Without the permission to read Pods, the status of the workload has to suffice.
-        let beneath = self.cluster.workload_children(workload).await.ok()?;
+        let beneath = self.cluster.status_reads().workload_children(workload).await.ok()?;
         let (sets, pods): (Vec<_>, Vec<_>) =
             (beneath.replica_sets.iter().collect(), beneath.pods.iter().collect());
         let found = cause(&workload.id.group_kind(), &workload.body, &sets, &pods)?;

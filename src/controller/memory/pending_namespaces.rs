@@ -60,7 +60,7 @@ impl PendingNamespaces {
             }
             let state = Arc::<Mutex<Option<NamespaceState>>>::default();
             let (watched, wake) = (state.clone(), cluster.changed_notify(owner));
-            let following = cluster.watch_namespace(name, move |now| {
+            let following = cluster.objects().watch_namespace(name, move |now| {
                 *watched.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
                 wake.notify_one();
             });

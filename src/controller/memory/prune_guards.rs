@@ -87,7 +87,7 @@ impl PruneGuardInputs<'_> {
         let kind = id.group_kind();
         if needs_body_check(&kind) {
             self.context.verify_turn().await;
-            let live = self.cluster.read_whole_object(id, None).await?;
+            let live = self.cluster.objects().read_whole(id, None).await?;
             if live.is_some_and(|live| deletes_others(&kind, &live.body)) {
                 return Ok(Some(PruneGuard::CascadingDelete));
             }

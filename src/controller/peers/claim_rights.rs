@@ -125,7 +125,7 @@ pub(super) async fn ask(peers: &Peers, sync: &SyncName, cluster: &Cluster, id: &
 
 async fn answer(cluster: &Cluster, id: &ObjectId, name: Option<&str>) -> PatchRight {
     for attempt in 0..ATTEMPTS {
-        match cluster.may_patch(id, name).await {
+        match cluster.access_reviews().may_patch(id, name).await {
             Ok(true) => return PatchRight::Yes,
             Ok(false) => return PatchRight::No,
             Err(failure) => {

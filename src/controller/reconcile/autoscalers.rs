@@ -72,7 +72,7 @@ impl AutoscaledReplicas {
 pub(crate) fn new_scaler(work: &ApplyContext<'_>, wanted: &DesiredObject) -> Option<ObjectId> {
     let number = work.numbers.get(&wanted.id).filter(|number| number.is_set)?;
     let is_left = wanted.ignored.as_ref().is_some_and(|ignored| ignored.paths.contains(&number.pointer));
-    if is_left { None } else { work.cluster.autoscaler_of(&wanted.id) }
+    if is_left { None } else { work.cluster.autoscalers().of(&wanted.id) }
 }
 
 /// Returns the scaled objects of the cluster, as far as they matter to a commit.
@@ -97,13 +97,13 @@ pub(crate) async fn leave_to_scalers(
     let doubtful = doubtful(inputs, scaling, &live.targets);
     let mut unseen = BTreeMap::new();
     for namespace in &doubtful {
-        if let Err(failure) = inputs.cluster.refresh_autoscalers(namespace).await {
+        if let Err(failure) = inputs.cluster.autoscalers().refresh(namespace).await {
             unseen.insert(namespace.clone(), failure);
         }
     }
     if !doubtful.is_empty() {
         // KEDA may have been installed since the last discovery, and no watch reports that.
-        if !inputs.cluster.serves_all_autoscalers()
+        if !inputs.cluster.kinds().has_all_autoscalers()
             && let Err(failure) = inputs.cluster.discovery().refresh().await
         {
             tracing::debug!(sync = %inputs.owner, %failure, "could not discover further kinds of autoscalers");

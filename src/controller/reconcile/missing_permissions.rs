@@ -73,7 +73,8 @@ async fn find_missing(inputs: &ReconcileContext<'_>, desired: &DesiredSet) -> Op
     }
     let mut granted = BTreeMap::new();
     for place in needed.namespaces.keys().cloned().map(Some).chain([None]) {
-        let review = inputs.cluster.own_rules(place.as_deref().unwrap_or(NOWHERE)).await.ok()?;
+        let review =
+            inputs.cluster.access_reviews().own_rules(place.as_deref().unwrap_or(NOWHERE)).await.ok()?;
         granted.insert(place, GrantedRules::read(&review)?);
     }
     Some(needed.missing(&granted))

@@ -185,7 +185,7 @@ async fn find_completed(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, 
     for (id, seen) in look {
         look_at_end(inputs, memory, &id, &seen).await;
     }
-    for (id, seen) in inputs.cluster.take_lost(inputs.owner) {
+    for (id, seen) in inputs.cluster.objects().take_lost(inputs.owner) {
         let Some(wanted) = desired.get(&id) else { continue };
         // It is gone before its last status could be read: a Job is deleted by its TTL once it
         // has completed.
@@ -215,7 +215,7 @@ async fn look_at_end(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, id:
     let (Completion::Unknown(write), Some(hash)) = (seen.completion, seen.recorded_hash) else { return };
     inputs.context.verify_turn().await;
     // Without an answer it is read in the next reconcile.
-    let Ok(Some(live)) = inputs.cluster.read_whole_object(id, None).await else { return };
+    let Ok(Some(live)) = inputs.cluster.objects().read_whole(id, None).await else { return };
     memory.completed.checked_writes.insert(id.clone(), write);
     let Some(status) = live.body.get("status").filter(|status| has_completed(id, status)) else { return };
     memory.completed.finished.insert(id.clone(), hash);

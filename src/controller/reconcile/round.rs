@@ -216,7 +216,7 @@ async fn create_namespace(
     if !needed {
         return None;
     }
-    match inputs.cluster.create_namespace(name).await {
+    match inputs.cluster.objects().create_namespace(name).await {
         Ok(created) => {
             inputs.context.reporting.lines.end_condition(inputs.owner, LogSubject::Namespace);
             tracing::info!(sync = %inputs.owner, namespace = name, created, "target namespace ensured");

@@ -35,7 +35,7 @@ pub(crate) async fn texts(
     if values.kind == ValuesKind::Secret && cluster.notary().is_key_secret(&name.namespace, &values.name) {
         return Err(is_of_the_daemon(&values.name));
     }
-    let found = cluster.substitution_values(values.kind, &name.namespace, &values.name).await;
+    let found = cluster.substitution_sources().read(values.kind, &name.namespace, &values.name).await;
     let found = found.map_err(|failure| {
         let mut reconcile_error = cluster_error(&failure);
         if reconcile_error.cause == ErrorCause::RightsMissing {

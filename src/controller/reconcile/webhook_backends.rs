@@ -173,7 +173,7 @@ async fn backend_state_of(work: &ApplyContext<'_>, id: &ObjectId) -> BackendStat
     if let Some(known) = states.get(id) {
         return *known;
     }
-    let state = match work.cluster.read_whole_object(id, None).await {
+    let state = match work.cluster.objects().read_whole(id, None).await {
         Ok(live) => backend_state(id, live.as_ref().map(|live| &live.body)),
         Err(_) => BackendState::Ready,
     };

@@ -54,7 +54,7 @@ pub(super) async fn finalizer(worker: &SyncWorker, sync: &Sync) -> Option<crate:
         (true, false) => finalizers.retain(|one| one != FINALIZER),
     }
     let version = sync.metadata.resource_version.as_deref().unwrap_or_default();
-    let written = worker.context.cluster.write_finalizers(&worker.name, version, &finalizers).await;
+    let written = worker.context.cluster.syncs().write_finalizers(&worker.name, version, &finalizers).await;
     // After a conflict the newer version of the Sync is on its way already.
     written.err().filter(|failure| failure.code() != Some(409))
 }
@@ -70,7 +70,9 @@ pub(super) async fn orphan_if_asked(worker: &SyncWorker, sync: &Value) {
         return;
     }
     let version = sync.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-    if let Err(failure) = worker.context.cluster.write_finalizers(&worker.name, version, &others).await {
+    if let Err(failure) =
+        worker.context.cluster.syncs().write_finalizers(&worker.name, version, &others).await
+    {
         tracing::debug!(sync = %worker.name, %failure, "the finalizer could not be removed");
     }
 }

@@ -40,7 +40,7 @@ pub(super) async fn may_depend(
         return Ok(());
     }
     for other in &syncs {
-        let may = cluster.may_read_sync(&other.namespace, &other.name).await;
+        let may = cluster.access_reviews().may_read_sync(&other.namespace, &other.name).await;
         if !may.map_err(|failure| cluster_error(&failure))? {
             return Err(forbidden(other, account));
         }

@@ -26,7 +26,7 @@ pub(super) async fn is_served_elsewhere(worker: &mut SyncWorker, status: Option<
         return false;
     };
     // Without an answer the other daemon counts as alive.
-    let held = worker.context.cluster.is_held(holder).await.unwrap_or(true);
+    let held = worker.context.cluster.syncs().is_lease_held(holder).await.unwrap_or(true);
     let is_of_other_instance = own.is_some_and(|own| lease(own) != lease(holder));
     let left = held && is_of_other_instance && is_over(&mut worker.elsewhere_since, clock::now());
     if held && is_of_other_instance {

@@ -93,7 +93,7 @@ fn followed(worker: &SyncWorker, name: &str, known: Option<WatchedSecret>) -> Wa
         };
         let namespace = &worker.name.namespace;
         let following =
-            worker.context.cluster.watch_substitution_values(ValuesKind::Secret, namespace, name, tell);
+            worker.context.cluster.substitution_sources().watch(ValuesKind::Secret, namespace, name, tell);
         WatchedSecret { name: name.into(), versions, following }
     })
 }

@@ -89,7 +89,7 @@ fn follows(
         }
     };
     let following =
-        cluster.watch_substitution_values(values.kind, &worker.name.namespace, &values.name, tell);
+        cluster.substitution_sources().watch(values.kind, &worker.name.namespace, &values.name, tell);
     Source { values: values.clone(), account, held, texts: None, following }
 }
 

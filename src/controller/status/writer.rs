@@ -50,7 +50,7 @@ pub(crate) async fn write_statuses(recorder: &StatusRecorder) {
         // Before the write: the watch may report it sooner than the reply does.
         let (applied, event) = news(recorder, &next, &uid);
         let latest = recorder.lock().latest;
-        match recorder.0.reporting.cluster.write_status(&recorder.0.name, &uid, latest, value).await {
+        match recorder.0.reporting.cluster.syncs().write_status(&recorder.0.name, &uid, latest, value).await {
             Ok(version) => {
                 on_status_written(recorder, version, next);
                 notify_waiters(recorder);
@@ -146,7 +146,9 @@ async fn say(recorder: &StatusRecorder, event: serde_json::Value) {
 }
 
 async fn send(recorder: &StatusRecorder, event: serde_json::Value) {
-    if let Err(failure) = recorder.0.reporting.cluster.write_event(event, &recorder.0.name.namespace).await {
+    if let Err(failure) =
+        recorder.0.reporting.cluster.syncs().write_event(event, &recorder.0.name.namespace).await
+    {
         tracing::debug!(sync = %recorder.0.name, %failure, "an Event could not be written");
     }
 }

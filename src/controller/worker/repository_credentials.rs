@@ -59,7 +59,7 @@ impl SecretPermission {
         if !self.is_old() {
             return Ok(());
         }
-        match cluster.may_get_secret(&sync.namespace, &self.secret).await {
+        match cluster.access_reviews().may_get_secret(&sync.namespace, &self.secret).await {
             Ok(true) => {
                 *self.at.lock().unwrap_or_else(PoisonError::into_inner) = clock::now();
                 Ok(())
@@ -94,7 +94,7 @@ pub(crate) async fn repository_login(
         *known = Some(permission);
         return Ok(credentials);
     }
-    match cluster.may_get_secret(&sync.namespace, secret).await {
+    match cluster.access_reviews().may_get_secret(&sync.namespace, secret).await {
         Ok(true) => {
             *known = Some(Arc::new(SecretPermission::confirmed(account, secret, host)));
             Ok(credentials)
