@@ -14,7 +14,6 @@ mod missing_object;
 mod problems;
 #[cfg(test)]
 mod tests;
-mod verdict;
 
 use std::collections::BTreeMap;
 
@@ -24,7 +23,7 @@ use crate::api::{Approval, ObjectCounts, Revisions, SpecHash, SyncStatus, short_
 use crate::desired::{HashMatch, SetDigest};
 use crate::object::ObjectId;
 use crate::plan::{Hold, Outcome};
-use conditions::conditions;
+use conditions::{ReadyVerdict, conditions};
 pub use error_cause::ErrorCause;
 use health_condition::HealthCondition;
 pub use history::add_changes;
@@ -35,7 +34,6 @@ pub use inputs::{
 };
 pub use problems::count_unlisted;
 use problems::{bounded, contested, object_problems, problems};
-use verdict::ReadyVerdict;
 
 /// The most problems that a status lists.
 const MAX_PROBLEMS: usize = 10;

@@ -164,8 +164,8 @@ impl FileTree {
     }
 
     /// Returns the tree with this memory limit.
-    pub fn with_memory_limit(mut self, room: MemoryLimit) -> Self {
-        self.memory_limit = room;
+    pub fn with_memory_limit(mut self, memory_limit: MemoryLimit) -> Self {
+        self.memory_limit = memory_limit;
         self
     }
 

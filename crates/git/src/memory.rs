@@ -94,25 +94,25 @@ impl Memory {
 
     /// Backs a limit with memory if nobody waits in the queue; false if there is not enough memory.
     /// For callers that hold a lock: a Sync that already has memory may be waiting for that lock.
-    pub(super) fn back_now(&self, room: &MemoryLimit) -> bool {
-        room.is_backed() || self.backs(room, Ledger::in_turn(&self.0.work, room.limit()))
+    pub(super) fn back_now(&self, limit: &MemoryLimit) -> bool {
+        limit.is_backed() || self.backs(limit, Ledger::in_turn(&self.0.work, limit.limit()))
     }
 
     /// Backs a limit with memory, and waits for the memory in the queue; false at the deadline.
-    pub(super) async fn back(&self, room: &MemoryLimit, by: Instant) -> bool {
-        if room.is_backed() {
+    pub(super) async fn back(&self, limit: &MemoryLimit, by: Instant) -> bool {
+        if limit.is_backed() {
             return true;
         }
-        let share = tokio::time::timeout_at(by.into(), Ledger::wait_async(&self.0.work, room.limit())).await;
-        self.backs(room, share.ok().flatten())
+        let share = tokio::time::timeout_at(by.into(), Ledger::wait_async(&self.0.work, limit.limit())).await;
+        self.backs(limit, share.ok().flatten())
     }
 
-    fn backs(&self, room: &MemoryLimit, share: Option<MemoryShare>) -> bool {
+    fn backs(&self, limit: &MemoryLimit, share: Option<MemoryShare>) -> bool {
         let found = share.is_some();
         let memory = self.clone();
         share
             .into_iter()
-            .for_each(|share| room.set_backing(Backing { memory: memory.clone(), _share: share }));
+            .for_each(|share| limit.set_backing(Backing { memory: memory.clone(), _share: share }));
         found
     }
 
@@ -158,7 +158,7 @@ impl Memory {
     }
 }
 
-/// The memory behind a room.
+/// The memory behind a limit.
 struct Backing {
     memory: Memory,
     _share: MemoryShare,
@@ -405,14 +405,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_room_is_backed_once() {
+    async fn a_limit_is_backed_once() {
         let memory = Memory::new(Some(100 << 20));
-        let room = MemoryLimit::with_bytes(memory.most_for_work());
-        assert!(memory.back(&room, clock::now() + Duration::from_secs(5)).await);
-        assert!(memory.back(&room, clock::now()).await && memory.back_now(&room));
+        let limit = MemoryLimit::with_bytes(memory.most_for_work());
+        assert!(memory.back(&limit, clock::now() + Duration::from_secs(5)).await);
+        assert!(memory.back(&limit, clock::now()).await && memory.back_now(&limit));
         let other = MemoryLimit::with_bytes(1);
         assert!(!memory.back_now(&other) && !memory.back(&other, clock::now()).await);
-        drop(room);
+        drop(limit);
         assert!(memory.back_now(&other));
     }
 

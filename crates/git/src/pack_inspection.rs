@@ -103,12 +103,12 @@ pub(super) struct UnpackCost {
 
 impl UnpackCost {
     /// Takes the memory for all of it, if it is available.
-    pub(super) fn room(self, memory: &Memory) -> Option<Vec<MemoryShare>> {
-        let mut room = self.objects;
+    pub(super) fn take_memory(self, memory: &Memory) -> Option<Vec<MemoryShare>> {
+        let mut shares = self.objects;
         if self.largest > FREE_BYTES {
-            room.push(memory.unpack(HELD * self.largest)?);
+            shares.push(memory.unpack(HELD * self.largest)?);
         }
-        Some(room)
+        Some(shares)
     }
 }
 

@@ -96,7 +96,7 @@ pub(super) fn read(
         sizes: HashMap::new(),
         modules: Vec::new(),
         paths: 0,
-        room: &within.room,
+        memory_limit: &within.room,
     };
     let mut inside = Vec::new();
     let mut ids = BTreeMap::new();
@@ -164,14 +164,14 @@ struct TreeWalk<'a> {
     modules: Vec<(Box<str>, ObjectHash)>,
     /// Bytes of all paths.
     paths: u64,
-    room: &'a MemoryLimit,
+    memory_limit: &'a MemoryLimit,
 }
 
 impl TreeWalk<'_> {
     fn folder(&mut self, path: &str, id: Oid) -> Result<(), Error> {
         let mut waiting: Vec<(Box<str>, Oid)> = vec![(path.into(), id)];
         while let Some((path, id)) = waiting.pop() {
-            self.room.check_running()?;
+            self.memory_limit.check_running()?;
             self.folders.insert(path.clone());
             let size = self.repository.odb().and_then(|database| database.read_header(id));
             if size.map_err(|_| MISSING_TREE)?.0 > MAX_FOLDER_BYTES {
@@ -247,7 +247,7 @@ impl TreeWalk<'_> {
         if size > MAX_FILE_BYTES {
             return Ok([].into());
         }
-        self.room.reserve(size)?;
+        self.memory_limit.reserve(size)?;
         let database = self.repository.odb().map_err(|_| MISSING_BLOB)?;
         Ok(database.read(id).map_err(|_| MISSING_BLOB)?.data().into())
     }
@@ -269,10 +269,10 @@ impl TreeWalk<'_> {
         }
         let largest = wanted.keys().filter_map(|id| self.sizes.get(id)).max().copied().unwrap_or_default();
         // libgit2 holds a copy of the largest one while it is copied.
-        self.room.reserve(bytes.saturating_add(largest))?;
+        self.memory_limit.reserve(bytes.saturating_add(largest))?;
         let database = self.repository.odb().map_err(|_| MISSING_BLOB)?;
         for (path, id) in files {
-            self.room.check_running()?;
+            self.memory_limit.check_running()?;
             let known = wanted.entry(id).or_default();
             let bytes = match known {
                 // A file at several paths is stored once.
@@ -281,7 +281,7 @@ impl TreeWalk<'_> {
             };
             entries.insert(path, TreeEntry::File(bytes));
         }
-        self.room.give_back(largest);
+        self.memory_limit.give_back(largest);
         Ok(entries.into_iter().collect())
     }
 
@@ -320,7 +320,7 @@ impl TreeWalk<'_> {
         if self.paths > tree::MAX_PATH_BYTES {
             return Err(self.too_much("bytes in the names of its files and folders", tree::MAX_PATH_BYTES));
         }
-        Ok(self.room.reserve(PATH_COST + 4 * path.len() as u64)?)
+        Ok(self.memory_limit.reserve(PATH_COST + 4 * path.len() as u64)?)
     }
 
     /// True if `path` was read already.

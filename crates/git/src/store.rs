@@ -145,7 +145,7 @@ impl ObjectStore {
         let unpacking = guard.into_unpacking();
         let added = received.and_then(|received| {
             // From here on libgit2 needs memory and a processor, and waits for nothing else.
-            let _held = unpacking.room(memory).ok_or(Error::NoMemory)?;
+            let _held = unpacking.take_memory(memory).ok_or(Error::NoMemory)?;
             let _turn = memory.turn(|| clock::now() < by).ok_or(Error::Slow)?;
             Ok((received, indexer.commit()))
         });

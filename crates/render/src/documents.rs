@@ -41,41 +41,43 @@ pub(super) enum FileContent {
 }
 
 /// Reads one file.
-pub(super) fn read(file: &str, bytes: &[u8], room: &MemoryLimit) -> Result<FileContent, Problem> {
+pub(super) fn read(file: &str, bytes: &[u8], memory_limit: &MemoryLimit) -> Result<FileContent, Problem> {
     let name: Arc<str> = file.into();
-    split_documents(values(file, bytes, room)?, (bytes, room), |_| name.clone())
+    split_documents(values(file, bytes, memory_limit)?, (bytes, memory_limit), |_| name.clone())
 }
 
 /// Reads a text whose parts come from several files; `file` returns the file of a line.
 pub(super) fn read_parts(
     bytes: &[u8],
     file: impl Fn(u32) -> Arc<str>,
-    room: &MemoryLimit,
+    memory_limit: &MemoryLimit,
 ) -> Result<FileContent, Problem> {
-    let documents = values("", bytes, room).map_err(|problem| match problem {
+    let documents = values("", bytes, memory_limit).map_err(|problem| match problem {
         // Reads again only to get the file's name into the error.
-        Problem::Unreadable(error) => values(&file(error.line()), bytes, room).err().unwrap_or(error.into()),
+        Problem::Unreadable(error) => {
+            values(&file(error.line()), bytes, memory_limit).err().unwrap_or(error.into())
+        }
         problem => problem,
     });
-    split_documents(documents?, (bytes, room), file)
+    split_documents(documents?, (bytes, memory_limit), file)
 }
 
 /// Reads the documents of a file; a cancelled render returns its cancellation, not an error of the
 /// file.
-fn values(file: &str, bytes: &[u8], room: &MemoryLimit) -> Result<Vec<yaml::Document>, Problem> {
-    let read = yaml::read_while(file, bytes, DIALECT, &|| room.is_running());
-    read.map_err(|error| room.check_running().err().map_or_else(|| error.into(), Problem::from))
+fn values(file: &str, bytes: &[u8], memory_limit: &MemoryLimit) -> Result<Vec<yaml::Document>, Problem> {
+    let read = yaml::read_while(file, bytes, DIALECT, &|| memory_limit.is_running());
+    read.map_err(|error| memory_limit.check_running().err().map_or_else(|| error.into(), Problem::from))
 }
 
 fn split_documents(
     documents: Vec<yaml::Document>,
-    (bytes, room): (&[u8], &MemoryLimit),
+    (bytes, memory_limit): (&[u8], &MemoryLimit),
     file: impl Fn(u32) -> Arc<str>,
 ) -> Result<FileContent, Problem> {
     if !documents.iter().any(|document| claims_to_be_an_object(&document.value)) {
         return Ok(FileContent::NoManifests);
     }
-    let mut reading = Reading { bytes, room, found: Vec::with_capacity(documents.len()), wrong: 0 };
+    let mut reading = Reading { bytes, memory_limit, found: Vec::with_capacity(documents.len()), wrong: 0 };
     for document in documents {
         let (file, line) = (file(document.line), document.line);
         let origin = Origin { file, document: document.index, line, item: None };
@@ -91,7 +93,7 @@ fn claims_to_be_an_object(value: &Value) -> bool {
 /// State of splitting one file into manifests.
 struct Reading<'a> {
     bytes: &'a [u8],
-    room: &'a MemoryLimit,
+    memory_limit: &'a MemoryLimit,
     found: Vec<Result<Manifest, Problem>>,
     wrong: usize,
 }
@@ -103,7 +105,8 @@ impl Reading<'_> {
             return;
         }
         let Value::Object(mut body) = value else {
-            let (place, found) = (position_in((self.bytes, self.room), &origin, &[]), type_name(&value));
+            let (place, found) =
+                (position_in((self.bytes, self.memory_limit), &origin, &[]), type_name(&value));
             return self.refuse(Problem::NotAMapping { place, found });
         };
         if let (Some((api_version, kind)), false, false) =
@@ -117,7 +120,7 @@ impl Reading<'_> {
         };
         if origin.item.is_some() {
             // No tool writes nested lists, and an origin cannot express them.
-            let place = position_in((self.bytes, self.room), &origin, &[Step::Key("items")]);
+            let place = position_in((self.bytes, self.memory_limit), &origin, &[Step::Key("items")]);
             return self.refuse(Problem::NestedList { place });
         }
         let item_type = item_type(&body);
@@ -164,7 +167,7 @@ pub(super) fn position_of(tree: &FileTree, origin: &Origin, path: &FieldPath<'_>
 /// Returns the position of a field, given the bytes of its file. After a cancellation it is the
 /// start of the object, because nothing will show it.
 pub(super) fn position_in(
-    (bytes, room): (&[u8], &MemoryLimit),
+    (bytes, memory_limit): (&[u8], &MemoryLimit),
     origin: &Origin,
     path: &FieldPath<'_>,
 ) -> SourcePosition {
@@ -173,7 +176,8 @@ pub(super) fn position_in(
         steps.extend([Step::Key("items"), Step::Item(item as usize)]);
     }
     steps.extend_from_slice(path);
-    let position = room.is_running().then(|| yaml::locate(bytes, DIALECT, origin.document, &steps)).flatten();
+    let position =
+        memory_limit.is_running().then(|| yaml::locate(bytes, DIALECT, origin.document, &steps)).flatten();
     let (line, column) = position.map_or((origin.line, 1), |found| (found.line, found.column));
     SourcePosition { file: origin.file.to_string(), line, column }
 }

@@ -83,8 +83,8 @@ fn directory<T>(
             continue;
         }
         // Without this check a half-read folder would count as complete.
-        if let Err(no_room) = tree.memory_limit().check_intact() {
-            found.problems.push(no_room.into());
+        if let Err(error) = tree.memory_limit().check_intact() {
+            found.problems.push(error.into());
             return;
         }
         match entry {
@@ -122,8 +122,8 @@ fn file<T>(tree: &FileTree, path: &str, reader: ManifestReader<'_, T>, found: &m
     };
     let shown = tree.display_path(path);
     let cost = yaml::estimate_file(&bytes);
-    if let Err(no_room) = tree.memory_limit().reserve(cost) {
-        found.problems.push(no_room.into());
+    if let Err(error) = tree.memory_limit().reserve(cost) {
+        found.problems.push(error.into());
         return;
     }
     manifests(shown, (&bytes, tree.memory_limit()), reader, found);
@@ -133,11 +133,11 @@ fn file<T>(tree: &FileTree, path: &str, reader: ManifestReader<'_, T>, found: &m
 /// Keeps the valid objects of a file's bytes.
 fn manifests<T>(
     shown: String,
-    (bytes, room): (&[u8], &MemoryLimit),
+    (bytes, memory_limit): (&[u8], &MemoryLimit),
     reader: ManifestReader<'_, T>,
     found: &mut Findings<T>,
 ) {
-    match documents::read(&shown, bytes, room) {
+    match documents::read(&shown, bytes, memory_limit) {
         Err(problem) => found.problems.push(problem),
         Ok(FileContent::NoManifests) => found
             .skipped

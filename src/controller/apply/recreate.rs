@@ -1,4 +1,4 @@
-//! Deletes and creates an object whose change needs a new one, if an annotation asks for that.
+//! Deletes an object and creates it again, if a change of it needs that and an annotation allows it.
 //!
 //! In: an apply that was refused because a field is immutable.
 //! Out: the object as Git has it, or a failure that says how to ask for the replacement.
@@ -35,7 +35,7 @@ const GOING: Duration = Duration::from_secs(60);
 /// First and longest pause between checks if it is gone.
 const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// Recreates an object, if its annotation asks for that.
+/// Recreates an object, if its annotation allows it.
 pub(crate) async fn recreate(
     work: &ApplyContext<'_>,
     wanted: &DesiredObject,

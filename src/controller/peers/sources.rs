@@ -295,7 +295,7 @@ impl PeerSources {
             known.came = Some(clock::now());
         }
         if before.is_some() && now.is_none() {
-            // It has to try again, and gets its time for that.
+            // It has to try again, and its time limit starts once more.
             known.begins();
         }
         known.course = course;

@@ -5,8 +5,8 @@
 //! memory.
 //! Out: a [`Policy`], without the claims of other Syncs.
 //!
-//! A completed Job is deleted by its TTL and must not run again for that. Its status is read once,
-//! when its metadata show that it may have completed.
+//! A completed Job that its TTL has deleted must not run again. Its status is read once, when its
+//! metadata show that it may have completed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;

@@ -151,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn rooms_grow_until_there_is_no_larger_one() {
-        let mut rooms = MemoryLimits { bytes: 10, most: 100 };
-        rooms.grow(40).unwrap();
-        assert_eq!(rooms.bytes, 50);
-        rooms.grow(51).unwrap();
-        assert_eq!(rooms.bytes, 100);
-        let told = rooms.grow(5 << 20).unwrap_err();
+    fn limits_grow_until_there_is_no_larger_one() {
+        let mut limits = MemoryLimits { bytes: 10, most: 100 };
+        limits.grow(40).unwrap();
+        assert_eq!(limits.bytes, 50);
+        limits.grow(51).unwrap();
+        assert_eq!(limits.bytes, 100);
+        let told = limits.grow(5 << 20).unwrap_err();
         assert_eq!(told.cause, ErrorCause::MemoryExceeded);
         assert!(told.message.contains("at least 5 MiB of memory, but at most 1 MiB"), "{}", told.message);
     }

@@ -113,10 +113,10 @@ impl RenderContext<'_> {
     }
 
     async fn fetch(self, wanted: &ChartRef, by: Instant) -> Result<(), ReconcileError> {
-        let room = MemoryLimit::with_bytes(self.ground.repositories.memory().most_for_work());
+        let memory_limit = MemoryLimit::with_bytes(self.ground.repositories.memory().most_for_work());
         // A chart that exceeds this limit is reported once it is rendered with its own limit.
-        match self.published(wanted, &room, by).await {
-            Err(_) if room.required_bytes().is_some() => Ok(()),
+        match self.published(wanted, &memory_limit, by).await {
+            Err(_) if memory_limit.required_bytes().is_some() => Ok(()),
             fetched => fetched.map(drop),
         }
     }
@@ -145,11 +145,12 @@ impl RenderContext<'_> {
     async fn published(
         self,
         wanted: &ChartRef,
-        room: &MemoryLimit,
+        memory_limit: &MemoryLimit,
         by: Instant,
     ) -> Result<FetchedChart, ReconcileError> {
         let (repositories, login) = (self.ground.repositories, Credentials::default());
-        let fetched = repositories.chart_within(wanted, ("", self.ground.asker), &login, room, by).await;
+        let fetched =
+            repositories.chart_within(wanted, ("", self.ground.asker), &login, memory_limit, by).await;
         match fetched {
             Ok(chart) => Ok(FetchedChart {
                 digest: wanted.digest.to_string().into(),

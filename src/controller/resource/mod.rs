@@ -157,7 +157,7 @@ impl Drop for Writing {
 }
 
 impl SyncWorker {
-    /// Takes the next step for the Sync; true if it is to be taken again after a back-off.
+    /// Takes the next step for the Sync; true if it must be repeated after a back-off.
     async fn serve(&mut self, sync: &Value) -> bool {
         let task = self.task(sync).await;
         self.logs(&task);

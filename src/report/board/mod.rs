@@ -74,7 +74,7 @@ pub struct SyncCard {
 pub struct SourceSummary {
     /// The repository, without credentials.
     pub url: Box<str>,
-    /// The folder in it; empty for all of it.
+    /// The folder in the repository; empty for the root.
     pub path: Box<str>,
     /// The branch, tag, range or commit, as text.
     pub reference: Box<str>,

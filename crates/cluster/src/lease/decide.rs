@@ -5,8 +5,8 @@
 //! requests.
 //!
 //! The times in a Lease are for people. Liveness of a holder is judged by the local clock alone: a
-//! term has ended when the Lease has stayed unchanged for its duration, counted from the first time
-//! that we read it so.
+//! term has ended when the Lease has stayed unchanged for its duration, counted from our first read
+//! of this content.
 
 use std::time::Duration;
 

@@ -154,25 +154,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_room_is_full_when_its_bytes_are_taken() {
-        let room = MemoryLimit::with_bytes(10);
-        assert_eq!(room.reserve(6), Ok(()));
-        room.give_back(2);
-        assert_eq!((room.reserve(6), room.required_bytes()), (Ok(()), None));
-        assert_eq!(room.check_intact(), Ok(()));
-        assert_eq!((room.reserve(5), room.required_bytes()), (Err(MemoryLimitError::Full), Some(15)));
-        assert_eq!(room.check_intact(), Err(MemoryLimitError::Full));
+    fn a_limit_is_full_when_its_bytes_are_taken() {
+        let limit = MemoryLimit::with_bytes(10);
+        assert_eq!(limit.reserve(6), Ok(()));
+        limit.give_back(2);
+        assert_eq!((limit.reserve(6), limit.required_bytes()), (Ok(()), None));
+        assert_eq!(limit.check_intact(), Ok(()));
+        assert_eq!((limit.reserve(5), limit.required_bytes()), (Err(MemoryLimitError::Full), Some(15)));
+        assert_eq!(limit.check_intact(), Err(MemoryLimitError::Full));
         assert_eq!(MemoryLimit::default().reserve(1 << 50), Ok(()));
     }
 
     #[test]
     fn work_ends_when_nobody_waits_for_it() {
-        let room = MemoryLimit::default();
-        let stop = room.stop_on_drop();
-        assert_eq!(room.reserve(1), Ok(()));
+        let limit = MemoryLimit::default();
+        let stop = limit.stop_on_drop();
+        assert_eq!(limit.reserve(1), Ok(()));
         drop(stop);
         assert_eq!(
-            (room.reserve(1), room.check_running()),
+            (limit.reserve(1), limit.check_running()),
             (Err(MemoryLimitError::Stopped), Err(MemoryLimitError::Stopped))
         );
     }
