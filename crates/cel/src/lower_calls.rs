@@ -141,8 +141,8 @@ impl<'a> Lowering<'a> {
         Lowered { expression, kind, at }
     }
 
-    /// Lowers the operands; those of `a.contains(b)` and `contains(a, b)` are the same. `go_on` runs
-    /// after the first operand, to find the name of the function in the text.
+    /// Lowers the operands; those of `a.contains(b)` and `contains(a, b)` are the same. `go_on`
+    /// runs after the first operand, to find the name of the function in the text.
     fn operands(
         &mut self,
         target: Option<&'a IdedExpr>,

@@ -1,4 +1,4 @@
-//! Deletes an object and creates it again, if a change of it needs that and an annotation allows it.
+//! Deletes an object and creates it again, if its change needs that and an annotation allows it.
 //!
 //! In: an apply that was refused because a field is immutable.
 //! Out: the object as Git has it, or a failure that says how to ask for the replacement.
