@@ -49,13 +49,18 @@ fn options_of_a_sync_are_put_over_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let options = "kustomize: {namePrefix: my-, components: [../parts/tls]}";
     let sync = |options: &str| {
-        format!("apiVersion: moorline.dev/v1alpha1\nkind: Sync\nmetadata: {{name: shop, namespace: moorline}}\nspec: {{source: {{git: {{url: 'https://example.com/shop.git'}}}}, path: ./app, render: {{{options}}}}}\n")
+        format!(
+            "apiVersion: moorline.dev/v1alpha1\nkind: Sync\nmetadata: {{name: shop, namespace: moorline}}\nspec: {{source: {{git: {{url: 'https://example.com/shop.git'}}}}, path: ./app, render: {{{options}}}}}\n"
+        )
     };
     write(
         folder.path(),
         &[
             ("app/a.yaml", MAP),
-            ("parts/tls/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnameSuffix: -tls\n"),
+            (
+                "parts/tls/kustomization.yaml",
+                "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnameSuffix: -tls\n",
+            ),
             ("sync.yaml", &sync(options)),
             ("none.yaml", &sync("")),
             ("clusters/sync.yaml", &sync("kustomize: {components: [../absent]}")),

@@ -1,5 +1,5 @@
 //! Options over a kustomization on a real API server: applied, rendered again when the spec changes, and a wrong one is
-//! told by its field while the objects stay.
+//! reported by its field while the objects stay.
 
 use moorline_test_support::daemon::until;
 use moorline_test_support::scene::{Scene, config_map};
@@ -70,7 +70,7 @@ async fn options_are_applied_and_a_change_of_them_renders_the_same_commit_again(
     .await;
     assert_eq!(of(&scene.values().await, "b-new").as_deref(), Some("one"));
 
-    // A wrong option is told by its field, and what is there stays.
+    // A wrong option is reported by its field, and the objects stay.
     scene.push(&[("app/big.yaml".to_owned(), String::new())]);
     let broken = patch("- {op: remove, path: /absent}".to_owned());
     scene.patch_sync("shop", json!({"spec": {"render": {"kustomize": {"patches": broken}}}})).await;

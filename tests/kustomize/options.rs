@@ -149,7 +149,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// What the folder `app` renders to with the options, as the Sync renders it.
+    /// The objects of the folder `app` with the options, as the Sync renders them.
     pub(crate) fn ours(&self) -> Vec<Value> {
         let options = RenderOptions {
             path: "app".into(),
@@ -207,21 +207,42 @@ transformers:
   fieldSpecs: [{path: metadata/annotations, create: true}]
 ";
 
+/// Options without any effect.
+fn nothing() -> KustomizeOptions {
+    KustomizeOptions { field: "spec.render.kustomize".into(), ..KustomizeOptions::default() }
+}
+
+fn base() -> Vec<(&'static str, String)> {
+    vec![("app/web.yaml", WEB.to_owned()), ("app/map.yaml", map("settings"))]
+}
+
+fn with(kustomization: &str) -> Vec<(&'static str, String)> {
+    let mut files = base();
+    files.push(("app/kustomization.yaml", kustomization.to_owned()));
+    files
+}
+
+fn written(kustomization: Value) -> Vec<(&'static str, String)> {
+    vec![("app/kustomization.yaml", kustomization.to_string())]
+}
+
+fn inline(patch: &str, kind: Option<&str>) -> PatchOption {
+    let target = |kind: &str| PatchTarget { kind: kind.to_owned(), ..PatchTarget::default() };
+    PatchOption { patch: patch.to_owned(), target: kind.map(target) }
+}
+
+const JSON_PATCH: &str = "- {op: add, path: /metadata/annotations/x, value: y}\n";
+
 /// The table.
 pub(crate) fn rows() -> Vec<Row> {
-    let options = KustomizeOptions { field: "spec.render.kustomize".into(), ..KustomizeOptions::default() };
-    let base = || vec![("app/web.yaml", WEB.to_owned()), ("app/map.yaml", map("settings"))];
-    let with = |kustomization: &str| {
-        let mut files = base();
-        files.push(("app/kustomization.yaml", kustomization.to_owned()));
-        files
-    };
-    let written = |kustomization: Value| vec![("app/kustomization.yaml", kustomization.to_string())];
-    let patch = |patch: &str, target: Option<PatchTarget>| PatchOption { patch: patch.to_owned(), target };
-    let both = "resources: [web.yaml, map.yaml]\n";
-    let of_kind = |kind: &str| Some(PatchTarget { kind: kind.to_owned(), ..PatchTarget::default() });
+    let mut rows = rows_of_fields();
+    rows.extend(rows_of_folders());
+    rows
+}
+
+/// Fields that the kustomization has, too.
+fn rows_of_fields() -> Vec<Row> {
     let merge = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 3}\n";
-    let json_patch = "- {op: add, path: /metadata/annotations/x, value: y}\n";
     vec![
         Row {
             name: "a prefix, a suffix and a namespace replace the written ones",
@@ -230,7 +251,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 name_prefix: "c-".into(),
                 name_suffix: "-d".into(),
                 namespace: "two".into(),
-                ..options.clone()
+                ..nothing()
             },
             written: written(
                 json!({"resources": ["web.yaml", "map.yaml"], "namePrefix": "c-", "nameSuffix": "-d",
@@ -243,12 +264,12 @@ pub(crate) fn rows() -> Vec<Row> {
                 "resources: [web.yaml, map.yaml]\npatches: [{patch: '[{\"op\": \"add\", \"path\": \"/spec/replicas\", \"value\": 2}]', target: {kind: Deployment}}]\n",
             ),
             options: KustomizeOptions {
-                patches: vec![patch(merge, None), patch(json_patch, of_kind("ConfigMap|Deployment"))],
-                ..options.clone()
+                patches: vec![inline(merge, None), inline(JSON_PATCH, Some("ConfigMap|Deployment"))],
+                ..nothing()
             },
             written: written(json!({"resources": ["web.yaml", "map.yaml"], "patches": [
                 {"patch": "[{\"op\": \"add\", \"path\": \"/spec/replicas\", \"value\": 2}]", "target": {"kind": "Deployment"}},
-                {"patch": merge}, {"patch": json_patch, "target": {"kind": "ConfigMap|Deployment"}}]})),
+                {"patch": merge}, {"patch": JSON_PATCH, "target": {"kind": "ConfigMap|Deployment"}}]})),
         },
         Row {
             name: "an image replaces the one of its name, with all of its fields",
@@ -264,11 +285,18 @@ pub(crate) fn rows() -> Vec<Row> {
                     },
                     ImageOption { name: "absent".into(), new_tag: "4".into(), ..Default::default() },
                 ],
-                ..options.clone()
+                ..nothing()
             },
             written: written(json!({"resources": ["web.yaml", "map.yaml"], "images": [
                 {"name": "registry.example.com/web", "newTag": "3"}, {"name": "absent", "newTag": "4"}]})),
         },
+    ]
+}
+
+/// Components, labels, and folders without a kustomization.
+fn rows_of_folders() -> Vec<Row> {
+    let both = "resources: [web.yaml, map.yaml]\n";
+    vec![
         Row {
             name: "a component is applied before the patches",
             files: {
@@ -279,11 +307,11 @@ pub(crate) fn rows() -> Vec<Row> {
             },
             options: KustomizeOptions {
                 components: vec!["../parts/tls".into()],
-                patches: vec![patch(json_patch, of_kind("ConfigMap"))],
-                ..options.clone()
+                patches: vec![inline(JSON_PATCH, Some("ConfigMap"))],
+                ..nothing()
             },
             written: written(json!({"resources": ["web.yaml", "map.yaml"], "components": ["../parts/tls"],
-                "patches": [{"patch": json_patch, "target": {"kind": "ConfigMap"}}]})),
+                "patches": [{"patch": JSON_PATCH, "target": {"kind": "ConfigMap"}}]})),
         },
         Row {
             name: "labels and annotations are for objects, not for selectors and templates",
@@ -291,7 +319,7 @@ pub(crate) fn rows() -> Vec<Row> {
             options: KustomizeOptions {
                 labels: owned(&[("team", "new"), ("tier", "front")]),
                 annotations: owned(&[("owner", "shop")]),
-                ..options.clone()
+                ..nothing()
             },
             written: vec![("overlay/kustomization.yaml", METADATA.to_owned())],
         },
@@ -314,14 +342,14 @@ pub(crate) fn rows() -> Vec<Row> {
                 ]);
                 files
             },
-            options: KustomizeOptions { name_prefix: "all-".into(), ..options.clone() },
+            options: KustomizeOptions { name_prefix: "all-".into(), ..nothing() },
             written: written(json!({"namePrefix": "all-",
                 "resources": ["built", "deep/er/map.yml", "map.yaml", "web.yaml"]})),
         },
         Row {
             name: "without any option, the folder is built like this, too",
             files: base(),
-            options,
+            options: nothing(),
             written: written(json!({"resources": ["map.yaml", "web.yaml"]})),
         },
     ]

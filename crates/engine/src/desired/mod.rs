@@ -206,7 +206,8 @@ fn desired_object(
     object
 }
 
-/// Removes the namespace that kustomize sets on a cluster-scoped object whose kind it does not know.
+/// Removes the namespace that kustomize sets on a cluster-scoped object of a kind that it does not
+/// know.
 fn leave_namespace(object: &mut Object) {
     if let Ok(id) = object.id.in_namespace("") {
         object.id = id;
