@@ -41,5 +41,5 @@ pub(super) fn read_kustomize_options(path: &Path) -> anyhow::Result<Option<Arc<K
         bail!("{shown}: there is no field {path}{meant}");
     }
     let render: RenderSpec = serde_json::from_value(render).with_context(|| format!("{shown}: not valid"))?;
-    Ok(kustomize_options(&render).with_context(|| shown)?)
+    kustomize_options(&render).with_context(|| shown)
 }
