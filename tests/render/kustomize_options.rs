@@ -233,7 +233,8 @@ fn a_namespace_is_left_out_of_cluster_scoped_objects_of_unknown_kinds() {
     };
     let with = options(KustomizeOptions { namespace: "shop".into(), ..KustomizeOptions::default() });
     let found = ids(&with, &files).unwrap();
-    assert_eq!(found, ["ConfigMap shop/a", "CustomResourceDefinition widgets.example.com", "Widget a"]);
+    let definition = "CustomResourceDefinition.apiextensions.k8s.io widgets.example.com";
+    assert_eq!(found, ["ConfigMap shop/a", definition, "Widget.example.com a"]);
     // A namespace that Git itself writes stays an error.
     let written = widget.replace("{name: a}", "{name: a, namespace: other}");
     let files = [files[0], ("app/widget.yaml", written.as_str())];
