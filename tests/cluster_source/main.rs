@@ -3,6 +3,7 @@
 mod allowed_hosts;
 mod bombs;
 mod follows_itself;
+mod github_app;
 mod helm;
 mod identity;
 mod kustomizations;

@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::address::{Address, Kind};
+use super::github_app::AppLogin;
 
 /// Maximum number of bytes of one value.
 const MAX_VALUE_BYTES: usize = 1024 * 1024;
@@ -43,6 +44,8 @@ pub struct Credentials {
     pub(super) authorities: Option<Sensitive<Vec<u8>>>,
     pub(super) client: Option<ClientCertificate>,
     pub(super) ssh: Option<SshKey>,
+    /// A GitHub App, whose tokens are the login.
+    pub(super) app: Option<AppLogin>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,12 +91,37 @@ pub enum CredentialsError {
     /// No known key.
     #[error(
         "the Secret has none of the keys that Git needs: username and password, bearerToken, \
-         ssh-privatekey and known_hosts, ca.crt, or tls.crt and tls.key"
+         ssh-privatekey and known_hosts, githubAppID and githubAppPrivateKey, ca.crt, or tls.crt and tls.key"
     )]
     Nothing,
     /// The Secret does not fit the URL.
     #[error("{0}")]
     Mismatch(&'static str),
+    /// A malformed id of a GitHub App.
+    #[error("the Secret's key {0}")]
+    App(&'static str),
+    /// The Secret of a GitHub App does not name the API of its server.
+    #[error(
+        "the repository is on {host}; write the address of its API into the Secret, githubAppBaseURL: {api}"
+    )]
+    NoApi {
+        /// The host of the repository.
+        host: Box<str>,
+        /// The address to write.
+        api: Box<str>,
+    },
+    /// The Secret of a GitHub App names the API of another server.
+    #[error(
+        "the Secret's githubAppBaseURL is {base}, but the API of {host} is {api}; the App signs in only where the repository is"
+    )]
+    OtherApi {
+        /// The address in the Secret.
+        base: Box<str>,
+        /// The host of the repository.
+        host: Box<str>,
+        /// The address to write.
+        api: Box<str>,
+    },
 }
 
 /// The keys of Kubernetes, and spellings of older versions and other tools.
@@ -106,6 +134,11 @@ const SPELLINGS: &[(&str, &[&str])] = &[
     ("ca.crt", &["ca.crt", "caFile"]),
     ("tls.crt", &["tls.crt", "certFile"]),
     ("tls.key", &["tls.key", "keyFile"]),
+    ("githubAppID", &["githubAppID"]),
+    ("githubAppInstallationID", &["githubAppInstallationID"]),
+    ("githubAppInstallationOwner", &["githubAppInstallationOwner"]),
+    ("githubAppPrivateKey", &["githubAppPrivateKey"]),
+    ("githubAppBaseURL", &["githubAppBaseURL", "githubAppEnterpriseBaseUrl"]),
 ];
 
 impl Credentials {
@@ -133,10 +166,17 @@ impl Credentials {
                 }
             },
             ssh,
+            app: AppLogin::from_secret(&keys)?,
         };
-        match read == Self::default() {
-            true => Err(CredentialsError::Nothing),
-            false => Ok(read),
+        match &read.login {
+            _ if read == Self::default() => Err(CredentialsError::Nothing),
+            Some(HttpLogin::Basic { .. }) if read.app.is_some() => {
+                Err(CredentialsError::Both("password", "githubAppID"))
+            }
+            Some(HttpLogin::Bearer(_)) if read.app.is_some() => {
+                Err(CredentialsError::Both("bearerToken", "githubAppID"))
+            }
+            _ => Ok(read),
         }
     }
 
@@ -150,13 +190,20 @@ impl Credentials {
             Kind::Http(_) if self.ssh.is_some() => refuse(
                 "the Secret has an ssh key, but the repository's URL is https; write ssh://git@host/path",
             ),
+            Kind::Ssh(_) if self.app.is_some() && self.ssh.is_none() => refuse(
+                "the Secret has a GitHub App, which works over https only; write https://host/path in the repository's URL",
+            ),
             Kind::Ssh(_) if self.ssh.is_none() => refuse(
                 "an ssh URL needs a Secret with ssh-privatekey and known_hosts (ssh-keyscan HOST prints the latter)",
             ),
             Kind::Local(_) if *self != Self::default() => {
                 refuse("a repository on the local disk takes no Secret")
             }
-            Kind::Http(_) | Kind::Ssh(_) | Kind::Local(_) => Ok(()),
+            Kind::Http(address) => match &self.app {
+                Some(app) => app.api(address).map(drop),
+                None => Ok(()),
+            },
+            Kind::Ssh(_) | Kind::Local(_) => Ok(()),
         }
     }
 
@@ -172,7 +219,7 @@ impl Credentials {
     }
 }
 
-struct SecretKeys<'a>(&'a BTreeMap<String, Vec<u8>>);
+pub(super) struct SecretKeys<'a>(&'a BTreeMap<String, Vec<u8>>);
 
 impl SecretKeys<'_> {
     /// Returns the value under any spelling of `key`; an empty one counts as missing.
@@ -195,7 +242,7 @@ impl SecretKeys<'_> {
     }
 
     /// Returns text of one line, without the trailing line break that `echo` adds.
-    fn line(&self, key: &'static str) -> Result<Option<Sensitive<String>>, CredentialsError> {
+    pub(super) fn line(&self, key: &'static str) -> Result<Option<Sensitive<String>>, CredentialsError> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         let text = text.trim_end_matches(['\r', '\n']);
         match text.chars().any(char::is_control) {
@@ -206,7 +253,7 @@ impl SecretKeys<'_> {
         }
     }
 
-    fn pem(&self, key: &'static str) -> Result<Option<Vec<u8>>, CredentialsError> {
+    pub(super) fn pem(&self, key: &'static str) -> Result<Option<Vec<u8>>, CredentialsError> {
         match self.text(key)? {
             Some(text) if !text.contains("-----BEGIN ") => Err(CredentialsError::Value {
                 key,

@@ -81,6 +81,14 @@ pub enum Error {
         /// The HTTP status.
         status: u16,
     },
+    /// A GitHub App got no token.
+    #[error("{server} gives the GitHub App of the Secret no token: {problem}")]
+    NoToken {
+        /// The server of the API.
+        server: Box<str>,
+        /// The reason, and a way out.
+        problem: Box<str>,
+    },
     /// The ssh key was refused.
     #[error(
         "{server} does not accept the ssh key of the Secret for the user in the URL; add its public half there"
@@ -252,7 +260,7 @@ impl Error {
             Self::Timeout { .. } | Self::Slow => "RepositoryTimeout",
             Self::Waiting { .. } => "RepositoryWaiting",
             Self::NotAllowed { .. } => "HostNotAllowed",
-            Self::Denied { .. } | Self::KeyRefused { .. } => "RepositoryAccessDenied",
+            Self::Denied { .. } | Self::NoToken { .. } | Self::KeyRefused { .. } => "RepositoryAccessDenied",
             Self::NoRepository { .. } => "RepositoryNotFound",
             Self::Status { .. } => "RepositoryUnavailable",
             Self::Redirect { .. } => "RepositoryRedirect",

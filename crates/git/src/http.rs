@@ -1,4 +1,4 @@
-//! HTTPS client for one repository: two kinds of request, each with a deadline, on rustls.
+//! HTTPS client for one repository: each request has a deadline, on rustls.
 //!
 //! In: an address, credentials, a proxy.
 //! Out: an [`HttpClient`]. A response has a status, a content type and a body that is read with
@@ -19,9 +19,11 @@ use super::address::HttpAddress;
 use super::credentials::{ClientCertificate, Credentials, CredentialsError, Sensitive};
 use super::error::Error;
 use super::hosts::{HostPolicy, HostRefused};
+use super::installation_token::TokenSources;
 use crate::pack_inspection::PackError;
 use crate::pkt_line::ProtocolError;
 use crate::resolver::{AddressScope, SameThreadResolver, host_and_port};
+use moorline_identity::{ExchangeRequest, MAX_ANSWER_BYTES, Method};
 use moorline_runtime::clock;
 
 /// Timeout for a connection.
@@ -79,11 +81,18 @@ pub(super) struct SharedNetwork {
     hosts: HostPolicy,
     /// Certificate authorities of the system and public ones, read for the first client.
     system: OnceLock<RootCerts>,
+    /// Tokens of GitHub Apps.
+    tokens: TokenSources,
 }
 
 impl SharedNetwork {
     pub(super) fn new(proxy: Option<Proxy>, hosts: HostPolicy) -> Self {
-        Self { proxy, hosts, system: OnceLock::new() }
+        Self { proxy, hosts, system: OnceLock::new(), tokens: TokenSources::default() }
+    }
+
+    /// Returns the tokens of GitHub Apps.
+    pub(super) fn tokens(&self) -> &TokenSources {
+        &self.tokens
     }
 
     /// Returns the host policy.
@@ -128,7 +137,15 @@ pub(super) struct HttpClient {
     agent: Agent,
     /// With a proxy that resolves names: the policy for names.
     proxied: Option<(AddressScope, HostPolicy)>,
-    authorization: Option<Sensitive<String>>,
+}
+
+/// Response to an exchange for a token.
+#[derive(Debug)]
+pub(super) struct ExchangeResponse {
+    pub(super) status: u16,
+    /// The `Date` header.
+    pub(super) date: Option<String>,
+    pub(super) body: Sensitive<Vec<u8>>,
 }
 
 /// Head and body of a response.
@@ -138,6 +155,7 @@ pub(super) struct HttpResponse {
     pub(super) content_type: String,
     /// The `WWW-Authenticate` challenge.
     pub(super) challenge: Option<String>,
+    date: Option<String>,
     pub(super) body: Box<dyn Read>,
 }
 
@@ -174,11 +192,7 @@ impl HttpClient {
             .max_idle_age(KEEP_ALIVE)
             .user_agent(USER_AGENT)
             .build();
-        Ok(Self {
-            agent: Agent::with_parts(config, DefaultConnector::default(), resolver),
-            proxied,
-            authorization: credentials.authorization(),
-        })
+        Ok(Self { agent: Agent::with_parts(config, DefaultConnector::default(), resolver), proxied })
     }
 
     /// Sends a GET to `address` at `endpoint` (with the query), for protocol version 2.
@@ -186,10 +200,11 @@ impl HttpClient {
         &self,
         address: &HttpAddress,
         endpoint: &str,
+        authorization: Option<&Sensitive<String>>,
         by: Instant,
     ) -> Result<HttpResponse, Error> {
         let request = http::Request::get(format!("{address}{endpoint}")).header(PROTOCOL, VERSION);
-        self.send(request.body(()), address.server(), self.authorization.as_ref(), by)
+        self.send(request.body(()), address.server(), authorization, by)
     }
 
     /// Sends a GET for a file by its whole URL, with a given login and media type.
@@ -209,6 +224,7 @@ impl HttpClient {
         &self,
         address: &HttpAddress,
         body: &[u8],
+        authorization: Option<&Sensitive<String>>,
         by: Instant,
     ) -> Result<HttpResponse, Error> {
         let request = http::Request::post(format!("{address}/git-upload-pack"))
@@ -216,7 +232,44 @@ impl HttpClient {
             .header("Accept", "application/x-git-upload-pack-result")
             .header(PROTOCOL, VERSION)
             .body(body);
-        self.send(request, address.server(), self.authorization.as_ref(), by)
+        self.send(request, address.server(), authorization, by)
+    }
+
+    /// Sends the request of an exchange, and reads the whole answer. No redirect is followed.
+    pub(super) fn exchange(
+        &self,
+        exchange: &ExchangeRequest,
+        server: String,
+        by: Instant,
+    ) -> Result<ExchangeResponse, Error> {
+        let mut request = match exchange.method {
+            Method::Get => http::Request::get(&exchange.url),
+            Method::Post => http::Request::post(&exchange.url),
+        };
+        for (name, value) in &exchange.headers {
+            let value = http::HeaderValue::from_str(value.as_str());
+            let bad =
+                |_| Error::InvalidResponse { server: server.as_str().into(), what: "no login can be sent" };
+            let mut value = value.map_err(bad)?;
+            value.set_sensitive(true);
+            request = request.header(*name, value);
+        }
+        let answer = match exchange.method {
+            Method::Get => self.send(request.body(()), server.clone(), None, by)?,
+            Method::Post => {
+                self.send(request.body(exchange.body.as_str().as_bytes()), server.clone(), None, by)?
+            }
+        };
+        let mut body = Vec::new();
+        let read = answer.body.take(MAX_ANSWER_BYTES + 1).read_to_end(&mut body);
+        let what = "bytes of a token";
+        read.map_err(|error| fault(&server, what, ProtocolError::Input(error)))?;
+        match body.len() as u64 > MAX_ANSWER_BYTES {
+            true => Err(Error::TooLarge { server: server.into(), what, limit: MAX_ANSWER_BYTES }),
+            false => {
+                Ok(ExchangeResponse { status: answer.status, date: answer.date, body: Sensitive::new(body) })
+            }
+        }
     }
 
     fn send<B: ureq::AsSendBody>(
@@ -260,6 +313,7 @@ impl HttpClient {
             location: header(http::header::LOCATION).map(str::to_owned),
             content_type: header(http::header::CONTENT_TYPE).unwrap_or_default().to_owned(),
             challenge: header(http::header::WWW_AUTHENTICATE).map(str::to_owned),
+            date: header(http::header::DATE).map(str::to_owned),
             body: Box::new(answer.into_body().into_reader()),
         })
     }

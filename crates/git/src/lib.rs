@@ -5,7 +5,8 @@
 //! Out: a [`Revision`], and its files. The types are in `revision.rs`, `semver_range.rs`,
 //! `address.rs` and `credentials.rs`. The protocol is in `upload_pack.rs` over `pkt_line.rs`; one
 //! remote repository is in `remote.rs`, with its transport over http (`http.rs`) or ssh
-//! (`ssh_transport.rs` over `ssh_session.rs` and `known_hosts.rs`). Storage is in
+//! (`ssh_transport.rs` over `ssh_session.rs` and `known_hosts.rs`). The login of a GitHub App is in
+//! `github_app.rs`, its tokens in `installation_token.rs`. Storage is in
 //! `pack_inspection.rs`, `store.rs`, `mirror.rs`, `local_repository.rs` and `snapshot.rs`.
 //! Signatures are checked in `signature.rs`; submodules are found in `submodules.rs`.
 //! `allow_list.rs` limits other repositories, `hosts.rs` over `public_address.rs` limits
@@ -45,9 +46,11 @@ mod credentials;
 mod demo_repository;
 pub mod directory;
 mod error;
+mod github_app;
 pub mod hostile;
 mod hosts;
 mod http;
+mod installation_token;
 mod known_hosts;
 mod local_repository;
 mod memory;

@@ -10,12 +10,14 @@
 
 use std::fmt;
 use std::io::{Read, Write};
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::address::HttpAddress;
-use super::credentials::Credentials;
+use super::credentials::{Credentials, Sensitive};
 use super::error::Error;
 use super::http::{HttpClient, HttpResponse, SharedNetwork, fault};
+use super::installation_token::TokenSource;
 use super::revision::AdvertisedRef;
 use crate::pkt_line::PktLineReader;
 use crate::upload_pack;
@@ -56,9 +58,12 @@ impl Remote {
             match self.refs(prefixes, by) {
                 Ok(refs) => return Ok(refs),
                 // These errors do not depend on the capabilities.
-                Err(error @ (Error::Timeout { .. } | Error::Unreachable { .. } | Error::Denied { .. })) => {
-                    return Err(error);
-                }
+                Err(
+                    error @ (Error::Timeout { .. }
+                    | Error::Unreachable { .. }
+                    | Error::Denied { .. }
+                    | Error::NoToken { .. }),
+                ) => return Err(error),
                 Err(_) => self.found = None,
             }
         }
@@ -162,10 +167,46 @@ const MAX_REDIRECTS: usize = 4;
 
 const INFO_REFS: &str = "/info/refs";
 
+/// Source of the `Authorization` header.
+#[derive(Debug)]
+enum HttpAuthorization {
+    /// The same value for all requests, or none.
+    Fixed(Option<Sensitive<String>>),
+    /// Tokens of a GitHub App.
+    App(Arc<TokenSource>),
+}
+
+/// The status of a request without a valid login.
+const UNAUTHORIZED: u16 = 401;
+
+impl HttpAuthorization {
+    /// Sends a request with the login. A token that is refused is exchanged once.
+    fn send(
+        &self,
+        by: Instant,
+        request: impl Fn(Option<&Sensitive<String>>) -> Result<HttpResponse, Error>,
+    ) -> Result<HttpResponse, Error> {
+        let tokens = match self {
+            Self::Fixed(value) => return request(value.as_ref()),
+            Self::App(tokens) => tokens,
+        };
+        let token = tokens.token(by)?;
+        let answer = request(Some(&token.authorization))?;
+        if answer.status != UNAUTHORIZED {
+            return Ok(answer);
+        }
+        match tokens.instead_of(&token, by)? {
+            Some(token) => request(Some(&token.authorization)),
+            None => Ok(answer),
+        }
+    }
+}
+
 /// Transport to a repository over http(s).
 #[derive(Debug)]
 pub(super) struct HttpTransport {
     client: HttpClient,
+    login: HttpAuthorization,
     written: HttpAddress,
     /// Final address after redirects.
     found: Option<HttpAddress>,
@@ -178,7 +219,11 @@ impl HttpTransport {
         network: &SharedNetwork,
     ) -> Result<Self, Error> {
         let client = HttpClient::new(&address.host, credentials, network)?;
-        Ok(Self { client, written: address.clone(), found: None })
+        let login = match network.tokens().source(address, credentials, network)? {
+            Some(tokens) => HttpAuthorization::App(tokens),
+            None => HttpAuthorization::Fixed(credentials.authorization()),
+        };
+        Ok(Self { client, login, written: address.clone(), found: None })
     }
 }
 
@@ -197,7 +242,7 @@ impl Transport for HttpTransport {
         let mut address = self.written.clone();
         for _ in 0..=MAX_REDIRECTS {
             let query = format!("{INFO_REFS}?service=git-upload-pack");
-            let answer = self.client.get(&address, &query, by)?;
+            let answer = self.login.send(by, |login| self.client.get(&address, &query, login, by))?;
             if (300..400).contains(&answer.status) {
                 let refused = || Error::Redirect { server: address.server().into() };
                 let location = answer.location.ok_or_else(refused)?;
@@ -221,7 +266,8 @@ impl Transport for HttpTransport {
 
     fn ask(&mut self, request: Vec<u8>, limit: u64, by: Instant) -> Result<ResponseLines<'_>, Error> {
         let address = self.found.as_ref().unwrap_or(&self.written);
-        let answer = accepted(address, self.client.post(address, &request, by)?)?;
+        let answer = self.login.send(by, |login| self.client.post(address, &request, login, by))?;
+        let answer = accepted(address, answer)?;
         if !answer.content_type.starts_with("application/x-git-upload-pack-result") {
             let what = "it sends something else than Git's answer (a web page, perhaps)";
             return Err(Error::InvalidResponse { server: address.server().into(), what });

@@ -36,6 +36,7 @@ pub mod etcd;
 pub mod fault_proxy;
 pub mod git_bench;
 pub mod git_server;
+pub mod github;
 pub mod gitops_tools;
 pub mod kept;
 pub mod manifests;

@@ -4,6 +4,7 @@ mod bombs;
 mod charts;
 mod disk;
 mod faults;
+mod github_app;
 mod hosts;
 mod local;
 mod repository;
