@@ -6,23 +6,23 @@
 //! thread until the deadline and no more.
 
 use std::io::{self, Read};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use rustls::crypto::ring;
 use ureq::Agent;
 use ureq::http;
-use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{Certificate, RootCerts};
 use ureq::unversioned::transport::DefaultConnector;
 
 use super::address::HttpAddress;
-use super::credentials::{ClientCertificate, Credentials, CredentialsError, Sensitive};
+use super::credentials::{Credentials, Sensitive};
 use super::error::Error;
 use super::hosts::{HostPolicy, HostRefused};
 use super::installation_token::TokenSources;
 use crate::pack_inspection::PackError;
 use crate::pkt_line::ProtocolError;
 use crate::resolver::{AddressScope, SameThreadResolver, host_and_port};
+use crate::tls::tls_config;
 use moorline_identity::{ExchangeRequest, MAX_ANSWER_BYTES, Method};
 use moorline_runtime::clock;
 
@@ -119,7 +119,7 @@ impl SharedNetwork {
     }
 
     /// Returns the system's authorities and those of a Secret.
-    fn roots(&self, own: Vec<Certificate<'static>>) -> RootCerts {
+    pub(super) fn roots(&self, own: Vec<Certificate<'static>>) -> RootCerts {
         match self.system() {
             RootCerts::Specific(system) if !own.is_empty() => system.iter().cloned().chain(own).into(),
             system => system.clone(),
@@ -182,7 +182,7 @@ impl HttpClient {
             false => (None, SameThreadResolver(judge.0, judge.1)),
         };
         let config = Agent::config_builder()
-            .tls_config(tls(credentials, network)?)
+            .tls_config(tls_config(credentials, network)?)
             .proxy(proxy)
             .http_status_as_error(false)
             .max_redirects(0)
@@ -394,55 +394,6 @@ pub(super) fn fault(server: &str, what: &'static str, fault: ProtocolError) -> E
         ProtocolError::Refused => Error::InvalidResponse { server, what: "it reports an error of its own" },
         ProtocolError::NotGiven => Error::NoCommit { commit: "".into() },
     }
-}
-
-/// TLS with the system's authorities and those of the Secret, and our client certificate.
-fn tls(credentials: &Credentials, network: &SharedNetwork) -> Result<TlsConfig, Error> {
-    let own = match &credentials.authorities {
-        Some(pem) => certificates("ca.crt", pem.reveal())?,
-        None => Vec::new(),
-    };
-    let provider = Arc::new(ring::default_provider());
-    let client =
-        credentials.client.as_ref().map(|client| client_certificate(client, &provider)).transpose()?;
-    Ok(TlsConfig::builder()
-        .root_certs(network.roots(own))
-        .client_cert(client)
-        .unversioned_rustls_crypto_provider(provider)
-        .build())
-}
-
-fn certificates(key: &'static str, pem: &[u8]) -> Result<Vec<Certificate<'static>>, Error> {
-    let broken = CredentialsError::Value { key, problem: "has no certificate that can be read" };
-    let mut found = Vec::new();
-    let mut trial = rustls::RootCertStore::empty();
-    for item in parse_pem(pem) {
-        if let PemItem::Certificate(certificate) = item.map_err(|_| broken.clone())? {
-            trial.add(certificate.der().to_vec().into()).map_err(|_| broken.clone())?;
-            found.push(certificate);
-        }
-    }
-    if found.is_empty() { Err(broken.into()) } else { Ok(found) }
-}
-
-/// The client does not check the pair until it is used, so it is checked here.
-fn client_certificate(
-    pair: &ClientCertificate,
-    provider: &Arc<rustls::crypto::CryptoProvider>,
-) -> Result<ClientCert, Error> {
-    let problem = "has no private key that can be read (a key with a password cannot be used)";
-    let no_key = CredentialsError::Value { key: "tls.key", problem };
-    let chain = certificates("tls.crt", pair.certificates.reveal())?;
-    let key = PrivateKey::from_pem(pair.key.reveal()).map_err(|_| no_key.clone())?;
-    let der = rustls::pki_types::pem::PemObject::from_pem_slice(pair.key.reveal()).map_err(|_| no_key)?;
-    rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map(|builder| builder.with_root_certificates(rustls::RootCertStore::empty()))
-        .and_then(|builder| {
-            builder.with_client_auth_cert(chain.iter().map(|one| one.der().to_vec().into()).collect(), der)
-        })
-        .map_err(|_| CredentialsError::Value { key: "tls.key", problem: "does not belong to tls.crt" })?;
-    Ok(ClientCert::new_with_certs(&chain, key))
 }
 
 #[cfg(test)]

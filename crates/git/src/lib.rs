@@ -71,6 +71,7 @@ mod ssh_session;
 mod ssh_transport;
 mod store;
 mod submodules;
+mod tls;
 mod upload_pack;
 pub mod webhook_call;
 mod worker_pool;

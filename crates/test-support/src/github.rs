@@ -36,8 +36,8 @@ pub struct AppKey {
 }
 
 impl AppKey {
-    /// Creates a key in a file of this name, in the format `PEM` (PKCS#1) or `PKCS8`; `None` without
-    /// ssh-keygen.
+    /// Creates a key in a file of this name, in the format `PEM` (PKCS#1) or `PKCS8`; `None`
+    /// without ssh-keygen.
     pub fn new(folder: &Path, name: &str, format: &str) -> Option<Self> {
         let (program, file) = (find("ssh-keygen")?, folder.join(name));
         let mut makes = command(&program);
@@ -74,7 +74,7 @@ pub struct GithubState {
     pub exchanges: usize,
     /// Requests for the installation of an owner.
     pub searches: usize,
-    /// What was wrong with a request.
+    /// Faults of requests.
     pub problems: Vec<String>,
 }
 
