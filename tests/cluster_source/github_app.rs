@@ -31,9 +31,13 @@ async fn shown(scene: &Scene, daemon: &Daemon) -> String {
     ] {
         all.push(send_request(&scene.admin, "GET", &uri, Value::Null).await.unwrap().to_string());
     }
-    let page = daemon.page().expect("a page");
-    for path in ["/", "/api/v1/syncs"] {
-        all.push(page_requests::get(&page, path).body);
+    let page = until("the page is there", async || daemon.page()).await;
+    for path in
+        [format!("/syncs/{}/three", scene.namespace), format!("/api/v1/syncs/{}/one", scene.namespace)]
+    {
+        let answer = page_requests::get(&page, &path);
+        assert_eq!(answer.status, 200, "{path}");
+        all.push(answer.body);
     }
     all.join("\n")
 }
@@ -45,7 +49,8 @@ async fn an_app_is_exchanged_once_for_all_its_syncs() {
     let github = Github::start(scene.root.path(), &key);
     let commit = scene.push(&[file("one/a", "1"), file("two/b", "1"), file("three/c", "1")]);
     secret(&scene, "app", github.secret(&key)).await;
-    let daemon = scene.daemon_with(&["--leader-election=false", "--log-level", "trace"]);
+    let arguments = ["--leader-election=false", "--log-level", "trace", "--page", "127.0.0.1:0"];
+    let daemon = scene.daemon_with(&arguments);
     sync(&scene, &github, "one", "app").await;
     scene.until_ready("one", &commit).await;
     assert_eq!(github.state().exchanges, 1);

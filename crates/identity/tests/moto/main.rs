@@ -77,7 +77,8 @@ fn moto_accepts_what_is_sent_to_aws() {
 
     let (status, body) = send(&role.registry_login(&credentials, Timestamp::now()).unwrap());
     let login = read_registry_login(status, &body).unwrap();
-    assert!(login.expires > Timestamp::now() && !login.value.as_str().is_empty());
+    // In moto, it expired years ago.
+    assert!(!login.value.as_str().is_empty());
 
     let other = AwsCredentials { secret_key: "wrong".into(), ..credentials.clone() };
     let (status, body) = send(&role.registry_login(&other, Timestamp::now()).unwrap());
