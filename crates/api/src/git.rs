@@ -1,4 +1,4 @@
-//! `spec.source`: the repository of a `Sync`, its revision and its Secrets.
+//! `spec.source`: the source of a `Sync`; the Git repository, its revision and its Secrets.
 //!
 //! In: YAML.
 //! Out: [`Source`], a part of the spec. The API server evaluates the rules here, as it does those
@@ -15,11 +15,20 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Source of the manifests.
-#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+use super::OciSource;
+
+/// Source of the manifests: a Git repository or an artifact.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+#[x_kube(validation = Rule::new("has(self.git) != has(self.oci)")
+    .message("write exactly one of git and oci: a Sync has one source"))]
 pub struct Source {
     /// A Git repository.
-    pub git: GitSource,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitSource>,
+
+    /// An artifact of an OCI registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oci: Option<OciSource>,
 }
 
 /// A Git repository.

@@ -32,6 +32,8 @@ mod history;
 mod kustomize;
 mod moves;
 #[cfg(feature = "crd")]
+mod oci;
+#[cfg(feature = "crd")]
 mod render;
 mod spec_hash;
 #[cfg(feature = "crd")]
@@ -61,6 +63,8 @@ pub use history::{ChangeCounts, HistoryEntry, MAX_HISTORY};
 #[cfg(feature = "crd")]
 pub use kustomize::{AnnotationText, KustomizeImage, KustomizePatch, KustomizeSpec, LabelText, PatchTarget};
 pub use moves::{MOVES_TO_ANNOTATION, parse_moves_to};
+#[cfg(feature = "crd")]
+pub use oci::{LayerOperation, OciLayer, OciRef, OciSource};
 #[cfg(feature = "crd")]
 pub use render::{PlainSpec, RenderSpec, RenderType};
 pub use spec_hash::{CanonicalForm, SpecHash};

@@ -7,18 +7,21 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::artifact::RegistryAddress;
+
 /// Maximum number of bytes of a URL.
 const MAX_URL_BYTES: usize = 2048;
 
 /// A validated address of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address(Kind);
+pub struct Address(pub(super) Kind);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Kind {
     Http(HttpAddress),
     Ssh(SshAddress),
     Local(PathBuf),
+    Registry(RegistryAddress),
 }
 
 /// `http(s)://host[:port]/path`, without user, query and fragment.
@@ -84,6 +87,15 @@ pub enum AddressError {
          slashes and percent signs"
     )]
     Path,
+    /// The URL of a registry has another scheme.
+    #[error("the artifact's URL has to begin with oci://, such as oci://host/path")]
+    RegistryScheme,
+    /// The path in a registry is invalid.
+    #[error(
+        "the artifact's URL needs a path that a registry can have, without a tag or digest: lower-case letters, digits, dots, \
+         dashes and underscores; a media type has a slash"
+    )]
+    RegistryPath,
     /// A space, a control character, or a character that has to be percent-encoded.
     #[error("the repository's URL has a space or another character that must be percent-encoded")]
     Character,
@@ -133,6 +145,7 @@ impl Address {
             Kind::Http(at) => (at.host.to_lowercase(), at.path.to_string()),
             Kind::Ssh(at) => (at.host.to_lowercase(), at.path.to_string()),
             Kind::Local(path) => (String::new(), path.display().to_string()),
+            Kind::Registry(at) => (at.host_and_port(), at.repository().to_owned()),
         };
         let bare = |(host, path): (String, String)| {
             let path = path.trim_matches('/');
@@ -152,6 +165,7 @@ impl Address {
             Kind::Http(address) => Some(&address.host),
             Kind::Ssh(address) => Some(&address.host),
             Kind::Local(_) => None,
+            Kind::Registry(address) => Some(address.host()),
         }
     }
 
@@ -159,7 +173,7 @@ impl Address {
     pub fn local_path(&self) -> Option<&Path> {
         match &self.0 {
             Kind::Local(path) => Some(path),
-            Kind::Http(_) | Kind::Ssh(_) => None,
+            Kind::Http(_) | Kind::Ssh(_) | Kind::Registry(_) => None,
         }
     }
 
@@ -223,6 +237,7 @@ impl fmt::Display for Address {
                 }
             }
             Kind::Local(path) => write!(f, "{}", path.display()),
+            Kind::Registry(address) => write!(f, "{address}"),
         }
     }
 }

@@ -45,7 +45,7 @@ impl AllowList {
     pub fn allows(&self, address: &Address) -> bool {
         match address.kind() {
             Kind::Http(address) => self.0.iter().any(|prefix| is_below(prefix, address)),
-            Kind::Ssh(_) | Kind::Local(_) => false,
+            Kind::Ssh(_) | Kind::Local(_) | Kind::Registry(_) => false,
         }
     }
 }

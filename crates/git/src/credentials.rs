@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::address::{Address, Kind};
+use super::artifact::registry_login;
 use super::github_app::AppLogin;
 
 /// Maximum number of bytes of one value.
@@ -48,6 +49,7 @@ pub struct Credentials {
     pub(super) app: Option<AppLogin>,
 }
 
+/// A login over http.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HttpLogin {
     Basic { username: Sensitive<String>, password: Sensitive<String> },
@@ -94,6 +96,12 @@ pub enum CredentialsError {
          ssh-privatekey and known_hosts, githubAppID and githubAppPrivateKey, ca.crt, or tls.crt and tls.key"
     )]
     Nothing,
+    /// No known key for a registry.
+    #[error(
+        "the Secret has none of the keys that a registry needs: .dockerconfigjson, username and password, bearerToken, ca.crt, \
+         or tls.crt and tls.key"
+    )]
+    NothingForRegistry,
     /// The Secret does not fit the URL.
     #[error("{0}")]
     Mismatch(&'static str),
@@ -146,9 +154,51 @@ impl Credentials {
     pub fn from_secret<K: AsRef<str>, V: AsRef<[u8]>>(
         data: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, CredentialsError> {
-        let data: BTreeMap<String, Vec<u8>> =
-            data.into_iter().map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_vec())).collect();
-        let keys = SecretKeys(&data);
+        match Self::read(&owned(data))? {
+            read if read == Self::default() => Err(CredentialsError::Nothing),
+            read => Ok(read),
+        }
+    }
+
+    /// Reads the data of a Secret for the source at `address`: for a registry, its login may also be
+    /// in `.dockerconfigjson`, which names registries.
+    pub fn for_source<K: AsRef<str>, V: AsRef<[u8]>>(
+        data: impl IntoIterator<Item = (K, V)>,
+        address: &Address,
+    ) -> Result<Self, CredentialsError> {
+        let Some(registry) = address.registry() else { return Self::from_secret(data) };
+        let mut data = owned(data);
+        let logins = data.remove(DOCKER_CONFIG);
+        let mut read = Self::read(&data)?;
+        if let Some(logins) = logins {
+            if read.login.is_some() {
+                return Err(CredentialsError::Both(DOCKER_CONFIG, "password or bearerToken"));
+            }
+            let problem = "has no login for the registry in the URL";
+            let none = CredentialsError::Value { key: DOCKER_CONFIG, problem };
+            read.login = Some(registry_login(&logins, registry)?.ok_or(none)?);
+        }
+        match read == Self::default() {
+            true => Err(CredentialsError::NothingForRegistry),
+            false => Ok(read),
+        }
+    }
+
+    /// Reads a file of logins as docker writes it, for a command of a person; without a login for the
+    /// registry there are no credentials.
+    pub fn of_docker_config(json: &[u8], address: &Address) -> Result<Self, CredentialsError> {
+        let login = address.registry().map(|registry| registry_login(json, registry)).transpose()?.flatten();
+        Ok(Self { login, ..Self::default() })
+    }
+
+    /// Returns the credentials with an authority that is trusted in addition to those of the system.
+    pub fn with_authority(mut self, pem: Vec<u8>) -> Self {
+        self.authorities = Some(Sensitive(pem));
+        self
+    }
+
+    fn read(data: &BTreeMap<String, Vec<u8>>) -> Result<Self, CredentialsError> {
+        let keys = SecretKeys(data);
         let ssh = keys.ssh()?;
         let read = Self {
             login: keys.login(ssh.is_some())?,
@@ -169,7 +219,6 @@ impl Credentials {
             app: AppLogin::from_secret(&keys)?,
         };
         match &read.login {
-            _ if read == Self::default() => Err(CredentialsError::Nothing),
             Some(HttpLogin::Basic { .. }) if read.app.is_some() => {
                 Err(CredentialsError::Both("password", "githubAppID"))
             }
@@ -199,11 +248,20 @@ impl Credentials {
             Kind::Local(_) if *self != Self::default() => {
                 refuse("a repository on the local disk takes no Secret")
             }
+            Kind::Registry(address) if !address.is_tls() && *self != Self::default() => {
+                refuse("credentials are not sent over plain http; the registry needs https")
+            }
+            Kind::Registry(_) if self.ssh.is_some() => refuse(
+                "the Secret has an ssh key; a registry needs .dockerconfigjson, or username and password",
+            ),
+            Kind::Registry(_) if self.app.is_some() => refuse(
+                "the Secret has a GitHub App; a registry needs .dockerconfigjson, or username and password",
+            ),
             Kind::Http(address) => match &self.app {
                 Some(app) => app.api(address).map(drop),
                 None => Ok(()),
             },
-            Kind::Ssh(_) | Kind::Local(_) => Ok(()),
+            Kind::Ssh(_) | Kind::Local(_) | Kind::Registry(_) => Ok(()),
         }
     }
 
@@ -217,6 +275,13 @@ impl Credentials {
             HttpLogin::Bearer(token) => format!("Bearer {}", token.reveal()),
         }))
     }
+}
+
+/// Key of a Secret of the type `kubernetes.io/dockerconfigjson`.
+pub(super) const DOCKER_CONFIG: &str = ".dockerconfigjson";
+
+fn owned<K: AsRef<str>, V: AsRef<[u8]>>(data: impl IntoIterator<Item = (K, V)>) -> BTreeMap<String, Vec<u8>> {
+    data.into_iter().map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_vec())).collect()
 }
 
 pub(super) struct SecretKeys<'a>(&'a BTreeMap<String, Vec<u8>>);

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::address::AddressError;
+use super::artifact::ArtifactError;
 use super::credentials::CredentialsError;
 use super::signature::SignatureError;
 
@@ -16,6 +17,9 @@ pub enum Error {
     /// The URL is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// An artifact cannot be read.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
     /// The Secret is invalid, or does not fit the URL.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
@@ -253,6 +257,7 @@ impl Error {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Address(_) => "SourceInvalid",
+            Self::Artifact(error) => error.reason(),
             Self::Credentials(_) => "CredentialsInvalid",
             Self::Setting { .. } => "SettingInvalid",
             Self::Unreachable { .. } => "RepositoryUnreachable",
@@ -287,6 +292,9 @@ impl Error {
     /// True if only a change of the Sync or Secret can help, so that retrying is pointless.
     pub fn needs_new_input(&self) -> bool {
         let asked = if let Self::Module { cause, .. } = self { cause } else { self };
+        if let Self::Artifact(error) = asked {
+            return error.needs_new_input();
+        }
         matches!(
             asked,
             Self::Address(_)

@@ -136,6 +136,16 @@ impl HostPolicy {
         }
     }
 
+    /// True if the operator lists a host itself, or a network with its address.
+    pub(super) fn lists(&self, host: &str, address: IpAddr) -> bool {
+        let host = plain(host);
+        let is_below = |name: &str| {
+            host.strip_suffix(name).is_some_and(|front| front.is_empty() || front.ends_with('.'))
+        };
+        let has_name = self.0.names.iter().any(|name| &**name != ALL && is_below(name));
+        has_name || self.0.networks.iter().any(|network| network.has(address))
+    }
+
     fn name(&self, host: &str) -> Result<(), HostRefused> {
         let host = plain(host);
         let below = |name: &str| {

@@ -131,6 +131,9 @@ impl SharedNetwork {
 const PROTOCOL: &str = "Git-Protocol";
 const VERSION: &str = "version=2";
 
+/// Header with the digest of a manifest.
+const CONTENT_DIGEST: &str = "docker-content-digest";
+
 /// Client for one server with one set of credentials.
 #[derive(Debug)]
 pub(super) struct HttpClient {
@@ -156,6 +159,10 @@ pub(super) struct HttpResponse {
     /// The `WWW-Authenticate` challenge.
     pub(super) challenge: Option<String>,
     date: Option<String>,
+    /// Digest of the content, as a registry announces it.
+    pub(super) digest: Option<String>,
+    /// The `Link` to the next page.
+    pub(super) link: Option<String>,
     pub(super) body: Box<dyn Read>,
 }
 
@@ -215,7 +222,32 @@ impl HttpClient {
         authorization: Option<&Sensitive<String>>,
         by: Instant,
     ) -> Result<HttpResponse, Error> {
-        let request = http::Request::get(url).header(http::header::ACCEPT, accept).body(());
+        self.ask((http::Method::GET, url, server), accept, authorization, by)
+    }
+
+    /// Sends a GET or HEAD to a whole URL.
+    pub(super) fn ask(
+        &self,
+        (method, url, server): (http::Method, &str, &str),
+        accept: &str,
+        authorization: Option<&Sensitive<String>>,
+        by: Instant,
+    ) -> Result<HttpResponse, Error> {
+        let request = http::Request::builder().method(method).uri(url);
+        let request = request.header(http::header::ACCEPT, accept).body(());
+        self.send(request, server.to_owned(), authorization, by)
+    }
+
+    /// Sends a POST or PUT with a body of a media type to a whole URL.
+    pub(super) fn upload(
+        &self,
+        (method, url, server): (http::Method, &str, &str),
+        (media, body): (&str, &[u8]),
+        authorization: Option<&Sensitive<String>>,
+        by: Instant,
+    ) -> Result<HttpResponse, Error> {
+        let request = http::Request::builder().method(method).uri(url);
+        let request = request.header(http::header::CONTENT_TYPE, media).body(body);
         self.send(request, server.to_owned(), authorization, by)
     }
 
@@ -314,6 +346,8 @@ impl HttpClient {
             content_type: header(http::header::CONTENT_TYPE).unwrap_or_default().to_owned(),
             challenge: header(http::header::WWW_AUTHENTICATE).map(str::to_owned),
             date: header(http::header::DATE).map(str::to_owned),
+            digest: header(http::HeaderName::from_static(CONTENT_DIGEST)).map(str::to_owned),
+            link: header(http::header::LINK).map(str::to_owned),
             body: Box::new(answer.into_body().into_reader()),
         })
     }

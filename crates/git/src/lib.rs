@@ -1,4 +1,4 @@
-//! Reads Git repositories, charts and plain folders: finds the revision of a reference, and its
+//! Reads Git repositories, artifacts, charts and plain folders: finds the revision of a reference, and its
 //! files.
 //!
 //! In: the source of a Sync or of the command line.
@@ -10,7 +10,8 @@
 //! `pack_inspection.rs`, `store.rs`, `mirror.rs`, `local_repository.rs` and `snapshot.rs`.
 //! Signatures are checked in `signature.rs`; submodules are found in `submodules.rs`.
 //! `allow_list.rs` limits other repositories, `hosts.rs` over `public_address.rs` limits
-//! hosts, `webhook_call.rs` finds the repositories of a push, and `chart/` fetches charts. The
+//! hosts, `webhook_call.rs` finds the repositories of a push, `chart/` fetches charts, and
+//! `artifact/` reads artifacts from registries as if they were commits. The
 //! daemon uses `repository.rs` and `ref_watch.rs`; `worker_pool/` shares the workers among servers
 //! and namespaces.
 //!
@@ -41,6 +42,8 @@
 mod address;
 mod allow_list;
 mod ancestry;
+mod artifact;
+mod challenge;
 mod chart;
 mod credentials;
 mod demo_repository;
@@ -82,6 +85,10 @@ pub use crate::read_limits::{FileFilter, FileSelection, ReadLimits};
 pub use crate::ref_watch::RefWatch;
 pub use crate::semver_range::{VersionRange, VersionRangeError};
 pub use address::{Address, AddressError};
+pub use artifact::{
+    ArtifactError, ArtifactFolder, ArtifactNotes, ArtifactReference, LayerSelection, PushedArtifact,
+    RegistryAddress, TagFilter, pull_artifact, push_artifact,
+};
 pub use allow_list::AllowList;
 pub use chart::{Chart, ChartError, ChartPlace, ChartRef, Digest};
 pub use credentials::{Credentials, CredentialsError, Sensitive};

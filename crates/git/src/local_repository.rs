@@ -29,7 +29,11 @@ impl LocalRepository {
         let repository = open(&self.path)?;
         let listed = match reference {
             Reference::Head => vec![self.head(&repository)?],
-            Reference::Branch(_) | Reference::Tag(_) | Reference::Named(_) | Reference::Semver(_) => {
+            Reference::Branch(_)
+            | Reference::Tag(_)
+            | Reference::Named(_)
+            | Reference::Semver(_)
+            | Reference::Artifact(_) => {
                 self.list(&repository).map_err(|error| self.unreadable(&error))?
             }
             Reference::Commit(commit) => {

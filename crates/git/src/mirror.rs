@@ -262,7 +262,7 @@ pub(super) fn no_reference(reference: &Reference, listed: &[AdvertisedRef]) -> E
         Reference::Branch(name) => nearest_name(name, names("refs/heads/")),
         Reference::Tag(name) => nearest_name(name, names("refs/tags/")),
         Reference::Named(name) => nearest_name(name, names("refs/tags/").chain(names("refs/heads/"))),
-        Reference::Head | Reference::Semver(_) | Reference::Commit(_) => None,
+        Reference::Head | Reference::Semver(_) | Reference::Commit(_) | Reference::Artifact(_) => None,
     };
     Error::NoReference { reference: reference.to_string().into(), nearest: near.map(Into::into) }
 }

@@ -34,6 +34,7 @@ use relations::RelationCache;
 use sha2::{Digest, Sha256};
 
 use super::address::{Address, Kind};
+use super::artifact::{ArtifactMirror, RegistryClient};
 use super::credentials::Credentials;
 use super::error::Error;
 use super::hosts::HostPolicy;
@@ -61,7 +62,7 @@ pub struct Repositories(Arc<MirrorFolder>);
 #[derive(Debug)]
 struct MirrorFolder {
     data: PathBuf,
-    network: SharedNetwork,
+    network: Arc<SharedNetwork>,
     memory: Memory,
     /// Maximum number of bytes in the folder.
     quota: u64,
@@ -94,8 +95,8 @@ struct Shared {
     queued: AtomicBool,
     /// Cached relations of commits.
     related: Mutex<RelationCache>,
-    /// Remote to use from the next call on, after changed credentials.
-    next: Mutex<Option<Remote>>,
+    /// Origin to use from the next call on, after changed credentials.
+    next: Mutex<Option<Origin>>,
     credentials: Mutex<Credentials>,
 }
 
@@ -110,7 +111,15 @@ enum Place {
     /// A remote repository, before its mirror was opened.
     Unopened(PathBuf),
     Mirrored(Box<Mirror>),
+    Artifacts(Box<ArtifactMirror>),
     Local(LocalRepository),
+}
+
+/// Server of a mirror.
+#[derive(Debug)]
+enum Origin {
+    Git(Remote),
+    Registry(Box<RegistryClient>),
 }
 
 impl Repositories {
@@ -143,7 +152,7 @@ impl Repositories {
         })?;
         Ok(Self(Arc::new(MirrorFolder {
             data: data.to_owned(),
-            network: SharedNetwork::new(proxy, hosts),
+            network: Arc::new(SharedNetwork::new(proxy, hosts)),
             memory,
             quota,
             turns: WorkerPool::new(MAX_WORKERS),
@@ -198,8 +207,8 @@ impl MirrorFolder {
         if let Some(shared) = open.get(&key).and_then(Weak::upgrade) {
             let mut known = shared.credentials.lock().unwrap_or_else(PoisonError::into_inner);
             if *known != *credentials {
-                let remote = self.remote(address, credentials)?;
-                *shared.next.lock().unwrap_or_else(PoisonError::into_inner) = remote;
+                let origin = self.origin(address, credentials)?;
+                *shared.next.lock().unwrap_or_else(PoisonError::into_inner) = origin;
                 *known = credentials.clone();
             }
             drop(known);
@@ -209,6 +218,7 @@ impl MirrorFolder {
             Kind::Local(path) => (path.display().to_string(), Place::Local(LocalRepository::new(path))),
             Kind::Http(http) => (http.server(), Place::Unopened(self.data.join(&*key))),
             Kind::Ssh(ssh) => (ssh.server(), Place::Unopened(self.data.join(&*key))),
+            Kind::Registry(registry) => (registry.server(), Place::Unopened(self.data.join(&*key))),
         };
         let shared = Arc::new(Shared {
             address: address.clone(),
@@ -219,7 +229,7 @@ impl MirrorFolder {
             waiting: AtomicUsize::new(0),
             queued: AtomicBool::new(false),
             related: Mutex::default(),
-            next: Mutex::new(self.remote(address, credentials)?),
+            next: Mutex::new(self.origin(address, credentials)?),
             credentials: Mutex::new(credentials.clone()),
         });
         open.insert(key, Arc::downgrade(&shared));
@@ -242,16 +252,22 @@ impl MirrorFolder {
         }
     }
 
-    fn remote(&self, address: &Address, credentials: &Credentials) -> Result<Option<Remote>, Error> {
-        match address.kind() {
+    fn origin(&self, address: &Address, credentials: &Credentials) -> Result<Option<Origin>, Error> {
+        Ok(match address.kind() {
             Kind::Http(http) => {
-                HttpTransport::new(http, credentials, &self.network).map(|web| Some(Remote::new(web)))
+                let web = HttpTransport::new(http, credentials, &self.network)?;
+                Some(Origin::Git(Remote::new(web)))
             }
             Kind::Ssh(ssh) => {
-                SshTransport::new(ssh, credentials, self.network.hosts()).map(|ssh| Some(Remote::new(ssh)))
+                let ssh = SshTransport::new(ssh, credentials, self.network.hosts())?;
+                Some(Origin::Git(Remote::new(ssh)))
             }
-            Kind::Local(_) => Ok(None),
-        }
+            Kind::Registry(registry) => {
+                let client = RegistryClient::new(registry, credentials, &self.network)?;
+                Some(Origin::Registry(Box::new(client)))
+            }
+            Kind::Local(_) => None,
+        })
     }
 }
 
@@ -271,16 +287,17 @@ impl Repository {
     /// one request, and concurrent callers share the next one.
     pub async fn resolve(&self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
         let (asked, reference) = (clock::now(), reference.clone());
-        let need = if reference.wanted().is_empty() { JobNeed::Disk } else { JobNeed::Server };
+        let need = if reference.is_fixed() { JobNeed::Disk } else { JobNeed::Server };
         self.run(need, by, move |state| {
             if let Some(shared) = state.looked.iter().find(|other| other.answers(&reference, asked, by)) {
                 return shared.found.clone();
             }
             let begun = clock::now();
-            let found = match &mut state.place {
-                Place::Mirrored(mirror) => mirror.resolve(&reference, by),
-                Place::Local(local) => local.resolve(&reference),
-                Place::Unopened(_) => Err(Error::Stopped),
+            let found = match (&mut state.place, &reference) {
+                (Place::Artifacts(mirror), Reference::Artifact(artifact)) => mirror.resolve(artifact, by),
+                (Place::Mirrored(mirror), _) => mirror.resolve(&reference, by),
+                (Place::Local(local), _) => local.resolve(&reference),
+                (Place::Artifacts(_) | Place::Unopened(_), _) => Err(Error::Stopped),
             };
             state.looked.retain(|other| other.reference != reference);
             state.looked.truncate(MAX_SHARED - 1);
@@ -292,9 +309,10 @@ impl Repository {
 
     /// Fetches the commit and its files, unless they are here; returns the number of fetched bytes.
     pub async fn fetch(&self, revision: &Revision, by: Instant) -> Result<u64, Error> {
-        let commit = revision.commit;
-        self.run(JobNeed::commit(commit), by, move |state| match &mut state.place {
-            Place::Mirrored(mirror) => mirror.fetch(commit, by),
+        let revision = revision.clone();
+        self.run(JobNeed::commit(revision.commit), by, move |state| match &mut state.place {
+            Place::Mirrored(mirror) => mirror.fetch(revision.commit, by),
+            Place::Artifacts(mirror) => mirror.fetch(&revision, by),
             Place::Local(_) => Ok(0),
             Place::Unopened(_) => Err(Error::Stopped),
         })
@@ -305,6 +323,7 @@ impl Repository {
     pub async fn size(&self, by: Instant) -> Result<(usize, u64), Error> {
         self.run(JobNeed::Disk, by, |state| match &state.place {
             Place::Mirrored(mirror) => Ok(mirror.size()),
+            Place::Artifacts(mirror) => Ok(mirror.size()),
             Place::Local(_) | Place::Unopened(_) => Ok((0, 0)),
         })
         .await
@@ -316,6 +335,7 @@ impl State {
     fn rest(&mut self) {
         match &mut self.place {
             Place::Mirrored(mirror) => mirror.rest(),
+            Place::Artifacts(mirror) => mirror.rest(),
             Place::Unopened(_) | Place::Local(_) => {}
         }
     }
@@ -324,21 +344,26 @@ impl State {
     fn has_grown(&mut self) -> bool {
         match &mut self.place {
             Place::Mirrored(mirror) => mirror.has_grown(),
+            Place::Artifacts(mirror) => mirror.has_grown(),
             Place::Unopened(_) | Place::Local(_) => false,
         }
     }
 
-    /// Calls `read` with a store that has `commit`, fetched if necessary; also returns the duration
-    /// of the fetch.
+    /// Calls `read` with a store that has the files of a revision, fetched if necessary, and with
+    /// their commit there; also returns the duration of the fetch.
     fn with<T>(
         &mut self,
-        commit: ObjectHash,
+        revision: &Revision,
         by: Instant,
-        read: impl Fn(&git2::Repository) -> Result<T, Error>,
+        read: impl Fn(&git2::Repository, ObjectHash) -> Result<T, Error>,
     ) -> Result<(T, Option<Duration>), Error> {
+        let commit = revision.commit;
         match &mut self.place {
-            Place::Mirrored(mirror) => mirror.with(commit, by, read),
-            Place::Local(local) => local.with(commit, read).map(|read| (read, None)),
+            Place::Mirrored(mirror) => mirror.with(commit, by, |repository| read(repository, commit)),
+            Place::Artifacts(mirror) => mirror.with(revision, by, read),
+            Place::Local(local) => {
+                local.with(commit, |repository| read(repository, commit)).map(|read| (read, None))
+            }
             Place::Unopened(_) => Err(Error::Stopped),
         }
     }
@@ -350,17 +375,24 @@ impl State {
             Place::Unopened(home) => {
                 // The disk first: if it fails, the remote is kept for the next attempt.
                 let store = store::open(home)?;
-                let remote = next.take().ok_or(Error::Stopped)?;
-                self.place = Place::Mirrored(Box::new(Mirror::new(
-                    remote,
-                    home.clone(),
-                    store,
-                    shared.bounds.clone(),
-                )));
+                let (home, bounds) = (home.clone(), shared.bounds.clone());
+                self.place = match next.take().ok_or(Error::Stopped)? {
+                    Origin::Git(remote) => {
+                        Place::Mirrored(Box::new(Mirror::new(remote, home, store, bounds)))
+                    }
+                    Origin::Registry(client) => {
+                        Place::Artifacts(Box::new(ArtifactMirror::new(*client, home, store, bounds)))
+                    }
+                };
             }
             Place::Mirrored(mirror) => {
-                if let Some(remote) = next.take() {
+                if let Some(Origin::Git(remote)) = next.take() {
                     mirror.replace(remote);
+                }
+            }
+            Place::Artifacts(mirror) => {
+                if let Some(Origin::Registry(client)) = next.take() {
+                    mirror.replace(*client);
                 }
             }
             Place::Local(_) => {}

@@ -24,13 +24,16 @@ pub(super) enum AddressScope {
     /// Only public ones: the host is named by a server, which must not make the daemon contact its
     /// own network.
     Public,
+    /// Public ones, and those that the operator lists: the host is named by a registry, which may
+    /// have its tokens and its content on other servers of the same network.
+    PublicOrListed,
 }
 
 impl AddressScope {
     /// Checks a literal IP address that is contacted through a proxy.
     pub(super) fn of_literal(self, host: &str) -> Result<(), HostRefused> {
         let is_inner = host.parse().is_ok_and(|address| !public_address::is_public(address));
-        match self == Self::Public && is_inner {
+        match self != Self::Anywhere && is_inner {
             true => Err(HostRefused("a server refers to it, and it is not a public address")),
             false => Ok(()),
         }
@@ -56,7 +59,13 @@ impl Resolver for SameThreadResolver {
         })?;
         let found = found
             .into_iter()
-            .filter(|found| self.0 == AddressScope::Anywhere || public_address::is_public(found.ip()));
+            .filter(|found| match self.0 {
+                AddressScope::Anywhere => true,
+                AddressScope::Public => public_address::is_public(found.ip()),
+                AddressScope::PublicOrListed => {
+                    public_address::is_public(found.ip()) || self.1.lists(host, found.ip())
+                }
+            });
         let mut addresses = self.empty();
         config.ip_family().keep_wanted(found).take(MAX_ADDRESSES).for_each(|address| addresses.push(address));
         match addresses.is_empty() {

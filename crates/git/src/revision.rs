@@ -6,6 +6,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use crate::artifact::ArtifactReference;
+use crate::chart::Digest;
 use crate::semver_range;
 use crate::semver_range::VersionRange;
 
@@ -26,6 +28,11 @@ impl ObjectHash {
             *byte = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
         }
         Some(Self(bytes))
+    }
+
+    /// Returns the id of an artifact: the first bytes of its digest.
+    pub(crate) fn of_digest(digest: Digest) -> Self {
+        Self(digest.first_bytes())
     }
 
     pub(super) fn of(oid: git2::Oid) -> Self {
@@ -67,6 +74,8 @@ pub enum Reference {
     Semver(VersionRange),
     /// A fixed commit.
     Commit(ObjectHash),
+    /// An artifact of a registry.
+    Artifact(ArtifactReference),
 }
 
 /// Error for a name that cannot be a branch or a tag.
@@ -104,7 +113,12 @@ impl Reference {
         }
     }
 
-    /// Returns the refs to request from a server, or prefixes that end with `/`; empty for a
+    /// True if the revision is known without asking a server.
+    pub(super) fn is_fixed(&self) -> bool {
+        matches!(self, Self::Commit(_) | Self::Artifact(ArtifactReference::Digest(_)))
+    }
+
+    /// Returns the refs to request from a Git server, or prefixes that end with `/`; empty for a
     /// commit.
     pub(super) fn wanted(&self) -> Vec<String> {
         match self {
@@ -113,7 +127,7 @@ impl Reference {
             Self::Tag(name) => vec![format!("refs/tags/{name}")],
             Self::Named(name) => refs_named(name).into(),
             Self::Semver(_) => vec!["refs/tags/".to_owned()],
-            Self::Commit(_) => Vec::new(),
+            Self::Commit(_) | Self::Artifact(_) => Vec::new(),
         }
     }
 
@@ -124,6 +138,7 @@ impl Reference {
             Self::Commit(commit) => {
                 return Some(Revision { commit: *commit, name: commit.to_string().into(), tag: None });
             }
+            Self::Artifact(_) => None,
             Self::Head => named("HEAD"),
             Self::Branch(name) => named(&format!("refs/heads/{name}")),
             Self::Tag(name) => named(&format!("refs/tags/{name}")),
@@ -150,16 +165,18 @@ impl fmt::Display for Reference {
             Self::Named(name) => write!(f, "branch or tag {name}"),
             Self::Semver(range) => write!(f, "tag in the range {range}"),
             Self::Commit(commit) => write!(f, "commit {commit}"),
+            Self::Artifact(reference) => write!(f, "{reference}"),
         }
     }
 }
 
-/// A commit of a repository, and the ref that led to it.
+/// A commit of a repository, and the ref that led to it; or an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision {
-    /// The commit.
+    /// The commit; for an artifact, the first bytes of its digest.
     pub commit: ObjectHash,
-    /// The full ref, such as `refs/heads/main`; for a commit requested by id, the id.
+    /// The full ref, such as `refs/heads/main`; for a commit requested by id, the id; for an artifact,
+    /// `tag@sha256:…`.
     pub name: Box<str>,
     /// The tag object, if the ref is an annotated tag.
     pub tag: Option<ObjectHash>,
@@ -169,13 +186,16 @@ impl Revision {
     /// Parses the output of [`Display`](fmt::Display), given the reference. It does not contain the
     /// tag object, which is passed in for an annotated tag.
     pub fn parse(text: &str, tag: Option<&str>, asked: &Reference) -> Option<Self> {
+        if matches!(asked, Reference::Artifact(_)) {
+            return Self::parse_artifact(text);
+        }
         let (short, commit) = text.rsplit_once('@').unwrap_or((text, text));
         let name = match asked {
             Reference::Commit(_) => commit.into(),
             Reference::Tag(_) | Reference::Semver(_) => format!("refs/tags/{short}").into(),
             Reference::Head if short == commit => "HEAD".into(),
             Reference::Head if short.starts_with("refs/") => short.into(),
-            Reference::Head | Reference::Branch(_) | Reference::Named(_) => {
+            Reference::Head | Reference::Branch(_) | Reference::Named(_) | Reference::Artifact(_) => {
                 format!("refs/heads/{short}").into()
             }
         };
@@ -194,6 +214,7 @@ impl fmt::Display for Revision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = ["refs/heads/", "refs/tags/"].iter().find_map(|front| self.name.strip_prefix(front));
         match (short, self.name.starts_with("refs/")) {
+            (None, false) if self.digest().is_some() => f.write_str(&self.name),
             (None, false) => write!(f, "{}", self.commit),
             (short, _) => write!(f, "{}@{}", short.unwrap_or(&self.name), self.commit),
         }

@@ -187,6 +187,16 @@ impl ObjectStore {
         write().map_err(|error| disk("note a fetched commit", &error))
     }
 
+    /// Reads a small file that belongs to the store.
+    pub(super) fn read_note(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.folder.join(name)).ok()
+    }
+
+    /// Writes a small file that belongs to the store.
+    pub(super) fn write_note(&self, name: &str, text: &str) -> Result<(), Error> {
+        replace(&self.folder, name, text).map_err(|error| disk("note a fetched commit", &error))
+    }
+
     /// Puts a complete store in place, and removes `before`.
     pub(super) fn publish(mut self, before: Option<Self>) -> Result<Self, Error> {
         self.first_bytes = self.size().1;

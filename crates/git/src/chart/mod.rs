@@ -14,7 +14,7 @@ mod error;
 mod index;
 mod reference;
 mod registry;
-mod url;
+pub(super) mod url;
 
 use std::time::Instant;
 

@@ -129,6 +129,18 @@ impl Digest {
         Self(digest)
     }
 
+    /// Returns the digest with this hash.
+    pub(crate) fn of_hash(hash: [u8; 32]) -> Self {
+        Self(hash)
+    }
+
+    /// Returns the first bytes, as many as an object of Git has.
+    pub(crate) fn first_bytes(self) -> [u8; 20] {
+        let mut first = [0; 20];
+        first.copy_from_slice(&self.0[..20]);
+        first
+    }
+
     /// Checks that `bytes` have this digest; `what` names them in the error.
     pub(super) fn expect(self, bytes: &[u8], what: &'static str) -> Result<(), ChartError> {
         self.expect_announced(Some(Self::hash(bytes)), what)

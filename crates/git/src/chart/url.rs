@@ -14,7 +14,7 @@ const MAX_QUERY_BYTES: usize = 8 * 1024;
 
 /// The URL of a file.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Url {
+pub(crate) struct Url {
     address: HttpAddress,
     /// Begins with the question mark; empty without a query.
     query: Box<str>,
@@ -22,7 +22,7 @@ pub(super) struct Url {
 
 impl Url {
     /// Parses an absolute https or http URL.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.split('#').next().unwrap_or_default();
         let (front, query) = text.split_at(text.find('?').unwrap_or(text.len()));
         let is_sound = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
@@ -31,12 +31,12 @@ impl Url {
         }
         match Address::remote(front).ok()?.kind() {
             Kind::Http(address) => Some(Self { address: address.clone(), query: query.into() }),
-            Kind::Ssh(_) | Kind::Local(_) => None,
+            Kind::Ssh(_) | Kind::Local(_) | Kind::Registry(_) => None,
         }
     }
 
     /// Resolves a reference relative to this URL.
-    pub(super) fn resolve(&self, reference: &str) -> Option<Self> {
+    pub(crate) fn resolve(&self, reference: &str) -> Option<Self> {
         if reference.contains("://") {
             return Self::parse(reference);
         }
@@ -54,34 +54,34 @@ impl Url {
     }
 
     /// Returns the URL with another path and query.
-    pub(super) fn at(&self, path: &str) -> Option<Self> {
+    pub(crate) fn at(&self, path: &str) -> Option<Self> {
         Self::parse(&format!("{}{path}", self.address.server()))
     }
 
     /// Returns scheme, host and port, the name of the server in messages.
-    pub(super) fn server(&self) -> Box<str> {
+    pub(crate) fn server(&self) -> Box<str> {
         self.address.server().into()
     }
 
-    pub(super) fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         &self.address.host
     }
 
-    pub(super) fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         &self.address.path
     }
 
-    pub(super) fn is_tls(&self) -> bool {
+    pub(crate) fn is_tls(&self) -> bool {
         self.address.tls
     }
 
     /// True if both have the same scheme, host and port.
-    pub(super) fn is_beside(&self, other: &Self) -> bool {
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
         self.address.server() == other.address.server()
     }
 
     /// Returns the whole URL, only for the request.
-    pub(super) fn whole(&self) -> String {
+    pub(crate) fn whole(&self) -> String {
         format!("{}{}", self.address, self.query)
     }
 }

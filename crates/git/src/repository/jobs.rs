@@ -38,6 +38,7 @@ impl JobNeed {
         match (&state.place, self) {
             (Place::Local(_), _) | (_, Self::Disk) => true,
             (Place::Mirrored(mirror), Self::Objects(wanted)) => wanted.iter().all(|one| mirror.has(*one)),
+            (Place::Artifacts(mirror), Self::Objects(wanted)) => wanted.iter().all(|one| mirror.has(*one)),
             (Place::Unopened(_), Self::Objects(_)) | (_, Self::Server) => false,
         }
     }
@@ -144,6 +145,7 @@ impl State {
     fn heard(&mut self) -> ContactResult {
         match &mut self.place {
             Place::Mirrored(mirror) => mirror.heard(),
+            Place::Artifacts(mirror) => mirror.heard(),
             Place::Unopened(_) | Place::Local(_) => ContactResult::Nothing,
         }
     }

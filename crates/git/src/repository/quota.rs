@@ -65,6 +65,10 @@ fn is_left(shared: &Arc<Shared>) -> bool {
                 mirror.forget();
                 true
             }
+            Place::Artifacts(mirror) => {
+                mirror.forget();
+                true
+            }
             Place::Unopened(home) => fs::remove_dir_all(home).is_ok(),
             Place::Local(_) => false,
         },

@@ -83,15 +83,15 @@ impl Repository {
         within: &ReadLimits,
         by: Instant,
     ) -> Result<ReadResult, Error> {
-        let (commit, folders, earlier) = (revision.commit, boxed(folders), earlier.clone());
+        let (folders, earlier) = (boxed(folders), earlier.clone());
         let (beside, memory) = (beside.to_vec(), &self.mirrors.memory);
-        let asked = Arc::new((folders, beside, earlier));
+        let asked = Arc::new((revision.clone(), folders, beside, earlier));
         loop {
             let (asked, of_job, of_memory) = (asked.clone(), within.clone(), memory.clone());
             let job = move |state: &mut State| {
-                let (folders, beside, earlier) = &*asked;
+                let (revision, folders, beside, earlier) = &*asked;
                 let begun = clock::now();
-                let (snapshot, fetched) = state.with(commit, by, |repository| {
+                let (snapshot, fetched) = state.with(revision, by, |repository, commit| {
                     // An error of the ids is reported better by the read.
                     let same = snapshot::ids(repository, commit, earlier).is_ok_and(|ids| ids == *earlier);
                     match same && !earlier.is_empty() {
@@ -103,7 +103,7 @@ impl Repository {
                 let took = clock::since(begun).saturating_sub(fetched.unwrap_or_default());
                 Ok((snapshot, fetched, took))
             };
-            let (read, fetched, took) = self.run(JobNeed::commit(commit), by, job).await?;
+            let (read, fetched, took) = self.run(JobNeed::commit(revision.commit), by, job).await?;
             let snapshot = match read {
                 Read::Same => None,
                 Read::Anew(snapshot) => Some(snapshot),
@@ -123,9 +123,12 @@ impl Repository {
         paths: impl IntoIterator<Item = &'a str>,
         by: Instant,
     ) -> Result<ObjectIds, Error> {
-        let (commit, paths) = (revision.commit, paths.into_iter().map(|path| (path.into(), None)).collect());
-        let read = move |state: &mut State| state.with(commit, by, |it| snapshot::ids(it, commit, &paths));
-        Ok(self.run(JobNeed::commit(commit), by, read).await?.0)
+        let paths = paths.into_iter().map(|path| (path.into(), None)).collect();
+        let (revision, need) = (revision.clone(), JobNeed::commit(revision.commit));
+        let read = move |state: &mut State| {
+            state.with(&revision, by, |it, commit| snapshot::ids(it, commit, &paths))
+        };
+        Ok(self.run(need, by, read).await?.0)
     }
 
     /// Returns the id of the object at a path in `revision`, none if missing, and the commit's
@@ -136,22 +139,25 @@ impl Repository {
         path: &str,
         by: Instant,
     ) -> Result<(Option<ObjectHash>, CommitSummary), Error> {
-        let (commit, paths) = (revision.commit, ObjectIds::from([(path.into(), None)]));
+        let paths = ObjectIds::from([(path.into(), None)]);
+        let (revision, need) = (revision.clone(), JobNeed::commit(revision.commit));
         let read = move |state: &mut State| {
-            state.with(commit, by, |it| {
+            state.with(&revision, by, |it, commit| {
                 let found = snapshot::ids(it, commit, &paths)?;
                 let words = read_summary(it, commit).unwrap_or_default();
                 Ok((found.into_values().next().flatten(), words))
             })
         };
-        Ok(self.run(JobNeed::commit(commit), by, read).await?.0)
+        Ok(self.run(need, by, read).await?.0)
     }
 
     /// Returns the author and the subject of `revision`; none if they cannot be read.
     pub async fn commit_summary(&self, revision: &Revision, by: Instant) -> Option<CommitSummary> {
-        let commit = revision.commit;
-        let read = move |state: &mut State| state.with(commit, by, |it| Ok(read_summary(it, commit)));
-        self.run(JobNeed::commit(commit), by, read).await.ok()?.0
+        let (revision, need) = (revision.clone(), JobNeed::commit(revision.commit));
+        let read = move |state: &mut State| {
+            state.with(&revision, by, |it, commit| Ok(read_summary(it, commit)))
+        };
+        self.run(need, by, read).await.ok()?.0
     }
 }
 

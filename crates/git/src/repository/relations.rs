@@ -47,6 +47,8 @@ impl Repository {
         let asked = self.run(JobNeed::Server, by, move |state| match &mut state.place {
             Place::Mirrored(mirror) => mirror.history((old, new), depths, by),
             Place::Local(local) => local.history(old, new),
+            // A registry has no history.
+            Place::Artifacts(_) => Ok(History::Unknown),
             Place::Unopened(_) => Err(Error::Stopped),
         });
         let history = asked.await?;

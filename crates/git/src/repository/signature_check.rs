@@ -28,8 +28,8 @@ impl Repository {
             if let (Place::Mirrored(mirror), Some(tag)) = (&mut state.place, tag) {
                 mirror.fetch(tag, by)?;
             }
-            let verify = |repository: &git2::Repository| verify(repository, &revision, signed, &keys);
-            state.with(revision.commit, by, verify).map(drop)
+            let verify = |repository: &git2::Repository, _| verify(repository, &revision, signed, &keys);
+            state.with(&revision, by, verify).map(drop)
         })
         .await
     }

@@ -1,0 +1,32 @@
+//! Artifacts: files of a Sync from an OCI registry instead of a Git repository.
+//!
+//! In: a [`RegistryAddress`] and an [`ArtifactReference`].
+//! Out: a [`Revision`](crate::Revision) whose name has the digest of the manifest, and its files as
+//! the trees and blobs of a commit in a mirror. So everything behind the source reads an artifact as
+//! it reads a commit. `registry_address.rs` and `artifact_reference.rs` have the types,
+//! `registry_client.rs` sends requests and answers challenges, `manifest.rs` and `layer_download.rs`
+//! find the layer, `layer_files.rs` and `tar_reader.rs` read its files, `tree_builder.rs` and `pack_writer.rs` make Git objects of the
+//! files, and `artifact_mirror.rs` keeps them on disk. `docker_login.rs` reads logins,
+//! `artifact_push.rs` makes artifacts.
+
+mod artifact_error;
+mod artifact_mirror;
+mod artifact_push;
+mod artifact_reference;
+mod docker_login;
+mod layer_download;
+mod layer_files;
+mod manifest;
+mod pack_writer;
+mod registry_address;
+mod registry_client;
+mod tar_reader;
+mod tree_builder;
+
+pub use artifact_error::ArtifactError;
+pub(super) use artifact_mirror::ArtifactMirror;
+pub use artifact_push::{ArtifactFolder, ArtifactNotes, PushedArtifact, pull_artifact, push_artifact};
+pub use artifact_reference::{ArtifactReference, TagFilter};
+pub(super) use docker_login::registry_login;
+pub use registry_address::{LayerSelection, RegistryAddress};
+pub(super) use registry_client::RegistryClient;

@@ -1,0 +1,411 @@
+//! Client of one repository in a registry.
+//!
+//! In: an address, credentials and the network of the daemon.
+//! Out: digests, manifests, lists of tags and layers. A look at a tag is one HEAD. A challenge is
+//! answered once for each request, and its token kept for the next ones. The login goes to the
+//! registry, and to the server of tokens that the registry itself names over TLS; it follows no
+//! redirect. Everything is bounded before it is read.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::Method;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::super::challenge::{encoded, parameter, split};
+use super::super::chart::{Digest, url::Url};
+use super::super::credentials::{Credentials, HttpLogin, Sensitive};
+use super::super::error::Error;
+use super::super::http::{HttpClient, HttpResponse, SharedNetwork, fault};
+use super::super::remote::heard;
+use super::artifact_error::ArtifactError;
+use super::manifest::MANIFESTS;
+use super::registry_address::RegistryAddress;
+use crate::pkt_line::ProtocolError;
+use crate::resolver::AddressScope;
+use crate::worker_pool::ContactResult;
+
+/// Maximum number of bytes of a manifest, as registries have it.
+const MAX_MANIFEST_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Maximum number of bytes of the response with a token.
+const MAX_TOKEN_BYTES: u64 = 64 * 1024;
+
+/// Maximum number of bytes of one page of tags, and of pages.
+const MAX_PAGE_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_PAGES: usize = 64;
+
+/// Number of tags that are asked for at once.
+const PAGE_TAGS: usize = 1000;
+
+/// Maximum number of consecutive redirects.
+const MAX_REDIRECTS: usize = 4;
+
+/// Client of one repository.
+#[derive(Debug)]
+pub(crate) struct RegistryClient {
+    address: RegistryAddress,
+    network: Arc<SharedNetwork>,
+    credentials: Credentials,
+    own: HttpClient,
+    /// Header that the registry accepted last.
+    authorization: Option<Sensitive<String>>,
+    heard: ContactResult,
+}
+
+/// A request to the registry.
+pub(super) struct RegistryRequest<'a> {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    /// Media type to accept, or that of the body.
+    pub(super) media: &'a str,
+    pub(super) body: Option<&'a [u8]>,
+}
+
+/// A response that is no redirect.
+pub(super) struct RegistryResponse {
+    pub(super) http: HttpResponse,
+    /// URL that finally answered.
+    pub(super) from: Url,
+}
+
+impl RegistryClient {
+    pub(crate) fn new(
+        address: &RegistryAddress,
+        credentials: &Credentials,
+        network: &Arc<SharedNetwork>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            own: HttpClient::new(address.host(), credentials, network)?,
+            address: address.clone(),
+            network: network.clone(),
+            credentials: credentials.clone(),
+            authorization: None,
+            heard: ContactResult::Nothing,
+        })
+    }
+
+    /// Takes the result of the last contact.
+    pub(super) fn take_heard(&mut self) -> ContactResult {
+        std::mem::replace(&mut self.heard, ContactResult::Nothing)
+    }
+
+    /// Returns the digest of the manifest that a tag has now, by one HEAD.
+    pub(super) fn digest_of(&mut self, tag: &str, by: Instant) -> Result<Digest, Error> {
+        let path = format!("/manifests/{tag}");
+        let answer = self.ask(Method::HEAD, &path, MANIFESTS, by)?;
+        match answer.http.status {
+            200 => {}
+            // Some registries answer a GET only.
+            405 => return self.get_digest(tag, by),
+            _ => return Err(self.failure(&answer, &format!("tag {tag}"))),
+        }
+        match answer.http.digest.as_deref() {
+            None => self.get_digest(tag, by),
+            Some(text) => {
+                let digest = text.starts_with("sha256:").then(|| Digest::parse(text)).flatten();
+                digest.ok_or_else(|| self.unusable("announces a digest that is no SHA-256"))
+            }
+        }
+    }
+
+    /// Returns the digest of the manifest that a tag has now, by its content.
+    fn get_digest(&mut self, tag: &str, by: Instant) -> Result<Digest, Error> {
+        let answer = self.ask(Method::GET, &format!("/manifests/{tag}"), MANIFESTS, by)?;
+        let bytes = self.body(answer, &format!("tag {tag}"), MAX_MANIFEST_BYTES, "bytes of a manifest")?;
+        Ok(Digest::hash(&bytes))
+    }
+
+    /// Returns the manifest with a digest.
+    pub(super) fn manifest(&mut self, digest: Digest, by: Instant) -> Result<Vec<u8>, Error> {
+        let answer = self.ask(Method::GET, &format!("/manifests/{digest}"), MANIFESTS, by)?;
+        let reference = format!("artifact {digest}");
+        let bytes = self.body(answer, &reference, MAX_MANIFEST_BYTES, "bytes of a manifest")?;
+        self.check_digest("a manifest", Digest::hash(&bytes), digest)?;
+        Ok(bytes)
+    }
+
+    /// Returns all tags of the repository.
+    pub(super) fn tags(&mut self, by: Instant) -> Result<Vec<String>, Error> {
+        let mut next = self.url(&format!("/tags/list?n={PAGE_TAGS}"))?;
+        let mut tags = Vec::new();
+        for _ in 0..MAX_PAGES {
+            let request =
+                RegistryRequest { method: Method::GET, url: next.clone(), media: "application/json", body: None };
+            let answer = self.exchange(&request, by)?;
+            let link = answer.http.link.clone();
+            let bytes = self.body(answer, "list of tags", MAX_PAGE_BYTES, "bytes of tags")?;
+            let page: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            let named = page["tags"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            tags.extend(named.map(str::to_owned));
+            let Some(link) = link.as_deref().and_then(next_page) else { return Ok(tags) };
+            let follows = next.resolve(link).filter(|follows| follows.is_beside(&next));
+            next = follows.ok_or_else(|| self.unusable("has its next page of tags on another server"))?;
+        }
+        Err(self.unusable("has more tags than are read; use ref.tag"))
+    }
+
+    /// Writes a blob of a known size, and checks its size and digest.
+    pub(super) fn blob(
+        &mut self,
+        (digest, size): (Digest, u64),
+        output: &mut dyn Write,
+        by: Instant,
+    ) -> Result<(), Error> {
+        let answer = self.ask(Method::GET, &format!("/blobs/{digest}"), "*/*", by)?;
+        if answer.http.status != 200 {
+            return Err(self.failure(&answer, &format!("layer {digest}")));
+        }
+        let server: Box<str> = answer.from.server();
+        let mut input = answer.http.body.take(size.saturating_add(1));
+        let (mut hash, mut read, mut buffer) = (Sha256::new(), 0, [0; 64 * 1024]);
+        loop {
+            let found = input.read(&mut buffer);
+            let found = found.map_err(|error| fault(&server, "bytes of a layer", ProtocolError::Input(error)));
+            let found = found.map_err(of_registry)?;
+            if found == 0 {
+                break;
+            }
+            read += found as u64;
+            hash.update(&buffer[..found]);
+            output.write_all(&buffer[..found]).map_err(|error| Error::Disk {
+                what: "write a layer",
+                cause: error.to_string().into(),
+            })?;
+        }
+        if read != size {
+            let found = if read > size { "more bytes".to_owned() } else { format!("{read} bytes") };
+            return Err(self.differs("a layer", found, format!("{size} bytes")));
+        }
+        self.check_digest("a layer", Digest::of_hash(hash.finalize().into()), digest)
+    }
+
+    /// Sends a GET or HEAD below the repository.
+    pub(super) fn ask(
+        &mut self,
+        method: Method,
+        path: &str,
+        media: &str,
+        by: Instant,
+    ) -> Result<RegistryResponse, Error> {
+        let url = self.url(path)?;
+        self.exchange(&RegistryRequest { method, url, media, body: None }, by)
+    }
+
+    /// Sends a request, and answers one challenge.
+    pub(super) fn exchange(
+        &mut self,
+        request: &RegistryRequest<'_>,
+        by: Instant,
+    ) -> Result<RegistryResponse, Error> {
+        let answer = self.authorised(request, by).map_err(of_registry);
+        self.heard = heard(answer.as_ref().err());
+        answer
+    }
+
+    fn authorised(&mut self, request: &RegistryRequest<'_>, by: Instant) -> Result<RegistryResponse, Error> {
+        let answer = self.follow(request, by)?;
+        if answer.http.status != 401 {
+            return Ok(answer);
+        }
+        // Only the registry itself may name the server of its tokens.
+        let is_own = self.is_own(&answer.from);
+        let challenge = answer.http.challenge.filter(|_| is_own).ok_or_else(|| self.denied())?;
+        self.authorization = Some(self.answer_to(&challenge, by)?);
+        let again = self.follow(request, by)?;
+        match again.http.status {
+            401 => {
+                self.authorization = None;
+                Err(self.denied())
+            }
+            _ => Ok(again),
+        }
+    }
+
+    /// Follows redirects and returns the final response.
+    fn follow(&self, request: &RegistryRequest<'_>, by: Instant) -> Result<RegistryResponse, Error> {
+        let mut url = request.url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let http = self.send(request, &url, by)?;
+            if !matches!(http.status, 301 | 302 | 303 | 307 | 308) || request.body.is_some() {
+                return Ok(RegistryResponse { http, from: url });
+            }
+            let target = http.location.as_deref().and_then(|location| url.resolve(location));
+            let target = target.ok_or_else(|| self.unusable("redirects to an invalid URL"))?;
+            if url.is_tls() && !target.is_tls() {
+                return Err(self.unusable("redirects from https to http, which is not followed"));
+            }
+            url = target;
+        }
+        Err(self.unusable("redirects again and again"))
+    }
+
+    /// Sends one request; another server gets no login, and must be a public or listed one.
+    fn send(&self, request: &RegistryRequest<'_>, url: &Url, by: Instant) -> Result<HttpResponse, Error> {
+        let (whole, server) = (url.whole(), url.server());
+        let to = (request.method.clone(), &*whole, &*server);
+        if self.is_own(url) {
+            let login = self.authorization.as_ref();
+            return match request.body {
+                Some(body) => self.own.upload(to, (request.media, body), login, by),
+                None => self.own.ask(to, request.media, login, by),
+            };
+        }
+        if request.body.is_some() {
+            return Err(self.unusable("takes an upload on another server, which is not followed"));
+        }
+        self.stranger(url)?.ask(to, request.media, None, by)
+    }
+
+    fn is_own(&self, url: &Url) -> bool {
+        *url.server() == self.address.server()
+    }
+
+    /// Returns a client of a server that the registry names.
+    fn stranger(&self, url: &Url) -> Result<HttpClient, Error> {
+        let authorities = self.credentials.authorities.clone();
+        let credentials = Credentials { authorities, ..Credentials::default() };
+        // The host of the registry is a choice of a person, whatever its port.
+        let reach = match url.host() == self.address.host() {
+            true => AddressScope::Anywhere,
+            false => AddressScope::PublicOrListed,
+        };
+        HttpClient::reaching(reach, url.host(), &credentials, &self.network)
+    }
+
+    /// Returns the header that a challenge asks for.
+    fn answer_to(&self, challenge: &str, by: Instant) -> Result<Sensitive<String>, Error> {
+        let login = self.credentials.authorization();
+        match (split(challenge), &self.credentials.login) {
+            // A login that is a token needs no other one.
+            (("bearer" | "basic", _), Some(HttpLogin::Bearer(_))) => login.ok_or_else(|| self.denied()),
+            (("bearer", parameters), _) => self.token(parameters, login.as_ref(), by),
+            (("basic", _), Some(_)) => login.ok_or_else(|| self.denied()),
+            _ => Err(self.denied()),
+        }
+    }
+
+    /// Requests a token from the server that the registry names.
+    fn token(
+        &self,
+        parameters: &str,
+        login: Option<&Sensitive<String>>,
+        by: Instant,
+    ) -> Result<Sensitive<String>, Error> {
+        let realm = parameter(parameters, "realm");
+        let realm = realm.ok_or_else(|| self.unusable("asks for a token and does not name its server"))?;
+        let scope = parameter(parameters, "scope")
+            .unwrap_or_else(|| format!("repository:{}:pull", self.address.repository()));
+        let mut query = vec![format!("scope={}", encoded(&scope))];
+        query.extend(parameter(parameters, "service").map(|service| format!("service={}", encoded(&service))));
+        let mark = if realm.contains('?') { '&' } else { '?' };
+        let url = Url::parse(&format!("{realm}{mark}{}", query.join("&")));
+        let url = url.ok_or_else(|| self.unusable("names no valid URL for tokens"))?;
+        if self.address.is_tls() && !url.is_tls() {
+            return Err(self.unusable("has its tokens on a server without https"));
+        }
+        let (whole, server) = (url.whole(), url.server());
+        let to = (Method::GET, &*whole, &*server);
+        let answer = match self.is_own(&url) {
+            true => self.own.ask(to, "application/json", login, by)?,
+            false => self.stranger(&url)?.ask(to, "application/json", login, by)?,
+        };
+        match answer.status {
+            200 => {}
+            status @ (401 | 403) => return Err(Error::Denied { server, status }),
+            300..=399 => return Err(self.unusable("has its tokens on a server that redirects, which is not followed")),
+            status => return Err(Error::Status { server, status }),
+        }
+        let bytes = read_bounded(answer.body, &server, MAX_TOKEN_BYTES, "bytes of a token")?;
+        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let token = ["token", "access_token"].iter().find_map(|name| answer[name].as_str());
+        let is_sound = |token: &&str| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+        let token = token.filter(is_sound).ok_or_else(|| self.unusable("gives no token that can be used"))?;
+        Ok(Sensitive::new(format!("Bearer {token}")))
+    }
+
+    /// Returns the URL of an endpoint below the repository.
+    pub(super) fn url(&self, path: &str) -> Result<Url, Error> {
+        Url::parse(&self.address.endpoint(path)).ok_or_else(|| self.unusable("has a URL that is too long"))
+    }
+
+    /// Returns the body of a response, or an error for a status other than 200.
+    fn body(
+        &self,
+        answer: RegistryResponse,
+        reference: &str,
+        limit: u64,
+        what: &'static str,
+    ) -> Result<Vec<u8>, Error> {
+        match answer.http.status {
+            200 => read_bounded(answer.http.body, &answer.from.server(), limit, what),
+            _ => Err(self.failure(&answer, reference)),
+        }
+    }
+
+    /// Returns the error for a response.
+    pub(super) fn failure(&self, answer: &RegistryResponse, reference: &str) -> Error {
+        let server = answer.from.server();
+        match answer.http.status {
+            status @ (401 | 403 | 407) => Error::Denied { server, status },
+            404 | 410 => {
+                let repository = self.address.repository().into();
+                ArtifactError::Missing { server, repository, reference: reference.into() }.into()
+            }
+            status => Error::Status { server, status },
+        }
+    }
+
+    /// Returns the address of the repository.
+    pub(super) fn address(&self) -> &RegistryAddress {
+        &self.address
+    }
+
+    fn denied(&self) -> Error {
+        Error::Denied { server: self.address.server().into(), status: 401 }
+    }
+
+    pub(super) fn unusable(&self, problem: &'static str) -> Error {
+        ArtifactError::Registry { server: self.address.server().into(), problem: problem.into() }.into()
+    }
+
+    fn check_digest(&self, what: &'static str, found: Digest, wanted: Digest) -> Result<(), Error> {
+        match found == wanted {
+            true => Ok(()),
+            false => Err(self.differs(what, format!("the digest {found}"), wanted.to_string())),
+        }
+    }
+
+    fn differs(&self, what: &'static str, found: String, wanted: String) -> Error {
+        let server = self.address.server().into();
+        ArtifactError::Differs { server, what, found: found.into(), wanted: wanted.into() }.into()
+    }
+}
+
+/// Returns the target of a `Link` to the next page.
+fn next_page(link: &str) -> Option<&str> {
+    let (target, relation) = link.strip_prefix('<')?.split_once('>')?;
+    relation.contains("next").then_some(target)
+}
+
+fn read_bounded(body: Box<dyn Read>, server: &str, limit: u64, what: &'static str) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let read = body.take(limit + 1).read_to_end(&mut bytes);
+    read.map_err(|error| of_registry(fault(server, what, ProtocolError::Input(error))))?;
+    match bytes.len() as u64 > limit {
+        true => Err(Error::TooLarge { server: server.into(), what, limit }),
+        false => Ok(bytes),
+    }
+}
+
+/// Names a registry where the message would name a Git server.
+fn of_registry(error: Error) -> Error {
+    match error {
+        Error::InvalidResponse { server, what } => {
+            ArtifactError::Registry { server, problem: format!("does not answer as a registry: {what}").into() }.into()
+        }
+        error => error,
+    }
+}
