@@ -2,6 +2,7 @@
 //! error.
 
 mod adopt;
+mod artifact;
 mod chart_comparison;
 mod chart_flags;
 mod check;
@@ -83,6 +84,8 @@ enum Verb {
     Crd(crd::CrdArgs),
     Rbac(rbac::RbacArgs),
     Adopt(adopt::AdoptArgs),
+    Push(artifact::PushArgs),
+    Pull(artifact::PullArgs),
     Demo(demo::DemoArgs),
     Sandbox(sandbox::SandboxArgs),
     Completions(completions::CompletionsArgs),
@@ -178,6 +181,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Crd(arguments) => crd::run(arguments, &mut streams),
         Verb::Rbac(arguments) => rbac::run(arguments, &mut streams),
         Verb::Adopt(arguments) => adopt::run(arguments, &mut streams),
+        Verb::Push(arguments) => artifact::push(arguments, &mut streams),
+        Verb::Pull(arguments) => artifact::pull(arguments, &mut streams),
         Verb::Demo(arguments) => demo::run(arguments, &mut streams),
         Verb::Sandbox(arguments) => sandbox::run(arguments, &mut streams),
         Verb::Completions(arguments) => completions::run(arguments, &mut streams),

@@ -173,6 +173,10 @@ impl<'a> EnclosingRepository<'a> {
     /// True if a Sync follows this repository; `None` if the remotes are not known.
     fn is_followed_by(&self, address: &Address) -> Option<bool> {
         let is_same = |remote: &Address| remote.is_same_repository(address);
+        // An artifact is made of a repository, but of which one is not known here.
+        if address.registry().is_some() {
+            return Some(false);
+        }
         (!self.remotes.is_empty()).then(|| self.remotes.iter().any(is_same))
     }
 }

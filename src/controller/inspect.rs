@@ -29,8 +29,8 @@ use crate::object::ObjectId;
 use crate::plan::{Policy, Rollout};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{
-    Address, AllowList, Credentials, Error, NameError, ObjectHash, Reference, Repositories, Repository,
-    Revision, TrustedKeys,
+    Address, AllowList, ArtifactReference, Credentials, Digest, Error, NameError, ObjectHash, Reference,
+    Repositories, Repository, Revision, TrustedKeys,
 };
 
 /// A rendered Sync.
@@ -97,21 +97,21 @@ pub async fn render_sync(
     let spec = spec::read(sync.clone()).map_err(refuse)?.spec;
     spec::check_fields(&sync, &spec).map_err(refuse)?;
     // The daemon of a local sandbox reads repositories on the local disk.
-    let is_local =
-        || Address::local_or_remote(&spec.source.git.url).is_ok_and(|address| address.local_path().is_some());
+    let url = spec.source.git.as_ref().map(|git| git.url.as_str()).unwrap_or_default();
+    let is_local = || Address::local_or_remote(url).is_ok_and(|address| address.local_path().is_some());
     let disk = (is_local() && cluster.discovery().is_sandbox().await).then_some(Path::new("/"));
     let valid_spec = validate_within(name, &spec, disk).map_err(refuse)?;
     cluster.discovery().ensure().await.map_err(|failure| cluster_error(&failure))?;
     let valid_spec = substitution_values::filled(cluster, name, valid_spec).await?;
     let credentials = match &valid_spec.secret {
-        Some(secret) => credentials(cluster, &name.namespace, secret).await?,
+        Some(secret) => credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
         None => Credentials::default(),
     };
     let repository = repositories.repository(&valid_spec.address, "", &credentials).map_err(source_error)?;
     let by = clock::now() + valid_spec.timeout;
     let revision = match at {
         None => repository.resolve(&valid_spec.reference, by).await.map_err(source_error)?,
-        Some(name) => named(&repository, name, by).await?,
+        Some(name) => named(&repository, name, valid_spec.address.registry().is_some(), by).await?,
     };
     if let Some((signed, secret)) = &valid_spec.verify {
         let keys = keys(secret, self::secret(cluster, &name.namespace, secret).await?)?;
@@ -135,17 +135,31 @@ pub async fn render_sync(
     Ok(Inspected { valid_spec, revision, desired: prepared.rendered })
 }
 
-/// Resolves a commit, a branch or a tag.
-async fn named(repository: &Repository, name: &str, by: Instant) -> Result<Revision, ReconcileError> {
-    if let Some(commit) = ObjectHash::parse(name) {
-        return repository.resolve(&Reference::Commit(commit), by).await.map_err(source_error);
-    }
+/// Resolves a commit, a branch or a tag; of an artifact, a digest or a tag.
+async fn named(
+    repository: &Repository,
+    name: &str,
+    is_artifact: bool,
+    by: Instant,
+) -> Result<Revision, ReconcileError> {
     let bad = |error: NameError| ReconcileError {
         cause: ErrorCause::NoReference,
         message: error.to_string(),
         problems: Vec::new(),
         permanent: true,
     };
+    if is_artifact {
+        // A revision as the status shows it has the digest behind its tag.
+        let digest = name.rsplit_once('@').map_or(name, |(_, digest)| digest);
+        let reference = match digest.strip_prefix("sha256:").and_then(Digest::parse) {
+            Some(digest) => ArtifactReference::Digest(digest),
+            None => ArtifactReference::tag(name).map_err(bad)?,
+        };
+        return repository.resolve(&Reference::Artifact(reference), by).await.map_err(source_error);
+    }
+    if let Some(commit) = ObjectHash::parse(name) {
+        return repository.resolve(&Reference::Commit(commit), by).await.map_err(source_error);
+    }
     let branch = repository.resolve(&Reference::branch(name).map_err(bad)?, by).await;
     match branch {
         Err(Error::NoReference { .. }) => {
@@ -158,13 +172,22 @@ async fn named(repository: &Repository, name: &str, by: Instant) -> Result<Revis
 }
 
 /// Reads the credentials of a repository from a Secret.
-async fn credentials(cluster: &Cluster, namespace: &str, name: &str) -> Result<Credentials, ReconcileError> {
-    login(secret(cluster, namespace, name).await?).map(|(credentials, _)| credentials)
+async fn credentials(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+    address: &Address,
+) -> Result<Credentials, ReconcileError> {
+    login(secret(cluster, namespace, name).await?, address).map(|(credentials, _)| credentials)
 }
 
-/// Returns the credentials in a Secret, with the hosts that the Secret names.
-pub(super) fn login(secret: SecretData) -> Result<(Credentials, Option<Box<str>>), ReconcileError> {
-    let read = Credentials::from_secret(secret.data).map_err(|error| prepare::source_error(error.into()))?;
+/// Returns the credentials in a Secret for a source, with the hosts that the Secret names.
+pub(super) fn login(
+    secret: SecretData,
+    address: &Address,
+) -> Result<(Credentials, Option<Box<str>>), ReconcileError> {
+    let read = Credentials::for_source(secret.data, address)
+        .map_err(|error| prepare::source_error(error.into()))?;
     Ok((read, secret.hosts))
 }
 

@@ -9,8 +9,10 @@ use moorline::metrics::Metrics;
 use moorline::serve::webhooks::{MAX_BODY_BYTES, RATE, WebhookEndpoint};
 use moorline::serve::{DaemonHealth, serve};
 use moorline::source::webhook_call::RepositoryNames;
+use moorline_test_support::artifact_registry::ArtifactRegistry;
 use moorline_test_support::daemon::{Daemon, until};
 use moorline_test_support::fault_proxy::FaultProxy;
+use moorline_test_support::rest::send_request;
 use moorline_test_support::scene::{Scene, many};
 use ring::hmac;
 use serde_json::json;
@@ -125,7 +127,7 @@ async fn strangers_and_garbage_are_refused_in_words() {
         hooked.post("/hooks/svn", &[(header, &proof)], body).await,
         refused(
             404,
-            "unknown webhook kind; supported: github, gitlab, gitea, forgejo, bitbucket and generic"
+            "unknown webhook kind; supported: github, gitlab, gitea, forgejo, bitbucket, dockerhub, harbor, quay, acr and generic"
         )
     );
     let garbage = b"\xff{not json";
@@ -293,5 +295,52 @@ async fn a_standby_passes_a_call_on() {
     call(&standby, &scene);
     scene.until_ready("shop", &commit).await;
     assert!(scene.status("shop", "/lastHandledRequest").await.is_string());
+    scene.delete_sync("shop").await;
+}
+
+/// A call of a registry, as Harbor sends it.
+fn call_of_registry(daemon: &Daemon, registry: &ArtifactRegistry) {
+    let resource = format!("{}/shop:v1", registry.host());
+    let body = json!({"type": "PUSH_ARTIFACT", "event_data": {"resources": [{"resource_url": resource}]}});
+    let told = post(
+        &daemon.address().expect("it listens"),
+        "/hooks/harbor",
+        &[("Authorization", SECRET)],
+        body.to_string().as_bytes(),
+    );
+    assert_eq!(told, (202, "accepted".to_owned()));
+}
+
+#[tokio::test]
+async fn a_push_to_a_registry_is_live_in_half_a_second() {
+    let Some(scene) = Scene::new("hooks-registry").await else { return };
+    let registry = ArtifactRegistry::start(scene.root.path());
+    let secrets = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
+    let authority = registry.authority_secret("registry");
+    send_request(&scene.admin, "POST", &secrets, authority).await.unwrap();
+    let digest = registry.push("shop", "v1", &many(2, "one"));
+    let secret = secret_in(scene.root.path());
+    let daemon = scene.daemon_with(&[
+        "--leader-election=false",
+        "--webhook-secret-file",
+        &secret.display().to_string(),
+    ]);
+    let oci = json!({"url": registry.url("shop"), "ref": {"tag": "v1"}, "secretRef": {"name": "registry"}});
+    scene.sync("shop", json!({"source": {"oci": oci}, "interval": "1h"})).await;
+    scene.until_ready("shop", &digest).await;
+    let mut times = Vec::new();
+    for round in 0..5 {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let files = many(2, &format!("round {round}"));
+        let begun = Instant::now();
+        registry.push("shop", "v1", &files);
+        call_of_registry(&daemon, &registry);
+        scene.until_values(&files, "the push is live").await;
+        times.push(begun.elapsed());
+    }
+    times.sort();
+    // The machine may do something else for a moment.
+    assert!(times[2] < Duration::from_millis(500), "{times:?}");
+    println!("from the push to the last object: {times:?}");
     scene.delete_sync("shop").await;
 }

@@ -1,5 +1,6 @@
 //! Commands that need no cluster, and documents that are compared with the code.
 
+mod artifacts;
 mod check;
 mod cli;
 mod cli_plan;

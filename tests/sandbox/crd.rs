@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use crate::api_server::servers::{Server, on_both_servers};
 use moorline_test_support::credentials::ADMIN;
 use nonsense::{
-    Bad, SECRET, bad_charts, bad_dependencies, bad_kustomize_options, bad_renders_and_prunes, bad_sources,
-    bad_switches, bad_variables, git, reference, url,
+    Bad, SECRET, bad_artifacts, bad_charts, bad_dependencies, bad_kustomize_options, bad_renders_and_prunes,
+    bad_sources, bad_switches, bad_variables, git, oci, reference, url,
 };
 use server::{DEFINITION, create, install, installed, send, sync, wished};
 
@@ -41,6 +41,7 @@ async fn nonsense_is_refused_with_what_to_write_instead(server: &Server) {
     let mut wrong = Vec::new();
     for Bad { over, server, field } in [
         bad_sources(),
+        bad_artifacts(),
         bad_charts(),
         bad_renders_and_prunes(),
         bad_variables(),
@@ -100,6 +101,13 @@ async fn what_makes_sense_is_taken(server: &Server) {
         reference(json!({"semver": ">=1.2.0 <2.0.0 || ~3.1"})),
         reference(json!({"semver": "1.x"})),
         reference(json!({"commit": commit})),
+        oci(json!({})),
+        oci(json!({"url": "oci://host:5000/group/a_b/shop-1.2"})),
+        oci(json!({"url": "oci://[::1]:5000/shop", "secretRef": {"name": "registry.login"}})),
+        oci(json!({"ref": {"tag": "v1.2.0_x"}})),
+        oci(json!({"ref": {"semver": ">=1.2.0 <2.0.0", "filter": "^v?[0-9.]+$"}})),
+        oci(json!({"ref": {"digest": format!("sha256:{}", "a".repeat(64))}})),
+        oci(json!({"layer": {"mediaType": "application/vnd.example.files+json", "operation": "Copy"}})),
         json!({"path": "clusters/prod"}),
         json!({"path": "./a..b/c"}),
         json!({"path": "."}),

@@ -88,7 +88,7 @@ pub struct SyncStatus {
     pub approval: Option<Approval>,
 }
 
-/// The revisions, from the repository to the cluster, each as `main@1f0c...`.
+/// The revisions, from the repository to the cluster, each as `main@1f0c...`, or `tag@sha256:1f0c...` of an artifact.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Revisions {
@@ -107,7 +107,7 @@ pub struct Revisions {
     /// The last revision that was applied completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
-    /// The applied revision with eight digits of its commit, for a column: main@f3454c66.
+    /// The applied revision with eight digits of its commit or digest, for a column: main@f3454c66.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<String>,
     /// The renderDigest of the applied revision. While it is set, a missing object was deleted by others; it is removed when
@@ -143,7 +143,7 @@ impl Revisions {
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldRevision {
-    /// The revision, as `main@1f0c...`.
+    /// The revision, as `main@1f0c...`, or `tag@sha256:1f0c...` of an artifact.
     pub revision: String,
     /// The tag object, if it is an annotated tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,12 +157,13 @@ pub struct HeldRevision {
     pub bytes: Option<u64>,
 }
 
-/// Shortens a revision to eight digits of its commit: `main@f3454c66`.
+/// Shortens a revision to eight digits of its commit or digest: `main@f3454c66`.
 pub fn short_revision(revision: &str) -> String {
-    match revision.rsplit_once('@') {
-        Some((name, commit)) => format!("{name}@{}", commit.chars().take(8).collect::<String>()),
-        None => revision.chars().take(8).collect(),
-    }
+    let (name, id) = revision.rsplit_once('@').map_or(("", revision), |(name, id)| (name, id));
+    let (kind, digits) = id.split_once(':').map_or(("", id), |(kind, digits)| (kind, digits));
+    let digits: String = digits.chars().take(8).collect();
+    let (at, colon) = (if name.is_empty() { "" } else { "@" }, if kind.is_empty() { "" } else { ":" });
+    format!("{name}{at}{kind}{colon}{digits}")
 }
 
 /// Numbers of objects.

@@ -158,7 +158,8 @@ impl Connection {
     /// The first error ends the loop.
     pub async fn request_polls(&self, is_called: impl Fn(&str) -> bool) -> Result<usize, OperatorError> {
         let url = |sync: &SyncResource| {
-            Some(sync.resource.data.pointer("/spec/source/git/url")?.as_str()?.to_owned())
+            let text = |place: &str| Some(sync.resource.data.pointer(place)?.as_str()?.to_owned());
+            text("/spec/source/git/url").or_else(|| text("/spec/source/oci/url"))
         };
         let all = self.syncs(None).await?;
         let called: Vec<&SyncResource> =

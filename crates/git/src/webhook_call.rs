@@ -1,7 +1,8 @@
 //! Finds the repositories that the call of a webhook names.
 //!
 //! In: the body of an authenticated call. Out: names of its repositories, independent of the
-//! protocol. Services write addresses in different fields; a wrong one costs a needless poll.
+//! protocol, of Git services and registries alike. Services write addresses in different fields; a
+//! wrong one costs a needless poll.
 
 use std::collections::BTreeSet;
 
@@ -29,6 +30,23 @@ const PLACES: [&str; 15] = [
 /// Fields with several addresses.
 const LISTS: [&str; 2] = ["/repository/links/clone", "/urls"];
 
+/// Fields with the name of an image or artifact, with or without a tag: of GitHub's packages and of
+/// Quay.
+const IMAGES: [&str; 3] =
+    ["/package/package_version/package_url", "/registry_package/package_version/package_url", "/docker_url"];
+
+/// Field with the changed artifacts of Harbor.
+const RESOURCES: &str = "/event_data/resources";
+
+/// Docker Hub names its repositories without a host.
+const DOCKER_HUB: (&str, &str) = ("/repository/repo_name", "docker.io");
+
+/// Other names of Docker Hub.
+const DOCKER_HOSTS: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
+
+/// Fields of a call of Azure, which names host and repository apart.
+const AZURE: (&str, &str) = ("/request/host", "/target/repository");
+
 /// The most names of one call.
 const MAX_NAMES: usize = 32;
 
@@ -44,7 +62,26 @@ fn repositories(body: &Value) -> RepositoryNames {
     let single = PLACES.iter().filter_map(|place| body.pointer(place)?.as_str());
     let lists = LISTS.iter().filter_map(|place| body.pointer(place)?.as_array()).flatten();
     let several = lists.filter_map(|one| one.as_str().or_else(|| one.get("href")?.as_str()));
-    single.chain(several).filter_map(repository_name).take(MAX_NAMES).collect()
+    let git = single.chain(several).filter_map(repository_name);
+    git.chain(artifacts(body)).take(MAX_NAMES).collect()
+}
+
+/// The names of repositories of registries.
+fn artifacts(body: &Value) -> impl Iterator<Item = Box<str>> {
+    let text = |place: &str| body.pointer(place).and_then(Value::as_str);
+    let resources = body.pointer(RESOURCES).and_then(Value::as_array).into_iter().flatten();
+    let images = resources.filter_map(|one| one.get("resource_url")?.as_str());
+    let images = images.chain(IMAGES.iter().filter_map(|place| text(place))).map(str::to_owned);
+    let hub = text(DOCKER_HUB.0).map(|name| format!("{}/{name}", DOCKER_HUB.1));
+    let azure = text(AZURE.0).zip(text(AZURE.1)).map(|(host, name)| format!("{host}/{name}"));
+    let images: Vec<String> = images.chain(hub).chain(azure).collect();
+    images.into_iter().filter_map(|image| {
+        // The tag follows a colon in the last part, a digest an `@`.
+        let image = image.split('@').next().unwrap_or_default();
+        let (path, last) = image.rsplit_once('/')?;
+        let last = last.split(':').next().unwrap_or_default();
+        repository_name(&format!("oci://{path}/{last}"))
+    })
 }
 
 /// The name of a repository: host and path, so that all its addresses have the same name.
@@ -59,6 +96,7 @@ pub fn repository_name(address: &str) -> Option<Box<str>> {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => host,
     };
+    let host = if DOCKER_HOSTS.contains(&host) { DOCKER_HUB.1 } else { host };
     let path = path.split(['?', '#']).next()?.trim_matches('/');
     let path = path.strip_suffix(".git").unwrap_or(path);
     (!host.is_empty() && !path.is_empty()).then(|| format!("{host}/{path}").to_lowercase().into())
@@ -69,6 +107,41 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn each_registry_names_its_repositories() {
+        for (body, expect) in [
+            (
+                json!({"action": "published", "package": {"package_version": {"package_url": "ghcr.io/Org/shop:v1"}}}),
+                "ghcr.io/org/shop",
+            ),
+            (
+                json!({"registry_package": {"package_version": {"package_url": "ghcr.io/org/shop@sha256:1f"}}}),
+                "ghcr.io/org/shop",
+            ),
+            (
+                json!({"push_data": {"tag": "v1"}, "repository": {"repo_name": "org/shop", "name": "shop"}}),
+                "docker.io/org/shop",
+            ),
+            (
+                json!({"type": "PUSH_ARTIFACT", "event_data": {"resources": [
+                    {"digest": "sha256:1f", "resource_url": "harbor.example.com:8443/team/shop:v1"}]}}),
+                "harbor.example.com/team/shop",
+            ),
+            (json!({"docker_url": "quay.io/org/shop", "updated_tags": ["v1"]}), "quay.io/org/shop"),
+            (
+                json!({"action": "push", "target": {"repository": "team/shop", "tag": "v1"},
+                    "request": {"host": "own.azurecr.io"}}),
+                "own.azurecr.io/team/shop",
+            ),
+        ] {
+            let names = parse_call(body.to_string().as_bytes()).unwrap();
+            assert!(names.contains(expect), "{body}: {names:?}");
+            assert_eq!(repository_name(&format!("oci://{expect}")).as_deref(), Some(expect));
+            let other = format!("oci://{}#copy", expect.replace("docker.io", "index.docker.io"));
+            assert_eq!(repository_name(&other).as_deref(), Some(expect));
+        }
+    }
 
     #[test]
     fn all_addresses_of_a_repository_have_one_name() {

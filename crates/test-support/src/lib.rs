@@ -20,6 +20,7 @@
 )]
 
 pub mod admission;
+pub mod artifact_registry;
 pub mod asked;
 pub mod audit;
 pub mod authority;

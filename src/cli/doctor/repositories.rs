@@ -10,14 +10,14 @@ use super::finding::{Finding, Level};
 use crate::api::ConditionType;
 use crate::cluster::{OperatorError, SyncResource};
 use crate::grammar::counted;
-use crate::source::Address;
+use crate::source::{Address, LayerSelection, RegistryAddress};
 
 /// Name of the check.
 const CHECK: &str = "repository";
 
 /// Reasons of the Ready condition that are about the access to a repository, beside those that
 /// begin with `Repository`.
-const REASONS: [&str; 10] = [
+const REASONS: [&str; 14] = [
     "SourceInvalid",
     "CredentialsInvalid",
     "SecretMissing",
@@ -25,6 +25,10 @@ const REASONS: [&str; 10] = [
     "HostNotAllowed",
     "ReferenceNotFound",
     "CommitNotFound",
+    "ArtifactDigestDiffers",
+    "ArtifactUnreadable",
+    "ArtifactArchiveInvalid",
+    "RegistryUnusable",
     "ChartNotFound",
     "ChartServerUnusable",
     "DataFolder",
@@ -60,8 +64,10 @@ pub(super) fn check(syncs: &Result<Vec<SyncResource>, OperatorError>) -> Vec<Fin
 /// The repository of a Sync. An address prints without credentials; one that cannot be parsed may
 /// contain some, and is not printed.
 fn url(sync: &SyncResource) -> String {
-    let url = sync.resource.data.pointer("/spec/source/git/url").and_then(|url| url.as_str());
-    let address = url.and_then(|url| Address::remote(url).ok());
+    let text = |place: &str| sync.resource.data.pointer(place).and_then(|url| url.as_str());
+    let repository = text("/spec/source/git/url").and_then(|url| Address::remote(url).ok());
+    let artifact = || RegistryAddress::new(text("/spec/source/oci/url")?, LayerSelection::default()).ok();
+    let address = repository.or_else(|| artifact().map(Address::from));
     address.map_or_else(|| format!("of the Sync {}", sync.name), |address| address.to_string())
 }
 

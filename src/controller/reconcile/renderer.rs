@@ -17,7 +17,7 @@ use crate::position::SourcePosition;
 use crate::render::helm::{Capabilities, FetchedChart};
 use crate::render::{Rendered, SourceType};
 use crate::report::{ErrorCause, ReconcileError};
-use crate::source::{ChartError, ChartRef, Credentials, Error};
+use crate::source::{ArtifactError, ChartError, ChartRef, Credentials, Error};
 use crate::tree::{FileTree, MemoryLimit};
 
 /// Published charts that kustomizations reference. They are fetched while no memory is reserved for
@@ -208,7 +208,9 @@ fn of_helm(failure: HelmError) -> ReconcileError {
 pub(super) fn source_cause(error: &Error) -> ErrorCause {
     match error {
         Error::Denied { .. } | Error::KeyRefused { .. } => ErrorCause::RepositoryAccessDenied,
-        Error::NoRepository { .. } => ErrorCause::RepositoryNotFound,
+        Error::NoRepository { .. } | Error::Artifact(ArtifactError::Missing { .. }) => {
+            ErrorCause::RepositoryNotFound
+        }
         Error::Untrusted { .. } => ErrorCause::RepositoryUntrusted,
         Error::NoReference { .. } => ErrorCause::ReferenceNotFound,
         Error::NoPath { .. } => ErrorCause::PathNotFound,

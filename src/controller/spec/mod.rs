@@ -40,9 +40,9 @@ pub(crate) use unknown_fields::{UnknownField, check_fields, find_unknown_field};
 /// A valid spec of a Sync, parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidatedSpec {
-    /// Address of the repository.
+    /// Address of the repository, or of the artifact.
     pub address: Address,
-    /// Branch, tag or commit of the repository.
+    /// Branch, tag or commit of the repository; tag or digest of the artifact.
     pub reference: Reference,
     /// The Secret in the Sync's namespace with the credentials of the repository.
     pub secret: Option<Box<str>>,
@@ -122,12 +122,14 @@ pub fn validate_within(
     spec: &SyncSpec,
     disk: Option<&Path>,
 ) -> Result<ValidatedSpec, SpecError> {
-    let address = Address::local_or_remote(&spec.source.git.url).ok();
+    let address = spec.source.git.as_ref().and_then(|git| Address::local_or_remote(&git.url).ok());
     let is_there =
         |address: &Address| address.local_path().zip(disk).is_some_and(|(path, disk)| path.starts_with(disk));
     let Some(address) = address.filter(is_there) else { return validate(name, spec) };
     let mut elsewhere = spec.clone();
-    elsewhere.source.git.url = "https://localhost/repository".to_owned();
+    if let Some(git) = &mut elsewhere.source.git {
+        git.url = "https://localhost/repository".to_owned();
+    }
     Ok(ValidatedSpec { address, ..validate(name, &elsewhere)? })
 }
 
@@ -136,7 +138,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
     if let Some(rule) = name_rules::sync_name(&name.name) {
         return refuse("metadata.name", format!("the name of a Sync {rule}"));
     }
-    let git = &spec.source.git;
+    let source = source::source(&spec.source)?;
     let path = source::path(&spec.path)?;
     let target = spec.target_namespace.as_deref();
     if let Some(rule) = target.and_then(name_rules::namespace) {
@@ -146,11 +148,11 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
         return refuse("spec.createNamespace", "set targetNamespace to the namespace to create");
     }
     Ok(ValidatedSpec {
-        address: source::address(git)?,
-        reference: git.reference.as_ref().map_or(Ok(Reference::Head), source::reference)?,
-        secret: named("spec.source.git.secretRef.name", git.secret_ref.as_ref().map(|secret| &*secret.name))?,
-        submodules: git.submodules,
-        verify: git.verify.as_ref().map(|verify| source::signed(git, verify)).transpose()?,
+        address: source.address,
+        reference: source.reference,
+        secret: source.secret,
+        submodules: source.submodules,
+        verify: source.verify,
         options: RenderOptions {
             path: path.clone(),
             kind: kind(&spec.render)?,

@@ -1,14 +1,113 @@
-//! Validates the source of a Sync: repository, ref, signatures, path.
+//! Validates the source of a Sync: repository or artifact, ref, signatures, path.
 //!
 //! In: `spec.source` and `spec.path`. Out: types of the crate `moorline-git`, or an error.
 
 use std::fmt;
 
 use super::{SpecError, named, refuse};
-use crate::api::{GitRef, GitSource, SignatureVerification, VerifyMode};
-use crate::source::{Address, ObjectHash, Reference, SignaturePolicy};
+use crate::api::{
+    GitRef, GitSource, LayerOperation, OciRef, OciSource, SignatureVerification, Source, VerifyMode,
+};
+use crate::source::{
+    Address, ArtifactReference, Digest, LayerSelection, ObjectHash, Reference, RegistryAddress,
+    SignaturePolicy, TagFilter, VersionRangeError,
+};
 
-pub(super) fn address(git: &GitSource) -> Result<Address, SpecError> {
+/// Tag that is read if none is named.
+const LATEST: &str = "latest";
+
+/// A valid source.
+pub(super) struct ValidatedSource {
+    pub(super) address: Address,
+    pub(super) reference: Reference,
+    pub(super) secret: Option<Box<str>>,
+    pub(super) verify: Option<(SignaturePolicy, Box<str>)>,
+    pub(super) submodules: bool,
+}
+
+pub(super) fn source(source: &Source) -> Result<ValidatedSource, SpecError> {
+    match (&source.git, &source.oci) {
+        (Some(git), None) => repository(git),
+        (None, Some(oci)) => artifact(oci),
+        (Some(_), Some(_)) | (None, None) => {
+            refuse("spec.source", "write exactly one of git and oci: a Sync has one source")
+        }
+    }
+}
+
+fn repository(git: &GitSource) -> Result<ValidatedSource, SpecError> {
+    const SECRET: &str = "spec.source.git.secretRef.name";
+    Ok(ValidatedSource {
+        address: address(git)?,
+        reference: git.reference.as_ref().map_or(Ok(Reference::Head), reference)?,
+        secret: named(SECRET, git.secret_ref.as_ref().map(|secret| &*secret.name))?,
+        verify: git.verify.as_ref().map(|verify| signed(git, verify)).transpose()?,
+        submodules: git.submodules,
+    })
+}
+
+fn artifact(oci: &OciSource) -> Result<ValidatedSource, SpecError> {
+    const SECRET: &str = "spec.source.oci.secretRef.name";
+    let layer = oci.layer.clone().unwrap_or_default();
+    if layer.media_type.as_deref().is_some_and(|media| !is_media_type(media)) {
+        const MEDIA_TYPE: &str = "spec.source.oci.layer.mediaType";
+        return refuse(MEDIA_TYPE, "write a media type such as application/vnd.cncf.flux.content.v1.tar+gzip");
+    }
+    let layer = LayerSelection {
+        media_type: layer.media_type.map(Into::into),
+        copies: layer.operation == Some(LayerOperation::Copy),
+    };
+    let address = RegistryAddress::new(&oci.url, layer);
+    let wanted = oci.reference.clone().unwrap_or_default();
+    Ok(ValidatedSource {
+        address: address.or_else(|error| refuse("spec.source.oci.url", error.to_string()))?.into(),
+        reference: Reference::Artifact(artifact_reference(&wanted)?),
+        secret: named(SECRET, oci.secret_ref.as_ref().map(|secret| &*secret.name))?,
+        verify: None,
+        submodules: false,
+    })
+}
+
+fn is_media_type(text: &str) -> bool {
+    let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte);
+    let is_part = |part: &str| !part.is_empty() && part.bytes().all(is_sound);
+    text.len() <= 255 && text.split_once('/').is_some_and(|(kind, name)| is_part(kind) && is_part(name))
+}
+
+fn artifact_reference(reference: &OciRef) -> Result<ArtifactReference, SpecError> {
+    const FIELD: &str = "spec.source.oci.ref";
+    let OciRef { tag, semver, digest, filter } = reference;
+    let told = |name: &str, error: &dyn fmt::Display| refuse(format!("{FIELD}.{name}"), error.to_string());
+    let filtered = filter.as_deref().map(TagFilter::new);
+    match (tag.as_deref(), semver, digest) {
+        (tag, None, None) if filter.is_none() => {
+            ArtifactReference::tag(tag.unwrap_or(LATEST)).or_else(|error| told("tag", &error))
+        }
+        (None, Some(range), None) => {
+            match (range.parse(), filtered) {
+                (Err(error), _) => {
+                    let error: VersionRangeError = error;
+                    told("semver", &error)
+                }
+                (Ok(range), None) => Ok(ArtifactReference::Semver(range, None)),
+                (Ok(range), Some(Some(filter))) => Ok(ArtifactReference::Semver(range, Some(filter))),
+                (Ok(_), Some(None)) => {
+                    told("filter", &"write a regular expression such as ^v1[.] or -rc[.]")
+                }
+            }
+        }
+        (None, None, Some(digest)) if filter.is_none() => match Digest::parse(digest) {
+            Some(digest) => Ok(ArtifactReference::Digest(digest)),
+            None => told("digest", &"write the digest of the manifest: sha256: and 64 hex digits"),
+        },
+        (_, None, _) if filter.is_some() => {
+            told("filter", &"use filter with semver only: it selects the tags that are compared")
+        }
+        _ => refuse(FIELD, "write exactly one of tag, semver and digest; without ref, the tag latest is used"),
+    }
+}
+
+fn address(git: &GitSource) -> Result<Address, SpecError> {
     const FIELD: &str = "spec.source.git.url";
     let url = git.url.trim();
     // Without a user in front of the host, `host:path` may as well be a login and its password.
@@ -27,7 +126,7 @@ pub(super) fn address(git: &GitSource) -> Result<Address, SpecError> {
     Ok(address)
 }
 
-pub(super) fn reference(reference: &GitRef) -> Result<Reference, SpecError> {
+fn reference(reference: &GitRef) -> Result<Reference, SpecError> {
     const FIELD: &str = "spec.source.git.ref";
     let GitRef { branch, tag, semver, commit } = reference;
     let told = |name: &str, error: &dyn fmt::Display| refuse(format!("{FIELD}.{name}"), error.to_string());
@@ -49,7 +148,7 @@ pub(super) fn reference(reference: &GitRef) -> Result<Reference, SpecError> {
 }
 
 /// Returns the kind of signature that is required, and the Secret with the trusted keys.
-pub(super) fn signed(
+fn signed(
     git: &GitSource,
     verify: &SignatureVerification,
 ) -> Result<(SignaturePolicy, Box<str>), SpecError> {

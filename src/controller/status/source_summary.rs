@@ -8,17 +8,26 @@ use serde_json::Value;
 use crate::api::SyncName;
 use crate::controller::spec::ValidatedSpec;
 use crate::report::board::SourceSummary;
-use crate::source::Address;
+use crate::source::{Address, LayerSelection, RegistryAddress};
 
 /// Text for a source without a ref.
 const MAIN: &str = "the repository's default branch";
 
+/// Text for an artifact without a ref.
+const LATEST: &str = "tag latest";
+
 /// Returns the source of a Sync resource.
 pub(crate) fn of_resource(name: &SyncName, sync: &Value) -> SourceSummary {
     let text = |pointer: &str| sync.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let url = Address::local_or_remote(text("/spec/source/git/url")).map(|address| address.to_string());
-    let reference = sync.pointer("/spec/source/git/ref").and_then(Value::as_object);
-    let named = reference.into_iter().flatten().find_map(|(kind, value)| Some((kind, value.as_str()?)));
+    let is_artifact = sync.pointer("/spec/source/oci").is_some();
+    let url = match is_artifact {
+        true => RegistryAddress::new(text("/spec/source/oci/url"), LayerSelection::default()).map(Address::from),
+        false => Address::local_or_remote(text("/spec/source/git/url")),
+    };
+    let url = url.map(|address| address.to_string());
+    let place = if is_artifact { "/spec/source/oci/ref" } else { "/spec/source/git/ref" };
+    let reference = sync.pointer(place).and_then(Value::as_object);
+    let named = reference.into_iter().flatten().filter(|(kind, _)| *kind != "filter").find_map(|(kind, value)| Some((kind, value.as_str()?)));
     let dependencies = sync.pointer("/spec/dependsOn").and_then(Value::as_array);
     let dependency = |one: &Value| {
         let namespace = one.get("namespace").and_then(Value::as_str).unwrap_or(&name.namespace);
@@ -30,6 +39,7 @@ pub(crate) fn of_resource(name: &SyncName, sync: &Value) -> SourceSummary {
         path: text("/spec/path").into(),
         reference: match named {
             Some((kind, value)) => format!("{kind} {value}").into(),
+            None if is_artifact => LATEST.into(),
             None => MAIN.into(),
         },
         interval: text("/spec/interval").into(),
@@ -69,6 +79,11 @@ mod tests {
         assert_eq!((&*sound.url, &*sound.path, &*sound.reference), ("https://host/path", "a", "branch main"));
         assert_eq!(sound.depends_on, [SyncName::new("ops", "base"), SyncName::new("platform", "crds")]);
         assert_eq!(&*follows("https://user:hunter2@host/path").url, "");
+        let artifact = |source: Value| of_resource(&SyncName::new("a", "b"), &json!({"spec": {"source": {"oci": source}}}));
+        let tagged = artifact(json!({"url": "oci://host/shop", "ref": {"filter": "^v", "semver": "1.x"}}));
+        assert_eq!((&*tagged.url, &*tagged.reference), ("oci://host/shop", "semver 1.x"));
+        assert_eq!(&*artifact(json!({"url": "oci://me:hunter2@host/shop"})).url, "");
+        assert_eq!(&*artifact(json!({"url": "oci://host/shop"})).reference, LATEST);
         // Only the demo follows such an address; elsewhere it is reported as invalid, without its
         // value.
         assert_eq!(&*follows("file:///a/b").url, "/a/b");

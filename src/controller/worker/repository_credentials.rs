@@ -82,7 +82,7 @@ pub(crate) async fn repository_login(
     (secret, data): (&str, SecretData),
     known: &mut Option<Arc<SecretPermission>>,
 ) -> Result<Credentials, ReconcileError> {
-    let (credentials, hosts) = login(data)?;
+    let (credentials, hosts) = login(data, &valid_spec.address)?;
     let before = known.take();
     let Some(account) = &valid_spec.service_account else { return Ok(credentials) };
     let host = valid_spec.address.host().unwrap_or_default();

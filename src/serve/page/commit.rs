@@ -7,7 +7,7 @@
 use super::html::Html;
 use super::routes::Link;
 
-/// The number of characters of a short commit id.
+/// The number of characters of a short commit id or digest.
 const SHORT: usize = 8;
 
 /// Writes a revision; `none` for an empty one.
@@ -21,7 +21,8 @@ pub(crate) fn write_revision(html: &mut Html, url: &str, revision: &str) {
         html.text(name);
         html.text(" ");
     }
-    let short = commit.get(..SHORT).unwrap_or(commit);
+    let digits = commit.strip_prefix("sha256:").unwrap_or(commit);
+    let short = digits.get(..SHORT).unwrap_or(digits);
     match commit_link(url, commit) {
         Some(place) => {
             html.open_link(&place, &[]);
@@ -96,6 +97,12 @@ mod tests {
         assert_eq!(
             html.finish(),
             format!("<span class=\"revision\" title=\"main@{commit}\">main <code>1f0c1f0c</code></span>")
+        );
+        let (mut html, digest) = (Html::default(), "1f0c".repeat(16));
+        write_revision(&mut html, "oci://registry.example.com/a", &format!("v1@sha256:{digest}"));
+        assert_eq!(
+            html.finish(),
+            format!("<span class=\"revision\" title=\"v1@sha256:{digest}\">v1 <code>1f0c1f0c</code></span>")
         );
     }
 }

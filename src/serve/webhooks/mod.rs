@@ -1,4 +1,4 @@
-//! Webhooks of Git hosting services: `POST /hooks/<kind>`.
+//! Webhooks of Git hosting services and registries: `POST /hooks/<kind>`.
 //!
 //! In: a call. Out: names of repositories to poll now. A call is parsed only if it is signed with
 //! the secret that the daemon shares with the services. Its only effect is a poll: a replayed call
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
@@ -49,6 +49,10 @@ enum WebhookKind {
     Gitlab,
     Gitea,
     Bitbucket,
+    DockerHub,
+    Harbor,
+    Quay,
+    Acr,
     Generic,
 }
 
@@ -59,13 +63,17 @@ impl WebhookKind {
             "gitlab" => Some(Self::Gitlab),
             "gitea" | "forgejo" => Some(Self::Gitea),
             "bitbucket" => Some(Self::Bitbucket),
+            "dockerhub" => Some(Self::DockerHub),
+            "harbor" => Some(Self::Harbor),
+            "quay" => Some(Self::Quay),
+            "acr" => Some(Self::Acr),
             "generic" => Some(Self::Generic),
             _ => None,
         }
     }
 }
 
-const KINDS: &str = "github, gitlab, gitea, forgejo, bitbucket and generic";
+const KINDS: &str = "github, gitlab, gitea, forgejo, bitbucket, dockerhub, harbor, quay, acr and generic";
 
 impl WebhookEndpoint {
     /// Calls are authenticated by the secret in this file, and sent to `called`.
@@ -75,8 +83,12 @@ impl WebhookEndpoint {
     }
 
     pub(super) fn router(self) -> Router {
-        let call = |State(hooks): State<Self>, Path(kind): Path<String>, headers: HeaderMap, body: Body| async move {
-            match hooks.handle(&kind, &headers, body).await {
+        let call = |State(hooks): State<Self>,
+                    Path(kind): Path<String>,
+                    RawQuery(query): RawQuery,
+                    headers: HeaderMap,
+                    body: Body| async move {
+            match hooks.handle(&kind, (&headers, &query.unwrap_or_default()), body).await {
                 Ok(said) => plain_response(StatusCode::ACCEPTED, said),
                 Err((status, why)) => {
                     tracing::warn!(
@@ -95,7 +107,7 @@ impl WebhookEndpoint {
     async fn handle(
         &self,
         kind: &str,
-        headers: &HeaderMap,
+        (headers, query): (&HeaderMap, &str),
         body: Body,
     ) -> Result<&'static str, (StatusCode, String)> {
         let refuse = |status: StatusCode, why: &str| Err((status, why.to_owned()));
@@ -122,7 +134,7 @@ impl WebhookEndpoint {
         let Some(secret) = self.secret() else {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "the secret of the webhooks cannot be read");
         };
-        if let Err(refused) = signature::verify_call(kind, headers, &body, &secret) {
+        if let Err(refused) = signature::verify_call(kind, (headers, query), &body, &secret) {
             return refuse(StatusCode::UNAUTHORIZED, &refused.to_string());
         }
         if !self.take_token() {

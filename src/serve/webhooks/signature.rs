@@ -1,6 +1,6 @@
 //! Authenticates webhook calls.
 //!
-//! In: headers and the raw body, before anything else is done with them. Out: success, or an
+//! In: headers, the query and the raw body, before anything else is done with them. Out: success, or an
 //! error whose message reveals nothing to a stranger. Comparisons take constant time.
 
 use axum::http::HeaderMap;
@@ -17,6 +17,9 @@ pub(super) enum WebhookAuthError {
     /// The proof is wrong.
     #[error("the header {0} does not match: the webhook and the daemon have different secrets")]
     Wrong(&'static str),
+    /// The token in the URL is missing or wrong.
+    #[error("the URL has no token, or a wrong one: docs/webhooks.md says how it is made of the daemon's secret")]
+    Token,
 }
 
 /// The kind of proof in a header.
@@ -36,6 +39,12 @@ fn proofs(kind: WebhookKind) -> &'static [(&'static str, HeaderProof)] {
             ("X-Gitea-Signature", HeaderProof::Hmac("")),
             ("X-Hub-Signature-256", HeaderProof::Hmac("sha256=")),
         ],
+        // An authorization that a person writes down, with or without a scheme.
+        WebhookKind::Harbor | WebhookKind::Acr => {
+            &[("Authorization", HeaderProof::Secret("Bearer ")), ("Authorization", HeaderProof::Secret(""))]
+        }
+        // These send no header of ours.
+        WebhookKind::DockerHub | WebhookKind::Quay => &[],
         WebhookKind::Bitbucket => &[("X-Hub-Signature", HeaderProof::Hmac("sha256="))],
         WebhookKind::Generic => &[
             ("X-Moorline-Signature", HeaderProof::Hmac("sha256=")),
@@ -47,12 +56,13 @@ fn proofs(kind: WebhookKind) -> &'static [(&'static str, HeaderProof)] {
 /// Verifies the proof of a call.
 pub(super) fn verify_call(
     kind: WebhookKind,
-    headers: &HeaderMap,
+    (headers, query): (&HeaderMap, &str),
     body: &[u8],
     secret: &[u8],
 ) -> Result<(), WebhookAuthError> {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
-    let mut refused = WebhookAuthError::Missing(proofs(kind)[0].0);
+    let Some((first, _)) = proofs(kind).first() else { return verify_token(kind, query, &key) };
+    let mut refused = WebhookAuthError::Missing(first);
     for (name, proof) in proofs(kind) {
         let Some(value) = headers.get(*name).map(|value| value.as_bytes()) else { continue };
         let fits = match proof {
@@ -73,6 +83,18 @@ pub(super) fn verify_call(
     Err(refused)
 }
 
+/// Verifies the token in a URL: the HMAC of the kind's name. A URL is written to more logs than a
+/// header, so it has not the secret itself, and its token opens one kind only.
+fn verify_token(kind: WebhookKind, query: &str, key: &hmac::Key) -> Result<(), WebhookAuthError> {
+    let name = if kind == WebhookKind::Quay { "quay" } else { "dockerhub" };
+    let token = query.split('&').find_map(|part| part.strip_prefix("token="));
+    let tag = token.and_then(|token| digits(token.as_bytes()));
+    match tag.is_some_and(|tag| hmac::verify(key, name.as_bytes(), &tag).is_ok()) {
+        true => Ok(()),
+        false => Err(WebhookAuthError::Token),
+    }
+}
+
 /// Decodes pairs of hex digits.
 fn digits(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
@@ -87,7 +109,7 @@ mod tests {
     fn checked(kind: WebhookKind, header: &'static str, value: &str) -> Result<(), WebhookAuthError> {
         let mut headers = HeaderMap::new();
         headers.insert(header, value.parse().unwrap());
-        verify_call(kind, &headers, b"Hello, World!", b"It's a Secret to Everybody")
+        verify_call(kind, (&headers, ""), b"Hello, World!", b"It's a Secret to Everybody")
     }
 
     #[test]
@@ -104,6 +126,16 @@ mod tests {
         assert_eq!(checked(WebhookKind::Gitlab, "X-Gitlab-Token", secret), Ok(()));
         assert_eq!(checked(WebhookKind::Generic, "Authorization", &format!("Bearer {secret}")), Ok(()));
 
+        for value in [secret.to_owned(), format!("Bearer {secret}")] {
+            for kind in [WebhookKind::Harbor, WebhookKind::Acr] {
+                assert_eq!(checked(kind, "Authorization", &value), Ok(()), "{value}");
+            }
+        }
+        assert_eq!(
+            checked(WebhookKind::Harbor, "Authorization", "Bearer x"),
+            Err(WebhookAuthError::Wrong("Authorization"))
+        );
+
         let wrong = Err(WebhookAuthError::Wrong("X-Hub-Signature-256"));
         for value in ["", "sha256=", "sha256=75", &signed[..70], &signed.replace('7', "8"), tag, "sha256=ü"]
         {
@@ -117,5 +149,21 @@ mod tests {
         assert_eq!(half, Err(WebhookAuthError::Wrong("X-Gitlab-Token")));
         let missing = checked(WebhookKind::Github, "X-Hub-Signature", &signed);
         assert_eq!(missing, Err(WebhookAuthError::Missing("X-Hub-Signature-256")));
+    }
+
+    #[test]
+    fn a_url_has_a_token_for_one_kind() {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, b"secret");
+        let token = |name: &str| {
+            let tag = hmac::sign(&key, name.as_bytes());
+            tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        };
+        let checked = |kind, query: &str| verify_call(kind, (&HeaderMap::new(), query), b"{}", b"secret");
+        let (hub, quay) = (token("dockerhub"), token("quay"));
+        assert_eq!(checked(WebhookKind::DockerHub, &format!("a=b&token={hub}")), Ok(()));
+        assert_eq!(checked(WebhookKind::Quay, &format!("token={quay}")), Ok(()));
+        for query in ["", "token=", "token=secret", &format!("token={quay}"), &format!("token={}", &hub[..62])] {
+            assert_eq!(checked(WebhookKind::DockerHub, query), Err(WebhookAuthError::Token), "{query}");
+        }
     }
 }

@@ -62,6 +62,21 @@ async fn others_may_only_label(release: &Release) {
     assert!(by("alice", "PATCH", &one, &json!({"spec": {"suspend": true}})).await);
 }
 
+/// The URL of an artifact counts as that of a repository does.
+async fn artifacts_are_judged_as_repositories(release: &Release, who: (&str, &str)) {
+    for (url, allowed) in [
+        ("oci://registry/shop/app", true),
+        ("oci://registry/shopping/app", false),
+        ("oci://elsewhere/shop/app", false),
+        ("oci://registry:5000/shop/app", false),
+    ] {
+        let mut spec = spec("", "clusters/shop", "deployer");
+        spec["source"] = json!({"oci": {"url": url}});
+        let answer = create(release, who, "a", spec).await;
+        assert_eq!(answer.is_ok(), allowed, "{url}: {answer:?}");
+    }
+}
+
 /// The URL of a chart counts as that of the repository does.
 async fn charts_are_judged_as_repositories(release: &Release, who: (&str, &str)) {
     for (chart, allowed) in [
@@ -89,7 +104,7 @@ async fn charts_are_judged_as_repositories(release: &Release, who: (&str, &str))
 async fn a_sync_that_no_rule_allows_is_refused() {
     let Some(release) = Release::new("admission").await else { return };
     let rules = json!([
-        {"namespaces": [release.namespace], "groups": ["shop-team"], "urls": ["https://host/shop/"],
+        {"namespaces": [release.namespace], "groups": ["shop-team"], "urls": ["https://host/shop/", "oci://registry/shop/"],
          "paths": ["./clusters/shop/"], "serviceAccounts": ["deployer"]},
         {"users": ["alice"], "urls": ["https://host/one.git"], "serviceAccounts": [""]},
     ]);
@@ -132,6 +147,7 @@ async fn a_sync_that_no_rule_allows_is_refused() {
         assert_eq!(answer.is_ok(), allowed, "{who:?} {url} {path} {account}: {answer:?}");
     }
     charts_are_judged_as_repositories(&release, bob).await;
+    artifacts_are_judged_as_repositories(&release, bob).await;
     others_may_only_label(&release).await;
     release.helm(&["uninstall", "moorline"]).expect("it is uninstalled");
     until("the policy is in force no more", async || {
@@ -171,7 +187,9 @@ fn every_address_in_a_sync_is_judged() {
     let mut found = Vec::new();
     addresses(spec, "object.spec", &mut found);
     found.sort();
-    assert_eq!(found, ["object.spec.render.helm.chart.url", "object.spec.source.git.url"]);
+    let expect =
+        ["object.spec.render.helm.chart.url", "object.spec.source.git.url", "object.spec.source.oci.url"];
+    assert_eq!(found, expect);
     let policy = super::programs::text("charts/moorline/templates/admission.yaml");
     for field in found {
         assert!(policy.contains(&format!("[{field}]")), "the policy does not judge {field}");

@@ -54,12 +54,11 @@ impl ArtifactError {
     /// Returns the reason for conditions.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Missing { .. } => "ArtifactNotFound",
+            Self::Missing { .. } => "RepositoryNotFound",
             Self::Registry { .. } => "RegistryUnusable",
             Self::Differs { .. } => "ArtifactDigestDiffers",
-            Self::Manifest(_) => "ArtifactUnreadable",
+            Self::Manifest(_) | Self::Folder(_) => "ArtifactUnreadable",
             Self::Archive(_) => "ArtifactArchiveInvalid",
-            Self::Folder(_) => "FolderUnreadable",
         }
     }
 

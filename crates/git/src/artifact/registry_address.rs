@@ -45,8 +45,8 @@ impl RegistryAddress {
     }
 
     /// Parses the address of a registry that is contacted over http, for a command of a person.
-    pub fn plain(text: &str) -> Result<Self, AddressError> {
-        Self::with_scheme(text, "http", LayerSelection::default())
+    pub fn plain(text: &str, layer: LayerSelection) -> Result<Self, AddressError> {
+        Self::with_scheme(text, "http", layer)
     }
 
     fn with_scheme(text: &str, scheme: &str, layer: LayerSelection) -> Result<Self, AddressError> {
