@@ -101,6 +101,11 @@ pub fn charts(bytes: &[u8]) {
     hostile::archive(bytes);
 }
 
+/// Reads any bytes as an artifact: its manifest, the archive of its layer, and logins.
+pub fn artifacts(bytes: &[u8]) {
+    hostile::artifact(bytes);
+}
+
 /// Reads any text as a known_hosts file.
 pub fn known_hosts(text: &str) {
     hostile::known_hosts(text);

@@ -119,7 +119,8 @@ pub(super) fn push(arguments: &PushArgs, streams: &mut Streams<'_>) -> anyhow::R
     let folder = ArtifactFolder::pack(&arguments.folder)?;
     let notes = ArtifactNotes { source: arguments.source.clone(), revision: arguments.revision.clone() };
     let (credentials, proxy) = access(&arguments.registry, &address)?;
-    let pushed = push_artifact((&address, tag), &folder, &notes, (&credentials, proxy), Instant::now() + TIMEOUT)?;
+    let pushed =
+        push_artifact((&address, tag), &folder, &notes, (&credentials, proxy), Instant::now() + TIMEOUT)?;
     print(&address, &format!("{tag}@{}", pushed.digest), pushed.files, arguments.output, streams)
 }
 
@@ -178,7 +179,10 @@ fn named(url: &str, registry: &RegistryArgs, layer: LayerSelection) -> anyhow::R
 }
 
 /// Returns the login for a registry, and the proxy.
-fn access(registry: &RegistryArgs, address: &RegistryAddress) -> anyhow::Result<(Credentials, Option<Proxy>)> {
+fn access(
+    registry: &RegistryArgs,
+    address: &RegistryAddress,
+) -> anyhow::Result<(Credentials, Option<Proxy>)> {
     let proxy = registry.proxy.as_deref().map(|proxy| Proxy::new(proxy, &[])).transpose()?;
     if registry.plain_http {
         return Ok((Credentials::default(), proxy));
@@ -221,7 +225,9 @@ mod tests {
         assert_eq!(shown("oci://host:5000/a/b").as_deref(), Some("oci://host:5000/a/b tag latest"));
         assert_eq!(shown(&format!("oci://host:5000/a/b@{digest}")), expect);
         assert_eq!(shown(&format!("oci://host:5000/a/b:v1@{digest}")), expect);
-        for wrong in ["a", "oci://host", "host/a:v1", "oci://host/a:", "oci://host/a@sha256:1", "oci://host/a:b c"] {
+        for wrong in
+            ["a", "oci://host", "host/a:v1", "oci://host/a:", "oci://host/a@sha256:1", "oci://host/a:b c"]
+        {
             assert_eq!(shown(wrong), None, "{wrong}");
         }
     }

@@ -186,8 +186,8 @@ pub(super) fn login(
     secret: SecretData,
     address: &Address,
 ) -> Result<(Credentials, Option<Box<str>>), ReconcileError> {
-    let read = Credentials::for_source(secret.data, address)
-        .map_err(|error| prepare::source_error(error.into()))?;
+    let read =
+        Credentials::for_source(secret.data, address).map_err(|error| prepare::source_error(error.into()))?;
     Ok((read, secret.hosts))
 }
 

@@ -8,9 +8,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use moorline_test_support::artifact_registry::{
-    ArtifactRegistry, LOGIN, RegistryLogin, digest, gzip, tar,
-};
+use moorline_test_support::artifact_registry::{ArtifactRegistry, LOGIN, RegistryLogin, digest, gzip, tar};
 use moorline_test_support::command::{CONFIG_MAP, Folder, Outcome};
 use moorline_test_support::places;
 use moorline_test_support::programs::{command, find, run};
@@ -29,7 +27,9 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
         match entry.path().is_dir() {
-            true => found.extend(files(&entry.path()).into_iter().map(|(path, text)| (format!("{name}/{path}"), text))),
+            true => found.extend(
+                files(&entry.path()).into_iter().map(|(path, text)| (format!("{name}/{path}"), text)),
+            ),
             false => drop(found.insert(name, fs::read(entry.path()).unwrap())),
         }
     }
@@ -39,7 +39,12 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn a_folder_comes_back_from_a_registry_and_has_one_digest() {
     let long = format!("{}deep.yaml", "a-long-name-of-a-folder/".repeat(6));
-    let one: &[(&str, &[u8])] = &[("app/b/c.yaml", CONFIG_MAP), ("app/.hidden", b"x"), (&format!("app/{long}"), b"y"), ("app/.git/HEAD", b"z")];
+    let one: &[(&str, &[u8])] = &[
+        ("app/b/c.yaml", CONFIG_MAP),
+        ("app/.hidden", b"x"),
+        (&format!("app/{long}"), b"y"),
+        ("app/.git/HEAD", b"z"),
+    ];
     let folder = Folder::new("push", one);
     let root = tempfile::tempdir().unwrap();
     let registry = ArtifactRegistry::start(root.path());
@@ -59,20 +64,33 @@ fn a_folder_comes_back_from_a_registry_and_has_one_digest() {
     // The same files at another time and place, with other permissions.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     let other = Folder::new("push-again", &[("app/.git/index", b"q")]);
-    for (path, bytes) in files(&folder.0.join("app")).into_iter().filter(|(path, _)| !path.starts_with(".git/")) {
+    for (path, bytes) in
+        files(&folder.0.join("app")).into_iter().filter(|(path, _)| !path.starts_with(".git/"))
+    {
         let place = other.0.join("app").join(path);
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         fs::write(place, bytes).unwrap();
     }
     let again = push(&[&format!("{url}:v2"), other.0.join("app").to_str().unwrap()]);
     assert_eq!(again, format!("v2@{pushed}"));
-    let noted = push(&[&url, "app", "--source", "https://git.example.com/shop.git", "--revision", "main@sha1:1", "-o", "json"]);
+    let noted = push(&[
+        &url,
+        "app",
+        "--source",
+        "https://git.example.com/shop.git",
+        "--revision",
+        "main@sha1:1",
+        "-o",
+        "json",
+    ]);
     let noted: Value = serde_json::from_str(&noted).unwrap();
     assert_eq!((&noted["url"], &noted["files"]), (&json!(url), &json!(3)));
     assert_ne!(noted["revision"], json!(format!("latest@{pushed}")), "the notes are a part of it");
 
     let pull = |from: &str, to: &str| moorline(&folder, &["pull", from, to, "--ca-file", "ca.crt"]);
-    for (from, to) in [(format!("{url}:v1"), "one"), (format!("{url}@{pushed}"), "two"), (url.clone(), "three")] {
+    for (from, to) in
+        [(format!("{url}:v1"), "one"), (format!("{url}@{pushed}"), "two"), (url.clone(), "three")]
+    {
         let outcome = pull(&from, to);
         assert_eq!(outcome.code, 0, "{outcome:?}");
         let found = files(&folder.0.join(to));
@@ -82,7 +100,10 @@ fn a_folder_comes_back_from_a_registry_and_has_one_digest() {
     }
     pull(&format!("{url}:v1"), "one").refused(1, "error: the folder is not empty; name a new one\n");
     let missing = pull(&format!("{url}:v9"), "four");
-    assert!(missing.code == 1 && missing.words.contains("has no tag v9 in the repository team/shop"), "{missing:?}");
+    assert!(
+        missing.code == 1 && missing.words.contains("has no tag v9 in the repository team/shop"),
+        "{missing:?}"
+    );
     std::os::unix::fs::symlink("c.yaml", folder.0.join("app/b/link.yaml")).unwrap();
     let linked = moorline(&folder, &["push", &url, "app", "--ca-file", "ca.crt"]);
     assert!(linked.code == 1 && linked.words.contains("b/link.yaml is a link"), "{linked:?}");
@@ -120,7 +141,8 @@ fn a_pulled_archive_leads_nowhere_else() {
 fn another_client_reads_what_is_pushed_and_its_packages_are_pulled() {
     let (Some(crane), Some(registry)) = (find("crane"), Registry::start()) else { return };
     let folder = Folder::new("crane", &[("app/a.yaml", CONFIG_MAP), ("app/sub/b.yaml", b"b")]);
-    let (name, url) = (format!("{}/team/shop", registry.address), format!("oci://{}/team/shop", registry.address));
+    let (name, url) =
+        (format!("{}/team/shop", registry.address), format!("oci://{}/team/shop", registry.address));
     let crane = |arguments: &[&str]| {
         run(command(&crane).args(arguments).arg("--insecure").current_dir(&folder.0)).expect("crane succeeds")
     };
@@ -135,7 +157,8 @@ fn another_client_reads_what_is_pushed_and_its_packages_are_pulled() {
     assert_eq!(manifest["layers"][0]["mediaType"], "application/vnd.cncf.flux.content.v1.tar+gzip");
     crane(&["pull", &format!("{name}:v1"), "pulled.tar"]);
     // A package that crane makes, with a layer that tar packs.
-    run(command(Path::new("tar")).args(["czf", "layer.tgz", "-C", "app", "."]).current_dir(&folder.0)).unwrap();
+    run(command(Path::new("tar")).args(["czf", "layer.tgz", "-C", "app", "."]).current_dir(&folder.0))
+        .unwrap();
     crane(&["append", "-f", "layer.tgz", "-t", &format!("{name}:crane")]);
     let outcome = moorline(&folder, &["pull", &format!("{url}:crane"), "back", "--plain-http"]);
     assert_eq!(outcome.code, 0, "{outcome:?}");

@@ -6,6 +6,7 @@ use moorline_test_support::artifact_registry::{
     ArtifactRegistry, CONTENT, RegistryFault, RegistryLogin, gzip, tar,
 };
 use moorline_test_support::daemon::until;
+use moorline_test_support::person::moorline;
 use moorline_test_support::rest::send_request;
 use moorline_test_support::scene::{QUIET_TIME, Scene, config_map, many};
 use serde_json::{Value, json};
@@ -49,6 +50,13 @@ async fn an_artifact_is_applied_its_changes_follow_and_what_it_lacks_is_pruned()
     scene.until_values(&files(3, "one"), "the edit is repaired").await;
 
     let second = registry.push("shop", "v1", &files(2, "two"));
+    let plan = |arguments: &[&str]| moorline(&scene, &[&["plan", "--sync", "shop"], arguments].concat());
+    let next = plan(&[]);
+    assert!(next.code == 2 && next.data.contains("2 to update"), "{} {}", next.data, next.words);
+    for revision in [&first, &format!("v1@{first}")] {
+        let same = plan(&["--revision", revision]);
+        assert_eq!(same.code, 0, "{} {}", same.data, same.words);
+    }
     scene.nudge("shop", "second").await;
     scene.until_ready("shop", &second).await;
     scene.until_values(&files(2, "two"), "what is gone is pruned").await;
@@ -60,7 +68,8 @@ async fn an_artifact_is_applied_its_changes_follow_and_what_it_lacks_is_pruned()
     scene.until_values(&files(3, "one"), "as before").await;
     assert_eq!(registry.requests(), ["HEAD shop/manifests/v1"]);
     let history = scene.status("shop", "/history").await;
-    let revisions: Vec<_> = history.as_array().unwrap().iter().map(|entry| entry["revision"].clone()).collect();
+    let revisions: Vec<_> =
+        history.as_array().unwrap().iter().map(|entry| entry["revision"].clone()).collect();
     assert_eq!(revisions, [&first, &second, &first].map(|digest| json!(format!("v1@{digest}"))));
     let subject = history.pointer("/0/subject").cloned().unwrap_or_default();
     assert!(subject.as_str().is_some_and(|text| text.starts_with("claims to be main@sha1:")), "{subject}");

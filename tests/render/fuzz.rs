@@ -172,6 +172,11 @@ fn charts_are_unpacked_or_refused() {
 }
 
 #[test]
+fn artifacts_are_read_or_refused() {
+    try_for_a_moment(targets::artifacts, &kept("artifacts"));
+}
+
+#[test]
 fn known_hosts_are_read_or_refused() {
     try_for_a_moment(|bytes| targets::known_hosts(&text(bytes)), &kept("known_hosts"));
 }
@@ -190,7 +195,8 @@ fn signatures_are_read_or_refused() {
 type Target = fn(&[u8]);
 
 /// The names of targets with their bodies.
-const TARGETS: [(&str, Target); 11] = [
+const TARGETS: [(&str, Target); 12] = [
+    ("artifacts", targets::artifacts),
     ("charts", targets::charts),
     ("known_hosts", |bytes| targets::known_hosts(&text(bytes))),
     ("kustomize", |bytes| _ = targets::kustomize(&text(bytes))),

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::artifact;
 use super::chart;
 use super::known_hosts::KnownHosts;
 use super::memory::Memory;
@@ -47,6 +48,11 @@ pub fn frames(bytes: &[u8]) {
 /// Unpacks a chart.
 pub fn archive(bytes: &[u8]) {
     drop(chart::unpack(bytes, &MemoryLimit::with_bytes(BYTES)));
+}
+
+/// Reads the manifest of an artifact, the archive of its layer, and a file of logins.
+pub fn artifact(bytes: &[u8]) {
+    artifact::read_any(bytes, BYTES);
 }
 
 /// Parses a known_hosts file, and looks up some hosts in it.

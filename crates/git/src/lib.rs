@@ -85,11 +85,11 @@ pub use crate::read_limits::{FileFilter, FileSelection, ReadLimits};
 pub use crate::ref_watch::RefWatch;
 pub use crate::semver_range::{VersionRange, VersionRangeError};
 pub use address::{Address, AddressError};
+pub use allow_list::AllowList;
 pub use artifact::{
     ArtifactError, ArtifactFolder, ArtifactNotes, ArtifactReference, LayerSelection, PushedArtifact,
     RegistryAddress, TagFilter, pull_artifact, push_artifact,
 };
-pub use allow_list::AllowList;
 pub use chart::{Chart, ChartError, ChartPlace, ChartRef, Digest};
 pub use credentials::{Credentials, CredentialsError, Sensitive};
 pub use error::Error;

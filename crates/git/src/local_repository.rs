@@ -33,9 +33,7 @@ impl LocalRepository {
             | Reference::Tag(_)
             | Reference::Named(_)
             | Reference::Semver(_)
-            | Reference::Artifact(_) => {
-                self.list(&repository).map_err(|error| self.unreadable(&error))?
-            }
+            | Reference::Artifact(_) => self.list(&repository).map_err(|error| self.unreadable(&error))?,
             Reference::Commit(commit) => {
                 self.has(&repository, *commit)?;
                 Vec::new()

@@ -10,6 +10,7 @@
 
 mod charts;
 mod jobs;
+mod origin;
 mod quota;
 mod read_files;
 mod recent_polls;
@@ -28,24 +29,23 @@ use std::time::{Duration, Instant};
 
 use charts::ChartStore;
 use jobs::JobNeed;
+use origin::Origin;
 pub use read_files::{CommitSummary, ReadResult};
 use recent_polls::RecentPoll;
 use relations::RelationCache;
 use sha2::{Digest, Sha256};
 
 use super::address::{Address, Kind};
-use super::artifact::{ArtifactMirror, RegistryClient};
+use super::artifact::ArtifactMirror;
 use super::credentials::Credentials;
 use super::error::Error;
 use super::hosts::HostPolicy;
 use super::http::{Proxy, SharedNetwork};
 use super::memory::Memory;
 use super::mirror::{Mirror, MirrorLimits};
-use super::remote::{HttpTransport, Remote};
 use super::revision::{ObjectHash, Reference, Revision};
 use super::store;
 use crate::local_repository::LocalRepository;
-use crate::ssh_transport::SshTransport;
 use crate::worker_pool::{WaitingCounter, WorkerPool};
 use moorline_runtime::clock;
 
@@ -113,13 +113,6 @@ enum Place {
     Mirrored(Box<Mirror>),
     Artifacts(Box<ArtifactMirror>),
     Local(LocalRepository),
-}
-
-/// Server of a mirror.
-#[derive(Debug)]
-enum Origin {
-    Git(Remote),
-    Registry(Box<RegistryClient>),
 }
 
 impl Repositories {
@@ -250,24 +243,6 @@ impl MirrorFolder {
                 drop(fs::remove_dir_all(entry.path()));
             }
         }
-    }
-
-    fn origin(&self, address: &Address, credentials: &Credentials) -> Result<Option<Origin>, Error> {
-        Ok(match address.kind() {
-            Kind::Http(http) => {
-                let web = HttpTransport::new(http, credentials, &self.network)?;
-                Some(Origin::Git(Remote::new(web)))
-            }
-            Kind::Ssh(ssh) => {
-                let ssh = SshTransport::new(ssh, credentials, self.network.hosts())?;
-                Some(Origin::Git(Remote::new(ssh)))
-            }
-            Kind::Registry(registry) => {
-                let client = RegistryClient::new(registry, credentials, &self.network)?;
-                Some(Origin::Registry(Box::new(client)))
-            }
-            Kind::Local(_) => None,
-        })
     }
 }
 

@@ -57,15 +57,13 @@ impl Resolver for SameThreadResolver {
             ResolveError::Unknown => ureq::Error::HostNotFound,
             ResolveError::Refused(refused) => ureq::Error::Other(Box::new(refused)),
         })?;
-        let found = found
-            .into_iter()
-            .filter(|found| match self.0 {
-                AddressScope::Anywhere => true,
-                AddressScope::Public => public_address::is_public(found.ip()),
-                AddressScope::PublicOrListed => {
-                    public_address::is_public(found.ip()) || self.1.lists(host, found.ip())
-                }
-            });
+        let found = found.into_iter().filter(|found| match self.0 {
+            AddressScope::Anywhere => true,
+            AddressScope::Public => public_address::is_public(found.ip()),
+            AddressScope::PublicOrListed => {
+                public_address::is_public(found.ip()) || self.1.lists(host, found.ip())
+            }
+        });
         let mut addresses = self.empty();
         config.ip_family().keep_wanted(found).take(MAX_ADDRESSES).for_each(|address| addresses.push(address));
         match addresses.is_empty() {

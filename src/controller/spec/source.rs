@@ -51,7 +51,10 @@ fn artifact(oci: &OciSource) -> Result<ValidatedSource, SpecError> {
     let layer = oci.layer.clone().unwrap_or_default();
     if layer.media_type.as_deref().is_some_and(|media| !is_media_type(media)) {
         const MEDIA_TYPE: &str = "spec.source.oci.layer.mediaType";
-        return refuse(MEDIA_TYPE, "write a media type such as application/vnd.cncf.flux.content.v1.tar+gzip");
+        return refuse(
+            MEDIA_TYPE,
+            "write a media type such as application/vnd.cncf.flux.content.v1.tar+gzip",
+        );
     }
     let layer = LayerSelection {
         media_type: layer.media_type.map(Into::into),
@@ -83,19 +86,15 @@ fn artifact_reference(reference: &OciRef) -> Result<ArtifactReference, SpecError
         (tag, None, None) if filter.is_none() => {
             ArtifactReference::tag(tag.unwrap_or(LATEST)).or_else(|error| told("tag", &error))
         }
-        (None, Some(range), None) => {
-            match (range.parse(), filtered) {
-                (Err(error), _) => {
-                    let error: VersionRangeError = error;
-                    told("semver", &error)
-                }
-                (Ok(range), None) => Ok(ArtifactReference::Semver(range, None)),
-                (Ok(range), Some(Some(filter))) => Ok(ArtifactReference::Semver(range, Some(filter))),
-                (Ok(_), Some(None)) => {
-                    told("filter", &"write a regular expression such as ^v1[.] or -rc[.]")
-                }
+        (None, Some(range), None) => match (range.parse(), filtered) {
+            (Err(error), _) => {
+                let error: VersionRangeError = error;
+                told("semver", &error)
             }
-        }
+            (Ok(range), None) => Ok(ArtifactReference::Semver(range, None)),
+            (Ok(range), Some(Some(filter))) => Ok(ArtifactReference::Semver(range, Some(filter))),
+            (Ok(_), Some(None)) => told("filter", &"write a regular expression such as ^v1[.] or -rc[.]"),
+        },
         (None, None, Some(digest)) if filter.is_none() => match Digest::parse(digest) {
             Some(digest) => Ok(ArtifactReference::Digest(digest)),
             None => told("digest", &"write the digest of the manifest: sha256: and 64 hex digits"),
@@ -103,7 +102,9 @@ fn artifact_reference(reference: &OciRef) -> Result<ArtifactReference, SpecError
         (_, None, _) if filter.is_some() => {
             told("filter", &"use filter with semver only: it selects the tags that are compared")
         }
-        _ => refuse(FIELD, "write exactly one of tag, semver and digest; without ref, the tag latest is used"),
+        _ => {
+            refuse(FIELD, "write exactly one of tag, semver and digest; without ref, the tag latest is used")
+        }
     }
 }
 
@@ -148,10 +149,7 @@ fn reference(reference: &GitRef) -> Result<Reference, SpecError> {
 }
 
 /// Returns the kind of signature that is required, and the Secret with the trusted keys.
-fn signed(
-    git: &GitSource,
-    verify: &SignatureVerification,
-) -> Result<(SignaturePolicy, Box<str>), SpecError> {
+fn signed(git: &GitSource, verify: &SignatureVerification) -> Result<(SignaturePolicy, Box<str>), SpecError> {
     let has_tag = git.reference.as_ref().is_some_and(|it| it.tag.is_some() || it.semver.is_some());
     let chooses = git.reference.as_ref().is_some_and(|it| it.semver.is_some());
     let signed = match verify.mode {

@@ -21,13 +21,19 @@ pub(crate) fn of_resource(name: &SyncName, sync: &Value) -> SourceSummary {
     let text = |pointer: &str| sync.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let is_artifact = sync.pointer("/spec/source/oci").is_some();
     let url = match is_artifact {
-        true => RegistryAddress::new(text("/spec/source/oci/url"), LayerSelection::default()).map(Address::from),
+        true => {
+            RegistryAddress::new(text("/spec/source/oci/url"), LayerSelection::default()).map(Address::from)
+        }
         false => Address::local_or_remote(text("/spec/source/git/url")),
     };
     let url = url.map(|address| address.to_string());
     let place = if is_artifact { "/spec/source/oci/ref" } else { "/spec/source/git/ref" };
     let reference = sync.pointer(place).and_then(Value::as_object);
-    let named = reference.into_iter().flatten().filter(|(kind, _)| *kind != "filter").find_map(|(kind, value)| Some((kind, value.as_str()?)));
+    let named = reference
+        .into_iter()
+        .flatten()
+        .filter(|(kind, _)| *kind != "filter")
+        .find_map(|(kind, value)| Some((kind, value.as_str()?)));
     let dependencies = sync.pointer("/spec/dependsOn").and_then(Value::as_array);
     let dependency = |one: &Value| {
         let namespace = one.get("namespace").and_then(Value::as_str).unwrap_or(&name.namespace);
@@ -79,7 +85,9 @@ mod tests {
         assert_eq!((&*sound.url, &*sound.path, &*sound.reference), ("https://host/path", "a", "branch main"));
         assert_eq!(sound.depends_on, [SyncName::new("ops", "base"), SyncName::new("platform", "crds")]);
         assert_eq!(&*follows("https://user:hunter2@host/path").url, "");
-        let artifact = |source: Value| of_resource(&SyncName::new("a", "b"), &json!({"spec": {"source": {"oci": source}}}));
+        let artifact = |source: Value| {
+            of_resource(&SyncName::new("a", "b"), &json!({"spec": {"source": {"oci": source}}}))
+        };
         let tagged = artifact(json!({"url": "oci://host/shop", "ref": {"filter": "^v", "semver": "1.x"}}));
         assert_eq!((&*tagged.url, &*tagged.reference), ("oci://host/shop", "semver 1.x"));
         assert_eq!(&*artifact(json!({"url": "oci://me:hunter2@host/shop"})).url, "");

@@ -18,7 +18,9 @@ pub(super) enum WebhookAuthError {
     #[error("the header {0} does not match: the webhook and the daemon have different secrets")]
     Wrong(&'static str),
     /// The token in the URL is missing or wrong.
-    #[error("the URL has no token, or a wrong one: docs/webhooks.md says how it is made of the daemon's secret")]
+    #[error(
+        "the URL has no token, or a wrong one: docs/webhooks.md says how it is made of the daemon's secret"
+    )]
     Token,
 }
 
@@ -162,7 +164,9 @@ mod tests {
         let (hub, quay) = (token("dockerhub"), token("quay"));
         assert_eq!(checked(WebhookKind::DockerHub, &format!("a=b&token={hub}")), Ok(()));
         assert_eq!(checked(WebhookKind::Quay, &format!("token={quay}")), Ok(()));
-        for query in ["", "token=", "token=secret", &format!("token={quay}"), &format!("token={}", &hub[..62])] {
+        for query in
+            ["", "token=", "token=secret", &format!("token={quay}"), &format!("token={}", &hub[..62])]
+        {
             assert_eq!(checked(WebhookKind::DockerHub, query), Err(WebhookAuthError::Token), "{query}");
         }
     }

@@ -115,7 +115,11 @@ pub(crate) fn bad_artifacts() -> Vec<Bad> {
     let referenced = |reference: Value| oci(json!({"ref": reference}));
     vec![
         bad(json!({"source": {"git": null}}), "write exactly one of git and oci", "spec.source"),
-        bad(json!({"source": {"oci": {"url": "oci://host/shop"}}}), "exactly one of git and oci", "spec.source"),
+        bad(
+            json!({"source": {"oci": {"url": "oci://host/shop"}}}),
+            "exactly one of git and oci",
+            "spec.source",
+        ),
         bad(named("https://host/planted"), "write oci://host/path", URL),
         bad(named("oci://user:planted@host/shop"), "leave user, password and digest out", URL),
         bad(named("oci://host/shop@sha256:planted"), "leave user, password and digest out", URL),
@@ -126,14 +130,38 @@ pub(crate) fn bad_artifacts() -> Vec<Bad> {
         bad(named("oci://host/a//planted"), "write the repository as registries name it", URL),
         bad(named("oci://host/a?planted"), "write the repository as registries name it", URL),
         bad(named("oci://host/%2e%2e/planted"), "write the repository as registries name it", URL),
-        bad(oci(json!({"secretRef": {"name": "Login"}})), "write the name of a Secret", "spec.source.oci.secretRef.name"),
+        bad(
+            oci(json!({"secretRef": {"name": "Login"}})),
+            "write the name of a Secret",
+            "spec.source.oci.secretRef.name",
+        ),
         bad(referenced(json!({})), "write exactly one of tag, semver and digest", REF),
-        bad(referenced(json!({"tag": "v1", "semver": "1.x"})), "write exactly one of tag, semver and digest", REF),
-        bad(referenced(json!({"tag": "v1", "filter": "a"})), "use filter with semver only", "spec.source.oci.ref.filter"),
-        bad(referenced(json!({"tag": "a/b"})), "write a tag as registries have it", "spec.source.oci.ref.tag"),
-        bad(referenced(json!({"semver": "latest"})), "write a range of versions", "spec.source.oci.ref.semver"),
+        bad(
+            referenced(json!({"tag": "v1", "semver": "1.x"})),
+            "write exactly one of tag, semver and digest",
+            REF,
+        ),
+        bad(
+            referenced(json!({"tag": "v1", "filter": "a"})),
+            "use filter with semver only",
+            "spec.source.oci.ref.filter",
+        ),
+        bad(
+            referenced(json!({"tag": "a/b"})),
+            "write a tag as registries have it",
+            "spec.source.oci.ref.tag",
+        ),
+        bad(
+            referenced(json!({"semver": "latest"})),
+            "write a range of versions",
+            "spec.source.oci.ref.semver",
+        ),
         bad(referenced(json!({"digest": "sha256:12"})), "64 hex digits", "spec.source.oci.ref.digest"),
-        bad(oci(json!({"layer": {"mediaType": "planted"}})), "write a media type", "spec.source.oci.layer.mediaType"),
+        bad(
+            oci(json!({"layer": {"mediaType": "planted"}})),
+            "write a media type",
+            "spec.source.oci.layer.mediaType",
+        ),
         bad(oci(json!({"layer": {"operation": "Unpack"}})), "Unsupported value", "spec.source"),
     ]
 }

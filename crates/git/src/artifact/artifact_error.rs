@@ -28,7 +28,9 @@ pub enum ArtifactError {
         problem: Cow<'static, str>,
     },
     /// The content has another digest or size than was announced.
-    #[error("the registry {server} sends {what} of {found}, but {wanted} was announced; nothing of it is used")]
+    #[error(
+        "the registry {server} sends {what} of {found}, but {wanted} was announced; nothing of it is used"
+    )]
     Differs {
         /// The server.
         server: Box<str>,

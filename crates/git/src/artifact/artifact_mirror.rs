@@ -184,7 +184,12 @@ impl ArtifactMirror {
     }
 
     /// Adds the commit of an artifact to a store; also returns the number of fetched bytes.
-    fn add(&mut self, store: &mut ObjectStore, digest: Digest, by: Instant) -> Result<(ObjectHash, u64), Error> {
+    fn add(
+        &mut self,
+        store: &mut ObjectStore,
+        digest: Digest,
+        by: Instant,
+    ) -> Result<(ObjectHash, u64), Error> {
         let (layer, claims) = find_layer(&mut self.client, digest, by)?;
         let file = self.home.join(LAYER);
         // A layer that fills the quota would only displace all other mirrors.

@@ -76,7 +76,9 @@ impl ArtifactFolder {
         let end = packed.write_all(&[0; 2 * BLOCK]).and_then(|()| packed.finish());
         let layer = end.map_err(|error| unreadable("the folder", &error))?;
         match layer.len() as u64 > MAX_LAYER_BYTES {
-            true => Err(folder_error(format!("the folder is larger than {MAX_LAYER_BYTES} bytes once packed"))),
+            true => {
+                Err(folder_error(format!("the folder is larger than {MAX_LAYER_BYTES} bytes once packed")))
+            }
             false => Ok(Self { layer, files: paths.len() }),
         }
     }
@@ -88,7 +90,8 @@ fn collect(folder: &Path, below: &str, paths: &mut Vec<String>) -> Result<(), Ar
     for entry in fs::read_dir(folder).map_err(|error| unreadable(shown, &error))? {
         let entry = entry.map_err(|error| unreadable(shown, &error))?;
         let name = entry.file_name();
-        let name = name.to_str().ok_or_else(|| folder_error(format!("{shown} has a name that is not UTF-8")))?;
+        let name =
+            name.to_str().ok_or_else(|| folder_error(format!("{shown} has a name that is not UTF-8")))?;
         let path = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
         let found = fs::symlink_metadata(entry.path()).map_err(|error| unreadable(&path, &error))?;
         if name == GIT {
@@ -116,7 +119,9 @@ fn write_entry(output: &mut impl Write, path: &str, bytes: &[u8]) -> std::io::Re
     if !short {
         let record = format!(" path={path}\n");
         // The length counts its own digits.
-        let length = (1..=4).map(|digits| record.len() + digits).find(|length| length.to_string().len() + record.len() == *length);
+        let length = (1..=4)
+            .map(|digits| record.len() + digits)
+            .find(|length| length.to_string().len() + record.len() == *length);
         let record = format!("{}{record}", length.unwrap_or_default());
         write_block(output, "path", b'x', record.as_bytes())?;
     }
@@ -157,7 +162,8 @@ pub fn push_artifact(
     client.upload(&folder.layer, by)?;
     client.upload(NO_CONFIG, by)?;
     let entry = |media: &str, bytes: &[u8]| {
-        json!({"mediaType": media, "digest": Digest::hash(bytes).to_string(), "size": bytes.len()})
+        let digest = Digest::hash(bytes).to_string();
+        json!({"mediaType": media, "digest": digest, "size": bytes.len()})
     };
     let mut manifest = json!({
         "schemaVersion": 2,
@@ -240,7 +246,8 @@ pub fn pull_artifact(
             files += 1;
             let place = folder.join(path);
             // The folder was empty and archives have no links, so no path leads out of it.
-            let made = place.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::File::create_new(&place));
+            let made =
+                place.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::File::create_new(&place));
             let mut file = made.map_err(|error| unreadable(path, &error))?;
             content(&mut |part| file.write_all(part).map_err(|error| unreadable(path, &error).into()))
         })

@@ -28,14 +28,19 @@ pub(crate) fn registry_login(
     }
     let config: Value = serde_json::from_slice(json).map_err(|_| refuse("is no JSON"))?;
     let entries = config["auths"].as_object();
-    let fits = entries.into_iter().flatten().filter_map(|(name, entry)| Some((match_length(name, registry)?, entry)));
+    let fits = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, entry)| Some((match_length(name, registry)?, entry)));
     let Some((_, entry)) = fits.max_by_key(|(length, _)| *length) else { return Ok(None) };
     let text = |name: &str| entry[name].as_str().filter(|text| !text.is_empty());
     let is_line = |text: &str| !text.chars().any(char::is_control);
     if let Some(token) = text("registrytoken") {
         let is_token = token.bytes().all(|byte| byte.is_ascii_graphic());
         let token = is_token.then(|| HttpLogin::Bearer(Sensitive::new(token.to_owned())));
-        return token.map(Some).ok_or_else(|| refuse("has a registrytoken with characters that no token has"));
+        return token
+            .map(Some)
+            .ok_or_else(|| refuse("has a registrytoken with characters that no token has"));
     }
     let pair = match (text("username"), text("password"), text("auth")) {
         (Some(username), Some(password), _) => Some((username.to_owned(), password.to_owned())),
@@ -44,7 +49,9 @@ pub(crate) fn registry_login(
             bytes.and_then(|pair| pair.split_once(':').map(|(name, word)| (name.to_owned(), word.to_owned())))
         }
         _ if text("identitytoken").is_some() => {
-            return Err(refuse("has an identitytoken, which is not supported; use a user name and a password"));
+            return Err(refuse(
+                "has an identitytoken, which is not supported; use a user name and a password",
+            ));
         }
         _ => return Err(refuse("has no user name and password for the registry in the URL")),
     };
@@ -79,7 +86,8 @@ fn match_length(name: &str, registry: &RegistryAddress) -> Option<usize> {
 /// True if a host fits a pattern, in which a part may be `*`.
 fn has_pattern(pattern: &str, host: &str) -> bool {
     let (wanted, given): (Vec<&str>, Vec<&str>) = (pattern.split('.').collect(), host.split('.').collect());
-    wanted.len() == given.len() && wanted.iter().zip(&given).all(|(wanted, given)| *wanted == "*" || wanted == given)
+    wanted.len() == given.len()
+        && wanted.iter().zip(&given).all(|(wanted, given)| *wanted == "*" || wanted == given)
 }
 
 #[cfg(test)]

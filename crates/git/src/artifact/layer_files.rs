@@ -51,7 +51,8 @@ pub(super) fn visit_files(
         false if begin.starts_with(&GZIP) => visit_archive(MultiGzDecoder::new(packed), limit, visit),
         false if is_tar(&begin) => visit_archive(packed, limit, visit),
         false if layer.media_type.contains("zstd") => {
-            Err(ArtifactError::Manifest("is packed by zstd, which is not read; pack it by gzip".into()).into())
+            Err(ArtifactError::Manifest("is packed by zstd, which is not read; pack it by gzip".into())
+                .into())
         }
         true | false => visit_whole(packed, (&layer.file_name(), size), visit),
     }

@@ -81,7 +81,8 @@ impl LayerEntry {
 /// Reads a manifest, and chooses a layer.
 pub(super) fn read_manifest(bytes: &[u8], wanted: &LayerSelection) -> Result<Manifest, ArtifactError> {
     let refuse = |problem: &'static str| ArtifactError::Manifest(problem.into());
-    let manifest: Value = serde_json::from_slice(bytes).map_err(|_| refuse("has a manifest that is no JSON"))?;
+    let manifest: Value =
+        serde_json::from_slice(bytes).map_err(|_| refuse("has a manifest that is no JSON"))?;
     if let Some(listed) = manifest["manifests"].as_array() {
         return match platform(listed) {
             Some(digest) => Ok(Manifest::Index(digest)),
@@ -96,7 +97,9 @@ pub(super) fn read_manifest(bytes: &[u8], wanted: &LayerSelection) -> Result<Man
     let size = found["size"].as_u64().ok_or_else(|| refuse("has a layer without a size"))?;
     if size > MAX_LAYER_BYTES {
         let limit = MAX_LAYER_BYTES;
-        return Err(ArtifactError::Manifest(format!("has a layer of {size} bytes; {limit} are allowed").into()));
+        return Err(ArtifactError::Manifest(
+            format!("has a layer of {size} bytes; {limit} are allowed").into(),
+        ));
     }
     let layer = LayerEntry {
         digest,
@@ -111,9 +114,10 @@ pub(super) fn read_manifest(bytes: &[u8], wanted: &LayerSelection) -> Result<Man
 fn choose<'a>(layers: &'a [Value], wanted: Option<&str>) -> Result<&'a Value, ArtifactError> {
     let is_of = |media: &str| layers.iter().filter(|layer| media_type(layer) == media).collect::<Vec<_>>();
     let has = || {
-        let shown = layers.iter().take(MAX_SHOWN).map(|layer| {
-            sanitize(&media_type(layer).chars().take(MAX_SHOWN_CHARACTERS).collect::<String>())
-        });
+        let shown = layers
+            .iter()
+            .take(MAX_SHOWN)
+            .map(|layer| sanitize(&media_type(layer).chars().take(MAX_SHOWN_CHARACTERS).collect::<String>()));
         shown.collect::<Vec<_>>().join(", ")
     };
     let problem = match (wanted, layers) {
@@ -194,7 +198,11 @@ mod tests {
             (vec![json!({"mediaType": "a/b", "digest": "sha512:1", "size": 1})], None, "SHA-256"),
             (vec![json!({"mediaType": "a/b", "digest": digest("1")})], None, "without a size"),
             (vec![json!({"mediaType": "a/b", "digest": digest("1"), "size": -1})], None, "without a size"),
-            (vec![json!({"mediaType": "a/b", "digest": digest("1"), "size": 1u64 << 40})], None, "are allowed"),
+            (
+                vec![json!({"mediaType": "a/b", "digest": digest("1"), "size": 1u64 << 40})],
+                None,
+                "are allowed",
+            ),
         ] {
             let problem = chosen(&layers, wanted).unwrap_err();
             assert!(problem.contains(part), "{part}: {problem}");
@@ -207,7 +215,8 @@ mod tests {
     #[test]
     fn a_list_leads_to_the_manifest_of_a_platform() {
         let entry = |os: &str, cpu: &str| {
-            json!({"digest": digest(&format!("{os}{cpu}")), "platform": {"os": os, "architecture": cpu}})
+            let digest = digest(&format!("{os}{cpu}"));
+            json!({"digest": digest, "platform": {"os": os, "architecture": cpu}})
         };
         let found = |listed: &[Value]| match read_manifest(
             json!({"manifests": listed}).to_string().as_bytes(),

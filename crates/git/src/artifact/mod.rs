@@ -4,10 +4,10 @@
 //! Out: a [`Revision`](crate::Revision) whose name has the digest of the manifest, and its files as
 //! the trees and blobs of a commit in a mirror. So everything behind the source reads an artifact as
 //! it reads a commit. `registry_address.rs` and `artifact_reference.rs` have the types,
-//! `registry_client.rs` sends requests and answers challenges, `manifest.rs` and `layer_download.rs`
-//! find the layer, `layer_files.rs` and `tar_reader.rs` read its files, `tree_builder.rs` and `pack_writer.rs` make Git objects of the
-//! files, and `artifact_mirror.rs` keeps them on disk. `docker_login.rs` reads logins,
-//! `artifact_push.rs` makes artifacts.
+//! `registry_client.rs` sends requests, `token_request.rs` answers challenges, `manifest.rs` and
+//! `layer_download.rs` find the layer, `layer_files.rs` and `tar_reader.rs` read its files,
+//! `tree_builder.rs` and `pack_writer.rs` make Git objects of the files, and `artifact_mirror.rs`
+//! keeps them on disk. `docker_login.rs` reads logins, `artifact_push.rs` makes artifacts.
 
 mod artifact_error;
 mod artifact_mirror;
@@ -21,6 +21,7 @@ mod pack_writer;
 mod registry_address;
 mod registry_client;
 mod tar_reader;
+mod token_request;
 mod tree_builder;
 
 pub use artifact_error::ArtifactError;
@@ -30,3 +31,18 @@ pub use artifact_reference::{ArtifactReference, TagFilter};
 pub(super) use docker_login::registry_login;
 pub use registry_address::{LayerSelection, RegistryAddress};
 pub(super) use registry_client::RegistryClient;
+
+/// Reads any bytes as the manifest of an artifact, as the archive of its layer and as logins, for
+/// fuzzing.
+pub(super) fn read_any(bytes: &[u8], limit: u64) {
+    drop(manifest::read_manifest(bytes, &LayerSelection::default()));
+    if let Ok(address) = RegistryAddress::new("oci://host/a", LayerSelection::default()) {
+        drop(registry_login(bytes, &address));
+    }
+    let mut reader = tar_reader::TarReader::new(bytes, limit);
+    while let Ok(Some(_)) = reader.next_file() {
+        if reader.content(&mut |_| Ok(())).is_err() {
+            return;
+        }
+    }
+}

@@ -20,6 +20,9 @@ const DOCKER_HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docke
 /// Host of the registry of Docker Hub.
 const DOCKER_HUB_HOST: &str = "registry-1.docker.io";
 
+/// Group of the repositories of Docker Hub that are named without one.
+const DOCKER_HUB_OFFICIAL: &str = "library";
+
 /// A repository in a registry, without a tag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegistryAddress {
@@ -58,7 +61,7 @@ impl RegistryAddress {
             return Err(AddressError::Host);
         };
         let is_long = |media: &str| media.len() > MAX_MEDIA_TYPE_BYTES || !media.contains('/');
-        let repository: Box<str> = server.path.trim_matches('/').into();
+        let mut repository: Box<str> = server.path.trim_matches('/').into();
         if !repository.split('/').all(is_path_part)
             || repository.len() > MAX_PATH_BYTES
             || layer.media_type.as_deref().is_some_and(is_long)
@@ -67,6 +70,9 @@ impl RegistryAddress {
         }
         if DOCKER_HUB.contains(&&*server.host) {
             server.host = DOCKER_HUB_HOST.into();
+            if !repository.contains('/') {
+                repository = format!("{DOCKER_HUB_OFFICIAL}/{repository}").into();
+            }
         }
         server.path = "/v2".into();
         Ok(Self { server, repository, layer })
@@ -169,6 +175,8 @@ mod tests {
         let hub = both("oci://docker.io/a/web", "https://registry-1.docker.io/v2/a/web");
         assert_eq!(shown("oci://index.docker.io/a/web"), hub);
         assert_eq!(shown("oci://docker.io/a/web"), hub);
+        let official = both("oci://docker.io/library/web", "https://registry-1.docker.io/v2/library/web");
+        assert_eq!(shown("oci://docker.io/web"), official);
         for (wrong, expect) in [
             ("https://host/web", AddressError::RegistryScheme),
             ("host/web", AddressError::RegistryScheme),
@@ -193,7 +201,8 @@ mod tests {
             let layer = LayerSelection { media_type: media.map(Into::into), copies };
             RegistryAddress::new("oci://host/web", layer).map(|address| address.to_string())
         };
-        let all = [shown(None, false), shown(None, true), shown(Some("a/b"), false), shown(Some("a/b"), true)];
+        let all =
+            [shown(None, false), shown(None, true), shown(Some("a/b"), false), shown(Some("a/b"), true)];
         let texts: std::collections::BTreeSet<_> = all.iter().map(|one| one.clone().unwrap()).collect();
         assert_eq!(texts.len(), all.len());
         assert_eq!(shown(Some("none"), false), Err(AddressError::RegistryPath));

@@ -14,24 +14,21 @@ use http::Method;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::super::challenge::{encoded, parameter, split};
 use super::super::chart::{Digest, url::Url};
-use super::super::credentials::{Credentials, HttpLogin, Sensitive};
+use super::super::credentials::{Credentials, Sensitive};
 use super::super::error::Error;
 use super::super::http::{HttpClient, HttpResponse, SharedNetwork, fault};
 use super::super::remote::heard;
 use super::artifact_error::ArtifactError;
 use super::manifest::MANIFESTS;
 use super::registry_address::RegistryAddress;
+use super::token_request::answer_challenge;
 use crate::pkt_line::ProtocolError;
 use crate::resolver::AddressScope;
 use crate::worker_pool::ContactResult;
 
 /// Maximum number of bytes of a manifest, as registries have it.
 const MAX_MANIFEST_BYTES: u64 = 4 * 1024 * 1024;
-
-/// Maximum number of bytes of the response with a token.
-const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 
 /// Maximum number of bytes of one page of tags, and of pages.
 const MAX_PAGE_BYTES: u64 = 4 * 1024 * 1024;
@@ -48,8 +45,8 @@ const MAX_REDIRECTS: usize = 4;
 pub(crate) struct RegistryClient {
     address: RegistryAddress,
     network: Arc<SharedNetwork>,
-    credentials: Credentials,
-    own: HttpClient,
+    pub(super) credentials: Credentials,
+    pub(super) own: HttpClient,
     /// Header that the registry accepted last.
     authorization: Option<Sensitive<String>>,
     heard: ContactResult,
@@ -132,8 +129,12 @@ impl RegistryClient {
         let mut next = self.url(&format!("/tags/list?n={PAGE_TAGS}"))?;
         let mut tags = Vec::new();
         for _ in 0..MAX_PAGES {
-            let request =
-                RegistryRequest { method: Method::GET, url: next.clone(), media: "application/json", body: None };
+            let request = RegistryRequest {
+                method: Method::GET,
+                url: next.clone(),
+                media: "application/json",
+                body: None,
+            };
             let answer = self.exchange(&request, by)?;
             let link = answer.http.link.clone();
             let bytes = self.body(answer, "list of tags", MAX_PAGE_BYTES, "bytes of tags")?;
@@ -163,17 +164,17 @@ impl RegistryClient {
         let (mut hash, mut read, mut buffer) = (Sha256::new(), 0, [0; 64 * 1024]);
         loop {
             let found = input.read(&mut buffer);
-            let found = found.map_err(|error| fault(&server, "bytes of a layer", ProtocolError::Input(error)));
+            let found =
+                found.map_err(|error| fault(&server, "bytes of a layer", ProtocolError::Input(error)));
             let found = found.map_err(of_registry)?;
             if found == 0 {
                 break;
             }
             read += found as u64;
             hash.update(&buffer[..found]);
-            output.write_all(&buffer[..found]).map_err(|error| Error::Disk {
-                what: "write a layer",
-                cause: error.to_string().into(),
-            })?;
+            output
+                .write_all(&buffer[..found])
+                .map_err(|error| Error::Disk { what: "write a layer", cause: error.to_string().into() })?;
         }
         if read != size {
             let found = if read > size { "more bytes".to_owned() } else { format!("{read} bytes") };
@@ -213,7 +214,7 @@ impl RegistryClient {
         // Only the registry itself may name the server of its tokens.
         let is_own = self.is_own(&answer.from);
         let challenge = answer.http.challenge.filter(|_| is_own).ok_or_else(|| self.denied())?;
-        self.authorization = Some(self.answer_to(&challenge, by)?);
+        self.authorization = Some(answer_challenge(self, &challenge, by)?);
         let again = self.follow(request, by)?;
         match again.http.status {
             401 => {
@@ -259,12 +260,12 @@ impl RegistryClient {
         self.stranger(url)?.ask(to, request.media, None, by)
     }
 
-    fn is_own(&self, url: &Url) -> bool {
+    pub(super) fn is_own(&self, url: &Url) -> bool {
         *url.server() == self.address.server()
     }
 
     /// Returns a client of a server that the registry names.
-    fn stranger(&self, url: &Url) -> Result<HttpClient, Error> {
+    pub(super) fn stranger(&self, url: &Url) -> Result<HttpClient, Error> {
         let authorities = self.credentials.authorities.clone();
         let credentials = Credentials { authorities, ..Credentials::default() };
         // The host of the registry is a choice of a person, whatever its port.
@@ -273,57 +274,6 @@ impl RegistryClient {
             false => AddressScope::PublicOrListed,
         };
         HttpClient::reaching(reach, url.host(), &credentials, &self.network)
-    }
-
-    /// Returns the header that a challenge asks for.
-    fn answer_to(&self, challenge: &str, by: Instant) -> Result<Sensitive<String>, Error> {
-        let login = self.credentials.authorization();
-        match (split(challenge), &self.credentials.login) {
-            // A login that is a token needs no other one.
-            (("bearer" | "basic", _), Some(HttpLogin::Bearer(_))) => login.ok_or_else(|| self.denied()),
-            (("bearer", parameters), _) => self.token(parameters, login.as_ref(), by),
-            (("basic", _), Some(_)) => login.ok_or_else(|| self.denied()),
-            _ => Err(self.denied()),
-        }
-    }
-
-    /// Requests a token from the server that the registry names.
-    fn token(
-        &self,
-        parameters: &str,
-        login: Option<&Sensitive<String>>,
-        by: Instant,
-    ) -> Result<Sensitive<String>, Error> {
-        let realm = parameter(parameters, "realm");
-        let realm = realm.ok_or_else(|| self.unusable("asks for a token and does not name its server"))?;
-        let scope = parameter(parameters, "scope")
-            .unwrap_or_else(|| format!("repository:{}:pull", self.address.repository()));
-        let mut query = vec![format!("scope={}", encoded(&scope))];
-        query.extend(parameter(parameters, "service").map(|service| format!("service={}", encoded(&service))));
-        let mark = if realm.contains('?') { '&' } else { '?' };
-        let url = Url::parse(&format!("{realm}{mark}{}", query.join("&")));
-        let url = url.ok_or_else(|| self.unusable("names no valid URL for tokens"))?;
-        if self.address.is_tls() && !url.is_tls() {
-            return Err(self.unusable("has its tokens on a server without https"));
-        }
-        let (whole, server) = (url.whole(), url.server());
-        let to = (Method::GET, &*whole, &*server);
-        let answer = match self.is_own(&url) {
-            true => self.own.ask(to, "application/json", login, by)?,
-            false => self.stranger(&url)?.ask(to, "application/json", login, by)?,
-        };
-        match answer.status {
-            200 => {}
-            status @ (401 | 403) => return Err(Error::Denied { server, status }),
-            300..=399 => return Err(self.unusable("has its tokens on a server that redirects, which is not followed")),
-            status => return Err(Error::Status { server, status }),
-        }
-        let bytes = read_bounded(answer.body, &server, MAX_TOKEN_BYTES, "bytes of a token")?;
-        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let token = ["token", "access_token"].iter().find_map(|name| answer[name].as_str());
-        let is_sound = |token: &&str| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-        let token = token.filter(is_sound).ok_or_else(|| self.unusable("gives no token that can be used"))?;
-        Ok(Sensitive::new(format!("Bearer {token}")))
     }
 
     /// Returns the URL of an endpoint below the repository.
@@ -363,7 +313,7 @@ impl RegistryClient {
         &self.address
     }
 
-    fn denied(&self) -> Error {
+    pub(super) fn denied(&self) -> Error {
         Error::Denied { server: self.address.server().into(), status: 401 }
     }
 
@@ -390,7 +340,12 @@ fn next_page(link: &str) -> Option<&str> {
     relation.contains("next").then_some(target)
 }
 
-fn read_bounded(body: Box<dyn Read>, server: &str, limit: u64, what: &'static str) -> Result<Vec<u8>, Error> {
+pub(super) fn read_bounded(
+    body: Box<dyn Read>,
+    server: &str,
+    limit: u64,
+    what: &'static str,
+) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let read = body.take(limit + 1).read_to_end(&mut bytes);
     read.map_err(|error| of_registry(fault(server, what, ProtocolError::Input(error))))?;
@@ -403,9 +358,11 @@ fn read_bounded(body: Box<dyn Read>, server: &str, limit: u64, what: &'static st
 /// Names a registry where the message would name a Git server.
 fn of_registry(error: Error) -> Error {
     match error {
-        Error::InvalidResponse { server, what } => {
-            ArtifactError::Registry { server, problem: format!("does not answer as a registry: {what}").into() }.into()
+        Error::InvalidResponse { server, what } => ArtifactError::Registry {
+            server,
+            problem: format!("does not answer as a registry: {what}").into(),
         }
+        .into(),
         error => error,
     }
 }

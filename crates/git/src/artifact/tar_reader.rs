@@ -108,7 +108,10 @@ impl<R: Read> TarReader<R> {
                     return Ok(Some(TarFile { path, size }));
                 }
                 b'1' | b'2' => {
-                    return refuse(format!("has the link {}, and links are not followed", shown(&header.path)));
+                    return refuse(format!(
+                        "has the link {}, and links are not followed",
+                        shown(&header.path)
+                    ));
                 }
                 b'S' => return refuse(format!("has the sparse file {}", shown(&header.path))),
                 _ => return refuse(format!("has {}, which is no file and no folder", shown(&header.path))),
@@ -341,7 +344,8 @@ mod tests {
             entry("short", b'0', b"four"),
         ]);
         assert!(is_tar(&archive) && !is_tar(b"kind: ConfigMap\n"));
-        let expect = [("one.yaml", "one"), ("sub/two.yaml", ""), (&*long, "three"), (&format!("b/{long}"), "four")];
+        let expect =
+            [("one.yaml", "one"), ("sub/two.yaml", ""), (&*long, "three"), (&format!("b/{long}"), "four")];
         let expect: Vec<_> = expect.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
         assert_eq!(read(&archive, 1 << 20).unwrap(), expect);
     }

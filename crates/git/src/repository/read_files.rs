@@ -154,9 +154,8 @@ impl Repository {
     /// Returns the author and the subject of `revision`; none if they cannot be read.
     pub async fn commit_summary(&self, revision: &Revision, by: Instant) -> Option<CommitSummary> {
         let (revision, need) = (revision.clone(), JobNeed::commit(revision.commit));
-        let read = move |state: &mut State| {
-            state.with(&revision, by, |it, commit| Ok(read_summary(it, commit)))
-        };
+        let read =
+            move |state: &mut State| state.with(&revision, by, |it, commit| Ok(read_summary(it, commit)));
         self.run(need, by, read).await.ok()?.0
     }
 }

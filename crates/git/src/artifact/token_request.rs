@@ -1,0 +1,75 @@
+//! Answers challenges of a registry.
+//!
+//! In: the challenge of a registry itself, never that of a server that it redirects to.
+//! Out: the header for its requests: the login, or a token from the server that the registry names.
+
+use std::time::Instant;
+
+use http::Method;
+use serde_json::Value;
+
+use super::super::challenge::{encoded, parameter, split};
+use super::super::chart::url::Url;
+use super::super::credentials::{HttpLogin, Sensitive};
+use super::super::error::Error;
+use super::registry_client::{RegistryClient, read_bounded};
+
+/// Maximum number of bytes of the response with a token.
+const MAX_TOKEN_BYTES: u64 = 64 * 1024;
+
+/// Returns the header that a challenge asks for.
+pub(super) fn answer_challenge(
+    client: &RegistryClient,
+    challenge: &str,
+    by: Instant,
+) -> Result<Sensitive<String>, Error> {
+    let login = client.credentials.authorization();
+    match (split(challenge), &client.credentials.login) {
+        // A login that is a token needs no other one.
+        (("bearer" | "basic", _), Some(HttpLogin::Bearer(_))) => login.ok_or_else(|| client.denied()),
+        (("bearer", parameters), _) => token(client, parameters, login.as_ref(), by),
+        (("basic", _), Some(_)) => login.ok_or_else(|| client.denied()),
+        _ => Err(client.denied()),
+    }
+}
+
+/// Requests a token from the server that the registry names.
+fn token(
+    client: &RegistryClient,
+    parameters: &str,
+    login: Option<&Sensitive<String>>,
+    by: Instant,
+) -> Result<Sensitive<String>, Error> {
+    let realm = parameter(parameters, "realm");
+    let realm = realm.ok_or_else(|| client.unusable("asks for a token and does not name its server"))?;
+    let scope = parameter(parameters, "scope")
+        .unwrap_or_else(|| format!("repository:{}:pull", client.address().repository()));
+    let mut query = vec![format!("scope={}", encoded(&scope))];
+    query.extend(parameter(parameters, "service").map(|service| format!("service={}", encoded(&service))));
+    let mark = if realm.contains('?') { '&' } else { '?' };
+    let url = Url::parse(&format!("{realm}{mark}{}", query.join("&")));
+    let url = url.ok_or_else(|| client.unusable("names no valid URL for tokens"))?;
+    if client.address().is_tls() && !url.is_tls() {
+        return Err(client.unusable("has its tokens on a server without https"));
+    }
+    let (whole, server) = (url.whole(), url.server());
+    let to = (Method::GET, &*whole, &*server);
+    let answer = match client.is_own(&url) {
+        true => client.own.ask(to, "application/json", login, by)?,
+        false => client.stranger(&url)?.ask(to, "application/json", login, by)?,
+    };
+    match answer.status {
+        200 => {}
+        status @ (401 | 403) => return Err(Error::Denied { server, status }),
+        300..=399 => {
+            return Err(client.unusable("has its tokens on a server that redirects, which is not followed"));
+        }
+        status => return Err(Error::Status { server, status }),
+    }
+    let bytes = read_bounded(answer.body, &server, MAX_TOKEN_BYTES, "bytes of a token")?;
+    let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let token = ["token", "access_token"].iter().find_map(|name| answer[name].as_str());
+    let is_sound = |token: &&str| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    let token = token.filter(is_sound).ok_or_else(|| client.unusable("gives no token that can be used"))?;
+    Ok(Sensitive::new(format!("Bearer {token}")))
+}
