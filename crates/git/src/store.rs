@@ -220,8 +220,13 @@ impl ObjectStore {
 
     /// True if so much was fetched that a fresh clone is smaller or faster.
     pub(super) fn is_overgrown(&self) -> bool {
+        self.outgrows(0)
+    }
+
+    /// True if there are many packs, or bytes beyond twice the first ones and `free` more.
+    pub(super) fn outgrows(&self, free: u64) -> bool {
         let (packs, bytes) = self.size();
-        packs >= MAX_PACKS || bytes > self.first_bytes.saturating_mul(2)
+        packs >= MAX_PACKS || bytes > self.first_bytes.saturating_mul(2).saturating_add(free)
     }
 
     /// Returns the number of packs, and the bytes of all files next to them.

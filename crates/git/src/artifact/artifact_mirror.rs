@@ -39,6 +39,9 @@ const LAYER: &str = "layer.unfinished";
 /// Maximum number of digests that a store remembers; as many as a store keeps complete commits.
 const MAX_COMMITS: usize = 16;
 
+/// Number of bytes that a store of small artifacts may grow by, so that the revisions of before stay.
+const FREE_BYTES: u64 = 32 * 1024 * 1024;
+
 /// Mirror of a repository in a registry.
 #[derive(Debug)]
 pub(crate) struct ArtifactMirror {
@@ -139,10 +142,13 @@ impl ArtifactMirror {
             return Ok(0);
         }
         let digest = revision.digest().ok_or(Error::Stopped)?;
-        let overgrown = self.store.as_ref().is_none_or(ObjectStore::is_overgrown);
+        let overgrown = self.store.as_ref().is_none_or(|store| store.outgrows(FREE_BYTES));
         let fetched = match overgrown {
             true => self.fetch_afresh(digest, by),
-            false => self.fetch_into(digest, by),
+            false => match self.fetch_into(digest, by) {
+                Err(Error::Corrupt { .. } | Error::Disk { .. }) => self.fetch_afresh(digest, by),
+                fetched => fetched,
+            },
         }?;
         self.has_grown = true;
         Ok(fetched)
