@@ -120,7 +120,7 @@ async fn what_cannot_be_believed_or_rendered_is_named_and_the_last_good_is_held(
         let message = scene.status("shop", "/conditions/0/message").await.to_string();
         assert!(message.contains(part) && !message.contains("planted"), "{message}");
         scene.edit("a-0", "by hand").await;
-        scene.until_values(&files(2, "one"), "the last good revision is held").await;
+        scene.until_values(&files(2, "one"), &format!("the last good revision is held: {word}")).await;
     };
     registry.fault(RegistryFault::OtherManifest);
     registry.push("shop", "v1", &files(1, "two"));

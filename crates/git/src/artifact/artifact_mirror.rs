@@ -51,6 +51,8 @@ pub(crate) struct ArtifactMirror {
     /// Commits in the store, by the ids that their digests have; the newest last.
     commits: Vec<(ObjectHash, ObjectHash)>,
     opened: Option<OpenedArtifact>,
+    /// The last revision that can never be read, so that it is not fetched again and again.
+    refused: Option<(ObjectHash, Error)>,
     bounds: MirrorLimits,
     has_grown: bool,
 }
@@ -77,7 +79,7 @@ impl ArtifactMirror {
         bounds: MirrorLimits,
     ) -> Self {
         let commits = store.as_ref().map(read_commits).unwrap_or_default();
-        Self { client, home, store, commits, opened: None, bounds, has_grown: false }
+        Self { client, home, store, commits, opened: None, refused: None, bounds, has_grown: false }
     }
 
     /// Replaces the client, as after changed credentials; fetched objects are kept.
@@ -141,6 +143,19 @@ impl ArtifactMirror {
         if self.has(revision.commit) {
             return Ok(0);
         }
+        if let Some((_, error)) = self.refused.as_ref().filter(|(id, _)| *id == revision.commit) {
+            return Err(error.clone());
+        }
+        let fetched = self.fetch_now(revision, by);
+        if let Err(error) = &fetched
+            && error.needs_new_input()
+        {
+            self.refused = Some((revision.commit, error.clone()));
+        }
+        fetched
+    }
+
+    fn fetch_now(&mut self, revision: &Revision, by: Instant) -> Result<u64, Error> {
         let digest = revision.digest().ok_or(Error::Stopped)?;
         let overgrown = self.store.as_ref().is_none_or(|store| store.outgrows(FREE_BYTES));
         let fetched = match overgrown {

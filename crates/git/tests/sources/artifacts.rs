@@ -352,7 +352,14 @@ async fn a_hostile_archive_is_refused_by_name_and_leaves_nothing() {
         assert!(refused.starts_with("ArtifactArchiveInvalid") && refused.contains(part), "{part}: {refused}");
     }
     ground.registry.layer("shop", "v1", CONTENT, &gzip(b"no archive at all"));
-    assert!(ground.at("v1").await.unwrap_err().contains("ArtifactArchiveInvalid"));
+    let repository = ground.repository();
+    let revision = repository.resolve(&tag("v1"), soon()).await.unwrap();
+    ground.registry.requests();
+    for asked in [2, 0, 0] {
+        let refused = ground.files(&repository, &revision).await.unwrap_err();
+        assert!(refused.contains("ArtifactArchiveInvalid"), "{refused}");
+        assert_eq!(ground.registry.requests().len(), asked, "it is fetched once");
+    }
     ground.registry.push("shop", "good", &[text("a.yaml", "one")]);
     assert_eq!(ground.at("good").await.unwrap(), ["a.yaml=one"]);
     let rest = walk(&ground.root.path().join("data"));
