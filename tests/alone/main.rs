@@ -2,6 +2,7 @@
 //!
 //! `tests/run.sh` runs them last, while no other program runs; here they run one after the other.
 
+mod artifact_memory;
 mod deadline;
 mod dependencies;
 mod git_shares;
