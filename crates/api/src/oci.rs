@@ -1,8 +1,8 @@
 //! `spec.source.oci`: an artifact of a registry, its revision, its layer and its Secret.
 //!
 //! In: YAML.
-//! Out: [`OciSource`], a part of the spec. A wrong URL is rejected with `FieldValueForbidden`, so that the API server does not
-//! quote it: it may hold a password.
+//! Out: [`OciSource`], a part of the spec. A wrong URL is rejected with `FieldValueForbidden`, so
+//! that the API server does not quote it: it may hold a password.
 
 #![expect(
     unreachable_pub,

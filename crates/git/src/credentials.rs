@@ -160,8 +160,8 @@ impl Credentials {
         }
     }
 
-    /// Reads the data of a Secret for the source at `address`: for a registry, its login may also be
-    /// in `.dockerconfigjson`, which names registries.
+    /// Reads the data of a Secret for the source at `address`: for a registry, its login may also
+    /// be in `.dockerconfigjson`, which names registries.
     pub fn for_source<K: AsRef<str>, V: AsRef<[u8]>>(
         data: impl IntoIterator<Item = (K, V)>,
         address: &Address,
@@ -184,14 +184,15 @@ impl Credentials {
         }
     }
 
-    /// Reads a file of logins as docker writes it, for a command of a person; without a login for the
-    /// registry there are no credentials.
+    /// Reads a file of logins as docker writes it, for a command of a person; without a login for
+    /// the registry there are no credentials.
     pub fn of_docker_config(json: &[u8], address: &Address) -> Result<Self, CredentialsError> {
         let login = address.registry().map(|registry| registry_login(json, registry)).transpose()?.flatten();
         Ok(Self { login, ..Self::default() })
     }
 
-    /// Returns the credentials with an authority that is trusted in addition to those of the system.
+    /// Returns the credentials with an authority that is trusted in addition to those of the
+    /// system.
     pub fn with_authority(mut self, pem: Vec<u8>) -> Self {
         self.authorities = Some(Sensitive(pem));
         self

@@ -1,5 +1,5 @@
-//! Reads Git repositories, artifacts, charts and plain folders: finds the revision of a reference, and its
-//! files.
+//! Reads Git repositories, artifacts, charts and plain folders: finds the revision of a reference,
+//! and its files.
 //!
 //! In: the source of a Sync or of the command line.
 //! Out: a [`Revision`], and its files. The types are in `revision.rs`, `semver_range.rs`,

@@ -175,8 +175,8 @@ impl fmt::Display for Reference {
 pub struct Revision {
     /// The commit; for an artifact, the first bytes of its digest.
     pub commit: ObjectHash,
-    /// The full ref, such as `refs/heads/main`; for a commit requested by id, the id; for an artifact,
-    /// `tag@sha256:…`.
+    /// The full ref, such as `refs/heads/main`; for a commit requested by id, the id; for an
+    /// artifact, `tag@sha256:…`.
     pub name: Box<str>,
     /// The tag object, if the ref is an annotated tag.
     pub tag: Option<ObjectHash>,

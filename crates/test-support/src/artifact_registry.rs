@@ -1,8 +1,8 @@
 //! A loopback registry of artifacts for tests, over TLS, with faults on demand.
 //!
 //! In: files, or manifests and blobs as a test wants them.
-//! Out: an `oci://` URL, and a log of all requests. It takes pushes as well. Its packages are written
-//! here, not by the program under test.
+//! Out: an `oci://` URL, and a log of all requests. It takes pushes as well. Its packages are
+//! written here, not by the program under test.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

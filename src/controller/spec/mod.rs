@@ -138,7 +138,6 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
     if let Some(rule) = name_rules::sync_name(&name.name) {
         return refuse("metadata.name", format!("the name of a Sync {rule}"));
     }
-    let source = source::source(&spec.source)?;
     let path = source::path(&spec.path)?;
     let target = spec.target_namespace.as_deref();
     if let Some(rule) = target.and_then(name_rules::namespace) {
@@ -147,6 +146,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
     if spec.create_namespace && target.is_none() {
         return refuse("spec.createNamespace", "set targetNamespace to the namespace to create");
     }
+    let source = source::source(&spec.source)?;
     Ok(ValidatedSpec {
         address: source.address,
         reference: source.reference,

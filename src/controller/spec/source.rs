@@ -61,7 +61,8 @@ fn artifact(oci: &OciSource) -> Result<ValidatedSource, SpecError> {
         copies: layer.operation == Some(LayerOperation::Copy),
     };
     let address = RegistryAddress::new(&oci.url, layer);
-    let wanted = oci.reference.clone().unwrap_or_default();
+    let latest = OciRef { tag: Some(LATEST.to_owned()), ..OciRef::default() };
+    let wanted = oci.reference.clone().unwrap_or(latest);
     Ok(ValidatedSource {
         address: address.or_else(|error| refuse("spec.source.oci.url", error.to_string()))?.into(),
         reference: Reference::Artifact(artifact_reference(&wanted)?),
@@ -82,9 +83,9 @@ fn artifact_reference(reference: &OciRef) -> Result<ArtifactReference, SpecError
     let OciRef { tag, semver, digest, filter } = reference;
     let told = |name: &str, error: &dyn fmt::Display| refuse(format!("{FIELD}.{name}"), error.to_string());
     let filtered = filter.as_deref().map(TagFilter::new);
-    match (tag.as_deref(), semver, digest) {
-        (tag, None, None) if filter.is_none() => {
-            ArtifactReference::tag(tag.unwrap_or(LATEST)).or_else(|error| told("tag", &error))
+    match (tag, semver, digest) {
+        (Some(tag), None, None) if filter.is_none() => {
+            ArtifactReference::tag(tag).or_else(|error| told("tag", &error))
         }
         (None, Some(range), None) => match (range.parse(), filtered) {
             (Err(error), _) => {
@@ -99,7 +100,7 @@ fn artifact_reference(reference: &OciRef) -> Result<ArtifactReference, SpecError
             Some(digest) => Ok(ArtifactReference::Digest(digest)),
             None => told("digest", &"write the digest of the manifest: sha256: and 64 hex digits"),
         },
-        (_, None, _) if filter.is_some() => {
+        (Some(_), None, None) | (None, None, Some(_)) => {
             told("filter", &"use filter with semver only: it selects the tags that are compared")
         }
         _ => {

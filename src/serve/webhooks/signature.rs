@@ -1,7 +1,7 @@
 //! Authenticates webhook calls.
 //!
-//! In: headers, the query and the raw body, before anything else is done with them. Out: success, or an
-//! error whose message reveals nothing to a stranger. Comparisons take constant time.
+//! In: headers, the query and the raw body, before anything else is done with them. Out: success,
+//! or an error whose message reveals nothing to a stranger. Comparisons take constant time.
 
 use axum::http::HeaderMap;
 use ring::hmac;

@@ -158,7 +158,7 @@ pub(crate) fn bad_artifacts() -> Vec<Bad> {
         ),
         bad(referenced(json!({"digest": "sha256:12"})), "64 hex digits", "spec.source.oci.ref.digest"),
         bad(
-            oci(json!({"layer": {"mediaType": "planted"}})),
+            oci(json!({"layer": {"mediaType": "none"}})),
             "write a media type",
             "spec.source.oci.layer.mediaType",
         ),

@@ -1,8 +1,8 @@
 //! Errors of reading an artifact.
 //!
 //! In: failures in this module.
-//! Out: an [`ArtifactError`]. Content from a registry is not quoted, except digests, media types that
-//! a person may copy into a Sync, and paths in an archive.
+//! Out: an [`ArtifactError`]. Content from a registry is not quoted, except digests, media types
+//! that a person may copy into a Sync, and paths in an archive.
 
 use std::borrow::Cow;
 

@@ -3,8 +3,8 @@
 //! In: a client and a folder.
 //! Out: revisions, and the files of each as a commit of a bare Git store. The commit is made here
 //! from the files of the layer, so it depends on nothing but the content; the store remembers which
-//! digest it belongs to. A revision is known by its digest: the manifest and the layer are used only
-//! if their content has it, whatever the tag says.
+//! digest it belongs to. A revision is known by its digest: the manifest and the layer are used
+//! only if their content has it, whatever the tag says.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -39,7 +39,8 @@ const LAYER: &str = "layer.unfinished";
 /// Maximum number of digests that a store remembers; as many as a store keeps complete commits.
 const MAX_COMMITS: usize = 16;
 
-/// Number of bytes that a store of small artifacts may grow by, so that the revisions of before stay.
+/// Number of bytes that a store of small artifacts may grow by, so that the revisions of before
+/// stay.
 const FREE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Mirror of a repository in a registry.
@@ -119,8 +120,8 @@ impl ArtifactMirror {
         self.store.as_ref().map_or((0, 0), ObjectStore::size)
     }
 
-    /// Resolves a reference to its current revision: one HEAD for a tag, a list of tags before it for
-    /// a range, nothing for a digest.
+    /// Resolves a reference to its current revision: one HEAD for a tag, a list of tags before it
+    /// for a range, nothing for a digest.
     pub(crate) fn resolve(&mut self, reference: &ArtifactReference, by: Instant) -> Result<Revision, Error> {
         match reference {
             ArtifactReference::Digest(digest) => Ok(Revision::of_artifact(None, *digest)),
@@ -221,8 +222,8 @@ impl ArtifactMirror {
         Ok((added?, layer.size))
     }
 
-    /// Makes a commit of the files of a layer: reads the file once for the ids, and once more for what
-    /// the store does not have yet, so that no content is held in memory.
+    /// Makes a commit of the files of a layer: reads the file once for the ids, and once more for
+    /// what the store does not have yet, so that no content is held in memory.
     fn add_layer(
         &self,
         store: &mut ObjectStore,
@@ -267,8 +268,8 @@ impl ArtifactMirror {
         Ok(commit)
     }
 
-    /// Calls `read` with the commit of a revision, fetched if necessary; repeats it with a fresh store
-    /// if the store turns out to be damaged. Also returns the duration of the fetch.
+    /// Calls `read` with the commit of a revision, fetched if necessary; repeats it with a fresh
+    /// store if the store turns out to be damaged. Also returns the duration of the fetch.
     pub(crate) fn with<T>(
         &mut self,
         revision: &Revision,

@@ -194,7 +194,7 @@ impl RegistryClient {
             return Ok(());
         }
         let media = "application/octet-stream";
-        let url = self.url("/blobs/uploads/")?;
+        let url = self.url("/blobs/uploads")?.with_slash();
         let begin = RegistryRequest { method: Method::POST, url: url.clone(), media, body: Some(&[]) };
         let begun = self.exchange(&begin, by)?;
         if begun.http.status != 202 {

@@ -64,7 +64,8 @@ pub(crate) fn registry_login(
     }
 }
 
-/// Returns the length of the path that an entry shares with a repository; none if it is for another.
+/// Returns the length of the path that an entry shares with a repository; none if it is for
+/// another.
 fn match_length(name: &str, registry: &RegistryAddress) -> Option<usize> {
     let name = name.split_once("://").map_or(name, |(_, rest)| rest).trim_end_matches('/');
     let (host, path) = name.split_once('/').unwrap_or((name, ""));

@@ -2,8 +2,8 @@
 //!
 //! In: a [`RegistryAddress`] and an [`ArtifactReference`].
 //! Out: a [`Revision`](crate::Revision) whose name has the digest of the manifest, and its files as
-//! the trees and blobs of a commit in a mirror. So everything behind the source reads an artifact as
-//! it reads a commit. `registry_address.rs` and `artifact_reference.rs` have the types,
+//! the trees and blobs of a commit in a mirror. So everything behind the source reads an artifact
+//! as it reads a commit. `registry_address.rs` and `artifact_reference.rs` have the types,
 //! `registry_client.rs` sends requests, `token_request.rs` answers challenges, `manifest.rs` and
 //! `layer_download.rs` find the layer, `layer_files.rs` and `tar_reader.rs` read its files,
 //! `tree_builder.rs` and `pack_writer.rs` make Git objects of the files, and `artifact_mirror.rs`

@@ -74,7 +74,8 @@ impl<R: Read> TarReader<R> {
         Self { input, left: limit, content: 0, padding: 0, entries: 0, path_bytes: 0 }
     }
 
-    /// Returns the next file; none at the end. Content of the last one that was not read is skipped.
+    /// Returns the next file; none at the end. Content of the last one that was not read is
+    /// skipped.
     pub(super) fn next_file(&mut self) -> Result<Option<TarFile>, Error> {
         self.skip()?;
         let mut extended = Extended::default();

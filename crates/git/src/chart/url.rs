@@ -16,7 +16,7 @@ const MAX_QUERY_BYTES: usize = 8 * 1024;
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Url {
     address: HttpAddress,
-    /// Begins with the question mark; empty without a query.
+    /// Begins with the question mark; empty without a query, or a slash at the end of the path.
     query: Box<str>,
 }
 
@@ -56,6 +56,11 @@ impl Url {
     /// Returns the URL with another path and query.
     pub(crate) fn at(&self, path: &str) -> Option<Self> {
         Self::parse(&format!("{}{path}", self.address.server()))
+    }
+
+    /// Returns the URL with a slash at its end, as some endpoints of registries have it.
+    pub(crate) fn with_slash(self) -> Self {
+        Self { query: "/".into(), ..self }
     }
 
     /// Returns scheme, host and port, the name of the server in messages.

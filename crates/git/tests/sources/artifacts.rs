@@ -3,67 +3,70 @@
 use std::time::{Duration, Instant};
 
 use moorline_git::{
-    Address, ArtifactReference, Credentials, Digest, Error, HostPolicy, LayerSelection, Memory, ObjectIds,
+    Address, ArtifactReference, Credentials, Digest, Error, HostPolicy, LayerSelection, ObjectIds,
     ReadLimits, Reference, RegistryAddress, Repositories, Repository, Revision, TagFilter,
 };
 use moorline_test_support::artifact_registry::{
-    ArtifactRegistry, CONTENT, INDEX, LOGIN, MANIFEST, RegistryFault, RegistryLogin, digest, gzip, one_layer,
-    tar,
+    ArtifactRegistry, CONTENT, INDEX, LOGIN, MANIFEST, RegistryFault, RegistryLogin, digest, gzip, tar,
 };
 use moorline_test_support::scene::text;
 use serde_json::json;
 
-struct Ground {
-    registry: ArtifactRegistry,
-    repositories: Repositories,
-    root: tempfile::TempDir,
+pub(crate) struct Ground {
+    pub(crate) registry: ArtifactRegistry,
+    pub(crate) repositories: Repositories,
+    pub(crate) root: tempfile::TempDir,
 }
 
-fn soon() -> Instant {
+pub(crate) fn soon() -> Instant {
     Instant::now() + Duration::from_secs(20)
 }
 
-fn tag(name: &str) -> Reference {
+pub(crate) fn tag(name: &str) -> Reference {
     Reference::Artifact(ArtifactReference::tag(name).unwrap())
 }
 
-fn range(range: &str, filter: Option<&str>) -> Reference {
+pub(crate) fn range(range: &str, filter: Option<&str>) -> Reference {
     let filter = filter.map(|filter| TagFilter::new(filter).unwrap());
     Reference::Artifact(ArtifactReference::Semver(range.parse().unwrap(), filter))
 }
 
 impl Ground {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let hosts = HostPolicy::new("allowedHosts", ["*"]).unwrap().with_loopback();
         let repositories = Repositories::new(&root.path().join("data"), None, hosts).unwrap();
         Self { registry: ArtifactRegistry::start(root.path()), repositories, root }
     }
 
-    fn credentials(&self, keys: &[(&str, &str)]) -> Credentials {
+    pub(crate) fn credentials(&self, keys: &[(&str, &str)]) -> Credentials {
         let keys = keys.iter().copied().chain([("ca.crt", self.registry.authority.pem.as_str())]);
         Credentials::for_source(keys, &self.address(LayerSelection::default())).unwrap()
     }
 
-    fn address(&self, layer: LayerSelection) -> Address {
+    pub(crate) fn address(&self, layer: LayerSelection) -> Address {
         RegistryAddress::new(&self.registry.url("shop"), layer).unwrap().into()
     }
 
-    fn repository_as(&self, credentials: &Credentials) -> Repository {
+    pub(crate) fn repository_as(&self, credentials: &Credentials) -> Repository {
         self.repositories.repository(&self.address(LayerSelection::default()), "", credentials).unwrap()
     }
 
-    fn repository(&self) -> Repository {
+    pub(crate) fn repository(&self) -> Repository {
         self.repository_as(&self.credentials(&[]))
     }
 
-    fn layered(&self, media: Option<&str>, copies: bool) -> Repository {
+    pub(crate) fn layered(&self, media: Option<&str>, copies: bool) -> Repository {
         let layer = LayerSelection { media_type: media.map(Into::into), copies };
         self.repositories.repository(&self.address(layer), "", &self.credentials(&[])).unwrap()
     }
 
     /// Returns the files of a revision, as `path=text`.
-    async fn files(&self, repository: &Repository, revision: &Revision) -> Result<Vec<String>, String> {
+    pub(crate) async fn files(
+        &self,
+        repository: &Repository,
+        revision: &Revision,
+    ) -> Result<Vec<String>, String> {
         let snapshot = repository.read(revision, &[""], soon()).await.map_err(|error| {
             let text = error.to_string();
             assert!(!text.contains("planted"), "{text}");
@@ -79,7 +82,7 @@ impl Ground {
     }
 
     /// Returns the files of a tag.
-    async fn at(&self, name: &str) -> Result<Vec<String>, String> {
+    pub(crate) async fn at(&self, name: &str) -> Result<Vec<String>, String> {
         let repository = self.repository();
         let found = repository.resolve(&tag(name), soon()).await;
         self.files(&repository, &found.map_err(|error| format!("{}: {error}", error.reason()))?).await
@@ -295,112 +298,4 @@ async fn a_list_of_manifests_is_followed_once() {
     let own = ground.registry.manifest("shop", "own", INDEX, &list(&[entry(&digest(b"own"), "amd64")]));
     ground.registry.tag("shop", &digest(b"own"), &own);
     assert!(ground.at("own").await.unwrap_err().contains("ArtifactDigestDiffers"));
-}
-
-#[tokio::test]
-async fn a_layer_is_an_archive_or_one_file() {
-    let ground = Ground::new();
-    let archive = tar(&[("./sub/", b'5', b""), ("./sub/a.yaml", b'0', b"one")]);
-    ground.registry.layer("shop", "gzip", "application/vnd.oci.image.layer.v1.tar+gzip", &gzip(&archive));
-    ground.registry.layer("shop", "tar", "application/vnd.oci.image.layer.v1.tar", &archive);
-    ground.registry.layer("shop", "lies", "text/yaml", &gzip(&archive));
-    for name in ["gzip", "tar", "lies"] {
-        assert_eq!(ground.at(name).await.unwrap(), ["sub/a.yaml=one"], "{name}");
-    }
-    let file = b"kind: ConfigMap";
-    ground.registry.blob(file);
-    let mut titled = one_layer("text/yaml", file);
-    titled["layers"][0]["annotations"] = json!({"org.opencontainers.image.title": "deploy.yaml"});
-    ground.registry.manifest("shop", "file", MANIFEST, &titled);
-    assert_eq!(ground.at("file").await.unwrap(), ["deploy.yaml=kind: ConfigMap"]);
-    ground.registry.layer("shop", "untitled", "application/json", b"{}");
-    assert_eq!(ground.at("untitled").await.unwrap(), ["layer.json={}"]);
-    // The same tag, read in two ways.
-    let copied = ground.layered(None, true);
-    let revision = copied.resolve(&tag("tar"), soon()).await.unwrap();
-    let files = ground.files(&copied, &revision).await.unwrap();
-    assert!(files.len() == 1 && files[0].starts_with("layer.yaml="), "{files:?}");
-    // Two layers: a person chooses.
-    let mut two = one_layer(CONTENT, &gzip(&archive));
-    two["layers"] = json!([one_layer("a/b", file)["layers"][0], one_layer("c/d", b"{}")["layers"][0]]);
-    ground.registry.manifest("shop", "two", MANIFEST, &two);
-    assert!(ground.at("two").await.unwrap_err().contains("choose one by layer.mediaType: a/b, c/d"));
-    let chosen = ground.layered(Some("a/b"), false);
-    let revision = chosen.resolve(&tag("two"), soon()).await.unwrap();
-    assert_eq!(ground.files(&chosen, &revision).await.unwrap(), ["layer.yaml=kind: ConfigMap"]);
-}
-
-#[tokio::test]
-async fn a_hostile_archive_is_refused_by_name_and_leaves_nothing() {
-    let ground = Ground::new();
-    let zeros = vec![b' '; 8 << 20];
-    let many: Vec<_> = (0..4).map(|at| format!("{at}.yaml")).collect();
-    let bomb: Vec<_> = many.iter().map(|path| (path.as_str(), b'0', zeros.as_slice())).collect();
-    let table: [(&str, Vec<(&str, u8, &[u8])>); 7] = [
-        ("has the link a.yaml", vec![("a.yaml", b'2', b"")]),
-        ("leads elsewhere", vec![("../a.yaml", b'0', b"one")]),
-        ("leads elsewhere", vec![("/a.yaml", b'0', b"one")]),
-        ("which is no file", vec![("a.yaml", b'3', b"")]),
-        ("has a.yaml twice", vec![("a.yaml", b'0', b"one"), ("a.yaml", b'0', b"two")]),
-        ("where a folder of a/b is", vec![("a", b'0', b"one"), ("a/b", b'0', b"two")]),
-        ("unpacks to more", bomb),
-    ];
-    for (number, (part, entries)) in table.iter().enumerate() {
-        let name = format!("t{number}");
-        ground.registry.layer("shop", &name, CONTENT, &gzip(&tar(entries)));
-        let refused = ground.at(&name).await.unwrap_err();
-        assert!(refused.starts_with("ArtifactArchiveInvalid") && refused.contains(part), "{part}: {refused}");
-    }
-    ground.registry.layer("shop", "v1", CONTENT, &gzip(b"no archive at all"));
-    let repository = ground.repository();
-    let revision = repository.resolve(&tag("v1"), soon()).await.unwrap();
-    ground.registry.requests();
-    for asked in [2, 0, 0] {
-        let refused = ground.files(&repository, &revision).await.unwrap_err();
-        assert!(refused.contains("ArtifactArchiveInvalid"), "{refused}");
-        assert_eq!(ground.registry.requests().len(), asked, "it is fetched once");
-    }
-    ground.registry.push("shop", "good", &[text("a.yaml", "one")]);
-    assert_eq!(ground.at("good").await.unwrap(), ["a.yaml=one"]);
-    let rest = walk(&ground.root.path().join("data"));
-    assert!(!rest.iter().any(|path| path.ends_with("unfinished")), "{rest:?}");
-}
-
-fn walk(folder: &std::path::Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).unwrap().flatten();
-    entries
-        .flat_map(|entry| match entry.path().is_dir() {
-            true => walk(&entry.path()),
-            false => vec![entry.path().display().to_string()],
-        })
-        .collect()
-}
-
-/// The smallest daemon has 9 MiB for packs: what is fetched is not held in memory.
-#[tokio::test]
-async fn ten_thousand_files_are_fetched_with_little_memory() {
-    let ground = Ground::new();
-    let memory = Memory::new(Some(64 << 20));
-    let hosts = HostPolicy::new("allowedHosts", ["*"]).unwrap().with_loopback();
-    let data = ground.root.path().join("small");
-    let repositories = Repositories::with_limits(&data, None, hosts, (memory, 1 << 30)).unwrap();
-    let mut number = 1_u64;
-    let mut line = || {
-        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        format!("{number:016x}")
-    };
-    let files: Vec<(String, String)> = (0..10_000)
-        .map(|at| text(&format!("{}/{at}.yaml", at % 100), &(0..312).map(|_| line()).collect::<String>()))
-        .collect();
-    assert!(files.iter().map(|(_, text)| text.len()).sum::<usize>() > 49_000_000);
-    ground.registry.push("shop", "v1", &files);
-    let address = ground.address(LayerSelection::default());
-    let repository = repositories.repository(&address, "", &ground.credentials(&[])).unwrap();
-    let by = Instant::now() + Duration::from_secs(120);
-    let revision = repository.resolve(&tag("v1"), by).await.unwrap();
-    let begun = Instant::now();
-    let bytes = repository.fetch(&revision, by).await.unwrap();
-    println!("{bytes} bytes fetched in {:?}", begun.elapsed());
-    let snapshot = repository.read(&revision, &["7"], by).await.unwrap();
-    assert_eq!(snapshot.files.entries().count(), 100);
 }

@@ -1,5 +1,6 @@
 //! Repositories and charts, from servers that behave well, badly, or not at all.
 
+mod artifact_layers;
 mod artifacts;
 mod bombs;
 mod charts;
