@@ -53,6 +53,7 @@ mod github_app;
 pub mod hostile;
 mod hosts;
 mod http;
+mod http_failure;
 mod installation_token;
 mod known_hosts;
 mod local_repository;

@@ -15,7 +15,7 @@ use super::address::SshAddress;
 use super::credentials::{Credentials, CredentialsError, Sensitive};
 use super::error::Error;
 use super::hosts::HostPolicy;
-use super::http::fault;
+use super::http_failure::fault;
 use super::known_hosts::KnownHosts;
 use super::remote::{MAX_LISTING_BYTES, ResponseLines, Transport};
 use super::revision::AdvertisedRef;

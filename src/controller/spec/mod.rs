@@ -10,6 +10,7 @@ mod helm;
 mod ignored_fields;
 mod kustomize;
 mod narrowing;
+mod prune_policy;
 mod source;
 mod substitution;
 mod unknown_fields;
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::api::{
     ConflictPolicy, DeletionPolicy, Dependency, DriftMode, DurationText, ExtraFieldPolicy, PlainSpec,
-    PrunePolicy, RenderSpec, RenderType, Sync, SyncName, SyncSpec,
+    RenderSpec, RenderType, Sync, SyncName, SyncSpec,
 };
 pub use crate::desired::IgnoreRule;
 use crate::name_rules;
@@ -167,8 +168,8 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
         target_namespace: target.unwrap_or(&name.namespace).into(),
         create_namespace: spec.create_namespace,
         prune: spec.prune.enabled,
-        budget: budget(&spec.prune)?,
-        protected: protected(&spec.prune)?,
+        budget: prune_policy::budget(&spec.prune)?,
+        protected: prune_policy::protected(&spec.prune)?,
         drift: match spec.drift.mode {
             DriftMode::Repair => plan::DriftMode::Repair,
             DriftMode::Report => plan::DriftMode::Report,
@@ -333,40 +334,6 @@ fn plain(plain: &PlainSpec) -> Result<PlainOptions, SpecError> {
     };
     let (include, exclude) = (globs("include", &plain.include)?, globs("exclude", &plain.exclude)?);
     Ok(PlainOptions { recurse: plain.recurse, include, exclude })
-}
-
-fn budget(prune: &PrunePolicy) -> Result<PruneBudget, SpecError> {
-    let Some(budget) = &prune.budget else { return Ok(PruneBudget::default()) };
-    let count = match budget.count.map(usize::try_from).transpose() {
-        Ok(count) => count,
-        Err(_) => return refuse("spec.prune.budget.count", "write a number of objects, 0 or more"),
-    };
-    let percent = match budget.percent.map(u8::try_from).transpose() {
-        Ok(percent) if percent.is_none_or(|percent| percent <= 100) => percent,
-        _ => return refuse("spec.prune.budget.percent", "write a number from 0 to 100"),
-    };
-    Ok(PruneBudget { count, percent })
-}
-
-/// Returns the protected kinds: those that the spec names and those that are always protected.
-fn protected(prune: &PrunePolicy) -> Result<BTreeSet<GroupKind>, SpecError> {
-    let mut protected = Policy::default().protected;
-    for (at, text) in prune.protect.iter().enumerate() {
-        let (kind, group) = text.split_once('.').unwrap_or((text, ""));
-        let word = |text: &str, more: &[u8]| {
-            text.starts_with(|first: char| first.is_ascii_alphanumeric())
-                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
-        };
-        let sound_group = group.is_empty() != text.contains('.') && (group.is_empty() || word(group, b"-."));
-        if !word(kind, b"-") || kind.starts_with(|first: char| first.is_ascii_digit()) || !sound_group {
-            return refuse(
-                format!("spec.prune.protect[{at}]"),
-                "write Kind for the core group, else Kind.group, such as Secret or Cluster.postgresql.cnpg.io",
-            );
-        }
-        protected.insert(GroupKind::new(group, kind));
-    }
-    Ok(protected)
 }
 
 fn span(field: &str, span: &DurationText) -> Result<Duration, SpecError> {

@@ -98,7 +98,11 @@ fn entry_header(kind: ObjectType, size: u64) -> Vec<u8> {
 }
 
 fn write_error(error: io::Error) -> Error {
-    super::super::http::fault("the registry", "an artifact", crate::pkt_line::ProtocolError::Output(error))
+    super::super::http_failure::fault(
+        "the registry",
+        "an artifact",
+        crate::pkt_line::ProtocolError::Output(error),
+    )
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use super::super::credentials::{Credentials, Sensitive};
 use super::super::error::Error;
-use super::super::http::{HttpClient, HttpResponse, SharedNetwork, fault};
+use super::super::http::{HttpClient, HttpResponse, SharedNetwork};
+use super::super::http_failure::fault;
 use super::error::ChartError;
 use super::url::Url;
 use crate::pkt_line::ProtocolError;
