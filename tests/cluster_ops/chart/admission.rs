@@ -100,6 +100,26 @@ async fn charts_are_judged_as_repositories(release: &Release, who: (&str, &str))
     }
 }
 
+/// Components that the Sync itself names must not lead out of its path, if paths are limited.
+async fn components_stay_below_the_path(release: &Release, bob: (&str, &str), alice: (&str, &str)) {
+    for (who, url, path, account, component, allowed) in [
+        (bob, "https://host/shop/a.git", "clusters/shop", "deployer", "tls", true),
+        (bob, "https://host/shop/a.git", "clusters/shop", "deployer", "./a..b", true),
+        (bob, "https://host/shop/a.git", "clusters/shop", "deployer", "../other", false),
+        (bob, "https://host/shop/a.git", "clusters/shop", "deployer", "tls/../../other", false),
+        (alice, "https://host/one.git", "any", "", "../other", true),
+    ] {
+        let mut spec = spec(url, path, account);
+        spec["render"]["kustomize"]["components"] = json!(["extra", component]);
+        let answer = create(release, who, "a", spec).await;
+        assert_eq!(answer.is_ok(), allowed, "{component}: {answer:?}");
+        if let Err(refused) = answer {
+            let expect = format!("the components \"extra\" and \"{component}\" and the ServiceAccount");
+            assert!(refused.contains(&expect), "{refused}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_sync_that_no_rule_allows_is_refused() {
     let Some(release) = Release::new("admission").await else { return };
@@ -148,6 +168,7 @@ async fn a_sync_that_no_rule_allows_is_refused() {
     }
     charts_are_judged_as_repositories(&release, bob).await;
     artifacts_are_judged_as_repositories(&release, bob).await;
+    components_stay_below_the_path(&release, bob, alice).await;
     others_may_only_label(&release).await;
     release.helm(&["uninstall", "moorline"]).expect("it is uninstalled");
     until("the policy is in force no more", async || {
