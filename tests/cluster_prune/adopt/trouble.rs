@@ -105,8 +105,8 @@ async fn what_is_refused_changes_nothing_and_says_what_to_do() {
     let with_login = url.replace("http://", "http://me:planted@");
     change(json!({"spec": {"source": {"repoURL": with_login}}})).await;
     check(&["--apply"], "the URL has credentials in it, which belong in a Secret");
-    change(json!({"spec": {"source": {"repoURL": url, "helm": {"parameters": [{"name": "a", "value": "planted"}]}}}})).await;
-    check(&["--apply"], "spec.source.helm.parameters: single values are not set");
+    change(json!({"spec": {"source": {"repoURL": url, "helm": {"parameters": [{"name": "a[0]", "value": "planted"}]}}}})).await;
+    check(&["--apply"], "spec.source.helm.parameters[0]: it sets an item of a list");
     change(json!({"spec": {"source": {"helm": null, "targetRevision": "gone"}}})).await;
     check(&["--apply"], "the repository: ");
     change(json!({"spec": {"source": {"targetRevision": "main"}}, "operation": {"sync": {}}})).await;
