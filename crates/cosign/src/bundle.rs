@@ -11,7 +11,7 @@ use crate::artifact::{Artifact, hex};
 use crate::error::{MAX_LOG_ENTRIES, MAX_TIMESTAMPS, Reason, malformed, shown};
 use crate::json;
 use crate::log_entry::LogEntry;
-use crate::material::{Claim, Material};
+use crate::material::{Claim, Material, Witnesses};
 
 const MEDIA_TYPES: [&str; 2] =
     ["application/vnd.dev.sigstore.bundle.v0.3+json", "application/vnd.dev.sigstore.bundle+json;version=0.3"];
@@ -28,19 +28,23 @@ pub(crate) fn read_bundle(bundle: &[u8], artifact: &Artifact) -> Result<Material
             shown(kind)
         )));
     }
-    let timestamps = "/verificationMaterial/timestampVerificationData/rfc3161Timestamps";
-    let timestamps = json::list(&bundle, timestamps, MAX_TIMESTAMPS)?.iter();
-    let entries = json::list(&bundle, "/verificationMaterial/tlogEntries", MAX_LOG_ENTRIES)?.iter();
     let hint = json::field(&bundle, "/verificationMaterial/publicKey/hint").and_then(Value::as_str);
-    let certificate = json::field(&bundle, CERTIFICATE).map(|_| json::bytes(&bundle, CERTIFICATE));
-    Ok(Material {
+    let material = content(&bundle, artifact)?;
+    Ok(Material { hint: hint.map(shown_key), witnesses: witnesses(&bundle), ..material })
+}
+
+/// Reads what proves the signer and the time.
+fn witnesses(bundle: &Value) -> Result<Witnesses, Reason> {
+    let timestamps = "/verificationMaterial/timestampVerificationData/rfc3161Timestamps";
+    let timestamps = json::list(bundle, timestamps, MAX_TIMESTAMPS)?.iter();
+    let entries = json::list(bundle, "/verificationMaterial/tlogEntries", MAX_LOG_ENTRIES)?.iter();
+    let certificate = json::field(bundle, CERTIFICATE).map(|_| json::bytes(bundle, CERTIFICATE));
+    Ok(Witnesses {
         certificate: certificate.transpose()?,
-        hint: hint.map(shown_key),
         entries: entries.map(LogEntry::of_bundle).collect::<Result<_, _>>()?,
         timestamps: timestamps
             .map(|stamp| json::bytes(stamp, "/signedTimestamp"))
             .collect::<Result<_, _>>()?,
-        ..content(&bundle, artifact)?
     })
 }
 
@@ -74,16 +78,7 @@ fn content(bundle: &Value, artifact: &Artifact) -> Result<Material, Reason> {
         message = payload.clone();
         claim = Claim::Manifest;
     }
-    Ok(Material {
-        signature,
-        message,
-        payload,
-        claim,
-        certificate: None,
-        hint: None,
-        entries: Vec::new(),
-        timestamps: Vec::new(),
-    })
+    Ok(Material { signature, message, payload, claim, hint: None, witnesses: Ok(Witnesses::default()) })
 }
 
 /// Returns the name of a key for a message: as a fingerprint if it is the one that cosign writes.

@@ -254,3 +254,21 @@ pub(crate) fn read_authority(chain: Vec<Vec<u8>>, period: Period) -> Option<Auth
     let anchor = webpki::anchor_from_trusted_cert(&root).ok()?.to_owned();
     Some(Authority { anchor, others, period })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_name_is_read() {
+        let text = |value: &str| der::write(UTF8_STRING, value.as_bytes());
+        let name = |id: &[u8]| {
+            let id = der::write(OBJECT_ID, id);
+            der::write(tagged(0), &[&id[..], &der::write(tagged(0), &text("ann!shop.example"))].concat())
+        };
+        let read = |name: Vec<u8>| user_name(Reader::new(&name).element().unwrap());
+        assert_eq!(read(name(&[FULCIO, &[7]].concat())), Some("ann!shop.example".to_owned()));
+        assert_eq!(read(name(&[FULCIO, &[8]].concat())), None);
+        assert_eq!(read(text("ann")), None);
+    }
+}

@@ -71,10 +71,7 @@ impl PublicKey {
         }
         match label {
             "PUBLIC KEY" => Self::from_der(&bytes).ok_or(KeyError::Kind),
-            "RSA PUBLIC KEY" => {
-                let bits = der::write(BIT_STRING, &[&[0], &bytes[..]].concat());
-                Self::from_der(&der::write(SEQUENCE, &[RSA_ALGORITHM, &bits].concat())).ok_or(KeyError::Kind)
-            }
+            "RSA PUBLIC KEY" => Self::from_pkcs1(&bytes).ok_or(KeyError::Kind),
             label if label.ends_with("PRIVATE KEY") => Err(KeyError::Private(crate::error::shown(label))),
             _ => Err(KeyError::Form),
         }
@@ -103,6 +100,12 @@ impl PublicKey {
         // Keys are whole bytes: no bits of the last one are unused.
         let bits = fields.content(BIT_STRING)?.strip_prefix(&[0])?;
         fields.is_at_end().then(|| Self { algorithms, bits: bits.to_vec(), info: info.to_vec() })
+    }
+
+    /// Reads the `RSAPublicKey` of PKCS#1.
+    pub(crate) fn from_pkcs1(key: &[u8]) -> Option<Self> {
+        let bits = der::write(BIT_STRING, &[&[0], key].concat());
+        Self::from_der(&der::write(SEQUENCE, &[RSA_ALGORITHM, &bits].concat()))
     }
 
     /// The SHA-256 of the key: its identity in logs.

@@ -11,6 +11,7 @@ use ring::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 use serde_json::Value;
 
 use crate::artifact::hex;
+use crate::certificate::Certificate;
 use crate::error::{MAX_PROOF_HASHES, Reason, malformed};
 use crate::json;
 use crate::material::Material;
@@ -92,13 +93,13 @@ impl LogEntry {
         &self,
         logs: &[Log],
         material: &Material,
-        key: &[u8],
+        certificate: &Certificate<'_>,
     ) -> Result<Option<Logged>, Reason> {
         let mut logs = logs.iter().filter(|log| log.id == self.log).peekable();
         if logs.peek().is_none() {
             return Ok(None);
         }
-        self.compare(material, key)?;
+        self.compare(material, certificate)?;
         let mut found = Err(Reason::LogEntry("it is neither signed nor proven"));
         for log in logs {
             found = self.verify_in(log);
@@ -142,7 +143,7 @@ impl LogEntry {
     }
 
     /// Compares the entry with the signature, its key and its payload.
-    fn compare(&self, material: &Material, key: &[u8]) -> Result<(), Reason> {
+    fn compare(&self, material: &Material, certificate: &Certificate<'_>) -> Result<(), Reason> {
         let body = json::read(&self.body)?;
         let shape = shape(json::text(&body, "/kind")?, json::text(&body, "/apiVersion")?)
             .ok_or(Reason::LogEntry("it is of a kind that is not supported"))?;
@@ -160,8 +161,7 @@ impl LogEntry {
                 .find_map(|end| json::bytes(&body, &format!("{}{end}", shape.key)).ok()),
             false => pem_bytes(&json::bytes(&body, shape.key)?),
         };
-        if logged_key.is_none() || (logged_key != material.certificate && logged_key.as_deref() != Some(key))
-        {
+        if !logged_key.is_some_and(|key| key == certificate.der || key == certificate.key) {
             return Err(Reason::OtherLogEntry("key"));
         }
         let signed = if shape.is_of_payload { &material.payload } else { &material.message };

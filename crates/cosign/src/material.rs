@@ -23,9 +23,16 @@ pub(crate) struct Material {
     /// The statement in them.
     pub(crate) payload: Vec<u8>,
     pub(crate) claim: Claim,
-    pub(crate) certificate: Option<Vec<u8>>,
     /// The key that the signature names.
     pub(crate) hint: Option<Box<str>>,
+    /// Read with the signature, and not looked at for one by a key.
+    pub(crate) witnesses: Result<Witnesses, Reason>,
+}
+
+/// The documents that prove who signed, and when.
+#[derive(Debug, Default)]
+pub(crate) struct Witnesses {
+    pub(crate) certificate: Option<Vec<u8>>,
     pub(crate) entries: Vec<LogEntry>,
     pub(crate) timestamps: Vec<Vec<u8>>,
 }
@@ -93,10 +100,8 @@ mod tests {
             message: Vec::new(),
             payload: payload.into(),
             claim,
-            certificate: None,
             hint: None,
-            entries: Vec::new(),
-            timestamps: Vec::new(),
+            witnesses: Ok(Witnesses::default()),
         };
         material.verify_claim(&Artifact::new(DIGEST).unwrap())
     }

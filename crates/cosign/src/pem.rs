@@ -6,15 +6,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 const BEGIN: &str = "-----BEGIN ";
+const END: &str = "\n-----END ";
 const DASHES: &str = "-----";
 
 /// Returns the label and the bytes of the first section, and the text behind it.
 pub(crate) fn section(text: &str) -> Option<(&str, Vec<u8>, &str)> {
     let (_, text) = text.split_once(BEGIN)?;
     let (label, text) = text.split_once(DASHES)?;
-    let (body, text) = text.split_once(DASHES)?;
-    let rest = text.strip_prefix("END ")?.strip_prefix(label)?.strip_prefix(DASHES)?;
-    let digits: String = body.split_whitespace().collect();
+    // Both borders have a line of their own.
+    let (body, text) = text.split_once(END)?;
+    let rest = text.strip_prefix(label)?.strip_prefix(DASHES)?;
+    let digits = body.strip_prefix(['\n', '\r'])?.replace(['\n', '\r', ' '], "");
     Some((label, STANDARD.decode(digits).ok()?, rest))
 }
 
@@ -35,6 +37,8 @@ mod tests {
         assert_eq!(bytes_of(text, "A"), None);
         for wrong in [
             "",
+            "-----BEGIN A-----\u{b}aGk=\n-----END A-----",
+            "-----BEGIN A-----\naGk=-----END A-----",
             "-----BEGIN A-----",
             "-----BEGIN A-----\naGk=\n-----END B-----",
             "-----BEGIN A-----\n?\n-----END A-----",

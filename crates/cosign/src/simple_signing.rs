@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::error::{MAX_DOCUMENT_BYTES, Reason, malformed};
 use crate::json;
 use crate::log_entry::LogEntry;
-use crate::material::{Claim, Material};
+use crate::material::{Claim, Material, Witnesses};
 use crate::pem;
 use crate::verification::Annotations;
 
@@ -26,20 +26,31 @@ pub(crate) fn read_simple_signing(payload: &[u8], annotations: &Annotations) -> 
         return Err(malformed(format!("its payload has {} bytes", payload.len())));
     }
     let signature = annotation(SIGNATURE).and_then(|text| STANDARD.decode(text).ok());
-    let certificate = annotation(CERTIFICATE).map(|text| {
-        pem::bytes_of(text, "CERTIFICATE")
-            .ok_or_else(|| malformed(format!("{CERTIFICATE} must be a certificate in PEM")))
-    });
-    let timestamp = annotation(TIMESTAMP)
-        .map(|text| json::bytes(&json::read(text.as_bytes())?, "/SignedRFC3161Timestamp"));
     Ok(Material {
         signature: signature.ok_or_else(|| malformed(format!("{SIGNATURE} must be bytes in base64")))?,
         message: payload.to_vec(),
         payload: payload.to_vec(),
         claim: Claim::SimpleSigning,
-        certificate: certificate.transpose()?,
         hint: None,
-        entries: annotation(LOG_ENTRY).map(LogEntry::of_annotation).transpose()?.into_iter().collect(),
+        witnesses: witnesses(annotation(CERTIFICATE), annotation(LOG_ENTRY), annotation(TIMESTAMP)),
+    })
+}
+
+/// Reads what proves the signer and the time.
+fn witnesses(
+    certificate: Option<&str>,
+    entry: Option<&str>,
+    timestamp: Option<&str>,
+) -> Result<Witnesses, Reason> {
+    let certificate = certificate.map(|text| {
+        let bytes = pem::bytes_of(text, "CERTIFICATE");
+        bytes.ok_or_else(|| malformed(format!("{CERTIFICATE} must be a certificate in PEM")))
+    });
+    let timestamp =
+        timestamp.map(|text| json::bytes(&json::read(text.as_bytes())?, "/SignedRFC3161Timestamp"));
+    Ok(Witnesses {
+        certificate: certificate.transpose()?,
+        entries: entry.map(LogEntry::of_annotation).transpose()?.into_iter().collect(),
         timestamps: timestamp.transpose()?.into_iter().collect(),
     })
 }

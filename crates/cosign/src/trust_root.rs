@@ -109,9 +109,11 @@ fn authority(value: &Value) -> Result<Authority, Reason> {
 }
 
 fn log(value: &Value) -> Result<Log, Reason> {
-    let key = json::bytes(value, "/publicKey/rawBytes")?;
-    let key = PublicKey::from_der(&key)
-        .ok_or_else(|| malformed("/publicKey must be a key of ECDSA P-256 or P-384, Ed25519, or RSA"))?;
+    let bytes = json::bytes(value, "/publicKey/rawBytes")?;
+    let is_pkcs1 = json::text(value, "/publicKey/keyDetails").is_ok_and(|kind| kind.starts_with("PKCS1_"));
+    let key = if is_pkcs1 { PublicKey::from_pkcs1(&bytes) } else { PublicKey::from_der(&bytes) };
+    let key =
+        key.ok_or_else(|| malformed("/publicKey must be a key of ECDSA P-256 or P-384, Ed25519, or RSA"))?;
     let id = match json::field(value, "/logId/keyId") {
         Some(_) => json::bytes(value, "/logId/keyId")?,
         None => key.id(),
@@ -146,6 +148,14 @@ mod tests {
             &format!(r#"{{{kind}, "certificateAuthorities": [{{}}]}}"#),
             "/certificateAuthorities/0: /certChain must end with a root certificate",
         );
+    }
+
+    #[test]
+    fn a_log_may_have_a_key_of_pkcs1() {
+        let read =
+            |kind: &str| log(&serde_json::json!({"publicKey": {"rawBytes": "aGk=", "keyDetails": kind}}));
+        assert_eq!(read("PKCS1_RSA_PKCS1V5").unwrap().key, PublicKey::from_pkcs1(b"hi").unwrap());
+        assert!(read("PKIX_RSA_PKCS1V15_2048_SHA256").is_err());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::certificate::{CODE_SIGNING, Certificate};
 use crate::error::{MAX_KEYS, MAX_SIGNATURES, Reason, Refusal, VerifyError, malformed, shown};
 use crate::identity::Identity;
 use crate::key::PublicKey;
-use crate::material::Material;
+use crate::material::{Material, Witnesses};
 use crate::sct::verify_promises;
 use crate::simple_signing::read_simple_signing;
 use crate::timestamp::verify_timestamp;
@@ -180,7 +180,8 @@ fn by_identity(
 ) -> Result<Verified, Reason> {
     let identities = identities.get(..MAX_KEYS).unwrap_or(identities);
     let expected = || one_of(&identities.iter().map(Identity::to_string).collect::<Vec<_>>());
-    let Some(certificate) = &material.certificate else {
+    let witnesses = material.witnesses.as_ref().map_err(Clone::clone)?;
+    let Some(certificate) = &witnesses.certificate else {
         return Err(Reason::NoCertificate { expected: expected(), seen: material.hint.clone() });
     };
     let certificate = Certificate::read(certificate)?;
@@ -188,7 +189,7 @@ fn by_identity(
     if !key.is_some_and(|key| key.verifies(&material.message, &material.signature)) {
         return Err(Reason::Signature);
     }
-    let times = proven_times(material, &certificate, trust_root)?;
+    let times = proven_times(material, witnesses, &certificate, trust_root)?;
     for time in &times {
         if *time > now.saturating_add(MAX_CLOCK_DIFFERENCE).unwrap_or(now) {
             return Err(Reason::Future { signed: *time, now });
@@ -212,19 +213,20 @@ fn by_identity(
 /// Returns the times at which logs and timestamp authorities saw the signature; at least one.
 fn proven_times(
     material: &Material,
+    witnesses: &Witnesses,
     certificate: &Certificate<'_>,
     trust_root: &TrustRoot,
 ) -> Result<Vec<Timestamp>, Reason> {
     let mut logged = Vec::new();
-    for entry in &material.entries {
-        logged.extend(entry.verify(&trust_root.logs, material, certificate.key)?);
+    for entry in &witnesses.entries {
+        logged.extend(entry.verify(&trust_root.logs, material, certificate)?);
     }
     if logged.is_empty() && !trust_root.logs.is_empty() {
         return Err(Reason::NoLogEntry);
     }
     let mut times: Vec<_> = logged.iter().filter_map(|logged| logged.time).collect();
     let mut refusal = Reason::NoTime;
-    for timestamp in &material.timestamps {
+    for timestamp in &witnesses.timestamps {
         match verify_timestamp(timestamp, &material.signature, &trust_root.timestamp_authorities) {
             Ok(time) => times.push(time),
             // One of an authority that is not in the trust root says nothing.

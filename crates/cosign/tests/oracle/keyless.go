@@ -3,7 +3,6 @@ package main
 import (
 	"crypto"
 	"crypto/ed25519"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
@@ -71,6 +70,7 @@ func check(vectors map[string]vector, name string, accepted bool, asked question
 }
 
 func recordKeyless(vectors map[string]vector) {
+	const signs = x509.ExtKeyUsageCodeSigning
 	w := newWorld(time.Now().Add(-time.Hour))
 	at := w.begin.Add(time.Minute)
 	digest := digestOf([]byte(manifest))
@@ -92,10 +92,10 @@ func recordKeyless(vectors map[string]vector) {
 		bundle.Content = content(statement(digest, predicate), made)
 		return bundle
 	}
-	by := w.newSigner(workflow, elliptic.P256(), true)
+	by := w.newSigner(workflow, w.certLogKey, signs)
 	put("keyless-dsse", true, attest(by, "dsse", "0.0.1", digest, predicate, at), workflow, all)
 	put("keyless-intoto", true, attest(by, "intoto", "0.0.2", digest, predicate, at), workflow, all)
-	put("keyless-mail", true, attest(w.newSigner("dev@shop.example", elliptic.P256(), true), "dsse", "0.0.1", digest, predicate, at), "dev@shop.example", all)
+	put("keyless-mail", true, attest(w.newSigner("dev@shop.example", w.certLogKey, signs), "dsse", "0.0.1", digest, predicate, at), "dev@shop.example", all)
 	logOnly := attest(by, "dsse", "0.0.1", digest, predicate, at)
 	logOnly.VerificationMaterial.TimestampVerificationData = nil
 	put("keyless-log-only", true, logOnly, workflow, w.trustRoot(true, true, false))
@@ -106,7 +106,7 @@ func recordKeyless(vectors map[string]vector) {
 	late := attest(by, "dsse", "0.0.1", digest, predicate, w.begin.Add(time.Hour))
 	put("refused-expired", false, late, workflow, all)
 	put("refused-early", false, attest(by, "dsse", "0.0.1", digest, predicate, w.begin.Add(-time.Minute)), workflow, all)
-	put("refused-no-promise", false, attest(w.newSigner(workflow, elliptic.P256(), false), "dsse", "0.0.1", digest, predicate, at), workflow, all)
+	put("refused-no-promise", false, attest(w.newSigner(workflow, nil, signs), "dsse", "0.0.1", digest, predicate, at), workflow, all)
 	other := digestOf([]byte("another manifest"))
 	put("refused-other-artifact", false, attest(by, "dsse", "0.0.1", other, predicate, at), workflow, all)
 	mixed := attest(by, "dsse", "0.0.1", digest, predicate, at)
@@ -114,6 +114,10 @@ func recordKeyless(vectors map[string]vector) {
 	put("refused-other-entry", false, mixed, workflow, all)
 	stranger := newWorld(w.begin)
 	put("refused-stranger", false, attest(by, "dsse", "0.0.1", digest, predicate, at), workflow, stranger.trustRoot(true, true, true))
+	put("refused-other-promise", false, attest(w.newSigner(workflow, w.logKey, signs), "dsse", "0.0.1", digest, predicate, at), workflow, all)
+	put("refused-other-usage", false, attest(w.newSigner(workflow, w.certLogKey, x509.ExtKeyUsageClientAuth), "dsse", "0.0.1", digest, predicate, at), workflow, all)
+	// The libraries take a certificate without usages for one with all.
+	put("refused-no-usage", true, attest(w.newSigner(workflow, w.certLogKey), "dsse", "0.0.1", digest, predicate, at), workflow, all)
 	// Version 3 of cosign accepts an attestation as a signature; this verifier does not.
 	put("refused-attestation", true, attest(by, "dsse", "0.0.1", digest, "https://slsa.dev/provenance/v1", at), workflow, all)
 

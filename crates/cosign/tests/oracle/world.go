@@ -96,13 +96,13 @@ func newWorld(begin time.Time) *world {
 	return w
 }
 
-// newSigner issues a certificate for ten minutes, which the certificate log has seen.
-func (w *world) newSigner(subject string, curve elliptic.Curve, isPromised bool) signer {
-	key := newKey(curve)
+// newSigner issues a certificate for ten minutes, with a promise of the certificate log by a key.
+func (w *world) newSigner(subject string, promisedBy *ecdsa.PrivateKey, usages ...x509.ExtKeyUsage) signer {
+	key := newKey(elliptic.P256())
 	newIssuer := get(asn1.MarshalWithParams(issuer, "utf8"))
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: w.begin, NotAfter: w.begin.Add(10 * time.Minute),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usages,
 		ExtraExtensions: []pkix.Extension{
 			{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 1}, Value: []byte(issuer)},
 			{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 8}, Value: newIssuer},
@@ -114,8 +114,8 @@ func (w *world) newSigner(subject string, curve elliptic.Curve, isPromised bool)
 		template.EmailAddresses = []string{subject}
 	}
 	certificate := issue(template, w.between, key.Public(), w.betweenKey)
-	if isPromised {
-		value := get(asn1.Marshal(w.promise(certificate.RawTBSCertificate)))
+	if promisedBy != nil {
+		value := get(asn1.Marshal(w.promise(certificate.RawTBSCertificate, promisedBy)))
 		extension := pkix.Extension{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 11129, 2, 4, 2}, Value: value}
 		template.ExtraExtensions = append(template.ExtraExtensions, extension)
 		certificate = issue(template, w.between, key.Public(), w.betweenKey)
@@ -124,7 +124,7 @@ func (w *world) newSigner(subject string, curve elliptic.Curve, isPromised bool)
 }
 
 // promise returns the list with the promise of the certificate log (RFC 6962).
-func (w *world) promise(body []byte) []byte {
+func (w *world) promise(body []byte, key *ecdsa.PrivateKey) []byte {
 	stamp := binary.BigEndian.AppendUint64(nil, uint64(w.begin.UnixMilli()))
 	issuerKey := sha256.Sum256(w.between.RawSubjectPublicKeyInfo)
 	signed := append([]byte{0, 0}, stamp...)
@@ -132,7 +132,7 @@ func (w *world) promise(body []byte) []byte {
 	signed = append(append(signed, byte(len(body)>>16), byte(len(body)>>8), byte(len(body))), body...)
 	signed = append(signed, 0, 0)
 	hash := sha256.Sum256(signed)
-	made := get(ecdsa.SignASN1(rand.Reader, w.certLogKey, hash[:]))
+	made := get(ecdsa.SignASN1(rand.Reader, key, hash[:]))
 	entry := append([]byte{0}, keyID(w.certLogKey)...)
 	entry = append(append(append(entry, stamp...), 0, 0, 4, 3), byte(len(made)>>8), byte(len(made)))
 	entry = append(entry, made...)
@@ -145,15 +145,9 @@ func keyID(key *ecdsa.PrivateKey) []byte {
 	return id[:]
 }
 
-// sign signs with the hash that fits the size of the key.
 func (s signer) sign(message []byte) []byte {
-	hash := crypto.SHA256
-	if s.key.Curve == elliptic.P384() {
-		hash = crypto.SHA384
-	}
-	hasher := hash.New()
-	hasher.Write(message)
-	return get(ecdsa.SignASN1(rand.Reader, s.key, hasher.Sum(nil)))
+	hash := sha256.Sum256(message)
+	return get(ecdsa.SignASN1(rand.Reader, s.key, hash[:]))
 }
 
 func (s signer) pem() []byte {

@@ -1,6 +1,6 @@
 //! Every recorded signature is accepted, and the signer is named.
 
-use moorline_cosign::{Pattern, Signer};
+use moorline_cosign::{Document, Pattern, Signer};
 
 use crate::vectors::{search_in, vector, vectors};
 
@@ -33,4 +33,17 @@ fn an_identity_may_be_an_expression() {
     assert!(check(r"https://login\.example", r"https://ci\.example/shop/.*"));
     assert!(!check(r"https://login\.exampl", r"https://ci\.example/shop/.*"));
     assert!(!check(r"https://login\.example", r"ci\.example/shop/.*"));
+}
+
+#[test]
+fn a_log_entry_beside_a_signature_by_a_key_is_not_read() {
+    let vector = vector("key-cosign2-p256");
+    let [Document::SimpleSigning { payload, annotations }] = &vector.documents()[..] else {
+        panic!("one signature")
+    };
+    let mut annotations = annotations.clone();
+    for name in ["bundle", "certificate", "rfc3161timestamp"] {
+        annotations.insert(format!("dev.sigstore.cosign/{name}"), "nothing".to_owned());
+    }
+    assert!(vector.verify(Document::SimpleSigning { payload: payload.clone(), annotations }).is_ok());
 }

@@ -87,6 +87,12 @@ fn every_bit_of_a_bundle_by_an_identity_counts() {
 }
 
 #[test]
+fn every_bit_counts_without_a_log() {
+    let paths = ["/dsseEnvelope/payload", "/dsseEnvelope/signatures/0/sig", CERTIFICATE];
+    assert_flips_are_refused(&vector("keyless-timestamp-only"), &paths);
+}
+
+#[test]
 fn every_bit_of_a_checkpoint_counts() {
     for name in ["keyless-log-only", "virtual-v2"] {
         let vector = vector(name);

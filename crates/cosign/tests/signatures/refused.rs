@@ -1,6 +1,6 @@
 //! Signatures that must not be accepted, each with its message.
 
-use moorline_cosign::{Pattern, Policy, PublicKey};
+use moorline_cosign::{Artifact, Pattern, Policy, PublicKey, verify};
 
 use crate::vectors::{Vector, search_in, vector};
 
@@ -34,6 +34,15 @@ fn each_refusal_has_its_message() {
         &["it is valid, but a signature of sha256:", "copied from another artifact"],
     );
     check("refused-other-entry", &["its log entry is of another signature: the two do not belong together"]);
+    check(
+        "refused-other-usage",
+        &["was not issued by an authority of the trust root: it is not for this usage"],
+    );
+    check(
+        "refused-no-usage",
+        &["was not issued by an authority of the trust root: it is not for this usage"],
+    );
+    check("refused-other-promise", &["the promise is not signed by the log for this certificate"]);
     check("refused-stranger", &["bundle 1: it has no entry in a log of the trust root"]);
     check(
         "refused-attestation",
@@ -76,6 +85,18 @@ fn another_key_is_named_beside_the_expected_one() {
     assert!(found.contains(&expect), "{found}");
     let found = search_in(&signed.registry(), &signed.artifact(), &Policy::Keys(Vec::new()), signed.now()).0;
     assert!(found.unwrap_err().contains("it was not made by nobody: the policy is empty"));
+}
+
+#[test]
+fn a_signature_by_a_key_is_of_one_artifact() {
+    let other = Artifact::new(&format!("sha256:{}", "0".repeat(64))).unwrap();
+    for name in ["key-cosign3-p256", "key-cosign2-p256"] {
+        let vector = vector(name);
+        let error =
+            verify(&other, &vector.documents(), &vector.policy(), vector.now()).unwrap_err().to_string();
+        let expect = format!("it is valid, but a signature of {}", vector.artifact().digest());
+        assert!(error.contains(&expect), "{error}");
+    }
 }
 
 #[test]
