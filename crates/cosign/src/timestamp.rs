@@ -23,6 +23,8 @@ const SHA2: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02];
 const WITH_ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
 const WITH_RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
 const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
+/// Tag of the name of a signer by its key.
+const KEY_ID: u8 = 0x80;
 
 /// The parts of an answer.
 struct Token<'a> {
@@ -96,8 +98,8 @@ impl Token<'_> {
     /// True if the token names this certificate as its signer's.
     fn is_by(&self, certificate: &Certificate<'_>) -> bool {
         let serial = der::write(INTEGER, certificate.serial);
-        // The other form names a key, which the signature proves.
-        self.signer.tag != SEQUENCE || *self.signer.content == *[certificate.issuer_name, &serial].concat()
+        // A key needs no name: the signature proves it.
+        self.signer.tag == KEY_ID || *self.signer.content == *[certificate.issuer_name, &serial].concat()
     }
 }
 
@@ -127,7 +129,7 @@ fn parse(answer: &[u8]) -> Option<Token<'_>> {
     let mut signers = data.open(SET)?;
     let mut signer = signers.open(SEQUENCE)?;
     signer.content(INTEGER)?;
-    let name = signer.element()?;
+    let name = signer.element().filter(|name| matches!(name.tag, SEQUENCE | KEY_ID))?;
     let algorithm = hash(signer.open(SEQUENCE)?.content(OBJECT_ID)?)?;
     let attributes = signer.optional(tagged(0))?;
     is_known(signer.open(SEQUENCE)?.content(OBJECT_ID)?).then_some(())?;

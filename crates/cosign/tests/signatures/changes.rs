@@ -10,6 +10,9 @@ use serde_json::Value;
 use crate::vectors::{Vector, bytes, vector, vectors, with, with_bytes};
 
 const CERTIFICATE: &str = "/verificationMaterial/certificate/rawBytes";
+/// Most bits of a signed timestamp that are not signed, and least bytes of its signature.
+const MAX_UNSIGNED_BITS: usize = 20;
+const SIGNATURE_BYTES: usize = 96;
 const ENTRY: &str = "/verificationMaterial/tlogEntries/0";
 
 /// Returns copies of some bytes, each with another bit flipped.
@@ -93,6 +96,12 @@ fn every_bit_counts_without_a_log() {
 }
 
 #[test]
+fn every_bit_of_a_signature_over_a_manifest_counts() {
+    let paths = ["/messageSignature/messageDigest/digest", "/messageSignature/signature"];
+    assert_flips_are_refused(&vector("keyless-manifest"), &paths);
+}
+
+#[test]
 fn every_bit_of_a_checkpoint_counts() {
     for name in ["keyless-log-only", "virtual-v2"] {
         let vector = vector(name);
@@ -127,15 +136,18 @@ fn every_signed_bit_of_a_timestamp_counts() {
     let path = "/verificationMaterial/timestampVerificationData/rfc3161Timestamps/0/signedTimestamp";
     let recorded = vector.verify(document(&bundle)).unwrap();
     let answer = bytes(&bundle, path);
-    let mut accepted = 0;
-    for changed in flips(&answer) {
-        // Versions, and the copies of certificates, are not signed.
+    let mut accepted = Vec::new();
+    for (bit, changed) in flips(&answer).enumerate() {
+        // Versions, status and names of algorithms are not signed; nor is it that a certificate is there.
         if let Ok(verified) = vector.verify(document(&with_bytes(&bundle, path, &changed))) {
             assert_eq!(verified, recorded);
-            accepted += 1;
+            accepted.push(bit);
         }
     }
-    assert!(accepted < answer.len() * 8 / 2, "{accepted} of {}", answer.len() * 8);
+    println!("not signed: {accepted:?}");
+    assert!(accepted.len() <= MAX_UNSIGNED_BITS, "{accepted:?}");
+    // The signature of the authority is at the end.
+    assert!(accepted.iter().all(|bit| bit / 8 < answer.len() - SIGNATURE_BYTES), "{accepted:?}");
 }
 
 #[test]
@@ -179,6 +191,15 @@ fn every_bit_of_version_2_by_an_identity_counts() {
     without.remove(name);
     let document = Document::SimpleSigning { payload: payload.clone(), annotations: without };
     assert!(vector.verify(document).unwrap_err().contains("it has no entry in a log"));
+}
+
+#[test]
+fn a_timestamp_of_another_signature_is_refused() {
+    let (vector, other) = (vector("keyless-timestamp-only"), vector("keyless-dsse").bundle());
+    let path = "/verificationMaterial/timestampVerificationData";
+    let mixed = with(&vector.bundle(), path, other.pointer(path).unwrap().clone());
+    let error = vector.verify(document(&mixed)).unwrap_err();
+    assert!(error.ends_with("its signed timestamp is not valid: it is of another signature"), "{error}");
 }
 
 #[test]
