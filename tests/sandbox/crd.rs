@@ -3,6 +3,7 @@
 //!
 //! Whatever the server refuses, `wish` refuses as well, for a Sync that reached the daemon anyway.
 
+mod bad_artifacts;
 pub(crate) mod kustomize_options;
 pub(crate) mod nonsense;
 pub(crate) mod server;
@@ -18,11 +19,12 @@ use moorline::controller::spec;
 use serde_json::{Value, json};
 
 use crate::api_server::servers::{Server, on_both_servers};
+use bad_artifacts::{bad_artifacts, oci};
 use kustomize_options::bad_kustomize_options;
 use moorline_test_support::credentials::ADMIN;
 use nonsense::{
-    Bad, SECRET, bad_artifacts, bad_charts, bad_dependencies, bad_renders_and_prunes, bad_sources,
-    bad_switches, bad_variables, git, oci, reference, url,
+    Bad, SECRET, bad_charts, bad_dependencies, bad_renders_and_prunes, bad_sources, bad_switches,
+    bad_variables, git, reference, url,
 };
 use server::{DEFINITION, create, install, installed, send, sync, wished};
 

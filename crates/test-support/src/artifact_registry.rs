@@ -97,7 +97,13 @@ impl ArtifactRegistry {
         let server = GitServer::start_with(root, Some(authority.server(None)));
         let content = Arc::new(Mutex::new(Content { page: 1000, ..Content::default() }));
         let (shared, port) = (content.clone(), server.port);
-        server.rule(move |request| answer(&mut shared.lock().unwrap(), request, port));
+        server.rule(move |request| match answer(&mut shared.lock().unwrap(), request, port) {
+            // The answer to a HEAD has no body.
+            Reply::Raw(status, headers, _) if request.method == "HEAD" => {
+                Reply::Raw(status, headers, Vec::new())
+            }
+            reply => reply,
+        });
         Self { server, authority, content }
     }
 

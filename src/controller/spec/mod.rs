@@ -128,9 +128,7 @@ pub fn validate_within(
         |address: &Address| address.local_path().zip(disk).is_some_and(|(path, disk)| path.starts_with(disk));
     let Some(address) = address.filter(is_there) else { return validate(name, spec) };
     let mut elsewhere = spec.clone();
-    if let Some(git) = &mut elsewhere.source.git {
-        git.url = "https://localhost/repository".to_owned();
-    }
+    elsewhere.source.git.iter_mut().for_each(|git| git.url = "https://localhost/repository".to_owned());
     Ok(ValidatedSpec { address, ..validate(name, &elsewhere)? })
 }
 
