@@ -138,7 +138,7 @@ fn every_signed_bit_of_a_timestamp_counts() {
     let answer = bytes(&bundle, path);
     let mut accepted = Vec::new();
     for (bit, changed) in flips(&answer).enumerate() {
-        // Versions, status and names of algorithms are not signed; nor is it that a certificate is there.
+        // Not signed: versions, status, names of algorithms, and that a certificate is there.
         if let Ok(verified) = vector.verify(document(&with_bytes(&bundle, path, &changed))) {
             assert_eq!(verified, recorded);
             accepted.push(bit);
