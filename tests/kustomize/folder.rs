@@ -46,7 +46,11 @@ pub(crate) fn write(tree: &FileTree, folder: &Path) {
         match entry {
             TreeEntry::File(bytes) => fs::write(&path, bytes).expect("a file is written"),
             TreeEntry::Link(target) => symlink(&**target, &path).expect("a link is made"),
-            TreeEntry::TooLarge(_) | TreeEntry::NotFetched(_) | TreeEntry::Unreadable { .. } => {
+            TreeEntry::Decrypted(_)
+            | TreeEntry::Encrypted { .. }
+            | TreeEntry::TooLarge(_)
+            | TreeEntry::NotFetched(_)
+            | TreeEntry::Unreadable { .. } => {
                 panic!("{path:?} was not read")
             }
         }

@@ -161,6 +161,8 @@ fn text(entry: &TreeEntry) -> String {
     match entry {
         TreeEntry::File(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         TreeEntry::Link(_)
+        | TreeEntry::Decrypted(_)
+        | TreeEntry::Encrypted { .. }
         | TreeEntry::TooLarge(_)
         | TreeEntry::NotFetched(_)
         | TreeEntry::Unreadable { .. } => String::new(),

@@ -251,7 +251,7 @@ fn data_of_secrets_is_checked_and_never_shown() {
     );
     assert_eq!(
         outcome(&rendered),
-        "Encrypted s.yaml:4:1: the file is encrypted with SOPS, which Moorline does not decrypt; it would be applied as ciphertext\n"
+        "Encrypted s.yaml:4:1: the file is encrypted with SOPS, and would be applied as ciphertext; name the Secret with its keys in spec.decryption.sops.secretRef, or use --decrypt on the command line\n"
     );
 }
 

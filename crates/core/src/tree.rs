@@ -4,6 +4,8 @@
 //! Out: [`FileTree`], which reads files by path. Links are followed inside the tree and never out
 //! of it, so no text in a repository can make a renderer read a file of the host.
 
+mod decrypted_bytes;
+mod error;
 mod link_targets;
 mod memory_limit;
 mod mount;
@@ -14,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
+pub use decrypted_bytes::DecryptedBytes;
+pub use error::TreeError;
 pub use link_targets::link_targets;
 pub use memory_limit::{MemoryBacking, MemoryLimit, MemoryLimitError, StopGuard};
 pub use mount::MountResult;
@@ -63,6 +67,15 @@ pub struct FileTree {
 pub enum TreeEntry {
     /// A file and its bytes.
     File(Arc<[u8]>),
+    /// A file that was encrypted, and its plain bytes.
+    Decrypted(DecryptedBytes),
+    /// A file that could not be decrypted.
+    Encrypted {
+        /// Its bytes as in the repository.
+        bytes: Arc<[u8]>,
+        /// Error message, with file and line.
+        error: Box<str>,
+    },
     /// A file that is too large to be read, with its size in bytes.
     TooLarge(u64),
     /// A file that was not fetched because nothing reads it, with its size in bytes.
@@ -76,61 +89,6 @@ pub enum TreeEntry {
     },
     /// A symbolic link, with its target as written.
     Link(Box<str>),
-}
-
-/// The reason why a path of the tree cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TreeError {
-    /// The path does not exist.
-    #[error("there is no file {path}")]
-    Missing {
-        /// The requested path.
-        path: String,
-    },
-    /// A link, or the path itself, leads out of the tree.
-    #[error("{path} leads out of the tree (to {target}); links are followed only inside it")]
-    Outside {
-        /// The requested path.
-        path: String,
-        /// Target of the link.
-        target: String,
-    },
-    /// Links form a loop.
-    #[error("{path} is a chain of more than {MAX_LINKS} links")]
-    Loop {
-        /// The requested path.
-        path: String,
-    },
-    /// The file is larger than [`MAX_FILE_BYTES`].
-    #[error("{path} has {size} bytes; a file may have at most {MAX_FILE_BYTES}; split it or leave it out")]
-    TooLarge {
-        /// The requested path.
-        path: String,
-        /// Size of the file.
-        size: u64,
-    },
-    /// The file is a pointer of Git LFS.
-    #[error(
-        "{path} is a Git LFS pointer, and Moorline does not fetch the file that it stands for; commit the file without LFS"
-    )]
-    LfsPointer {
-        /// The requested path.
-        path: String,
-    },
-    /// The file was not fetched.
-    #[error("{path} was not fetched, because it is no manifest")]
-    NotFetched {
-        /// The requested path.
-        path: String,
-    },
-    /// The source could not read the file.
-    #[error("{path} cannot be read: {reason}")]
-    Unreadable {
-        /// The requested path.
-        path: String,
-        /// Error message of the operating system.
-        reason: Box<str>,
-    },
 }
 
 impl FileTree {
@@ -301,6 +259,8 @@ impl FileTree {
                 Err(TreeError::LfsPointer { path: self.display_path(path) })
             }
             Some(TreeEntry::File(bytes)) => Ok(bytes.clone()),
+            Some(TreeEntry::Decrypted(plain)) => Ok(plain.bytes()),
+            Some(TreeEntry::Encrypted { error, .. }) => Err(TreeError::Encrypted { error: error.clone() }),
             Some(TreeEntry::TooLarge(size)) => {
                 Err(TreeError::TooLarge { path: self.display_path(path), size: *size })
             }
@@ -314,11 +274,42 @@ impl FileTree {
         }
     }
 
+    /// True if the file at `path` was decrypted, following links.
+    pub fn is_decrypted(&self, path: &str) -> bool {
+        self.resolve(path)
+            .is_ok_and(|path| matches!(self.entries.get(path.as_str()), Some(TreeEntry::Decrypted(_))))
+    }
+
+    /// Returns the bytes of a file that could not be decrypted and the reason, following links.
+    pub fn encrypted(&self, path: &str) -> Option<(Arc<[u8]>, Box<str>)> {
+        match self.entries.get(self.resolve(path).ok()?.as_str()) {
+            Some(TreeEntry::Encrypted { bytes, error }) => Some((bytes.clone(), error.clone())),
+            Some(_) | None => None,
+        }
+    }
+
+    /// True if any file of the tree was decrypted.
+    pub fn has_decrypted(&self) -> bool {
+        self.entries.values().any(|entry| matches!(entry, TreeEntry::Decrypted(_)))
+    }
+
+    /// Returns the tree with some of its entries replaced.
+    pub fn with_entries(mut self, entries: impl IntoIterator<Item = (Box<str>, TreeEntry)>) -> Self {
+        Arc::make_mut(&mut self.entries).extend(entries);
+        self
+    }
+
     /// True if a file is at `path`, following links, even if it cannot be read.
     pub fn is_file(&self, path: &str) -> bool {
         let entry = self.resolve(path).ok().and_then(|path| self.entries.get(path.as_str()));
         match entry {
-            Some(TreeEntry::File(_) | TreeEntry::TooLarge(_) | TreeEntry::NotFetched(_)) => true,
+            Some(
+                TreeEntry::File(_)
+                | TreeEntry::Decrypted(_)
+                | TreeEntry::Encrypted { .. }
+                | TreeEntry::TooLarge(_)
+                | TreeEntry::NotFetched(_),
+            ) => true,
             Some(TreeEntry::Unreadable { folder, .. }) => !folder,
             Some(TreeEntry::Link(_)) | None => false,
         }

@@ -179,6 +179,9 @@ impl<'a> Build<'a> {
         mut into: Accumulator,
     ) -> Result<Accumulator, BuildError> {
         let folder = &folder.with_namespace(&kustomization.namespace);
+        if kustomization.copies_values() {
+            self.files.decrypted.copies_values();
+        }
         self.add_resources(folder, &kustomization.resources, &mut into)?;
         self.configure(folder, kustomization, &mut into.configuration)?;
         self.add_generated(folder, kustomization, &mut into)?;
@@ -238,11 +241,14 @@ impl<'a> Build<'a> {
     ) -> Built<()> {
         let mut known = ResourceIndex::of(&into.resources);
         for entry in entries {
+            let before = self.files.decrypted.count();
             match self.files.resource(folder, entry)? {
                 ResourceTarget::File(path, bytes) => {
                     self.files.bounds.count_bytes(bytes.len(), &entry.at)?;
                     self.files.reserve(yaml::estimate_file(&bytes), &entry.at)?;
                     let mut found = self.files.resources(&self.files.display_path(&path), &bytes)?;
+                    let contains_secret = self.files.decrypted.claim_since(before);
+                    found.iter_mut().for_each(|it| it.contains_secret = contains_secret);
                     self.has_objects.set(true);
                     self.check_scopes(&found, &entry.at)?;
                     if self.tracks_changes {

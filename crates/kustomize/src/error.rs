@@ -57,6 +57,8 @@ pub enum ErrorClass {
     Variable,
     /// Field specifications that contradict each other.
     Configuration,
+    /// A file that cannot be decrypted.
+    Decryption,
     /// Something that is not supported, by design or not yet.
     Unsupported,
     /// A bound is exceeded.
@@ -84,6 +86,7 @@ impl ErrorClass {
             Self::Replacement => "replacement",
             Self::Variable => "variable",
             Self::Configuration => "configuration",
+            Self::Decryption => "decryption",
             Self::Unsupported => "unsupported",
             Self::Bound => "bound",
         }
@@ -91,6 +94,34 @@ impl ErrorClass {
 }
 
 impl std::error::Error for KustomizeError {}
+
+impl KustomizeError {
+    /// Removes a text that may quote values, because decrypted files were read. Texts about paths
+    /// of a plain kustomization stay.
+    pub(super) fn without_values(mut self, tree: &FileTree) -> Self {
+        let is_safe = matches!(
+            self.class,
+            ErrorClass::Kustomization
+                | ErrorClass::Missing
+                | ErrorClass::Restricted
+                | ErrorClass::Remote
+                | ErrorClass::Cycle
+                | ErrorClass::Component
+                | ErrorClass::Decryption
+                | ErrorClass::Bound
+        );
+        if !is_safe || tree.is_decrypted(tree.parse_display_path(&self.place.file)) {
+            self.text = format!(
+                "an error of class {} ({NOT_SHOWN}; `kustomize build` of the decrypted files shows it)",
+                self.class.name()
+            );
+        }
+        self
+    }
+}
+
+/// Replacement for a text that may quote values.
+const NOT_SHOWN: &str = "not shown, it may contain a value of a decrypted file";
 
 impl fmt::Display for KustomizeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -224,6 +255,7 @@ impl BuildError {
             tree::TreeError::Outside { .. } => ErrorClass::Restricted,
             tree::TreeError::TooLarge { .. } => ErrorClass::Bound,
             tree::TreeError::LfsPointer { .. } => ErrorClass::Unsupported,
+            tree::TreeError::Encrypted { .. } => ErrorClass::Decryption,
             tree::TreeError::NotFetched { .. }
             | tree::TreeError::Unreadable { .. }
             | tree::TreeError::Loop { .. } => ErrorClass::Missing,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::bounds::Bounds;
 use super::chart_inputs::ChartInputs;
 use super::charts::PublishedChart;
+use super::decrypted_reads::DecryptedReads;
 use super::error::{BuildError, ErrorClass, FieldLocation};
 use super::host::{ChartInflation, ChartRequest, ChartRun, Host};
 use super::kustomization::FILE_NAMES;
@@ -33,6 +34,7 @@ pub(super) struct Files<'a> {
     host: &'a dyn Host,
     requested_paths: RefCell<BTreeSet<String>>,
     pub(super) charts: ChartInputs,
+    pub(super) decrypted: DecryptedReads,
     pub(super) bounds: Bounds,
 }
 
@@ -80,6 +82,7 @@ impl<'a> Files<'a> {
             host,
             requested_paths: RefCell::default(),
             charts: ChartInputs::default(),
+            decrypted: DecryptedReads::default(),
             bounds: Bounds::default(),
         }
     }
@@ -145,6 +148,7 @@ impl<'a> Files<'a> {
                     .tree
                     .read(&path)
                     .map_err(|error| BuildError::from_tree_error(&FieldLocation::file(&path), &error))?;
+                self.note_decrypted(&path);
                 found.push((path, bytes));
             }
         }
@@ -189,7 +193,14 @@ impl<'a> Files<'a> {
             return Err(at.error(ErrorClass::Restricted, text));
         }
         let bytes = self.tree.read(&resolved).map_err(|error| BuildError::from_tree_error(at, &error))?;
+        self.note_decrypted(&resolved);
         Ok((resolved, bytes))
+    }
+
+    fn note_decrypted(&self, path: &str) {
+        if self.tree.is_decrypted(path) {
+            self.decrypted.add();
+        }
     }
 
     /// Returns the target of an entry of `resources`.
@@ -292,6 +303,9 @@ impl<'a> Files<'a> {
         let request = ChartRequest { tree: fetched.unwrap_or(self.tree), folder: chart, inflation };
         let run = self.host.render_chart(request);
         let run = run.map_err(|finding| at.error(ErrorClass::Generator, finding))?;
+        if run.contains_secret {
+            self.decrypted.add();
+        }
         self.reserve(self.charts.record_run(&run, at)?, at)?;
         Ok(run)
     }

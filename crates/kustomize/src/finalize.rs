@@ -144,7 +144,8 @@ fn finished_object(mut resource: Resource, kept: &[&str]) -> Result<Option<Built
         return Err(resource_files::resource_error(&origin, text).with_class(ErrorClass::Unsupported));
     }
     let Value::Object(body) = resource.body else { return Ok(None) };
-    Ok(Some(BuiltObject { body, origin, notes: resource.trail.notes }))
+    let contains_secret = resource.contains_secret;
+    Ok(Some(BuiltObject { body, origin, contains_secret, notes: resource.trail.notes }))
 }
 
 fn has_separators(value: &Value) -> bool {

@@ -77,6 +77,7 @@ fn succeed(made: &mut Resource, old: &Resource, behavior: Behavior) {
         }
     }
     made.needs_hash &= old.needs_hash;
+    made.contains_secret |= old.contains_secret;
     made.behavior = old.behavior;
     made.take_over_history(old);
 }

@@ -66,7 +66,9 @@ pub(super) fn generate(
             metadata[field] = json!(texts);
         }
     }
+    let before = files.decrypted.count();
     let pairs = pairs(files, folder, generator)?;
+    let contains_secret = files.decrypted.claim_since(before);
     let mut body = match made {
         GeneratedKind::ConfigMap => config_map(pairs),
         GeneratedKind::Secret => secret(generator, pairs),
@@ -80,6 +82,7 @@ pub(super) fn generate(
     let mut resource = Resource::new(body, Origin { file, document: 0, line: 1, item: None });
     resource.behavior = Behavior::of(&generator.behavior);
     resource.needs_hash = !options.no_hash;
+    resource.contains_secret = contains_secret;
     Ok(resource)
 }
 

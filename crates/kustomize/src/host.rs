@@ -83,6 +83,8 @@ pub struct ChartRun {
     pub display_folder: String,
     /// Size of the files that helm reads; the charts of one build are bounded.
     pub input_size: InputSize,
+    /// Files of the chart were decrypted.
+    pub contains_secret: bool,
     /// Output of helm; none if helm must run first. The build then fails with
     /// [`ErrorClass::Unsupported`](super::ErrorClass), after it has asked for every other chart.
     pub output: Option<ChartOutput>,
@@ -154,7 +156,12 @@ mod tests {
             let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {release}}}\n");
             let templates = TemplateSources::new(vec![(1, "charts/web/templates/map.yaml".into())]);
             let output = Some(ChartOutput { bytes: text.into_bytes().into(), templates });
-            Ok(ChartRun { display_folder: folder.to_owned(), input_size: self.input_size, output })
+            Ok(ChartRun {
+                display_folder: folder.to_owned(),
+                input_size: self.input_size,
+                output,
+                ..ChartRun::default()
+            })
         }
     }
 

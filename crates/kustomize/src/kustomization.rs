@@ -101,6 +101,11 @@ impl Kustomization {
         let option = self.from_options.iter().find(|(option, _)| *option == name);
         option.map_or_else(|| self.at.key(name), |(_, at)| at.clone())
     }
+
+    /// True if the build may copy values from one object to another.
+    pub(super) fn copies_values(&self) -> bool {
+        !(self.replacements.is_empty() && self.vars.is_empty() && self.transformers.is_empty())
+    }
 }
 
 #[derive(Debug)]

@@ -22,6 +22,7 @@ mod builtin_plugins;
 mod chart_inputs;
 mod charts;
 mod configuration;
+mod decrypted_reads;
 mod error;
 mod field_path;
 mod field_spec;
@@ -90,6 +91,8 @@ pub struct BuiltObject {
     pub body: Map<String, Value>,
     /// Position of the object in its file.
     pub origin: Origin,
+    /// It has values of a decrypted file.
+    pub contains_secret: bool,
     notes: Vec<StepRecord>,
 }
 
@@ -168,8 +171,11 @@ pub fn build_with_host<'a>(
             let text = format!("the chart {folder} requires helm, which does not run here");
             at.error(class, text).locate(tree)
         }
+        (None, None, Err(error)) if files.decrypted.count() > 0 => error.without_values(tree),
         (None, None, Err(error)) => error,
-        (None, None, Ok(objects)) => {
+        (None, None, Ok(mut objects)) => {
+            let spread = files.decrypted.spread();
+            objects.iter_mut().for_each(|object| object.contains_secret |= spread);
             return Ok(BuildOutput { objects, input_paths: files.into_requested_paths(), by_helm });
         }
     };

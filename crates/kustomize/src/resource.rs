@@ -41,6 +41,8 @@ pub(super) struct Resource {
     /// For a patch: it may change the name of its target.
     pub(super) allows_name: bool,
     pub(super) allows_kind: bool,
+    /// It has values of a decrypted file.
+    pub(super) contains_secret: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -88,6 +90,7 @@ impl Resource {
             vars: Vec::new(),
             allows_name: false,
             allows_kind: false,
+            contains_secret: false,
         }
     }
 

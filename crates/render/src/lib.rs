@@ -119,8 +119,10 @@ pub fn render(tree: &FileTree, options: &RenderOptions) -> Rendered {
         }
         SourceType::Auto | SourceType::Plain => {
             let variables = options.variables.as_deref();
-            let taken =
-                |manifest, bytes: &[u8]| object_of_manifest(manifest, bytes, variables, tree.memory_limit());
+            let taken = |manifest: documents::Manifest, bytes: &[u8]| {
+                let contains_secret = tree.is_decrypted(tree.parse_display_path(&manifest.origin.file));
+                object_of_manifest((manifest, contains_secret), bytes, variables, tree.memory_limit())
+            };
             crate::plain_directory::collect(tree, options, &taken)
         }
     };
@@ -184,9 +186,9 @@ pub fn explain_kustomization(
     let root = KustomizationRoot::of(tree, options)?;
     let built = kustomize::explain(tree, root.build_root(options), &KustomizationCharts::new(tree))?;
     let mut explained = Vec::new();
-    for (kustomize::BuiltObject { body, origin, .. }, steps) in built {
+    for (kustomize::BuiltObject { body, origin, contains_secret, .. }, steps) in built {
         let bytes = tree.read(tree.parse_display_path(&origin.file)).unwrap_or_else(|_| [].into());
-        let manifest = documents::Manifest { body, origin };
+        let manifest = (documents::Manifest { body, origin }, contains_secret);
         let made = object_of_manifest(manifest, &bytes, options.variables.as_deref(), tree.memory_limit());
         if let Ok(object) = made {
             explained.push((object.id, steps));
@@ -225,7 +227,7 @@ fn render_kustomization(tree: &FileTree, options: &RenderOptions) -> Findings<Pa
     let namespace = options.kustomize.as_ref().map(|options| options.namespace.as_str());
     found.set_namespace = namespace.filter(|namespace| !namespace.is_empty()).map(Box::from);
     found.skipped = root.skipped;
-    for kustomize::BuiltObject { body, origin, .. } in built.objects {
+    for kustomize::BuiltObject { body, origin, contains_secret, .. } in built.objects {
         if found.problems.len() >= documents::MAX_PROBLEMS_PER_FILE {
             // Each problem costs another reading of its file.
             break;
@@ -233,7 +235,7 @@ fn render_kustomization(tree: &FileTree, options: &RenderOptions) -> Findings<Pa
         // Messages need the text of the file; a generated object has the position of its
         // kustomization.
         let bytes = tree.read(tree.parse_display_path(&origin.file)).unwrap_or_else(|_| [].into());
-        let manifest = documents::Manifest { body, origin };
+        let manifest = (documents::Manifest { body, origin }, contains_secret);
         match object_of_manifest(manifest, &bytes, options.variables.as_deref(), tree.memory_limit()) {
             Ok(object) => found.objects.push(object),
             Err(problems) => found.problems.extend(problems),
@@ -245,14 +247,21 @@ fn render_kustomization(tree: &FileTree, options: &RenderOptions) -> Findings<Pa
 /// Number of copies of an object's text in memory: the rendered one and its canonical form.
 const TEXTS: u64 = 2;
 
-/// Makes the object of a manifest: substitutes its variables, then checks its header.
+/// Makes the object of a manifest: substitutes its variables, then checks its header. The flag says
+/// that the manifest has values of a decrypted file.
 fn object_of_manifest(
-    manifest: documents::Manifest,
+    (manifest, contains_secret): (documents::Manifest, bool),
     bytes: &[u8],
     variables: Option<&Variables>,
     memory_limit: &MemoryLimit,
 ) -> Result<PackedObject, Vec<Problem>> {
-    let object = substitute_and_check(manifest, (bytes, memory_limit), variables)?;
+    let made = substitute_and_check(manifest, (bytes, memory_limit), variables);
+    let object = match contains_secret {
+        true => made
+            .map(PackedObject::with_secret)
+            .map_err(|problems| problems.into_iter().map(Problem::redacted).collect::<Vec<_>>())?,
+        false => made?,
+    };
     let cost = TEXTS * object.size() as u64;
     memory_limit.reserve(cost).map_err(|error| vec![error.into()])?;
     Ok(object)

@@ -14,7 +14,7 @@ pub struct PackedObject {
     pub id: ObjectId,
     /// Position of the object in its file.
     pub origin: Origin,
-    /// A value from a Secret was substituted into it, so its values are never shown.
+    /// A value from a Secret or of a decrypted file is in it, so its values are never shown.
     pub contains_secret: bool,
     version: Box<str>,
     body: Box<[u8]>,
@@ -31,6 +31,11 @@ impl PackedObject {
             version,
             body: serde_json::to_vec(&body).unwrap_or_default().into(),
         }
+    }
+
+    /// Returns the object marked as one whose values are never shown.
+    pub(super) fn with_secret(self) -> Self {
+        Self { contains_secret: true, ..self }
     }
 
     /// Size of the body in bytes.

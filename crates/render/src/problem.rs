@@ -134,11 +134,25 @@ pub enum Problem {
     },
     /// A file encrypted by SOPS.
     #[error(
-        "{place}: the file is encrypted with SOPS, which Moorline does not decrypt; it would be applied as ciphertext"
+        "{place}: the file is encrypted with SOPS, and would be applied as ciphertext; name the Secret with its keys in spec.decryption.sops.secretRef, or use --decrypt on the command line"
     )]
     Encrypted {
         /// Position of the `sops` field.
         place: SourcePosition,
+    },
+    /// A variable in the text of a decrypted file that cannot be substituted.
+    #[error(
+        "{place}: {field} of {object}: an expression that begins with ${{ cannot be evaluated (not shown, the file was encrypted); write $${{ for the literal text"
+    )]
+    SecretSubstitution {
+        /// Position of the field.
+        place: SourcePosition,
+        /// The field's path.
+        field: String,
+        /// The object's name as written.
+        object: String,
+        /// The reason of the error.
+        reason: &'static str,
     },
     /// A field with a value of the wrong type.
     #[error("{place}: {field} must be {expected}, found {found}{}", quote_hint(.expected, .found))]
@@ -241,16 +255,23 @@ pub enum Problem {
 impl Problem {
     /// Returns the problem without its text, which may contain a secret value.
     pub(super) fn redacted(mut self) -> Self {
-        if let Self::BadText { text, .. } = &mut self {
-            *text = NOT_SHOWN.to_owned();
+        match self {
+            Self::BadText { ref mut text, .. } => {
+                *text = NOT_SHOWN.to_owned();
+                self
+            }
+            Self::Substitution { place, field, object, fault } => {
+                Self::SecretSubstitution { place, field, object, reason: fault.reason() }
+            }
+            shown => shown,
         }
-        self
     }
 
     /// Machine-readable reason for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Unreadable(_) => "YamlInvalid",
+            Self::Tree(tree::TreeError::Encrypted { .. }) => "DecryptionFailed",
             Self::Tree(_) => "FileUnreadable",
             Self::NoSuchPath { .. } => "PathMissing",
             Self::NothingFound { .. } | Self::NothingBuilt { .. } | Self::NothingTemplated { .. } => {
@@ -264,6 +285,7 @@ impl Problem {
             Self::Kustomize(fault) => match fault.class {
                 ErrorClass::Unsupported => "KustomizeUnsupported",
                 ErrorClass::Remote => "RemoteBaseRefused",
+                ErrorClass::Decryption => "DecryptionFailed",
                 _ => "KustomizeInvalid",
             },
             Self::NotAMapping { .. }
@@ -280,6 +302,7 @@ impl Problem {
             Self::NoRoom { no_room: tree::MemoryLimitError::Full } => "MemoryExceeded",
             Self::NoRoom { no_room: tree::MemoryLimitError::Stopped } => "RenderFailed",
             Self::Substitution { fault, .. } => fault.reason(),
+            Self::SecretSubstitution { reason, .. } => reason,
             Self::Encrypted { .. } => "Encrypted",
             Self::Duplicate { .. } => "DuplicateObject",
         }
@@ -308,7 +331,7 @@ fn not_substituted(text: &str) -> String {
 }
 
 /// Replacement for a text that must not be shown.
-const NOT_SHOWN: &str = "(not shown, it contains a value from a Secret)";
+const NOT_SHOWN: &str = "(not shown, it contains a secret value)";
 
 fn shown_path(path: &str) -> &str {
     match path {

@@ -123,7 +123,11 @@ fn manifests(tree: &FileTree, path: &str) -> BTreeSet<String> {
         match entry {
             TreeEntry::NotFetched(_) => drop(chosen.insert(path.to_owned())),
             TreeEntry::Link(_) => chosen.extend(tree.resolve(path)),
-            TreeEntry::File(_) | TreeEntry::TooLarge(_) | TreeEntry::Unreadable { .. } => {}
+            TreeEntry::File(_)
+            | TreeEntry::Decrypted(_)
+            | TreeEntry::Encrypted { .. }
+            | TreeEntry::TooLarge(_)
+            | TreeEntry::Unreadable { .. } => {}
         }
     }
     chosen

@@ -59,7 +59,7 @@ pub struct LiveObject {
 }
 
 const OF_A_SECRET: &str = "Values of Secrets are not shown.";
-const TAINTED_NOTE: &str = "It contains a value from a Secret, so its content is not shown.";
+const TAINTED_NOTE: &str = "It contains a secret value, so its content is not shown.";
 const REMOVED_NOTE: &str = "It was removed from Git, so it is not known if it contains values from Secrets: its content is not shown.";
 
 impl RedactedBody {

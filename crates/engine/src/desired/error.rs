@@ -81,7 +81,7 @@ impl DesiredStateError {
     /// Removes the text of an object that contains a value of a Secret.
     pub(super) fn redact_texts(&mut self) {
         if let Self::InvalidAnnotation { found, .. } = self {
-            *found = "(not shown, the object contains a value from a Secret)".to_owned();
+            *found = "(not shown, the object contains a secret value)".to_owned();
         }
     }
 

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 /// Text in place of a message about an object that contains a value of a Secret.
-pub const REDACTED: &str = "the message is hidden, because the object contains a value from a Secret";
+pub const REDACTED: &str = "the message is hidden, because the object contains a secret value";
 
 /// Cuts a path before the first step that may contain a value. The end of that step is unknown,
 /// because the value may contain any character.

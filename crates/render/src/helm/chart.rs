@@ -34,6 +34,10 @@ pub(super) struct Chart {
     pub(super) shown: String,
     /// Its files, by path relative to the folder.
     pub(super) files: ChartFiles,
+    /// Files of it were decrypted.
+    pub(super) contains_secret: bool,
+    /// Reason why a file of it is still encrypted.
+    pub(super) ciphertext: Option<Box<str>>,
 }
 
 /// Reads the chart in a folder.
@@ -43,7 +47,7 @@ pub(super) fn read(tree: &FileTree, path: &str) -> Result<Chart, Problem> {
     if !tree.contains(&folder) {
         return Err(Problem::NoSuchPath { path: shown });
     }
-    let files = files(tree, &folder, &shown)?;
+    let FoundFiles { files, contains_secret, ciphertext } = files(tree, &folder, &shown)?;
     let Some(bytes) = files.get(CHART) else { return Err(HelmChartError::NoChart { folder: shown }.into()) };
     let file = tree.display_path(&below(&folder, CHART));
     let says = yaml::read(&file, bytes, DIALECT)?.into_iter().next().map(|document| document.value);
@@ -52,15 +56,23 @@ pub(super) fn read(tree: &FileTree, path: &str) -> Result<Chart, Problem> {
         let problem = "a chart needs a name; write one such as name: shop";
         return Err(HelmChartError::BadChart { file, problem }.into());
     };
-    let chart = Chart { name: name.to_owned(), shown, files };
+    let chart = Chart { name: name.to_owned(), shown, files, contains_secret, ciphertext };
     chart.lacks_none(&says, &file)?;
     Ok(chart)
 }
 
+/// Files of a chart, with what its files say of themselves.
+#[derive(Default)]
+struct FoundFiles {
+    files: ChartFiles,
+    contains_secret: bool,
+    ciphertext: Option<Box<str>>,
+}
+
 /// Returns the files below a folder. A link counts as the file it leads to, or as all files of the
 /// folder.
-fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<ChartFiles, Problem> {
-    let mut files = ChartFiles::new();
+fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<FoundFiles, Problem> {
+    let FoundFiles { mut files, mut contains_secret, mut ciphertext } = FoundFiles::default();
     let (mut bytes, mut followed) = (0, 0);
     // Path inside the chart, and path in the tree.
     let mut waiting = vec![(String::new(), folder.to_owned())];
@@ -72,6 +84,8 @@ fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<ChartFiles, Probl
             let target = match entry {
                 TreeEntry::Link(_) => tree.resolve(path)?,
                 TreeEntry::File(_)
+                | TreeEntry::Decrypted(_)
+                | TreeEntry::Encrypted { .. }
                 | TreeEntry::TooLarge(_)
                 | TreeEntry::NotFetched(_)
                 | TreeEntry::Unreadable { .. } => path.to_owned(),
@@ -88,7 +102,15 @@ fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<ChartFiles, Probl
                 waiting.push((inside, target));
                 continue;
             }
-            let read = tree.read(&target)?;
+            let read = match tree.encrypted(&target) {
+                // Templates do not read it by themselves, and ciphertext in the output is refused.
+                Some((bytes, error)) if is_extra(&inside) => {
+                    ciphertext.get_or_insert(error);
+                    bytes
+                }
+                Some(_) | None => tree.read(&target)?,
+            };
+            contains_secret |= tree.is_decrypted(&target);
             bytes += read.len();
             if bytes > MAX_CHART_BYTES {
                 return Err(too_large());
@@ -96,7 +118,14 @@ fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<ChartFiles, Probl
             files.insert(inside, read);
         }
     }
-    Ok(files)
+    Ok(FoundFiles { files, contains_secret, ciphertext })
+}
+
+/// True for a file that helm does not read unless a template asks for it.
+fn is_extra(inside: &str) -> bool {
+    let folder = inside.split_once('/').map_or("", |(folder, _)| folder);
+    let own = [CHART, "values.yaml", "values.schema.json", "requirements.yaml"];
+    !["templates", "crds", CHARTS].contains(&folder) && !own.contains(&inside)
 }
 
 impl Chart {

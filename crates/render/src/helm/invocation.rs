@@ -16,7 +16,7 @@ use super::chart_scan::{ChartScan, scan_chart};
 use super::error::HelmChartError;
 use super::values_files::ValuesFile;
 use super::{ChartFiles, HelmOptions};
-use moorline_core::tree::MemoryLimit;
+use moorline_core::tree::{FileTree, MemoryLimit};
 use moorline_kustomize::host::ChartInflation;
 
 /// Properties of the server that templates can read.
@@ -38,6 +38,10 @@ pub struct Invocation {
     display_folder: String,
     values: Vec<String>,
     uses_api_versions: bool,
+    /// Values of decrypted files go into the run.
+    pub(crate) contains_secret: bool,
+    /// Reason why a file of the chart is still encrypted.
+    pub(crate) ciphertext: Option<Box<str>>,
     /// Paths of the repository on which the run depends, if that is not the whole folder.
     pub(crate) input_paths: Option<BTreeSet<String>>,
     /// Memory limit of the run and of everything that is made of its output.
@@ -67,6 +71,7 @@ impl Invocation {
         }
         let mut files = ChartFiles::new();
         let mut named = Vec::new();
+        let contains_secret = chart.contains_secret || values.iter().any(|file| file.is_decrypted);
         for (at, file) in values.into_iter().enumerate() {
             arguments.extend(["--values".to_owned(), values_file(at)]);
             files.insert(values_file(at), file.bytes);
@@ -89,7 +94,7 @@ impl Invocation {
             let words = served.chunks(SERVED_AT_ONCE).map(|some| some.join(","));
             arguments.extend(words.flat_map(|some| ["--api-versions".to_owned(), some]));
         }
-        let Chart { name, shown, .. } = chart;
+        let Chart { name, shown, ciphertext, .. } = chart;
         Ok(Self {
             files,
             arguments,
@@ -97,13 +102,15 @@ impl Invocation {
             display_folder: shown,
             values: named,
             uses_api_versions: looks,
+            contains_secret,
+            ciphertext,
             input_paths: None,
             room: MemoryLimit::default(),
         })
     }
 
     /// Creates the run for a chart of a kustomization, which sees nothing of the server.
-    pub(super) fn for_kustomization(chart: Chart, told: ChartInflation, room: MemoryLimit) -> Self {
+    pub(super) fn for_kustomization(chart: Chart, told: ChartInflation, tree: &FileTree) -> Self {
         let release = if told.release.is_empty() { "--generate-name" } else { &told.release };
         let mut arguments = ["template", release, FOLDER].map(str::to_owned).to_vec();
         // Flag and value share one argument, so that a value can never be taken for a flag.
@@ -128,10 +135,12 @@ impl Invocation {
             named.push(shown);
         }
         files.extend(chart.files.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
+        // The values files may have been merged, so any decrypted file counts.
+        let contains_secret = chart.contains_secret || tree.has_decrypted();
         if scan_chart(&files).reaches_out {
             arguments.push("--skip-schema-validation".to_owned());
         }
-        let Chart { name, shown, .. } = chart;
+        let Chart { name, shown, ciphertext, .. } = chart;
         Self {
             files,
             arguments,
@@ -139,9 +148,16 @@ impl Invocation {
             display_folder: shown,
             values: named,
             uses_api_versions: false,
+            contains_secret,
+            ciphertext,
             input_paths: None,
-            room,
+            room: tree.memory_limit().clone(),
         }
+    }
+
+    /// True if values of decrypted files go into the run, so that nothing of it may be on a disk.
+    pub fn contains_secret(&self) -> bool {
+        self.contains_secret
     }
 
     /// Files of the run by their relative paths.

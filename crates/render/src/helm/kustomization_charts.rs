@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::chart;
 use super::invocation::Invocation;
-use super::output::template_sources;
+use super::output::{has_ciphertext, template_sources};
 use moorline_core::tree::FileTree;
 use moorline_kustomize::host::{ChartOutput, ChartRequest, ChartRun, Host, InputSize};
 use moorline_kustomize::{ErrorClass, KustomizeError, PublishedChart};
@@ -41,7 +41,7 @@ impl Host for KustomizationCharts<'_> {
     fn render_chart(&self, request: ChartRequest<'_>) -> Result<ChartRun, String> {
         let ChartRequest { tree, folder, inflation } = request;
         let chart = chart::read(tree, folder).map_err(|problem| problem.to_string())?;
-        let run = Invocation::for_kustomization(chart, inflation, self.tree.memory_limit().clone());
+        let run = Invocation::for_kustomization(chart, inflation, self.tree);
         let mut size = InputSize::default();
         for (path, file) in run.files() {
             size.files += 1;
@@ -49,14 +49,20 @@ impl Host for KustomizationCharts<'_> {
             size.bytes += file.len();
         }
         let display_folder = run.display_folder().to_owned();
+        let (contains_secret, ciphertext) = (run.contains_secret(), run.ciphertext.clone());
         let output = self.tree.output(&run.digest()).map(|bytes| {
             let templates = template_sources(&run, &bytes);
             ChartOutput { bytes, templates }
         });
+        if let Some(error) = ciphertext
+            && output.as_ref().is_some_and(|output| has_ciphertext(&output.bytes))
+        {
+            return Err(error.into());
+        }
         if output.is_none() {
             self.wanted.borrow_mut().push(Arc::new(run));
         }
-        Ok(ChartRun { display_folder, input_size: size, output })
+        Ok(ChartRun { display_folder, input_size: size, contains_secret, output })
     }
 
     fn missing_chart(&self, chart: &PublishedChart) -> String {

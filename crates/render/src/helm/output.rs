@@ -12,7 +12,7 @@ use crate::packed_object::PackedObject;
 use crate::problem::Problem;
 use crate::rendered::Findings;
 use crate::{Variables, object_of_manifest as object_of};
-use moorline_core::tree::{FileTree, TreeEntry, normalise};
+use moorline_core::tree::{FileTree, TreeEntry, TreeError, normalise};
 use moorline_kustomize::host::TemplateSources;
 use moorline_yaml as yaml;
 
@@ -36,14 +36,23 @@ pub(crate) fn parse_output(
         found.problems.push(no_room.into());
         return (found, FileTree::default());
     }
+    let ciphertext = run.ciphertext.as_ref().filter(|_| has_ciphertext(&output));
+    if let Some(error) = ciphertext {
+        found.problems.push(TreeError::Encrypted { error: error.clone() }.into());
+        return (found, FileTree::default());
+    }
     let sources = template_sources(run, &output);
+    let contains_secret = run.contains_secret();
     match documents::read_parts(&output, |line| sources.template_at(line), &run.room) {
         Err(problem) => found.problems.push(problem),
         Ok(FileContent::NoManifests) => {}
         Ok(FileContent::Manifests(manifests)) => {
             for manifest in manifests {
                 let object = manifest.map_err(|problem| vec![problem]);
-                match object.and_then(|manifest| object_of(manifest, &output, variables, &run.room)) {
+                let made = object.and_then(|manifest| {
+                    object_of((manifest, contains_secret), &output, variables, &run.room)
+                });
+                match made {
                     Ok(object) => found.objects.push(object),
                     Err(problems) => found.problems.extend(problems),
                 }
@@ -59,6 +68,12 @@ pub(crate) fn parse_output(
     let files = sources.names().map(|name| normalise("", name).unwrap_or_default());
     let tree: FileTree = files.map(|name| (name, TreeEntry::File(output.clone()))).collect();
     (found, tree.with_memory_limit(run.room.clone()))
+}
+
+/// True if an output has a value that SOPS encrypted.
+pub(super) fn has_ciphertext(output: &[u8]) -> bool {
+    const MARK: &[u8] = b"ENC[AES256_GCM,";
+    output.windows(MARK.len()).any(|part| part == MARK)
 }
 
 /// Reads the templates of an output from the comments in it.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::error::HelmChartError;
 use crate::RenderOptions;
 use crate::problem::Problem;
+use moorline_core::position::SourcePosition;
 use moorline_core::tree::{self, FileTree, normalise};
 
 /// A values file.
@@ -18,6 +19,8 @@ pub(super) struct ValuesFile {
     pub(super) shown: String,
     /// Its content.
     pub(super) bytes: Arc<[u8]>,
+    /// It was decrypted.
+    pub(super) is_decrypted: bool,
 }
 
 /// Reads the files in their order.
@@ -31,12 +34,23 @@ fn one(tree: &FileTree, folder: &str, written: &str) -> Result<ValuesFile, Probl
     };
     let shown = tree.display_path(&place);
     match tree.read(&place) {
-        Ok(bytes) => Ok(ValuesFile { shown, bytes }),
+        Ok(bytes) => match metadata_line(&bytes) {
+            Some(line) => Err(Problem::Encrypted { place: SourcePosition { file: shown, line, column: 1 } }),
+            None => Ok(ValuesFile { shown, bytes, is_decrypted: tree.is_decrypted(&place) }),
+        },
         Err(tree::TreeError::Missing { .. }) => {
             Err(HelmChartError::NoValues { written: written.to_owned(), shown }.into())
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns the line of SOPS' metadata in a file that it encrypted: the values would be applied as
+/// ciphertext.
+fn metadata_line(bytes: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(bytes).ok().filter(|text| text.contains("ENC[AES256_GCM,"))?;
+    let is_it = |line: &str| line.starts_with("sops:") || line.trim_start().starts_with("\"sops\":");
+    u32::try_from(text.lines().position(is_it)? + 1).ok()
 }
 
 /// Returns the paths of the values files, their targets, and the links on the way to them.
