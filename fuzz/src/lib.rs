@@ -6,6 +6,7 @@
 use moorline_core::tree::FileTree;
 use moorline_git::{hostile, webhook_call};
 use moorline_kustomize::build;
+use moorline_sops::{AgeIdentities, Format, OpenPgpKeys};
 use moorline_yaml::{Dialect, Step, locate, read, write};
 use serde_json::json;
 
@@ -109,6 +110,24 @@ pub fn artifacts(bytes: &[u8]) {
 /// Reads any text as a known_hosts file.
 pub fn known_hosts(text: &str) {
     hostile::known_hosts(text);
+}
+
+/// Identity of tests, for which the seeds are encrypted.
+const IDENTITY: &str = "AGE-SECRET-KEY-1QYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZ9K4CN";
+
+/// Reads any bytes as an encrypted file of each format, and as a file of keys; true if a file is
+/// decrypted.
+pub fn sops(bytes: &[u8]) -> bool {
+    let identities = AgeIdentities::read(IDENTITY).expect("is an identity");
+    let decrypt = |format| {
+        let file = moorline_sops::read("fuzz", bytes, format).ok()??;
+        let key = file.data_key(&[&identities]).ok()?;
+        file.decrypt(&key).ok()
+    };
+    let formats = [Format::Yaml, Format::Json, Format::Dotenv, Format::Ini, Format::Binary];
+    let text = String::from_utf8_lossy(bytes);
+    drop((AgeIdentities::read(&text), OpenPgpKeys::read(&text)));
+    formats.into_iter().filter_map(decrypt).count() > 0
 }
 
 /// Reads any bytes as the body of a webhook, and any text as the URL of a repository.

@@ -191,11 +191,18 @@ fn signatures_are_read_or_refused() {
     try_for_a_moment(|bytes| _ = targets::signatures(bytes), &kept("signatures"));
 }
 
+#[test]
+fn encrypted_files_are_read_or_refused() {
+    try_for_a_moment(|bytes| _ = targets::sops(bytes), &kept("sops"));
+    let decrypted = kept("sops").iter().filter(|seed| targets::sops(seed)).count();
+    assert_eq!(decrypted, kept("sops").len() - 1, "all seeds but the key of OpenPGP");
+}
+
 /// Function that runs on an input.
 type Target = fn(&[u8]);
 
 /// The names of targets with their bodies.
-const TARGETS: [(&str, Target); 12] = [
+const TARGETS: [(&str, Target); 13] = [
     ("artifacts", targets::artifacts),
     ("charts", targets::charts),
     ("known_hosts", |bytes| targets::known_hosts(&text(bytes))),
@@ -205,6 +212,7 @@ const TARGETS: [(&str, Target); 12] = [
     ("patches", |bytes| _ = targets::patches(&text(bytes))),
     ("replacements", |bytes| _ = targets::replacements(&text(bytes))),
     ("signatures", |bytes| _ = targets::signatures(bytes)),
+    ("sops", |bytes| _ = targets::sops(bytes)),
     ("webhooks", targets::webhooks),
     ("yaml_read", targets::yaml_read),
     ("yaml_write", |bytes| targets::yaml_write(&text(bytes))),

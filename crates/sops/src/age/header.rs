@@ -29,6 +29,15 @@ pub(super) enum Stanza {
         /// The encrypted file key with its tag.
         body: [u8; 32],
     },
+    /// For an Ed25519 key of ssh.
+    SshEd25519 {
+        /// Tag of the key.
+        tag: String,
+        /// The sender's share.
+        share: [u8; 32],
+        /// The encrypted file key with its tag.
+        body: [u8; 32],
+    },
     /// For another kind of recipient.
     Other,
 }
@@ -74,14 +83,16 @@ fn body(lines: &mut Lines<'_>) -> Option<Vec<u8>> {
 }
 
 fn stanza(arguments: &str, body: &[u8]) -> Option<Stanza> {
-    let mut words = arguments.split(' ');
-    if words.next() != Some("X25519") {
-        return Some(Stanza::Other);
-    }
-    let share = BASE64.decode(words.next()?).ok()?.try_into().ok()?;
-    match words.next() {
-        Some(_) => None,
-        None => Some(Stanza::X25519 { share, body: body.try_into().ok()? }),
+    let words: Vec<&str> = arguments.split(' ').collect();
+    let share = |text: &str| BASE64.decode(text).ok()?.try_into().ok();
+    match words[..] {
+        ["X25519", text] => Some(Stanza::X25519 { share: share(text)?, body: body.try_into().ok()? }),
+        ["ssh-ed25519", tag, text] => {
+            let (share, body) = (share(text)?, body.try_into().ok()?);
+            Some(Stanza::SshEd25519 { tag: tag.to_owned(), share, body })
+        }
+        ["X25519" | "ssh-ed25519", ..] => None,
+        _ => Some(Stanza::Other),
     }
 }
 

@@ -1,12 +1,14 @@
 //! Identities of age, which decrypt data keys.
 //!
 //! In: a file of identities, and a data key encrypted for a recipient. Out: the data key. Served
-//! are X25519 identities (`AGE-SECRET-KEY-1…`); all other kinds are named in the refusal.
+//! are X25519 identities (`AGE-SECRET-KEY-1…`) and Ed25519 keys of ssh; all other kinds are named
+//! in the refusal.
 
 mod armor;
 mod bech32;
 mod header;
 mod payload;
+mod ssh;
 
 use curve25519_dalek::constants::X25519_BASEPOINT;
 use curve25519_dalek::montgomery::MontgomeryPoint;
@@ -17,22 +19,24 @@ use super::key_groups::{KeyHolder, KeyRefusal};
 use super::key_source::KeySource;
 use super::secret::SecretBytes;
 use header::{Header, Stanza};
+use ssh::SshIdentity;
 
 /// Most identities in one file.
 const MAX_IDENTITIES: usize = 200;
 /// Length of the key of one age file.
 const FILE_KEY_BYTES: usize = 16;
 
-/// X25519 identities of age.
+/// Identities of age: X25519, and Ed25519 keys of ssh.
 pub struct AgeIdentities {
     keys: Vec<Identity>,
+    ssh: Vec<SshIdentity>,
+    recipients: Vec<String>,
     unserved: Vec<AgeKeyError>,
 }
 
 struct Identity {
     secret: Zeroizing<[u8; 32]>,
     public: [u8; 32],
-    recipient: String,
 }
 
 /// A line of an identity file that cannot be used.
@@ -48,15 +52,27 @@ impl AgeIdentities {
     ///
     /// Kinds that are not served are kept as a reason for refusals, unless the file has no other.
     pub fn read(text: &str) -> Result<Self, AgeKeyError> {
-        let mut found = Self { keys: Vec::new(), unserved: Vec::new() };
-        for (at, line) in text.lines().enumerate() {
-            let line = line.trim();
+        let mut found =
+            Self { keys: Vec::new(), ssh: Vec::new(), recipients: Vec::new(), unserved: Vec::new() };
+        let mut lines = text.lines().map(str::trim).enumerate();
+        while let Some((at, line)) = lines.next() {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
             let fault = |problem| AgeKeyError { line: at + 1, problem };
-            if found.keys.len() == MAX_IDENTITIES {
+            if found.recipients.len() == MAX_IDENTITIES {
                 return Err(fault("the file has more than 200 identities"));
+            }
+            if line == ssh::BEGIN {
+                let inner: Vec<&str> =
+                    lines.by_ref().map(|(_, line)| line).take_while(|line| *line != ssh::END).collect();
+                if !text.lines().skip(at).any(|line| line.trim() == ssh::END) {
+                    return Err(fault("the ssh key has no last line"));
+                }
+                let identity = SshIdentity::read(&inner.concat()).map_err(fault)?;
+                found.recipients.push(identity.recipient());
+                found.ssh.push(identity);
+                continue;
             }
             if let Some(problem) = unserved_kind(line) {
                 found.unserved.push(fault(problem));
@@ -66,21 +82,21 @@ impl AgeIdentities {
                 }
                 continue;
             }
-            let identity = Identity::read(line);
-            found
-                .keys
-                .push(identity.ok_or_else(|| fault("this is not an identity of age (AGE-SECRET-KEY-1…)"))?);
+            let identity = Identity::read(line)
+                .ok_or_else(|| fault("this is not an identity of age (AGE-SECRET-KEY-1…)"))?;
+            found.recipients.push(bech32::encode("age", &identity.public));
+            found.keys.push(identity);
         }
-        match (found.keys.first(), found.unserved.first()) {
+        match (found.recipients.first(), found.unserved.first()) {
             (None, Some(unserved)) => Err(unserved.clone()),
             (None, None) => Err(AgeKeyError { line: 1, problem: "the file has no identity of age" }),
             (Some(_), _) => Ok(found),
         }
     }
 
-    /// Returns the recipients of the identities, such as `age1…`.
+    /// Returns the recipients of the identities, such as `age1…` and `ssh-ed25519 …`.
     pub fn recipients(&self) -> impl Iterator<Item = &str> {
-        self.keys.iter().map(|key| key.recipient.as_str())
+        self.recipients.iter().map(String::as_str)
     }
 
     /// Returns the lines with a kind of identity that is not served.
@@ -93,8 +109,14 @@ impl AgeIdentities {
         let file = armor::decode(enc)?;
         let (header, rest) = header::read(&file)?;
         for stanza in &header.stanzas {
-            let Stanza::X25519 { share, body } = stanza else { continue };
-            let Some(file_key) = self.keys.iter().find_map(|key| key.unwrap(share, body)) else { continue };
+            let file_key = match stanza {
+                Stanza::X25519 { share, body } => self.keys.iter().find_map(|key| key.unwrap(share, body)),
+                Stanza::SshEd25519 { tag, share, body } => {
+                    self.ssh.iter().find_map(|key| key.unwrap(tag, share, body))
+                }
+                Stanza::Other => None,
+            };
+            let Some(file_key) = file_key else { continue };
             if !mac_fits(&header, &file_key) {
                 return Err("the encrypted data key was changed");
             }
@@ -129,7 +151,7 @@ impl Identity {
         }
         let secret = Zeroizing::new(secret);
         let public = X25519_BASEPOINT.mul_clamped(*secret).to_bytes();
-        Some(Self { secret, public, recipient: bech32::encode("age", &public) })
+        Some(Self { secret, public })
     }
 
     /// Returns the key of an age file if its stanza is for this identity.
@@ -160,7 +182,7 @@ fn unserved_kind(line: &str) -> Option<&'static str> {
             Some("identities behind a passphrase are not served")
         }
         () if line.starts_with("-----BEGIN") => Some(
-            "ssh keys are not served as identities of age yet; encrypt for an X25519 recipient (age1…), too",
+            "this kind of private key is not served; of ssh keys, Ed25519 keys in the format of OpenSSH are",
         ),
         () => None,
     }
@@ -171,11 +193,11 @@ fn unserved_recipient(recipient: &str) -> Option<&'static str> {
     let x25519 =
         recipient.starts_with("age1") && bech32::decode(recipient).is_some_and(|(kind, _)| kind == "age");
     match () {
-        () if x25519 => None,
+        () if x25519 || recipient.starts_with("ssh-ed25519 ") => None,
         () if recipient.starts_with("age1pq1") || recipient.starts_with("age1tagpq1") => {
             Some("post-quantum recipients are not served yet")
         }
-        () if recipient.starts_with("ssh-") => Some("ssh keys are not served yet"),
+        () if recipient.starts_with("ssh-") => Some("of ssh keys, only ed25519 is served"),
         () => Some("this kind of recipient is not served"),
     }
 }
