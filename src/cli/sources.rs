@@ -23,5 +23,7 @@ pub(super) async fn sources(
     let memory = Memory::new(settings.memory.as_deref().and_then(parse_bytes));
     let quota = parse_bytes(&settings.data_quota).unwrap_or(u64::MAX);
     let repositories = Repositories::with_limits(&settings.data_dir, proxy, hosts, (memory, quota))?;
+    let vaults = settings.vault_addresses.iter().map(|address| &**address);
+    repositories.allow_vaults(AllowList::new("vaultAddresses", vaults)?);
     Ok((repositories, allowed))
 }

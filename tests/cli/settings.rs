@@ -88,6 +88,7 @@ fn every_value_can_be_set_in_every_place() {
         ("proxyDirect", json!([".svc", "10.0.0.1"]), ".svc,10.0.0.1"),
         ("allowedHosts", json!(["*", "10.0.0.0/8"]), "*, 10.0.0.0/8"),
         ("remoteBases", json!(["https://example.com/a", "http://b"]), "https://example.com/a,http://b"),
+        ("vaultAddresses", json!(["https://a", "https://b:8200"]), "https://a,https://b:8200"),
         ("webhookSecretFile", json!("/etc/secret"), "/etc/secret"),
         ("helm", json!("/opt/helm"), "/opt/helm"),
         ("helmFence", json!("bestEffort"), "bestEffort"),

@@ -26,7 +26,8 @@ impl<T> Sensitive<T> {
         Self(value)
     }
 
-    pub(super) fn reveal(&self) -> &T {
+    /// Returns the value.
+    pub fn reveal(&self) -> &T {
         &self.0
     }
 }

@@ -304,7 +304,8 @@ impl HttpClient {
         }
     }
 
-    fn send<B: ureq::AsSendBody>(
+    /// Sends a request, and returns the head of the answer with a body that can be read.
+    pub(super) fn send<B: ureq::AsSendBody>(
         &self,
         request: Result<http::Request<B>, http::Error>,
         server: String,

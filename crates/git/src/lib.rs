@@ -11,7 +11,8 @@
 //! Signatures are checked in `signature.rs`; submodules are found in `submodules.rs`.
 //! `allow_list.rs` limits other repositories, `hosts.rs` over `public_address.rs` limits
 //! hosts, `webhook_call.rs` finds the repositories of a push, `chart/` fetches charts, and
-//! `artifact/` reads artifacts from registries as if they were commits. The
+//! `artifact/` reads artifacts from registries as if they were commits. `transit.rs` asks Vault for
+//! keys. The
 //! daemon uses `repository.rs` and `ref_watch.rs`; `worker_pool/` shares the workers among servers
 //! and namespaces.
 //!
@@ -76,6 +77,7 @@ mod ssh_transport;
 mod store;
 mod submodules;
 mod tls;
+mod transit;
 mod upload_pack;
 pub mod webhook_call;
 mod worker_pool;
@@ -97,7 +99,8 @@ pub use error::Error;
 pub use hosts::HostPolicy;
 pub use http::Proxy;
 pub use memory::{Memory, MemoryShare};
-pub use repository::{CommitSummary, ReadResult, Repositories, Repository};
+pub use repository::{CommitSummary, ReadResult, Repositories, Repository, transit_decrypt};
 pub use revision::{History, NameError, ObjectHash, Reference, Revision};
 pub use signature::{SignatureError, SignaturePolicy, SignatureProblem, TrustedKeys, TrustedKeysError};
 pub use snapshot::{ObjectIds, Snapshot};
+pub use transit::{TransitCiphertext, TransitError, TransitLogin};

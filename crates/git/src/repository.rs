@@ -17,6 +17,7 @@ mod recent_polls;
 mod relations;
 mod signature_check;
 mod submodule_files;
+mod transit;
 mod waiter_count;
 
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use charts::ChartStore;
@@ -34,8 +35,10 @@ pub use read_files::{CommitSummary, ReadResult};
 use recent_polls::RecentPoll;
 use relations::RelationCache;
 use sha2::{Digest, Sha256};
+pub use transit::transit_decrypt;
 
 use super::address::{Address, Kind};
+use super::allow_list::AllowList;
 use super::artifact::ArtifactMirror;
 use super::credentials::Credentials;
 use super::error::Error;
@@ -69,6 +72,8 @@ struct MirrorFolder {
     turns: WorkerPool,
     open: Mutex<HashMap<Box<str>, Weak<Shared>>>,
     charts: ChartStore,
+    /// Servers that may be asked for data keys.
+    vaults: OnceLock<AllowList>,
     /// Held for the lifetime of the daemon, so that no other one uses the folder.
     _lock: File,
 }
@@ -151,6 +156,7 @@ impl Repositories {
             turns: WorkerPool::new(MAX_WORKERS),
             open: Mutex::default(),
             charts: ChartStore::new(&data.join(charts::FOLDER)),
+            vaults: OnceLock::new(),
             _lock: lock,
         })))
     }
@@ -165,6 +171,12 @@ impl Repositories {
         credentials: &Credentials,
     ) -> Result<Repository, Error> {
         MirrorFolder::repository(&self.0, address, owner, credentials)
+    }
+
+    /// Allows servers at these addresses to be asked for data keys; by default there are none. The
+    /// first list counts.
+    pub fn allow_vaults(&self, allowed: AllowList) {
+        drop(self.0.vaults.set(allowed));
     }
 
     /// Returns the shared memory budgets.

@@ -172,6 +172,8 @@ pub const TABLE: &[Setting] = &[
         allowed_hosts = given => given.list("a host name, *, an address or a network such as 10.0.0.0/8", is_host_or_network)?, hosts => json!(hosts)),
     row!("remoteBases" "URL prefixes of allowed remote bases of kustomizations, such as https://example.com/group; empty: no remote base is fetched."
         remote_bases = given => given.list("a prefix of URLs, such as https://example.com/group, without a user", is_prefix)?, prefixes => json!(prefixes), true),
+    row!("vaultAddresses" "Addresses of Vault and OpenBao that may be asked for data keys of encrypted files, such as https://vault.example.com; empty: none is asked."
+        vault_addresses = given => given.list("an address such as https://vault.example.com:8200, without a user", is_tls_prefix)?, addresses => json!(addresses), true),
     row!("webhookSecretFile" "File with the secret that signs webhook calls to /hooks/; empty: /hooks/ is disabled."
         webhook_secret_file = given => given.optional("an absolute path, such as /etc/moorline/webhook/secret", is_absolute)?.map(|path| path.into_string().into()),
         path => json!(path.as_ref().map(|path: &std::path::PathBuf| path.to_string_lossy()))),
@@ -249,6 +251,10 @@ fn is_number(text: &str) -> bool {
 /// Checks only the form; the rest is validated when the allow list is built.
 fn is_prefix(text: &str) -> bool {
     ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme)) && !text.contains('@')
+}
+
+fn is_tls_prefix(text: &str) -> bool {
+    text.starts_with("https://") && is_prefix(text)
 }
 
 fn is_proxy(text: &str) -> bool {

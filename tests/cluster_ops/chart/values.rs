@@ -51,7 +51,7 @@ fn the_daemon_begins_anew_with_what_it_reads_at_the_start_only() {
     for row in TABLE {
         let other = match (row.name, row.value(&Settings::default())) {
             (_, Value::Number(number)) => json!(number.as_u64().expect("a number") + 1),
-            ("remoteBases", _) => json!(["https://other"]),
+            ("remoteBases" | "vaultAddresses", _) => json!(["https://other"]),
             (_, Value::Array(_)) => json!(["other"]),
             ("dataDir" | "webhookSecretFile" | "helm", _) => json!("/other"),
             ("listen" | "probes" | "page", _) => json!("0.0.0.0:80"),
