@@ -63,15 +63,16 @@ impl RenderCache {
         Self(Arc::new(Mutex::new(kept)))
     }
 
-    /// Returns the output for a key, and renders it if there is none.
+    /// Returns the output for a key, and renders it if there is none. One with values of decrypted
+    /// files stays in memory.
     pub(super) async fn get<F: Future<Output = CachedOutput> + Send + 'static>(
         &self,
-        key: CacheKey,
+        (key, contains_secret): (CacheKey, bool),
         make: impl FnOnce() -> F,
     ) -> CachedOutput {
         let (mut make, mut is_damaged) = (Some(make), false);
         let coming = loop {
-            match self.find(key, is_damaged, &mut make) {
+            match self.find((key, contains_secret), is_damaged, &mut make) {
                 CacheLookup::Cached(packed) => {
                     let unpack = move || decompress_to_vec_with_limit(&packed, MAX_OUTPUT_BYTES);
                     match crate::chance::spawn_blocking_deterministic(unpack).await {
@@ -94,7 +95,7 @@ impl RenderCache {
     /// Looks an output up and starts to render it if there is none, both under one lock.
     fn find<F: Future<Output = CachedOutput> + Send + 'static>(
         &self,
-        key: CacheKey,
+        (key, contains_secret): (CacheKey, bool),
         is_damaged: bool,
         make: &mut Option<impl FnOnce() -> F>,
     ) -> CacheLookup {
@@ -112,7 +113,7 @@ impl RenderCache {
             let answer = making.await;
             let (cache, made) = (this.clone(), answer.clone());
             let kept = crate::chance::spawn_blocking_deterministic(move || {
-                made.map(|bytes| cache.keep(key, &bytes))
+                made.map(|bytes| cache.keep((key, contains_secret), &bytes))
             });
             // An output that could not be cached is valid all the same.
             let _ = kept.await;
@@ -124,14 +125,16 @@ impl RenderCache {
         CacheLookup::Pending(coming)
     }
 
-    fn keep(&self, key: CacheKey, bytes: &[u8]) {
+    fn keep(&self, (key, contains_secret): (CacheKey, bool), bytes: &[u8]) {
         let packed: Arc<[u8]> = compress_to_vec(bytes, LEVEL).into();
         let mut kept = self.lock();
         let (gone, shelf) = (kept.keep(key, packed.clone()), kept.disk.clone());
         // Unlock before the slow write to the disk.
         drop(kept);
         if let Some(shelf) = shelf {
-            shelf.put(&key, &packed);
+            if !contains_secret {
+                shelf.put(&key, &packed);
+            }
             gone.iter().for_each(|gone| shelf.remove(gone));
         }
     }
@@ -185,7 +188,7 @@ mod tests {
                     tokio::task::yield_now().await;
                     Ok(Arc::from([key; 3]))
                 };
-                cache.get([key; 32], make).await
+                cache.get(([key; 32], false), make).await
             }
         };
         let answers = futures::future::join_all((0..100).map(|_| ask(7))).await;
@@ -207,7 +210,7 @@ mod tests {
                     tokio::task::yield_now().await;
                     Err(HelmError::Failed { text: "no".into() })
                 };
-                cache.get([1; 32], make).await
+                cache.get(([1; 32], false), make).await
             }
         };
         assert!(futures::future::join_all((0..10).map(|_| ask())).await.iter().all(Result::is_err));
@@ -221,13 +224,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let shelf = || RenderCache::with_disk(DiskCache::open(folder.path().join("kept")));
         let make = |text: &'static [u8]| move || async move { Ok(Arc::from(text)) };
-        assert_eq!(shelf().get([1; 32], make(b"one")).await.as_deref(), Ok(&b"one"[..]));
-        assert_eq!(shelf().get([1; 32], make(b"two")).await.as_deref(), Ok(&b"one"[..]));
+        assert_eq!(shelf().get(([1; 32], false), make(b"one")).await.as_deref(), Ok(&b"one"[..]));
+        assert_eq!(shelf().get(([1; 32], false), make(b"two")).await.as_deref(), Ok(&b"one"[..]));
         // A damaged entry is rendered again.
         let file = std::fs::read_dir(folder.path().join("kept")).unwrap().next().unwrap().unwrap();
         std::fs::write(file.path(), b"words").unwrap();
-        assert_eq!(shelf().get([1; 32], make(b"two")).await.as_deref(), Ok(&b"two"[..]));
-        assert_eq!(shelf().get([1; 32], make(b"three")).await.as_deref(), Ok(&b"two"[..]));
+        assert_eq!(shelf().get(([1; 32], false), make(b"two")).await.as_deref(), Ok(&b"two"[..]));
+        assert_eq!(shelf().get(([1; 32], false), make(b"three")).await.as_deref(), Ok(&b"two"[..]));
     }
 
     #[test]

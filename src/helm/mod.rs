@@ -17,6 +17,7 @@ mod cache;
 mod disk_cache;
 mod error;
 pub mod isolation;
+mod memory_folder;
 mod process;
 mod program;
 
@@ -35,7 +36,7 @@ use disk_cache::DiskCache;
 pub use error::HelmError;
 pub use isolation::IsolationLevel;
 use isolation::{IsolationVerdict, Protections};
-use process::{RunResult, RunSettings, WorkFolder};
+use process::{RunResult, RunSettings, WorkFolder, WorkPlace};
 use program::Program;
 
 /// The most runs of helm at a time: each may use all the memory that its limit permits.
@@ -47,6 +48,9 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// The most rounds of building one kustomization because of missing charts. Most need one: all
 /// their charts are found in the first round.
 const MAX_ROUNDS: usize = 64;
+
+/// Replacement for a message of helm that may quote values.
+const MESSAGE_HIDDEN: &str = "its message is not shown, because it may contain a value of a decrypted file; `helm template` with the decrypted values shows it";
 
 /// Runs helm and caches its output; cheap to clone.
 #[derive(Clone)]
@@ -72,7 +76,7 @@ impl Helm {
     /// process has left there are removed.
     pub fn new(program: impl Into<PathBuf>, fence: impl Into<PathBuf>, work: impl Into<PathBuf>) -> Self {
         let work = work.into();
-        WorkFolder::remove_all(&work);
+        WorkFolder::remove_all(&WorkPlace::on_disk(&work));
         Self::build(program.into(), fence.into(), work, DEADLINE, RenderCache::default())
     }
 
@@ -83,7 +87,8 @@ impl Helm {
         work: impl Into<PathBuf>,
     ) -> Self {
         let work = work.into();
-        WorkFolder::remove_all(&work);
+        WorkFolder::remove_all(&WorkPlace::on_disk(&work));
+        WorkFolder::remove_all(&memory_folder::place(&work));
         let cache = RenderCache::with_disk(DiskCache::open(work.join("kept")));
         Self::build(program.into(), fence.into(), work, DEADLINE, cache)
     }
@@ -213,12 +218,19 @@ impl Helm {
         let program = Program::find(&self.0.program)?;
         let key = Sha256::new().chain_update(program.identity()).chain_update(run.digest());
         let (this, who) = (self.clone(), who.to_owned());
-        self.0.cache.get(key.finalize().into(), || async move { this.run(&who, program, run).await }).await
+        let key = (key.finalize().into(), run.contains_secret());
+        self.0.cache.get(key, || async move { this.run(&who, program, run).await }).await
     }
 
     async fn run(&self, who: &str, program: Program, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmError> {
         let no_room = |no_room: MemoryLimitError| HelmError::Exceeded { what: no_room.to_string().into() };
-        run.room.reserve(crate::helm::isolation::MAX_MEMORY_BYTES).map_err(no_room)?;
+        // Files in memory count like the memory of helm itself.
+        let in_memory: usize = match run.contains_secret() {
+            true => run.files().map(|(_, bytes)| bytes.len()).sum(),
+            false => 0,
+        };
+        let cost = crate::helm::isolation::MAX_MEMORY_BYTES + in_memory as u64;
+        run.room.reserve(cost).map_err(no_room)?;
         let _turn = self.0.runs.acquire(who).await;
         let room = run.room.clone();
         let this = self.0.clone();
@@ -234,13 +246,16 @@ impl Helm {
             };
             match crate::helm::process::run(&run, &place)? {
                 RunResult::Succeeded(output) => Ok(output.into()),
+                RunResult::Failed(_) if run.contains_secret() => {
+                    Err(HelmError::Failed { text: MESSAGE_HIDDEN.into() })
+                }
                 RunResult::Failed(words) => {
                     Err(HelmError::Failed { text: error_message(&run, &words).into() })
                 }
             }
         })
         .await
-        .inspect(|_| room.give_back(crate::helm::isolation::MAX_MEMORY_BYTES))?
+        .inspect(|_| room.give_back(cost))?
     }
 }
 

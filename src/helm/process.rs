@@ -19,6 +19,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use super::error::HelmError;
 use super::isolation;
 use super::isolation::{IsolationLevel, Protections};
+use super::memory_folder;
 use crate::render::helm::Invocation;
 use crate::yaml::MAX_FILE_BYTES;
 
@@ -52,7 +53,11 @@ pub(super) enum RunResult {
 /// Runs helm, and waits for its end.
 pub(super) fn run(run: &Invocation, place: &RunSettings<'_>) -> Result<RunResult, HelmError> {
     let until = Instant::now() + place.deadline;
-    let folder = WorkFolder::create(place.work, run)
+    let work = match run.contains_secret() {
+        true => memory_folder::find(place.work)?,
+        false => WorkPlace::on_disk(place.work),
+    };
+    let folder = WorkFolder::create(&work, run)
         .map_err(|error| HelmError::from_io("the folder for its files", &error))?;
     let mut child = start(run, place, &folder.0)
         .map_err(|error| HelmError::from_io("the program did not start", &error))?;
@@ -62,7 +67,7 @@ pub(super) fn run(run: &Invocation, place: &RunSettings<'_>) -> Result<RunResult
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let status = child.wait().map_err(|error| HelmError::from_io("its end", &error))?;
     let (output, words) = heard?;
-    interpret_status(status, output, words)
+    interpret_status((status, run.contains_secret()), output, words)
 }
 
 /// The protections that this machine supports, as the isolation verb prints them; `None` if it does
@@ -159,7 +164,11 @@ fn read_bounded(stream: Option<impl Read + Send + 'static>, most: usize) -> Rece
 }
 
 /// Interprets an exit status.
-fn interpret_status(status: ExitStatus, output: Vec<u8>, words: Vec<u8>) -> Result<RunResult, HelmError> {
+fn interpret_status(
+    (status, contains_secret): (ExitStatus, bool),
+    output: Vec<u8>,
+    words: Vec<u8>,
+) -> Result<RunResult, HelmError> {
     if status.success() {
         return Ok(RunResult::Succeeded(output));
     }
@@ -172,6 +181,7 @@ fn interpret_status(status: ExitStatus, output: Vec<u8>, words: Vec<u8>) -> Resu
             what: format!("it was killed by signal {signal}; it may have exceeded the time or memory limit")
                 .into(),
         }),
+        (None, Some(_), _) if contains_secret => Err(HelmError::Exceeded { what: "it crashed".into() }),
         (None, Some(fatal), _) => Err(HelmError::Exceeded {
             what: format!("it crashed: {fatal}; check the templates for loops and for very large values")
                 .into(),
@@ -194,12 +204,26 @@ const HOME: &str = "home";
 /// The most attempts to find a free folder name.
 const NAMES: usize = 16;
 
+/// Parent of the runs' folders, and the beginning of their names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WorkPlace {
+    pub(super) parent: PathBuf,
+    pub(super) prefix: String,
+}
+
+impl WorkPlace {
+    /// The place for runs without secret values.
+    pub(super) fn on_disk(work: &Path) -> Self {
+        Self { parent: work.to_owned(), prefix: PREFIX.to_owned() }
+    }
+}
+
 /// A folder that is removed on drop.
 pub(super) struct WorkFolder(PathBuf);
 
 impl WorkFolder {
     /// Creates a folder with the files of a run, readable by this user only.
-    fn create(work: &Path, run: &Invocation) -> io::Result<Self> {
+    fn create(work: &WorkPlace, run: &Invocation) -> io::Result<Self> {
         let folder = Self::empty(work)?;
         private().create(folder.0.join(HOME))?;
         for (path, bytes) in run.files() {
@@ -214,11 +238,12 @@ impl WorkFolder {
         Ok(folder)
     }
 
-    fn empty(work: &Path) -> io::Result<Self> {
-        private().recursive(true).create(work)?;
+    fn empty(work: &WorkPlace) -> io::Result<Self> {
+        private().recursive(true).create(&work.parent)?;
         for _ in 0..NAMES {
             // Every `RandomState` has keys of its own from the operating system's random source.
-            let place = work.join(format!("{PREFIX}{:016x}", RandomState::new().hash_one(0)));
+            let name = format!("{}{:016x}", work.prefix, RandomState::new().hash_one(0));
+            let place = work.parent.join(name);
             match private().create(&place) {
                 Ok(()) => return Ok(Self(place)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -229,9 +254,9 @@ impl WorkFolder {
     }
 
     /// Removes the folders that runs of an earlier process have left.
-    pub(super) fn remove_all(work: &Path) {
-        let left = fs::read_dir(work).into_iter().flatten().flatten();
-        for left in left.filter(|left| left.file_name().to_string_lossy().starts_with(PREFIX)) {
+    pub(super) fn remove_all(work: &WorkPlace) {
+        let left = fs::read_dir(&work.parent).into_iter().flatten().flatten();
+        for left in left.filter(|left| left.file_name().to_string_lossy().starts_with(&work.prefix)) {
             drop(Self(left.path()));
         }
     }
