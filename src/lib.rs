@@ -19,6 +19,7 @@
 pub mod adopt;
 pub mod cli;
 pub mod controller;
+pub mod decryption;
 pub mod helm;
 pub mod report;
 pub mod serve;

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::OldResource;
+use super::decryption;
 use super::go_duration::convert_go_duration;
 use super::ignore_fields;
 use super::kustomize_options::convert_flux_options;
@@ -13,16 +14,10 @@ use super::substitution;
 use super::sync_builder::{SyncBuilder, is_set, text};
 
 /// Fields of a Kustomization that affect rendering and that a Sync does not have.
-const REFUSED_FIELDS: [(&str, &str); 2] = [
-    (
-        "decryption",
-        "decryption is not supported: keep Secrets out of the repository, for example with External Secrets",
-    ),
-    (
-        "kubeConfig",
-        "a Sync applies to its own cluster only: install Moorline in the target cluster, and adopt there",
-    ),
-];
+const REFUSED_FIELDS: [(&str, &str); 1] = [(
+    "kubeConfig",
+    "a Sync applies to its own cluster only: install Moorline in the target cluster, and adopt there",
+)];
 
 /// Fields of a Kustomization for which a Sync has another way.
 const LOST_FIELDS: [(&str, &str); 4] = [
@@ -47,9 +42,10 @@ const LOST_REPOSITORY_FIELDS: [(&str, &str); 3] = [
 
 /// Other known fields of a Kustomization and of a GitRepository: they are converted, or a Sync does
 /// not need them.
-const SPEC: [&str; 21] = [
+const SPEC: [&str; 22] = [
     "commonMetadata",
     "components",
+    "decryption",
     "deletionPolicy",
     "dependsOn",
     "ignore",
@@ -100,6 +96,7 @@ pub(super) fn convert_kustomization(old: &OldResource<'_>, draft: &mut SyncBuild
     }
     convert_flux_options(spec, draft);
     substitution::convert_post_build(old, draft);
+    decryption::convert_decryption(old, draft);
     health(spec, draft);
     identity(old, draft);
     dependencies(old, draft);

@@ -9,6 +9,7 @@
 mod adopted_from;
 mod adoption_record;
 mod argocd;
+mod decryption;
 mod flux;
 mod flux_switches;
 mod go_duration;

@@ -442,9 +442,24 @@ fn variables_are_carried_over_and_their_objects_named() {
 }
 
 #[test]
+fn the_secret_with_the_keys_is_carried_over() {
+    let decryption = json!({"provider": "sops", "secretRef": {"name": "sops-age"}});
+    let found =
+        flux_with(json!({"decryption": decryption}), Some(repository("flux-system", json!({}))), None);
+    assert_eq!(found.sync["spec"]["decryption"], json!({"sops": {"secretRef": {"name": "sops-age"}}}));
+    let copied = found.lost.iter().find(|lost| lost.field == "spec.decryption.secretRef").expect("is told");
+    assert!(copied.why.contains("copy Secret sops-age from flux-system"), "{}", copied.why);
+}
+
+#[test]
 fn what_flux_renders_otherwise_is_refused() {
     for (spec, refused) in [
         (json!({"decryption": {"provider": "sops"}}), "spec.decryption"),
+        (json!({"decryption": {"provider": "other"}}), "spec.decryption.provider"),
+        (
+            json!({"decryption": {"provider": "sops", "secretRef": {"name": "a"}, "serviceAccountName": "b"}}),
+            "spec.decryption.serviceAccountName",
+        ),
         (json!({"kubeConfig": {"secretRef": {"name": "a"}}}), "spec.kubeConfig"),
         (json!({"images": [{"name": "a"}]}), "spec.images[0]"),
         (

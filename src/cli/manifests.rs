@@ -10,6 +10,7 @@ use super::Streams;
 use super::chart_flags::ChartFlags;
 use super::kustomize_options::read_kustomize_options;
 use super::local_helm::LocalHelm;
+use super::own_keys::decrypt_with_own_keys;
 use super::remote_bases::RemoteBases;
 use super::repository_root;
 use crate::desired::{DesiredSet, Scopes, build_desired_set};
@@ -61,6 +62,11 @@ pub(super) struct Selection {
     /// Allow remote bases with this URL prefix, such as https://example.com/group; repeatable
     #[arg(long, value_name = "PREFIX")]
     allow_remote: Vec<String>,
+
+    /// Decrypt files that SOPS encrypted, with the identities of age in SOPS_AGE_KEY_FILE,
+    /// SOPS_AGE_KEY or ~/.config/sops/age/keys.txt. Without it, they are refused
+    #[arg(long)]
+    pub(super) decrypt: bool,
 
     /// Print the type of PATH and everything that was fetched
     #[arg(long, short)]
@@ -159,6 +165,7 @@ pub(super) fn read_files(
         streams.say(&format!("{} is read as {kind}", path.display()));
         bases.fetched().iter().for_each(|base| streams.say(&format!("the remote base {base}")));
     }
+    let tree = if selection.decrypt { decrypt_with_own_keys(&tree)? } else { tree };
     Ok((tree, options))
 }
 

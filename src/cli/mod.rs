@@ -25,6 +25,7 @@ pub mod logs;
 mod manifests;
 mod nested_syncs;
 mod operate;
+mod own_keys;
 mod plan;
 mod proof_keys;
 mod rbac;

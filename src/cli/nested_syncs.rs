@@ -88,6 +88,7 @@ fn check_sync(
         Err(refusal) => return report(&refusal.to_string()),
     };
     let elsewhere = match (valid_spec.values.as_slice(), &valid_spec.chart) {
+        _ if valid_spec.decryption.is_some() => Some("decrypts files with keys that are not known here"),
         ([], None) => None,
         ([], Some(_)) => Some("renders a published chart, which is not fetched here"),
         _ => Some("has variables in ConfigMaps or Secrets, which are not known here"),

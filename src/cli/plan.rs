@@ -175,6 +175,11 @@ async fn of_sync(
 ) -> anyhow::Result<Exit> {
     let owner = SyncName::new(arguments.namespace.as_deref().unwrap_or(&connection.namespace), sync);
     let seen = connection.sync(&owner).await?;
+    if seen.resource.data.pointer("/spec/decryption").is_some() && !arguments.selection.decrypt {
+        bail!(
+            "{owner} decrypts files; add --decrypt to plan it, with the keys in the Secret that it names (no value is printed)"
+        );
+    }
     let metrics = Metrics::new()?;
     let cluster = reading(connection, &metrics);
     let at = arguments.revision.as_deref();

@@ -159,6 +159,9 @@ async fn of_sync(
         let named = valid_spec.values.iter().filter(|values| values.kind == kind).map(|values| &*values.name);
         rights = rights.with_read(&name.namespace, kind.plural(), named);
     }
+    if let Some(decryption) = &valid_spec.decryption {
+        rights = rights.with_read(&name.namespace, "secrets", [&*decryption.secret]);
+    }
     let roles = documents(&rights, &who, streams);
     let namespaces = missing_namespaces(&cluster, &roles).await;
     let mut all: Vec<Document> = namespaces.iter().map(|name| namespace_of_roles(name)).collect();

@@ -11,6 +11,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::peers::latest_revisions::LatestRevisions;
+use super::reconcile::decryption_keys;
 use super::reconcile::prepare;
 use super::reconcile::prepare::{cluster_error, prepare, source_error};
 use super::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
@@ -103,6 +104,7 @@ pub async fn render_sync(
     let valid_spec = validate_within(name, &spec, disk).map_err(refuse)?;
     cluster.discovery().ensure().await.map_err(|failure| cluster_error(&failure))?;
     let valid_spec = substitution_values::filled(cluster, name, valid_spec).await?;
+    let valid_spec = decryption_keys::filled(cluster, name, valid_spec).await?;
     let credentials = match &valid_spec.secret {
         Some(secret) => credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
         None => Credentials::default(),

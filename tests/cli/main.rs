@@ -4,6 +4,7 @@ mod artifacts;
 mod check;
 mod cli;
 mod cli_plan;
+mod decrypt;
 mod documents;
 mod examples;
 mod judged_fields;

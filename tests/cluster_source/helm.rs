@@ -13,6 +13,7 @@ pub(crate) mod charts;
 pub(crate) mod command_line;
 pub(crate) mod container;
 pub(crate) mod daemon;
+pub(crate) mod decrypted;
 pub(crate) mod fence;
 pub(crate) mod inflated;
 pub(crate) mod published;

@@ -3,6 +3,7 @@
 mod allowed_hosts;
 mod artifacts;
 mod bombs;
+mod decryption;
 mod follows_itself;
 mod github_app;
 mod helm;

@@ -229,7 +229,7 @@ async fn a_value_of_a_secret_is_shown_nowhere() {
     scene.nudge("shop", "names").await;
     until("both are refused", async || {
         let problems = scene.status("shop", "/problems").await.to_string();
-        let told = problems.contains("not shown, it contains a value from a Secret")
+        let told = problems.contains("not shown, it contains a secret value")
             && problems.contains("cannot be part of a name");
         told.then_some(())
     })

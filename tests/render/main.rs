@@ -1,5 +1,6 @@
 //! Pure functions: files to objects, health of objects, hostile trees, and fuzz targets in short.
 
+mod decrypted;
 mod desired;
 mod fields;
 mod fuzz;

@@ -12,6 +12,8 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 #[cfg(feature = "crd")]
+mod decryption;
+#[cfg(feature = "crd")]
 mod definition;
 #[cfg(feature = "crd")]
 mod deletion;
@@ -46,6 +48,8 @@ mod sync;
 pub use crate::deletion_protection::deletion_protection_key;
 #[cfg(feature = "crd")]
 pub use crate::duration_text::{DurationText, MAX_DURATION, MIN_DURATION};
+#[cfg(feature = "crd")]
+pub use decryption::{DecryptionSpec, SopsSpec};
 #[cfg(feature = "crd")]
 pub use definition::definition;
 #[cfg(feature = "crd")]

@@ -16,7 +16,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DurationText, HealthSpec, RenderSpec, Source, SyncStatus, yes};
+use super::{DecryptionSpec, DurationText, HealthSpec, RenderSpec, Source, SyncStatus, yes};
 
 /// A folder of a Git repository that is synced to a cluster.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
@@ -102,6 +102,10 @@ pub struct SyncSpec {
     #[x_kube(validation = Rule::new(r"!self.startsWith('/') && !self.matches(r'(^|/)[.][.](/|$)')")
         .message("write a path inside the repository such as ./clusters/prod: no / in front, and no .. in it"))]
     pub path: String,
+
+    /// How encrypted files are decrypted, before anything is rendered. Without it, they are refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decryption: Option<DecryptionSpec>,
 
     /// How the files are rendered to objects.
     #[serde(default)]

@@ -56,6 +56,7 @@ pub mod second_server;
 pub mod server;
 pub mod shifted_clock;
 pub mod signers;
+pub mod sops;
 pub mod ssh_server;
 pub mod start;
 pub mod status;

@@ -17,6 +17,7 @@ use crate::controller::Context;
 use crate::controller::apply::ApplyContext;
 use crate::controller::apply::recreate::run_again;
 use crate::controller::inspect;
+use crate::controller::reconcile::decryption_keys;
 use crate::controller::reconcile::prepare::{prepare, source_error};
 use crate::controller::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
 use crate::controller::reconcile::renderer::RenderContext;
@@ -67,7 +68,8 @@ pub(crate) async fn find(
         valid_spec.secret.as_ref().map(|secret| format!("{}/{secret}", name.namespace)).unwrap_or_default();
     let repository = context.sources.repositories.repository(&valid_spec.address, &owner, &credentials);
     let repository = repository.map_err(source_error)?.on_behalf_of(&name.namespace);
-    let valid_spec = &substitution_values::filled(cluster, name, valid_spec.clone()).await?;
+    let valid_spec = substitution_values::filled(cluster, name, valid_spec.clone()).await?;
+    let valid_spec = &decryption_keys::filled(cluster, name, valid_spec).await?;
     let followed = TrackedBases::default();
     let base_context = &RemoteBaseContext::of_sync(context, name, valid_spec, &followed, valid_spec.interval);
     let render_context = RenderContext { cluster, helm: &context.sources.helm, ground: base_context };

@@ -9,6 +9,7 @@
 pub(crate) mod autoscalers;
 pub(crate) mod awaited_resources;
 pub(crate) mod crd_changes;
+pub(crate) mod decryption_keys;
 pub(crate) mod foreign_marks;
 pub(crate) mod inventory_scope;
 pub(crate) mod missing_permissions;

@@ -120,9 +120,13 @@ pub(crate) async fn prepare(
         };
         match (&prepared, short) {
             (Err(_), Some(short)) => rooms.grow(short)?,
-            (Err(_), None) if !charts.wanted.is_empty() => {}
-            (Ok(_), _) | (Err(_), None) => return prepared,
+            (Err(_), None) if !charts.wanted.is_empty() || charts.data_keys.is_wanting() => {}
+            (Ok(_), _) | (Err(_), None) => {
+                return prepared.map_err(|reconcile_error| charts.data_keys.judged(reconcile_error));
+            }
         }
+        let repositories = means.ground.repositories;
+        charts.data_keys.fetch(repositories, means.ground.asker, valid_spec, by).await;
         means.fetch_charts(&mut charts, by).await?;
     }
 }
@@ -167,6 +171,7 @@ async fn prepare_in(
         return Ok(PreparedRevision { revision: revision.clone(), words, tree, ..kept });
     };
     let Snapshot { files, mut ids, submodule_repositories: modules, .. } = snapshot;
+    let files = charts.data_keys.decrypted(files, valid_spec, by).await?;
     let (rendered, server) = means.rendered(files.clone(), valid_spec, charts, by).await?;
     let caution = match &rendered {
         Rendered::Complete(complete) if complete.is_by_helm() => means.helm.isolation_warning().await,

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::decryption_keys::DataKeyFetches;
 use super::prepare::{cluster_error, too_slow};
 use super::remote_bases::RemoteBaseContext;
 use crate::cluster::Cluster;
@@ -28,6 +29,8 @@ pub(crate) struct ChartFetches {
     pub(crate) wanted: Vec<(ChartRef, SourcePosition)>,
     /// Charts that were fetched.
     fetched: Vec<ChartRef>,
+    /// Data keys of encrypted files, which are fetched in the same way.
+    pub(super) data_keys: DataKeyFetches,
 }
 
 /// Dependencies of a render.

@@ -91,7 +91,7 @@ pub(in crate::controller) fn is_of_the_daemon(name: &str) -> ReconcileError {
 }
 
 /// Returns the command that grants the permissions of the Sync.
-fn grant(name: &SyncName) -> String {
+pub(super) fn grant(name: &SyncName) -> String {
     format!("`moorline rbac --sync {} -n {} | kubectl apply -f -`", name.name, name.namespace)
 }
 

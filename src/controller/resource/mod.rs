@@ -5,10 +5,12 @@
 //! (`worker/`), or a refusal in the status. Secrets and ConfigMaps that the spec names are read
 //! and watched here.
 
+mod decryption_secret;
 mod deletion;
 mod dependency_access;
 mod instance;
 mod narrowed_request;
+mod read_watch;
 mod secrets;
 mod stand_down;
 mod substitution_sources;
@@ -41,6 +43,7 @@ use crate::api::{
 use crate::cluster::{LatestSnapshot, jitter, version};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Address, Reference};
+use decryption_secret::with_keys;
 use deletion::{finalize, finalizer, orphan_if_asked};
 use dependency_access::may_depend;
 use instance::is_served_elsewhere;
@@ -67,6 +70,8 @@ struct SyncWorker {
     trusted: Option<secrets::WatchedSecret>,
     /// Proof that the Sync may use the credentials.
     permission: Option<Arc<SecretPermission>>,
+    /// The Secret with the keys for encrypted files.
+    decryption: Option<decryption_secret::WatchedKeys>,
     /// ConfigMaps and Secrets with the values of its variables.
     values: Vec<crate::controller::resource::substitution_sources::Source>,
     /// Syncs of other namespaces that this one may depend on, from the last access review.
@@ -117,6 +122,7 @@ pub(crate) async fn run_worker(
         secret: None,
         trusted: None,
         permission: None,
+        decryption: None,
         values: Vec::new(),
         readable: None,
         max_retry_pause: RETRY.1,
@@ -363,6 +369,7 @@ impl SyncWorker {
             .on_behalf_of(&self.name.namespace);
         may_depend(self, &valid_spec, &cluster).await?;
         let valid_spec = filled(self, valid_spec, &cluster).await?;
+        let valid_spec = with_keys(self, valid_spec, &cluster).await?;
         let annotation = |key| sync.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
         let mut order = ReconcileRequest {
             valid_spec: Arc::new(valid_spec),

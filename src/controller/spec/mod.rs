@@ -5,6 +5,7 @@
 //! because a CustomResourceDefinition may be older than the daemon, and because an invalid Sync
 //! must not stop the others.
 
+mod decryption;
 mod health;
 mod helm;
 mod ignored_fields;
@@ -32,6 +33,7 @@ use crate::object::GroupKind;
 use crate::plan::{self, Policy, PruneBudget};
 use crate::render::{Glob, HelmOptions, PlainOptions, RenderOptions, SourceType};
 use crate::source::{Address, ChartRef, Reference, SignaturePolicy};
+pub use decryption::Decryption;
 pub use health::HealthOptions;
 pub(crate) use kustomize::kustomize_options;
 pub(crate) use narrowing::render_spec;
@@ -60,6 +62,8 @@ pub struct ValidatedSpec {
     pub chart: Option<ChartRef>,
     /// ConfigMaps and Secrets with more variables.
     pub values: Vec<ValuesSource>,
+    /// Keys for encrypted files; none if they are refused.
+    pub decryption: Option<Decryption>,
     /// Namespace of objects that set none.
     pub target_namespace: Box<str>,
     /// Create that namespace if it is missing.
@@ -162,6 +166,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
         },
         values: crate::controller::spec::substitution::values(spec.render.substitute.as_ref())?,
         chart: helm::chart(spec.render.helm.as_ref())?,
+        decryption: decryption::decryption(spec.decryption.as_ref())?,
         path,
         target_namespace: target.unwrap_or(&name.namespace).into(),
         create_namespace: spec.create_namespace,
@@ -235,6 +240,7 @@ impl ValidatedSpec {
             },
             values: Vec::new(),
             chart: None,
+            decryption: None,
             path,
             target_namespace: namespace.into(),
             create_namespace: false,

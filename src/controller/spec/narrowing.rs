@@ -20,9 +20,10 @@ const RENDER_FIELDS: [&str; 5] = ["path", "render", "targetNamespace", "createNa
 pub(crate) fn render_spec(spec: &SyncSpec) -> Box<str> {
     let spec = serde_json::to_value(spec).unwrap_or_default();
     let mut hash = Sha256::new();
-    for value in
-        RENDER_FIELDS.map(|field| spec.get(field)).into_iter().chain([spec.pointer("/source/git/submodules")])
-    {
+    let fields = RENDER_FIELDS.map(|field| spec.get(field));
+    // A later field counts only where it is given: the hash is compared across versions.
+    let later = spec.get("decryption").map(Some);
+    for value in fields.into_iter().chain([spec.pointer("/source/git/submodules")]).chain(later) {
         hash.update(value.map(Value::to_string).unwrap_or_default());
         hash.update("\n");
     }
@@ -42,6 +43,7 @@ impl ValidatedSpec {
             options: before.options,
             chart: before.chart,
             values: before.values,
+            decryption: before.decryption,
             target_namespace: before.target_namespace,
             create_namespace: before.create_namespace,
             ignore: before.ignore,
@@ -145,6 +147,7 @@ mod tests {
             json!({"targetNamespace": "else"}),
             json!({"render": {"type": "Plain"}}),
             json!({"render": {"substitute": {"vars": {"a": "b"}}}}),
+            json!({"decryption": {"sops": {"secretRef": {"name": "keys"}}}}),
         ] {
             assert_ne!(of(other.clone()).1, plain, "{other}");
         }

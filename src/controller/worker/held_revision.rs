@@ -76,7 +76,8 @@ impl HeldRender {
         newest.refused.is_none()
             && self.order.spec_revision != newest.spec_revision
             && self.is_asked_for(newest)
-            && self.order.valid_spec.options != newest.valid_spec.options
+            && (&self.order.valid_spec.options, &self.order.valid_spec.decryption)
+                != (&newest.valid_spec.options, &newest.valid_spec.decryption)
     }
 }
 

@@ -1,0 +1,91 @@
+//! Decrypts the encrypted files of a tree, within its memory limit.
+//!
+//! In: a tree and keys. Out: the tree in which encrypted files are plain, or keep the reason why
+//! they are not; and the data keys that servers have to be asked for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use moorline_sops::{Format, KeyHolder, SecretBytes, SopsError};
+
+use super::DecryptionKeys;
+use super::vault::{Refusals, VaultHolder};
+use crate::source::TransitCiphertext;
+use crate::tree::{DecryptedBytes, FileTree, MemoryLimitError, TreeEntry};
+
+/// Memory for the parts of an encrypted file, for each of its bytes.
+const BYTES_PER_BYTE: u64 = 16;
+
+/// Line of a custom resource that is meant to be applied encrypted.
+const APPLIED_ENCRYPTED: &[u8] = b"kind: SopsSecret";
+
+/// A tree whose encrypted files are decrypted, as far as that is possible here.
+#[derive(Debug)]
+pub struct DecryptedFiles {
+    /// The tree.
+    pub tree: FileTree,
+    /// Data keys that servers have to be asked for. The files that need them stay encrypted.
+    pub wanted: BTreeSet<TransitCiphertext>,
+}
+
+/// Decrypts every file of a tree that SOPS encrypted. `refusals` has the data keys that servers
+/// refused.
+pub fn decrypt_files(
+    tree: &FileTree,
+    keys: &DecryptionKeys,
+    refusals: &Refusals,
+) -> Result<DecryptedFiles, MemoryLimitError> {
+    let vault = VaultHolder::new(keys.vault(), refusals);
+    let mut holders = keys.holders();
+    holders.push(&vault);
+    let (mut entries, mut wanted) = (Vec::new(), BTreeSet::new());
+    for (path, entry) in tree.entries() {
+        let TreeEntry::File(bytes) = entry else { continue };
+        if !has(bytes, b"sops") || has(bytes, APPLIED_ENCRYPTED) {
+            continue;
+        }
+        let room = tree.memory_limit();
+        let cost = BYTES_PER_BYTE * bytes.len() as u64;
+        room.reserve(cost)?;
+        room.check_running()?;
+        let decrypted = decrypt(&tree.display_path(path), bytes, &holders);
+        room.give_back(cost);
+        let entry = match decrypted {
+            Ok(None) => continue,
+            Ok(Some(plain)) => {
+                room.reserve(plain.as_bytes().len() as u64)?;
+                TreeEntry::Decrypted(DecryptedBytes::new(plain.as_bytes()))
+            }
+            Err(error) => {
+                wanted.append(&mut vault.take_wanted());
+                TreeEntry::Encrypted { bytes: Arc::clone(bytes), error: error.to_string().into() }
+            }
+        };
+        // Of a file that another key opened, no server is asked.
+        vault.take_wanted();
+        entries.push((Box::from(path), entry));
+    }
+    let tree = match entries.is_empty() {
+        true => tree.clone(),
+        false => tree.clone().with_entries(entries),
+    };
+    Ok(DecryptedFiles { tree, wanted })
+}
+
+/// Decrypts a file; none if it is not encrypted.
+fn decrypt(shown: &str, bytes: &[u8], holders: &[&dyn KeyHolder]) -> Result<Option<SecretBytes>, SopsError> {
+    let format = Format::of_path(shown);
+    let mut read = moorline_sops::read(shown, bytes, format)?;
+    if read.is_none() && format == Format::Binary && has(bytes, b"\nsops_mac=") {
+        // A file of variables may have any name.
+        read = moorline_sops::read(shown, bytes, Format::Dotenv)?;
+    }
+    let Some(file) = read else { return Ok(None) };
+    let key = file.data_key(holders)?;
+    file.decrypt(&key).map(Some)
+}
+
+/// True if the bytes contain others.
+fn has(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}

@@ -1,0 +1,13 @@
+//! Decrypts the files of a tree that SOPS encrypted.
+//!
+//! In: a tree, and the keys of a Secret or of a user. Out: the tree in which these files are plain,
+//! so that every reader of the tree sees them decrypted. A file that cannot be decrypted keeps the
+//! reason, which only its reader meets: a file for others among them breaks no render.
+
+mod decrypt_files;
+mod keys;
+mod vault;
+
+pub use decrypt_files::{DecryptedFiles, decrypt_files};
+pub use keys::{DecryptionKeys, KeyEntryError};
+pub use vault::{Refusals, VaultKeys};
