@@ -1,6 +1,7 @@
 //! Encrypted files on a real control plane: what is applied, what a rotated or lost key does, and that nobody sees a value.
 
 mod canary;
+mod rights;
 mod vault;
 
 use std::collections::BTreeMap;
