@@ -126,7 +126,8 @@ pub(super) fn judged(wanted: &TransitCiphertext, allowed: &AllowList) -> Result<
     let TransitCiphertext { address, engine_path, key_name, .. } = wanted;
     let is_plain = |text: &str| {
         let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
-        !text.is_empty() && text.bytes().all(known)
+        let leads_away = text.split('/').any(|part| matches!(part, "." | ".."));
+        !text.is_empty() && !leads_away && text.bytes().all(known)
     };
     if !is_plain(engine_path) || !is_plain(key_name) || key_name.contains('/') {
         return Err(TransitError::Form);
@@ -139,7 +140,7 @@ pub(super) fn judged(wanted: &TransitCiphertext, allowed: &AllowList) -> Result<
     }
     match whole.kind() {
         Kind::Http(http) if http.tls => Ok(http.clone()),
-        Kind::Http(_) | Kind::Ssh(_) | Kind::Local(_) => Err(TransitError::Form),
+        Kind::Http(_) | Kind::Ssh(_) | Kind::Local(_) | Kind::Registry(_) => Err(TransitError::Form),
     }
 }
 
