@@ -16,6 +16,7 @@ pub(crate) fn section(text: &str) -> Option<(&str, Vec<u8>, &str)> {
     // Both borders have a line of their own.
     let (body, text) = text.split_once(END)?;
     let rest = text.strip_prefix(label)?.strip_prefix(DASHES)?;
+    (rest.is_empty() || rest.starts_with(['\n', '\r'])).then_some(())?;
     let digits = body.strip_prefix(['\n', '\r'])?.replace(['\n', '\r', ' '], "");
     Some((label, STANDARD.decode(digits).ok()?, rest))
 }
@@ -39,6 +40,7 @@ mod tests {
             "",
             "-----BEGIN A-----\u{b}aGk=\n-----END A-----",
             "-----BEGIN A-----\naGk=-----END A-----",
+            "-----BEGIN A-----\naGk=\n-----END A-----*",
             "-----BEGIN A-----",
             "-----BEGIN A-----\naGk=\n-----END B-----",
             "-----BEGIN A-----\n?\n-----END A-----",
