@@ -9,6 +9,7 @@ use moorline_git::{
 use moorline_test_support::artifact_registry::{
     ArtifactRegistry, CONTENT, INDEX, LOGIN, MANIFEST, RegistryFault, RegistryLogin, digest, gzip, tar,
 };
+use moorline_test_support::git_server::{GitServer, Reply};
 use moorline_test_support::scene::text;
 use serde_json::json;
 
@@ -268,8 +269,16 @@ async fn a_login_goes_to_the_registry_and_not_along_with_a_redirect() {
     let revision = repository.resolve(&tag("v1"), soon()).await.unwrap();
     // The other server shows a certificate of another authority.
     assert!(ground.files(&repository, &revision).await.unwrap_err().contains("RepositoryUntrusted"));
-    let plain = moorline_test_support::git_server::GitServer::start(root.path());
-    plain.rule(|_| moorline_test_support::git_server::Reply::Raw(200, "", b"{\"token\": \"x\"}".to_vec()));
+    // A server that is trusted gets the request for the layer, and no login with it.
+    let trusted = GitServer::start_with(root.path(), Some(ground.registry.authority.server(None)));
+    trusted.rule(|_| Reply::Raw(404, "", Vec::new()));
+    let layer = format!("https://localhost:{}/layer", trusted.port);
+    ground.registry.fault(RegistryFault::RedirectLayers(layer));
+    ground.files(&repository, &revision).await.unwrap_err();
+    let asked = trusted.requests();
+    assert!(asked.len() == 1 && asked[0].header("authorization").is_none(), "{asked:?}");
+    let plain = GitServer::start(root.path());
+    plain.rule(|_| Reply::Raw(200, "", b"{\"token\": \"x\"}".to_vec()));
     ground.registry.login(RegistryLogin::Bearer);
     ground.registry.fault(RegistryFault::Realm(format!("http://localhost:{}/token", plain.port)));
     let refused = ground.repository_as(&basic).resolve(&tag("v1"), soon()).await.unwrap_err();
