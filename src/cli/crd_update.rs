@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, CrdInstallResult, install_crd};
 pub(super) async fn define(cluster: &Cluster) {
     let Ok(own) = api::definition() else { return };
     let by_hand = "moorline crd | kubectl apply --server-side --force-conflicts -f -";
-    match install_crd(&cluster, &own).await {
+    match install_crd(cluster, &own).await {
         CrdInstallResult::UpToDate => {}
         CrdInstallResult::Applied => tracing::info!("the CustomResourceDefinition of Sync was updated"),
         CrdInstallResult::AppliedBySync(sync) => {

@@ -46,7 +46,7 @@ fn is_in_memory(mounts: &str, path: &str) -> bool {
         let is_it = mount.split(' ').nth(4) == Some(path);
         is_it.then(|| source.split(' ').next() == Some("tmpfs"))
     };
-    mounts.lines().filter_map(kind).last().unwrap_or_default()
+    mounts.lines().filter_map(kind).next_back().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ async fn apply_definition(
     definition: &Value,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<ManifestChange> {
-    match install_crd(&cluster, definition).await {
+    match install_crd(cluster, definition).await {
         CrdInstallResult::UpToDate => Ok(ManifestChange::Unchanged),
         CrdInstallResult::Applied => Ok(ManifestChange::Changed),
         CrdInstallResult::AppliedBySync(sync) => {
@@ -94,7 +94,7 @@ async fn apply_definition(
             env!("CARGO_PKG_VERSION")
         ),
         CrdInstallResult::Unreadable(failure) if failure.code() == Some(404) => {
-            let created = apply_manifest(&cluster, definition, MANAGER, Force::No).await;
+            let created = apply_manifest(cluster, definition, MANAGER, Force::No).await;
             created.map_err(|failure| explained(failure, definition, 0))
         }
         CrdInstallResult::NotUpdated(failure) | CrdInstallResult::Unreadable(failure) => {

@@ -48,7 +48,8 @@ async fn a_hostile_archive_is_refused_by_name_and_leaves_nothing() {
     let zeros = vec![b' '; 8 << 20];
     let many: Vec<_> = (0..4).map(|at| format!("{at}.yaml")).collect();
     let bomb: Vec<_> = many.iter().map(|path| (path.as_str(), b'0', zeros.as_slice())).collect();
-    let table: [(&str, Vec<(&str, u8, &[u8])>); 7] = [
+    type Entries<'a> = Vec<(&'a str, u8, &'a [u8])>;
+    let table: [(&str, Entries<'_>); 7] = [
         ("has the link a.yaml", vec![("a.yaml", b'2', b"")]),
         ("leads elsewhere", vec![("../a.yaml", b'0', b"one")]),
         ("leads elsewhere", vec![("/a.yaml", b'0', b"one")]),

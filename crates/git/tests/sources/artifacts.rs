@@ -73,8 +73,8 @@ impl Ground {
             assert!(!text.contains("planted"), "{text}");
             format!("{}: {text}", error.reason())
         })?;
-        let shown = |(path, entry): (&str, _)| match entry {
-            &moorline_core::tree::TreeEntry::File(ref bytes) => {
+        let shown = |(path, entry): (&str, &moorline_core::tree::TreeEntry)| match entry {
+            moorline_core::tree::TreeEntry::File(bytes) => {
                 format!("{path}={}", String::from_utf8_lossy(bytes))
             }
             other => format!("{path}: {other:?}"),
