@@ -104,7 +104,7 @@ impl ObjectRequests<'_> {
     }
 
     /// Changes an object by a JSON patch under another field manager, which then owns the fields
-    /// that are set. See [`Cluster::patch`].
+    /// that are set. See [`Self::patch`].
     pub async fn patch_as(
         &self,
         id: &ObjectId,

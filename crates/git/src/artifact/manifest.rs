@@ -186,15 +186,15 @@ mod tests {
     #[test]
     fn one_layer_is_chosen_or_a_person_is_asked() {
         let (one, two, content) = (layer("a/one", "1"), layer("a/two", "2"), layer(CONTENT, "3"));
-        assert_eq!(chosen(&[one.clone()], None), Ok(digest("1")));
+        assert_eq!(chosen(std::slice::from_ref(&one), None), Ok(digest("1")));
         assert_eq!(chosen(&[one.clone(), two.clone()], Some("a/two")), Ok(digest("2")));
         assert_eq!(chosen(&[one.clone(), content.clone()], None), Ok(digest("3")));
         for (layers, wanted, part) in [
             (vec![], None, "no layer"),
             (vec![one.clone()], Some("a/two"), "its layers are of a/one"),
-            (vec![one.clone(), two.clone()], None, "choose one by layer.mediaType: a/one, a/two"),
-            (vec![one.clone(), one.clone()], Some("a/one"), "several layers"),
-            (vec![content.clone(), content.clone()], None, "has 2 layers"),
+            (vec![one.clone(), two], None, "choose one by layer.mediaType: a/one, a/two"),
+            (vec![one.clone(), one], Some("a/one"), "several layers"),
+            (vec![content.clone(), content], None, "has 2 layers"),
             (vec![json!({"mediaType": "a/b", "digest": "sha512:1", "size": 1})], None, "SHA-256"),
             (vec![json!({"mediaType": "a/b", "digest": digest("1")})], None, "without a size"),
             (vec![json!({"mediaType": "a/b", "digest": digest("1"), "size": -1})], None, "without a size"),
@@ -227,8 +227,8 @@ mod tests {
         };
         let (arm, amd) = (entry("linux", "arm64"), entry("linux", "amd64"));
         let attestation = entry("unknown", "unknown");
-        assert_eq!(found(&[arm.clone(), amd.clone()]), Some(digest("linuxamd64")));
-        assert_eq!(found(&[attestation.clone(), arm.clone()]), Some(digest("linuxarm64")));
+        assert_eq!(found(&[arm.clone(), amd]), Some(digest("linuxamd64")));
+        assert_eq!(found(&[attestation.clone(), arm]), Some(digest("linuxarm64")));
         assert_eq!(found(&[json!({"digest": digest("x")})]), Some(digest("x")));
         assert_eq!(found(&[attestation]), None);
         assert_eq!(found(&[]), None);
