@@ -447,7 +447,8 @@ fn the_secret_with_the_keys_is_carried_over() {
     let found =
         flux_with(json!({"decryption": decryption}), Some(repository("flux-system", json!({}))), None);
     assert_eq!(found.sync["spec"]["decryption"], json!({"sops": {"secretRef": {"name": "sops-age"}}}));
-    let copied = found.lost.iter().find(|lost| &*lost.field == "spec.decryption.secretRef").expect("is told");
+    let copied =
+        found.lost.iter().find(|lost| &*lost.field == "spec.decryption.secretRef").expect("it is named");
     assert!(copied.why.contains("copy Secret sops-age from flux-system"), "{}", copied.why);
 }
 

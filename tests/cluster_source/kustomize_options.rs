@@ -63,7 +63,7 @@ async fn options_are_applied_and_a_change_of_them_renders_the_same_commit_again(
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
     scene.push(&[("app/big.yaml".to_owned(), pointer.to_owned())]);
     scene.nudge("shop", "pointer").await;
-    until("the pointer is told by its name", async || {
+    until("the status names the pointer", async || {
         let problems = scene.status("shop", "/problems").await.to_string();
         problems.contains("app/big.yaml is a Git LFS pointer").then_some(())
     })
@@ -74,7 +74,7 @@ async fn options_are_applied_and_a_change_of_them_renders_the_same_commit_again(
     scene.push(&[("app/big.yaml".to_owned(), String::new())]);
     let broken = patch("- {op: remove, path: /absent}".to_owned());
     scene.patch_sync("shop", json!({"spec": {"render": {"kustomize": {"patches": broken}}}})).await;
-    until("the option is told by its field", async || {
+    until("the status names the field", async || {
         let problems = scene.status("shop", "/problems").await.to_string();
         problems.contains("spec.render.kustomize.patches[0]: ").then_some(())
     })

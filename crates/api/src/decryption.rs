@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::git::SecretRef;
 
-/// How encrypted files are decrypted.
+/// Decryption of encrypted files.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 pub struct DecryptionSpec {
     /// Files that SOPS encrypted, with the ending .yaml, .yml, .json, .env or .ini, or any other as a binary file.

@@ -103,7 +103,7 @@ pub struct SyncSpec {
         .message("write a path inside the repository such as ./clusters/prod: no / in front, and no .. in it"))]
     pub path: String,
 
-    /// How encrypted files are decrypted, before anything is rendered. Without it, they are refused.
+    /// Decryption of encrypted files before anything is rendered. Without it, they are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decryption: Option<DecryptionSpec>,
 

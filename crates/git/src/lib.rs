@@ -76,6 +76,7 @@ mod ssh_session;
 mod ssh_transport;
 mod store;
 mod submodules;
+mod tar_number;
 mod tls;
 mod transit;
 mod upload_pack;

@@ -88,7 +88,7 @@ fn only_who_goes_by_the_same_is_waited_for() {
     all.add(&sync("c"));
     assert_eq!(behind(&all, "a"), Some(sync("c")), "nothing is known of it yet");
     all.set_source(&sync("c"), &address("two"), &Reference::Head, false);
-    assert_eq!(behind(&all, "a"), None, "it follows something else, whether it comes to it or not");
+    assert_eq!(behind(&all, "a"), None, "it follows another ref, even if that is never resolved");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn who_is_gone_does_not_come_back_by_what_it_still_does() {
     assert_eq!(behind(&all, "a"), None);
     assert!(!rings(&bell.look));
     all.add(&sync("b"));
-    assert_eq!(behind(&all, "a"), Some(sync("b")), "it was made anew");
+    assert_eq!(behind(&all, "a"), Some(sync("b")), "it was created again");
 }
 
 #[test]

@@ -34,11 +34,11 @@ impl ReadWatch {
     pub(super) fn begin(worker: &SyncWorker, kind: ValuesKind, name: &str, cluster: &Cluster) -> Self {
         let held = Arc::<Mutex<Held>>::default();
         let (of_watch, rotated) = (held.clone(), worker.rotated.clone());
-        let tell = move |told: ValuesWatchEvent<'_>| {
+        let tell = move |event: ValuesWatchEvent<'_>| {
             let mut held = of_watch.lock().unwrap_or_else(PoisonError::into_inner);
             let was_forbidden = held.forbidden;
-            held.forbidden = matches!(told, ValuesWatchEvent::Forbidden);
-            if let ValuesWatchEvent::Version(version) = told {
+            held.forbidden = matches!(event, ValuesWatchEvent::Forbidden);
+            if let ValuesWatchEvent::Version(version) = event {
                 held.versions.watched = Some(version.map(Box::from));
             }
             if held.versions.is_another() || held.forbidden != was_forbidden {

@@ -81,27 +81,30 @@ fn is_media_type(text: &str) -> bool {
 fn artifact_reference(reference: &OciRef) -> Result<ArtifactReference, SpecError> {
     const FIELD: &str = "spec.source.oci.ref";
     let OciRef { tag, semver, digest, filter } = reference;
-    let told = |name: &str, error: &dyn fmt::Display| refuse(format!("{FIELD}.{name}"), error.to_string());
+    let refuse_field =
+        |name: &str, error: &dyn fmt::Display| refuse(format!("{FIELD}.{name}"), error.to_string());
     let filtered = filter.as_deref().map(TagFilter::new);
     match (tag, semver, digest) {
         (Some(tag), None, None) if filter.is_none() => {
-            ArtifactReference::tag(tag).or_else(|error| told("tag", &error))
+            ArtifactReference::tag(tag).or_else(|error| refuse_field("tag", &error))
         }
         (None, Some(range), None) => match (range.parse(), filtered) {
             (Err(error), _) => {
                 let error: VersionRangeError = error;
-                told("semver", &error)
+                refuse_field("semver", &error)
             }
             (Ok(range), None) => Ok(ArtifactReference::Semver(range, None)),
             (Ok(range), Some(Some(filter))) => Ok(ArtifactReference::Semver(range, Some(filter))),
-            (Ok(_), Some(None)) => told("filter", &"write a regular expression such as ^v1[.] or -rc[.]"),
+            (Ok(_), Some(None)) => {
+                refuse_field("filter", &"write a regular expression such as ^v1[.] or -rc[.]")
+            }
         },
         (None, None, Some(digest)) if filter.is_none() => match Digest::parse(digest) {
             Some(digest) => Ok(ArtifactReference::Digest(digest)),
-            None => told("digest", &"write the digest of the manifest: sha256: and 64 hex digits"),
+            None => refuse_field("digest", &"write the digest of the manifest: sha256: and 64 hex digits"),
         },
         (Some(_), None, None) | (None, None, Some(_)) => {
-            told("filter", &"use filter with semver only: it selects the tags that are compared")
+            refuse_field("filter", &"use filter with semver only: it selects the tags that are compared")
         }
         _ => {
             refuse(FIELD, "write exactly one of tag, semver and digest; without ref, the tag latest is used")
@@ -131,16 +134,21 @@ fn address(git: &GitSource) -> Result<Address, SpecError> {
 fn reference(reference: &GitRef) -> Result<Reference, SpecError> {
     const FIELD: &str = "spec.source.git.ref";
     let GitRef { branch, tag, semver, commit } = reference;
-    let told = |name: &str, error: &dyn fmt::Display| refuse(format!("{FIELD}.{name}"), error.to_string());
+    let refuse_field =
+        |name: &str, error: &dyn fmt::Display| refuse(format!("{FIELD}.{name}"), error.to_string());
     match (branch, tag, semver, commit) {
-        (Some(name), None, None, None) => Reference::branch(name).or_else(|error| told("branch", &error)),
-        (None, Some(name), None, None) => Reference::tag(name).or_else(|error| told("tag", &error)),
+        (Some(name), None, None, None) => {
+            Reference::branch(name).or_else(|error| refuse_field("branch", &error))
+        }
+        (None, Some(name), None, None) => Reference::tag(name).or_else(|error| refuse_field("tag", &error)),
         (None, None, Some(range), None) => {
-            range.parse().map(Reference::Semver).or_else(|error| told("semver", &error))
+            range.parse().map(Reference::Semver).or_else(|error| refuse_field("semver", &error))
         }
         (None, None, None, Some(commit)) => match ObjectHash::parse(commit) {
             Some(commit) => Ok(Reference::Commit(commit)),
-            None => told("commit", &"write all 40 hex digits of the commit; git rev-parse prints them"),
+            None => {
+                refuse_field("commit", &"write all 40 hex digits of the commit; git rev-parse prints them")
+            }
         },
         _ => refuse(
             FIELD,

@@ -233,7 +233,7 @@ mod tests {
         let unread = HealthSummary { objects: 1, unread: 1, ..HealthSummary::default() };
         assert_eq!(reported.waits(&unread, at(119)), None);
         reported.record(unread, at(119));
-        assert_eq!(reported.waits(&is(false), at(119)), None, "and is told of as soon as it was read");
+        assert_eq!(reported.waits(&is(false), at(119)), None, "and is reported as soon as it was read");
     }
 
     #[test]
@@ -244,6 +244,6 @@ mod tests {
         reported.record(is(9), at(10));
         assert_eq!(reported.waits(&is(8), at(11)), Some(at(15)));
         assert_eq!(reported.waits(&is(8), at(15)), None);
-        assert_eq!(reported.waits(&is(0), at(11)), None, "another word is told at once");
+        assert_eq!(reported.waits(&is(0), at(11)), None, "another state is reported at once");
     }
 }

@@ -9,6 +9,7 @@
 use std::io::{ErrorKind, Read};
 
 use super::super::error::Error;
+use super::super::tar_number::number;
 use super::artifact_error::ArtifactError;
 use moorline_core::tree::{MAX_FILES, MAX_PATH_BYTES};
 
@@ -253,12 +254,6 @@ fn path(given: &str) -> Result<Option<Box<str>>, Error> {
         ));
     }
     Ok((!parts.is_empty()).then(|| parts.join("/").into()))
-}
-
-/// Parses an octal number.
-fn number(field: &[u8]) -> Option<u64> {
-    let digits = std::str::from_utf8(field).ok()?.trim_matches(['\0', ' ']);
-    if digits.is_empty() { Some(0) } else { u64::from_str_radix(digits, 8).ok() }
 }
 
 fn field(bytes: &[u8]) -> Result<String, Error> {

@@ -10,6 +10,7 @@ use std::io::{ErrorKind, Read};
 
 use flate2::read::MultiGzDecoder;
 
+use super::super::tar_number::number;
 use super::error::ChartError;
 use moorline_core::tree::{FileTree, MAX_FILE_BYTES, MemoryLimit, TreeEntry};
 
@@ -205,12 +206,6 @@ impl<R: Read> Tape<'_, R> {
 
 const TOO_LARGE: &str =
     "unpacks to more than a chart may have: 128 MiB, or 200 times as much as it was packed";
-
-/// Parses an octal number.
-fn number(field: &[u8]) -> Option<u64> {
-    let digits = std::str::from_utf8(field).ok()?.trim_matches(['\0', ' ']);
-    if digits.is_empty() { Some(0) } else { u64::from_str_radix(digits, 8).ok() }
-}
 
 fn field(bytes: &[u8]) -> Result<String, ChartError> {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());

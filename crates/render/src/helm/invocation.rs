@@ -110,26 +110,26 @@ impl Invocation {
     }
 
     /// Creates the run for a chart of a kustomization, which sees nothing of the server.
-    pub(super) fn for_kustomization(chart: Chart, told: ChartInflation, tree: &FileTree) -> Self {
-        let release = if told.release.is_empty() { "--generate-name" } else { &told.release };
+    pub(super) fn for_kustomization(chart: Chart, inflation: ChartInflation, tree: &FileTree) -> Self {
+        let release = if inflation.release.is_empty() { "--generate-name" } else { &inflation.release };
         let mut arguments = ["template", release, FOLDER].map(str::to_owned).to_vec();
         // Flag and value share one argument, so that a value can never be taken for a flag.
         let texts = [
-            ("namespace", told.namespace),
-            ("name-template", told.name_template),
-            ("kube-version", told.kube_version),
+            ("namespace", inflation.namespace),
+            ("name-template", inflation.name_template),
+            ("kube-version", inflation.kube_version),
         ];
         let given = texts.into_iter().filter(|(_, text)| !text.is_empty());
         arguments.extend(given.map(|(flag, text)| format!("--{flag}={text}")));
-        arguments.extend(told.api_versions.iter().map(|one| format!("--api-versions={one}")));
+        arguments.extend(inflation.api_versions.iter().map(|one| format!("--api-versions={one}")));
         let flags = [
-            ("--include-crds", told.with_crds),
-            ("--skip-tests", told.without_tests),
-            ("--no-hooks", told.without_hooks),
+            ("--include-crds", inflation.with_crds),
+            ("--skip-tests", inflation.without_tests),
+            ("--no-hooks", inflation.without_hooks),
         ];
         arguments.extend(flags.iter().filter(|(_, is)| *is).map(|(flag, _)| (*flag).to_owned()));
         let (mut files, mut named) = (ChartFiles::new(), Vec::new());
-        for (at, (shown, bytes)) in told.values.into_iter().enumerate() {
+        for (at, (shown, bytes)) in inflation.values.into_iter().enumerate() {
             arguments.push(format!("--values={}", values_file(at)));
             files.insert(values_file(at), bytes);
             named.push(shown);
