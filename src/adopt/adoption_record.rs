@@ -35,7 +35,7 @@ pub struct AdoptionRecord {
 /// The record on the resource cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the annotation moorline.dev/before-adoption is invalid: restore the resource by hand (automated and finalizers of an Application, suspend and prune of a Kustomization), then remove the annotation"
+    "the annotation moorline.dev/before-adoption is invalid: restore the resource by hand (automated and finalizers of an Application, suspend and prune of a Kustomization, suspend of a HelmRelease), then remove the annotation"
 )]
 pub struct AdoptionRecordError;
 
@@ -51,6 +51,9 @@ fn stopped(tool: Tool) -> Vec<(&'static str, Value)> {
             ("/spec/prune", false.into()),
             ("/spec/deletionPolicy", "Orphan".into()),
         ],
+        // The deletion of a suspended HelmRelease uninstalls nothing: its finalizer is just
+        // removed.
+        Tool::FluxHelm => vec![("/spec/suspend", true.into())],
     }
 }
 
@@ -83,7 +86,7 @@ pub fn is_stopped(tool: Tool, old: &Value) -> bool {
             let skipped = old.pointer("/metadata/annotations/argocd.argoproj.io~1skip-reconcile");
             skipped == Some(&"true".into()) && !deletes_its_objects(tool, old)
         }
-        Tool::Flux => old.pointer("/spec/suspend") == Some(&true.into()),
+        Tool::Flux | Tool::FluxHelm => old.pointer("/spec/suspend") == Some(&true.into()),
     }
 }
 
@@ -117,9 +120,7 @@ impl AdoptionRecord {
         let Some(written) = old.pointer(&place).and_then(Value::as_str) else { return Ok(None) };
         let former: Self = serde_json::from_str(written).map_err(|_| AdoptionRecordError)?;
         // A person who may write the annotation must not make us write other fields than our own.
-        let known = |place: &str| {
-            [Tool::ArgoCd, Tool::Flux].into_iter().flat_map(stopped).any(|(known, _)| known == place)
-        };
+        let known = |place: &str| super::TOOLS.into_iter().flat_map(stopped).any(|(known, _)| known == place);
         let sound = former.fields.iter().all(|(place, _)| known(place))
             && former.finalizers.iter().all(|it| is_argo_finalizer(it))
             && former.sync_name().is_some();
@@ -247,6 +248,10 @@ mod tests {
         assert_eq!(halted["spec"], json!({"prune": false, "suspend": true, "deletionPolicy": "Orphan"}));
         assert_eq!(halted["metadata"]["finalizers"], json!(["finalizers.fluxcd.io"]));
         shop(Tool::Flux, json!({}), json!({"prune": true, "suspend": false, "deletionPolicy": "Delete"}));
+        let halted =
+            shop(Tool::FluxHelm, json!({"finalizers": ["finalizers.fluxcd.io"]}), json!({"suspend": false}));
+        assert_eq!(halted["spec"], json!({"suspend": true}));
+        assert_eq!(halted["metadata"]["finalizers"], json!(["finalizers.fluxcd.io"]));
     }
 
     #[test]

@@ -5,13 +5,13 @@
 
 use serde_json::{Value, json};
 
-use super::OldResource;
 use super::decryption;
 use super::go_duration::convert_go_duration;
 use super::ignore_fields;
 use super::kustomize_options::convert_flux_options;
 use super::substitution;
 use super::sync_builder::{SyncBuilder, is_set, text};
+use super::{OldResource, Tool};
 
 /// Fields of a Kustomization that affect rendering and that a Sync does not have.
 const REFUSED_FIELDS: [(&str, &str); 1] = [(
@@ -100,7 +100,7 @@ pub(super) fn convert_kustomization(old: &OldResource<'_>, draft: &mut SyncBuild
     health(spec, draft);
     identity(old, draft);
     dependencies(old, draft);
-    ignore_fields::convert_ignore(spec, draft);
+    ignore_fields::convert_ignore(spec, "spec.ignore", draft);
     parent(old, draft);
     let orphans = text(spec, "/deletionPolicy") == "Orphan" || spec["prune"] != json!(true);
     if !orphans {
@@ -109,7 +109,8 @@ pub(super) fn convert_kustomization(old: &OldResource<'_>, draft: &mut SyncBuild
     }
 }
 
-fn repository(old: &OldResource<'_>, draft: &mut SyncBuilder) {
+/// Converts the GitRepository.
+pub(super) fn repository(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let Some(repository) = old.repository else {
         draft.refuse("spec.sourceRef", "there is no such GitRepository, so that the repository is not known");
         return;
@@ -210,7 +211,8 @@ fn health(spec: &Value, draft: &mut SyncBuilder) {
     draft.spec["timeout"] = timeout.into();
 }
 
-fn span(field: &str, place: &str, spec: &Value, draft: &mut SyncBuilder) -> Option<String> {
+/// Converts a duration of Flux to one that a Sync takes.
+pub(super) fn span(field: &str, place: &str, spec: &Value, draft: &mut SyncBuilder) -> Option<String> {
     let text = text(spec, &format!("/{field}"));
     let (length, changed) = convert_go_duration(text)?;
     if changed {
@@ -223,7 +225,7 @@ fn span(field: &str, place: &str, spec: &Value, draft: &mut SyncBuilder) -> Opti
 }
 
 /// Converts the ServiceAccount, which has to be in the namespace of the Sync.
-fn identity(old: &OldResource<'_>, draft: &mut SyncBuilder) {
+pub(super) fn identity(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let account = text(old.body, "/spec/serviceAccountName");
     if account.is_empty() {
         return;
@@ -239,7 +241,9 @@ fn identity(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     }
 }
 
-fn dependencies(old: &OldResource<'_>, draft: &mut SyncBuilder) {
+/// Converts the dependencies, which have to be adopted first.
+pub(super) fn dependencies(old: &OldResource<'_>, draft: &mut SyncBuilder) {
+    let kind = old.tool.kind().to_ascii_lowercase();
     let own = text(old.body, "/metadata/namespace");
     let mut all = Vec::new();
     for (at, on) in old.body["spec"]["dependsOn"].as_array().into_iter().flatten().enumerate() {
@@ -252,7 +256,7 @@ fn dependencies(old: &OldResource<'_>, draft: &mut SyncBuilder) {
             }
             Some(sync) => all.push(json!({"name": sync.name, "namespace": sync.namespace})),
             None => {
-                let why = format!("adopt that one first: moorline adopt kustomization/{name} -n {namespace}");
+                let why = format!("adopt that one first: moorline adopt {kind}/{name} -n {namespace}");
                 draft.refuse(&*place, why);
             }
         }
@@ -268,13 +272,15 @@ fn dependencies(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     }
 }
 
-/// Refuses or reports a Kustomization whose parent applies it: the parent would set some of its
+/// Refuses or reports a resource whose parent applies it: the parent would set some of its
 /// fields again.
-fn parent(old: &OldResource<'_>, draft: &mut SyncBuilder) {
+pub(super) fn parent(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let mark = |place: &str| text(old.body, &format!("/metadata/labels/{place}"));
     let (name, sync) = (mark("kustomize.toolkit.fluxcd.io~1name"), mark("moorline.dev~1sync"));
     let parent = match () {
-        () if !name.is_empty() && name != text(old.body, "/metadata/name") => {
+        () if !name.is_empty()
+            && (name != text(old.body, "/metadata/name") || old.tool == Tool::FluxHelm) =>
+        {
             format!("the Kustomization {name}")
         }
         () if !sync.is_empty() => format!("the Sync {sync}"),

@@ -43,10 +43,10 @@ pub(super) fn convert_ignore_differences(spec: &Value, draft: &mut SyncBuilder) 
     }
 }
 
-/// Converts `spec.ignore` of a Kustomization.
-pub(super) fn convert_ignore(spec: &Value, draft: &mut SyncBuilder) {
+/// Converts `spec.ignore` of a Kustomization, or `spec.driftDetection.ignore` of a HelmRelease.
+pub(super) fn convert_ignore(spec: &Value, field: &str, draft: &mut SyncBuilder) {
     for (at, entry) in spec["ignore"].as_array().into_iter().flatten().enumerate() {
-        let place = format!("spec.ignore[{at}]");
+        let place = format!("{field}[{at}]");
         let chosen = &entry["target"];
         if is_set(&chosen["labelSelector"]) || is_set(&chosen["annotationSelector"]) {
             draft.mark_lost(place, "objects are chosen by group, kind, namespace and name, not by selectors");

@@ -14,12 +14,17 @@ use crate::object::Object;
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Annotations and labels that tools write about themselves. They stay, and have no effect.
-const MARKS: [&str; 5] = [
+const MARKS: [&str; 10] = [
     "argocd.argoproj.io/tracking-id",
     "app.kubernetes.io/instance",
     LAST_APPLIED,
     "kustomize.toolkit.fluxcd.io/name",
     "kustomize.toolkit.fluxcd.io/namespace",
+    "helm.toolkit.fluxcd.io/name",
+    "helm.toolkit.fluxcd.io/namespace",
+    "meta.helm.sh/release-name",
+    "meta.helm.sh/release-namespace",
+    "app.kubernetes.io/managed-by",
 ];
 
 /// The fields of a live object that the tool has set and Git does not have. For an item of a list,

@@ -1,7 +1,7 @@
 //! Converts resources of Argo CD and Flux to Syncs that apply the same objects.
 //!
-//! In: a live `Application` or `Kustomization`, and the resources that belong to it. Out:
-//! [`Adoption`]: the Sync, the fields that are not carried over, and the reasons why it would
+//! In: a live `Application`, `Kustomization` or `HelmRelease`, and the resources that belong to it.
+//! Out: [`Adoption`]: the Sync, the fields that are not carried over, and the reasons why it would
 //! differ. `tool_inventory.rs` lists the objects that the old tool owns, `adoption_record.rs` stops
 //! and restores the old tool, `adopted_from.rs` decides the fields that it has left behind on
 //! objects.
@@ -9,12 +9,15 @@
 mod adopted_from;
 mod adoption_record;
 mod argocd;
+mod chart_sources;
 mod decryption;
 mod flux;
+mod flux_helm;
 mod flux_switches;
 mod go_duration;
 mod helm_options;
 mod helm_parameters;
+mod helm_storage;
 mod ignore_fields;
 mod kustomize_options;
 mod leftovers;
@@ -34,6 +37,7 @@ pub use adoption_record::{
     AdoptionRecord, AdoptionRecordError, busy_reason, is_being_deleted, is_stopped, stop_patch,
 };
 pub use flux_switches::missing_switch;
+pub use helm_storage::{storage_name, stored_inventory};
 pub use leftovers::leftovers;
 use sync_builder::SyncBuilder;
 pub use tool_inventory::{OwnerMark, ToolInventory, mark, read_inventory};
@@ -45,20 +49,22 @@ pub enum Tool {
     ArgoCd,
     /// Flux, by a Kustomization.
     Flux,
+    /// Flux, by a HelmRelease.
+    FluxHelm,
 }
+
+/// All tools.
+const TOOLS: [Tool; 3] = [Tool::ArgoCd, Tool::Flux, Tool::FluxHelm];
 
 impl Tool {
     /// The tool whose resources are of this API group.
     pub fn from_group(group: &str) -> Option<Self> {
-        [Self::ArgoCd, Self::Flux].into_iter().find(|tool| tool.group() == group)
+        TOOLS.into_iter().find(|tool| tool.group() == group)
     }
 
-    /// The other tool.
-    pub const fn other(self) -> Self {
-        match self {
-            Self::ArgoCd => Self::Flux,
-            Self::Flux => Self::ArgoCd,
-        }
+    /// The other tools.
+    pub fn others(self) -> impl Iterator<Item = Self> {
+        TOOLS.into_iter().filter(move |tool| *tool != self)
     }
 
     /// The API group of its resource.
@@ -66,6 +72,7 @@ impl Tool {
         match self {
             Self::ArgoCd => "argoproj.io",
             Self::Flux => "kustomize.toolkit.fluxcd.io",
+            Self::FluxHelm => "helm.toolkit.fluxcd.io",
         }
     }
 
@@ -74,6 +81,7 @@ impl Tool {
         match self {
             Self::ArgoCd => "v1alpha1",
             Self::Flux => "v1",
+            Self::FluxHelm => "v2",
         }
     }
 
@@ -82,6 +90,7 @@ impl Tool {
         match self {
             Self::ArgoCd => "Application",
             Self::Flux => "Kustomization",
+            Self::FluxHelm => "HelmRelease",
         }
     }
 
@@ -90,6 +99,7 @@ impl Tool {
         match self {
             Self::ArgoCd => "applications.argoproj.io",
             Self::Flux => "kustomizations.kustomize.toolkit.fluxcd.io",
+            Self::FluxHelm => "helmreleases.helm.toolkit.fluxcd.io",
         }
     }
 
@@ -97,7 +107,7 @@ impl Tool {
     pub const fn namespace(self) -> &'static str {
         match self {
             Self::ArgoCd => "argocd",
-            Self::Flux => "flux-system",
+            Self::Flux | Self::FluxHelm => "flux-system",
         }
     }
 
@@ -105,7 +115,7 @@ impl Tool {
     pub const fn name(self) -> &'static str {
         match self {
             Self::ArgoCd => "Argo CD",
-            Self::Flux => "Flux",
+            Self::Flux | Self::FluxHelm => "Flux",
         }
     }
 
@@ -114,6 +124,7 @@ impl Tool {
         match self {
             Self::ArgoCd => &["argocd-controller", "argocd-application-controller"],
             Self::Flux => &["kustomize-controller"],
+            Self::FluxHelm => &["helm-controller"],
         }
     }
 
@@ -128,13 +139,20 @@ impl Tool {
 pub struct OldResource<'a> {
     /// The tool that owns the resource.
     pub tool: Tool,
-    /// The Application or Kustomization in its state before any adoption.
+    /// The resource in its state before any adoption.
     pub body: &'a Value,
-    /// The GitRepository of a Kustomization.
+    /// The GitRepository of a Kustomization; for a HelmRelease that of its chart, or of `parent`.
     pub repository: Option<&'a Value>,
+    /// The HelmChart that a HelmRelease names.
+    pub chart: Option<&'a Value>,
+    /// The HelmRepository or OCIRepository of the chart of a HelmRelease.
+    pub chart_source: Option<&'a Value>,
+    /// The Kustomization that applies a HelmRelease.
+    pub parent: Option<&'a Value>,
     /// The ApplicationSet that generates an Application.
     pub application_set: Option<&'a Value>,
-    /// The Syncs of the Kustomizations that were adopted earlier, by namespace and name.
+    /// The Syncs of the resources of the same kind that were adopted earlier, by namespace and
+    /// name.
     pub adopted: BTreeMap<(String, String), SyncName>,
 }
 
@@ -173,6 +191,7 @@ pub fn adopt(old: &OldResource<'_>, wanted: &RequestedSync) -> Adoption {
     match old.tool {
         Tool::ArgoCd => argocd::convert_application(old, &mut draft),
         Tool::Flux => flux::convert_kustomization(old, &mut draft),
+        Tool::FluxHelm => flux_helm::convert_release(old, &mut draft),
     }
     let place =
         |field: &str| crate::adopt::sync_builder::text(old.body, &format!("/metadata/{field}")).to_owned();
@@ -188,5 +207,7 @@ pub fn adopt(old: &OldResource<'_>, wanted: &RequestedSync) -> Adoption {
     Adoption { sync, lost: draft.lost, refused: draft.refused }
 }
 
+#[cfg(test)]
+mod release_tests;
 #[cfg(test)]
 mod tests;

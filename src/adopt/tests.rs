@@ -20,6 +20,9 @@ fn argo(spec: Value) -> Adoption {
         tool: Tool::ArgoCd,
         body: &body,
         repository: None,
+        chart: None,
+        chart_source: None,
+        parent: None,
         application_set: None,
         adopted: BTreeMap::new(),
     };
@@ -245,6 +248,9 @@ fn who_would_set_it_going_again_is_named() {
             tool: Tool::ArgoCd,
             body: &body,
             repository: None,
+            chart: None,
+            chart_source: None,
+            parent: None,
             application_set: maker.as_ref(),
             adopted: BTreeMap::new(),
         };
@@ -263,6 +269,9 @@ fn who_applies_an_application_is_named_and_may_not_put_finalizers_back() {
             tool: Tool::ArgoCd,
             body,
             repository: None,
+            chart: None,
+            chart_source: None,
+            parent: None,
             application_set: None,
             adopted: BTreeMap::new(),
         };
@@ -315,6 +324,9 @@ fn a_kustomization_that_its_parent_runs_is_refused() {
             tool: Tool::Flux,
             body: &body,
             repository: Some(&repository),
+            chart: None,
+            chart_source: None,
+            parent: None,
             application_set: None,
             adopted: BTreeMap::new(),
         };
@@ -352,6 +364,9 @@ fn flux_with(spec: Value, repository: Option<Value>, secret: Option<&str>) -> Ad
         tool: Tool::Flux,
         body: &body,
         repository: repository.as_ref(),
+        chart: None,
+        chart_source: None,
+        parent: None,
         application_set: None,
         adopted: BTreeMap::from([(infra, SyncName::new("moorline", "base"))]),
     };

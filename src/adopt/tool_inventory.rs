@@ -19,6 +19,10 @@ const INSTANCE: &str = "app.kubernetes.io/instance";
 const FLUX_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
 const FLUX_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
 
+/// Labels of Flux on objects of a HelmRelease.
+const HELM_NAME: &str = "helm.toolkit.fluxcd.io/name";
+const HELM_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
+
 /// The objects in a status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolInventory {
@@ -43,7 +47,7 @@ pub enum OwnerMark {
 pub fn read_inventory(tool: Tool, body: &Value) -> ToolInventory {
     let entries = match tool {
         Tool::ArgoCd => body.pointer("/status/resources"),
-        Tool::Flux => body.pointer("/status/inventory/entries"),
+        Tool::Flux | Tool::FluxHelm => body.pointer("/status/inventory/entries"),
     };
     let mut owned = ToolInventory::default();
     for entry in entries.and_then(Value::as_array).into_iter().flatten() {
@@ -56,7 +60,7 @@ pub fn read_inventory(tool: Tool, body: &Value) -> ToolInventory {
                 let field = |name: &str| text(entry, &format!("/{name}"));
                 ObjectId::new(field("group"), field("kind"), field("namespace"), field("name")).ok()
             }
-            Tool::Flux => of_inventory(text(entry, "/id")),
+            Tool::Flux | Tool::FluxHelm => of_inventory(text(entry, "/id")),
         };
         match id {
             Some(id) => owned.ids.push(id),
@@ -80,11 +84,16 @@ fn of_inventory(id: &str) -> Option<ObjectId> {
 pub fn mark(tool: Tool, namespace: &str, name: &str, live: &Object) -> OwnerMark {
     match tool {
         Tool::ArgoCd => argocd(namespace, name, live),
-        Tool::Flux => match (live.label(FLUX_NAMESPACE), live.label(FLUX_NAME)) {
-            (Some(space), Some(found)) if (space, found) == (namespace, name) => OwnerMark::This,
-            (Some(space), Some(found)) => OwnerMark::Other(format!("{space}/{found}").into()),
-            _ => OwnerMark::None,
-        },
+        Tool::Flux => flux((namespace, name), live, (FLUX_NAMESPACE, FLUX_NAME)),
+        Tool::FluxHelm => flux((namespace, name), live, (HELM_NAMESPACE, HELM_NAME)),
+    }
+}
+
+fn flux(own: (&str, &str), live: &Object, (namespace, name): (&str, &str)) -> OwnerMark {
+    match (live.label(namespace), live.label(name)) {
+        (Some(space), Some(found)) if (space, found) == own => OwnerMark::This,
+        (Some(space), Some(found)) => OwnerMark::Other(format!("{space}/{found}").into()),
+        _ => OwnerMark::None,
     }
 }
 
@@ -174,5 +183,8 @@ mod tests {
         check(Tool::Flux, flux("ops", "web"), OwnerMark::This);
         check(Tool::Flux, flux("else", "web"), OwnerMark::Other("else/web".into()));
         check(Tool::Flux, json!({}), OwnerMark::None);
+        let helm = json!({"labels": {HELM_NAMESPACE: "ops", HELM_NAME: "web"}});
+        check(Tool::FluxHelm, helm.clone(), OwnerMark::This);
+        check(Tool::Flux, helm, OwnerMark::None);
     }
 }

@@ -87,11 +87,11 @@ fn check_sync(
         Ok(valid_spec) => valid_spec,
         Err(refusal) => return report(&refusal.to_string()),
     };
-    let elsewhere = match (valid_spec.values.as_slice(), &valid_spec.chart) {
+    let elsewhere = match (valid_spec.values_sources().next(), &valid_spec.chart) {
         _ if valid_spec.decryption.is_some() => Some("decrypts files with keys that are not known here"),
-        ([], None) => None,
-        ([], Some(_)) => Some("renders a published chart, which is not fetched here"),
-        _ => Some("has variables in ConfigMaps or Secrets, which are not known here"),
+        (None, None) => None,
+        (None, Some(_)) => Some("renders a published chart, which is not fetched here"),
+        (Some(_), _) => Some("has variables or values in ConfigMaps or Secrets, which are not known here"),
     };
     if let Some(text) = elsewhere {
         streams.say(&format!("note: {} {text}: its source is not checked", sync.id));

@@ -140,7 +140,11 @@ async fn of_sync(
     let daemon = arguments.daemon.clone().unwrap_or_else(there);
     let valid_spec = &inspected.valid_spec;
     // The daemon can read all Secrets of its own namespace already.
-    let named = [valid_spec.secret.as_deref(), valid_spec.verify.as_ref().map(|(_, secret)| &**secret)];
+    let named = [
+        valid_spec.secret.as_deref(),
+        valid_spec.chart_secret.as_deref(),
+        valid_spec.verify.as_ref().map(|(_, secret)| &**secret),
+    ];
     let secrets = named.into_iter().flatten().filter(|_| name.namespace != daemon.namespace).collect();
     let (account, role) =
         (valid_spec.service_account.as_deref(), format!("moorline-sync-{}-{}", name.namespace, name.name));
@@ -149,14 +153,14 @@ async fn of_sync(
     if account.is_some() {
         rights = rights.with_field_manager(&name.namespace, Some(&name.name));
     }
-    if let (Some(secret), true) =
-        (&valid_spec.secret, account.is_some() && name.namespace != daemon.namespace)
-    {
-        // The daemon sends a login only for an account that may read its Secret.
+    // The daemon sends a login only for an account that may read its Secret.
+    let is_asked = account.is_some() && name.namespace != daemon.namespace;
+    for secret in [&valid_spec.secret, &valid_spec.chart_secret].into_iter().flatten().filter(|_| is_asked) {
         rights = rights.with_get(&name.namespace, "secrets", secret);
     }
     for kind in [ValuesKind::ConfigMap, ValuesKind::Secret] {
-        let named = valid_spec.values.iter().filter(|values| values.kind == kind).map(|values| &*values.name);
+        let named = valid_spec.values_sources().filter(|values| values.kind == kind);
+        let named = named.map(|values| &*values.name);
         rights = rights.with_read(&name.namespace, kind.plural(), named);
     }
     if let Some(decryption) = &valid_spec.decryption {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use super::reconcile::decryption_keys;
 use super::reconcile::prepare;
 use super::reconcile::prepare::{cluster_error, prepare, source_error};
 use super::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
-use super::reconcile::renderer::RenderContext;
+use super::reconcile::renderer::{ChartLogin, RenderContext, of_chart};
 use super::reconcile::rollout::RolloutProgress;
 use super::reconcile::substitution_values;
 use super::spec;
@@ -53,7 +53,7 @@ impl Inspected {
         rolled_out.restore(status);
         let (revision, digest) = (self.revision.to_string(), self.desired.digest());
         let rollout = rolled_out.begin(&digest, &revision).map(|is_later| Rollout {
-            is_upgrade: is_later,
+            is_upgrade: is_later || self.valid_spec.options.helm.is_upgrade,
             only_hooks: !self.valid_spec.health.wait,
             ..Rollout::default()
         });
@@ -132,7 +132,22 @@ pub async fn render_sync(
         pinned,
         fresh,
     };
-    let render_context = RenderContext { cluster, helm, ground: base_context };
+    let login = match (&valid_spec.chart_secret, &valid_spec.chart) {
+        (Some(secret), Some(chart)) => {
+            let data = self::secret(cluster, &name.namespace, secret).await?;
+            ChartLogin::from_secret(name, secret, data, chart)?
+        }
+        (Some(_) | None, _) => ChartLogin::default(),
+    };
+    let revision = match valid_spec.chart.as_ref().filter(|chart| chart.pinned().is_none()) {
+        Some(chart) => {
+            let (asked, known) = ((&*login.owner, ""), (None, Duration::ZERO));
+            let found = repositories.chart_version(chart, asked, &login.credentials, known, by).await;
+            Revision { chart: Some(found.map_err(|error| of_chart(&error))?), ..revision }
+        }
+        None => revision,
+    };
+    let render_context = RenderContext { cluster, helm, ground: base_context, login: &login };
     let prepared = prepare(&repository, &revision, &valid_spec, render_context, None, by).await?;
     Ok(Inspected { valid_spec, revision, desired: prepared.rendered })
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use super::Context;
+use super::reconcile::renderer::ChartLogin;
 use super::spec::ValidatedSpec;
 use super::worker::{ReconcileRequest, run_reconciler};
 use crate::api::SyncName;
@@ -37,6 +38,8 @@ pub async fn run(
         repository,
         credentials: Credentials::default(),
         permission: None,
+        chart_login: ChartLogin::default(),
+        chart_permission: None,
         keys: None,
         namespace: owner.namespace.clone(),
         cluster: context.cluster.clone(),

@@ -27,6 +27,15 @@ const LEVEL: u8 = 1;
 type CachedOutput = Result<Arc<[u8]>, HelmError>;
 type PendingOutput = Shared<BoxFuture<'static, CachedOutput>>;
 
+/// Place of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CacheStorage {
+    /// In memory alone: values of Secrets went into it.
+    Memory,
+    /// Also on the disk.
+    Disk,
+}
+
 /// Result of a lookup.
 enum CacheLookup {
     Cached(Arc<[u8]>),
@@ -67,12 +76,12 @@ impl RenderCache {
     /// files stays in memory.
     pub(super) async fn get<F: Future<Output = CachedOutput> + Send + 'static>(
         &self,
-        (key, contains_secret): (CacheKey, bool),
+        (key, storage): (CacheKey, CacheStorage),
         make: impl FnOnce() -> F,
     ) -> CachedOutput {
         let (mut make, mut is_damaged) = (Some(make), false);
         let coming = loop {
-            match self.find((key, contains_secret), is_damaged, &mut make) {
+            match self.find((key, storage), is_damaged, &mut make) {
                 CacheLookup::Cached(packed) => {
                     let unpack = move || decompress_to_vec_with_limit(&packed, MAX_OUTPUT_BYTES);
                     match crate::chance::spawn_blocking_deterministic(unpack).await {
@@ -95,7 +104,7 @@ impl RenderCache {
     /// Looks an output up and starts to render it if there is none, both under one lock.
     fn find<F: Future<Output = CachedOutput> + Send + 'static>(
         &self,
-        (key, contains_secret): (CacheKey, bool),
+        (key, storage): (CacheKey, CacheStorage),
         is_damaged: bool,
         make: &mut Option<impl FnOnce() -> F>,
     ) -> CacheLookup {
@@ -113,7 +122,7 @@ impl RenderCache {
             let answer = making.await;
             let (cache, made) = (this.clone(), answer.clone());
             let kept = crate::chance::spawn_blocking_deterministic(move || {
-                made.map(|bytes| cache.keep((key, contains_secret), &bytes))
+                made.map(|bytes| cache.keep((key, storage), &bytes))
             });
             // An output that could not be cached is valid all the same.
             let _ = kept.await;
@@ -125,14 +134,14 @@ impl RenderCache {
         CacheLookup::Pending(coming)
     }
 
-    fn keep(&self, (key, contains_secret): (CacheKey, bool), bytes: &[u8]) {
+    fn keep(&self, (key, storage): (CacheKey, CacheStorage), bytes: &[u8]) {
         let packed: Arc<[u8]> = compress_to_vec(bytes, LEVEL).into();
         let mut kept = self.lock();
         let (gone, shelf) = (kept.keep(key, packed.clone()), kept.disk.clone());
         // Unlock before the slow write to the disk.
         drop(kept);
         if let Some(shelf) = shelf {
-            if !contains_secret {
+            if storage == CacheStorage::Disk {
                 shelf.put(&key, &packed);
             }
             gone.iter().for_each(|gone| shelf.remove(gone));
@@ -188,7 +197,7 @@ mod tests {
                     tokio::task::yield_now().await;
                     Ok(Arc::from([key; 3]))
                 };
-                cache.get(([key; 32], false), make).await
+                cache.get(([key; 32], CacheStorage::Disk), make).await
             }
         };
         let answers = futures::future::join_all((0..100).map(|_| ask(7))).await;
@@ -210,7 +219,7 @@ mod tests {
                     tokio::task::yield_now().await;
                     Err(HelmError::Failed { text: "no".into() })
                 };
-                cache.get(([1; 32], false), make).await
+                cache.get(([1; 32], CacheStorage::Disk), make).await
             }
         };
         assert!(futures::future::join_all((0..10).map(|_| ask())).await.iter().all(Result::is_err));
@@ -224,13 +233,30 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let shelf = || RenderCache::with_disk(DiskCache::open(folder.path().join("kept")));
         let make = |text: &'static [u8]| move || async move { Ok(Arc::from(text)) };
-        assert_eq!(shelf().get(([1; 32], false), make(b"one")).await.as_deref(), Ok(&b"one"[..]));
-        assert_eq!(shelf().get(([1; 32], false), make(b"two")).await.as_deref(), Ok(&b"one"[..]));
+        assert_eq!(
+            shelf().get(([1; 32], CacheStorage::Disk), make(b"one")).await.as_deref(),
+            Ok(&b"one"[..])
+        );
+        assert_eq!(
+            shelf().get(([1; 32], CacheStorage::Disk), make(b"two")).await.as_deref(),
+            Ok(&b"one"[..])
+        );
         // A damaged entry is rendered again.
         let file = std::fs::read_dir(folder.path().join("kept")).unwrap().next().unwrap().unwrap();
         std::fs::write(file.path(), b"words").unwrap();
-        assert_eq!(shelf().get(([1; 32], false), make(b"two")).await.as_deref(), Ok(&b"two"[..]));
-        assert_eq!(shelf().get(([1; 32], false), make(b"three")).await.as_deref(), Ok(&b"two"[..]));
+        assert_eq!(
+            shelf().get(([1; 32], CacheStorage::Disk), make(b"two")).await.as_deref(),
+            Ok(&b"two"[..])
+        );
+        assert_eq!(
+            shelf().get(([1; 32], CacheStorage::Disk), make(b"three")).await.as_deref(),
+            Ok(&b"two"[..])
+        );
+        // An entry with values of Secrets is not there.
+        let hidden = ([2; 32], CacheStorage::Memory);
+        assert_eq!(shelf().get(hidden, make(b"one")).await.as_deref(), Ok(&b"one"[..]));
+        assert_eq!(std::fs::read_dir(folder.path().join("kept")).unwrap().count(), 1);
+        assert_eq!(shelf().get(hidden, make(b"two")).await.as_deref(), Ok(&b"two"[..]));
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::fair_queue::FairQueue;
 use crate::render::helm::{Capabilities, Invocation, error_message, invocation, with_helm_output};
 use crate::render::{Incomplete, RenderOptions, Rendered, SourceType, render, render_helm_output};
 use crate::tree::{FileTree, MemoryLimitError};
-use cache::RenderCache;
+use cache::{CacheStorage, RenderCache};
 use disk_cache::DiskCache;
 pub use error::HelmError;
 pub use isolation::IsolationLevel;
@@ -162,14 +162,15 @@ impl Helm {
         let variables = options.variables.clone();
         let run = match run_blocking(move || invocation(&tree, &options, &server)).await? {
             Ok(run) => Arc::new(run),
-            Err(problem) => {
+            Err(refusal) => {
                 let (objects, skipped) = (Vec::new(), Vec::new());
                 return Ok(Rendered::Incomplete(Incomplete {
                     objects,
                     skipped,
-                    problems: vec![problem],
+                    problems: vec![*refusal.problem],
                     wanted_runs: Vec::new(),
                     missing_charts: Vec::new(),
+                    missing_dependencies: refusal.missing,
                 }));
             }
         };
@@ -218,8 +219,11 @@ impl Helm {
         let program = Program::find(&self.0.program)?;
         let key = Sha256::new().chain_update(program.identity()).chain_update(run.digest());
         let (this, who) = (self.clone(), who.to_owned());
-        let key = (key.finalize().into(), run.contains_secret());
-        self.0.cache.get(key, || async move { this.run(&who, program, run).await }).await
+        let storage = if run.contains_secret() { CacheStorage::Memory } else { CacheStorage::Disk };
+        self.0
+            .cache
+            .get((key.finalize().into(), storage), || async move { this.run(&who, program, run).await })
+            .await
     }
 
     async fn run(&self, who: &str, program: Program, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmError> {

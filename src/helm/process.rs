@@ -1,8 +1,8 @@
 //! Runs helm once, in a folder and a process of its own.
 //!
 //! In: a run, and the paths of programs and folders. Out: helm's output, or its error. Helm gets an
-//! empty environment, a temporary home folder, and no input. Its output and its time are limited;
-//! at a limit its whole process group is killed.
+//! empty environment, a temporary home folder, and as its input at most values of the run. Its
+//! output and its time are limited; at a limit its whole process group is killed.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::hash::{BuildHasher as _, RandomState};
@@ -99,7 +99,15 @@ fn start(run: &Invocation, place: &RunSettings<'_>, folder: &Path) -> io::Result
     for name in HOMES {
         command.env(name, &home);
     }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()
+    let input = run.input();
+    command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn()?;
+    if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
+        // A helm that does not read it ends with an error of its own. The thread ends with helm.
+        std::thread::spawn(move || drop(stdin.write_all(&input)));
+    }
+    Ok(child)
 }
 
 /// Variables with the paths of helm's own configuration, all of which point to an empty folder.

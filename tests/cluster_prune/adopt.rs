@@ -3,6 +3,7 @@
 
 mod client_side;
 mod guards;
+mod helm_release;
 mod rolling_out;
 mod trouble;
 mod variables;

@@ -4,7 +4,8 @@
 //! nothing, `helm/command_line.rs` what is typed; `helm/fence.rs` programs in its place that want out, `helm/container.rs` the same
 //! where namespaces are refused; `helm/inflated.rs` has charts in kustomizations (`helm/cases*.rs`), compared with the real kustomize; and
 //! `helm/daemon.rs` and `helm/published.rs` a daemon on a real API server that follows a repository with a chart, or one that is
-//! published elsewhere.
+//! published elsewhere, `helm/ranges.rs` one without a digest, `helm/values_from.rs` values in ConfigMaps and Secrets, and
+//! `helm/dependencies.rs` what a chart needs and does not have.
 
 pub(crate) mod cases;
 pub(crate) mod cases_of_values;
@@ -14,10 +15,13 @@ pub(crate) mod command_line;
 pub(crate) mod container;
 pub(crate) mod daemon;
 pub(crate) mod decrypted;
+pub(crate) mod dependencies;
 pub(crate) mod fence;
 pub(crate) mod inflated;
 pub(crate) mod published;
+pub(crate) mod ranges;
 pub(crate) mod refusals;
+pub(crate) mod values_from;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

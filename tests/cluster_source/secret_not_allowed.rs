@@ -201,3 +201,33 @@ async fn a_team_does_not_have_a_secret_sent_that_it_may_not_read() {
     scene.settle().await;
     scene.assert_calm("nobody asks again and again what is allowed").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_login_of_a_chart_is_sent_only_where_the_team_may_send_it() {
+    let Some(scene) = Scene::new("sent-chart").await else { return };
+    scene.push(&[("shop/words.txt".to_owned(), "words".to_owned())]);
+    let team = Team::new(&scene).await;
+    team.server.rule(|request| match request.header("authorization") {
+        Some("Basic dTpw") => Reply::Raw(404, "", Vec::new()),
+        _ => Reply::Raw(401, "", Vec::new()),
+    });
+    let _daemon = scene.daemon();
+    let sync = |name: &str, host: &str, secret: &str| {
+        let url = format!("https://{host}:{}/charts", team.server.port);
+        let chart = json!({"url": url, "name": "web", "version": "1.x", "secretRef": {"name": secret}});
+        json!({
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "metadata": {"name": name},
+            "spec": {"source": {"git": {"url": scene.git.url("repository.git")}}, "path": "shop", "interval": "5s",
+                "serviceAccountName": "tenant", "render": {"helm": {"chart": chart}}},
+        })
+    };
+    for (name, host, secret) in [("shop", "localhost", "login"), ("thief", "127.0.0.1", "named")] {
+        send_request(&scene.admin, "POST", &team.path(), sync(name, host, secret)).await.unwrap();
+        let message = team.until_reason(name, REFUSED).await;
+        assert!(message.contains(&format!("is not sent to {host}: the ServiceAccount tenant")), "{message}");
+    }
+    assert_eq!(team.asked(), 0, "nothing was sent");
+    send_request(&scene.admin, "POST", &team.path(), sync("named", "localhost", "named")).await.unwrap();
+    team.until_reason("named", "ChartNotFound").await;
+    assert!(team.asked() > 0);
+}

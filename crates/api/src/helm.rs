@@ -13,6 +13,9 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::git::SecretRef;
+use crate::substitute::ValuesKind;
+
 /// How a chart is rendered.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -43,10 +46,21 @@ pub struct HelmSpec {
         .message("write paths in the repository, such as ../values/prod.yaml: values files are not fetched from URLs"))]
     pub values_files: Vec<String>,
 
-    /// Values that override those of valuesFiles. Do not put passwords here: everyone who may read the Sync can read them.
+    /// ConfigMaps and Secrets in the Sync's own namespace with values that override those of valuesFiles; the last one takes
+    /// precedence. They are read with the permissions of the Sync, and watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub values_from: Vec<HelmValuesFrom>,
+
+    /// Values that override those of valuesFiles and valuesFrom. Do not put passwords here: everyone who may read the Sync can
+    /// read them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "anything")]
     pub values: Map<String, Value>,
+
+    /// Templates see an upgrade (`.Release.IsUpgrade`) instead of an installation, at each commit.
+    #[serde(default)]
+    pub is_upgrade: bool,
 
     /// Leave out the CustomResourceDefinitions in the chart's folder `crds`.
     #[serde(default)]
@@ -60,10 +74,54 @@ pub struct HelmSpec {
     pub kube_version: Option<String>,
 }
 
-/// A published chart. It is fetched once, without credentials, and must match the digest.
+/// An object with values of a chart.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!self.literal || has(self.targetPath)")
+    .message("set targetPath: literal says how the value for that path is read"))]
+pub struct HelmValuesFrom {
+    /// ConfigMap or Secret. While a Secret is used, no object of the chart is quoted, because a template may have put a value into any of them.
+    pub kind: ValuesKind,
+
+    /// Its name.
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
+        .message("write the name of a ConfigMap or Secret in the Sync's own namespace, such as shop-values"))]
+    pub name: String,
+
+    /// The key of the object; values.yaml if absent. Its text is a values file, or with targetPath one value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = Rule::new("self.matches('^[-._a-zA-Z0-9]+$')")
+        .message("write a key of the object, such as values.yaml"))]
+    pub key: Option<String>,
+
+    /// The value that the text of the key sets, written as for `helm --set`: `db.password`, `hosts[0].name`. Without it, the text is a values file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 250))]
+    #[x_kube(validation = Rule::new("self.matches('^[^=,]+$')")
+        .message("write the path of one value, such as db.password or hosts[0].name"))]
+    pub target_path: Option<String>,
+
+    /// Take the text for targetPath as it is. Otherwise it is read as by `helm --set`: true, numbers, null, {a,b} and backslashes have
+    /// a meaning, and text in quotes is a string.
+    #[serde(default)]
+    pub literal: bool,
+
+    /// If true, a missing object is ignored. Otherwise the Sync reports it and keeps the last values.
+    #[serde(default)]
+    pub optional: bool,
+}
+
+/// A published chart. Without a digest, the version is looked up with the interval of the Sync, and its digest is kept in the status.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.url.startsWith('oci://') != has(self.name)")
-    .message("write the name of a chart in a repository; in a registry (oci://) it is the end of the URL"))]
+    .message("write the name of a chart in a repository; in a registry (oci://) it is the end of the URL"),
+    validation = Rule::new("!self.url.startsWith('http://') || !has(self.secretRef)")
+    .message("use https:// in the URL: with plain http, the Secret of secretRef would be sent unencrypted"),
+    validation = Rule::new("!has(self.digest) || self.version.matches('^[A-Za-z0-9][-_.+A-Za-z0-9]*$')")
+    .message("write one version, such as 1.2.3, or remove the digest: a digest belongs to one version, not to a range"))]
 pub struct ChartSource {
     /// A repository of charts, such as `https://charts.example.com`, or a chart in a registry, such as
     /// `oci://registry.example.com/charts/shop`.
@@ -83,18 +141,26 @@ pub struct ChartSource {
         .message("write the name of a chart, such as shop"))]
     pub name: Option<String>,
 
-    /// The exact version of the chart.
+    /// The version of the chart, or a range of versions such as `1.x`, `~1.4` or `>=1.2.0 <2.0.0`, of which the highest is used. A tag of a
+    /// registry that is no version, such as `latest`, is followed.
     #[schemars(length(min = 1, max = 128))]
-    #[x_kube(validation = Rule::new("self.matches('^[A-Za-z0-9][-_.+A-Za-z0-9]*$')")
-        .message("write one version, such as 1.2.3: ranges are not supported"))]
+    #[x_kube(validation = Rule::new(r"self.matches(r'^[0-9A-Za-z.*+<>=!~^|,_ -]+$') && self.matches(r'[0-9A-Za-z*]')")
+        .message("write a version such as 1.2.3, or a range such as 1.x, '~1.4' or '>=1.2.0 <2.0.0'"))]
     pub version: String,
 
     /// The digest of the chart's archive (`sha256sum shop-1.2.3.tgz`), or of its manifest in a registry: a version may be published
     /// again with other content, which the digest detects.
+    /// Without it, the digest that the server announces for a version is kept, and other content under that version is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 64, max = 71))]
     #[x_kube(validation = Rule::new("self.matches('^(sha256:)?[0-9a-f]{64}$')")
         .message("write sha256: and 64 digits from 0 to f"))]
-    pub digest: String,
+    pub digest: Option<String>,
+
+    /// The Secret in the Sync's namespace with the credentials for the server: username and password, bearerToken, .dockerconfigjson, tls.crt
+    /// and tls.key, ca.crt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<SecretRef>,
 }
 
 /// Schema of a mapping whose content only the chart knows.

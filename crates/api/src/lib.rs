@@ -37,6 +37,8 @@ mod moves;
 mod oci;
 #[cfg(feature = "crd")]
 mod render;
+#[cfg(feature = "crd")]
+mod revision_text;
 mod spec_hash;
 #[cfg(feature = "crd")]
 mod status;
@@ -61,7 +63,7 @@ pub use git::{GitRef, GitSource, SecretRef, SignatureVerification, Source, Verif
 #[cfg(feature = "crd")]
 pub use health::{HealthRule, HealthSpec};
 #[cfg(feature = "crd")]
-pub use helm::{ChartSource, HelmSpec};
+pub use helm::{ChartSource, HelmSpec, HelmValuesFrom};
 #[cfg(feature = "crd")]
 pub use history::{ChangeCounts, HistoryEntry, MAX_HISTORY};
 #[cfg(feature = "crd")]
@@ -71,11 +73,13 @@ pub use moves::{MOVES_TO_ANNOTATION, parse_moves_to};
 pub use oci::{LayerOperation, OciLayer, OciRef, OciSource};
 #[cfg(feature = "crd")]
 pub use render::{PlainSpec, RenderSpec, RenderType};
+#[cfg(feature = "crd")]
+pub use revision_text::{AppliedChart, short_revision, split_chart};
 pub use spec_hash::{CanonicalForm, SpecHash};
 #[cfg(feature = "crd")]
 pub use status::{
     Approval, ConditionType, ContestedField, FinishedObject, HeldRevision, ObjectCounts, Reason, Revisions,
-    Scope, StatusProblem, SyncStatus, short_revision,
+    Scope, StatusProblem, SyncStatus,
 };
 #[cfg(feature = "crd")]
 pub use substitute::{SubstituteSpec, ValuesFrom, ValuesKind, VariableText};

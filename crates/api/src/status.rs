@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SpecHash;
 use super::history::HistoryEntry;
+use super::revision_text::AppliedChart;
 
 /// Observed state of the Sync, as the daemon reports it.
 // Atomic, because one writer replaces it as a whole: tracking the owner of each field would cost
@@ -110,6 +111,10 @@ pub struct Revisions {
     /// The applied revision with eight digits of its commit or digest, for a column: main@f3454c66.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<String>,
+    /// The published chart of the applied revision, if the Sync asks for its version without a digest. The version and the digest are also in
+    /// the text of each revision: `main@1f0c...+shop:1.2.3@sha256:...`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart: Option<AppliedChart>,
     /// The renderDigest of the applied revision. While it is set, a missing object was deleted by others; it is removed when
     /// another revision begins to be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,15 +160,6 @@ pub struct HeldRevision {
     /// The bytes of memory that its objects take. A daemon that starts reserves them before it renders anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-}
-
-/// Shortens a revision to eight digits of its commit or digest: `main@f3454c66`.
-pub fn short_revision(revision: &str) -> String {
-    let (name, id) = revision.rsplit_once('@').map_or(("", revision), |(name, id)| (name, id));
-    let (kind, digits) = id.split_once(':').map_or(("", id), |(kind, digits)| (kind, digits));
-    let digits: String = digits.chars().take(8).collect();
-    let (at, colon) = (if name.is_empty() { "" } else { "@" }, if kind.is_empty() { "" } else { ":" });
-    format!("{name}{at}{kind}{colon}{digits}")
 }
 
 /// Numbers of objects.

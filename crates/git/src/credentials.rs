@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::address::{Address, Kind};
 use super::artifact::registry_login;
+use super::docker_config;
 use super::github_app::AppLogin;
 
 /// Maximum number of bytes of one value.
@@ -91,6 +92,9 @@ pub enum CredentialsError {
         /// The problem with its value.
         problem: &'static str,
     },
+    /// A registry login that does not name the server.
+    #[error("the Secret's key .dockerconfigjson has no login for {0}")]
+    NoLogin(Box<str>),
     /// No known key.
     #[error(
         "the Secret has none of the keys that Git needs: username and password, bearerToken, \
@@ -229,6 +233,29 @@ impl Credentials {
             }
             _ => Ok(read),
         }
+    }
+
+    /// Reads the data of a Secret for a server of charts, given its host and port. Logins for
+    /// several registries may be in `.dockerconfigjson`, as kubectl writes them.
+    pub fn for_server<K: AsRef<str>, V: AsRef<[u8]>>(
+        data: impl IntoIterator<Item = (K, V)>,
+        server: &str,
+    ) -> Result<Self, CredentialsError> {
+        let data: Vec<(K, V)> = data.into_iter().collect();
+        let Some((_, config)) = data.iter().find(|(key, _)| key.as_ref() == docker_config::KEY) else {
+            return Self::from_secret(data);
+        };
+        let login = docker_config::login(config.as_ref(), server)?;
+        let others = data.iter().filter(|(key, _)| key.as_ref() != docker_config::KEY);
+        let others = others.map(|(key, value)| (key.as_ref(), value.as_ref()));
+        let rest = match Self::from_secret(others) {
+            Err(CredentialsError::Nothing) => Self::default(),
+            rest => rest?,
+        };
+        if rest.login.is_some() {
+            return Err(CredentialsError::Both(docker_config::KEY, "a login of other keys"));
+        }
+        Ok(Self { login: Some(login), ..rest })
     }
 
     /// Checks that these credentials may be used for `address`.

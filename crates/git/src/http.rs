@@ -17,8 +17,10 @@ use ureq::unversioned::transport::DefaultConnector;
 use super::address::HttpAddress;
 use super::credentials::{Credentials, Sensitive};
 use super::error::Error;
+use super::file_request::FileRequest;
 use super::hosts::{HostPolicy, HostRefused};
 use super::http_failure::{failure, fault};
+use super::http_response::HttpResponse;
 use super::installation_token::TokenSources;
 use crate::pkt_line::ProtocolError;
 use crate::resolver::{AddressScope, SameThreadResolver, host_and_port};
@@ -151,21 +153,6 @@ pub(super) struct ExchangeResponse {
     pub(super) body: Sensitive<Vec<u8>>,
 }
 
-/// Head and body of a response.
-pub(super) struct HttpResponse {
-    pub(super) status: u16,
-    pub(super) location: Option<String>,
-    pub(super) content_type: String,
-    /// The `WWW-Authenticate` challenge.
-    pub(super) challenge: Option<String>,
-    date: Option<String>,
-    /// Digest of the content, as a registry announces it.
-    pub(super) digest: Option<String>,
-    /// The `Link` to the next page.
-    pub(super) link: Option<String>,
-    pub(super) body: Box<dyn Read>,
-}
-
 impl HttpClient {
     /// Creates a client for `host`.
     pub(super) fn new(host: &str, credentials: &Credentials, network: &SharedNetwork) -> Result<Self, Error> {
@@ -214,15 +201,14 @@ impl HttpClient {
         self.send(request.body(()), address.server(), authorization, by)
     }
 
-    /// Sends a GET for a file by its whole URL, with a given login and media type.
+    /// Sends a GET or a HEAD for a file by its whole URL.
     pub(super) fn file(
         &self,
         (url, server): (&str, &str),
-        accept: &str,
-        authorization: Option<&Sensitive<String>>,
+        file: &FileRequest<'_>,
         by: Instant,
     ) -> Result<HttpResponse, Error> {
-        self.ask((http::Method::GET, url, server), accept, authorization, by)
+        self.send(file.request(url), server.to_owned(), file.authorization, by)
     }
 
     /// Sends a GET or HEAD to a whole URL.
@@ -340,14 +326,17 @@ impl HttpClient {
             .timeout_per_write(Some(SILENCE_TIMEOUT))
             .build();
         let answer = self.agent.run(request).map_err(|error| failure(&server, &error))?;
-        let header = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        let header =
+            |name: http::HeaderName| answer.headers().get(name).and_then(|value| value.to_str().ok());
         Ok(HttpResponse {
             status: answer.status().as_u16(),
             location: header(http::header::LOCATION).map(str::to_owned),
             content_type: header(http::header::CONTENT_TYPE).unwrap_or_default().to_owned(),
             challenge: header(http::header::WWW_AUTHENTICATE).map(str::to_owned),
             date: header(http::header::DATE).map(str::to_owned),
-            digest: header(http::HeaderName::from_static(CONTENT_DIGEST)).map(str::to_owned),
+            etag: header(http::header::ETAG).map(str::to_owned),
+            modified: header(http::header::LAST_MODIFIED).map(str::to_owned),
+            content_digest: header(http::HeaderName::from_static(CONTENT_DIGEST)).map(str::to_owned),
             link: header(http::header::LINK).map(str::to_owned),
             body: Box::new(answer.into_body().into_reader()),
         })

@@ -49,12 +49,15 @@ mod chart;
 mod credentials;
 mod demo_repository;
 pub mod directory;
+mod docker_config;
 mod error;
+mod file_request;
 mod github_app;
 pub mod hostile;
 mod hosts;
 mod http;
 mod http_failure;
+mod http_response;
 mod installation_token;
 mod known_hosts;
 mod local_repository;
@@ -94,7 +97,7 @@ pub use artifact::{
     ArtifactError, ArtifactFolder, ArtifactNotes, ArtifactReference, LayerSelection, PushedArtifact,
     RegistryAddress, TagFilter, pull_artifact, push_artifact,
 };
-pub use chart::{Chart, ChartError, ChartPlace, ChartRef, Digest};
+pub use chart::{Chart, ChartError, ChartPlace, ChartRef, ChartRequest, ChartVersion, Digest};
 pub use credentials::{Credentials, CredentialsError, Sensitive};
 pub use error::Error;
 pub use hosts::HostPolicy;

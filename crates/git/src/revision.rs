@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use crate::artifact::ArtifactReference;
-use crate::chart::Digest;
+use crate::chart::{ChartVersion, Digest};
 use crate::semver_range;
 use crate::semver_range::VersionRange;
 
@@ -136,7 +136,12 @@ impl Reference {
         let named = |wanted: &str| advertised.iter().find(|found| &*found.name == wanted);
         let found = match self {
             Self::Commit(commit) => {
-                return Some(Revision { commit: *commit, name: commit.to_string().into(), tag: None });
+                return Some(Revision {
+                    commit: *commit,
+                    name: commit.to_string().into(),
+                    tag: None,
+                    chart: None,
+                });
             }
             Self::Artifact(_) => None,
             Self::Head => named("HEAD"),
@@ -150,8 +155,8 @@ impl Reference {
         }?;
         let name = found.symbolic.as_ref().unwrap_or(&found.name).clone();
         Some(match found.peeled {
-            Some(commit) => Revision { commit, name, tag: Some(found.id) },
-            None => Revision { commit: found.id, name, tag: None },
+            Some(commit) => Revision { commit, name, tag: Some(found.id), chart: None },
+            None => Revision { commit: found.id, name, tag: None, chart: None },
         })
     }
 }
@@ -180,14 +185,21 @@ pub struct Revision {
     pub name: Box<str>,
     /// The tag object, if the ref is an annotated tag.
     pub tag: Option<ObjectHash>,
+    /// The version of the chart that was taken up with the commit, if the Sync asks for a version
+    /// without a digest.
+    pub chart: Option<ChartVersion>,
 }
 
 impl Revision {
     /// Parses the output of [`Display`](fmt::Display), given the reference. It does not contain the
     /// tag object, which is passed in for an annotated tag.
     pub fn parse(text: &str, tag: Option<&str>, asked: &Reference) -> Option<Self> {
+        let (text, chart) = match split_chart(text) {
+            (text, Some(chart)) => (text, Some(ChartVersion::parse(chart)?)),
+            (text, None) => (text, None),
+        };
         if matches!(asked, Reference::Artifact(_)) {
-            return Self::parse_artifact(text);
+            return Self::parse_artifact(text).map(|artifact| Self { chart, ..artifact });
         }
         let (short, commit) = text.rsplit_once('@').unwrap_or((text, text));
         let name = match asked {
@@ -199,7 +211,17 @@ impl Revision {
                 format!("refs/heads/{short}").into()
             }
         };
-        Some(Self { commit: ObjectHash::parse(commit)?, name, tag: tag.and_then(ObjectHash::parse) })
+        Some(Self { commit: ObjectHash::parse(commit)?, name, tag: tag.and_then(ObjectHash::parse), chart })
+    }
+
+    /// Returns the revision of the repository alone.
+    pub fn without_chart(&self) -> Self {
+        Self { chart: None, ..self.clone() }
+    }
+
+    /// True if both stand for the same files: the same commit, and the same version of the chart.
+    pub fn has_same_files(&self, other: &Self) -> bool {
+        (self.commit, &self.chart) == (other.commit, &other.chart)
     }
 
     /// Compares the versions of two revisions, if both are tags with one.
@@ -210,14 +232,31 @@ impl Revision {
 }
 
 impl fmt::Display for Revision {
-    /// Formats `main@1f0c…` with the short name of the ref, as in conditions.
+    /// Formats `main@1f0c…` with the short name of the ref, as in conditions; with a chart
+    /// `main@1f0c…+shop:1.2.3@sha256:…`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = ["refs/heads/", "refs/tags/"].iter().find_map(|front| self.name.strip_prefix(front));
         match (short, self.name.starts_with("refs/")) {
-            (None, false) if self.digest().is_some() => f.write_str(&self.name),
-            (None, false) => write!(f, "{}", self.commit),
-            (short, _) => write!(f, "{}@{}", short.unwrap_or(&self.name), self.commit),
+            (None, false) if self.digest().is_some() => f.write_str(&self.name)?,
+            (None, false) => write!(f, "{}", self.commit)?,
+            (short, _) => write!(f, "{}@{}", short.unwrap_or(&self.name), self.commit)?,
         }
+        self.chart.iter().try_for_each(|chart| write!(f, "+{chart}"))
+    }
+}
+
+/// Splits the text of a revision into that of the commit, and that of the chart.
+fn split_chart(text: &str) -> (&str, Option<&str>) {
+    let chart = text.rsplit_once("@sha256:").and_then(|(front, _)| {
+        // Neither the name nor the version of a chart has an @, and a commit has no plus sign.
+        let commit = front.rfind('@').map_or(0, |at| at + 1);
+        let plus = commit + front[commit..].find('+')?;
+        let id = &front[commit..plus];
+        (ObjectHash::parse(id).is_some() || Digest::parse(id).is_some()).then_some(plus)
+    });
+    match chart {
+        Some(plus) => (&text[..plus], Some(&text[plus + 1..])),
+        None => (text, None),
     }
 }
 
@@ -343,7 +382,9 @@ mod tests {
 
     #[test]
     fn a_revision_is_shown_with_its_short_name() {
-        let shown = |name: &str| Revision { commit: hash('a'), name: name.into(), tag: None }.to_string();
+        let shown = |name: &str| {
+            Revision { commit: hash('a'), name: name.into(), tag: None, chart: None }.to_string()
+        };
         let id = "a".repeat(40);
         assert_eq!(shown("refs/heads/feature/x"), format!("feature/x@{id}"));
         assert_eq!(shown("refs/pull/1/head"), format!("refs/pull/1/head@{id}"));
@@ -356,14 +397,17 @@ mod tests {
         let table = [
             ("refs/heads/feature/x@y", branch),
             ("refs/heads/trunk", Reference::Head),
+            ("refs/heads/a+b@sha256:c", Reference::branch("main").unwrap()),
             ("HEAD", Reference::Head),
             ("refs/tags/v1.0.0", Reference::tag("v1.0.0").unwrap()),
             ("refs/tags/v1.0.0", Reference::Semver("1".parse().unwrap())),
             (&*"a".repeat(40), Reference::Commit(hash('a'))),
         ];
         for (name, asked) in table {
-            for tag in [None, Some(hash('b'))] {
-                let revision = Revision { commit: hash('a'), name: name.into(), tag };
+            let digest = crate::chart::Digest::hash(b"x");
+            let chart = ChartVersion { name: "a+b".into(), version: "1.2.3+c".into(), digest };
+            for (tag, chart) in [(None, None), (Some(hash('b')), Some(chart))] {
+                let revision = Revision { commit: hash('a'), name: name.into(), tag, chart };
                 let tag = tag.map(|tag| tag.to_string());
                 let read = Revision::parse(&revision.to_string(), tag.as_deref(), &asked);
                 assert_eq!(read, Some(revision));
@@ -375,7 +419,7 @@ mod tests {
 
     #[test]
     fn tags_are_compared_by_their_versions() {
-        let tag = |name: &str| Revision { commit: hash('a'), name: name.into(), tag: None };
+        let tag = |name: &str| Revision { commit: hash('a'), name: name.into(), tag: None, chart: None };
         let compare = |one: &str, other: &str| tag(one).compare_versions(&tag(other));
         assert_eq!(compare("refs/tags/v1.9.0", "refs/tags/v1.10.0"), Some(Ordering::Less));
         assert_eq!(compare("refs/tags/1.0.0", "refs/tags/v1.0.0+build"), Some(Ordering::Equal));

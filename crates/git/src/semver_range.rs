@@ -100,6 +100,11 @@ pub(super) fn compare(tag: &str, other: &str) -> Option<Ordering> {
     Some(version(tag)?.cmp_precedence(&version(other)?))
 }
 
+/// True for a version of three parts, with or without a leading `v`.
+pub(super) fn is_version(text: &str) -> bool {
+    Version::parse(text.strip_prefix(['v', 'V']).unwrap_or(text)).is_ok()
+}
+
 /// Parses the version of a tag, with or without a leading `v` and with missing parts.
 fn version(tag: &str) -> Option<Version> {
     let text = tag.strip_prefix(['v', 'V']).unwrap_or(tag);

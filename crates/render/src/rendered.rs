@@ -52,6 +52,8 @@ pub struct Incomplete {
     /// Published charts that a kustomization needs. The caller adds them to the tree and renders
     /// again.
     pub missing_charts: Vec<PublishedChart>,
+    /// Dependencies that a chart needs. The caller adds them to the options and renders again.
+    pub missing_dependencies: Vec<helm::LockedDependency>,
 }
 
 /// A file that ends in `.yaml`, `.yml` or `.json` and holds no manifest.
@@ -194,9 +196,14 @@ impl Findings<PackedObject> {
                 set_namespace,
                 tree,
             }),
-            false => {
-                Rendered::Incomplete(Incomplete { objects, skipped, problems, wanted_runs, missing_charts })
-            }
+            false => Rendered::Incomplete(Incomplete {
+                objects,
+                skipped,
+                problems,
+                wanted_runs,
+                missing_charts,
+                missing_dependencies: Vec::new(),
+            }),
         }
     }
 }

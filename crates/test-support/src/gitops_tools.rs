@@ -172,6 +172,10 @@ pub async fn install(scene: &Scene) {
         ("argoproj.io", "v1alpha1", "ApplicationSet", "applicationsets"),
         ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations"),
         ("source.toolkit.fluxcd.io", "v1", "GitRepository", "gitrepositories"),
+        ("source.toolkit.fluxcd.io", "v1", "HelmRepository", "helmrepositories"),
+        ("source.toolkit.fluxcd.io", "v1", "OCIRepository", "ocirepositories"),
+        ("source.toolkit.fluxcd.io", "v1", "HelmChart", "helmcharts"),
+        ("helm.toolkit.fluxcd.io", "v2", "HelmRelease", "helmreleases"),
     ] {
         let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let mut served = json!({"name": version, "served": true, "storage": true, "schema": {

@@ -128,5 +128,12 @@ fn print_next_steps(proposal: &Proposal<'_>, streams: &mut Streams<'_>) {
         "to finish: {first}kubectl delete {} {name} -n {namespace} (no object is deleted with it)",
         tool.resource()
     ));
+    if let Some((space, newest)) = &proposal.gathered.release.stored {
+        let release = newest.strip_prefix("sh.helm.release.v1.").and_then(|rest| rest.rsplit_once('.'));
+        let release = release.map_or("", |(release, _)| release);
+        streams.say(&format!(
+            "helm list still shows the release, whose Secrets are kept: do not run helm uninstall, which would delete the objects; once you do not want to go back, kubectl delete secrets -n {space} -l owner=helm,name={release} removes them"
+        ));
+    }
     streams.say(&format!("to go back instead: moorline adopt {subject}/{name} -n {namespace} --undo"));
 }

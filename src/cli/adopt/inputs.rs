@@ -1,20 +1,21 @@
 //! Reads the resource to adopt and everything that belongs to it.
 //!
 //! In: a name. Out: [`AdoptionInputs`]: an Application with the ApplicationSet that generates it,
-//! or a Kustomization with its GitRepository and the Syncs of its dependencies. Credentials are not
-//! read.
+//! a Kustomization with its GitRepository and the Syncs of its dependencies, or a HelmRelease with
+//! the source of its chart. Credentials are not read.
 
 use std::collections::BTreeMap;
 
 use anyhow::bail;
 use serde_json::Value;
 
+use super::release_inputs::{ReleaseInputs, gather_release};
 use crate::adopt::{AdoptionRecord, OldResource, Tool};
 use crate::api::SyncName;
 use crate::cluster::{Connection, ThirdPartyKind};
 use crate::grammar::with_article;
 
-/// An Application or a Kustomization, and the resources that belong to it.
+/// The resource of another tool, and the resources that belong to it.
 pub(super) struct AdoptionInputs {
     pub(super) tool: Tool,
     pub(super) namespace: String,
@@ -27,6 +28,7 @@ pub(super) struct AdoptionInputs {
     pub(super) record: Option<AdoptionRecord>,
     repository: Option<Value>,
     application_set: Option<Value>,
+    pub(super) release: ReleaseInputs,
     adopted: BTreeMap<(String, String), SyncName>,
 }
 
@@ -45,7 +47,10 @@ impl AdoptionInputs {
         OldResource {
             tool: self.tool,
             body: &self.original,
-            repository: self.repository.as_ref(),
+            repository: self.repository.as_ref().or(self.release.repository.as_ref()),
+            chart: self.release.chart.as_ref(),
+            chart_source: self.release.source.as_ref(),
+            parent: self.release.parent.as_ref(),
             application_set: self.application_set.as_ref(),
             adopted: self.adopted.clone(),
         }
@@ -73,10 +78,15 @@ pub(super) async fn gather(
         );
     };
     let former = AdoptionRecord::read_from(&live)?;
-    let was = former.as_ref().map_or_else(|| live.clone(), |former| former.original(&live));
+    let mut was = former.as_ref().map_or_else(|| live.clone(), |former| former.original(&live));
     let (repository, maker) = match tool {
         Tool::Flux => (repository(connection, namespace, &was).await?, None),
         Tool::ArgoCd => (None, find_application_set(connection, namespace, &was).await?),
+        Tool::FluxHelm => (None, None),
+    };
+    let release = match tool {
+        Tool::FluxHelm => gather_release(connection, namespace, &mut was).await?,
+        Tool::ArgoCd | Tool::Flux => ReleaseInputs::default(),
     };
     let adopted = adopted(connection, tool, namespace, &was).await?;
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
@@ -89,12 +99,13 @@ pub(super) async fn gather(
         record: former,
         repository,
         application_set: maker,
+        release,
         adopted,
     })
 }
 
 /// Fails unless the cluster serves the version that is read: other versions have other fields.
-async fn is_served(connection: &Connection, kind: ThirdPartyKind<'_>) -> anyhow::Result<()> {
+pub(super) async fn is_served(connection: &Connection, kind: ThirdPartyKind<'_>) -> anyhow::Result<()> {
     let ThirdPartyKind { group, version, kind } = kind;
     let versions = connection.group_versions(group).await?;
     if versions.is_empty() {
@@ -110,16 +121,21 @@ async fn is_served(connection: &Connection, kind: ThirdPartyKind<'_>) -> anyhow:
     Ok(())
 }
 
-fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the namespace of a reference, or that of the referring resource if it names none.
-fn namespace_or<'a>(namespace: &'a str, own: &'a str) -> &'a str {
+pub(super) fn namespace_or<'a>(namespace: &'a str, own: &'a str) -> &'a str {
     if namespace.is_empty() { own } else { namespace }
 }
 
-async fn repository(connection: &Connection, own: &str, old: &Value) -> anyhow::Result<Option<Value>> {
+/// Reads the GitRepository of a Kustomization.
+pub(super) async fn repository(
+    connection: &Connection,
+    own: &str,
+    old: &Value,
+) -> anyhow::Result<Option<Value>> {
     if text(old, "/spec/sourceRef/kind") != "GitRepository" {
         return Ok(None);
     }
@@ -145,7 +161,7 @@ async fn find_application_set(
     Ok(connection.third_party_object(kind, own, text(owner, "/name")).await?)
 }
 
-/// The Syncs of the Kustomizations that this one depends on, as far as those were adopted.
+/// The Syncs of the resources that this one depends on, as far as those were adopted.
 async fn adopted(
     connection: &Connection,
     tool: Tool,
@@ -153,7 +169,7 @@ async fn adopted(
     old: &Value,
 ) -> anyhow::Result<BTreeMap<(String, String), SyncName>> {
     let mut found = BTreeMap::new();
-    let all = old.pointer("/spec/dependsOn").and_then(Value::as_array).filter(|_| tool == Tool::Flux);
+    let all = old.pointer("/spec/dependsOn").and_then(Value::as_array).filter(|_| tool != Tool::ArgoCd);
     for on in all.into_iter().flatten() {
         let (namespace, name) = (namespace_or(text(on, "/namespace"), own), text(on, "/name"));
         let other = connection.third_party_object(kind(tool), namespace, name).await?;

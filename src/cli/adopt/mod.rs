@@ -1,5 +1,5 @@
-//! `moorline adopt`: moves the objects of an Argo CD Application or a Flux Kustomization to a Sync,
-//! and back.
+//! `moorline adopt`: moves the objects of an Argo CD Application, a Flux Kustomization or a Flux
+//! HelmRelease to a Sync, and back.
 //!
 //! The mapping itself is in `adopt/`. Here the resources are read (`inputs.rs`), the proposal is
 //! made (`proposal.rs`), printed (`output.rs`), applied (`apply.rs`) and undone (`undo.rs`).
@@ -9,6 +9,7 @@ mod apply;
 mod inputs;
 mod output;
 mod proposal;
+mod release_inputs;
 mod undo;
 
 use anyhow::bail;
@@ -25,7 +26,7 @@ use crate::name_rules;
 use inputs::{AdoptionInputs, gather};
 use proposal::propose;
 
-/// Move the objects of an Argo CD Application or a Flux Kustomization to a Sync
+/// Move the objects of an Argo CD Application or a Flux resource to a Sync
 ///
 /// Shows the Sync, the fields that are not carried over, and the plan. Writes nothing without
 /// --apply. Objects are never deleted or recreated.
@@ -34,11 +35,12 @@ use proposal::propose;
   moorline adopt application/shop -n argocd               what would change
   moorline adopt application/shop -n argocd --apply       do it
   moorline adopt kustomization/shop --sync-namespace team
+  moorline adopt helmrelease/shop -n apps --apply         the same for a HelmRelease; helm's release is kept
   moorline adopt kustomization/shop --undo                undo it; the objects stay unchanged
 
 Exit codes: 0 done, or nothing to do; 1 failure; without --apply also 2 changes, 3 nothing to write but something held.")]
 pub(super) struct AdoptArgs {
-    /// application/NAME or kustomization/NAME
+    /// application/NAME, kustomization/NAME or helmrelease/NAME
     #[arg(value_name = "KIND/NAME", value_parser = subject)]
     subject: AdoptionTarget,
 
@@ -95,12 +97,8 @@ struct AdoptionTarget {
 /// Default namespace of Syncs that act with the daemon's rights, as the README installs it.
 const SYNCS: &str = "moorline";
 
-/// Refusal of HelmReleases: adoption renders no charts.
-const CHART: &str =
-    "a HelmRelease cannot be adopted: commit the output of helm template, and create a Sync for that folder";
-
 fn subject(text: &str) -> Result<AdoptionTarget, &'static str> {
-    let said = "write application/NAME or kustomization/NAME";
+    let said = "write application/NAME, kustomization/NAME or helmrelease/NAME";
     let (kind, name) = text.split_once('/').ok_or(said)?;
     let tool = match kind.to_ascii_lowercase().as_str() {
         "app" | "application" | "applications" | "applications.argoproj.io" | "application.argoproj.io" => {
@@ -111,7 +109,11 @@ fn subject(text: &str) -> Result<AdoptionTarget, &'static str> {
         | "kustomizations"
         | "kustomizations.kustomize.toolkit.fluxcd.io"
         | "kustomization.kustomize.toolkit.fluxcd.io" => Tool::Flux,
-        "hr" | "helmrelease" | "helmreleases" | "helmreleases.helm.toolkit.fluxcd.io" => return Err(CHART),
+        "hr"
+        | "helmrelease"
+        | "helmreleases"
+        | "helmreleases.helm.toolkit.fluxcd.io"
+        | "helmrelease.helm.toolkit.fluxcd.io" => Tool::FluxHelm,
         _ => return Err(said),
     };
     if name.is_empty() || name.contains('/') {
@@ -190,7 +192,9 @@ mod tests {
             ("applications.argoproj.io/shop", Some((Tool::ArgoCd, "shop"))),
             ("Kustomization/shop", Some((Tool::Flux, "shop"))),
             ("kustomizations.kustomize.toolkit.fluxcd.io/shop", Some((Tool::Flux, "shop"))),
-            ("helmrelease/shop", None),
+            ("helmrelease/shop", Some((Tool::FluxHelm, "shop"))),
+            ("helmreleases.helm.toolkit.fluxcd.io/shop", Some((Tool::FluxHelm, "shop"))),
+            ("helmchart/shop", None),
             ("application/", None),
             ("application/a/b", None),
             ("shop", None),

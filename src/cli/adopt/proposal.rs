@@ -11,13 +11,13 @@ use super::super::operate::inspect_manifest;
 use super::super::plan::{decide, read_live_objects};
 use super::inputs::AdoptionInputs;
 use crate::adopt::{
-    Adoption, FieldRemark, OwnerMark, RequestedSync, adopt, is_being_deleted, leftovers, mark,
+    Adoption, FieldRemark, OwnerMark, RequestedSync, Tool, adopt, is_being_deleted, leftovers, mark,
     missing_switch, read_inventory,
 };
-use crate::api::{ADOPTED_FROM_ANNOTATION, PRUNE_ANNOTATION, SyncName, SyncSpec};
+use crate::api::{ADOPTED_FROM_ANNOTATION, PRUNE_ANNOTATION, SyncName, SyncSpec, SyncStatus};
 use crate::cluster::{Cluster, Connection, OperatorError, SyncResource};
 use crate::controller::inspect::Inspected;
-use crate::desired::DesiredObject;
+use crate::desired::{DesiredObject, Scope, Scopes};
 use crate::metrics::Metrics;
 use crate::object::{Object, ObjectId};
 use crate::plan::{Action, Plan, Preview, Step};
@@ -76,7 +76,13 @@ pub(super) async fn propose<'a>(
     wanted: &RequestedSync,
 ) -> anyhow::Result<Proposal<'a>> {
     let old = gathered.old();
-    let (sync, found) = (wanted.sync.clone(), read_inventory(gathered.tool, &gathered.original));
+    let (sync, mut found) = (wanted.sync.clone(), read_inventory(gathered.tool, &gathered.original));
+    if gathered.tool == Tool::FluxHelm {
+        // A stored release has no namespace where its objects have the one of the release.
+        cluster.discovery().ensure().await?;
+        let scopes = cluster.kinds().scopes();
+        found.ids = found.ids.into_iter().map(|id| in_its_scope(id, &scopes)).collect();
+    }
     let mut adoption = adopt(&old, wanted);
     let mut proposal = Proposal {
         gathered,
@@ -104,8 +110,12 @@ pub(super) async fn propose<'a>(
                 proposal.owned = standings(gathered, &found.ids, &inspected, &live);
                 let ours: Vec<Object> =
                     live.into_iter().filter(|it| is_about(it, &inspected, &found.ids)).collect();
-                proposal.planned =
-                    Some(decide(desired, &ours, &sync, inspected.valid_spec.policy(None), &[]));
+                // A chart that was upgraded before runs no hooks of its installation.
+                let policy = match gathered.tool {
+                    Tool::FluxHelm => inspected.policy(None, &SyncStatus::default()),
+                    Tool::ArgoCd | Tool::Flux => inspected.valid_spec.policy(None),
+                };
+                proposal.planned = Some(decide(desired, &ours, &sync, policy, &[]));
                 proposal.revision = Some(inspected.revision.to_string());
             }
         }
@@ -187,13 +197,25 @@ fn standings(
     ids.iter().map(|id| (id.clone(), standing(id))).collect()
 }
 
+/// The id without a namespace, if the kind is cluster-scoped.
+fn in_its_scope(id: ObjectId, scopes: &Scopes) -> ObjectId {
+    match scopes.get(id.group(), id.kind()) {
+        Some(Scope::Cluster) => ObjectId::new(id.group(), id.kind(), "", id.name()).unwrap_or(id),
+        Some(Scope::Namespaced) | None => id,
+    }
+}
+
 /// The owner by an object's marks: another resource of the same tool, or one of the other tool.
 fn owner_by_marks(gathered: &AdoptionInputs, live: &Object) -> OwnerMark {
     let (tool, own) = (gathered.tool, mark(gathered.tool, &gathered.namespace, &gathered.name, live));
-    match (own, mark(tool.other(), "", "", live)) {
+    let of_others = tool.others().find_map(|other| match mark(other, "", "", live) {
+        OwnerMark::Other(name) => Some(format!("{} ({name})", other.name())),
+        OwnerMark::This | OwnerMark::None => None,
+    });
+    match (own, of_others) {
         (OwnerMark::Other(name), _) => OwnerMark::Other(name),
-        (_, OwnerMark::Other(name)) => OwnerMark::Other(format!("{} ({name})", tool.other().name()).into()),
-        (own, OwnerMark::This | OwnerMark::None) => own,
+        (_, Some(name)) => OwnerMark::Other(name.into()),
+        (own, None) => own,
     }
 }
 

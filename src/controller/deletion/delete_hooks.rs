@@ -20,11 +20,11 @@ use crate::controller::inspect;
 use crate::controller::reconcile::decryption_keys;
 use crate::controller::reconcile::prepare::{prepare, source_error};
 use crate::controller::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
-use crate::controller::reconcile::renderer::RenderContext;
+use crate::controller::reconcile::renderer::{ChartLogin, RenderContext};
 use crate::controller::reconcile::substitution_values;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::StatusRecorder;
-use crate::controller::worker::repository_credentials::repository_login;
+use crate::controller::worker::repository_credentials::{chart_login, repository_login};
 use crate::desired::{DeletePhase, DesiredObject, DesiredSet, REDACTED};
 use crate::health::{self, Health, health};
 use crate::object::ObjectId;
@@ -72,7 +72,15 @@ pub(crate) async fn find(
     let valid_spec = &decryption_keys::filled(cluster, name, valid_spec).await?;
     let followed = TrackedBases::default();
     let base_context = &RemoteBaseContext::of_sync(context, name, valid_spec, &followed, valid_spec.interval);
-    let render_context = RenderContext { cluster, helm: &context.sources.helm, ground: base_context };
+    let login = match &valid_spec.chart_secret {
+        Some(secret) => {
+            let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
+            chart_login(context, cluster, name, valid_spec, (secret, data), &mut None).await?
+        }
+        None => ChartLogin::default(),
+    };
+    let helm = &context.sources.helm;
+    let render_context = RenderContext { cluster, helm, ground: base_context, login: &login };
     let prepared = prepare(&repository, &revision, valid_spec, render_context, None, by).await?;
     let prepared = prepared.with_keys(cluster.notary().content_keys(), None);
     Ok(Some(Arc::new(prepared.rendered.delete_hooks(uid))))

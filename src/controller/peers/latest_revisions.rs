@@ -53,7 +53,8 @@ impl LatestRevisions {
 
 /// Publishes a revision, with the time of the poll; receivers are woken only by a new revision.
 pub(crate) fn publish(head: &RevisionChannel, revision: &Revision, asked: Instant) {
-    let seen = TimedRevision { revision: revision.clone(), at: clock::now(), asked };
+    // Each Sync has a chart of its own.
+    let seen = TimedRevision { revision: revision.without_chart(), at: clock::now(), asked };
     head.send_if_modified(|known| {
         let new = known.as_ref().is_none_or(|known| known.revision != seen.revision);
         *known = Some(seen);

@@ -44,6 +44,7 @@ use object_claims::{names_revision, publish};
 use observation::{describe, observe_or_yield, wait_for_new_kinds};
 use policy_inputs::gather_policy;
 use remote_bases::TrackedBases;
+use renderer::ChartLogin;
 use round::{execute_round, plan_round, record_execution, record_inventory};
 
 /// Most rounds of one reconcile. A new round starts if the last one brought kinds that other
@@ -100,6 +101,8 @@ pub(crate) struct ReconcileContext<'a> {
     /// Health of the objects.
     pub(crate) health_monitor: &'a HealthMonitor,
     pub(crate) repository: &'a Repository,
+    /// Login for the server of the chart.
+    pub(crate) chart_login: &'a ChartLogin,
     /// Remote bases of the Sync.
     pub(crate) followed: &'a TrackedBases,
     pub(crate) revision: &'a Revision,

@@ -158,7 +158,7 @@ pub(super) async fn prepare_revision(
 
 /// Returns true if this is the held revision, and nothing about it is unknown.
 fn keeps(inputs: &ReconcileContext<'_>, last: &PreparedRevision) -> bool {
-    inputs.aim != Aim::Apply && last.complete && last.revision.commit == inputs.revision.commit
+    inputs.aim != Aim::Apply && last.complete && last.revision.has_same_files(inputs.revision)
 }
 
 async fn render_revision(
@@ -173,8 +173,8 @@ async fn render_revision(
         inputs.followed,
         inputs.valid_spec.interval,
     );
-    let render_context =
-        RenderContext { cluster: inputs.cluster, helm: &inputs.context.sources.helm, ground: base_context };
+    let (helm, login) = (&inputs.context.sources.helm, inputs.chart_login);
+    let render_context = RenderContext { cluster: inputs.cluster, helm, ground: base_context, login };
     prepare(inputs.repository, inputs.revision, inputs.valid_spec, render_context, last, by).await
 }
 

@@ -107,7 +107,7 @@ pub(crate) async fn prepare(
     by: Instant,
 ) -> Result<PreparedRevision, ReconcileError> {
     let memory = means.ground.repositories.memory();
-    means.fetch_chart(valid_spec, by).await?;
+    means.fetch_chart(valid_spec, revision, by).await?;
     let mut rooms = MemoryLimits::of(memory, valid_spec, last.map(|last| last.room));
     let mut charts = ChartFetches::default();
     loop {
@@ -127,7 +127,7 @@ pub(crate) async fn prepare(
         }
         let repositories = means.ground.repositories;
         charts.data_keys.fetch(repositories, means.ground.asker, valid_spec, by).await;
-        means.fetch_charts(&mut charts, by).await?;
+        means.fetch_charts(valid_spec, &mut charts, by).await?;
     }
 }
 
@@ -142,6 +142,8 @@ async fn prepare_in(
 ) -> Result<PreparedRevision, ReconcileError> {
     let ground = means.ground;
     let mut last = last.filter(|last| last.complete);
+    // Another version of the chart is another render, also of the same files.
+    last = last.filter(|last| last.revision.chart == revision.chart);
     if !means.is_server_unchanged(last.and_then(|last| last.server.as_deref())).await? {
         last = None;
     }
@@ -152,7 +154,7 @@ async fn prepare_in(
         }
         None => None,
     };
-    if let Some(kept) = kept.as_ref().filter(|kept| kept.revision.commit == revision.commit) {
+    if let Some(kept) = kept.as_ref().filter(|kept| kept.revision.has_same_files(revision)) {
         ground.followed.set(kept.bases.to_vec());
         return Ok(PreparedRevision { revision: revision.clone(), ..kept.clone() });
     }
@@ -172,7 +174,7 @@ async fn prepare_in(
     };
     let Snapshot { files, mut ids, submodule_repositories: modules, .. } = snapshot;
     let files = charts.data_keys.decrypted(files, valid_spec, by).await?;
-    let (rendered, server) = means.rendered(files.clone(), valid_spec, charts, by).await?;
+    let (rendered, server) = means.rendered(files.clone(), (valid_spec, revision), charts, by).await?;
     let caution = match &rendered {
         Rendered::Complete(complete) if complete.is_by_helm() => means.helm.isolation_warning().await,
         Rendered::Complete(_) | Rendered::Incomplete(_) => None,

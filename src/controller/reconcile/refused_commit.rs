@@ -126,7 +126,12 @@ mod tests {
     use crate::source::ObjectHash;
 
     fn revision(digit: &str) -> Revision {
-        Revision { commit: ObjectHash::parse(&digit.repeat(40)).unwrap(), name: "HEAD".into(), tag: None }
+        Revision {
+            commit: ObjectHash::parse(&digit.repeat(40)).unwrap(),
+            name: "HEAD".into(),
+            tag: None,
+            chart: None,
+        }
     }
 
     fn at(seconds: u64) -> Uptime {

@@ -8,29 +8,62 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::decryption_keys::DataKeyFetches;
-use super::prepare::{cluster_error, too_slow};
+use super::prepare::{cluster_error, source_error, too_slow};
 use super::remote_bases::RemoteBaseContext;
-use crate::cluster::Cluster;
+use crate::api::SyncName;
+use crate::cluster::{Cluster, SecretData};
 use crate::controller::spec::ValidatedSpec;
 use crate::helm::{Helm, HelmError};
 use crate::kustomize::PublishedChart;
 use crate::position::SourcePosition;
-use crate::render::helm::{Capabilities, FetchedChart};
+use crate::render::helm::{Capabilities, FetchedChart, FetchedDependency, LockedDependency};
 use crate::render::{Rendered, SourceType};
 use crate::report::{ErrorCause, ReconcileError};
-use crate::source::{ArtifactError, ChartError, ChartRef, Credentials, Error};
+use crate::source::{ArtifactError, ChartError, ChartRef, ChartRequest, Credentials, Error, Revision};
 use crate::tree::{FileTree, MemoryLimit};
 
-/// Published charts that kustomizations reference. They are fetched while no memory is reserved for
-/// the render.
+/// Published charts that kustomizations and charts reference. They are fetched while no memory is
+/// reserved for the render.
 #[derive(Debug, Default)]
 pub(crate) struct ChartFetches {
-    /// Charts that have to be fetched, and the locations that name them.
-    pub(crate) wanted: Vec<(ChartRef, SourcePosition)>,
+    /// Charts that have to be fetched.
+    pub(crate) wanted: Vec<WantedChart>,
     /// Charts that were fetched.
-    fetched: Vec<ChartRef>,
+    fetched: Vec<WantedChart>,
     /// Data keys of encrypted files, which are fetched in the same way.
     pub(super) data_keys: DataKeyFetches,
+}
+
+/// A published chart that a kustomization or a chart references.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum WantedChart {
+    /// A chart of a kustomization, and the location that names it.
+    Published(ChartRef, SourcePosition),
+    /// A dependency of a chart.
+    Dependency(LockedDependency),
+}
+
+/// Login for the server of a published chart.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ChartLogin {
+    pub(crate) credentials: Credentials,
+    /// The Secret, as `namespace/name`; empty without one. Fetched charts are shared by the Syncs
+    /// that name the same Secret.
+    pub(crate) owner: Box<str>,
+}
+
+impl ChartLogin {
+    /// Reads the login for the server of a chart from a Secret.
+    pub(crate) fn from_secret(
+        sync: &SyncName,
+        secret: &str,
+        data: SecretData,
+        chart: &ChartRequest,
+    ) -> Result<Self, ReconcileError> {
+        let credentials = Credentials::for_server(data.data, &chart.authority());
+        let credentials = credentials.map_err(|error| source_error(error.into()))?;
+        Ok(Self { credentials, owner: format!("{}/{secret}", sync.namespace).into() })
+    }
 }
 
 /// Dependencies of a render.
@@ -42,6 +75,8 @@ pub(crate) struct RenderContext<'a> {
     pub(crate) helm: &'a Helm,
     /// Sources from elsewhere, and metrics.
     pub(crate) ground: &'a RemoteBaseContext<'a>,
+    /// Login for the server of the chart that the spec names.
+    pub(crate) login: &'a ChartLogin,
 }
 
 impl RenderContext<'_> {
@@ -49,13 +84,13 @@ impl RenderContext<'_> {
     pub(crate) async fn rendered(
         self,
         mut files: FileTree,
-        valid_spec: &ValidatedSpec,
+        (valid_spec, revision): (&ValidatedSpec, &Revision),
         charts: &mut ChartFetches,
         by: Instant,
     ) -> Result<(Rendered, Option<Arc<Capabilities>>), ReconcileError> {
         let mut options = valid_spec.options.clone();
-        if let Some(wanted) = &valid_spec.chart {
-            options.helm.chart = Some(self.published(wanted, files.memory_limit(), by).await?);
+        if let Some(wanted) = chart_of(valid_spec, revision)? {
+            options.helm.chart = Some(self.published(&wanted, self.login, files.memory_limit(), by).await?);
         }
         let server = match options.source_type(&files) {
             SourceType::Helm => Some(self.server().await?),
@@ -66,14 +101,17 @@ impl RenderContext<'_> {
             let rendering = self.helm.render_for(self.ground.asker, files.clone(), asked, shown);
             let rendered = tokio::time::timeout_at(by.into(), rendering).await.map_err(|_| too_slow())?;
             let rendered = rendered.map_err(of_helm)?;
-            let unfetched = match &rendered {
-                Rendered::Incomplete(incomplete) if !incomplete.missing_charts.is_empty() => {
-                    &incomplete.missing_charts
-                }
-                Rendered::Incomplete(_) | Rendered::Complete(_) => break rendered,
-            };
-            for chart in unfetched {
+            let Rendered::Incomplete(incomplete) = &rendered else { break rendered };
+            if incomplete.missing_charts.is_empty() && incomplete.missing_dependencies.is_empty() {
+                break rendered;
+            }
+            for chart in &incomplete.missing_charts {
                 files = self.with_chart(files, chart, charts, by).await?;
+            }
+            for dependency in &incomplete.missing_dependencies {
+                let room = files.memory_limit();
+                let fetched = self.dependency(valid_spec, dependency, room, charts, by).await?;
+                options.helm.dependencies.extend(fetched);
             }
             if !charts.wanted.is_empty() {
                 // This error is never shown: the render starts again once the charts are fetched.
@@ -94,31 +132,96 @@ impl RenderContext<'_> {
     pub(crate) async fn fetch_chart(
         self,
         valid_spec: &ValidatedSpec,
+        revision: &Revision,
         by: Instant,
     ) -> Result<(), ReconcileError> {
-        match &valid_spec.chart {
-            Some(wanted) if !self.ground.repositories.has_chart(wanted, "") => self.fetch(wanted, by).await,
+        match chart_of(valid_spec, revision)? {
+            Some(wanted) if !self.ground.repositories.has_chart(&wanted, &self.login.owner) => {
+                self.fetch(&wanted, self.login, by).await
+            }
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Makes sure that the charts of a kustomization are on disk.
+    /// Makes sure that the charts of a kustomization, and the dependencies of a chart, are on disk.
     pub(crate) async fn fetch_charts(
         self,
+        valid_spec: &ValidatedSpec,
         charts: &mut ChartFetches,
         by: Instant,
     ) -> Result<(), ReconcileError> {
-        for (wanted, place) in std::mem::take(&mut charts.wanted) {
-            self.fetch(&wanted, by).await.map_err(|reconcile_error| reconcile_error.with_place(&place))?;
+        for wanted in std::mem::take(&mut charts.wanted) {
+            match &wanted {
+                WantedChart::Published(chart, place) => {
+                    let fetched = self.fetch(chart, &ChartLogin::default(), by).await;
+                    fetched.map_err(|reconcile_error| reconcile_error.with_place(place))?;
+                }
+                WantedChart::Dependency(dependency) => {
+                    let room = MemoryLimit::with_bytes(self.ground.repositories.memory().most_for_work());
+                    let fetched = self.fetched_dependency(valid_spec, dependency, &room, by).await;
+                    // One that exceeds this limit is reported once it is rendered.
+                    fetched.map(drop).or_else(|error| room.required_bytes().map(drop).ok_or(error))?;
+                }
+            }
             charts.fetched.push(wanted);
         }
         Ok(())
     }
 
-    async fn fetch(self, wanted: &ChartRef, by: Instant) -> Result<(), ReconcileError> {
+    /// Returns a dependency of a chart; none if it has to be fetched first.
+    async fn dependency(
+        self,
+        valid_spec: &ValidatedSpec,
+        dependency: &LockedDependency,
+        memory_limit: &MemoryLimit,
+        charts: &mut ChartFetches,
+        by: Instant,
+    ) -> Result<Option<FetchedDependency>, ReconcileError> {
+        let (request, login) = self.request_of(valid_spec, dependency)?;
+        let wanted = WantedChart::Dependency(dependency.clone());
+        if !self.ground.repositories.has_dependency(&request, &login.owner)
+            && !charts.fetched.contains(&wanted)
+        {
+            charts.wanted.push(wanted);
+            return Ok(None);
+        }
+        self.fetched_dependency(valid_spec, dependency, memory_limit, by).await.map(Some)
+    }
+
+    async fn fetched_dependency(
+        self,
+        valid_spec: &ValidatedSpec,
+        dependency: &LockedDependency,
+        memory_limit: &MemoryLimit,
+        by: Instant,
+    ) -> Result<FetchedDependency, ReconcileError> {
+        let (request, login) = self.request_of(valid_spec, dependency)?;
+        let asked = (&*login.owner, self.ground.asker);
+        let repositories = self.ground.repositories;
+        let fetched = repositories.dependency(&request, asked, &login.credentials, memory_limit, by).await;
+        let fetched = fetched.map_err(|error| of_dependency(dependency, &error))?;
+        Ok(FetchedDependency { locked: dependency.clone(), archive: fetched.archive.into() })
+    }
+
+    /// Returns the request for a dependency, and its login: that of the chart, if both are on the
+    /// same server.
+    fn request_of(
+        self,
+        valid_spec: &ValidatedSpec,
+        dependency: &LockedDependency,
+    ) -> Result<(ChartRequest, ChartLogin), ReconcileError> {
+        let LockedDependency { name, version, repository } = dependency;
+        let request = ChartRequest::locked(repository, name, version);
+        let request = request.map_err(|error| of_dependency(dependency, &error))?;
+        let is_beside = valid_spec.chart.as_ref().is_some_and(|chart| chart.is_beside(&request));
+        let login = if is_beside { self.login.clone() } else { ChartLogin::default() };
+        Ok((request, login))
+    }
+
+    async fn fetch(self, wanted: &ChartRef, login: &ChartLogin, by: Instant) -> Result<(), ReconcileError> {
         let memory_limit = MemoryLimit::with_bytes(self.ground.repositories.memory().most_for_work());
         // A chart that exceeds this limit is reported once it is rendered with its own limit.
-        match self.published(wanted, &memory_limit, by).await {
+        match self.published(wanted, login, &memory_limit, by).await {
             Err(_) if memory_limit.required_bytes().is_some() => Ok(()),
             fetched => fetched.map(drop),
         }
@@ -135,11 +238,12 @@ impl RenderContext<'_> {
     ) -> Result<FileTree, ReconcileError> {
         let wanted = ChartRef::new(&chart.url, chart.name.as_deref(), &chart.version, &chart.digest);
         let wanted = wanted.map_err(|error| of_chart(&error).with_place(&chart.place))?;
-        if !self.ground.repositories.has_chart(&wanted, "") && !charts.fetched.contains(&wanted) {
-            charts.wanted.push((wanted, chart.place.clone()));
+        let named = WantedChart::Published(wanted.clone(), chart.place.clone());
+        if !self.ground.repositories.has_chart(&wanted, "") && !charts.fetched.contains(&named) {
+            charts.wanted.push(named);
             return Ok(files);
         }
-        let fetched = self.published(&wanted, files.memory_limit(), by).await;
+        let fetched = self.published(&wanted, &ChartLogin::default(), files.memory_limit(), by).await;
         let fetched = fetched.map_err(|reconcile_error| reconcile_error.with_place(&chart.place))?;
         Ok(files.with_chart(&chart.digest, fetched.files))
     }
@@ -148,18 +252,18 @@ impl RenderContext<'_> {
     async fn published(
         self,
         wanted: &ChartRef,
+        login: &ChartLogin,
         memory_limit: &MemoryLimit,
         by: Instant,
     ) -> Result<FetchedChart, ReconcileError> {
-        let (repositories, login) = (self.ground.repositories, Credentials::default());
-        let fetched =
-            repositories.chart_within(wanted, ("", self.ground.asker), &login, memory_limit, by).await;
+        let (repositories, asked) = (self.ground.repositories, (&*login.owner, self.ground.asker));
+        let fetched = repositories.chart_within(wanted, asked, &login.credentials, memory_limit, by).await;
         match fetched {
             Ok(chart) => Ok(FetchedChart {
                 digest: wanted.digest.to_string().into(),
                 files: chart.files.with_display_prefix(&wanted.place.to_string()),
             }),
-            Err(error) => Err(ReconcileError { permanent: error.needs_new_input(), ..of_chart(&error) }),
+            Err(error) => Err(of_chart(&error)),
         }
     }
 
@@ -181,7 +285,20 @@ impl RenderContext<'_> {
     }
 }
 
-fn of_chart(error: &ChartError) -> ReconcileError {
+/// Returns the published chart of a spec, at the version that the revision has.
+fn chart_of(valid_spec: &ValidatedSpec, revision: &Revision) -> Result<Option<ChartRef>, ReconcileError> {
+    let Some(request) = &valid_spec.chart else { return Ok(None) };
+    let taken = || revision.chart.as_ref().and_then(|taken| request.at(taken));
+    let Some(chart) = request.pinned().cloned().or_else(taken) else {
+        let message = format!("the version of the chart {} is not known yet", request.place());
+        let (cause, problems) = (ErrorCause::Progressing, Vec::new());
+        return Err(ReconcileError { cause, message, problems, permanent: false });
+    };
+    Ok(Some(chart))
+}
+
+/// Maps an error of a chart to a reconcile error.
+pub(crate) fn of_chart(error: &ChartError) -> ReconcileError {
     ReconcileError {
         cause: match error {
             ChartError::Server(error) => source_cause(error),
@@ -189,8 +306,16 @@ fn of_chart(error: &ChartError) -> ReconcileError {
         },
         message: error.to_string(),
         problems: Vec::new(),
-        permanent: true,
+        permanent: error.needs_new_input(),
     }
+}
+
+/// Maps an error of a dependency to a reconcile error.
+fn of_dependency(dependency: &LockedDependency, error: &ChartError) -> ReconcileError {
+    let reconcile_error = of_chart(error);
+    let message =
+        format!("the dependency {} {}: {}", dependency.name, dependency.version, reconcile_error.message);
+    ReconcileError { message, ..reconcile_error }
 }
 
 fn being_fetched() -> ReconcileError {

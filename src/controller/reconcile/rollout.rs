@@ -120,6 +120,7 @@ pub(crate) fn begin_rollout(
     memory.unhealthy_at_rollout = None;
     let again = std::mem::take(&mut memory.rerun_failed_hooks);
     let is_later = memory.rolled_out.begin(&prepared.digest, &inputs.record.revision)?;
+    let is_later = is_later || inputs.valid_spec.options.helm.is_upgrade;
     if !desired.has_ordering() {
         return Some(Rollout { is_upgrade: is_later, ..Rollout::default() });
     }

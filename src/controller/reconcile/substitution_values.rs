@@ -1,8 +1,9 @@
-//! Reads substitution values of a Sync from ConfigMaps and Secrets (`spec.render.substitute.from`).
+//! Reads values of a Sync from ConfigMaps and Secrets (`spec.render.substitute.from` and
+//! `spec.render.helm.valuesFrom`).
 //!
 //! In: the names in the spec, and the cluster as the ServiceAccount of the Sync sees it: the author
 //! of a Sync must not read through it what the ServiceAccount may not.
-//! Out: the spec with all of its variables, or the reason for missing ones.
+//! Out: the spec with all of its variables and values, or the reason for missing ones.
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use super::prepare::cluster_error;
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, SubstitutionValues};
 use crate::controller::spec::{ValidatedSpec, ValuesSource};
+use crate::render::helm::ExternalValues;
 use crate::render::{Variables, Visibility};
 use crate::report::{ErrorCause, ReconcileError};
 
@@ -19,11 +21,11 @@ pub(crate) async fn filled(
     name: &SyncName,
     valid_spec: ValidatedSpec,
 ) -> Result<ValidatedSpec, ReconcileError> {
-    let mut all = Vec::with_capacity(valid_spec.values.len());
-    for values in &valid_spec.values {
+    let mut all = Vec::new();
+    for values in valid_spec.values_sources() {
         all.push(texts(cluster, name, values).await?);
     }
-    Ok(with(valid_spec, all.iter().map(Option::as_ref)))
+    with(valid_spec, all.iter().map(Option::as_ref))
 }
 
 /// Reads one of the objects; `None` if it is optional and does not exist.
@@ -41,7 +43,8 @@ pub(crate) async fn texts(
         if reconcile_error.cause == ErrorCause::RightsMissing {
             let grant = grant(name);
             reconcile_error.message = format!(
-                "spec.render.substitute.from names the {} {}, which may not be read: {}; {grant} grants the permission",
+                "{} names the {} {}, which may not be read: {}; {grant} grants the permission",
+                values.field,
                 values.kind.as_str(),
                 values.name,
                 reconcile_error.message
@@ -54,10 +57,11 @@ pub(crate) async fn texts(
         None if !values.optional => Err(ReconcileError {
             cause: ErrorCause::ValuesMissing,
             message: format!(
-                "there is no {} {} in the namespace {}, which spec.render.substitute.from references; create it, or set optional: true",
+                "there is no {} {} in the namespace {}, which {} references; create it, or set optional: true",
                 values.kind.as_str(),
                 values.name,
-                name.namespace
+                name.namespace,
+                values.field
             ),
             problems: Vec::new(),
             permanent: false,
@@ -71,8 +75,8 @@ pub(crate) async fn texts(
 pub(crate) fn unwatched(name: &SyncName, values: &ValuesSource) -> ReconcileError {
     let (kind, grant) = (values.kind.as_str(), grant(name));
     let message = format!(
-        "spec.render.substitute.from names the {kind} {}, which may not be watched, so changes of it would go unnoticed; {grant} grants the permission",
-        values.name
+        "{} names the {kind} {}, which may not be watched, so changes of it would go unnoticed; {grant} grants the permission",
+        values.field, values.name
     );
     ReconcileError { cause: ErrorCause::RightsMissing, message, problems: Vec::new(), permanent: false }
 }
@@ -95,19 +99,63 @@ pub(super) fn grant(name: &SyncName) -> String {
     format!("`moorline rbac --sync {} -n {} | kubectl apply -f -`", name.name, name.namespace)
 }
 
+/// Returns the spec with these texts, in the order of its sources, as variables and values.
+pub(crate) fn with<'a>(
+    valid_spec: ValidatedSpec,
+    all: impl Iterator<Item = Option<&'a SubstitutionValues>>,
+) -> Result<ValidatedSpec, ReconcileError> {
+    let all: Vec<_> = all.collect();
+    let (variables, values) = all.split_at(valid_spec.values.len().min(all.len()));
+    let mut valid_spec = with_variables(valid_spec, variables.iter().copied());
+    valid_spec.options.helm.external = chart_values(&valid_spec, values)?;
+    Ok(valid_spec)
+}
+
+/// Merges the values of a chart: later objects override earlier ones.
+fn chart_values(
+    valid_spec: &ValidatedSpec,
+    all: &[Option<&SubstitutionValues>],
+) -> Result<ExternalValues, ReconcileError> {
+    let mut merged = ExternalValues::default();
+    for (named, found) in valid_spec.chart_values.iter().zip(all) {
+        let Some(found) = found else { continue };
+        let invalid = |problem: String| ReconcileError {
+            cause: ErrorCause::Input("ValuesInvalid"),
+            message: format!(
+                "the key {} of the {} {} that spec.render.helm.valuesFrom references {problem}",
+                named.key,
+                named.source.kind.as_str(),
+                named.source.name
+            ),
+            problems: Vec::new(),
+            permanent: false,
+        };
+        let text = found.values.iter().find(|(key, _)| **key == *named.key);
+        let Some((_, text)) = text else { return Err(invalid("does not exist, or is not text".to_owned())) };
+        let seen = visibility(named.source.kind);
+        merged =
+            merged.with(text, named.path.as_ref(), seen).map_err(|problem| invalid(problem.to_string()))?;
+    }
+    Ok(merged)
+}
+
+fn visibility(kind: ValuesKind) -> Visibility {
+    match kind {
+        ValuesKind::ConfigMap => Visibility::Public,
+        ValuesKind::Secret => Visibility::Secret,
+    }
+}
+
 /// Returns the spec with these texts as variables: later objects override earlier ones, and the
 /// spec overrides all.
-pub(crate) fn with<'a>(
+fn with_variables<'a>(
     mut valid_spec: ValidatedSpec,
     all: impl Iterator<Item = Option<&'a SubstitutionValues>>,
 ) -> ValidatedSpec {
     let Some(own) = valid_spec.options.variables.clone() else { return valid_spec };
     let mut variables = Variables::default();
     for (values, texts) in valid_spec.values.iter().zip(all) {
-        let seen = match values.kind {
-            ValuesKind::ConfigMap => Visibility::Public,
-            ValuesKind::Secret => Visibility::Secret,
-        };
+        let seen = visibility(values.kind);
         let texts = texts.map(|found| found.values.as_slice()).unwrap_or_default();
         variables = variables.with_values(texts.iter().map(|(key, text)| (key, text)), seen);
     }

@@ -42,6 +42,8 @@ impl UnrenderedCommit<'_> {
     pub(crate) async fn tell(&self, last: Option<&PreparedRevision>) {
         let peers = &self.context.peers;
         let commit = self.revision.commit;
+        // Unchanged files say nothing about another version of the chart.
+        let last = last.filter(|last| last.revision.chart == self.revision.chart);
         let known = peers.last_failed_attempt(self.owner).filter(|tried| tried.commit == commit);
         if known.is_some_and(|tried| tried.is_final || last.is_none()) {
             return;

@@ -48,7 +48,7 @@ use deletion::{finalize, finalizer, orphan_if_asked};
 use dependency_access::may_depend;
 use instance::is_served_elsewhere;
 use narrowed_request::keep_narrowed;
-use secrets::{credentials, revoke_keys, signing_keys};
+use secrets::{chart_credentials, credentials, revoke_keys, signing_keys};
 use stand_down::{remove_claims, withdraw_claims};
 use substitution_sources::filled;
 
@@ -64,14 +64,16 @@ struct SyncWorker {
     resource_recorder: StatusRecorder,
     orders: Option<watch::Sender<ReconcileRequest>>,
     following: Option<JoinHandle<()>>,
-    /// The Secret with the credentials of the repository, and the one with the trusted signing
-    /// keys.
+    /// The Secrets with the credentials of the repository and of the server of the chart, and the
+    /// one with the trusted signing keys.
     secret: Option<secrets::WatchedSecret>,
+    chart_secret: Option<secrets::WatchedSecret>,
     trusted: Option<secrets::WatchedSecret>,
     /// Proof that the Sync may use the credentials.
     permission: Option<Arc<SecretPermission>>,
     /// The Secret with the keys for encrypted files.
     decryption: Option<decryption_secret::WatchedKeys>,
+    chart_permission: Option<Arc<SecretPermission>>,
     /// ConfigMaps and Secrets with the values of its variables.
     values: Vec<crate::controller::resource::substitution_sources::Source>,
     /// Syncs of other namespaces that this one may depend on, from the last access review.
@@ -120,9 +122,11 @@ pub(crate) async fn run_worker(
         orders: None,
         following: None,
         secret: None,
+        chart_secret: None,
         trusted: None,
         permission: None,
         decryption: None,
+        chart_permission: None,
         values: Vec::new(),
         readable: None,
         max_retry_pause: RETRY.1,
@@ -355,6 +359,7 @@ impl SyncWorker {
     ) -> Result<ReconcileRequest, ReconcileError> {
         let cluster = self.context.cluster_of(&self.name, &valid_spec).await?;
         let credentials = credentials(self, &valid_spec, &cluster).await?;
+        let chart_login = chart_credentials(self, &valid_spec, &cluster).await?;
         let keys = signing_keys(self, &valid_spec).await?;
         let owner = match &valid_spec.secret {
             Some(secret) => format!("{}/{secret}", self.name.namespace),
@@ -376,6 +381,8 @@ impl SyncWorker {
             repository,
             credentials,
             permission: self.permission.clone(),
+            chart_login,
+            chart_permission: self.chart_permission.clone(),
             keys,
             namespace: self.name.namespace.clone(),
             cluster,

@@ -1,4 +1,5 @@
-//! Reads and watches the Secrets that a Sync names: repository credentials and signing keys.
+//! Reads and watches the Secrets that a Sync names: credentials for the repository and for the
+//! server of the chart, and signing keys.
 //!
 //! In: the validated spec. Out: the content of the Secrets; a change of one wakes the worker at
 //! once.
@@ -13,8 +14,9 @@ use super::SyncWorker;
 use super::versions::Versions;
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, SecretData, ValuesWatchEvent, WatchGuard};
+use crate::controller::reconcile::renderer::ChartLogin;
 use crate::controller::spec::ValidatedSpec;
-use crate::controller::worker::repository_credentials::repository_login;
+use crate::controller::worker::repository_credentials::{chart_login, repository_login};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Credentials, TrustedKeys};
 
@@ -42,6 +44,24 @@ pub(super) async fn credentials(
     let data = followed.read(&worker.context.cluster, &worker.name, &worker.rotated).await?;
     repository_login(&worker.context, cluster, &worker.name, valid_spec, (name, data), &mut worker.permission)
         .await
+}
+
+/// Returns the login for the server of the chart that the Sync names, and watches its Secret from
+/// now on.
+pub(super) async fn chart_credentials(
+    worker: &mut SyncWorker,
+    valid_spec: &ValidatedSpec,
+    cluster: &Cluster,
+) -> Result<ChartLogin, ReconcileError> {
+    let known = worker.chart_secret.take();
+    let Some(name) = &valid_spec.chart_secret else {
+        worker.chart_permission = None;
+        return Ok(ChartLogin::default());
+    };
+    let followed = worker.chart_secret.insert(followed(worker, name, known));
+    let data = followed.read(&worker.context.cluster, &worker.name, &worker.rotated).await?;
+    let permission = &mut worker.chart_permission;
+    chart_login(&worker.context, cluster, &worker.name, valid_spec, (name, data), permission).await
 }
 
 /// Returns the trusted signing keys, if the Sync verifies signatures, and watches their Secret

@@ -1,8 +1,8 @@
-//! ConfigMaps and Secrets with the variables of a Sync: each is read once, and again after it
-//! changed.
+//! ConfigMaps and Secrets with the variables and chart values of a Sync: each is read once, and
+//! again after it changed.
 //!
-//! In: the spec, and the cluster with the identity of the Sync. Out: the spec with the values of
-//! all variables. While nothing changes, no request is sent.
+//! In: the spec, and the cluster with the identity of the Sync. Out: the spec with all variables
+//! and values. While nothing changes, no request is sent.
 
 use tokio::sync::Notify;
 
@@ -23,14 +23,14 @@ pub(super) struct Source {
     texts: Option<SubstitutionValues>,
 }
 
-/// Returns the spec with the values of all variables, and watches their objects from now on.
+/// Returns the spec with all variables and values, and watches their objects from now on.
 pub(super) async fn filled(
     worker: &mut SyncWorker,
     valid_spec: ValidatedSpec,
     cluster: &Cluster,
 ) -> Result<ValidatedSpec, ReconcileError> {
     let mut known = std::mem::take(&mut worker.values);
-    for values in &valid_spec.values {
+    for values in valid_spec.values_sources() {
         let is_it =
             |source: &Source| source.values == *values && source.account == valid_spec.service_account;
         let source = match known.iter().position(is_it) {
@@ -49,7 +49,7 @@ pub(super) async fn filled(
     for source in &mut worker.values {
         source.read(cluster, &worker.name, &rotated).await?;
     }
-    Ok(substitution_values::with(valid_spec, worker.values.iter().map(|source| source.texts.as_ref())))
+    substitution_values::with(valid_spec, worker.values.iter().map(|source| source.texts.as_ref()))
 }
 
 impl Source {

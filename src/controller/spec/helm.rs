@@ -1,13 +1,21 @@
 //! Validates the Helm options of a Sync.
 //!
-//! In: `spec.render.helm`, and defaults for the fields that it leaves out. Out: [`HelmOptions`], or
-//! an error.
+//! In: `spec.render.helm`, and defaults for the fields that it leaves out. Out: [`HelmOptions`],
+//! the chart, and the objects with values, or an error.
 
-use super::{SpecError, refuse};
-use crate::api::HelmSpec;
+use super::{SpecError, ValuesSource, named, refuse};
+use crate::api::{HelmSpec, HelmValuesFrom};
 use crate::name_rules;
+use crate::render::helm::{ExternalValues, ValuesPath};
 use crate::render::{self, HelmOptions};
-use crate::source::{ChartError, ChartRef};
+use crate::source::{ChartError, ChartRequest};
+
+/// Key of an object with values, if the spec names no other.
+const VALUES_KEY: &str = "values.yaml";
+/// Field that names the objects with values.
+const VALUES_FROM: &str = "spec.render.helm.valuesFrom";
+/// Most objects with values.
+const MAX_OBJECTS: usize = 16;
 
 /// Most values files of a Sync.
 const MAX_FILES: usize = 32;
@@ -56,15 +64,64 @@ pub(super) fn helm(spec: Option<&HelmSpec>, name: &str, namespace: &str) -> Resu
         namespace: own.unwrap_or(namespace).into(),
         values_files: spec.values_files.clone(),
         values: spec.values.clone(),
+        external: ExternalValues::default(),
+        is_upgrade: spec.is_upgrade,
         skip_crds: spec.skip_crds,
         kube_version: spec.kube_version.as_deref().map(Into::into),
         chart: None,
+        dependencies: Vec::new(),
     })
+}
+
+/// A ConfigMap or Secret with values of a chart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChartValuesSource {
+    /// The object.
+    pub source: ValuesSource,
+    /// Its key.
+    pub key: Box<str>,
+    /// The value that the text of the key sets; none if the text is a values file.
+    pub path: Option<ValuesPath>,
+}
+
+/// Returns the objects with values of the chart.
+pub(super) fn values_from(spec: Option<&HelmSpec>) -> Result<Vec<ChartValuesSource>, SpecError> {
+    let from = spec.map(|spec| spec.values_from.as_slice()).unwrap_or_default();
+    if from.len() > MAX_OBJECTS {
+        return refuse(VALUES_FROM, format!("name at most {MAX_OBJECTS} objects"));
+    }
+    from.iter().enumerate().map(|(at, from)| values_source(at, from)).collect()
+}
+
+fn values_source(at: usize, from: &HelmValuesFrom) -> Result<ChartValuesSource, SpecError> {
+    let field = |name: &str| format!("{VALUES_FROM}[{at}].{name}");
+    let Some(name) = named(&field("name"), Some(&from.name))?.filter(|name| !name.is_empty()) else {
+        return refuse(field("name"), "write the name of a ConfigMap or Secret in the Sync's own namespace");
+    };
+    let key = from.key.as_deref().unwrap_or(VALUES_KEY);
+    if key.is_empty() {
+        return refuse(field("key"), "write a key of the object, such as values.yaml");
+    }
+    let path = from.target_path.as_deref().map(|path| ValuesPath::parse(path, from.literal)).transpose();
+    let path = match path {
+        Ok(path) => path,
+        Err(problem) => return refuse(field("targetPath"), problem),
+    };
+    if from.literal && path.is_none() {
+        return refuse(field("literal"), "set targetPath: literal says how the value for that path is read");
+    }
+    let source = ValuesSource { field: VALUES_FROM, kind: from.kind, name, optional: from.optional };
+    Ok(ChartValuesSource { source, key: key.into(), path })
+}
+
+/// Returns the name of the Secret for the server of the chart.
+pub(super) fn secret(spec: Option<&HelmSpec>) -> Option<&str> {
+    Some(&*spec?.chart.as_ref()?.secret_ref.as_ref()?.name)
 }
 
 /// Returns the chart that is fetched from a chart repository or registry; none if the chart is in
 /// the Git repository.
-pub(super) fn chart(spec: Option<&HelmSpec>) -> Result<Option<ChartRef>, SpecError> {
+pub(super) fn chart(spec: Option<&HelmSpec>) -> Result<Option<ChartRequest>, SpecError> {
     let Some(chart) = spec.and_then(|spec| spec.chart.as_ref()) else { return Ok(None) };
     let schemes = ["https://", "http://", "oci://"];
     let behind = schemes.iter().find_map(|scheme| chart.url.strip_prefix(scheme));
@@ -73,11 +130,17 @@ pub(super) fn chart(spec: Option<&HelmSpec>) -> Result<Option<ChartRef>, SpecErr
         let text = "write https://host/path or oci://host/path, without a user, ? and #";
         return refuse("spec.render.helm.chart.url", text);
     }
-    match ChartRef::new(&chart.url, chart.name.as_deref(), &chart.version, &chart.digest) {
+    if chart.secret_ref.is_some() && chart.url.starts_with("http://") {
+        let text =
+            "use https:// in the URL: with plain http, the Secret of secretRef would be sent unencrypted";
+        return refuse("spec.render.helm.chart.url", text);
+    }
+    match ChartRequest::new(&chart.url, chart.name.as_deref(), &chart.version, chart.digest.as_deref()) {
         Ok(chart) => Ok(Some(chart)),
         Err(error @ ChartError::Field { field, .. }) if field != "name" => {
             refuse(format!("spec.render.helm.chart.{field}"), error.to_string())
         }
+        Err(error @ ChartError::Range(_)) => refuse("spec.render.helm.chart.version", error.to_string()),
         Err(error) => refuse("spec.render.helm.chart", error.to_string()),
     }
 }

@@ -32,9 +32,10 @@ use crate::name_rules;
 use crate::object::GroupKind;
 use crate::plan::{self, Policy, PruneBudget};
 use crate::render::{Glob, HelmOptions, PlainOptions, RenderOptions, SourceType};
-use crate::source::{Address, ChartRef, Reference, SignaturePolicy};
+use crate::source::{Address, ChartRequest, Reference, SignaturePolicy};
 pub use decryption::Decryption;
 pub use health::HealthOptions;
+pub use helm::ChartValuesSource;
 pub(crate) use kustomize::kustomize_options;
 pub(crate) use narrowing::render_spec;
 pub use substitution::ValuesSource;
@@ -59,7 +60,11 @@ pub struct ValidatedSpec {
     /// Options of the renderer, with the variables that the Sync sets inline.
     pub options: RenderOptions,
     /// The chart to render, if it is not in the repository.
-    pub chart: Option<ChartRef>,
+    pub chart: Option<ChartRequest>,
+    /// The Secret in the Sync's namespace with the credentials of the server of the chart.
+    pub chart_secret: Option<Box<str>>,
+    /// ConfigMaps and Secrets with values of the chart.
+    pub chart_values: Vec<ChartValuesSource>,
     /// ConfigMaps and Secrets with more variables.
     pub values: Vec<ValuesSource>,
     /// Keys for encrypted files; none if they are refused.
@@ -167,6 +172,11 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
         values: crate::controller::spec::substitution::values(spec.render.substitute.as_ref())?,
         chart: helm::chart(spec.render.helm.as_ref())?,
         decryption: decryption::decryption(spec.decryption.as_ref())?,
+        chart_secret: named(
+            "spec.render.helm.chart.secretRef.name",
+            helm::secret(spec.render.helm.as_ref()),
+        )?,
+        chart_values: helm::values_from(spec.render.helm.as_ref())?,
         path,
         target_namespace: target.unwrap_or(&name.namespace).into(),
         create_namespace: spec.create_namespace,
@@ -241,6 +251,8 @@ impl ValidatedSpec {
             values: Vec::new(),
             chart: None,
             decryption: None,
+            chart_secret: None,
+            chart_values: Vec::new(),
             path,
             target_namespace: namespace.into(),
             create_namespace: false,
@@ -260,6 +272,11 @@ impl ValidatedSpec {
             ignore: Vec::new(),
             suspend: false,
         }
+    }
+
+    /// Returns all ConfigMaps and Secrets with variables, then those with values of the chart.
+    pub fn values_sources(&self) -> impl Iterator<Item = &ValuesSource> {
+        self.values.iter().chain(self.chart_values.iter().map(|values| &values.source))
     }
 
     /// Returns the policy of the plan as far as the spec and an approval decide it.

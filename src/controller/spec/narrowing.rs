@@ -42,6 +42,8 @@ impl ValidatedSpec {
             path: before.path,
             options: before.options,
             chart: before.chart,
+            chart_secret: before.chart_secret,
+            chart_values: before.chart_values,
             values: before.values,
             decryption: before.decryption,
             target_namespace: before.target_namespace,

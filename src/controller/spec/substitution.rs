@@ -8,9 +8,11 @@ use super::{SpecError, named, refuse};
 use crate::api::{SubstituteSpec, ValuesKind};
 use crate::render::{Variables, Visibility, variable_rule};
 
-/// ConfigMap or Secret whose keys are variables.
+/// ConfigMap or Secret with values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValuesSource {
+    /// Field of the spec that names it.
+    pub field: &'static str,
     /// ConfigMap or Secret.
     pub kind: ValuesKind,
     /// Name of the object, in the Sync's own namespace.
@@ -19,6 +21,8 @@ pub struct ValuesSource {
     pub optional: bool,
 }
 
+/// Field that names the objects with more variables.
+const FIELD: &str = "spec.render.substitute.from";
 /// Most inline variables, and most objects with more of them.
 const MAX: (usize, usize) = (256, 16);
 /// Most characters of an inline value.
@@ -52,7 +56,7 @@ pub(super) fn values(substitute: Option<&SubstituteSpec>) -> Result<Vec<ValuesSo
     let one = |(at, from): (usize, &crate::api::ValuesFrom)| {
         let field = format!("spec.render.substitute.from[{at}].name");
         match named(&field, Some(&from.name))?.filter(|name| !name.is_empty()) {
-            Some(name) => Ok(ValuesSource { kind: from.kind, name, optional: from.optional }),
+            Some(name) => Ok(ValuesSource { field: FIELD, kind: from.kind, name, optional: from.optional }),
             None => refuse(field, "write the name of a ConfigMap or Secret in the Sync's own namespace"),
         }
     };

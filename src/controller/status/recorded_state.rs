@@ -384,8 +384,12 @@ mod tests {
 
     #[test]
     fn a_revision_that_was_kept_with_an_older_spec_was_not_applied() {
-        let revision =
-            Revision { commit: ObjectHash::parse(&"1".repeat(40)).unwrap(), name: "HEAD".into(), tag: None };
+        let revision = Revision {
+            commit: ObjectHash::parse(&"1".repeat(40)).unwrap(),
+            name: "HEAD".into(),
+            tag: None,
+            chart: None,
+        };
         let passed = |newer: Option<&str>| {
             let refused = RefusedUpdate {
                 revision: None,
@@ -399,6 +403,7 @@ mod tests {
                 commit: ObjectHash::parse(&"1".repeat(40)).unwrap(),
                 name: "HEAD".into(),
                 tag: None,
+                chart: None,
             })
         };
         assert!(passed(None), "the spec is the same");

@@ -64,6 +64,7 @@ mod tests {
             commit: ObjectHash::parse(&digit.repeat(40)).unwrap(),
             name: "refs/heads/main".into(),
             tag: None,
+            chart: None,
         };
         let news = |history| RevisionChange { before: revision("a"), now: revision("b"), history }.news();
         assert_eq!(news(History::Forward), None);

@@ -58,6 +58,8 @@ impl HeldRender {
             repository: self.order.repository.clone(),
             credentials: self.order.credentials.clone(),
             permission: self.order.permission.clone(),
+            chart_login: self.order.chart_login.clone(),
+            chart_permission: self.order.chart_permission.clone(),
             spec_revision: self.order.spec_revision,
             // The status names the spec that rendered the revision, not the refused one.
             render_spec: self.order.render_spec.clone(),
@@ -188,7 +190,7 @@ fn newer_than(worker: &Reconciler, held: &HeldRender) -> Option<Box<str>> {
     }
     let valid_spec = &worker.order.valid_spec;
     let seen = worker.recorder.last_seen(&source_id(valid_spec), &valid_spec.reference)?;
-    (seen.commit != held.revision.commit).then(|| seen.to_string().into())
+    (!seen.has_same_files(&held.revision)).then(|| seen.to_string().into())
 }
 
 /// Adds the reason why nothing is held, where the status names a held revision.

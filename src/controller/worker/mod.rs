@@ -5,9 +5,11 @@
 //! one poll and one reconcile of a Sync run at a time, side by side; while neither runs, objects
 //! that were not verified since the start are verified one by one.
 
+mod chart_poll;
 mod depends_on;
 mod health;
 mod held_revision;
+mod optional_future;
 mod path_lag;
 mod periodic_verification;
 mod poll;
@@ -50,6 +52,7 @@ use health::{
     reset_health,
 };
 use held_revision::{HeldRender, HeldState, reset_hold};
+use optional_future::{running, sleep_until};
 use path_lag::PathLag;
 use periodic_verification::{begin_verifying, distrusts_unproven, look_over, verified};
 use poll::{FinishedPoll, on_peer_revision, on_polled, related, start_poll};
@@ -315,7 +318,8 @@ impl Reconciler {
         if other_ref {
             self.last_accepted = None;
         }
-        let lost = elsewhere || (&old.verify, &self.order.keys) != (&new.verify, &order.keys);
+        let other_chart = chart_poll::forget_other(&mut self.last_accepted, old, new);
+        let lost = elsewhere || other_chart || (&old.verify, &self.order.keys) != (&new.verify, &order.keys);
         if lost {
             (self.revision, self.previous, self.history_request) = (None, None, None);
             self.past_dependencies = None;
@@ -326,7 +330,7 @@ impl Reconciler {
         let other_eyes = old.service_account != new.service_account;
         let repairs_anew = old.drift != new.drift && new.drift == DriftMode::Repair;
         let last = std::mem::replace(&mut self.order, order);
-        if other_source {
+        if other_source || other_chart {
             forget_trials(self);
         }
         self.retired_clusters.extend(other_eyes.then_some(last.cluster));
@@ -380,21 +384,5 @@ impl Reconciler {
 
     fn record_event(&self, event: WorkerEvent) {
         self.recorder.record_event(event);
-    }
-}
-
-/// Waits for an optional future; without one it waits forever.
-async fn running<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
-    match future {
-        Some(future) => future.await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits until an optional time; without one it waits forever.
-async fn sleep_until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due.into()).await,
-        None => std::future::pending().await,
     }
 }

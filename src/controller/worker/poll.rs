@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use futures::future::FutureExt as _;
 
 use super::super::schedule::{PollResult, ScheduleEvent};
+use super::chart_poll::ChartPoll;
 use super::held_revision::{begins_to_hold, restore_held, says_lost};
 use super::signature_check::{source_id, trust};
 use super::{ReconcileRequest, Reconciler};
@@ -78,8 +79,13 @@ async fn look(
 /// Handles a revision that another Sync of the same repository has polled.
 pub(super) fn on_peer_revision(worker: &mut Reconciler) -> Option<ScheduleEvent> {
     let seen = worker.peer_revision.borrow_and_update().clone()?;
-    if worker.revision.as_ref() == Some(&seen.revision) || worker.order.valid_spec.suspend {
+    let current = worker.revision.as_ref().map(Revision::without_chart);
+    if current.as_ref() == Some(&seen.revision) || worker.order.valid_spec.suspend {
         return None;
+    }
+    if ChartPoll::of(worker).is_some() {
+        // The version of the chart is looked up together with the commit.
+        return Some(ScheduleEvent::PollRequested);
     }
     if worker.order.keys.is_some() || worker.order.permission.as_ref().is_some_and(|it| it.is_old()) {
         // Each Sync checks for itself that it trusts the revision, and that its credentials may
@@ -108,7 +114,9 @@ pub(super) fn start_poll(worker: &mut Reconciler) {
     let ReconcileRequest { repository, valid_spec, request, permission, cluster, .. } = worker.order.clone();
     let (known, trust) = (known(worker), trust(worker));
     let hearsay = known.is_some();
-    let (followed, current) = (worker.followed.clone(), worker.revision.clone());
+    let (followed, current) =
+        (worker.followed.clone(), worker.revision.as_ref().map(Revision::without_chart));
+    let chart = ChartPoll::of(worker);
     let fresh = if worker.force_poll { Duration::ZERO } else { valid_spec.interval / 2 };
     worker.force_poll = false;
     let (context, owner, recorder) = (worker.context.clone(), worker.owner.clone(), worker.recorder.clone());
@@ -151,6 +159,11 @@ pub(super) fn start_poll(worker: &mut Reconciler) {
                     false
                 }
             };
+            if let (Ok(revision), Some(chart)) = (&found, chart) {
+                let is_new = current.as_ref() != Some(revision);
+                let by = begun + valid_spec.timeout;
+                found = chart.add_to(revision, is_new, (&context, &cluster, &owner), fresh, by).await;
+            }
             FinishedPoll { found, held, moved, hearsay, request, asked }
         }
         .boxed(),
@@ -178,7 +191,7 @@ pub(super) fn on_polled(worker: &mut Reconciler, polled: FinishedPoll) -> Schedu
     };
     worker.context.peers.set_shut_out(&worker.owner, found.as_ref().is_err_and(is_shut_out));
     if let Ok(revision) = &found {
-        if known(worker).is_none_or(|known| known.revision != *revision) {
+        if known(worker).is_none_or(|known| known.revision != revision.without_chart()) {
             latest_revisions::publish(&worker.head, revision, asked);
         }
         worker.context.peers.on_polled(&worker.owner, asked, revision.commit);
@@ -249,8 +262,9 @@ fn is_new(worker: &mut Reconciler, revision: &Revision) {
 pub(super) fn begin_relating(worker: &mut Reconciler) {
     let (Some(before), Some(now)) = (worker.previous.take(), &worker.revision) else { return };
     if before.commit != now.commit {
+        let (before, now) = (before.without_chart(), now.without_chart());
         worker.history_request =
-            Some(RevisionChange::find(worker.order.repository.clone(), before, now.clone()).boxed());
+            Some(RevisionChange::find(worker.order.repository.clone(), before, now).boxed());
     }
 }
 

@@ -66,6 +66,7 @@ impl ReconcileRun {
             predecessor: self.order.predecessor.as_ref(),
             health_monitor: &self.health_monitor,
             repository: &order.repository,
+            chart_login: &order.chart_login,
             followed: &self.followed,
             revision,
             newest: revision,

@@ -1,5 +1,5 @@
-//! Credentials of a Sync's repository: reads the Secret, and checks that it may be sent to the
-//! host.
+//! Credentials for the repository of a Sync and for the server of its chart: checks that a Secret
+//! may be sent to the host.
 //!
 //! In: the spec of the Sync, and the cluster as the ServiceAccount of the Sync sees it.
 //! Out: the credentials.
@@ -18,6 +18,7 @@ use crate::cluster::{Cluster, SecretData};
 use crate::controller::Context;
 use crate::controller::inspect::login;
 use crate::controller::reconcile::prepare::cluster_error;
+use crate::controller::reconcile::renderer::ChartLogin;
 use crate::controller::spec::ValidatedSpec;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Credentials;
@@ -73,7 +74,8 @@ impl SecretPermission {
     }
 }
 
-/// Returns the credentials in the Secret that a Sync names; `known` is the last permission.
+/// Returns the credentials in the Secret that a Sync names for its repository; `known` is the last
+/// permission.
 pub(crate) async fn repository_login(
     context: &Context,
     cluster: &Cluster,
@@ -83,21 +85,52 @@ pub(crate) async fn repository_login(
     known: &mut Option<Arc<SecretPermission>>,
 ) -> Result<Credentials, ReconcileError> {
     let (credentials, hosts) = login(data, &valid_spec.address)?;
-    let before = known.take();
-    let Some(account) = &valid_spec.service_account else { return Ok(credentials) };
     let host = valid_spec.address.host().unwrap_or_default();
+    let account = valid_spec.service_account.as_deref();
+    may_send(context, cluster, (sync, account), (secret, hosts, host), known).await?;
+    Ok(credentials)
+}
+
+/// Returns the credentials in the Secret that a Sync names for the server of its chart; `known` is
+/// the last permission.
+pub(crate) async fn chart_login(
+    context: &Context,
+    cluster: &Cluster,
+    sync: &SyncName,
+    valid_spec: &ValidatedSpec,
+    (secret, data): (&str, SecretData),
+    known: &mut Option<Arc<SecretPermission>>,
+) -> Result<ChartLogin, ReconcileError> {
+    let Some(chart) = &valid_spec.chart else { return Ok(ChartLogin::default()) };
+    let hosts = data.hosts.clone();
+    let login = ChartLogin::from_secret(sync, secret, data, chart)?;
+    let (host, account) = (chart.host(), valid_spec.service_account.as_deref());
+    may_send(context, cluster, (sync, account), (secret, hosts, &host), known).await?;
+    Ok(login)
+}
+
+/// Checks that a Secret may be sent to a host on behalf of the account of a Sync.
+async fn may_send(
+    context: &Context,
+    cluster: &Cluster,
+    (sync, account): (&SyncName, Option<&str>),
+    (secret, hosts, host): (&str, Option<Box<str>>, &str),
+    known: &mut Option<Arc<SecretPermission>>,
+) -> Result<(), ReconcileError> {
+    let before = known.take();
+    let Some(account) = account else { return Ok(()) };
     let is_own = sync.namespace == context.installation.namespace || context.installation.disk.is_some();
     if is_own || hosts.is_some_and(|hosts| names(&hosts, host)) {
-        return Ok(credentials);
+        return Ok(());
     }
     if let Some(permission) = before.filter(|known| known.allows(account, secret, host)) {
         *known = Some(permission);
-        return Ok(credentials);
+        return Ok(());
     }
     match cluster.access_reviews().may_get_secret(&sync.namespace, secret).await {
         Ok(true) => {
             *known = Some(Arc::new(SecretPermission::confirmed(account, secret, host)));
-            Ok(credentials)
+            Ok(())
         }
         Ok(false) => Err(not_allowed(sync, secret, account, host)),
         Err(failure) => Err(cluster_error(&failure)),

@@ -10,6 +10,7 @@ use super::repository_credentials::SecretPermission;
 use crate::adopt::AdoptedFrom;
 use crate::cluster::Cluster;
 use crate::controller::peers::latest_revisions::SourceKey;
+use crate::controller::reconcile::renderer::ChartLogin;
 use crate::controller::spec::ValidatedSpec;
 use crate::report::ReconcileError;
 use crate::source::{Credentials, Repository, TrustedKeys};
@@ -28,6 +29,9 @@ pub(crate) struct ReconcileRequest {
     pub(crate) credentials: Credentials,
     /// Permission to send the credentials, where the Secret itself does not allow it.
     pub(crate) permission: Option<Arc<SecretPermission>>,
+    /// Login for the server of the chart, and the permission to send it.
+    pub(crate) chart_login: ChartLogin,
+    pub(crate) chart_permission: Option<Arc<SecretPermission>>,
     /// The trusted signing keys, where signatures are verified.
     pub(crate) keys: Option<Arc<TrustedKeys>>,
     /// The namespace of the Sync, in which its Secret is.
@@ -58,6 +62,8 @@ impl ReconcileRequest {
             == (&other.valid_spec, &other.approved, &other.predecessor)
             && (&self.credentials, &self.keys) == (&other.credentials, &other.keys)
             && self.permission.is_some() == other.permission.is_some()
+            && self.chart_login == other.chart_login
+            && self.chart_permission.is_some() == other.chart_permission.is_some()
             && (&self.refused, &self.moves_to) == (&other.refused, &other.moves_to)
     }
 }

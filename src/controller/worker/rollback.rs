@@ -82,7 +82,7 @@ pub(super) fn is_to_hold(worker: &mut Reconciler, revision: &Revision, memory: &
         worker.rollback.refused = memory.refused();
     }
     let is_tried = worker.order.valid_spec.rollback
-        && healthy.is_some_and(|healthy| healthy.commit != revision.commit)
+        && healthy.is_some_and(|healthy| !healthy.has_same_files(revision))
         && !worker.recorder.has_applied(revision);
     let valid_spec = &worker.order.valid_spec;
     memory.rejection_limit = is_tried.then(|| valid_spec.health.timeout.unwrap_or(valid_spec.timeout));
@@ -129,7 +129,7 @@ pub(super) fn should_roll_back(worker: &mut Reconciler) -> bool {
         *before = is_known.then(|| worker.health_monitor.unwell().1);
         return false;
     };
-    let instead = worker.rollback.healthy.clone().filter(|healthy| healthy.commit != revision.commit);
+    let instead = worker.rollback.healthy.clone().filter(|healthy| !healthy.has_same_files(revision));
     let refused = || worker.memory.as_ref()?.finally_rejected(&worker.rollback.refused);
     let why = worker.health_monitor.failed(before).or_else(refused);
     let (Some(instead), Some(why)) = (instead, why) else { return false };

@@ -28,10 +28,13 @@ pub(super) struct RevisionCheck {
     recorder: StatusRecorder,
 }
 
-/// Returns the identifier of repository and ref for the status: a revision of another source is no
-/// measure for this one.
+/// Returns the identifier of repository, ref and chart for the status: a revision of another source
+/// is no measure for this one.
 pub(super) fn source_id(valid_spec: &ValidatedSpec) -> Box<str> {
-    let hash = Sha256::digest(format!("{}\n{}", valid_spec.address, valid_spec.reference));
+    // With a digest the chart is a part of the spec alone.
+    let chart = valid_spec.chart.as_ref().filter(|chart| chart.pinned().is_none());
+    let chart = chart.map(|chart| format!("\n{}", chart.place())).unwrap_or_default();
+    let hash = Sha256::digest(format!("{}\n{}{chart}", valid_spec.address, valid_spec.reference));
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -42,7 +45,7 @@ pub(super) fn trust(worker: &Reconciler) -> RevisionCheck {
         asked: signed.zip(worker.order.keys.clone()),
         reference: worker.order.valid_spec.reference.clone(),
         source: source_id(&worker.order.valid_spec),
-        good: worker.revision.clone(),
+        good: worker.revision.as_ref().map(Revision::without_chart),
         last: worker.last_accepted.clone(),
         recorder: worker.recorder.clone(),
     }

@@ -4,6 +4,8 @@
 //! the web page of the commit for hosts that are known, or whose names say which software runs
 //! there. Other hosts get no link.
 
+use crate::api::split_chart;
+
 use super::html::Html;
 use super::routes::Link;
 
@@ -31,11 +33,17 @@ pub(crate) fn write_revision(html: &mut Html, url: &str, revision: &str) {
         }
         None => html.element("code", &[], short),
     }
+    if let (_, Some(chart)) = split_chart(revision) {
+        html.text(" ");
+        html.text(chart.split_once('@').map_or(chart, |(chart, _)| chart));
+    }
     html.close();
 }
 
-/// Splits a revision into the name of the ref, which may be empty, and the commit.
+/// Splits a revision into the name of the ref, which may be empty, and the commit. A chart is left
+/// out.
 pub(crate) fn split(revision: &str) -> (&str, &str) {
+    let (revision, _) = split_chart(revision);
     revision.rsplit_once('@').unwrap_or(("", revision))
 }
 

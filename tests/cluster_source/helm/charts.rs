@@ -51,7 +51,7 @@ fn asked(program: &Path, files: &[(&str, Vec<u8>)], arguments: &[&str]) -> Resul
 }
 
 /// Compares a chart with helm; `arguments` are what a person would type.
-async fn check(what: &str, files: &[File], helm: HelmOptions, arguments: &[&str]) -> Vec<Object> {
+pub(super) async fn check(what: &str, files: &[File], helm: HelmOptions, arguments: &[&str]) -> Vec<Object> {
     let owned: Vec<(&str, Vec<u8>)> =
         files.iter().map(|(path, text)| (*path, text.as_bytes().to_vec())).collect();
     check_bytes(what, &owned, helm, arguments, Capabilities::default()).await

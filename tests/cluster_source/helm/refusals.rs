@@ -24,7 +24,7 @@ async fn what_is_missing_is_said_before_helm_is_asked() {
         assert!(wrong.contains(expect), "{wrong}");
     };
     let needs = ("chart/Chart.yaml", "name: shop\ndependencies: [{name: db}]\n");
-    let missing = "ChartDependencyMissing: chart/Chart.yaml: the dependency db is not in chart/charts, and dependencies are not fetched; run `helm dependency build chart`";
+    let missing = "ChartDependencyMissing: chart/Chart.yaml: the dependency db is not in the folder charts, and no Chart.lock has its exact version; run `helm dependency update chart` and commit Chart.lock";
     check(&[needs, WEB], &[], missing).await;
     check(&[needs, ("chart/charts/web-1.0.0.tgz", "")], &[], missing).await;
     check(&[needs, ("chart/charts/web/Chart.yaml", "name: web\n")], &[], missing).await;

@@ -17,8 +17,9 @@ use sha2::{Digest as _, Sha256};
 use super::super::chart::{Digest, url::Url};
 use super::super::credentials::{Credentials, Sensitive};
 use super::super::error::Error;
-use super::super::http::{HttpClient, HttpResponse, SharedNetwork};
+use super::super::http::{HttpClient, SharedNetwork};
 use super::super::http_failure::fault;
+use super::super::http_response::HttpResponse;
 use super::super::remote::heard;
 use super::artifact_error::ArtifactError;
 use super::manifest::MANIFESTS;
@@ -100,7 +101,7 @@ impl RegistryClient {
             405 => return self.get_digest(tag, by),
             _ => return Err(self.failure(&answer, &format!("tag {tag}"))),
         }
-        match answer.http.digest.as_deref() {
+        match answer.http.content_digest.as_deref() {
             None => self.get_digest(tag, by),
             Some(text) => {
                 let digest = text.starts_with("sha256:").then(|| Digest::parse(text)).flatten();

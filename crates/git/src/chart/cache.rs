@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use super::chart_version::ChartVersion;
 use super::reference::Digest;
 
 /// Maximum number of bytes of all files.
@@ -19,6 +20,9 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Maximum number of files.
 const MAX_FILES: usize = 512;
+
+/// Maximum number of bytes of a record.
+const MAX_RECORD_BYTES: usize = 1024;
 
 /// Suffix of a file that is not complete yet.
 const UNFINISHED: &str = ".unfinished";
@@ -44,9 +48,35 @@ impl ChartCache {
 
     /// Reads the bytes with this digest.
     pub(super) fn read(&self, owner: &str, digest: Digest) -> Option<Vec<u8>> {
+        self.read_up_to(owner, digest, super::MAX_PACKED_BYTES)
+    }
+
+    /// Reads the index with this digest.
+    pub(super) fn read_index(&self, owner: &str, digest: Digest) -> Option<Vec<u8>> {
+        self.read_up_to(owner, digest, super::index::MAX_BYTES)
+    }
+
+    /// Returns the version that was recorded for a dependency.
+    pub(in super::super) fn recorded(&self, owner: &str, dependency: &str) -> Option<ChartVersion> {
+        let bytes = fs::read(self.folder.join(record_name(owner, dependency))).ok()?;
+        ChartVersion::parse(std::str::from_utf8(bytes.get(..MAX_RECORD_BYTES.min(bytes.len()))?).ok()?)
+    }
+
+    /// Records the version of a dependency, so that its digest stays the same.
+    pub(in super::super) fn record(&self, owner: &str, dependency: &str, version: &ChartVersion) {
+        self.write_file(&record_name(owner, dependency), version.to_string().as_bytes());
+    }
+
+    /// Stores an index, and returns its digest.
+    pub(super) fn write_index(&self, owner: &str, bytes: &[u8]) -> Digest {
+        self.write(owner, bytes);
+        Digest::hash(bytes)
+    }
+
+    fn read_up_to(&self, owner: &str, digest: Digest, most: u64) -> Option<Vec<u8>> {
         let path = self.folder.join(name(owner, digest));
         let file = fs::File::open(&path).ok()?;
-        if file.metadata().ok()?.len() > super::MAX_PACKED_BYTES {
+        if file.metadata().ok()?.len() > most {
             return None;
         }
         let bytes = fs::read(&path).ok()?;
@@ -61,13 +91,16 @@ impl ChartCache {
 
     /// Stores these bytes.
     pub(super) fn write(&self, owner: &str, bytes: &[u8]) {
-        let name = name(owner, Digest::hash(bytes));
+        self.write_file(&name(owner, Digest::hash(bytes)), bytes);
+    }
+
+    fn write_file(&self, name: &str, bytes: &[u8]) {
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let beside = self.folder.join(format!("{name}.{number}{UNFINISHED}"));
         let write = || -> io::Result<()> {
             fs::create_dir_all(&self.folder)?;
             fs::write(&beside, bytes)?;
-            fs::rename(&beside, self.folder.join(&name))
+            fs::rename(&beside, self.folder.join(name))
         };
         if write().is_err() {
             drop(fs::remove_file(&beside));
@@ -93,6 +126,11 @@ impl ChartCache {
             (files, bytes) = (files - 1, bytes - size);
         }
     }
+}
+
+/// Returns the name of the record of a dependency.
+fn record_name(owner: &str, dependency: &str) -> String {
+    Digest::hash(format!("locked\0{owner}\0{dependency}").as_bytes()).digits()
 }
 
 /// Returns the name of a file, which reveals nothing about the Secret in `owner`.

@@ -11,8 +11,10 @@ use std::time::Instant;
 
 use super::super::credentials::{Credentials, Sensitive};
 use super::super::error::Error;
-use super::super::http::{HttpClient, HttpResponse, SharedNetwork};
+use super::super::file_request::FileRequest;
+use super::super::http::{HttpClient, SharedNetwork};
 use super::super::http_failure::fault;
+use super::super::http_response::HttpResponse;
 use super::error::ChartError;
 use super::url::Url;
 use crate::pkt_line::ProtocolError;
@@ -40,6 +42,33 @@ pub(super) struct DownloadResponse {
     pub(super) body: Vec<u8>,
     /// URL that finally answered.
     pub(super) from: Url,
+    /// Names the content, so that the next request can ask for other content only.
+    pub(super) validators: Validators,
+    /// Digest of a manifest, as a registry announces it.
+    pub(super) content_digest: Option<String>,
+    /// Link to the next page.
+    pub(super) link: Option<String>,
+}
+
+/// Validators of a response: its entity tag and the time of its last change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in super::super) struct Validators {
+    pub(in super::super) etag: Option<String>,
+    pub(in super::super) modified: Option<String>,
+}
+
+/// Request for a file.
+#[derive(Clone, Copy)]
+pub(super) struct DownloadRequest<'a> {
+    pub(super) url: &'a Url,
+    /// Ask for the head of the response only.
+    pub(super) is_head: bool,
+    pub(super) accept: &'a str,
+    pub(super) authorization: Option<&'a Sensitive<String>>,
+    /// Content that is here already: if the server has no other, it answers 304.
+    pub(super) known: Option<&'a Validators>,
+    /// Maximum number of bytes of the body, and its name in messages.
+    pub(super) limit: (u64, &'static str),
 }
 
 impl<'a> Downloader<'a> {
@@ -74,14 +103,19 @@ impl<'a> Downloader<'a> {
         url: &Url,
         accept: &str,
         authorization: Option<&Sensitive<String>>,
-        (limit, what): (u64, &'static str),
+        limit: (u64, &'static str),
     ) -> Result<DownloadResponse, ChartError> {
-        let mut url = url.clone();
+        self.send(DownloadRequest { url, is_head: false, accept, authorization, known: None, limit })
+    }
+
+    /// As [`Self::get`], for any request.
+    pub(super) fn send(&self, request: DownloadRequest<'_>) -> Result<DownloadResponse, ChartError> {
+        let mut url = request.url.clone();
         if self.named.is_tls() && !url.is_tls() {
             return Err(downgrade(&self.named));
         }
         for _ in 0..=MAX_REDIRECTS {
-            let answer = self.ask(&url, accept, authorization)?;
+            let answer = self.ask(&url, request)?;
             if matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
                 let target = answer.location.and_then(|location| url.resolve(&location));
                 let nowhere = || ChartError::Redirect { server: url.server(), problem: "to an invalid URL" };
@@ -93,18 +127,25 @@ impl<'a> Downloader<'a> {
                 continue;
             }
             let (status, challenge) = (answer.status, answer.challenge.clone());
-            let body = if status == 200 { read(&url, answer, limit, what)? } else { Vec::new() };
-            return Ok(DownloadResponse { status, challenge, body, from: url });
+            let validators = Validators { etag: answer.etag.clone(), modified: answer.modified.clone() };
+            let (content_digest, link) = (answer.content_digest.clone(), answer.link.clone());
+            let (limit, what) = request.limit;
+            let has_body = status == 200 && !request.is_head;
+            let body = if has_body { read(&url, answer, limit, what)? } else { Vec::new() };
+            return Ok(DownloadResponse {
+                status,
+                challenge,
+                body,
+                from: url,
+                validators,
+                content_digest,
+                link,
+            });
         }
         Err(ChartError::Redirect { server: url.server(), problem: "again and again" })
     }
 
-    fn ask(
-        &self,
-        url: &Url,
-        accept: &str,
-        authorization: Option<&Sensitive<String>>,
-    ) -> Result<HttpResponse, ChartError> {
+    fn ask(&self, url: &Url, request: DownloadRequest<'_>) -> Result<HttpResponse, ChartError> {
         let is_named = url.host() == self.named.host();
         let reach = if is_named { AddressScope::Anywhere } else { AddressScope::Public };
         let strange =
@@ -112,8 +153,13 @@ impl<'a> Downloader<'a> {
         let is_same = url.is_beside(&self.named);
         let credentials = if is_same { self.credentials } else { &strange };
         let client = HttpClient::reaching(reach, url.host(), credentials, self.network)?;
-        let authorization = authorization.filter(|_| is_same);
-        Ok(client.file((&url.whole(), &url.server()), accept, authorization, self.by)?)
+        let file = FileRequest {
+            is_head: request.is_head,
+            accept: request.accept,
+            authorization: request.authorization.filter(|_| is_same),
+            known: request.known,
+        };
+        Ok(client.file((&url.whole(), &url.server()), &file, self.by)?)
     }
 }
 

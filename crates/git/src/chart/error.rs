@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::super::error::Error;
+use crate::semver_range::VersionRangeError;
 
 /// Error of fetching a chart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +23,9 @@ pub enum ChartError {
         /// The problem.
         problem: &'static str,
     },
+    /// The version is neither one version nor a range.
+    #[error("the chart's version: {0}")]
+    Range(VersionRangeError),
     /// The request failed.
     #[error(transparent)]
     Server(Error),
@@ -57,6 +61,31 @@ pub enum ChartError {
         /// The problem.
         problem: Cow<'static, str>,
     },
+    /// No published version fits the request.
+    #[error("{server} has no {wanted} of the chart {name}{newest}")]
+    NoVersion {
+        /// The server.
+        server: Box<str>,
+        /// Name of the chart.
+        name: Box<str>,
+        /// The version or the range.
+        wanted: Box<str>,
+        /// The highest published version, as the rest of the sentence.
+        newest: Box<str>,
+    },
+    /// A version that was taken up has other content now.
+    #[error(
+        "the chart {chart} was published again: its digest was {taken} when it was taken up, and is {found} now; \
+         publish another version, or set the digest in spec.render.helm.chart to take the new content"
+    )]
+    Moved {
+        /// Name and version.
+        chart: Box<str>,
+        /// The digest that was taken up.
+        taken: Box<str>,
+        /// The digest that the server announces.
+        found: Box<str>,
+    },
     /// The registry returned something unusable.
     #[error("the registry {server} {problem}")]
     Registry {
@@ -67,7 +96,7 @@ pub enum ChartError {
     },
     /// The published content has another digest than configured.
     #[error(
-        "{what} has the digest {found}, but {wanted} is configured; the version was published again, or the digest belongs to another version"
+        "{what} has the digest {found}, but {wanted} is expected; the version was published again, or the digest belongs to another version"
     )]
     Digest {
         /// The content that was hashed.
@@ -86,22 +115,43 @@ impl ChartError {
     /// Returns the reason for conditions.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Url(_) | Self::Field { .. } => "ChartRefInvalid",
+            Self::Url(_) | Self::Field { .. } | Self::Range(_) => "ChartRefInvalid",
             Self::Server(error) => error.reason(),
-            Self::Missing { .. } | Self::Index { .. } => "ChartNotFound",
+            Self::Missing { .. } | Self::Index { .. } | Self::NoVersion { .. } => "ChartNotFound",
+            Self::Moved { .. } => "ChartMoved",
             Self::Redirect { .. } | Self::Registry { .. } | Self::Strange { .. } => "ChartServerUnusable",
             Self::Digest { .. } => "ChartDigestDiffers",
             Self::Archive(_) => "ChartArchiveInvalid",
         }
     }
 
+    /// True if the server has answered, and its answer is that the request cannot be met. Otherwise
+    /// a version that was taken up before is still the newest that is known.
+    pub fn is_answer(&self) -> bool {
+        match self {
+            Self::Server(error) => error.needs_new_input(),
+            Self::Redirect { .. } | Self::Registry { .. } | Self::Strange { .. } => false,
+            Self::Url(_)
+            | Self::Field { .. }
+            | Self::Range(_)
+            | Self::Archive(_)
+            | Self::Missing { .. }
+            | Self::Index { .. }
+            | Self::NoVersion { .. }
+            | Self::Moved { .. }
+            | Self::Digest { .. } => true,
+        }
+    }
+
     /// True if retrying is pointless: content with this digest never changes.
     pub fn needs_new_input(&self) -> bool {
         match self {
-            Self::Url(_) | Self::Field { .. } | Self::Archive(_) => true,
+            Self::Url(_) | Self::Field { .. } | Self::Range(_) | Self::Archive(_) => true,
             Self::Server(error) => error.needs_new_input(),
             Self::Missing { .. }
             | Self::Index { .. }
+            | Self::NoVersion { .. }
+            | Self::Moved { .. }
             | Self::Redirect { .. }
             | Self::Registry { .. }
             | Self::Strange { .. }

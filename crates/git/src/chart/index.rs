@@ -1,8 +1,8 @@
-//! Finds a chart version in the index of a repository.
+//! Reads the versions of a chart from the index of a repository.
 //!
-//! In: the bytes of `index.yaml`, a name and a version.
-//! Out: an [`IndexEntry`]. An index lists every version of every chart, so only the section of one
-//! chart is parsed as YAML, if its lines can be found.
+//! In: the bytes of `index.yaml`, a name, possibly a version.
+//! Out: an [`IndexEntry`], or all of them. An index lists every version of every chart, so only the
+//! section of one chart is parsed as YAML, if its lines can be found.
 
 use std::borrow::Cow;
 
@@ -19,8 +19,9 @@ pub(super) const MAX_BYTES: u64 = 50 * 1024 * 1024;
 const MAX_READ_BYTES: usize = 8 * 1024 * 1024;
 
 /// The archive of a chart version in the index.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct IndexEntry {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct IndexEntry {
+    pub(super) version: String,
     /// As written: absolute, or relative to the index.
     pub(super) url: String,
     pub(super) digest: Option<Digest>,
@@ -28,6 +29,20 @@ pub(super) struct IndexEntry {
 
 /// Finds a version in an index. The error is the rest of a sentence.
 pub(super) fn find(index: &[u8], name: &str, version: &str) -> Result<IndexEntry, Cow<'static, str>> {
+    let versions = versions(index, name)?;
+    let Some(found) = versions.iter().find(|entry| entry.version == version) else {
+        let near = nearest_name(version, versions.iter().map(|entry| &*entry.version));
+        let near = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+        return Err(format!("has no version {version} of {name}{near}").into());
+    };
+    match found.url.is_empty() {
+        true => Err(format!("names no URL for version {version} of {name}").into()),
+        false => Ok(found.clone()),
+    }
+}
+
+/// Returns all versions of a chart. The error is the rest of a sentence.
+pub(super) fn versions(index: &[u8], name: &str) -> Result<Vec<IndexEntry>, Cow<'static, str>> {
     let text = std::str::from_utf8(index).map_err(|_| "is not UTF-8")?;
     let (part, is_part) = match part(text, name) {
         Some(part) => (part, true),
@@ -54,17 +69,12 @@ pub(super) fn find(index: &[u8], name: &str, version: &str) -> Result<IndexEntry
         return Err(format!("has no chart {name}{near}").into());
     };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let Some(found) = versions.iter().find(|entry| entry["version"].as_str() == Some(version)) else {
-        let known: Vec<String> = versions.iter().map(|entry| text(&entry["version"])).collect();
-        let near = nearest_name(version, known.iter().map(String::as_str));
-        let near = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
-        return Err(format!("has no version {version} of {name}{near}").into());
+    let one = |entry: &Value| IndexEntry {
+        version: text(&entry["version"]),
+        url: text(&entry["urls"][0]),
+        digest: Digest::parse(&text(&entry["digest"])),
     };
-    let url = text(&found["urls"][0]);
-    match url.is_empty() {
-        true => Err(format!("names no URL for version {version} of {name}").into()),
-        false => Ok(IndexEntry { url, digest: Digest::parse(&text(&found["digest"])) }),
-    }
+    Ok(versions.iter().map(one).collect())
 }
 
 /// Returns the lines of one chart in an index in block style: from its name to the next line with

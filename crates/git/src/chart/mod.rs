@@ -1,26 +1,35 @@
-//! Helm charts: fetches one version of one chart, from a repository over http(s) or from a
-//! registry, and checks its digest.
+//! Helm charts: looks up the version that a request means, fetches it from a repository over
+//! http(s) or from a registry, and checks its digest.
 //!
-//! In: a [`ChartRef`].
-//! Out: a [`Chart`], the published archive and its files in memory. `reference.rs` has the types of
-//! references, `download.rs` sends requests for `url.rs`, `index.rs` and `registry.rs` locate an
-//! archive, `archive.rs` unpacks it, and `cache.rs` stores it. No content is used without the
-//! configured digest.
+//! In: a [`ChartRequest`] or a [`ChartRef`].
+//! Out: a [`ChartVersion`]; a [`Chart`], the published archive and its files in memory.
+//! `request.rs`, `reference.rs` and `chart_version.rs` have the types, `lookup.rs` finds a version,
+//! `download.rs` sends requests for `url.rs`, `index.rs` and `registry.rs` locate an archive,
+//! `archive.rs` unpacks it, and `cache.rs` stores it. No content is used without the configured
+//! digest.
 
 mod archive;
 mod cache;
+mod chart_version;
 mod download;
 mod error;
 mod index;
+mod lookup;
 mod reference;
 mod registry;
+mod request;
 pub(super) mod url;
 
 use std::time::Instant;
 
 pub(super) use cache::ChartCache;
+pub use chart_version::ChartVersion;
+pub(super) use download::Validators;
 pub use error::ChartError;
+pub(super) use index::IndexEntry;
+pub(super) use lookup::{KnownIndex, find_version};
 pub use reference::{ChartPlace, ChartRef, Digest};
+pub use request::ChartRequest;
 
 use super::credentials::Credentials;
 use super::http::SharedNetwork;
@@ -61,11 +70,12 @@ pub(super) fn kept(
     Some(archive::unpack(&archive, room).map(|files| Chart { archive, files, was_cached: true }))
 }
 
-/// Fetches a chart, and stores it in the cache.
+/// Fetches a chart, and stores it in the cache. `listed` is its entry in an index that was read
+/// before.
 pub(super) fn fetch(
     (cache, owner): (&ChartCache, &str),
     network: &SharedNetwork,
-    chart: &ChartRef,
+    (chart, listed): (&ChartRef, Option<IndexEntry>),
     credentials: &Credentials,
     (room, by): (&MemoryLimit, Instant),
 ) -> Result<Chart, ChartError> {
@@ -73,9 +83,14 @@ pub(super) fn fetch(
         ChartPlace::Repository { url, name, version } => {
             let index = Url::parse(&format!("{}/index.yaml", url.trim_end_matches('/'))).ok_or(BAD_URL)?;
             let downloads = Downloader::new(network, credentials, &index, by)?;
-            let listing = downloads.whole(&index, index::MAX_BYTES, "bytes of its index")?;
-            let found = index::find(&listing, name, version)
-                .map_err(|problem| ChartError::Index { server: index.server(), problem })?;
+            let found = match listed {
+                Some(listed) => listed,
+                None => {
+                    let listing = downloads.whole(&index, index::MAX_BYTES, "bytes of its index")?;
+                    index::find(&listing, name, version)
+                        .map_err(|problem| ChartError::Index { server: index.server(), problem })?
+                }
+            };
             chart.digest.expect_announced(found.digest, "what the index announces")?;
             let place = index.resolve(&found.url).ok_or(BAD_URL)?;
             let archive = downloads.whole(&place, MAX_PACKED_BYTES, "bytes of a chart")?;
@@ -85,7 +100,8 @@ pub(super) fn fetch(
         ChartPlace::Registry { url, version } => {
             let place = registry::place(url).ok_or(BAD_URL)?;
             let downloads = Downloader::new(network, credentials, &place, by)?;
-            let found = registry::fetch(&downloads, &place, version, chart.digest)?;
+            let wanted = (chart.digest, chart.was_taken_up);
+            let found = registry::fetch(&downloads, &place, version, wanted)?;
             if Digest::hash(&found.manifest) == chart.digest {
                 cache.write(owner, &found.manifest);
             }

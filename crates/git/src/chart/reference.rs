@@ -1,7 +1,7 @@
 //! Reference to a chart: its place, version and digest.
 //!
 //! In: text from a person.
-//! Out: a validated [`ChartRef`]. The digest is mandatory: a version is only a name, and can be
+//! Out: a validated [`ChartRef`]. It always has a digest: a version is only a name, and can be
 //! published again with other content.
 
 use std::fmt;
@@ -20,6 +20,8 @@ pub struct ChartRef {
     pub place: ChartPlace,
     /// Digest of the archive; in a registry it may also be that of the manifest.
     pub digest: Digest,
+    /// True if the digest is the one that the server announced when the version was taken up.
+    pub(in super::super) was_taken_up: bool,
 }
 
 /// Place of publication of a chart.
@@ -52,21 +54,11 @@ impl ChartRef {
             problem: "is no digest; write sha256: and 64 hex digits of the archive",
         })?;
         let version: Box<str> = plain("version", version)?.into();
-        let is_registry = url.get(..6).is_some_and(|front| front.eq_ignore_ascii_case("oci://"));
-        let place = match (is_registry, name) {
-            (true, None) => ChartPlace::Registry { url: url.into(), version },
-            (true, Some(_)) => {
-                let problem = "is written in the URL of a registry, and nowhere else";
-                return Err(ChartError::Field { field: "name", problem });
-            }
-            (false, Some(name)) => {
-                ChartPlace::Repository { url: url.into(), name: plain("name", name)?.into(), version }
-            }
-            (false, None) => {
-                return Err(ChartError::Field { field: "name", problem: "is missing" });
-            }
+        let place = match ChartPlace::name_of(url, name)? {
+            (_, true) => ChartPlace::Registry { url: url.into(), version },
+            (name, false) => ChartPlace::Repository { url: url.into(), name: name.into(), version },
         };
-        Ok(Self { place, digest })
+        Ok(Self { place, digest, was_taken_up: false })
     }
 }
 
@@ -74,6 +66,22 @@ impl ChartPlace {
     /// Returns scheme, host and port as written. The schemes https and oci count as one server.
     pub(in super::super) fn server(&self) -> Box<str> {
         let (Self::Repository { url, .. } | Self::Registry { url, .. }) = self;
+        Self::server_of(url)
+    }
+
+    /// Returns the name of the chart, and true if the URL is one of a registry.
+    pub(super) fn name_of<'a>(url: &'a str, name: Option<&'a str>) -> Result<(&'a str, bool), ChartError> {
+        let is_registry = url.get(..6).is_some_and(|front| front.eq_ignore_ascii_case("oci://"));
+        let refuse = |problem| Err(ChartError::Field { field: "name", problem });
+        match (is_registry, name) {
+            (true, None) => Ok((url.trim_end_matches('/').rsplit('/').next().unwrap_or_default(), true)),
+            (true, Some(_)) => refuse("is written in the URL of a registry, and nowhere else"),
+            (false, Some(name)) => Ok((plain("name", name)?, false)),
+            (false, None) => refuse("is missing"),
+        }
+    }
+
+    pub(super) fn server_of(url: &str) -> Box<str> {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
         let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
         // User info before the host may be secret.
@@ -94,13 +102,17 @@ impl fmt::Display for ChartPlace {
     }
 }
 
-fn plain<'a>(field: &'static str, text: &'a str) -> Result<&'a str, ChartError> {
+/// True for the name or the version of a chart.
+pub(super) fn is_plain(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
-    let sound = (1..=MAX_TEXT_BYTES).contains(&text.len())
+    (1..=MAX_TEXT_BYTES).contains(&text.len())
         && text.bytes().all(allowed)
-        && text.starts_with(|first: char| first.is_ascii_alphanumeric());
+        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+}
+
+pub(super) fn plain<'a>(field: &'static str, text: &'a str) -> Result<&'a str, ChartError> {
     let problem = "has to be of letters, digits, dots, dashes, underscores and plus signs, and begins with a letter or digit";
-    if sound { Ok(text) } else { Err(ChartError::Field { field, problem }) }
+    if is_plain(text) { Ok(text) } else { Err(ChartError::Field { field, problem }) }
 }
 
 /// The SHA-256 of some bytes.

@@ -1,9 +1,9 @@
-//! Fetches charts from a registry: the manifest of a version, and its archive.
+//! Fetches charts from a registry: tags, the manifest of a version, and its archive.
 //!
 //! In: `oci://host/path/name` and a version.
-//! Out: the manifest and the archive, each with its digest checked. A registry may ask for a token;
-//! the login is sent for it only to the registry's own server, and a token of another server is
-//! requested without one.
+//! Out: the tags; the manifest and the archive, each with its digest checked. A registry may ask
+//! for a token; the login is sent for it only to the registry's own server, and a token of another
+//! server is requested without one.
 
 use std::cell::RefCell;
 
@@ -13,7 +13,7 @@ use super::super::challenge::{encoded, parameter, split};
 use super::super::credentials::Sensitive;
 use super::super::error::Error;
 use super::MAX_PACKED_BYTES;
-use super::download::{DownloadResponse, Downloader, accepted};
+use super::download::{DownloadRequest, DownloadResponse, Downloader, accepted};
 use super::error::ChartError;
 use super::reference::Digest;
 use super::url::Url;
@@ -23,6 +23,9 @@ const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 
 /// Maximum number of bytes of the response with a token.
 const MAX_TOKEN_BYTES: u64 = 64 * 1024;
+
+/// Maximum number of bytes of one page of tags, and of pages.
+const MAX_TAGS: (u64, usize) = (4 * 1024 * 1024, 50);
 
 /// Media type of manifests.
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -70,18 +73,18 @@ pub(super) fn layer(manifest: &[u8]) -> Result<Digest, &'static str> {
     archive["digest"].as_str().and_then(Digest::parse).ok_or("names an archive without a SHA-256")
 }
 
-/// Fetches a version whose manifest or archive has this digest.
+/// Fetches a version whose manifest or archive has this digest. With `was_taken_up` the digest is
+/// that of the manifest, which is requested by it, because the tag may have moved since.
 pub(super) fn fetch(
     downloads: &Downloader<'_>,
     place: &Url,
     version: &str,
-    digest: Digest,
+    (digest, was_taken_up): (Digest, bool),
 ) -> Result<PulledChart, ChartError> {
-    let session = RegistrySession { downloads, place, token: RefCell::default() };
-    // A tag must not contain a plus sign; Helm replaces it by an underscore.
-    let tag = version.replace('+', "_");
+    let session = RegistrySession::new(downloads, place);
+    let name = if was_taken_up { digest.to_string() } else { tag(version) };
     let manifest =
-        session.get(&format!("/manifests/{tag}"), MANIFEST, (MAX_MANIFEST_BYTES, "bytes of a manifest"))?;
+        session.get(&format!("/manifests/{name}"), MANIFEST, (MAX_MANIFEST_BYTES, "bytes of a manifest"))?;
     let unusable = |problem| ChartError::Registry { server: place.server(), problem };
     let archive = layer(&manifest).map_err(unusable)?;
     if Digest::hash(&manifest) != digest {
@@ -92,6 +95,58 @@ pub(super) fn fetch(
     Ok(PulledChart { manifest, archive: bytes })
 }
 
+/// Returns the tag of a version: a tag must not contain a plus sign, and Helm replaces it by an
+/// underscore.
+fn tag(version: &str) -> String {
+    version.replace('+', "_")
+}
+
+/// Returns the digest of the manifest of a version, by the head of its response where the registry
+/// announces it there.
+pub(super) fn manifest_digest(
+    downloads: &Downloader<'_>,
+    place: &Url,
+    version: &str,
+) -> Result<Digest, ChartError> {
+    let session = RegistrySession::new(downloads, place);
+    let path = format!("/manifests/{}", tag(version));
+    let limit = (MAX_MANIFEST_BYTES, "bytes of a manifest");
+    let got = session.send(&session.url(&path)?, MANIFEST, true, limit)?;
+    let digest = got.content_digest.as_deref().and_then(Digest::parse);
+    accepted(got)?;
+    match digest {
+        Some(digest) => Ok(digest),
+        None => session.get(&path, MANIFEST, limit).map(|manifest| Digest::hash(&manifest)),
+    }
+}
+
+/// Returns all tags as versions.
+pub(super) fn versions(downloads: &Downloader<'_>, place: &Url) -> Result<Vec<String>, ChartError> {
+    let session = RegistrySession::new(downloads, place);
+    let unusable = |problem| ChartError::Registry { server: place.server(), problem };
+    let (mut url, mut versions) = (session.url("/tags/list")?, Vec::new());
+    for _ in 0..MAX_TAGS.1 {
+        let got = session.send(&url, "application/json", false, (MAX_TAGS.0, "bytes of its tags"))?;
+        let next = got.link.as_deref().and_then(next_page).map(|next| got.from.resolve(next));
+        let answer: Value = serde_json::from_slice(&accepted(got)?).unwrap_or_default();
+        let tags = answer.get("tags").ok_or_else(|| unusable("sends no list of tags"))?;
+        let tags = tags.as_array().into_iter().flatten().filter_map(Value::as_str);
+        versions.extend(tags.map(|tag| tag.replace('_', "+")));
+        match next {
+            None => return Ok(versions),
+            Some(Some(next)) if next.is_beside(place) && next.whole() != url.whole() => url = next,
+            Some(_) => return Err(unusable("refers to a next page of its tags that is not followed")),
+        }
+    }
+    Err(unusable("has too many pages of tags"))
+}
+
+/// Returns the target of `<target>; rel="next"`.
+fn next_page(link: &str) -> Option<&str> {
+    let (target, relation) = link.trim().strip_prefix('<')?.split_once('>')?;
+    relation.contains("next").then_some(target)
+}
+
 /// Requests to one registry, with its token.
 struct RegistrySession<'a> {
     downloads: &'a Downloader<'a>,
@@ -99,14 +154,36 @@ struct RegistrySession<'a> {
     token: RefCell<Option<Sensitive<String>>>,
 }
 
-impl RegistrySession<'_> {
-    fn get(&self, path: &str, accept: &str, limit: (u64, &'static str)) -> Result<Vec<u8>, ChartError> {
+impl<'a> RegistrySession<'a> {
+    fn new(downloads: &'a Downloader<'a>, place: &'a Url) -> Self {
+        Self { downloads, place, token: RefCell::default() }
+    }
+
+    fn url(&self, path: &str) -> Result<Url, ChartError> {
         let url = self.place.at(&format!("{}{path}", self.place.path()));
-        let url = url.ok_or(ChartError::Url("is too long"))?;
-        let ask = || self.downloads.get(&url, accept, self.token.borrow().as_ref(), limit);
+        url.ok_or(ChartError::Url("is too long"))
+    }
+
+    fn get(&self, path: &str, accept: &str, limit: (u64, &'static str)) -> Result<Vec<u8>, ChartError> {
+        accepted(self.send(&self.url(path)?, accept, false, limit)?)
+    }
+
+    /// Sends a request, with a token if the registry asks for one.
+    fn send(
+        &self,
+        url: &Url,
+        accept: &str,
+        is_head: bool,
+        limit: (u64, &'static str),
+    ) -> Result<DownloadResponse, ChartError> {
+        let ask = || {
+            let token = self.token.borrow();
+            let authorization = token.as_ref();
+            self.downloads.send(DownloadRequest { url, is_head, accept, authorization, known: None, limit })
+        };
         let got = ask()?;
         if got.status != 401 || self.token.borrow().is_some() {
-            return accepted(got);
+            return Ok(got);
         }
         let denied = || Error::Denied { server: self.place.server(), status: 401 };
         // Only the registry itself may name the server of its tokens.
@@ -117,7 +194,7 @@ impl RegistrySession<'_> {
             ("basic", _) => self.downloads.login().cloned().ok_or_else(denied)?,
             _ => return Err(denied().into()),
         });
-        accepted(ask()?)
+        ask()
     }
 
     /// Requests a token from the server that the registry names.
@@ -146,6 +223,16 @@ impl RegistrySession<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_next_page_is_the_one_that_is_linked_as_next() {
+        assert_eq!(
+            next_page("</v2/a/tags/list?n=2&last=b>; rel=\"next\""),
+            Some("/v2/a/tags/list?n=2&last=b")
+        );
+        assert_eq!(next_page("</v2/a>; rel=\"prev\""), None);
+        assert_eq!(next_page("nonsense"), None);
+    }
 
     #[test]
     fn a_registry_is_named_with_the_chart() {

@@ -3,6 +3,7 @@
 mod artifact_layers;
 mod artifacts;
 mod bombs;
+mod chart_versions;
 mod charts;
 mod disk;
 mod faults;

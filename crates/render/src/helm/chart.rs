@@ -1,16 +1,18 @@
-//! Reads the files of a chart, and checks that its dependencies are among them.
+//! Reads the files of a chart, and adds the dependencies that are not among them.
 //!
-//! In: a tree and a folder. Out: [`Chart`]. Links inside the tree are resolved, so the run of helm
-//! meets none. A missing dependency is found here, with a message that says what to do; helm only
-//! says that it is missing.
+//! In: a tree and a folder, and dependencies that were fetched. Out: [`Chart`], or the dependencies
+//! that have to be fetched. Links inside the tree are resolved, so the run of helm meets none. A
+//! missing dependency is found here, with a message that says what to do; helm only says that it is
+//! missing.
 
 use serde_json::Value;
 
+use super::dependencies::{self, DependencyPlace, FetchedDependency, LockedDependency};
 use super::error::HelmChartError;
 use super::{CHART, ChartFiles, below};
 use crate::documents::DIALECT;
 use crate::problem::Problem;
-use moorline_core::tree::{FileTree, TreeEntry};
+use moorline_core::tree::{FileTree, TreeEntry, normalise};
 use moorline_yaml as yaml;
 
 /// Most files of a chart, including those that links lead to.
@@ -40,12 +42,31 @@ pub(super) struct Chart {
     pub(super) ciphertext: Option<Box<str>>,
 }
 
+/// A chart that is not read.
+#[derive(Debug)]
+pub struct ChartRefusal {
+    /// The problem.
+    pub problem: Box<Problem>,
+    /// Dependencies whose absence is the problem, and which can be fetched.
+    pub missing: Vec<LockedDependency>,
+}
+
+impl<P: Into<Problem>> From<P> for ChartRefusal {
+    fn from(problem: P) -> Self {
+        Self { problem: Box::new(problem.into()), missing: Vec::new() }
+    }
+}
+
 /// Reads the chart in a folder.
-pub(super) fn read(tree: &FileTree, path: &str) -> Result<Chart, Problem> {
+pub(super) fn read(
+    tree: &FileTree,
+    path: &str,
+    fetched: &[FetchedDependency],
+) -> Result<Chart, ChartRefusal> {
     let folder = tree.resolve(path)?;
     let shown = tree.display_path(&folder);
     if !tree.contains(&folder) {
-        return Err(Problem::NoSuchPath { path: shown });
+        return Err(Problem::NoSuchPath { path: shown }.into());
     }
     let FoundFiles { files, contains_secret, ciphertext } = files(tree, &folder, &shown)?;
     let Some(bytes) = files.get(CHART) else { return Err(HelmChartError::NoChart { folder: shown }.into()) };
@@ -56,8 +77,8 @@ pub(super) fn read(tree: &FileTree, path: &str) -> Result<Chart, Problem> {
         let problem = "a chart needs a name; write one such as name: shop";
         return Err(HelmChartError::BadChart { file, problem }.into());
     };
-    let chart = Chart { name: name.to_owned(), shown, files, contains_secret, ciphertext };
-    chart.lacks_none(&says, &file)?;
+    let mut chart = Chart { name: name.to_owned(), shown, files, contains_secret, ciphertext };
+    chart.add_dependencies((tree, &folder), (&says, &file), fetched)?;
     Ok(chart)
 }
 
@@ -129,25 +150,97 @@ fn is_extra(inside: &str) -> bool {
 }
 
 impl Chart {
-    /// Checks that every dependency is there. If the name of an archive is ambiguous, helm decides.
-    fn lacks_none(&self, says: &Value, file: &str) -> Result<(), Problem> {
-        let older = self.files.get("requirements.yaml");
-        let older = older.map(|bytes| yaml::read(file, bytes, DIALECT)).transpose()?.unwrap_or_default();
-        let lists = [says].into_iter().chain(older.iter().map(|document| &document.value));
-        let named = lists.filter_map(|says| says.get("dependencies")?.as_array()).flatten();
-        let there = self.inner();
-        for name in named.filter_map(|dependency| text(dependency, "name")) {
-            if !there.iter().any(|inner| inner.may_be(name)) {
-                return Err(HelmChartError::NoDependency {
-                    file: file.to_owned(),
-                    name: name.to_owned(),
-                    charts: format!("{}/{CHARTS}", self.shown).trim_start_matches('/').to_owned(),
-                    folder: if self.shown.is_empty() { ".".to_owned() } else { self.shown.clone() },
-                }
-                .into());
+    /// Adds the dependencies that are not in the folder `charts`, by the lock. If the name of an
+    /// archive is ambiguous, helm decides.
+    fn add_dependencies(
+        &mut self,
+        (tree, folder): (&FileTree, &str),
+        (says, file): (&Value, &str),
+        fetched: &[FetchedDependency],
+    ) -> Result<(), ChartRefusal> {
+        let inner = self.inner();
+        let is_missing = |name: &&str| !inner.iter().any(|inner| inner.may_be(name));
+        if let Some(older) = self.files.get("requirements.yaml") {
+            let older = yaml::read(file, older, DIALECT)?.into_iter().next().map(|document| document.value);
+            if let Some(name) = names(&older.unwrap_or_default()).into_iter().find(is_missing) {
+                let (file, name) = (file.to_owned(), name.to_owned());
+                let (charts, folder) = self.places();
+                return Err(HelmChartError::OldDependency { file, name, charts, folder }.into());
             }
         }
+        let missing: Vec<&str> = names(says).into_iter().filter(is_missing).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut unfetched = Vec::new();
+        for dependency in dependencies::locked(&self.files, says, &missing, (file, &self.shown))? {
+            match dependency.place(file)? {
+                DependencyPlace::Folder(written) => {
+                    let place = normalise(folder, written);
+                    self.add_folder(tree, (place, written), (&dependency, file))?;
+                }
+                DependencyPlace::Server => match fetched.iter().find(|one| one.locked == dependency) {
+                    Some(one) => {
+                        let path = format!("{CHARTS}/{}", dependency.file_name());
+                        self.files.insert(path, one.archive.clone());
+                    }
+                    None => unfetched.push(dependency),
+                },
+            }
+        }
+        self.check_size()?;
+        let Some(first) = unfetched.first() else { return Ok(()) };
+        let (file, name) = (file.to_owned(), first.name.clone());
+        let (charts, folder) = self.places();
+        let problem = Box::new(HelmChartError::NoDependency { file, name, charts, folder }.into());
+        Err(ChartRefusal { problem, missing: unfetched })
+    }
+
+    /// Adds a dependency that is a folder of the same tree.
+    fn add_folder(
+        &mut self,
+        tree: &FileTree,
+        (place, written): (Option<String>, &str),
+        (dependency, file): (&LockedDependency, &str),
+    ) -> Result<(), Problem> {
+        let (file, name) = (file.to_owned(), dependency.name.clone());
+        let refuse = |problem| {
+            let (file, name, folder) = (file.clone(), name.clone(), written.to_owned());
+            Problem::from(HelmChartError::WrongFolder { file, name, folder, problem })
+        };
+        let place = place.ok_or_else(|| refuse("is outside of the repository"))?;
+        let place = tree.resolve(&place)?;
+        let FoundFiles { files: found, contains_secret, ciphertext } = files(tree, &place, written)?;
+        let bytes = found.get(CHART).ok_or_else(|| refuse("has no Chart.yaml"))?;
+        let shown = tree.display_path(&below(&place, CHART));
+        let says = yaml::read(&shown, bytes, DIALECT)?.into_iter().next().map(|document| document.value);
+        let says = says.unwrap_or_default();
+        if text(&says, "name") != Some(&name) {
+            return Err(refuse("is a chart of another name"));
+        }
+        if text(&says, "version") != Some(&dependency.version) {
+            return Err(refuse("has another version than Chart.lock"));
+        }
+        self.contains_secret |= contains_secret;
+        self.ciphertext = self.ciphertext.take().or(ciphertext);
+        self.files.extend(found.into_iter().map(|(path, bytes)| (format!("{CHARTS}/{name}/{path}"), bytes)));
         Ok(())
+    }
+
+    /// Checks the size again, with what was added.
+    fn check_size(&self) -> Result<(), Problem> {
+        let bytes: usize = self.files.values().map(|bytes| bytes.len()).sum();
+        match self.files.len() > MAX_CHART_FILES || bytes > MAX_CHART_BYTES {
+            true => Err(HelmChartError::TooLarge { folder: self.shown.clone() }.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the folder of dependencies and that of the chart, for messages.
+    fn places(&self) -> (String, String) {
+        let charts = format!("{}/{CHARTS}", self.shown).trim_start_matches('/').to_owned();
+        let folder = if self.shown.is_empty() { ".".to_owned() } else { self.shown.clone() };
+        (charts, folder)
     }
 
     /// Returns the charts in the folder `charts`.
@@ -189,6 +282,12 @@ impl BundledChart {
             }
         }
     }
+}
+
+/// Returns the names of the dependencies in a file.
+fn names(says: &Value) -> Vec<&str> {
+    let named = says.get("dependencies").and_then(Value::as_array).into_iter().flatten();
+    named.filter_map(|dependency| text(dependency, "name")).collect()
 }
 
 fn is_digit(char: char) -> bool {

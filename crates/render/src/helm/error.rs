@@ -21,9 +21,9 @@ pub enum HelmChartError {
         /// The finding and the remedy.
         problem: &'static str,
     },
-    /// A dependency that is not in the folder `charts`.
+    /// A dependency that is not in the folder `charts`, and is not fetched here.
     #[error(
-        "{file}: the dependency {name} is not in {charts}, and dependencies are not fetched; run `helm dependency build {folder}` and commit the result"
+        "{file}: the dependency {name} is not in {charts}, and only the daemon fetches dependencies; run `helm dependency build {folder}`"
     )]
     NoDependency {
         /// The file that names the dependency.
@@ -34,6 +34,66 @@ pub enum HelmChartError {
         charts: String,
         /// The chart's folder.
         folder: String,
+    },
+    /// A dependency of an old chart, whose lock is not read.
+    #[error(
+        "{file}: the dependency {name} is not in {charts}, and those of requirements.yaml are not fetched; run `helm dependency build {folder}` and commit the result"
+    )]
+    OldDependency {
+        /// The file that names the dependency.
+        file: String,
+        /// The dependency's name.
+        name: String,
+        /// The expected folder.
+        charts: String,
+        /// The chart's folder.
+        folder: String,
+    },
+    /// A dependency without a lock.
+    #[error(
+        "{file}: the dependency {name} is not in the folder charts, and no Chart.lock has its exact version; run `helm dependency update {folder}` and commit Chart.lock"
+    )]
+    NoLock {
+        /// The file that names the dependency.
+        file: String,
+        /// The dependency's name.
+        name: String,
+        /// The chart's folder.
+        folder: String,
+    },
+    /// A lock of other dependencies.
+    #[error("{file}: it does not fit Chart.yaml; run `helm dependency update {folder}` and commit it")]
+    StaleLock {
+        /// The lock.
+        file: String,
+        /// The chart's folder.
+        folder: String,
+    },
+    /// A repository that only somebody's own helm knows.
+    #[error(
+        "{file}: the dependency {name} has the repository {repository:?}; write a URL (https, oci or file)"
+    )]
+    UnknownRepository {
+        /// The file that names the dependency.
+        file: String,
+        /// The dependency's name.
+        name: String,
+        /// The repository, as written.
+        repository: String,
+    },
+    /// A folder that is not the chart that the lock names.
+    #[error(
+        "{file}: the dependency {name} is in {folder}, which {problem}; run `helm dependency update` and commit Chart.lock"
+    )]
+    WrongFolder {
+        /// The file that names the dependency.
+        file: String,
+        /// The dependency's name.
+        name: String,
+        /// The folder.
+        folder: String,
+        /// The problem.
+        problem: &'static str,
     },
     /// A values file that does not exist.
     #[error(
@@ -72,7 +132,12 @@ impl HelmChartError {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::NoChart { .. } | Self::BadChart { .. } | Self::BadVersion { .. } => "ChartInvalid",
-            Self::NoDependency { .. } => "ChartDependencyMissing",
+            Self::NoDependency { .. }
+            | Self::OldDependency { .. }
+            | Self::NoLock { .. }
+            | Self::UnknownRepository { .. }
+            | Self::WrongFolder { .. } => "ChartDependencyMissing",
+            Self::StaleLock { .. } => "ChartLockStale",
             Self::NoValues { .. } | Self::ValuesOutside { .. } => "ValuesFileMissing",
             Self::TooLarge { .. } => "ChartTooLarge",
         }

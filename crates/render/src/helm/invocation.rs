@@ -7,9 +7,15 @@
 //! The server's API versions are an input only if a template asks for them: a new
 //! CustomResourceDefinition in the cluster must not render every chart again.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeSet;
 
 use super::chart::Chart;
 use super::chart_scan::{ChartScan, scan_chart};
@@ -37,6 +43,8 @@ pub struct Invocation {
     name: String,
     display_folder: String,
     values: Vec<String>,
+    /// Values that helm reads from its standard input, so that they are on no disk.
+    input: Option<RunInput>,
     uses_api_versions: bool,
     /// Values of decrypted files go into the run.
     pub(crate) contains_secret: bool,
@@ -48,8 +56,27 @@ pub struct Invocation {
     pub room: MemoryLimit,
 }
 
+/// Values for the standard input of a run, which cannot be formatted.
+#[derive(Clone)]
+struct RunInput {
+    bytes: Arc<[u8]>,
+    contains_secret: bool,
+    /// Texts that messages must not quote.
+    leaves: Vec<String>,
+}
+
+impl fmt::Debug for RunInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
 /// Folder of the chart in the run.
 const FOLDER: &str = "chart";
+/// Shortest value of a Secret that is replaced in messages: shorter ones are in every text.
+const MIN_HIDDEN: usize = 3;
+/// Text in the place of such a value.
+const HIDDEN: &str = "(a value, not shown)";
 /// Most API versions in one argument.
 const SERVED_AT_ONCE: usize = 200;
 
@@ -65,6 +92,7 @@ impl Invocation {
             .to_vec();
         // Test hooks run only when a person starts them.
         arguments.push("--skip-tests".to_owned());
+        arguments.extend(options.is_upgrade.then(|| "--is-upgrade".to_owned()));
         arguments.push(if options.skip_crds { "--skip-crds" } else { "--include-crds" }.to_owned());
         if let Some(version) = version(options, server)? {
             arguments.extend(["--kube-version".to_owned(), version]);
@@ -76,6 +104,14 @@ impl Invocation {
             arguments.extend(["--values".to_owned(), values_file(at)]);
             files.insert(values_file(at), file.bytes);
             named.push(file.shown);
+        }
+        let input = options.external.to_file().map(|bytes| RunInput {
+            bytes: bytes.into(),
+            contains_secret: options.external.contains_secret(),
+            leaves: options.external.leaves(),
+        });
+        if input.is_some() {
+            arguments.extend(["--values", "-"].map(str::to_owned));
         }
         if !options.values.is_empty() {
             let file = "values/inline.json".to_owned();
@@ -101,6 +137,7 @@ impl Invocation {
             name,
             display_folder: shown,
             values: named,
+            input,
             uses_api_versions: looks,
             contains_secret,
             ciphertext,
@@ -147,6 +184,7 @@ impl Invocation {
             name,
             display_folder: shown,
             values: named,
+            input: None,
             uses_api_versions: false,
             contains_secret,
             ciphertext,
@@ -155,14 +193,34 @@ impl Invocation {
         }
     }
 
-    /// True if values of decrypted files go into the run, so that nothing of it may be on a disk.
-    pub fn contains_secret(&self) -> bool {
-        self.contains_secret
-    }
-
     /// Files of the run by their relative paths.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.files.iter().map(|(path, bytes)| (path.as_str(), &**bytes))
+    }
+
+    /// Values for the standard input of helm.
+    pub fn input(&self) -> Option<Arc<[u8]>> {
+        self.input.as_ref().map(|input| input.bytes.clone())
+    }
+
+    /// True if a value comes from a Secret or a decrypted file: a template may have put it into any
+    /// object, so that none is shown, and nothing of the run is on a disk.
+    pub fn contains_secret(&self) -> bool {
+        self.contains_secret || self.input.as_ref().is_some_and(|input| input.contains_secret)
+    }
+
+    /// Removes the values of Secrets from a text.
+    pub(super) fn without_secrets(&self, text: &str) -> String {
+        let Some(input) = self.input.as_ref().filter(|input| input.contains_secret) else {
+            return text.to_owned();
+        };
+        let mut leaves: Vec<&String> = input.leaves.iter().filter(|leaf| leaf.len() >= MIN_HIDDEN).collect();
+        // A value that is a part of another one is replaced after it.
+        leaves.sort_by_key(|leaf| Reverse(leaf.len()));
+        leaves.into_iter().fold(text.to_owned(), |text, leaf| {
+            let encoded = STANDARD.encode(leaf);
+            text.replace(leaf.as_str(), HIDDEN).replace(&encoded, HIDDEN)
+        })
     }
 
     /// Arguments for helm.
@@ -187,6 +245,10 @@ impl Invocation {
         for (path, bytes) in &self.files {
             add(path.as_bytes());
             add(bytes);
+        }
+        if let Some(input) = &self.input {
+            add(&[u8::from(input.contains_secret)]);
+            add(&input.bytes);
         }
         digest.finalize().into()
     }

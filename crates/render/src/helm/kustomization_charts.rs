@@ -40,7 +40,7 @@ impl<'a> KustomizationCharts<'a> {
 impl Host for KustomizationCharts<'_> {
     fn render_chart(&self, request: ChartRequest<'_>) -> Result<ChartRun, String> {
         let ChartRequest { tree, folder, inflation } = request;
-        let chart = chart::read(tree, folder).map_err(|problem| problem.to_string())?;
+        let chart = chart::read(tree, folder, &[]).map_err(|refusal| refusal.problem.to_string())?;
         let run = Invocation::for_kustomization(chart, inflation, self.tree);
         let mut size = InputSize::default();
         for (path, file) in run.files() {

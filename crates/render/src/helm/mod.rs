@@ -9,26 +9,32 @@
 
 mod chart;
 mod chart_scan;
+mod dependencies;
 mod error;
+mod external_values;
 mod invocation;
 mod kustomization_charts;
 mod output;
 mod values_files;
+mod values_path;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+pub use chart::ChartRefusal;
+pub use dependencies::{FetchedDependency, LockedDependency};
 pub use error::HelmChartError;
+pub use external_values::{ExternalValues, ExternalValuesError};
 pub use invocation::{Capabilities, Invocation, is_version};
 pub(super) use kustomization_charts::KustomizationCharts;
 pub use output::error_message;
 pub(super) use output::parse_output;
 use output::template_sources;
+pub use values_path::ValuesPath;
 
 use super::RenderOptions;
-use super::problem::Problem;
 use moorline_core::tree::{FileTree, link_targets, normalise};
 
 /// File that makes a folder a chart.
@@ -44,14 +50,20 @@ pub struct HelmOptions {
     /// Values files in the repository, relative to the chart, or to the root of the repository with
     /// a leading `/`. Later ones override earlier ones.
     pub values_files: Vec<String>,
-    /// Values that override those of files.
+    /// Values of ConfigMaps and Secrets, which override those of files.
+    pub external: ExternalValues,
+    /// Values that override all others.
     pub values: Map<String, Value>,
+    /// Templates see an upgrade instead of an installation.
+    pub is_upgrade: bool,
     /// Leave out the CustomResourceDefinitions in the folder `crds`.
     pub skip_crds: bool,
     /// Version of Kubernetes that templates see, instead of the server's.
     pub kube_version: Option<Box<str>>,
     /// The chart, if it is not in the repository.
     pub chart: Option<FetchedChart>,
+    /// Dependencies that were fetched by the lock of the chart.
+    pub dependencies: Vec<FetchedDependency>,
 }
 
 /// A chart that was fetched from a registry or chart repository.
@@ -77,10 +89,13 @@ impl Default for HelmOptions {
             release: "default".into(),
             namespace: "default".into(),
             values_files: Vec::new(),
+            external: ExternalValues::default(),
             values: Map::new(),
+            is_upgrade: false,
             skip_crds: false,
             kube_version: None,
             chart: None,
+            dependencies: Vec::new(),
         }
     }
 }
@@ -101,10 +116,11 @@ pub fn invocation(
     tree: &FileTree,
     options: &RenderOptions,
     server: &Capabilities,
-) -> Result<Invocation, Problem> {
+) -> Result<Invocation, ChartRefusal> {
+    let fetched = &options.helm.dependencies;
     let chart = match &options.helm.chart {
-        Some(published) => chart::read(&published.files, "")?,
-        None => chart::read(tree, &options.path)?,
+        Some(published) => chart::read(&published.files, "", fetched)?,
+        None => chart::read(tree, &options.path, fetched)?,
     };
     let around = tree.resolve(&options.path)?;
     let files = crate::helm::values_files::read(tree, &around, &options.helm.values_files)?;
@@ -129,9 +145,20 @@ pub(super) fn missing_files(tree: &FileTree, options: &RenderOptions) -> BTreeSe
         named.filter_map(|file| tree.resolve(&crate::helm::values_files::resolve_path(&folder, file)?).ok());
     let linked = match options.helm.chart {
         Some(_) => BTreeSet::new(),
-        None => link_targets(tree, folder.clone()),
+        None => {
+            let beside = folders_of_dependencies(tree, &folder);
+            let linked = beside.iter().flat_map(|place| link_targets(tree, place.clone()));
+            linked.chain(link_targets(tree, folder.clone())).chain(beside.iter().cloned()).collect()
+        }
     };
     places.chain(linked).filter(|place| !tree.is_known(place)).collect()
+}
+
+/// Returns the folders of the same tree that a chart depends on.
+fn folders_of_dependencies(tree: &FileTree, folder: &str) -> Vec<String> {
+    let Ok(chart) = tree.read(&below(folder, CHART)) else { return Vec::new() };
+    let folders = dependencies::folders(&chart).into_iter();
+    folders.filter_map(|written| tree.resolve(&normalise(folder, &written)?).ok()).collect()
 }
 
 /// Files by their paths; bytes are shared.

@@ -44,6 +44,7 @@ pub(crate) fn parse_output(
     let sources = template_sources(run, &output);
     let contains_secret = run.contains_secret();
     match documents::read_parts(&output, |line| sources.template_at(line), &run.room) {
+        Err(problem) if run.contains_secret() => found.problems.push(problem.redacted()),
         Err(problem) => found.problems.push(problem),
         Ok(FileContent::NoManifests) => {}
         Ok(FileContent::Manifests(manifests)) => {
@@ -54,6 +55,9 @@ pub(crate) fn parse_output(
                 });
                 match made {
                     Ok(object) => found.objects.push(object),
+                    Err(problems) if contains_secret => {
+                        found.problems.extend(problems.into_iter().map(Problem::redacted));
+                    }
                     Err(problems) => found.problems.extend(problems),
                 }
                 if found.problems.len() >= MAX_PROBLEMS_PER_FILE {
@@ -102,7 +106,7 @@ pub fn error_message(run: &Invocation, words: &[u8]) -> String {
         said += if said.ends_with(':') || said.is_empty() { " " } else { "; " };
         said += &line;
     }
-    let mut text = run.translate_paths(&said).trim().to_owned();
+    let mut text = run.without_secrets(run.translate_paths(&said).trim());
     if text.len() > MAX_WORDS {
         let end = (0..=MAX_WORDS).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
         text.truncate(end);

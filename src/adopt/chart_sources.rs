@@ -1,0 +1,117 @@
+//! Converts the HelmRepository or OCIRepository of a chart.
+//!
+//! In: the source, and the HelmRelease that names it. Out: `render.helm.chart` of a Sync, or the
+//! reason why its chart would be another one.
+
+use serde_json::{Value, json};
+
+use super::OldResource;
+use super::sync_builder::{SyncBuilder, text};
+
+/// Fields of a HelmRepository and of an OCIRepository that a Sync does not have.
+const REFUSED_SOURCE_FIELDS: [(&str, &str); 3] = [
+    ("insecure", "registries are asked over https only"),
+    ("verify", "signatures of charts are not verified: set the digest of one version instead"),
+    ("ignore", "all files of a chart are used"),
+];
+
+/// Fields of a HelmRepository and of an OCIRepository for which a Sync has another way.
+const LOST_SOURCE_FIELDS: [(&str, &str); 4] = [
+    ("passCredentials", "the login is sent to the server in the URL, and to no other"),
+    ("proxySecretRef", "the daemon's own environment names a proxy (HTTPS_PROXY)"),
+    ("serviceAccountName", "the login comes from the Secret of secretRef"),
+    ("accessFrom", "a Sync reads the repository itself"),
+];
+
+/// Other known fields of both.
+const SOURCE: [&str; 11] = [
+    "certSecretRef",
+    "interval",
+    "layerSelector",
+    "provider",
+    "ref",
+    "secretRef",
+    "suspend",
+    "timeout",
+    "type",
+    "url",
+    "force",
+];
+
+/// Converts a chart of a HelmRepository.
+pub(super) fn helm_repository(old: &OldResource<'_>, chart: &Value, draft: &mut SyncBuilder) {
+    let Some(source) = old.chart_source else {
+        return draft.refuse(
+            "spec.chart.spec.sourceRef",
+            "there is no such HelmRepository, so that the chart is not known",
+        );
+    };
+    let (url, name) = (text(source, "/spec/url").trim_end_matches('/'), text(chart, "/chart"));
+    let version = Some(text(chart, "/version")).filter(|version| !version.is_empty()).unwrap_or("*");
+    let mut found = match url.starts_with("oci://") {
+        true => json!({"url": format!("{url}/{name}"), "version": version}),
+        false => json!({"url": url, "name": name, "version": version}),
+    };
+    login(source, "HelmRepository spec", &mut found, draft);
+    draft.spec["render"]["helm"]["chart"] = found;
+}
+
+/// Converts a chart of an OCIRepository.
+pub(super) fn oci_repository(old: &OldResource<'_>, draft: &mut SyncBuilder) {
+    let Some(source) = old.chart_source else {
+        return draft
+            .refuse("spec.chartRef", "there is no such OCIRepository, so that the chart is not known");
+    };
+    let part = |field: &str| text(source, &format!("/spec/ref/{field}"));
+    if !part("semverFilter").is_empty() {
+        draft.refuse(
+            "OCIRepository spec.ref.semverFilter",
+            "versions are taken from whole tags: name the tag",
+        );
+    }
+    let mut found = json!({"url": text(source, "/spec/url").trim_end_matches('/')});
+    match (part("digest"), part("semver"), part("tag")) {
+        ("", "", "") => found["version"] = "latest".into(),
+        ("", "", tag) => found["version"] = tag.into(),
+        ("", range, _) => found["version"] = range.into(),
+        (_, _, "") => {
+            draft.refuse("OCIRepository spec.ref.digest", "name the tag of the digest in spec.ref.tag, too")
+        }
+        (digest, _, tag) => (found["version"], found["digest"]) = (tag.into(), digest.into()),
+    }
+    login(source, "OCIRepository spec", &mut found, draft);
+    draft.spec["render"]["helm"]["chart"] = found;
+}
+
+/// Converts the login of the source of a chart.
+fn login(source: &Value, place: &str, chart: &mut Value, draft: &mut SyncBuilder) {
+    let spec = &source["spec"];
+    draft.refuse_each(spec, place, &REFUSED_SOURCE_FIELDS);
+    draft.mark_each_lost(spec, place, &LOST_SOURCE_FIELDS);
+    let known = REFUSED_SOURCE_FIELDS.iter().chain(&LOST_SOURCE_FIELDS).map(|(field, _)| *field);
+    let known: Vec<&str> = known.chain(SOURCE).collect();
+    draft.mark_unknown_lost(spec, place, &known);
+    let provider = text(spec, "/provider");
+    if !["", "generic"].contains(&provider) {
+        let why =
+            format!("Flux logs in as {provider}, and Moorline by a Secret: name one in secretRef first");
+        draft.refuse(format!("{place}.provider"), why);
+    }
+    let (secret, certificates) = (text(spec, "/secretRef/name"), text(spec, "/certSecretRef/name"));
+    if !secret.is_empty() && !certificates.is_empty() && secret != certificates {
+        let why = format!(
+            "one Secret has the login and the certificates: copy the keys of {certificates} into {secret}"
+        );
+        draft.refuse(format!("{place}.certSecretRef"), why);
+    }
+    let name = if secret.is_empty() { certificates } else { secret };
+    if name.is_empty() {
+        return;
+    }
+    chart["secretRef"] = json!({"name": name});
+    let (namespace, own) = (text(source, "/metadata/namespace"), draft.requested.sync.namespace.clone());
+    if namespace != &*own {
+        let why = format!("the login is read from a Secret {name} in {own}: copy {namespace}/{name} there");
+        draft.mark_lost(format!("{place}.secretRef"), why);
+    }
+}

@@ -1,0 +1,89 @@
+//! Looks up the version of the published chart of a Sync, with each poll.
+//!
+//! In: the request for the chart, the version that was taken up before, and the login. Out: the
+//! revision of the repository with the version that the request means now, or the reason why there
+//! is none. While the server does not answer, a new commit is taken up with the version of before.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Reconciler;
+use super::repository_credentials::SecretPermission;
+use super::signature_check::source_id;
+use crate::api::SyncName;
+use crate::cluster::Cluster;
+use crate::controller::Context;
+use crate::controller::reconcile::renderer::{ChartLogin, of_chart};
+use crate::controller::spec::ValidatedSpec;
+use crate::report::ReconcileError;
+use crate::source::{ChartRequest, ChartVersion, Revision};
+
+/// Lookup of the version of a chart.
+pub(super) struct ChartPoll {
+    request: ChartRequest,
+    login: ChartLogin,
+    permission: Option<Arc<SecretPermission>>,
+    /// The version that was taken up before.
+    known: Option<ChartVersion>,
+}
+
+impl ChartPoll {
+    /// Returns the lookup that the spec asks for; none if it names no chart, or its digest.
+    pub(super) fn of(worker: &Reconciler) -> Option<Self> {
+        let valid_spec = &worker.order.valid_spec;
+        let request = valid_spec.chart.clone().filter(|chart| chart.pinned().is_none())?;
+        let recorded = || worker.recorder.last_seen(&source_id(valid_spec), &valid_spec.reference);
+        let before = worker.revision.clone().or_else(|| worker.last_accepted.clone()).or_else(recorded);
+        Some(Self {
+            request,
+            login: worker.order.chart_login.clone(),
+            permission: worker.order.chart_permission.clone(),
+            known: before.and_then(|before| before.chart),
+        })
+    }
+
+    /// Returns the revision with the version of the chart. `is_new` is true if the commit was not
+    /// taken up before.
+    pub(super) async fn add_to(
+        self,
+        revision: &Revision,
+        is_new: bool,
+        (context, cluster, sync): (&Context, &Cluster, &SyncName),
+        fresh: Duration,
+        by: Instant,
+    ) -> Result<Revision, ReconcileError> {
+        if let Some(permission) = &self.permission {
+            permission.holds(cluster, sync).await?;
+        }
+        let with = |chart| Ok(Revision { chart: Some(chart), ..revision.clone() });
+        let (login, known) = (&self.login, self.known.as_ref());
+        let asked = (&*login.owner, &*sync.namespace);
+        let repositories = &context.sources.repositories;
+        let found =
+            repositories.chart_version(&self.request, asked, &login.credentials, (known, fresh), by).await;
+        match (found, self.known) {
+            (Ok(found), _) => with(found),
+            // The version of before still is the newest that is known.
+            (Err(error), Some(known))
+                if is_new && !error.is_answer() && self.request.at(&known).is_some() =>
+            {
+                with(known)
+            }
+            (Err(error), _) => Err(of_chart(&error)),
+        }
+    }
+}
+
+/// Returns true if the newer spec asks for another chart, or with another login. The version of
+/// another chart is no measure for this one, so it is removed from the revision.
+pub(super) fn forget_other(
+    revision: &mut Option<Revision>,
+    old: &ValidatedSpec,
+    new: &ValidatedSpec,
+) -> bool {
+    let place = |spec: &ValidatedSpec| spec.chart.as_ref().map(ChartRequest::place);
+    if place(old) != place(new) {
+        *revision = revision.as_ref().map(Revision::without_chart);
+    }
+    (&old.chart, &old.chart_secret) != (&new.chart, &new.chart_secret)
+}
