@@ -60,7 +60,7 @@ fn a_pointer_in_a_chart_or_among_its_values_is_refused() {
         let options = RenderOptions { helm, ..RenderOptions::default() };
         let run =
             invocation(&FileTree::from_texts(files.iter().copied()), &options, &Capabilities::default());
-        run.err().map(|problem| problem.to_string()).unwrap_or_default()
+        run.err().map(|refusal| refusal.problem.to_string()).unwrap_or_default()
     };
     assert_eq!(refused(&[chart], &[]), "");
     for pointer in
