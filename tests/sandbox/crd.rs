@@ -269,6 +269,7 @@ fn full_status() -> SyncStatus {
         observed_generation: Some(1),
         conditions: vec![serde_json::from_value(condition).expect("a condition")],
         revision: Some(Revisions {
+            chart: None,
             rejected: None,
             short: text("main@1"),
             held: Some(api::HeldRevision {
