@@ -151,8 +151,12 @@ mod tests {
         for wrong in ["", "v1", "v1@sha256:12", &format!("v1@{}", "a".repeat(64)), &"a".repeat(40)] {
             assert_eq!(Revision::parse_artifact(wrong), None, "{wrong}");
         }
-        let branch =
-            Revision { commit: ObjectHash::of_digest(digest), name: "refs/heads/a".into(), tag: None };
+        let branch = Revision {
+            commit: ObjectHash::of_digest(digest),
+            name: "refs/heads/a".into(),
+            tag: None,
+            chart: None,
+        };
         assert_eq!(branch.digest(), None);
     }
 
