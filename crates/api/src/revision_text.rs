@@ -33,7 +33,7 @@ const COMMIT_DIGITS: usize = 40;
 /// Begin of the digest of an artifact, and the number of its digits.
 const ARTIFACT: (&str, usize) = ("sha256:", 64);
 
-/// Splits a revision into the ref with its commit or digest, and the chart, if the revision has one:
+/// Splits a revision into the ref with its commit or digest, and the chart, if it has one:
 /// `main@1f0c...` and `shop:1.2.3@sha256:...`.
 pub fn split_chart(revision: &str) -> (&str, Option<&str>) {
     let chart = revision.rsplit_once("@sha256:").and_then(|(front, _)| {

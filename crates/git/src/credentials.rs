@@ -10,8 +10,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::address::{Address, Kind};
-use super::artifact::registry_login;
-use super::docker_config;
+use super::artifact::RegistryAddress;
+use super::docker_login::{LoginTarget, registry_login};
 use super::github_app::AppLogin;
 
 /// Maximum number of bytes of one value.
@@ -165,13 +165,23 @@ impl Credentials {
         }
     }
 
-    /// Reads the data of a Secret for the source at `address`: for a registry, its login may also
-    /// be in `.dockerconfigjson`, which names registries.
+    /// Reads the data of a Secret for the source at `address`.
     pub fn for_source<K: AsRef<str>, V: AsRef<[u8]>>(
         data: impl IntoIterator<Item = (K, V)>,
         address: &Address,
     ) -> Result<Self, CredentialsError> {
-        let Some(registry) = address.registry() else { return Self::from_secret(data) };
+        match address.registry() {
+            Some(registry) => Self::for_registry(data, &registry.login_target()),
+            None => Self::from_secret(data),
+        }
+    }
+
+    /// Reads the data of a Secret for a server of artifacts or charts. Its login may also be in
+    /// `.dockerconfigjson`, which names servers.
+    pub fn for_registry<K: AsRef<str>, V: AsRef<[u8]>>(
+        data: impl IntoIterator<Item = (K, V)>,
+        target: &LoginTarget,
+    ) -> Result<Self, CredentialsError> {
         let mut data = owned(data);
         let logins = data.remove(DOCKER_CONFIG);
         let mut read = Self::read(&data)?;
@@ -179,9 +189,8 @@ impl Credentials {
             if read.login.is_some() {
                 return Err(CredentialsError::Both(DOCKER_CONFIG, "password or bearerToken"));
             }
-            let problem = "has no login for the registry in the URL";
-            let none = CredentialsError::Value { key: DOCKER_CONFIG, problem };
-            read.login = Some(registry_login(&logins, registry)?.ok_or(none)?);
+            let none = || CredentialsError::NoLogin(target.to_string().into());
+            read.login = Some(registry_login(&logins, target)?.ok_or_else(none)?);
         }
         match read == Self::default() {
             true => Err(CredentialsError::NothingForRegistry),
@@ -192,7 +201,8 @@ impl Credentials {
     /// Reads a file of logins as docker writes it, for a command of a person; without a login for
     /// the registry there are no credentials.
     pub fn of_docker_config(json: &[u8], address: &Address) -> Result<Self, CredentialsError> {
-        let login = address.registry().map(|registry| registry_login(json, registry)).transpose()?.flatten();
+        let target = address.registry().map(RegistryAddress::login_target);
+        let login = target.map(|target| registry_login(json, &target)).transpose()?.flatten();
         Ok(Self { login, ..Self::default() })
     }
 
@@ -233,29 +243,6 @@ impl Credentials {
             }
             _ => Ok(read),
         }
-    }
-
-    /// Reads the data of a Secret for a server of charts, given its host and port. Logins for
-    /// several registries may be in `.dockerconfigjson`, as kubectl writes them.
-    pub fn for_server<K: AsRef<str>, V: AsRef<[u8]>>(
-        data: impl IntoIterator<Item = (K, V)>,
-        server: &str,
-    ) -> Result<Self, CredentialsError> {
-        let data: Vec<(K, V)> = data.into_iter().collect();
-        let Some((_, config)) = data.iter().find(|(key, _)| key.as_ref() == docker_config::KEY) else {
-            return Self::from_secret(data);
-        };
-        let login = docker_config::login(config.as_ref(), server)?;
-        let others = data.iter().filter(|(key, _)| key.as_ref() != docker_config::KEY);
-        let others = others.map(|(key, value)| (key.as_ref(), value.as_ref()));
-        let rest = match Self::from_secret(others) {
-            Err(CredentialsError::Nothing) => Self::default(),
-            rest => rest?,
-        };
-        if rest.login.is_some() {
-            return Err(CredentialsError::Both(docker_config::KEY, "a login of other keys"));
-        }
-        Ok(Self { login: Some(login), ..rest })
     }
 
     /// Checks that these credentials may be used for `address`.

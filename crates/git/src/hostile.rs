@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::artifact;
 use super::chart;
+use super::docker_login::{LoginTarget, registry_login};
 use super::known_hosts::KnownHosts;
 use super::memory::Memory;
 use super::store;
@@ -53,6 +54,7 @@ pub fn archive(bytes: &[u8]) {
 /// Reads the manifest of an artifact, the archive of its layer, and a file of logins.
 pub fn artifact(bytes: &[u8]) {
     artifact::read_any(bytes, BYTES);
+    drop(registry_login(bytes, &LoginTarget::new("host", "a")));
 }
 
 /// Parses a known_hosts file, and looks up some hosts in it.

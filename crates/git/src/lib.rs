@@ -49,7 +49,7 @@ mod chart;
 mod credentials;
 mod demo_repository;
 pub mod directory;
-mod docker_config;
+mod docker_login;
 mod error;
 mod file_request;
 mod github_app;
@@ -99,6 +99,7 @@ pub use artifact::{
 };
 pub use chart::{Chart, ChartError, ChartPlace, ChartRef, ChartRequest, ChartVersion, Digest};
 pub use credentials::{Credentials, CredentialsError, Sensitive};
+pub use docker_login::LoginTarget;
 pub use error::Error;
 pub use hosts::HostPolicy;
 pub use http::Proxy;

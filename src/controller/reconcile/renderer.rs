@@ -60,7 +60,7 @@ impl ChartLogin {
         data: SecretData,
         chart: &ChartRequest,
     ) -> Result<Self, ReconcileError> {
-        let credentials = Credentials::for_server(data.data, &chart.authority());
+        let credentials = Credentials::for_registry(data.data, &chart.login_target());
         let credentials = credentials.map_err(|error| source_error(error.into()))?;
         Ok(Self { credentials, owner: format!("{}/{secret}", sync.namespace).into() })
     }

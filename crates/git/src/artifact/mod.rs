@@ -7,13 +7,12 @@
 //! `registry_client.rs` sends requests, `token_request.rs` answers challenges, `manifest.rs` and
 //! `layer_download.rs` find the layer, `layer_files.rs` and `tar_reader.rs` read its files,
 //! `tree_builder.rs` and `pack_writer.rs` make Git objects of the files, and `artifact_mirror.rs`
-//! keeps them on disk. `docker_login.rs` reads logins, `artifact_push.rs` makes artifacts.
+//! keeps them on disk. `artifact_push.rs` makes artifacts.
 
 mod artifact_error;
 mod artifact_mirror;
 mod artifact_push;
 mod artifact_reference;
-mod docker_login;
 mod layer_download;
 mod layer_files;
 mod manifest;
@@ -28,17 +27,12 @@ pub use artifact_error::ArtifactError;
 pub(super) use artifact_mirror::ArtifactMirror;
 pub use artifact_push::{ArtifactFolder, ArtifactNotes, PushedArtifact, pull_artifact, push_artifact};
 pub use artifact_reference::{ArtifactReference, TagFilter};
-pub(super) use docker_login::registry_login;
 pub use registry_address::{LayerSelection, RegistryAddress};
 pub(super) use registry_client::RegistryClient;
 
-/// Reads any bytes as the manifest of an artifact, as the archive of its layer and as logins, for
-/// fuzzing.
+/// Reads any bytes as the manifest of an artifact and as the archive of its layer, for fuzzing.
 pub(super) fn read_any(bytes: &[u8], limit: u64) {
     drop(manifest::read_manifest(bytes, &LayerSelection::default()));
-    if let Ok(address) = RegistryAddress::new("oci://host/a", LayerSelection::default()) {
-        drop(registry_login(bytes, &address));
-    }
     let mut reader = tar_reader::TarReader::new(bytes, limit);
     while let Ok(Some(_)) = reader.next_file() {
         if reader.content(&mut |_| Ok(())).is_err() {

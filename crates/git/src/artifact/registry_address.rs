@@ -7,6 +7,7 @@
 use std::fmt;
 
 use super::super::address::{Address, AddressError, HttpAddress, Kind};
+use super::super::docker_login::LoginTarget;
 
 /// Maximum number of bytes of a media type.
 const MAX_MEDIA_TYPE_BYTES: usize = 255;
@@ -92,6 +93,11 @@ impl RegistryAddress {
     pub(crate) fn host_and_port(&self) -> String {
         let server = self.server.server();
         server.split_once("://").map_or_else(String::new, |(_, host)| host.to_owned())
+    }
+
+    /// Returns server and path as a file of logins names them.
+    pub(crate) fn login_target(&self) -> LoginTarget {
+        LoginTarget::new(&self.host_and_port(), &self.repository)
     }
 
     /// Returns the path of the repository.

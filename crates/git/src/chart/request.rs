@@ -8,6 +8,7 @@ use std::fmt;
 use super::chart_version::ChartVersion;
 use super::error::ChartError;
 use super::reference::{ChartPlace, ChartRef, plain};
+use crate::docker_login::LoginTarget;
 use crate::semver_range::{self, VersionRange};
 
 /// A chart as a person asks for it.
@@ -116,8 +117,15 @@ impl ChartRequest {
         self.is_registry
     }
 
+    /// Returns server and path as a file of logins names them.
+    pub fn login_target(&self) -> LoginTarget {
+        let path = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        let (server, path) = path.split_once('/').unwrap_or((path, ""));
+        LoginTarget::new(server, path)
+    }
+
     /// Returns host and port of the server, as written.
-    pub fn authority(&self) -> Box<str> {
+    fn authority(&self) -> Box<str> {
         self.server().rsplit("//").next().unwrap_or_default().into()
     }
 

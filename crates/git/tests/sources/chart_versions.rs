@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use moorline_git::{ChartError, ChartRequest, ChartVersion, Credentials, Digest, HostPolicy, Repositories};
+use moorline_git::{
+    ChartError, ChartRequest, ChartVersion, Credentials, Digest, HostPolicy, LoginTarget, Repositories,
+};
 use moorline_test_support::authority::Authority;
 use moorline_test_support::git_server::{GitServer, Reply, Request};
 
@@ -46,7 +48,8 @@ impl Ground {
     fn credentials(&self, keys: &[(&str, &str)]) -> Credentials {
         let Some(authority) = &self.authority else { return Credentials::default() };
         let keys = keys.iter().copied().chain([("ca.crt", authority.pem.as_str())]);
-        Credentials::for_server(keys, &format!("localhost:{}", self.server.port)).unwrap()
+        let server = format!("localhost:{}", self.server.port);
+        Credentials::for_registry(keys, &LoginTarget::new(&server, "team/web")).unwrap()
     }
 
     async fn look(
