@@ -49,9 +49,6 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// their charts are found in the first round.
 const MAX_ROUNDS: usize = 64;
 
-/// Replacement for a message of helm that may quote values.
-const MESSAGE_HIDDEN: &str = "its message is not shown, because it may contain a value of a decrypted file; `helm template` with the decrypted values shows it";
-
 /// Runs helm and caches its output; cheap to clone.
 #[derive(Clone)]
 pub struct Helm(Arc<HelmInner>);
@@ -250,9 +247,6 @@ impl Helm {
             };
             match crate::helm::process::run(&run, &place)? {
                 RunResult::Succeeded(output) => Ok(output.into()),
-                RunResult::Failed(_) if run.contains_secret() => {
-                    Err(HelmError::Failed { text: MESSAGE_HIDDEN.into() })
-                }
                 RunResult::Failed(words) => {
                     Err(HelmError::Failed { text: error_message(&run, &words).into() })
                 }

@@ -88,7 +88,8 @@ async fn folders_of_the_repository_are_dependencies_by_the_lock_that_helm_writes
     let ours = render(&tree(folder)).await.unwrap();
     let mut ours: Vec<String> =
         ours.iter().map(|object| serde_json::Value::Object(object.body.clone()).to_string()).collect();
-    (ours.sort(), theirs.sort());
+    ours.sort();
+    theirs.sort();
     assert_eq!(ours, theirs);
     assert_eq!(ours.len(), 4);
 

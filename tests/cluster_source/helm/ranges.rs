@@ -129,7 +129,8 @@ async fn a_new_version_in_the_range_counts_like_a_commit() {
 
     // An unchanged index costs one conditional request a look, no render, and no request on an object.
     scene.settle().await;
-    (server.requests(), scene.proxy.take_requests());
+    server.requests();
+    scene.proxy.take_requests();
     let looks = std::cell::Cell::new(0);
     until("two more looks", async || {
         looks.set(looks.get() + server.requests().len());

@@ -222,7 +222,7 @@ mod tests {
             version: "1.2.3".into(),
             repository: "https://host/charts".into(),
         };
-        assert_eq!(found, [expect.clone()]);
+        assert_eq!(found, std::slice::from_ref(&expect));
         assert_eq!(expect.file_name(), "db-1.2.3.tgz");
         let refused = |lock: &str, says: &Value| {
             locked(&files(lock), says, &["db"], ("web/Chart.yaml", "web")).unwrap_err().to_string()

@@ -7,13 +7,10 @@
 //! The server's API versions are an input only if a template asks for them: a new
 //! CustomResourceDefinition in the cluster must not render every chart again.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -61,8 +58,6 @@ pub struct Invocation {
 struct RunInput {
     bytes: Arc<[u8]>,
     contains_secret: bool,
-    /// Texts that messages must not quote.
-    leaves: Vec<String>,
 }
 
 impl fmt::Debug for RunInput {
@@ -73,10 +68,6 @@ impl fmt::Debug for RunInput {
 
 /// Folder of the chart in the run.
 const FOLDER: &str = "chart";
-/// Shortest value of a Secret that is replaced in messages: shorter ones are in every text.
-const MIN_HIDDEN: usize = 3;
-/// Text in the place of such a value.
-const HIDDEN: &str = "(a value, not shown)";
 /// Most API versions in one argument.
 const SERVED_AT_ONCE: usize = 200;
 
@@ -108,7 +99,6 @@ impl Invocation {
         let input = options.external.to_file().map(|bytes| RunInput {
             bytes: bytes.into(),
             contains_secret: options.external.contains_secret(),
-            leaves: options.external.leaves(),
         });
         if input.is_some() {
             arguments.extend(["--values", "-"].map(str::to_owned));
@@ -209,18 +199,12 @@ impl Invocation {
         self.contains_secret || self.input.as_ref().is_some_and(|input| input.contains_secret)
     }
 
-    /// Removes the values of Secrets from a text.
-    pub(super) fn without_secrets(&self, text: &str) -> String {
-        let Some(input) = self.input.as_ref().filter(|input| input.contains_secret) else {
-            return text.to_owned();
-        };
-        let mut leaves: Vec<&String> = input.leaves.iter().filter(|leaf| leaf.len() >= MIN_HIDDEN).collect();
-        // A value that is a part of another one is replaced after it.
-        leaves.sort_by_key(|leaf| Reverse(leaf.len()));
-        leaves.into_iter().fold(text.to_owned(), |text, leaf| {
-            let encoded = STANDARD.encode(leaf);
-            text.replace(leaf.as_str(), HIDDEN).replace(&encoded, HIDDEN)
-        })
+    /// Returns the place of a line in the chart as people know it; none if there is no such line.
+    pub(super) fn line_place(&self, template: &str, line: usize) -> Option<String> {
+        let inner = template.strip_prefix(&*self.name)?;
+        let bytes = self.files.get(&format!("{FOLDER}{inner}"))?;
+        let lines = bytes.iter().filter(|byte| **byte == b'\n').count() + 1;
+        (1..=lines).contains(&line).then(|| format!("{}:{line}", self.template_path(template)))
     }
 
     /// Arguments for helm.

@@ -25,6 +25,9 @@ const AS_PRINTED: &str = " (as helm template prints it)";
 /// Most bytes of an error message of helm that are passed on.
 const MAX_WORDS: usize = 4096;
 
+/// Replacement for a message of helm that may quote secret values.
+const MESSAGE_HIDDEN: &str = "the message is not shown, because it may contain a value of a Secret or of a decrypted file; `helm template` with these values shows it";
+
 /// Returns the objects in the output, and a tree of the output in which their positions are found.
 pub(crate) fn parse_output(
     run: &Invocation,
@@ -96,8 +99,13 @@ pub(crate) fn template_sources(run: &Invocation, output: &[u8]) -> TemplateSourc
     TemplateSources::new(begins)
 }
 
-/// Returns helm's error message for a chart that it does not render, for people.
+/// Returns helm's error message for a chart that it does not render, for people. Of a run with
+/// secret values there is only the place: templates can put any form of a value into a message.
 pub fn error_message(run: &Invocation, words: &[u8]) -> String {
+    if run.contains_secret() {
+        let place = error_place(run, words).map_or_else(String::new, |place| format!("{place}: "));
+        return place + MESSAGE_HIDDEN;
+    }
     let text = String::from_utf8_lossy(words);
     let lines = text.lines().map(str::trim_end);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("Use --debug flag"));
@@ -106,13 +114,23 @@ pub fn error_message(run: &Invocation, words: &[u8]) -> String {
         said += if said.ends_with(':') || said.is_empty() { " " } else { "; " };
         said += &line;
     }
-    let mut text = run.without_secrets(run.translate_paths(&said).trim());
+    let mut text = run.translate_paths(&said).trim().to_owned();
     if text.len() > MAX_WORDS {
         let end = (0..=MAX_WORDS).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
         text.truncate(end);
         text.push_str(" ...");
     }
     text
+}
+
+/// Returns the first line of the chart that a message names.
+fn error_place(run: &Invocation, words: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(words);
+    text.split(|char: char| char.is_whitespace() || "()<>\"".contains(char)).find_map(|word| {
+        let mut parts = word.split(':');
+        let (template, line) = (parts.next()?, parts.next()?);
+        run.line_place(template, line.parse().ok()?)
+    })
 }
 
 /// Removes quoted values from a line, because they may come from Secrets: values that do not parse
