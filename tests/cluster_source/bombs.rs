@@ -3,6 +3,7 @@
 //! Each is refused, or read without what nobody needs of it, within seconds; the daemon lives on within its memory, and the good
 //! repository is served meanwhile.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kube::api::PostParams;
@@ -18,6 +19,9 @@ use moorline_test_support::scene::{Scene, config_map};
 /// The memory that the chart gives to the daemon, and the part of it that may be used.
 const MEMORY: &str = "512Mi";
 const MOST_MIB: u64 = 512 * 8 / 10;
+
+/// Environment of the images: the allocator returns freed memory after 10 ms, not after a second.
+const PURGE_DELAY: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "10");
 
 /// The longest until a bomb is refused.
 const SOON: Duration = Duration::from_secs(10);
@@ -52,7 +56,8 @@ async fn a_daemon_with_little_memory_refuses_every_bomb_and_serves_its_neighbour
         (0..20).map(|at| (format!("g-{at}.json"), config_map(&format!("g-{at}"), "one"))).collect();
     let commit = scene.push(&good);
     let arguments = ["--namespace", &scene.namespace, "--leader-election=false", "--memory", MEMORY];
-    let daemon = scene.daemon_in(&scene.proxy, "daemon", &arguments, &[]);
+    let daemon =
+        scene.daemon_in(&scene.proxy, "daemon", &arguments, &[(PURGE_DELAY.0, Path::new(PURGE_DELAY.1))]);
     let peak = || peak_mib(daemon.running.child.id()).expect("the daemon lives");
     let group = Cgroup::around(daemon.running.child.id(), 512 << 20);
     println!("a cgroup of its own: {}", group.is_some());
