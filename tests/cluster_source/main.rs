@@ -10,6 +10,7 @@ mod helm;
 mod identity;
 mod kustomizations;
 mod kustomize_options;
+mod lfs;
 mod remote_bases;
 mod remote_bases_cli;
 mod rotation;

@@ -21,7 +21,8 @@ fn check(pointer: &str, files: &[(&str, &str)]) {
     };
     let told = incomplete.problems[0].to_string();
     let expect = format!(
-        "{pointer} is a Git LFS pointer, and Moorline does not fetch the file that it stands for; commit the file without LFS"
+        "{pointer} is a Git LFS pointer, and the file that it stands for is not here: Moorline fetches those of a Sync's own repository; \
+         elsewhere, run git lfs pull, or commit the file without LFS"
     );
     assert!(told.contains(&expect), "{told}");
 }

@@ -6,6 +6,7 @@
 
 mod decrypted_bytes;
 mod error;
+mod lfs;
 mod link_targets;
 mod memory_limit;
 mod mount;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 
 pub use decrypted_bytes::DecryptedBytes;
 pub use error::TreeError;
+use lfs::is_lfs_pointer;
+pub use lfs::{LfsPointer, LfsPointers};
 pub use link_targets::link_targets;
 pub use memory_limit::{MemoryBacking, MemoryLimit, MemoryLimitError, StopGuard};
 pub use mount::MountResult;
@@ -39,12 +42,6 @@ pub const MAX_TREE_BYTES: u64 = 1024 * 1024 * 1024;
 /// Maximum total length of all paths of one tree, in bytes.
 pub const MAX_PATH_BYTES: u64 = 32 * 1024 * 1024;
 
-/// First bytes of a pointer that Git LFS keeps in place of a file.
-const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
-
-/// Size in bytes below which Git LFS takes a file for a pointer.
-const MAX_LFS_POINTER: usize = 1024;
-
 /// Paths and contents of one revision; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct FileTree {
@@ -58,6 +55,8 @@ pub struct FileTree {
     mounts: Arc<Mounts>,
     /// Outputs of programs, such as helm, for files of the tree.
     printed: Arc<ProgramOutputs>,
+    /// Pointers of Git LFS that can be fetched.
+    lfs: LfsPointers,
     /// Limit of the memory that the tree and everything derived from it may take.
     memory_limit: MemoryLimit,
 }
@@ -127,6 +126,12 @@ impl FileTree {
         self
     }
 
+    /// Returns the tree that records which of these pointers of Git LFS are read.
+    pub fn with_lfs(mut self, pointers: LfsPointers) -> Self {
+        self.lfs = pointers;
+        self
+    }
+
     /// Returns the limit of the memory that the tree and everything derived from it may take.
     pub fn memory_limit(&self) -> &MemoryLimit {
         &self.memory_limit
@@ -161,6 +166,7 @@ impl FileTree {
             prefix: self.prefix,
             mounts,
             printed: self.printed,
+            lfs: self.lfs,
             memory_limit: self.memory_limit,
         }
     }
@@ -256,6 +262,7 @@ impl FileTree {
         let resolved = self.resolve(path)?;
         match self.entries.get(resolved.as_str()) {
             Some(TreeEntry::File(bytes)) if is_lfs_pointer(bytes) => {
+                self.lfs.record_read(&resolved);
                 Err(TreeError::LfsPointer { path: self.display_path(path) })
             }
             Some(TreeEntry::File(bytes)) => Ok(bytes.clone()),
@@ -354,11 +361,6 @@ impl FileTree {
     pub fn from_texts<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         files.into_iter().map(|(path, text)| (path, TreeEntry::File(text.as_bytes().into()))).collect()
     }
-}
-
-/// True for the pointer that Git LFS keeps in place of a file.
-fn is_lfs_pointer(bytes: &[u8]) -> bool {
-    bytes.len() < MAX_LFS_POINTER && bytes.starts_with(LFS_POINTER)
 }
 
 /// Resolves `path` relative to `folder`, without `.` and `..`; none if it leads above the root.

@@ -10,8 +10,9 @@
 //! `pack_inspection.rs`, `store.rs`, `mirror.rs`, `local_repository.rs` and `snapshot.rs`.
 //! Signatures are checked in `signature.rs`; submodules are found in `submodules.rs`.
 //! `allow_list.rs` limits other repositories, `hosts.rs` over `public_address.rs` limits
-//! hosts, `webhook_call.rs` finds the repositories of a push, `chart/` fetches charts, and
-//! `artifact/` reads artifacts from registries as if they were commits. `transit.rs` asks Vault for
+//! hosts, `webhook_call.rs` finds the repositories of a push, `chart/` fetches charts, `lfs/` fetches
+//! files of Git LFS into the `digest_cache.rs`, and `artifact/` reads artifacts from registries as if
+//! they were commits. `transit.rs` asks Vault for
 //! keys. The
 //! daemon uses `repository.rs` and `ref_watch.rs`; `worker_pool/` shares the workers among servers
 //! and namespaces.
@@ -48,6 +49,7 @@ mod challenge;
 mod chart;
 mod credentials;
 mod demo_repository;
+mod digest_cache;
 pub mod directory;
 mod docker_login;
 mod error;
@@ -60,6 +62,7 @@ mod http_failure;
 mod http_response;
 mod installation_token;
 mod known_hosts;
+mod lfs;
 mod local_repository;
 mod memory;
 mod mirror;
@@ -103,8 +106,11 @@ pub use docker_login::LoginTarget;
 pub use error::Error;
 pub use hosts::HostPolicy;
 pub use http::Proxy;
+pub use lfs::{LfsError, LfsFile, LfsProblem};
 pub use memory::{Memory, MemoryShare};
-pub use repository::{CommitSummary, ReadResult, Repositories, Repository, transit_decrypt};
+pub use repository::{
+    CommitSummary, ReadResult, Repositories, Repository, fetch_lfs, fill_lfs, transit_decrypt,
+};
 pub use revision::{History, NameError, ObjectHash, Reference, Revision};
 pub use signature::{SignatureError, SignaturePolicy, SignatureProblem, TrustedKeys, TrustedKeysError};
 pub use snapshot::{ObjectIds, Snapshot};

@@ -171,7 +171,7 @@ const INFO_REFS: &str = "/info/refs";
 
 /// Source of the `Authorization` header.
 #[derive(Debug)]
-enum HttpAuthorization {
+pub(super) enum HttpAuthorization {
     /// The same value for all requests, or none.
     Fixed(Option<Sensitive<String>>),
     /// Tokens of a GitHub App.
@@ -182,8 +182,20 @@ enum HttpAuthorization {
 const UNAUTHORIZED: u16 = 401;
 
 impl HttpAuthorization {
+    /// Returns the login for the server of a repository.
+    pub(super) fn new(
+        address: &HttpAddress,
+        credentials: &Credentials,
+        network: &SharedNetwork,
+    ) -> Result<Self, Error> {
+        Ok(match network.tokens().source(address, credentials, network)? {
+            Some(tokens) => Self::App(tokens),
+            None => Self::Fixed(credentials.authorization()),
+        })
+    }
+
     /// Sends a request with the login. A token that is refused is exchanged once.
-    fn send(
+    pub(super) fn send(
         &self,
         by: Instant,
         request: impl Fn(Option<&Sensitive<String>>) -> Result<HttpResponse, Error>,
@@ -221,10 +233,7 @@ impl HttpTransport {
         network: &SharedNetwork,
     ) -> Result<Self, Error> {
         let client = HttpClient::new(&address.host, credentials, network)?;
-        let login = match network.tokens().source(address, credentials, network)? {
-            Some(tokens) => HttpAuthorization::App(tokens),
-            None => HttpAuthorization::Fixed(credentials.authorization()),
-        };
+        let login = HttpAuthorization::new(address, credentials, network)?;
         Ok(Self { client, login, written: address.clone(), found: None })
     }
 }

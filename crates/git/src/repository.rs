@@ -10,6 +10,7 @@
 
 mod charts;
 mod jobs;
+mod lfs_files;
 mod origin;
 mod quota;
 mod read_files;
@@ -30,6 +31,7 @@ use std::time::{Duration, Instant};
 
 use charts::ChartStore;
 use jobs::JobNeed;
+pub use lfs_files::{fetch_lfs, fill_lfs};
 use origin::Origin;
 pub use read_files::{CommitSummary, ReadResult};
 use recent_polls::RecentPoll;
@@ -41,9 +43,11 @@ use super::address::{Address, Kind};
 use super::allow_list::AllowList;
 use super::artifact::ArtifactMirror;
 use super::credentials::Credentials;
+use super::digest_cache::DigestCache;
 use super::error::Error;
 use super::hosts::HostPolicy;
 use super::http::{Proxy, SharedNetwork};
+use super::lfs::{MAX_CACHE_BYTES, MAX_CACHE_FILES};
 use super::memory::Memory;
 use super::mirror::{Mirror, MirrorLimits};
 use super::revision::{ObjectHash, Reference, Revision};
@@ -72,6 +76,8 @@ struct MirrorFolder {
     turns: WorkerPool,
     open: Mutex<HashMap<Box<str>, Weak<Shared>>>,
     charts: ChartStore,
+    /// Files of Git LFS.
+    lfs: DigestCache,
     /// Servers that may be asked for data keys.
     vaults: OnceLock<AllowList>,
     /// Held for the lifetime of the daemon, so that no other one uses the folder.
@@ -103,6 +109,8 @@ struct Shared {
     /// Origin to use from the next call on, after changed credentials.
     next: Mutex<Option<Origin>>,
     credentials: Mutex<Credentials>,
+    /// Held while files of Git LFS are fetched.
+    lfs: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug)]
@@ -156,6 +164,7 @@ impl Repositories {
             turns: WorkerPool::new(MAX_WORKERS),
             open: Mutex::default(),
             charts: ChartStore::new(&data.join(charts::FOLDER)),
+            lfs: DigestCache::new(&data.join(lfs_files::FOLDER), MAX_CACHE_FILES, MAX_CACHE_BYTES),
             vaults: OnceLock::new(),
             _lock: lock,
         })))
@@ -196,7 +205,7 @@ impl Repositories {
 }
 
 /// Folders next to the mirrors, which must not be removed.
-const BESIDE: [&str; 2] = [charts::FOLDER, Repositories::RENDERED];
+const BESIDE: [&str; 3] = [charts::FOLDER, lfs_files::FOLDER, Repositories::RENDERED];
 
 impl MirrorFolder {
     fn repository(
@@ -236,6 +245,7 @@ impl MirrorFolder {
             related: Mutex::default(),
             next: Mutex::new(self.origin(address, credentials)?),
             credentials: Mutex::new(credentials.clone()),
+            lfs: Arc::default(),
         });
         open.insert(key, Arc::downgrade(&shared));
         Ok(Repository { shared, mirrors: self.clone(), asker: "".into() })

@@ -35,7 +35,8 @@ pub(super) struct SshLogin {
 }
 
 impl SshLogin {
-    fn read(credentials: &Credentials) -> Result<Self, CredentialsError> {
+    /// Reads the key and the known hosts of a Secret.
+    pub(super) fn read(credentials: &Credentials) -> Result<Self, CredentialsError> {
         let missing = "an ssh URL needs a Secret with ssh-privatekey and known_hosts";
         let ssh = credentials.ssh.as_ref().ok_or(CredentialsError::Mismatch(missing))?;
         let known = KnownHosts::parse(ssh.known_hosts.reveal())?;

@@ -40,6 +40,7 @@ pub mod git_server;
 pub mod github;
 pub mod gitops_tools;
 pub mod kept;
+pub mod lfs_server;
 pub mod manifests;
 pub mod numbers;
 pub mod page_requests;

@@ -12,6 +12,7 @@ pub(crate) mod crd_changes;
 pub(crate) mod decryption_keys;
 pub(crate) mod foreign_marks;
 pub(crate) mod inventory_scope;
+mod lfs_files;
 pub(crate) mod missing_permissions;
 mod object_claims;
 mod observation;

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::lfs_files::LfsFetches;
 use super::remote_bases;
 use super::remote_bases::{RemoteBase, RemoteBaseContext, ResolvedBases};
 use super::render_memory;
@@ -120,12 +121,14 @@ pub(crate) async fn prepare(
         };
         match (&prepared, short) {
             (Err(_), Some(short)) => rooms.grow(short)?,
-            (Err(_), None) if !charts.wanted.is_empty() || charts.data_keys.is_wanting() => {}
+            (Err(_), None)
+                if !charts.wanted.is_empty() || charts.data_keys.is_wanting() || charts.lfs.is_wanting() => {}
             (Ok(_), _) | (Err(_), None) => {
                 return prepared.map_err(|reconcile_error| charts.data_keys.judged(reconcile_error));
             }
         }
         let repositories = means.ground.repositories;
+        charts.lfs.fetch(repository, by).await?;
         charts.data_keys.fetch(repositories, means.ground.asker, valid_spec, by).await;
         means.fetch_charts(valid_spec, &mut charts, by).await?;
     }
@@ -162,9 +165,16 @@ async fn prepare_in(
     // References rarely change, so the folders of the last time are fetched at once.
     let mut beside: BTreeSet<Box<str>> =
         last.iter().flat_map(|last| last.extra_folders.iter().cloned()).collect();
-    let Some((snapshot, bases)) =
-        fetch_until_complete((repository, revision), valid_spec, room, &earlier, &mut beside, by, ground)
-            .await?
+    let Some((snapshot, bases)) = fetch_until_complete(
+        (repository, revision),
+        valid_spec,
+        (room, &mut charts.lfs),
+        &earlier,
+        &mut beside,
+        by,
+        ground,
+    )
+    .await?
     else {
         // Files that were never read cannot be unchanged.
         let kept = kept.ok_or_else(stopped)?;
@@ -273,15 +283,25 @@ const MAX_ROUNDS: usize = 64;
 async fn fetch_until_complete(
     from: (&Repository, &Revision),
     valid_spec: &ValidatedSpec,
-    room: &MemoryLimit,
+    (room, lfs): (&MemoryLimit, &mut LfsFetches),
     earlier: &ObjectIds,
     beside: &mut BTreeSet<Box<str>>,
     by: Instant,
     ground: &RemoteBaseContext<'_>,
 ) -> Result<Option<(Snapshot, ResolvedBases)>, ReconcileError> {
     let within = ReadLimits { room: room.clone(), choose: render_memory::choose(valid_spec) };
-    let read = async |beside: &BTreeSet<Box<str>>, earlier: &ObjectIds| {
-        own_files(from, valid_spec, (beside, &within), earlier, by, ground.metrics).await
+    let mut read = async |beside: &BTreeSet<Box<str>>, earlier: &ObjectIds| match own_files(
+        from,
+        valid_spec,
+        (beside, &within),
+        earlier,
+        by,
+        ground.metrics,
+    )
+    .await?
+    {
+        Some(snapshot) => lfs.filled(from.0, snapshot, by).await.map(Some),
+        None => Ok(None),
     };
     let taken = room.reserved_bytes();
     let Some(mut snapshot) = read(beside, earlier).await? else {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::decryption_keys::DataKeyFetches;
+use super::lfs_files::LfsFetches;
 use super::prepare::{cluster_error, source_error, too_slow};
 use super::remote_bases::RemoteBaseContext;
 use crate::api::SyncName;
@@ -32,6 +33,8 @@ pub(crate) struct ChartFetches {
     fetched: Vec<WantedChart>,
     /// Data keys of encrypted files, which are fetched in the same way.
     pub(super) data_keys: DataKeyFetches,
+    /// Files of Git LFS, which are fetched in the same way.
+    pub(super) lfs: LfsFetches,
 }
 
 /// A published chart that a kustomization or a chart references.

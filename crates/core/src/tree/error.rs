@@ -37,7 +37,8 @@ pub enum TreeError {
     },
     /// The file is a pointer of Git LFS.
     #[error(
-        "{path} is a Git LFS pointer, and Moorline does not fetch the file that it stands for; commit the file without LFS"
+        "{path} is a Git LFS pointer, and the file that it stands for is not here: Moorline fetches those of a Sync's own repository; \
+         elsewhere, run git lfs pull, or commit the file without LFS"
     )]
     LfsPointer {
         /// The requested path.

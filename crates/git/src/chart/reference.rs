@@ -171,7 +171,7 @@ impl Digest {
     }
 
     /// Returns the hex digits alone.
-    pub(super) fn digits(self) -> String {
+    pub(crate) fn digits(self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

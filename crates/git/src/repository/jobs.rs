@@ -87,7 +87,7 @@ impl Repository {
         Some(Error::Waiting { server: (&*self.shared.server).into(), why: why.text() })
     }
 
-    fn ask(&self, server: bool) -> WorkerRequest {
+    pub(super) fn ask(&self, server: bool) -> WorkerRequest {
         WorkerRequest { namespace: self.asker.clone(), server: server.then(|| self.shared.server.clone()) }
     }
 
@@ -102,7 +102,7 @@ impl Repository {
     }
 
     /// Returns the timeout error, with its reason.
-    fn late(&self) -> Error {
+    pub(super) fn late(&self) -> Error {
         let silent = || Error::Timeout { server: (&*self.shared.server).into(), what: "answer" };
         self.waiting_reason().unwrap_or_else(silent)
     }

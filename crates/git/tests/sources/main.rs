@@ -9,6 +9,7 @@ mod disk;
 mod faults;
 mod github_app;
 mod hosts;
+mod lfs;
 mod local;
 mod repository;
 mod ssh;

@@ -3,8 +3,13 @@
 
 use std::time::{Duration, Instant};
 
-use moorline_git::{Address, Credentials, Error, History, Reference, Repositories, Repository};
-use moorline_test_support::git_server::Work;
+use moorline_git::{
+    Address, Credentials, Error, History, HostPolicy, LfsFile, Reference, Repositories, Repository,
+    fetch_lfs, fill_lfs,
+};
+use moorline_test_support::authority::Authority;
+use moorline_test_support::git_server::{GitServer, Work};
+use moorline_test_support::lfs_server::LfsServer;
 use moorline_test_support::ssh_server::{Mode, SshServer, ecdsa, ed25519, known, pem, rsa};
 use russh::keys::{EcdsaCurve, PrivateKey};
 
@@ -226,4 +231,55 @@ async fn what_the_secret_lacks_is_told_before_any_connection() {
     assert_eq!(error.reason(), "CredentialsInvalid");
     assert!(error.to_string().contains("ssh-keyscan HOST") && !error.to_string().contains("planted"));
     assert!(bench.server.commands().is_empty());
+}
+
+#[tokio::test]
+async fn a_server_over_ssh_says_who_serves_its_files_of_git_lfs() {
+    let bench = Bench::new();
+    let authority = Authority::new();
+    let web = GitServer::start_with(bench.root.path(), Some(authority.server(None)));
+    let url = format!("https://localhost:{}", web.port);
+    let lfs = LfsServer::serve(&web, url.clone(), Some("RemoteAuth planted"));
+    lfs.only_first_login();
+    bench.work.push(&[("a/one.yaml", &lfs.add(b"the file"))]);
+    let secret = [
+        ("ssh-privatekey", pem(&bench.key)),
+        ("known_hosts", bench.server.known()),
+        ("ca.crt", authority.pem.clone()),
+    ];
+    let address = format!("ssh://git@127.0.0.1:{}/repository.git", bench.server.port);
+    let hosts = HostPolicy::new("allowedHosts", ["127.0.0.1", "::1", "localhost"]).unwrap();
+    let all = Repositories::new(&bench.root.path().join("other"), None, hosts).unwrap();
+    let credentials = Credentials::from_secret(secret).unwrap();
+    let repository = all.repository(&Address::remote(&address).unwrap(), "ns/secret", &credentials).unwrap();
+    let revision = repository.resolve(&Reference::Head, within(20_000)).await.unwrap();
+    let mut snapshot = repository.read(&revision, &[""], within(20_000)).await.unwrap();
+    let left = fill_lfs(&repository, &mut snapshot).unwrap();
+    let files: Vec<LfsFile> =
+        left.iter().map(|(path, pointer)| LfsFile { path: path.into(), pointer: pointer.clone() }).collect();
+    drop(bench.server.commands());
+
+    let table = [
+        ("", 0, "does not say where its Git LFS is"),
+        ("{}", 0, "does not say where its Git LFS is"),
+        (r#"{"href": "https://127.0.0.1/x"}"#, 1, "does not say where its Git LFS is"),
+        (r#"{"href": "http://127.0.0.1/x"}"#, 0, "that is not one of https"),
+        (r#"{"href": "https://169.254.169.254/x"}"#, 0, "169.254.169.254 must not be contacted"),
+    ];
+    for (said, status, expect) in table {
+        bench.server.mode(Mode::Say(said, status));
+        let error = fetch_lfs(&repository, files.clone(), within(20_000)).await.unwrap_err().to_string();
+        assert!(error.contains(expect) && !error.contains("planted"), "{said}: {error}");
+    }
+    let said = format!(
+        r#"{{"href": "{url}/repository.git/info/lfs", "header": {{"Authorization": "RemoteAuth planted"}}, "expires_in": 60}}"#
+    );
+    bench.server.mode(Mode::Say(Box::leak(said.into_boxed_str()), 0));
+    drop(bench.server.commands());
+    fetch_lfs(&repository, files, within(20_000)).await.unwrap();
+    let command = &bench.server.commands()[0];
+    assert!(command.ends_with("git-lfs-authenticate '/repository.git' download"), "{command}");
+    assert_eq!(lfs.counts(), (1, 1));
+    lfs.assert_fine();
+    assert!(fill_lfs(&repository, &mut snapshot).unwrap().iter().next().is_none());
 }

@@ -12,7 +12,7 @@ use super::error::HelmChartError;
 use super::{CHART, ChartFiles, below};
 use crate::documents::DIALECT;
 use crate::problem::Problem;
-use moorline_core::tree::{FileTree, TreeEntry, normalise};
+use moorline_core::tree::{FileTree, TreeEntry, TreeError, normalise};
 use moorline_yaml as yaml;
 
 /// Most files of a chart, including those that links lead to.
@@ -94,7 +94,7 @@ struct FoundFiles {
 /// folder.
 fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<FoundFiles, Problem> {
     let FoundFiles { mut files, mut contains_secret, mut ciphertext } = FoundFiles::default();
-    let (mut bytes, mut followed) = (0, 0);
+    let (mut bytes, mut followed, mut pointer) = (0, 0, None);
     // Path inside the chart, and path in the tree.
     let mut waiting = vec![(String::new(), folder.to_owned())];
     let too_large = || Problem::from(HelmChartError::TooLarge { folder: shown.to_owned() });
@@ -129,7 +129,14 @@ fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<FoundFiles, Probl
                     ciphertext.get_or_insert(error);
                     bytes
                 }
-                Some(_) | None => tree.read(&target)?,
+                Some(_) | None => match tree.read(&target) {
+                    // All pointers are read, so that they are fetched together.
+                    Err(error @ TreeError::LfsPointer { .. }) => {
+                        pointer.get_or_insert(error);
+                        continue;
+                    }
+                    read => read?,
+                },
             };
             contains_secret |= tree.is_decrypted(&target);
             bytes += read.len();
@@ -139,7 +146,10 @@ fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<FoundFiles, Probl
             files.insert(inside, read);
         }
     }
-    Ok(FoundFiles { files, contains_secret, ciphertext })
+    match pointer {
+        Some(pointer) => Err(pointer.into()),
+        None => Ok(FoundFiles { files, contains_secret, ciphertext }),
+    }
 }
 
 /// True for a file that helm does not read unless a template asks for it.
