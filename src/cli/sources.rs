@@ -5,7 +5,7 @@
 
 use crate::cluster::Connection;
 use crate::settings::{Settings, parse_bytes};
-use crate::source::{AllowList, HostPolicy, Memory, Proxy, Repositories};
+use crate::source::{AllowList, HostPolicy, Memory, Proxy, RegistryMirrors, Repositories};
 
 /// Opens the store. With `means_own` servers on the loopback interface are allowed: the user named
 /// one repository, or runs an API server in this process.
@@ -25,5 +25,8 @@ pub(super) async fn sources(
     let repositories = Repositories::with_limits(&settings.data_dir, proxy, hosts, (memory, quota))?;
     let vaults = settings.vault_addresses.iter().map(|address| &**address);
     repositories.allow_vaults(AllowList::new("vaultAddresses", vaults)?);
+    let mirrors = settings.registry_mirrors.iter();
+    let mirrors = mirrors.map(|(registry, mirrors)| (&**registry, mirrors.iter().map(|mirror| &**mirror)));
+    repositories.use_mirrors(RegistryMirrors::new("registryMirrors", mirrors)?);
     Ok((repositories, allowed))
 }

@@ -89,6 +89,11 @@ fn every_value_can_be_set_in_every_place() {
         ("allowedHosts", json!(["*", "10.0.0.0/8"]), "*, 10.0.0.0/8"),
         ("remoteBases", json!(["https://example.com/a", "http://b"]), "https://example.com/a,http://b"),
         ("vaultAddresses", json!(["https://a", "https://b:8200"]), "https://a,https://b:8200"),
+        (
+            "registryMirrors",
+            json!({"docker.io": ["a/b", "c:5000"], "ghcr.io": ["a"]}),
+            "docker.io=a/b,docker.io=c:5000, ghcr.io=a",
+        ),
         ("webhookSecretFile", json!("/etc/secret"), "/etc/secret"),
         ("helm", json!("/opt/helm"), "/opt/helm"),
         ("helmFence", json!("bestEffort"), "bestEffort"),

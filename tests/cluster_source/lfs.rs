@@ -61,7 +61,7 @@ async fn what_a_render_reads_is_fetched_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_of_kustomizations_and_charts_are_fetched_too() {
+async fn files_of_a_kustomization_are_fetched_one_after_the_other() {
     let Some(scene) = Scene::new("lfs-built").await else { return };
     let lfs = serve(&scene);
     let build = "resources: [map.json]\ngeneratorOptions: {disableNameSuffixHash: true}\nconfigMapGenerator:\n- {name: made, files: [key=data.bin]}\n";

@@ -2,7 +2,7 @@
 
 use moorline::render::helm::{Capabilities, invocation};
 use moorline::render::{HelmOptions, RenderOptions, Rendered, render};
-use moorline::tree::FileTree;
+use moorline::tree::{FileTree, LfsPointers};
 
 use super::render::config_map;
 
@@ -85,4 +85,23 @@ fn a_text_about_pointers_is_no_pointer() {
     let map = config_map("a");
     let tree = FileTree::from_texts([("a.yaml", map.as_str()), ("logo.png", POINTER)]);
     assert!(matches!(render(&tree, &RenderOptions::default()), Rendered::Complete(_)));
+}
+
+#[test]
+fn all_pointers_of_a_chart_are_wanted_at_once() {
+    let oid = |number: usize| POINTER.replace("4d7a2146", &format!("{number:08x}"));
+    let (template, values, archive, logo) = (oid(1), oid(2), oid(3), oid(4));
+    let tree = FileTree::from_texts([
+        ("shop/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        ("shop/templates/a.yaml", &template),
+        ("shop/values.yaml", &values),
+        ("shop/charts/sub-1.0.0.tgz", &archive),
+        ("logo.png", &logo),
+    ]);
+    let pointers = LfsPointers::of(&tree, |_| true);
+    let tree = tree.with_lfs(pointers.clone());
+    let options = RenderOptions { path: "shop".to_owned(), ..RenderOptions::default() };
+    assert!(invocation(&tree, &options, &Capabilities::default()).is_err());
+    let read: Vec<&str> = pointers.were_read().map(|(path, _)| path).collect();
+    assert_eq!(read, ["shop/charts/sub-1.0.0.tgz", "shop/templates/a.yaml", "shop/values.yaml"]);
 }

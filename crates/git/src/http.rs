@@ -22,6 +22,7 @@ use super::hosts::{HostPolicy, HostRefused};
 use super::http_failure::{failure, fault};
 use super::http_response::HttpResponse;
 use super::installation_token::TokenSources;
+use super::registry_mirrors::RegistryMirrors;
 use crate::pkt_line::ProtocolError;
 use crate::resolver::{AddressScope, SameThreadResolver, host_and_port};
 use crate::tls::tls_config;
@@ -85,11 +86,23 @@ pub(super) struct SharedNetwork {
     system: OnceLock<RootCerts>,
     /// Tokens of GitHub Apps.
     tokens: TokenSources,
+    mirrors: OnceLock<RegistryMirrors>,
 }
 
 impl SharedNetwork {
     pub(super) fn new(proxy: Option<Proxy>, hosts: HostPolicy) -> Self {
-        Self { proxy, hosts, system: OnceLock::new(), tokens: TokenSources::default() }
+        let (system, mirrors) = (OnceLock::new(), OnceLock::new());
+        Self { proxy, hosts, system, tokens: TokenSources::default(), mirrors }
+    }
+
+    /// Sets the mirrors of registries; the first ones count.
+    pub(super) fn set_mirrors(&self, mirrors: RegistryMirrors) {
+        drop(self.mirrors.set(mirrors));
+    }
+
+    /// Returns the mirrors of registries.
+    pub(super) fn mirrors(&self) -> &RegistryMirrors {
+        self.mirrors.get_or_init(RegistryMirrors::default)
     }
 
     /// Returns the tokens of GitHub Apps.

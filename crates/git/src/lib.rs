@@ -71,6 +71,7 @@ mod pkt_line;
 mod public_address;
 mod read_limits;
 mod ref_watch;
+mod registry_mirrors;
 mod remote;
 mod repository;
 mod resolver;
@@ -108,6 +109,7 @@ pub use hosts::HostPolicy;
 pub use http::Proxy;
 pub use lfs::{LfsError, LfsFile, LfsProblem};
 pub use memory::{Memory, MemoryShare};
+pub use registry_mirrors::RegistryMirrors;
 pub use repository::{
     CommitSummary, ReadResult, Repositories, Repository, fetch_lfs, fill_lfs, transit_decrypt,
 };

@@ -50,6 +50,7 @@ use super::http::{Proxy, SharedNetwork};
 use super::lfs::{MAX_CACHE_BYTES, MAX_CACHE_FILES};
 use super::memory::Memory;
 use super::mirror::{Mirror, MirrorLimits};
+use super::registry_mirrors::RegistryMirrors;
 use super::revision::{ObjectHash, Reference, Revision};
 use super::store;
 use crate::local_repository::LocalRepository;
@@ -186,6 +187,12 @@ impl Repositories {
     /// first list counts.
     pub fn allow_vaults(&self, allowed: AllowList) {
         drop(self.0.vaults.set(allowed));
+    }
+
+    /// Asks these mirrors of registries before the registries themselves; by default there are none.
+    /// The first ones count, before any repository is opened.
+    pub fn use_mirrors(&self, mirrors: RegistryMirrors) {
+        self.0.network.set_mirrors(mirrors);
     }
 
     /// Returns the shared memory budgets.

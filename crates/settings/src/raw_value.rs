@@ -4,6 +4,7 @@
 //! Out: a validated value, or [`ValueError`] with the allowed values. A value in the file has its
 //! JSON type; a text is parsed as the setting needs it.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -99,6 +100,36 @@ impl<'a> RawValue<'a> {
             Some(entries) => Ok(entries.into_iter().map(Into::into).collect()),
             None => Err(ValueError(format!("a list of at most {MAX_ENTRIES} entries, each {what}"))),
         }
+    }
+
+    /// Accepts lists of texts by name, all sound; in a variable or a flag they are `name=text`,
+    /// separated by commas.
+    pub(super) fn lists(
+        self,
+        what: &str,
+        is_sound: impl Fn(&str, &str) -> bool,
+    ) -> Checked<BTreeMap<Box<str>, Vec<Box<str>>>> {
+        let pairs: Option<Vec<(&str, &str)>> = match self {
+            Self::Json(value) => value.as_object().and_then(|all| {
+                let entries = |(name, list): (&'a String, &'a Value)| {
+                    let list: Option<Vec<_>> = list.as_array()?.iter().map(Value::as_str).collect();
+                    list.map(|list| list.into_iter().map(|text| (name.as_str(), text)).collect::<Vec<_>>())
+                };
+                Some(all.iter().map(entries).collect::<Option<Vec<_>>>()?.concat())
+            }),
+            Self::Text(text) => {
+                let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+                entries.map(|entry| entry.split_once('=')).collect()
+            }
+        };
+        let sound = |pairs: &Vec<(&str, &str)>| {
+            pairs.len() <= MAX_ENTRIES && pairs.iter().all(|(name, text)| is_sound(name, text))
+        };
+        let pairs =
+            pairs.filter(sound).ok_or_else(|| ValueError(format!("{what}; at most {MAX_ENTRIES}")))?;
+        let mut all: BTreeMap<Box<str>, Vec<Box<str>>> = BTreeMap::new();
+        pairs.into_iter().for_each(|(name, text)| all.entry(name.into()).or_default().push(text.into()));
+        Ok(all)
     }
 
     fn string(self) -> Option<&'a str> {

@@ -174,6 +174,8 @@ pub const TABLE: &[Setting] = &[
         remote_bases = given => given.list("a prefix of URLs, such as https://example.com/group, without a user", is_prefix)?, prefixes => json!(prefixes), true),
     row!("vaultAddresses" "Addresses of Vault and OpenBao that may be asked for data keys of encrypted files, such as https://vault.example.com; empty: none is asked."
         vault_addresses = given => given.list("an address such as https://vault.example.com:8200, without a user", is_tls_prefix)?, addresses => json!(addresses), true),
+    row!("registryMirrors" "Mirrors of registries, by the host of the registry, such as docker.io: [mirror.example.com/docker-hub]; artifacts and charts are asked for there first, in order and without the login of the registry, then at the registry itself."
+        registry_mirrors = given => given.lists("mirrors by registry, such as {docker.io: [mirror.example.com/docker-hub]}, contacted over https, without a scheme or a user", is_mirror)?, mirrors => json!(mirrors)),
     row!("webhookSecretFile" "File with the secret that signs webhook calls to /hooks/; empty: /hooks/ is disabled."
         webhook_secret_file = given => given.optional("an absolute path, such as /etc/moorline/webhook/secret", is_absolute)?.map(|path| path.into_string().into()),
         path => json!(path.as_ref().map(|path: &std::path::PathBuf| path.to_string_lossy()))),
@@ -237,6 +239,12 @@ fn is_address(text: &str) -> bool {
 fn is_host(text: &str) -> bool {
     let allowed = |char: char| char.is_ascii_alphanumeric() || "-_.:[]*".contains(char);
     (1..=255).contains(&text.len()) && text.chars().all(allowed)
+}
+
+/// Checks only the form, like `is_prefix`.
+fn is_mirror(registry: &str, mirror: &str) -> bool {
+    let (host, path) = mirror.split_once('/').unwrap_or((mirror, ""));
+    is_host(registry) && is_host(host) && !path.contains(['@', '?', '#', ' ', ','])
 }
 
 /// Checks only the form, like `is_prefix`.

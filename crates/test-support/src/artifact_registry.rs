@@ -86,15 +86,21 @@ struct Content {
 /// A registry that ends with the test.
 pub struct ArtifactRegistry {
     pub server: GitServer,
-    pub authority: Authority,
+    pub authority: Arc<Authority>,
     content: Arc<Mutex<Content>>,
 }
 
 impl ArtifactRegistry {
     /// Starts an empty registry; `root` is a folder that it may use.
     pub fn start(root: &Path) -> Self {
-        let authority = Authority::new();
-        let server = GitServer::start_with(root, Some(authority.server(None)));
+        Self::start_with(root, Arc::new(Authority::new()), false)
+    }
+
+    /// Starts an empty registry with a certificate of this authority; `is_closed` if it asks for
+    /// one of its clients, too.
+    pub fn start_with(root: &Path, authority: Arc<Authority>, is_closed: bool) -> Self {
+        let clients = is_closed.then_some(&*authority);
+        let server = GitServer::start_with(root, Some(authority.server(clients)));
         let content = Arc::new(Mutex::new(Content { page: 1000, ..Content::default() }));
         let (shared, port) = (content.clone(), server.port);
         server.rule(move |request| match answer(&mut shared.lock().unwrap(), request, port) {

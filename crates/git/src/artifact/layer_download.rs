@@ -47,7 +47,14 @@ pub(super) fn download_layer(
         return Err(Error::TooLarge { server, what: "bytes of a layer", limit });
     }
     let disk = |error: io::Error| Error::Disk { what: "write a layer", cause: error.to_string().into() };
-    let mut output = BufWriter::new(File::create(file).map_err(disk)?);
-    client.blob((layer.digest, layer.size), &mut output, by)?;
-    output.flush().map_err(disk)
+    let fetch = |client: &mut RegistryClient, by: Instant| {
+        // What another server has sent before is dropped.
+        let mut output = BufWriter::new(File::create(file).map_err(disk)?);
+        client.blob((layer.digest, layer.size), &mut output, by)?;
+        output.flush().map_err(disk)
+    };
+    match client.of_mirrors(by, fetch) {
+        Some(()) => Ok(()),
+        None => fetch(client, by),
+    }
 }

@@ -79,6 +79,29 @@ impl RegistryAddress {
         Ok(Self { server, repository, layer })
     }
 
+    /// Parses the host and port of a registry alone.
+    pub(crate) fn of_host(text: &str) -> Result<Self, AddressError> {
+        match text.contains(['/', '?', '#']) {
+            true => Err(AddressError::Host),
+            false => Self::new(&format!("oci://{}/any", text.trim()), LayerSelection::default()),
+        }
+    }
+
+    /// Returns the address of the same repository on a mirror.
+    pub(crate) fn on_mirror(&self, mirror: &HttpAddress) -> Self {
+        let mut server = mirror.clone();
+        let prefix = std::mem::replace(&mut server.path, "/v2".into());
+        let prefix = prefix.trim_start_matches("/v2").trim_matches('/');
+        let slash = if prefix.is_empty() { "" } else { "/" };
+        let repository = format!("{prefix}{slash}{}", self.repository).into();
+        Self { server, repository, layer: self.layer.clone() }
+    }
+
+    /// True for a path of repositories, or none.
+    pub(crate) fn is_path(path: &str) -> bool {
+        path.is_empty() || path.split('/').all(is_path_part)
+    }
+
     /// Returns scheme, host and port, the name of the server in messages.
     pub(crate) fn server(&self) -> String {
         self.server.server()

@@ -4,7 +4,8 @@
 //! Out: digests, manifests, lists of tags and layers. A look at a tag is one HEAD. A challenge is
 //! answered once for each request, and its token kept for the next ones. The login goes to the
 //! registry, and to the server of tokens that the registry itself names over TLS; it follows no
-//! redirect. Everything is bounded before it is read.
+//! redirect. Mirrors of the registry are asked first, without the login. Everything is bounded before
+//! it is read.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use super::manifest::MANIFESTS;
 use super::registry_address::RegistryAddress;
 use super::token_request::answer_challenge;
 use crate::pkt_line::ProtocolError;
+use crate::registry_mirrors::deadline;
 use crate::resolver::AddressScope;
 use crate::worker_pool::ContactResult;
 
@@ -49,6 +51,8 @@ pub(crate) struct RegistryClient {
     network: Arc<SharedNetwork>,
     pub(super) credentials: Credentials,
     pub(super) own: HttpClient,
+    /// Clients of its mirrors, without its login, in the order in which they are asked.
+    mirrors: Vec<Self>,
     /// Header that the registry accepted last.
     authorization: Option<Sensitive<String>>,
     heard: ContactResult,
@@ -76,13 +80,43 @@ impl RegistryClient {
         credentials: &Credentials,
         network: &Arc<SharedNetwork>,
     ) -> Result<Self, Error> {
+        let authorities = credentials.authorities.clone();
+        let nobody = Credentials { authorities, ..Credentials::default() };
+        let mirrors = network.mirrors().of(address).into_iter();
+        let mirrors =
+            mirrors.map(|mirror| Self::of_server(&mirror, &nobody, network)).collect::<Result<_, _>>()?;
+        Ok(Self { mirrors, ..Self::of_server(address, credentials, network)? })
+    }
+
+    fn of_server(
+        address: &RegistryAddress,
+        credentials: &Credentials,
+        network: &Arc<SharedNetwork>,
+    ) -> Result<Self, Error> {
         Ok(Self {
             own: HttpClient::new(address.host(), credentials, network)?,
             address: address.clone(),
             network: network.clone(),
             credentials: credentials.clone(),
+            mirrors: Vec::new(),
             authorization: None,
             heard: ContactResult::Nothing,
+        })
+    }
+
+    /// Returns the answer of the first mirror that has one. A mirror that fails in any way, also
+    /// by other content than was asked for, is passed over.
+    pub(super) fn of_mirrors<T>(
+        &mut self,
+        by: Instant,
+        mut ask: impl FnMut(&mut Self, Instant) -> Result<T, Error>,
+    ) -> Option<T> {
+        self.mirrors.iter_mut().find_map(|mirror| match ask(mirror, deadline(by)) {
+            Ok(found) => Some(found),
+            Err(error) => {
+                tracing::debug!(mirror = mirror.address.server(), %error, "a mirror is passed over");
+                None
+            }
         })
     }
 
@@ -93,6 +127,9 @@ impl RegistryClient {
 
     /// Returns the digest of the manifest that a tag has now, by one HEAD.
     pub(super) fn digest_of(&mut self, tag: &str, by: Instant) -> Result<Digest, Error> {
+        if let Some(digest) = self.of_mirrors(by, |mirror, by| mirror.digest_of(tag, by)) {
+            return Ok(digest);
+        }
         let path = format!("/manifests/{tag}");
         let answer = self.ask(Method::HEAD, &path, MANIFESTS, by)?;
         match answer.http.status {
@@ -119,6 +156,9 @@ impl RegistryClient {
 
     /// Returns the manifest with a digest.
     pub(super) fn manifest(&mut self, digest: Digest, by: Instant) -> Result<Vec<u8>, Error> {
+        if let Some(manifest) = self.of_mirrors(by, |mirror, by| mirror.manifest(digest, by)) {
+            return Ok(manifest);
+        }
         let answer = self.ask(Method::GET, &format!("/manifests/{digest}"), MANIFESTS, by)?;
         let reference = format!("artifact {digest}");
         let bytes = self.body(answer, &reference, MAX_MANIFEST_BYTES, "bytes of a manifest")?;
@@ -128,6 +168,9 @@ impl RegistryClient {
 
     /// Returns all tags of the repository.
     pub(super) fn tags(&mut self, by: Instant) -> Result<Vec<String>, Error> {
+        if let Some(tags) = self.of_mirrors(by, |mirror, by| mirror.tags(by)) {
+            return Ok(tags);
+        }
         let mut next = self.url(&format!("/tags/list?n={PAGE_TAGS}"))?;
         let mut tags = Vec::new();
         for _ in 0..MAX_PAGES {
@@ -150,7 +193,7 @@ impl RegistryClient {
         Err(self.unusable("has more tags than are read; use ref.tag"))
     }
 
-    /// Writes a blob of a known size, and checks its size and digest.
+    /// Writes a blob of a known size from this server, and checks its size and digest.
     pub(super) fn blob(
         &mut self,
         (digest, size): (Digest, u64),

@@ -6,6 +6,7 @@
 //! never from https to http. A host other than the configured one gets no login, and must have a
 //! public address.
 
+use std::borrow::Cow;
 use std::io::Read as _;
 use std::time::Instant;
 
@@ -18,6 +19,7 @@ use super::super::http_response::HttpResponse;
 use super::error::ChartError;
 use super::url::Url;
 use crate::pkt_line::ProtocolError;
+use crate::registry_mirrors::{RegistryMirrors, deadline};
 use crate::resolver::AddressScope;
 
 /// Maximum number of consecutive redirects.
@@ -26,7 +28,7 @@ const MAX_REDIRECTS: usize = 4;
 /// Requests to the configured server, and to servers that it refers to.
 pub(super) struct Downloader<'a> {
     network: &'a SharedNetwork,
-    credentials: &'a Credentials,
+    credentials: Cow<'a, Credentials>,
     /// The login, only for the server of `named`.
     authorization: Option<Sensitive<String>>,
     /// The configured URL.
@@ -83,7 +85,24 @@ impl<'a> Downloader<'a> {
             let why = "begins with http://, which would expose the login on the network; write https://";
             return Err(ChartError::Url(why));
         }
-        Ok(Self { network, credentials, authorization, named: named.clone(), by })
+        Ok(Self { network, credentials: Cow::Borrowed(credentials), authorization, named: named.clone(), by })
+    }
+
+    /// Returns requests to a mirror, without the login.
+    pub(super) fn on_mirror(&self, mirror: &Url) -> Self {
+        let authorities = self.credentials.authorities.clone();
+        Self {
+            network: self.network,
+            credentials: Cow::Owned(Credentials { authorities, ..Credentials::default() }),
+            authorization: None,
+            named: mirror.clone(),
+            by: deadline(self.by),
+        }
+    }
+
+    /// Returns the mirrors of registries.
+    pub(super) fn mirrors(&self) -> &RegistryMirrors {
+        self.network.mirrors()
     }
 
     /// Returns the login for the configured server.
@@ -151,7 +170,7 @@ impl<'a> Downloader<'a> {
         let strange =
             Credentials { authorities: self.credentials.authorities.clone(), ..Credentials::default() };
         let is_same = url.is_beside(&self.named);
-        let credentials = if is_same { self.credentials } else { &strange };
+        let credentials = if is_same { &*self.credentials } else { &strange };
         let client = HttpClient::reaching(reach, url.host(), credentials, self.network)?;
         let file = FileRequest {
             is_head: request.is_head,

@@ -3,12 +3,13 @@
 //! In: `oci://host/path/name` and a version.
 //! Out: the tags; the manifest and the archive, each with its digest checked. A registry may ask
 //! for a token; the login is sent for it only to the registry's own server, and a token of another
-//! server is requested without one.
+//! server is requested without one. Mirrors of the registry are asked first, without the login.
 
 use std::cell::RefCell;
 
 use serde_json::Value;
 
+use super::super::artifact::{LayerSelection, RegistryAddress};
 use super::super::challenge::{encoded, parameter, split};
 use super::super::credentials::Sensitive;
 use super::super::error::Error;
@@ -54,6 +55,25 @@ pub(super) fn place(url: &str) -> Option<Url> {
     if sound { Url::parse(&format!("https://{host}/v2/{path}")) } else { None }
 }
 
+/// Returns the answer of the first mirror of a registry that has one. The login of the registry is
+/// not sent to them.
+fn of_mirrors<T>(
+    downloads: &Downloader<'_>,
+    place: &Url,
+    ask: impl Fn(&Downloader<'_>, &Url) -> Result<T, ChartError>,
+) -> Option<T> {
+    let repository = place.path().strip_prefix("/v2/")?;
+    let address = format!("oci://{}/{repository}", place.host_and_port());
+    let address = RegistryAddress::new(&address, LayerSelection::default()).ok()?;
+    downloads.mirrors().of(&address).iter().find_map(|mirror| {
+        let place = Url::parse(&mirror.endpoint(""))?;
+        let answer = ask(&downloads.on_mirror(&place), &place);
+        answer
+            .inspect_err(|error| tracing::debug!(mirror = mirror.server(), %error, "a mirror is passed over"))
+            .ok()
+    })
+}
+
 /// True for a manifest, as opposed to an archive.
 pub(super) fn is_manifest(bytes: &[u8]) -> bool {
     bytes.first() == Some(&b'{')
@@ -76,6 +96,16 @@ pub(super) fn layer(manifest: &[u8]) -> Result<Digest, &'static str> {
 /// Fetches a version whose manifest or archive has this digest. With `was_taken_up` the digest is
 /// that of the manifest, which is requested by it, because the tag may have moved since.
 pub(super) fn fetch(
+    downloads: &Downloader<'_>,
+    place: &Url,
+    version: &str,
+    wanted: (Digest, bool),
+) -> Result<PulledChart, ChartError> {
+    let from = |downloads: &Downloader<'_>, place: &Url| fetch_from(downloads, place, version, wanted);
+    of_mirrors(downloads, place, from).map_or_else(|| from(downloads, place), Ok)
+}
+
+fn fetch_from(
     downloads: &Downloader<'_>,
     place: &Url,
     version: &str,
@@ -108,6 +138,11 @@ pub(super) fn manifest_digest(
     place: &Url,
     version: &str,
 ) -> Result<Digest, ChartError> {
+    let from = |downloads: &Downloader<'_>, place: &Url| digest_from(downloads, place, version);
+    of_mirrors(downloads, place, from).map_or_else(|| from(downloads, place), Ok)
+}
+
+fn digest_from(downloads: &Downloader<'_>, place: &Url, version: &str) -> Result<Digest, ChartError> {
     let session = RegistrySession::new(downloads, place);
     let path = format!("/manifests/{}", tag(version));
     let limit = (MAX_MANIFEST_BYTES, "bytes of a manifest");
@@ -122,6 +157,10 @@ pub(super) fn manifest_digest(
 
 /// Returns all tags as versions.
 pub(super) fn versions(downloads: &Downloader<'_>, place: &Url) -> Result<Vec<String>, ChartError> {
+    of_mirrors(downloads, place, versions_from).map_or_else(|| versions_from(downloads, place), Ok)
+}
+
+fn versions_from(downloads: &Downloader<'_>, place: &Url) -> Result<Vec<String>, ChartError> {
     let session = RegistrySession::new(downloads, place);
     let unusable = |problem| ChartError::Registry { server: place.server(), problem };
     let (mut url, mut versions) = (session.url("/tags/list")?, Vec::new());

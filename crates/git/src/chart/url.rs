@@ -72,6 +72,11 @@ impl Url {
         &self.address.host
     }
 
+    /// Returns host and port; without the port of the scheme.
+    pub(crate) fn host_and_port(&self) -> String {
+        self.address.server().split_once("://").map_or_else(String::new, |(_, host)| host.to_owned())
+    }
+
     pub(crate) fn path(&self) -> &str {
         &self.address.path
     }

@@ -11,6 +11,7 @@ mod github_app;
 mod hosts;
 mod lfs;
 mod local;
+mod registries;
 mod repository;
 mod ssh;
 mod tls;

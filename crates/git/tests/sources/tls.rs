@@ -70,7 +70,7 @@ async fn a_proxy_is_used_where_it_is_set() {
 }
 
 /// Connects `stream` to where it asks to be connected, on threads of its own.
-fn tunnel(mut stream: std::net::TcpStream, log: &std::sync::Mutex<Vec<String>>) {
+pub(crate) fn tunnel(mut stream: std::net::TcpStream, log: &std::sync::Mutex<Vec<String>>) {
     use std::io::{BufRead, BufReader, Write};
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut head = String::new();
