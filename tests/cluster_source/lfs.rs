@@ -116,7 +116,7 @@ async fn a_file_that_is_not_the_one_of_the_commit_holds_the_revision_of_before()
         until_told(&scene, &["a.json is in Git LFS", &oid, expect]).await;
         assert_eq!(scene.values().await["a"], "one");
     }
-    // What is there is kept, and repaired.
+    // The object of the held revision is kept, and repaired.
     scene.edit("a", "by hand").await;
     until("the edit is repaired", async || (scene.values().await["a"] == "one").then_some(())).await;
     // The right file is taken without a new commit.

@@ -10,10 +10,10 @@
 //! `pack_inspection.rs`, `store.rs`, `mirror.rs`, `local_repository.rs` and `snapshot.rs`.
 //! Signatures are checked in `signature.rs`; submodules are found in `submodules.rs`.
 //! `allow_list.rs` limits other repositories, `hosts.rs` over `public_address.rs` limits
-//! hosts, `webhook_call.rs` finds the repositories of a push, `chart/` fetches charts, `lfs/` fetches
-//! files of Git LFS into the `digest_cache.rs`, and `artifact/` reads artifacts from registries as if
-//! they were commits. `transit.rs` asks Vault for
-//! keys. The
+//! hosts, `webhook_call.rs` finds the repositories of a push, `chart/` fetches charts, `lfs/`
+//! fetches files of Git LFS into the `digest_cache.rs`, and `artifact/` reads artifacts from
+//! registries as if they were commits; `registry_mirrors.rs` names the mirrors of registries, and
+//! `tar_reader.rs` reads archives. `transit.rs` asks Vault for keys. The
 //! daemon uses `repository.rs` and `ref_watch.rs`; `worker_pool/` shares the workers among servers
 //! and namespaces.
 //!
@@ -83,7 +83,7 @@ mod ssh_session;
 mod ssh_transport;
 mod store;
 mod submodules;
-mod tar_number;
+mod tar_reader;
 mod tls;
 mod transit;
 mod upload_pack;

@@ -32,11 +32,11 @@ use std::time::{Duration, Instant};
 use charts::ChartStore;
 use jobs::JobNeed;
 pub use lfs_files::{fetch_lfs, fill_lfs};
-use origin::Origin;
+use origin::{Origin, key};
+use quota::BESIDE;
 pub use read_files::{CommitSummary, ReadResult};
 use recent_polls::RecentPoll;
 use relations::RelationCache;
-use sha2::{Digest, Sha256};
 pub use transit::transit_decrypt;
 
 use super::address::{Address, Kind};
@@ -189,8 +189,8 @@ impl Repositories {
         drop(self.0.vaults.set(allowed));
     }
 
-    /// Asks these mirrors of registries before the registries themselves; by default there are none.
-    /// The first ones count, before any repository is opened.
+    /// Asks these mirrors of registries before the registries themselves; by default there are
+    /// none. The first ones count, before any repository is opened.
     pub fn use_mirrors(&self, mirrors: RegistryMirrors) {
         self.0.network.set_mirrors(mirrors);
     }
@@ -210,9 +210,6 @@ impl Repositories {
         self.0.remove_unused();
     }
 }
-
-/// Folders next to the mirrors, which must not be removed.
-const BESIDE: [&str; 3] = [charts::FOLDER, lfs_files::FOLDER, Repositories::RENDERED];
 
 impl MirrorFolder {
     fn repository(
@@ -273,12 +270,6 @@ impl MirrorFolder {
             }
         }
     }
-}
-
-/// Returns the folder name of a mirror. It hides the URL, which may be private.
-fn key(address: &Address, owner: &str) -> Box<str> {
-    let hash = Sha256::digest(format!("{address}\0{owner}"));
-    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Repository {

@@ -16,6 +16,7 @@ mod lfs_files;
 pub(crate) mod missing_permissions;
 mod object_claims;
 mod observation;
+mod own_files;
 pub(crate) mod policy_inputs;
 pub(crate) mod prepare;
 pub(crate) mod refused_commit;

@@ -11,25 +11,23 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::lfs_files::LfsFetches;
+use super::own_files::read_own_files;
 use super::remote_bases;
 use super::remote_bases::{RemoteBase, RemoteBaseContext, ResolvedBases};
 use super::render_memory;
 use super::render_memory::MemoryLimits;
 use super::renderer::{ChartFetches, RenderContext, source_cause};
 use crate::chance;
-use crate::clock;
 use crate::cluster::ApiError;
 use crate::controller::spec::ValidatedSpec;
 use crate::desired::{DesiredSet, Scopes, SetDigest, build_desired_set};
-use crate::metrics::{GitOperation, Metrics};
 use crate::object::ObjectId;
 use crate::proof::KeyRing;
 use crate::render::helm::Capabilities;
 use crate::render::{Rendered, missing_inputs};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{
-    CommitSummary, Error, MemoryShare, ObjectHash, ObjectIds, ReadLimits, ReadResult, Repository, Revision,
-    Snapshot,
+    CommitSummary, Error, MemoryShare, ObjectHash, ObjectIds, ReadLimits, Repository, Revision, Snapshot,
 };
 use crate::tree::MemoryLimit;
 
@@ -290,18 +288,8 @@ async fn fetch_until_complete(
     ground: &RemoteBaseContext<'_>,
 ) -> Result<Option<(Snapshot, ResolvedBases)>, ReconcileError> {
     let within = ReadLimits { room: room.clone(), choose: render_memory::choose(valid_spec) };
-    let mut read = async |beside: &BTreeSet<Box<str>>, earlier: &ObjectIds| match own_files(
-        from,
-        valid_spec,
-        (beside, &within),
-        earlier,
-        by,
-        ground.metrics,
-    )
-    .await?
-    {
-        Some(snapshot) => lfs.filled(from.0, snapshot, by).await.map(Some),
-        None => Ok(None),
+    let mut read = async |beside: &BTreeSet<Box<str>>, earlier: &ObjectIds| {
+        read_own_files(from, valid_spec, (beside, &within), (earlier, lfs), by, ground.metrics).await
     };
     let taken = room.reserved_bytes();
     let Some(mut snapshot) = read(beside, earlier).await? else {
@@ -343,36 +331,6 @@ async fn fetch_until_complete(
         problems: Vec::new(),
         permanent: true,
     })
-}
-
-/// Reads the files of the repository itself; `None` if they are unchanged.
-async fn own_files(
-    (repository, revision): (&Repository, &Revision),
-    valid_spec: &ValidatedSpec,
-    (beside, within): (&BTreeSet<Box<str>>, &ReadLimits),
-    earlier: &ObjectIds,
-    by: Instant,
-    metrics: &Metrics,
-) -> Result<Option<Snapshot>, ReconcileError> {
-    let begun = clock::now();
-    let (folders, wanted) = ([valid_spec.options.path.as_str()], beside.iter().cloned().collect::<Vec<_>>());
-    let reading = match valid_spec.submodules {
-        true => repository.read_with_submodules(revision, (&folders, &wanted), earlier, within, by).await,
-        false => repository.read_changed(revision, (&folders, &wanted), earlier, within, by).await,
-    };
-    count(metrics, &reading, begun);
-    Ok(reading.map_err(source_error)?.snapshot)
-}
-
-/// Records the duration of a read in the metrics; a failed read counts as a failed fetch.
-fn count(metrics: &Metrics, reading: &Result<ReadResult, Error>, begun: Instant) {
-    match reading {
-        Ok(reading) => {
-            reading.fetched.iter().for_each(|took| metrics.git_operation(GitOperation::Fetch, *took, None));
-            metrics.git_operation(GitOperation::Read, reading.took, None);
-        }
-        Err(error) => metrics.git_operation(GitOperation::Fetch, clock::since(begun), Some(error.reason())),
-    }
 }
 
 /// Maps an error of a repository to a reconcile error.

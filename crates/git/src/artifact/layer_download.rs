@@ -48,7 +48,7 @@ pub(super) fn download_layer(
     }
     let disk = |error: io::Error| Error::Disk { what: "write a layer", cause: error.to_string().into() };
     let fetch = |client: &mut RegistryClient, by: Instant| {
-        // What another server has sent before is dropped.
+        // Bytes that another server has sent before are dropped.
         let mut output = BufWriter::new(File::create(file).map_err(disk)?);
         client.blob((layer.digest, layer.size), &mut output, by)?;
         output.flush().map_err(disk)

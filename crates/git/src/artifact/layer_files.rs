@@ -11,9 +11,10 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 
 use super::super::error::Error;
+use super::super::tar_reader::{MAGIC_BYTES, is_tar};
+use super::archive_files::ArchiveFiles;
 use super::artifact_error::ArtifactError;
 use super::manifest::LayerEntry;
-use super::tar_reader::{MAGIC_BYTES, TarReader, is_tar};
 use moorline_core::tree::MAX_TREE_BYTES;
 
 /// Maximum compression ratio; a text of nothing but spaces has a ratio of a thousand.
@@ -59,7 +60,7 @@ pub(super) fn visit_files(
 }
 
 fn visit_archive(input: impl Read, limit: u64, visit: FileVisitor<'_>) -> Result<(), Error> {
-    let mut reader = TarReader::new(input, limit);
+    let mut reader = ArchiveFiles::new(input, limit);
     while let Some(file) = reader.next_file()? {
         visit(&file.path, file.size, &mut |sink| reader.content(sink))?;
     }

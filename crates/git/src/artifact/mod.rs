@@ -5,10 +5,11 @@
 //! the trees and blobs of a commit in a mirror. So everything behind the source reads an artifact
 //! as it reads a commit. `registry_address.rs` and `artifact_reference.rs` have the types,
 //! `registry_client.rs` sends requests, `token_request.rs` answers challenges, `manifest.rs` and
-//! `layer_download.rs` find the layer, `layer_files.rs` and `tar_reader.rs` read its files,
+//! `layer_download.rs` find the layer, `layer_files.rs` and `archive_files.rs` read its files,
 //! `tree_builder.rs` and `pack_writer.rs` make Git objects of the files, and `artifact_mirror.rs`
 //! keeps them on disk. `artifact_push.rs` makes artifacts.
 
+mod archive_files;
 mod artifact_error;
 mod artifact_mirror;
 mod artifact_push;
@@ -18,8 +19,8 @@ mod layer_files;
 mod manifest;
 mod pack_writer;
 mod registry_address;
+mod registry_answer;
 mod registry_client;
-mod tar_reader;
 mod token_request;
 mod tree_builder;
 
@@ -33,7 +34,7 @@ pub(super) use registry_client::RegistryClient;
 /// Reads any bytes as the manifest of an artifact and as the archive of its layer, for fuzzing.
 pub(super) fn read_any(bytes: &[u8], limit: u64) {
     drop(manifest::read_manifest(bytes, &LayerSelection::default()));
-    let mut reader = tar_reader::TarReader::new(bytes, limit);
+    let mut reader = archive_files::ArchiveFiles::new(bytes, limit);
     while let Ok(Some(_)) = reader.next_file() {
         if reader.content(&mut |_| Ok(())).is_err() {
             return;

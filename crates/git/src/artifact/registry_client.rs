@@ -4,10 +4,10 @@
 //! Out: digests, manifests, lists of tags and layers. A look at a tag is one HEAD. A challenge is
 //! answered once for each request, and its token kept for the next ones. The login goes to the
 //! registry, and to the server of tokens that the registry itself names over TLS; it follows no
-//! redirect. Mirrors of the registry are asked first, without the login. Everything is bounded before
-//! it is read.
+//! redirect. Mirrors of the registry are asked first, without the login. Everything is bounded
+//! before it is read.
 
-use std::io::{Read, Write};
+use std::io::{Read as _, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,6 +25,7 @@ use super::super::remote::heard;
 use super::artifact_error::ArtifactError;
 use super::manifest::MANIFESTS;
 use super::registry_address::RegistryAddress;
+use super::registry_answer::{next_page, of_registry, read_bounded};
 use super::token_request::answer_challenge;
 use crate::pkt_line::ProtocolError;
 use crate::registry_mirrors::deadline;
@@ -168,7 +169,11 @@ impl RegistryClient {
 
     /// Returns all tags of the repository.
     pub(super) fn tags(&mut self, by: Instant) -> Result<Vec<String>, Error> {
-        if let Some(tags) = self.of_mirrors(by, |mirror, by| mirror.tags(by)) {
+        let listed = self.of_mirrors(by, |mirror, by| match mirror.tags(by)? {
+            tags if tags.is_empty() => Err(mirror.unusable("lists no tags")),
+            tags => Ok(tags),
+        });
+        if let Some(tags) = listed {
             return Ok(tags);
         }
         let mut next = self.url(&format!("/tags/list?n={PAGE_TAGS}"))?;
@@ -376,38 +381,5 @@ impl RegistryClient {
     fn differs(&self, what: &'static str, found: String, wanted: String) -> Error {
         let server = self.address.server().into();
         ArtifactError::Differs { server, what, found: found.into(), wanted: wanted.into() }.into()
-    }
-}
-
-/// Returns the target of a `Link` to the next page.
-fn next_page(link: &str) -> Option<&str> {
-    let (target, relation) = link.strip_prefix('<')?.split_once('>')?;
-    relation.contains("next").then_some(target)
-}
-
-pub(super) fn read_bounded(
-    body: Box<dyn Read>,
-    server: &str,
-    limit: u64,
-    what: &'static str,
-) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    let read = body.take(limit + 1).read_to_end(&mut bytes);
-    read.map_err(|error| of_registry(fault(server, what, ProtocolError::Input(error))))?;
-    match bytes.len() as u64 > limit {
-        true => Err(Error::TooLarge { server: server.into(), what, limit }),
-        false => Ok(bytes),
-    }
-}
-
-/// Names a registry where the message would name a Git server.
-fn of_registry(error: Error) -> Error {
-    match error {
-        Error::InvalidResponse { server, what } => ArtifactError::Registry {
-            server,
-            problem: format!("does not answer as a registry: {what}").into(),
-        }
-        .into(),
-        error => error,
     }
 }

@@ -12,7 +12,8 @@ use super::super::challenge::{encoded, parameter, split};
 use super::super::chart::url::Url;
 use super::super::credentials::{HttpLogin, Sensitive};
 use super::super::error::Error;
-use super::registry_client::{RegistryClient, read_bounded};
+use super::registry_answer::read_bounded;
+use super::registry_client::RegistryClient;
 
 /// Maximum number of bytes of the response with a token.
 const MAX_TOKEN_BYTES: u64 = 64 * 1024;

@@ -157,7 +157,13 @@ fn digest_from(downloads: &Downloader<'_>, place: &Url, version: &str) -> Result
 
 /// Returns all tags as versions.
 pub(super) fn versions(downloads: &Downloader<'_>, place: &Url) -> Result<Vec<String>, ChartError> {
-    of_mirrors(downloads, place, versions_from).map_or_else(|| versions_from(downloads, place), Ok)
+    let listed = of_mirrors(downloads, place, |downloads, place| match versions_from(downloads, place)? {
+        versions if versions.is_empty() => {
+            Err(ChartError::Registry { server: place.server(), problem: "lists no tags" })
+        }
+        versions => Ok(versions),
+    });
+    listed.map_or_else(|| versions_from(downloads, place), Ok)
 }
 
 fn versions_from(downloads: &Downloader<'_>, place: &Url) -> Result<Vec<String>, ChartError> {

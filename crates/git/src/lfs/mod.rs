@@ -2,7 +2,8 @@
 //!
 //! In: pointers, and the address and login of the repository.
 //! Out: the files in a cache on disk, verified by size and digest. `client.rs` sends the requests
-//! of `batch.rs`, `ticket.rs` asks a server over ssh who serves them, and `error.rs` has the errors.
+//! of `batch.rs`, `ticket.rs` asks a server over ssh who serves them, and `error.rs` has the
+//! errors.
 //!
 //! The server of the repository is asked, and says where each file is. Our login is sent to that
 //! server only; another one gets the headers that the answer gives for it, and has to be allowed

@@ -3,6 +3,8 @@
 //! In: an address and credentials.
 //! Out: an [`Origin`]; none for a repository on the local disk.
 
+use sha2::{Digest as _, Sha256};
+
 use super::super::address::{Address, Kind};
 use super::super::artifact::RegistryClient;
 use super::super::credentials::Credentials;
@@ -41,4 +43,10 @@ impl MirrorFolder {
             Kind::Local(_) => None,
         })
     }
+}
+
+/// Returns the folder name of a mirror. It hides the URL, which may be private.
+pub(super) fn key(address: &Address, owner: &str) -> Box<str> {
+    let hash = Sha256::digest(format!("{address}\0{owner}"));
+    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

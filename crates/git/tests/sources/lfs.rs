@@ -110,7 +110,7 @@ async fn a_file_is_fetched_once_and_kept_on_disk_for_its_secret_alone() {
     let it = Ground { all: reopen(&root), root, ..it };
     it.fetch(&it.open("team/login")).await.unwrap();
     assert_eq!(it.lfs.counts(), (0, 0));
-    // Who may read the pointer may not read the file for that.
+    // A person who may read the pointer may not read the file for that.
     it.fetch(&it.open("other/login")).await.unwrap();
     assert_eq!(it.lfs.counts(), (1, 2));
     it.lfs.assert_fine();
