@@ -13,6 +13,7 @@ use super::operate::{inspect_existing, namespace, on_cluster, reading};
 use super::{Streams, sanitize};
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, Connection};
+use crate::controller::spec::Verification;
 use crate::desired::Scopes;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
@@ -143,7 +144,8 @@ async fn of_sync(
     let named = [
         valid_spec.secret.as_deref(),
         valid_spec.chart_secret.as_deref(),
-        valid_spec.verify.as_ref().map(|(_, secret)| &**secret),
+        valid_spec.verify.as_ref().and_then(Verification::secret),
+        valid_spec.chart_verify.as_ref().and_then(Verification::secret),
     ];
     let secrets = named.into_iter().flatten().filter(|_| name.namespace != daemon.namespace).collect();
     let (account, role) =
@@ -163,6 +165,8 @@ async fn of_sync(
         let named = named.map(|values| &*values.name);
         rights = rights.with_read(&name.namespace, kind.plural(), named);
     }
+    let roots = [&valid_spec.verify, &valid_spec.chart_verify].into_iter().flatten();
+    rights = rights.with_read(&name.namespace, "configmaps", roots.filter_map(Verification::config_map));
     if let Some(decryption) = &valid_spec.decryption {
         rights = rights.with_read(&name.namespace, "secrets", [&*decryption.secret]);
     }

@@ -18,8 +18,9 @@ use super::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
 use super::reconcile::renderer::{ChartLogin, RenderContext, of_chart};
 use super::reconcile::rollout::RolloutProgress;
 use super::reconcile::substitution_values;
+use super::reconcile::trusted_signers;
 use super::spec;
-use super::spec::{ValidatedSpec, validate_within};
+use super::spec::{ValidatedSpec, Verification, validate_within};
 use crate::api::{SpecHash, SyncName, SyncStatus};
 use crate::clock;
 use crate::cluster::{Cluster, SecretData};
@@ -115,9 +116,9 @@ pub async fn render_sync(
         None => repository.resolve(&valid_spec.reference, by).await.map_err(source_error)?,
         Some(name) => named(&repository, name, valid_spec.address.registry().is_some(), by).await?,
     };
-    if let Some((signed, secret)) = &valid_spec.verify {
-        let keys = keys(secret, self::secret(cluster, &name.namespace, secret).await?)?;
-        repository.verify(&revision, *signed, &keys, by).await.map_err(source_error)?;
+    if let Some(verification) = &valid_spec.verify {
+        let keys = signers(cluster, name, verification).await?;
+        repository.verify(&revision, verification.signed, &keys, by).await.map_err(source_error)?;
     }
     let (heads, followed) = (LatestRevisions::default(), TrackedBases::default());
     let (pinned, fresh) = (valid_spec.verify.is_some(), valid_spec.timeout);
@@ -143,7 +144,14 @@ pub async fn render_sync(
         Some(chart) => {
             let (asked, known) = ((&*login.owner, ""), (None, Duration::ZERO));
             let found = repositories.chart_version(chart, asked, &login.credentials, known, by).await;
-            Revision { chart: Some(found.map_err(|error| of_chart(&error))?), ..revision }
+            let found = found.map_err(|error| of_chart(&error))?;
+            if let Some(verification) = &valid_spec.chart_verify {
+                let keys = signers(cluster, name, verification).await?;
+                let verified =
+                    repositories.verify_chart((chart, &found), asked, &login.credentials, &keys, by).await;
+                verified.map_err(|error| of_chart(&error))?;
+            }
+            Revision { chart: Some(found), ..revision }
         }
         None => revision,
     };
@@ -208,14 +216,19 @@ pub(super) fn login(
     Ok((read, secret.hosts))
 }
 
-/// Returns the trusted signing keys in the Secret of this name.
-pub(super) fn keys(name: &str, secret: SecretData) -> Result<Arc<TrustedKeys>, ReconcileError> {
-    TrustedKeys::from_secret(secret.data).map(Arc::new).map_err(|error| ReconcileError {
-        cause: ErrorCause::KeysInvalid,
-        message: format!("the Secret {name} that spec.source.git.verify names: {error}"),
-        problems: Vec::new(),
-        permanent: true,
-    })
+/// Reads the keys or the trust root of those who may sign.
+async fn signers(
+    cluster: &Cluster,
+    name: &SyncName,
+    verification: &Verification,
+) -> Result<Arc<TrustedKeys>, ReconcileError> {
+    match verification.secret() {
+        Some(named) => {
+            let found = secret(cluster, &name.namespace, named).await?;
+            trusted_signers::of_secret(verification, &found)
+        }
+        None => trusted_signers::config_map(cluster, name, verification).await?.keys,
+    }
 }
 
 /// Reads a Secret that a Sync names.

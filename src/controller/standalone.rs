@@ -41,6 +41,7 @@ pub async fn run(
         chart_login: ChartLogin::default(),
         chart_permission: None,
         keys: None,
+        chart_keys: None,
         namespace: owner.namespace.clone(),
         cluster: context.cluster.clone(),
         approved: None,

@@ -1,6 +1,7 @@
 //! Sources beside a real API server: repositories, charts, Secrets, variables, signatures.
 
 mod allowed_hosts;
+mod artifact_signatures;
 mod artifacts;
 mod bombs;
 mod decryption;

@@ -57,7 +57,7 @@ pub(crate) const TABLE: [Row; 42] = [
     row(2, "controller/schedule",    Pure,  Only(&["api"])),
     row(2, "engine/diff",            Pure,  Only(&["yaml"])),
     row(2, "engine/observed",        Pure,  Only(&["api", "core", "engine/proof", "managed-fields"])),
-    row(2, "git",                    Shell, Only(&["core", "identity", "runtime", "yaml"])),
+    row(2, "git",                    Shell, Only(&["core", "cosign", "identity", "runtime", "yaml"])),
     row(2, "health",                 Pure,  Only(&["cel", "core"])),
     row(2, "kustomize",              Pure,  Only(&["api", "core", "json-patch", "yaml"])),
     row(2, "metrics",                Shell, Only(&["api"])),

@@ -13,6 +13,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::artifact_verification::ArtifactVerification;
 use crate::git::SecretRef;
 use crate::substitute::ValuesKind;
 
@@ -121,7 +122,11 @@ pub struct HelmValuesFrom {
     validation = Rule::new("!self.url.startsWith('http://') || !has(self.secretRef)")
     .message("use https:// in the URL: with plain http, the Secret of secretRef would be sent unencrypted"),
     validation = Rule::new("!has(self.digest) || self.version.matches('^[A-Za-z0-9][-_.+A-Za-z0-9]*$')")
-    .message("write one version, such as 1.2.3, or remove the digest: a digest belongs to one version, not to a range"))]
+    .message("write one version, such as 1.2.3, or remove the digest: a digest belongs to one version, not to a range"),
+    validation = Rule::new("!has(self.verify) || self.url.startsWith('oci://')")
+    .message("remove verify: only charts in registries (oci://) have signatures that can be verified"),
+    validation = Rule::new("!has(self.verify) || !has(self.digest)")
+    .message("write verify or digest: a digest stands for one content already, whoever signed it"))]
 pub struct ChartSource {
     /// A repository of charts, such as `https://charts.example.com`, or a chart in a registry, such as
     /// `oci://registry.example.com/charts/shop`.
@@ -161,6 +166,11 @@ pub struct ChartSource {
     /// and tls.key, ca.crt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
+
+    /// Only versions with a signature by cosign of someone who is trusted are used; of a registry only, and without digest.
+    /// Dependencies of the chart are not verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<ArtifactVerification>,
 }
 
 /// Schema of a mapping whose content only the chart knows.

@@ -12,6 +12,8 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 #[cfg(feature = "crd")]
+mod artifact_verification;
+#[cfg(feature = "crd")]
 mod decryption;
 #[cfg(feature = "crd")]
 mod definition;
@@ -50,6 +52,10 @@ mod sync;
 pub use crate::deletion_protection::deletion_protection_key;
 #[cfg(feature = "crd")]
 pub use crate::duration_text::{DurationText, MAX_DURATION, MIN_DURATION};
+#[cfg(feature = "crd")]
+pub use artifact_verification::{
+    ArtifactKeys, ArtifactVerification, ConfigMapRef, SignerIdentity, TrustedRoot,
+};
 #[cfg(feature = "crd")]
 pub use decryption::{DecryptionSpec, SopsSpec};
 #[cfg(feature = "crd")]

@@ -13,7 +13,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::SecretRef;
+use super::{ArtifactVerification, SecretRef};
 
 /// An artifact of an OCI registry that holds manifests, such as one that `moorline push`, `flux push artifact` or `oras push`
 /// made.
@@ -46,6 +46,11 @@ pub struct OciSource {
     /// with username and password; also ca.crt, tls.crt and tls.key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
+
+    /// Only artifacts with a signature by cosign of someone who is trusted are applied. If a revision is refused, the status reports
+    /// it, and the last accepted revision is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<ArtifactVerification>,
 
     /// The layer with the files; defaults to the only layer of the artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -175,7 +175,7 @@ impl fmt::Display for VerifyError {
         match self {
             Self::NotFound { artifact } => write!(out, "{artifact} is not signed: no signature was found"),
             Self::Refused { artifact, refusals } => {
-                write!(out, "no signature of {artifact} is accepted")?;
+                write!(out, "{artifact} has no signature that is accepted")?;
                 for (index, refusal) in refusals.iter().take(MAX_SHOWN_REFUSALS).enumerate() {
                     write!(out, "{} {refusal}", if index == 0 { ":" } else { ";" })?;
                 }
@@ -218,7 +218,10 @@ mod tests {
         let refusal = Refusal { document: "bundle 1".into(), reason: Reason::Signature };
         let error = VerifyError::Refused { artifact: "sha256:00".into(), refusals: vec![refusal; 7] };
         let text = error.to_string();
-        assert!(text.starts_with("no signature of sha256:00 is accepted: bundle 1: the signature"), "{text}");
+        assert!(
+            text.starts_with("sha256:00 has no signature that is accepted: bundle 1: the signature"),
+            "{text}"
+        );
         assert!(text.ends_with("; and 2 more"), "{text}");
     }
 

@@ -237,9 +237,8 @@ pub enum Error {
     },
     /// The tag has a lower version than the previous one, although that is forbidden.
     #[error(
-        "{now} is a lower version than {before}, which was accepted before: that tag is gone, and spec.source.git.verify refuses \
-         to go back. Push a tag with a higher version, or name the one that is wanted in spec.source.git.ref.tag; the last \
-         applied revision stays"
+        "{now} is a lower version than {before}, which was accepted before: that tag is gone, and the verify of the source refuses \
+         to go back. Push a tag with a higher version, or name the one that is wanted in ref.tag; the last applied revision stays"
     )]
     Lowered {
         /// The previously accepted tag.
@@ -295,12 +294,14 @@ impl Error {
         if let Self::Artifact(error) = asked {
             return error.needs_new_input();
         }
+        if let Self::Unsigned(error) = asked {
+            return !error.problem.may_be_signed_later();
+        }
         matches!(
             asked,
             Self::Address(_)
                 | Self::Credentials(_)
                 | Self::Setting { .. }
-                | Self::Unsigned(_)
                 | Self::Rewritten { .. }
                 | Self::Unproven { .. }
                 | Self::Lowered { .. }

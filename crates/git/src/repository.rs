@@ -41,7 +41,7 @@ pub use transit::transit_decrypt;
 
 use super::address::{Address, Kind};
 use super::allow_list::AllowList;
-use super::artifact::ArtifactMirror;
+use super::artifact::{ArtifactMirror, SignatureStore};
 use super::credentials::Credentials;
 use super::digest_cache::DigestCache;
 use super::error::Error;
@@ -79,6 +79,8 @@ struct MirrorFolder {
     charts: ChartStore,
     /// Files of Git LFS.
     lfs: DigestCache,
+    /// Accepted signatures of artifacts and charts.
+    signatures: Arc<SignatureStore>,
     /// Servers that may be asked for data keys.
     vaults: OnceLock<AllowList>,
     /// Held for the lifetime of the daemon, so that no other one uses the folder.
@@ -166,6 +168,7 @@ impl Repositories {
             open: Mutex::default(),
             charts: ChartStore::new(&data.join(charts::FOLDER)),
             lfs: DigestCache::new(&data.join(lfs_files::FOLDER), MAX_CACHE_FILES, MAX_CACHE_BYTES),
+            signatures: Arc::new(SignatureStore::new(&data.join(signature_check::FOLDER))),
             vaults: OnceLock::new(),
             _lock: lock,
         })))

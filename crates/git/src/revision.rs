@@ -226,7 +226,10 @@ impl Revision {
 
     /// Compares the versions of two revisions, if both are tags with one.
     pub fn compare_versions(&self, other: &Self) -> Option<Ordering> {
-        let tag = |revision: &Self| revision.name.strip_prefix("refs/tags/").map(str::to_owned);
+        let tag = |revision: &Self| match revision.digest() {
+            Some(_) => revision.name.rsplit_once('@').map(|(tag, _)| tag.to_owned()),
+            None => revision.name.strip_prefix("refs/tags/").map(str::to_owned),
+        };
         semver_range::compare(&tag(self)?, &tag(other)?)
     }
 }
@@ -426,5 +429,10 @@ mod tests {
         assert_eq!(compare("refs/tags/v1.0.0", "refs/tags/v1.0.0-rc.1"), Some(Ordering::Greater));
         assert_eq!(compare("refs/tags/v1.0.0", "refs/tags/latest"), None);
         assert_eq!(compare("refs/heads/v1.0.0", "refs/tags/v1.0.0"), None);
+        let artifact = |tag: Option<&str>| Revision::of_artifact(tag, Digest::hash(b"x"));
+        let compare =
+            |one: Option<&str>, other: Option<&str>| artifact(one).compare_versions(&artifact(other));
+        assert_eq!(compare(Some("1.9.0"), Some("v1.10.0")), Some(Ordering::Less));
+        assert_eq!(compare(Some("1.9.0"), None), None);
     }
 }

@@ -11,6 +11,9 @@ mod ssh;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
+use moorline_cosign::{Reason, VerifyError};
+
+use super::artifact::ArtifactSigners;
 use super::error::Error;
 use super::revision::{ObjectHash, Revision};
 
@@ -22,6 +25,8 @@ const MAX_SIGNED_BYTES: usize = 1024 * 1024;
 pub struct TrustedKeys {
     ssh: Vec<ssh::Key>,
     openpgp: Vec<openpgp::Key>,
+    /// Signers of artifacts; none trusts nobody with them.
+    artifact: Option<ArtifactSigners>,
 }
 
 /// Error of reading keys from a Secret. Public keys are no secret, but the Secret may contain other
@@ -41,6 +46,17 @@ pub enum TrustedKeysError {
         "the Secret has no public keys; put ssh or OpenPGP public keys into it, each under a name of its own"
     )]
     Nothing,
+    /// The Secret has no keys for artifacts.
+    #[error(
+        "it has no entry that ends with .pub; put public keys into it, as `cosign public-key` writes them"
+    )]
+    NoArtifactKeys,
+    /// More keys or identities than are read.
+    #[error("it has more than {0} keys or identities")]
+    TooMany(usize),
+    /// The trust root cannot be used.
+    #[error("its entry trusted_root.json: {0}")]
+    TrustRoot(Box<str>),
 }
 
 /// Objects that must be signed.
@@ -52,6 +68,8 @@ pub enum SignaturePolicy {
     Tag,
     /// Both of them.
     Both,
+    /// The artifact, or the chart of a registry.
+    Artifact,
 }
 
 /// Reason for not trusting a revision.
@@ -91,6 +109,9 @@ pub enum SignatureProblem {
     /// The key may not be used.
     #[error("is signed by {0}, a key that {1}")]
     Unusable(Box<str>, &'static str),
+    /// No signature of an artifact is accepted.
+    #[error("{0}")]
+    Artifact(Box<VerifyError>),
 }
 
 impl SignatureProblem {
@@ -101,8 +122,25 @@ impl SignatureProblem {
             Self::Missing | Self::Lightweight => "SignatureMissing",
             Self::Unknown(_) | Self::Unusable(..) => "SignerUnknown",
             Self::Other(_) | Self::Unreadable(_) | Self::Wrong(_) => "SignatureInvalid",
+            Self::Artifact(error) => match &**error {
+                VerifyError::NotFound { .. } => "SignatureMissing",
+                VerifyError::Refused { refusals, .. } => {
+                    let is_of_others = refusals.iter().all(|refusal| is_of_another(&refusal.reason));
+                    if is_of_others { "SignerUnknown" } else { "SignatureInvalid" }
+                }
+            },
         }
     }
+
+    /// True if a signature may be added to what was refused.
+    pub(super) fn may_be_signed_later(&self) -> bool {
+        matches!(self, Self::Artifact(_))
+    }
+}
+
+/// True if a signature of an artifact is valid, as far as it was read, but of another signer.
+fn is_of_another(reason: &Reason) -> bool {
+    matches!(reason, Reason::Key { .. } | Reason::Identity { .. } | Reason::NoCertificate { .. })
 }
 
 /// Signed content, and its detached signature.
@@ -131,6 +169,16 @@ impl TrustedKeys {
         }
         let is_empty = keys.ssh.is_empty() && keys.openpgp.is_empty();
         if is_empty { Err(TrustedKeysError::Nothing) } else { Ok(keys) }
+    }
+
+    /// Trusts these signers with artifacts, and nobody with commits.
+    pub(super) fn with_artifact_signers(signers: ArtifactSigners) -> Self {
+        Self { artifact: Some(signers), ..Self::default() }
+    }
+
+    /// Returns the signers that are trusted with artifacts.
+    pub(super) fn artifact_signers(&self) -> Option<&ArtifactSigners> {
+        self.artifact.as_ref()
     }
 
     /// Checks that the content is signed by a trusted key.

@@ -77,6 +77,8 @@ struct Content {
     manifests: BTreeMap<(String, String), (String, Vec<u8>)>,
     /// Digests, by repository and tag.
     tags: BTreeMap<(String, String), String>,
+    /// Referrers of digests, by repository and digest; none if the registry has no such lists.
+    referrers: Option<BTreeMap<(String, String), Vec<Value>>>,
     fault: RegistryFault,
     login: RegistryLogin,
     /// Number of tags in a page.
@@ -158,6 +160,18 @@ impl ArtifactRegistry {
     pub fn tag(&self, repository: &str, tag: &str, digest: &str) {
         let mut content = self.content.lock().unwrap();
         content.tags.insert((repository.to_owned(), tag.to_owned()), digest.to_owned());
+    }
+
+    /// Adds a referrer of a digest; from then on the registry has lists of referrers.
+    pub fn refer(&self, repository: &str, digest: &str, referrer: Value) {
+        let mut content = self.content.lock().unwrap();
+        let key = (repository.to_owned(), digest.to_owned());
+        content.referrers.get_or_insert_default().entry(key).or_default().push(referrer);
+    }
+
+    /// Removes all tags that end like this, as with the signatures of version 2 of cosign.
+    pub fn remove_tags(&self, end: &str) {
+        self.content.lock().unwrap().tags.retain(|(_, tag), _| !tag.ends_with(end));
     }
 
     /// Stores an artifact with one layer; returns its digest.
@@ -258,6 +272,11 @@ fn answer(content: &mut Content, request: &Request, port: u16) -> Reply {
             "PUT" => put_manifest(content, repository, reference, request),
             _ => manifest(content, repository, reference, request),
         };
+    }
+    if let (Some((repository, of)), Some(all)) = (path.split_once("/referrers/"), &content.referrers) {
+        let manifests = all.get(&(repository.to_owned(), of.to_owned())).cloned().unwrap_or_default();
+        let list = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests});
+        return headed(200, &format!("Content-Type: {INDEX}\r\n"), list.to_string().as_bytes());
     }
     if let Some((repository, _)) = path.split_once("/tags/list") {
         return tags(content, repository, request);

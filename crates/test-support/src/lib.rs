@@ -21,6 +21,7 @@
 
 pub mod admission;
 pub mod artifact_registry;
+pub mod artifact_signer;
 pub mod asked;
 pub mod audit;
 pub mod authority;

@@ -26,6 +26,7 @@ pub(crate) mod renderer;
 pub(crate) mod rollout;
 mod round;
 pub(crate) mod substitution_values;
+pub(crate) mod trusted_signers;
 pub(crate) mod unrendered_commit;
 pub(crate) mod webhook_backends;
 

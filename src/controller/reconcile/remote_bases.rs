@@ -303,7 +303,7 @@ async fn find(
 const NOT_ALLOWED: &str = "may not be fetched: neither the daemon setting remoteBases nor the flag --allow-remote contains a \
                            matching prefix; commit the files, or ask the administrator of the daemon to allow it";
 
-const NOT_PINNED: &str = "is not fetched: with spec.source.git.verify set, a remote base must be pinned to a full \
+const NOT_PINNED: &str = "is not fetched: with verify set on the source, a remote base must be pinned to a full \
                           commit id (?ref= with 40 hex digits)";
 
 async fn look(

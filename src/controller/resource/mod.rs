@@ -12,6 +12,7 @@ mod instance;
 mod narrowed_request;
 mod read_watch;
 mod secrets;
+mod signers;
 mod stand_down;
 mod substitution_sources;
 mod versions;
@@ -48,7 +49,8 @@ use deletion::{finalize, finalizer, orphan_if_asked};
 use dependency_access::may_depend;
 use instance::is_served_elsewhere;
 use narrowed_request::keep_narrowed;
-use secrets::{chart_credentials, credentials, revoke_keys, signing_keys};
+use secrets::{chart_credentials, credentials};
+use signers::{revoke_keys, signing_keys};
 use stand_down::{remove_claims, withdraw_claims};
 use substitution_sources::filled;
 
@@ -64,11 +66,12 @@ struct SyncWorker {
     resource_recorder: StatusRecorder,
     orders: Option<watch::Sender<ReconcileRequest>>,
     following: Option<JoinHandle<()>>,
-    /// The Secrets with the credentials of the repository and of the server of the chart, and the
-    /// one with the trusted signing keys.
+    /// The Secrets with the credentials of the repository and of the server of the chart.
     secret: Option<secrets::WatchedSecret>,
     chart_secret: Option<secrets::WatchedSecret>,
-    trusted: Option<secrets::WatchedSecret>,
+    /// The objects with the keys of those who may sign the source and the chart.
+    trusted: Option<signers::WatchedSigners>,
+    chart_trusted: Option<signers::WatchedSigners>,
     /// Proof that the Sync may use the credentials.
     permission: Option<Arc<SecretPermission>>,
     /// The Secret with the keys for encrypted files.
@@ -124,6 +127,7 @@ pub(crate) async fn run_worker(
         secret: None,
         chart_secret: None,
         trusted: None,
+        chart_trusted: None,
         permission: None,
         decryption: None,
         chart_permission: None,
@@ -317,8 +321,12 @@ impl SyncWorker {
             Err(_) if is_going(value) => return NextAction::Leave(Err("SpecInvalid")),
             Err(refusal) => return refuse(ErrorCause::SpecInvalid, refusal.to_string()),
         };
-        let trusted = self.orders.as_ref().map(|orders| orders.borrow().valid_spec.verify.clone());
-        if valid_spec.verify.is_some() && trusted.is_some_and(|trusted| trusted != valid_spec.verify) {
+        let trusted = self.orders.as_ref().map(|orders| {
+            let before = &orders.borrow().valid_spec;
+            (before.verify.clone(), before.chart_verify.clone())
+        });
+        let asked = (valid_spec.verify.clone(), valid_spec.chart_verify.clone());
+        if asked != (None, None) && trusted.is_some_and(|trusted| trusted != asked) {
             // Before other steps can fail: until the new keys are read, no commit may be accepted
             // with the old ones.
             revoke_keys(self, &valid_spec);
@@ -360,7 +368,7 @@ impl SyncWorker {
         let cluster = self.context.cluster_of(&self.name, &valid_spec).await?;
         let credentials = credentials(self, &valid_spec, &cluster).await?;
         let chart_login = chart_credentials(self, &valid_spec, &cluster).await?;
-        let keys = signing_keys(self, &valid_spec).await?;
+        let keys = signing_keys(self, &valid_spec, &cluster).await?;
         let owner = match &valid_spec.secret {
             Some(secret) => format!("{}/{secret}", self.name.namespace),
             None => String::new(),
@@ -383,7 +391,8 @@ impl SyncWorker {
             permission: self.permission.clone(),
             chart_login,
             chart_permission: self.chart_permission.clone(),
-            keys,
+            keys: keys.source,
+            chart_keys: keys.chart,
             namespace: self.name.namespace.clone(),
             cluster,
             approved: annotation(APPROVE_ANNOTATION),

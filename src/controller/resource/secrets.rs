@@ -1,5 +1,5 @@
 //! Reads and watches the Secrets that a Sync names: credentials for the repository and for the
-//! server of the chart, and signing keys.
+//! server of the chart, and those with signing keys.
 //!
 //! In: the validated spec. Out: the content of the Secrets; a change of one wakes the worker at
 //! once.
@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::super::inspect;
 use super::super::inspect::secret;
 use super::SyncWorker;
 use super::versions::Versions;
@@ -17,8 +16,8 @@ use crate::cluster::{Cluster, SecretData, ValuesWatchEvent, WatchGuard};
 use crate::controller::reconcile::renderer::ChartLogin;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::worker::repository_credentials::{chart_login, repository_login};
-use crate::report::{ErrorCause, ReconcileError};
-use crate::source::{Credentials, TrustedKeys};
+use crate::report::ReconcileError;
+use crate::source::Credentials;
 
 /// A Secret that is watched.
 pub(super) struct WatchedSecret {
@@ -64,42 +63,8 @@ pub(super) async fn chart_credentials(
     chart_login(&worker.context, cluster, &worker.name, valid_spec, (name, data), permission).await
 }
 
-/// Returns the trusted signing keys, if the Sync verifies signatures, and watches their Secret
-/// from now on.
-pub(super) async fn signing_keys(
-    worker: &mut SyncWorker,
-    valid_spec: &ValidatedSpec,
-) -> Result<Option<Arc<TrustedKeys>>, ReconcileError> {
-    let known = worker.trusted.take();
-    let Some((_, name)) = &valid_spec.verify else { return Ok(None) };
-    let followed = worker.trusted.insert(followed(worker, name, known));
-    let data = followed.read(&worker.context.cluster, &worker.name, &worker.rotated).await;
-    if data.as_ref().is_err_and(|reconcile_error| reconcile_error.cause == ErrorCause::SecretMissing) {
-        revoke_keys(worker, valid_spec);
-    }
-    inspect::keys(name, data?).map(Some)
-}
-
-/// Trusts no key until the new keys are read: the previous request may have trusted others, and
-/// no new commit may be accepted by them.
-pub(super) fn revoke_keys(worker: &SyncWorker, valid_spec: &ValidatedSpec) {
-    let Some(orders) = &worker.orders else { return };
-    orders.send_if_modified(|order| {
-        let nobody = TrustedKeys::default();
-        let is_news = order.valid_spec.verify != valid_spec.verify || order.keys.as_deref() != Some(&nobody);
-        if is_news {
-            order.valid_spec = Arc::new(ValidatedSpec {
-                verify: valid_spec.verify.clone(),
-                ..ValidatedSpec::clone(&order.valid_spec)
-            });
-            order.keys = Some(Arc::new(nobody));
-        }
-        is_news
-    });
-}
-
 /// Watches a Secret, or keeps the existing watch of the same one.
-fn followed(worker: &SyncWorker, name: &str, known: Option<WatchedSecret>) -> WatchedSecret {
+pub(super) fn followed(worker: &SyncWorker, name: &str, known: Option<WatchedSecret>) -> WatchedSecret {
     known.filter(|known| *known.name == *name).unwrap_or_else(|| {
         let versions = Arc::<Mutex<Versions>>::default();
         let (of_watch, rotated) = (versions.clone(), worker.rotated.clone());
@@ -120,7 +85,7 @@ fn followed(worker: &SyncWorker, name: &str, known: Option<WatchedSecret>) -> Wa
 
 impl WatchedSecret {
     /// Reads the Secret. Notifies `again` if it has changed meanwhile.
-    async fn read(
+    pub(super) async fn read(
         &self,
         cluster: &Cluster,
         sync: &SyncName,

@@ -3,6 +3,7 @@
 //! In: `spec.render.helm`, and defaults for the fields that it leaves out. Out: [`HelmOptions`],
 //! the chart, and the objects with values, or an error.
 
+use super::verification::{Verification, of_chart};
 use super::{SpecError, ValuesSource, named, refuse};
 use crate::api::{HelmSpec, HelmValuesFrom};
 use crate::name_rules;
@@ -117,6 +118,12 @@ fn values_source(at: usize, from: &HelmValuesFrom) -> Result<ChartValuesSource, 
 /// Returns the name of the Secret for the server of the chart.
 pub(super) fn secret(spec: Option<&HelmSpec>) -> Option<&str> {
     Some(&*spec?.chart.as_ref()?.secret_ref.as_ref()?.name)
+}
+
+/// Returns the signatures that the chart must have.
+pub(super) fn verification(spec: Option<&HelmSpec>) -> Result<Option<Verification>, SpecError> {
+    let Some(chart) = spec.and_then(|spec| spec.chart.as_ref()) else { return Ok(None) };
+    of_chart(chart.verify.as_ref(), (&chart.url, chart.digest.as_deref()))
 }
 
 /// Returns the chart that is fetched from a chart repository or registry; none if the chart is in

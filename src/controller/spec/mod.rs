@@ -15,6 +15,7 @@ mod prune_policy;
 mod source;
 mod substitution;
 mod unknown_fields;
+mod verification;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -32,7 +33,7 @@ use crate::name_rules;
 use crate::object::GroupKind;
 use crate::plan::{self, Policy, PruneBudget};
 use crate::render::{Glob, HelmOptions, PlainOptions, RenderOptions, SourceType};
-use crate::source::{Address, ChartRequest, Reference, SignaturePolicy};
+use crate::source::{Address, ChartRequest, Reference};
 pub use decryption::Decryption;
 pub use health::HealthOptions;
 pub use helm::ChartValuesSource;
@@ -40,6 +41,7 @@ pub(crate) use kustomize::kustomize_options;
 pub(crate) use narrowing::render_spec;
 pub use substitution::ValuesSource;
 pub(crate) use unknown_fields::{UnknownField, check_fields, find_unknown_field};
+pub use verification::Verification;
 
 /// A valid spec of a Sync, parsed.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,8 +52,8 @@ pub struct ValidatedSpec {
     pub reference: Reference,
     /// The Secret in the Sync's namespace with the credentials of the repository.
     pub secret: Option<Box<str>>,
-    /// The kind of signature that is required, and the Secret with the trusted keys.
-    pub verify: Option<(SignaturePolicy, Box<str>)>,
+    /// Signatures that the repository or the artifact must have.
+    pub verify: Option<Verification>,
     /// Fetch the files of submodules too.
     pub submodules: bool,
     /// The folder or file in the repository, without `./`; empty for all of it. `options` has the
@@ -63,6 +65,8 @@ pub struct ValidatedSpec {
     pub chart: Option<ChartRequest>,
     /// The Secret in the Sync's namespace with the credentials of the server of the chart.
     pub chart_secret: Option<Box<str>>,
+    /// Signatures that the chart must have.
+    pub chart_verify: Option<Verification>,
     /// ConfigMaps and Secrets with values of the chart.
     pub chart_values: Vec<ChartValuesSource>,
     /// ConfigMaps and Secrets with more variables.
@@ -176,6 +180,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
             "spec.render.helm.chart.secretRef.name",
             helm::secret(spec.render.helm.as_ref()),
         )?,
+        chart_verify: helm::verification(spec.render.helm.as_ref())?,
         chart_values: helm::values_from(spec.render.helm.as_ref())?,
         path,
         target_namespace: target.unwrap_or(&name.namespace).into(),
@@ -252,6 +257,7 @@ impl ValidatedSpec {
             chart: None,
             decryption: None,
             chart_secret: None,
+            chart_verify: None,
             chart_values: Vec::new(),
             path,
             target_namespace: namespace.into(),

@@ -8,17 +8,21 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::ValidatedSpec;
+use super::verification::of_unsound;
 use crate::api::{DeletionPolicy, SyncSpec};
 use crate::object::GroupKind;
 use crate::plan::DriftMode;
-use crate::source::SignaturePolicy;
 
 /// The fields of a spec, beside the source, that decide which objects a commit renders to.
 const RENDER_FIELDS: [&str; 5] = ["path", "render", "targetNamespace", "createNamespace", "ignoreFields"];
 
 /// Hashes the fields that decide what a commit renders to.
 pub(crate) fn render_spec(spec: &SyncSpec) -> Box<str> {
-    let spec = serde_json::to_value(spec).unwrap_or_default();
+    let mut spec = serde_json::to_value(spec).unwrap_or_default();
+    // Signatures decide which version is used, and not what it renders to.
+    if let Some(chart) = spec.pointer_mut("/render/helm/chart").and_then(Value::as_object_mut) {
+        chart.remove("verify");
+    }
     let mut hash = Sha256::new();
     let fields = RENDER_FIELDS.map(|field| spec.get(field));
     // A later field counts only where it is given: the hash is compared across versions.
@@ -64,6 +68,7 @@ impl ValidatedSpec {
             drift: newer.drift,
             service_account: newer.service_account.clone(),
             verify: newer.verify.clone(),
+            chart_verify: newer.chart_verify.clone(),
             interval: newer.interval,
             timeout: newer.timeout,
             depends_on: newer.depends_on.clone(),
@@ -81,19 +86,8 @@ impl ValidatedSpec {
         if account != self.service_account.as_deref() {
             return None;
         }
-        let keys = at("/source/git/verify/secretRef/name").and_then(Value::as_str);
-        let mode = at("/source/git/verify/mode").map_or(Some("HEAD"), Value::as_str);
-        let is_same_mode = |signed: &SignaturePolicy| {
-            mode == Some(match signed {
-                SignaturePolicy::Commit => "HEAD",
-                SignaturePolicy::Tag => "Tag",
-                SignaturePolicy::Both => "TagAndHEAD",
-            })
-        };
-        if at("/source/git/verify").is_some() != self.verify.is_some()
-            || self.verify.as_ref().map(|(_, name)| &**name) != keys
-            || self.verify.as_ref().is_some_and(|(signed, _)| !is_same_mode(signed))
-        {
+        let (verify, chart_verify) = of_unsound(newer)?;
+        if (&verify, &chart_verify) != (&self.verify, &self.chart_verify) {
             return None;
         }
         let flag = |pointer: &str, value: bool| at(pointer).and_then(Value::as_bool) == Some(value);

@@ -4,13 +4,12 @@
 
 use std::fmt;
 
+use super::verification::{Verification, of_artifact, of_git};
 use super::{SpecError, named, refuse};
-use crate::api::{
-    GitRef, GitSource, LayerOperation, OciRef, OciSource, SignatureVerification, Source, VerifyMode,
-};
+use crate::api::{GitRef, GitSource, LayerOperation, OciRef, OciSource, Source};
 use crate::source::{
-    Address, ArtifactReference, Digest, LayerSelection, ObjectHash, Reference, RegistryAddress,
-    SignaturePolicy, TagFilter, VersionRangeError,
+    Address, ArtifactReference, Digest, LayerSelection, ObjectHash, Reference, RegistryAddress, TagFilter,
+    VersionRangeError,
 };
 
 /// Tag that is read if none is named.
@@ -21,7 +20,7 @@ pub(super) struct ValidatedSource {
     pub(super) address: Address,
     pub(super) reference: Reference,
     pub(super) secret: Option<Box<str>>,
-    pub(super) verify: Option<(SignaturePolicy, Box<str>)>,
+    pub(super) verify: Option<Verification>,
     pub(super) submodules: bool,
 }
 
@@ -41,7 +40,7 @@ fn repository(git: &GitSource) -> Result<ValidatedSource, SpecError> {
         address: address(git)?,
         reference: git.reference.as_ref().map_or(Ok(Reference::Head), reference)?,
         secret: named(SECRET, git.secret_ref.as_ref().map(|secret| &*secret.name))?,
-        verify: git.verify.as_ref().map(|verify| signed(git, verify)).transpose()?,
+        verify: of_git(git)?,
         submodules: git.submodules,
     })
 }
@@ -67,7 +66,7 @@ fn artifact(oci: &OciSource) -> Result<ValidatedSource, SpecError> {
         address: address.or_else(|error| refuse("spec.source.oci.url", error.to_string()))?.into(),
         reference: Reference::Artifact(artifact_reference(&wanted)?),
         secret: named(SECRET, oci.secret_ref.as_ref().map(|secret| &*secret.name))?,
-        verify: None,
+        verify: of_artifact(oci.verify.as_ref())?,
         submodules: false,
     })
 }
@@ -155,28 +154,6 @@ fn reference(reference: &GitRef) -> Result<Reference, SpecError> {
             "write exactly one of branch, tag, semver and commit; without ref, the default branch of the repository is used",
         ),
     }
-}
-
-/// Returns the kind of signature that is required, and the Secret with the trusted keys.
-fn signed(git: &GitSource, verify: &SignatureVerification) -> Result<(SignaturePolicy, Box<str>), SpecError> {
-    let has_tag = git.reference.as_ref().is_some_and(|it| it.tag.is_some() || it.semver.is_some());
-    let chooses = git.reference.as_ref().is_some_and(|it| it.semver.is_some());
-    let signed = match verify.mode {
-        VerifyMode::Head if chooses => {
-            let message = "write the mode Tag or TagAndHEAD with ref.semver: anyone who may push could tag an old signed commit \
-                           with any version";
-            return refuse("spec.source.git.verify", message);
-        }
-        VerifyMode::Head => SignaturePolicy::Commit,
-        VerifyMode::Tag | VerifyMode::TagAndHead if !has_tag => {
-            let message = "set ref.tag or ref.semver: the mode requires a signed tag";
-            return refuse("spec.source.git.verify", message);
-        }
-        VerifyMode::Tag => SignaturePolicy::Tag,
-        VerifyMode::TagAndHead => SignaturePolicy::Both,
-    };
-    let secret = named("spec.source.git.verify.secretRef.name", Some(&verify.secret_ref.name))?;
-    Ok((signed, secret.unwrap_or_default()))
 }
 
 /// Returns the path in normal form, without `.` and without a slash at its end.

@@ -16,15 +16,19 @@ use crate::controller::Context;
 use crate::controller::reconcile::renderer::{ChartLogin, of_chart};
 use crate::controller::spec::ValidatedSpec;
 use crate::report::ReconcileError;
-use crate::source::{ChartRequest, ChartVersion, Revision};
+use crate::source::{ChartRequest, ChartVersion, Revision, TrustedKeys};
 
 /// Lookup of the version of a chart.
 pub(super) struct ChartPoll {
     request: ChartRequest,
     login: ChartLogin,
     permission: Option<Arc<SecretPermission>>,
+    /// Those who may sign the chart, where its signatures are verified.
+    keys: Option<Arc<TrustedKeys>>,
     /// The version that was taken up before.
     known: Option<ChartVersion>,
+    /// The version that these keys were found to have signed.
+    good: Option<ChartVersion>,
 }
 
 impl ChartPoll {
@@ -38,7 +42,9 @@ impl ChartPoll {
             request,
             login: worker.order.chart_login.clone(),
             permission: worker.order.chart_permission.clone(),
+            keys: worker.order.chart_keys.clone(),
             known: before.and_then(|before| before.chart),
+            good: worker.revision.as_ref().and_then(|revision| revision.chart.clone()),
         })
     }
 
@@ -59,9 +65,18 @@ impl ChartPoll {
         let (login, known) = (&self.login, self.known.as_ref());
         let asked = (&*login.owner, &*sync.namespace);
         let repositories = &context.sources.repositories;
-        let found =
+        let mut found =
             repositories.chart_version(&self.request, asked, &login.credentials, (known, fresh), by).await;
-        match (found, self.known) {
+        if let (Ok(version), Some(keys)) = (&found, &self.keys)
+            && self.good.as_ref() != Some(version)
+        {
+            let chart = (&self.request, version);
+            let verified = repositories.verify_chart(chart, asked, &login.credentials, keys, by).await;
+            found = verified.and(found);
+        }
+        // A version whose signature was not verified with these keys is no answer.
+        let known = self.known.filter(|_| self.keys.is_none() || self.good.is_some());
+        match (found, known) {
             (Ok(found), _) => with(found),
             // The version of before still is the newest that is known.
             (Err(error), Some(known))

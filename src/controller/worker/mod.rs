@@ -319,7 +319,9 @@ impl Reconciler {
             self.last_accepted = None;
         }
         let other_chart = chart_poll::forget_other(&mut self.last_accepted, old, new);
-        let lost = elsewhere || other_chart || (&old.verify, &self.order.keys) != (&new.verify, &order.keys);
+        let others_sign = (&old.verify, &self.order.keys) != (&new.verify, &order.keys)
+            || (&old.chart_verify, &self.order.chart_keys) != (&new.chart_verify, &order.chart_keys);
+        let lost = elsewhere || other_chart || others_sign;
         if lost {
             (self.revision, self.previous, self.history_request) = (None, None, None);
             self.past_dependencies = None;

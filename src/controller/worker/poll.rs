@@ -49,7 +49,11 @@ fn is_shut_out(reconcile_error: &ReconcileError) -> bool {
             | ErrorCause::ReferenceNotFound
             | ErrorCause::SecretNotAllowed
     );
-    reconcile_error.permanent || is_denied
+    let is_distrusted = matches!(
+        reconcile_error.cause,
+        ErrorCause::Input("SignatureMissing" | "SignerUnknown" | "SignatureInvalid")
+    );
+    reconcile_error.permanent || is_denied || is_distrusted
 }
 
 /// After this time the status reports that the poll waits for a free worker.

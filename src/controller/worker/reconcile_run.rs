@@ -18,12 +18,13 @@ use crate::controller::memory::health_monitor::HealthMonitor;
 use crate::controller::reconcile::prepare::source_error;
 use crate::controller::reconcile::refused_commit::{record_interruption, waits_to_try};
 use crate::controller::reconcile::remote_bases::TrackedBases;
+use crate::controller::reconcile::renderer::of_chart;
 use crate::controller::reconcile::unrendered_commit::UnrenderedCommit;
 use crate::controller::reconcile::{Aim, ReconcileContext};
 use crate::controller::status::StatusRecorder;
 use crate::controller::status::reconcile_result::{ReconcileResult, RefusedUpdate};
 use crate::report::ReconcileError;
-use crate::source::{Repository, Revision};
+use crate::source::{ChartError, Error, Repository, Revision};
 
 /// Longest wait for the author and subject of a refused commit.
 const DESCRIBE: Duration = Duration::from_secs(2);
@@ -89,7 +90,7 @@ impl ReconcileRun {
         let mut was_tried = !is_refused;
         if !is_refused {
             if rejected.is_some()
-                && let Some(report) = self.distrusts(memory, &revision, &order.repository).await
+                && let Some(report) = self.distrusts(memory, &revision, order).await
             {
                 return (report, None);
             }
@@ -159,7 +160,7 @@ impl ReconcileRun {
         held: HeldRender,
         refused: RefusedUpdate,
     ) -> (ReconcileResult, Option<HeldRender>) {
-        if let Some(report) = self.distrusts(memory, &held.revision, &held.order.repository).await {
+        if let Some(report) = self.distrusts(memory, &held.revision, &held.order).await {
             return (not_kept(report, &held, &refused), None);
         }
         let aim = Aim::Keep { refused: refused.newer.clone() };
@@ -189,26 +190,48 @@ impl ReconcileRun {
         &self,
         memory: &mut SyncMemory,
         revision: &Revision,
-        repository: &Repository,
+        from: &ReconcileRequest,
     ) -> Option<ReconcileResult> {
+        let reconcile_error = match self.distrusted_source(memory, revision, &from.repository).await {
+            Some(error) => source_error(error),
+            None => of_chart(&self.distrusted_chart(revision, from).await?),
+        };
+        Some(ReconcileResult {
+            spec_revision: self.order.spec_revision,
+            reconcile_error: Some(reconcile_error),
+            ..ReconcileResult::default()
+        })
+    }
+
+    async fn distrusted_source(
+        &self,
+        memory: &mut SyncMemory,
+        revision: &Revision,
+        repository: &Repository,
+    ) -> Option<Error> {
         let order = &self.order;
-        let signed = order.valid_spec.verify.as_ref().map(|(signed, _)| *signed);
+        let signed = order.valid_spec.verify.as_ref().map(|verification| verification.signed);
         let (signed, keys) = signed.zip(order.keys.clone())?;
         let by = clock::now() + order.valid_spec.timeout;
         let proven = Some((revision.clone(), signed, keys.clone()));
-        let error = match repository.verify(revision, signed, &keys, by).await {
+        match repository.verify(revision, signed, &keys, by).await {
             Ok(()) => {
                 memory.trusted = proven;
-                return None;
+                None
             }
-            Err(error) if !error.is_distrust() && memory.trusted == proven => return None,
-            Err(error) => error,
-        };
-        Some(ReconcileResult {
-            spec_revision: order.spec_revision,
-            reconcile_error: Some(source_error(error)),
-            ..ReconcileResult::default()
-        })
+            Err(error) if !error.is_distrust() && memory.trusted == proven => None,
+            Err(error) => Some(error),
+        }
+    }
+
+    /// Returns the error if the chart of the held revision is not signed by one who is trusted now.
+    async fn distrusted_chart(&self, revision: &Revision, from: &ReconcileRequest) -> Option<ChartError> {
+        let keys = self.order.chart_keys.as_ref()?;
+        let (request, version) = (from.valid_spec.chart.as_ref()?, revision.chart.as_ref()?);
+        let (login, by) = (&from.chart_login, clock::now() + self.order.valid_spec.timeout);
+        let asked = (&*login.owner, &*self.owner.namespace);
+        let repositories = &self.context.sources.repositories;
+        repositories.verify_chart((request, version), asked, &login.credentials, keys, by).await.err()
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct ReconcileRequest {
     pub(crate) chart_permission: Option<Arc<SecretPermission>>,
     /// The trusted signing keys, where signatures are verified.
     pub(crate) keys: Option<Arc<TrustedKeys>>,
+    /// Those who may sign the chart, where its signatures are verified.
+    pub(crate) chart_keys: Option<Arc<TrustedKeys>>,
     /// The namespace of the Sync, in which its Secret is.
     pub(crate) namespace: Box<str>,
     pub(crate) cluster: Cluster,
@@ -62,7 +64,7 @@ impl ReconcileRequest {
             == (&other.valid_spec, &other.approved, &other.predecessor)
             && (&self.credentials, &self.keys) == (&other.credentials, &other.keys)
             && self.permission.is_some() == other.permission.is_some()
-            && self.chart_login == other.chart_login
+            && (&self.chart_login, &self.chart_keys) == (&other.chart_login, &other.chart_keys)
             && self.chart_permission.is_some() == other.chart_permission.is_some()
             && (&self.refused, &self.moves_to) == (&other.refused, &other.moves_to)
     }

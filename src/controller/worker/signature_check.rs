@@ -13,7 +13,9 @@ use sha2::{Digest, Sha256};
 use super::Reconciler;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::StatusRecorder;
-use crate::source::{Error, History, Reference, Repository, Revision, SignaturePolicy, TrustedKeys};
+use crate::source::{
+    ArtifactReference, Error, History, Reference, Repository, Revision, SignaturePolicy, TrustedKeys,
+};
 
 /// Check that a revision has to pass.
 pub(super) struct RevisionCheck {
@@ -40,7 +42,7 @@ pub(super) fn source_id(valid_spec: &ValidatedSpec) -> Box<str> {
 
 /// Returns the check that the next revision has to pass.
 pub(super) fn trust(worker: &Reconciler) -> RevisionCheck {
-    let signed = worker.order.valid_spec.verify.as_ref().map(|(signed, _)| *signed);
+    let signed = worker.order.valid_spec.verify.as_ref().map(|verification| verification.signed);
     RevisionCheck {
         asked: signed.zip(worker.order.keys.clone()),
         reference: worker.order.valid_spec.reference.clone(),
@@ -85,19 +87,25 @@ impl RevisionCheck {
 
     /// Checks that a revision descends from the previous one. The check ignores the name of the
     /// ref: a server may call any branch its main branch. Two tags of a version range need not
-    /// descend from each other, but the version may only increase.
+    /// descend from each other, but the version may only increase, also of artifacts.
     async fn follows(&self, repository: &Repository, now: &Revision, by: Instant) -> Result<(), Error> {
         let before = self.before().filter(|before| before.commit != now.commit);
         let Some(before) = before.filter(|_| !matches!(self.reference, Reference::Commit(_))) else {
             return Ok(());
         };
-        let is_range = matches!(self.reference, Reference::Semver(_));
+        let is_artifact = matches!(self.reference, Reference::Artifact(_));
+        let is_range = matches!(
+            self.reference,
+            Reference::Semver(_) | Reference::Artifact(ArtifactReference::Semver(..))
+        );
         match now.compare_versions(&before).filter(|_| is_range) {
             Some(Ordering::Greater) => return Ok(()),
             Some(Ordering::Less) => {
                 let (before, now) = (before.to_string().into(), now.to_string().into());
                 return Err(Error::Lowered { before, now });
             }
+            // Artifacts have no history: whatever a tag names now is as good as its signature.
+            Some(Ordering::Equal) | None if is_artifact => return Ok(()),
             Some(Ordering::Equal) | None => {}
         }
         let (old, new) = (before.commit.to_string().into(), now.to_string().into());

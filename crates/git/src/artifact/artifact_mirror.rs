@@ -88,6 +88,11 @@ impl ArtifactMirror {
         self.client = client;
     }
 
+    /// Returns the client of the registry.
+    pub(crate) fn client(&mut self) -> &mut RegistryClient {
+        &mut self.client
+    }
+
     /// True if the files of the revision with this id are here.
     pub(crate) fn has(&self, id: ObjectHash) -> bool {
         self.commit_of(id).is_some()

@@ -8,12 +8,15 @@
 //! `layer_download.rs` find the layer, `layer_files.rs` and `archive_files.rs` read its files,
 //! `tree_builder.rs` and `pack_writer.rs` make Git objects of the files, and `artifact_mirror.rs`
 //! keeps them on disk. `artifact_push.rs` makes artifacts.
+//! `signature_search.rs` verifies signatures by the signers of `artifact_signers.rs`, and
+//! `signature_store.rs` keeps those that were accepted.
 
 mod archive_files;
 mod artifact_error;
 mod artifact_mirror;
 mod artifact_push;
 mod artifact_reference;
+mod artifact_signers;
 mod layer_download;
 mod layer_files;
 mod manifest;
@@ -21,6 +24,8 @@ mod pack_writer;
 mod registry_address;
 mod registry_answer;
 mod registry_client;
+mod signature_search;
+mod signature_store;
 mod token_request;
 mod tree_builder;
 
@@ -28,8 +33,11 @@ pub use artifact_error::ArtifactError;
 pub(super) use artifact_mirror::ArtifactMirror;
 pub use artifact_push::{ArtifactFolder, ArtifactNotes, PushedArtifact, pull_artifact, push_artifact};
 pub use artifact_reference::{ArtifactReference, TagFilter};
+pub(super) use artifact_signers::ArtifactSigners;
 pub use registry_address::{LayerSelection, RegistryAddress};
 pub(super) use registry_client::RegistryClient;
+pub(super) use signature_search::SignatureSearch;
+pub(super) use signature_store::SignatureStore;
 
 /// Reads any bytes as the manifest of an artifact and as the archive of its layer, for fuzzing.
 pub(super) fn read_any(bytes: &[u8], limit: u64) {

@@ -332,7 +332,7 @@ impl RegistryClient {
     }
 
     /// Returns the body of a response, or an error for a status other than 200.
-    fn body(
+    pub(super) fn body(
         &self,
         answer: RegistryResponse,
         reference: &str,

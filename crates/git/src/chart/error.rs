@@ -129,7 +129,7 @@ impl ChartError {
     /// a version that was taken up before is still the newest that is known.
     pub fn is_answer(&self) -> bool {
         match self {
-            Self::Server(error) => error.needs_new_input(),
+            Self::Server(error) => error.needs_new_input() || error.is_distrust(),
             Self::Redirect { .. } | Self::Registry { .. } | Self::Strange { .. } => false,
             Self::Url(_)
             | Self::Field { .. }

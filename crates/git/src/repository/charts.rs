@@ -16,7 +16,9 @@ use super::super::chart::{
 use super::super::credentials::Credentials;
 use super::super::error::Error;
 use super::super::remote::heard;
+use super::super::signature::TrustedKeys;
 use super::Repositories;
+use super::signature_check::verify_chart;
 use crate::worker_pool::WorkerRequest;
 use moorline_core::tree::MemoryLimit;
 use moorline_runtime::{chance, clock};
@@ -150,6 +152,23 @@ impl Repositories {
                 taken: known.digest.to_string().into(),
                 found: found.digest.to_string().into(),
             }),
+        }
+    }
+
+    /// Checks that a version of a chart in a registry is signed by one who is trusted. An accepted
+    /// signature is kept, and costs no request the next time.
+    pub async fn verify_chart(
+        &self,
+        (wanted, version): (&ChartRequest, &ChartVersion),
+        (owner, asker): (&str, &str),
+        credentials: &Credentials,
+        keys: &Arc<TrustedKeys>,
+        by: Instant,
+    ) -> Result<(), ChartError> {
+        let work = verify_chart(&self.0, (wanted, version), (owner, asker), credentials, keys, by);
+        match tokio::time::timeout_at(by.into(), work).await {
+            Ok(done) => done,
+            Err(_) => Err(self.late(asker, wanted.server())),
         }
     }
 

@@ -13,8 +13,12 @@ use std::time::SystemTime;
 use super::{MirrorFolder, Place, Repositories, Shared};
 
 /// Folders next to the mirrors, which must not be removed.
-pub(super) const BESIDE: [&str; 3] =
-    [super::charts::FOLDER, super::lfs_files::FOLDER, Repositories::RENDERED];
+pub(super) const BESIDE: [&str; 4] = [
+    super::charts::FOLDER,
+    super::lfs_files::FOLDER,
+    super::signature_check::FOLDER,
+    Repositories::RENDERED,
+];
 
 /// An entry of the folder.
 struct Taker {
@@ -82,7 +86,7 @@ fn is_left(shared: &Arc<Shared>) -> bool {
 
 /// True for entries with limits of their own, and for files.
 fn is_another_s(name: &str) -> bool {
-    BESIDE.contains(&name) || name == "lock" || name == Repositories::RENDERED
+    BESIDE.contains(&name) || name == "lock"
 }
 
 /// Returns the time of the last use of a mirror.
