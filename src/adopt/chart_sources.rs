@@ -6,14 +6,11 @@
 use serde_json::{Value, json};
 
 use super::OldResource;
-use super::sync_builder::{SyncBuilder, text};
+use super::sync_builder::{SyncBuilder, is_set, text};
 
 /// Fields of a HelmRepository and of an OCIRepository that a Sync does not have.
-const REFUSED_SOURCE_FIELDS: [(&str, &str); 3] = [
-    ("insecure", "registries are asked over https only"),
-    ("verify", "signatures of charts are not verified: set the digest of one version instead"),
-    ("ignore", "all files of a chart are used"),
-];
+const REFUSED_SOURCE_FIELDS: [(&str, &str); 2] =
+    [("insecure", "registries are asked over https only"), ("ignore", "all files of a chart are used")];
 
 /// Fields of a HelmRepository and of an OCIRepository for which a Sync has another way.
 const LOST_SOURCE_FIELDS: [(&str, &str); 4] = [
@@ -24,7 +21,7 @@ const LOST_SOURCE_FIELDS: [(&str, &str); 4] = [
 ];
 
 /// Other known fields of both.
-const SOURCE: [&str; 11] = [
+const SOURCE: [&str; 12] = [
     "certSecretRef",
     "interval",
     "layerSelector",
@@ -36,6 +33,7 @@ const SOURCE: [&str; 11] = [
     "type",
     "url",
     "force",
+    "verify",
 ];
 
 /// Converts a chart of a HelmRepository.
@@ -81,6 +79,30 @@ pub(super) fn oci_repository(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     }
     login(source, "OCIRepository spec", &mut found, draft);
     draft.spec["render"]["helm"]["chart"] = found;
+    signatures(&source["spec"]["verify"], "OCIRepository spec", text(source, "/metadata/namespace"), draft);
+}
+
+/// Converts the signatures that a chart must have, with their keys in a Secret of `namespace`.
+pub(super) fn signatures(verify: &Value, place: &str, namespace: &str, draft: &mut SyncBuilder) {
+    if !is_set(verify) {
+        return;
+    }
+    let (chart, keys) = (&draft.spec["render"]["helm"]["chart"], text(verify, "/secretRef/name"));
+    let has_signatures = text(chart, "/url").starts_with("oci://") && !is_set(&chart["digest"]);
+    let is_by_keys = text(verify, "/provider") == "cosign" && !is_set(&verify["matchOIDCIdentity"]);
+    if keys.is_empty() || !has_signatures || !is_by_keys {
+        let why = "signatures of cosign by the keys of a Secret are carried over, of charts in a registry and without a digest: \
+                   name such keys, or set the digest of one version instead";
+        return draft.refuse(format!("{place}.verify"), why);
+    }
+    let own = draft.requested.sync.namespace.clone();
+    draft.spec["render"]["helm"]["chart"]["verify"] = json!({"keys": {"secretRef": {"name": keys}}});
+    if namespace != &*own {
+        let why = format!(
+            "the keys are read from a Secret {keys} in {own}: copy the public keys from {namespace}/{keys} there"
+        );
+        draft.mark_lost(format!("{place}.verify"), why);
+    }
 }
 
 /// Converts the login of the source of a chart.

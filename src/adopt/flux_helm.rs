@@ -115,18 +115,13 @@ fn chart(old: &OldResource<'_>, draft: &mut SyncBuilder) {
         }
     };
     let ChartPart { spec: chart, place } = part;
-    if is_set(&chart["verify"]) {
-        draft.refuse(
-            format!("{place}.verify"),
-            "signatures of charts are not verified: set the digest of one version instead",
-        );
-    }
     if is_set(&chart["ignoreMissingValuesFiles"]) {
         let why = "a values file that is not there is an error: name those that are there";
         draft.mark_lost(format!("{place}.ignoreMissingValuesFiles"), why);
     }
     match text(chart, "/sourceRef/kind") {
         "GitRepository" => {
+            chart_sources::signatures(&chart["verify"], place, "", draft);
             flux::repository(old, draft);
             draft.path(text(chart, "/chart"));
             let files = chart["valuesFiles"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -144,6 +139,8 @@ fn chart(old: &OldResource<'_>, draft: &mut SyncBuilder) {
             }
             chart_sources::helm_repository(old, chart, draft);
             own_repository(old, draft);
+            let namespace = old.chart_source.map_or("", |source| text(source, "/metadata/namespace"));
+            chart_sources::signatures(&chart["verify"], place, namespace, draft);
         }
         kind => {
             let why = format!(

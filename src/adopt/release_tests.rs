@@ -159,6 +159,15 @@ fn what_would_come_to_other_objects_is_refused_by_its_field() {
     let mut body = release(json!({}));
     body["spec"]["chart"]["spec"]["verify"] = json!({"provider": "cosign"});
     assert_eq!(fields(&converted(&body, &repository, true).refused), ["spec.chart.spec.verify"]);
+    let registry = source("HelmRepository", json!({"url": "oci://ghcr.io/charts", "type": "oci"}));
+    assert_eq!(fields(&converted(&body, &registry, true).refused), ["spec.chart.spec.verify"]);
+    body["spec"]["chart"]["spec"]["verify"]["secretRef"] = json!({"name": "signers"});
+    let signed = converted(&body, &registry, true);
+    let chart = &signed.sync["spec"]["render"]["helm"]["chart"];
+    assert_eq!(
+        (signed.refused.len(), &chart["verify"]),
+        (0, &json!({"keys": {"secretRef": {"name": "signers"}}}))
+    );
     body = release(json!({}));
     body["spec"]["chart"]["spec"]["valuesFiles"] = json!(["values-prod.yaml"]);
     assert_eq!(fields(&converted(&body, &repository, true).refused), ["spec.chart.spec.valuesFiles"]);

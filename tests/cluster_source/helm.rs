@@ -4,7 +4,7 @@
 //! nothing, `helm/command_line.rs` what is typed; `helm/fence.rs` programs in its place that want out, `helm/container.rs` the same
 //! where namespaces are refused; `helm/inflated.rs` has charts in kustomizations (`helm/cases*.rs`), compared with the real kustomize; and
 //! `helm/daemon.rs` and `helm/published.rs` a daemon on a real API server that follows a repository with a chart, or one that is
-//! published elsewhere, `helm/ranges.rs` one without a digest, `helm/values_from.rs` values in ConfigMaps and Secrets, and
+//! published elsewhere, `helm/ranges.rs` one without a digest, `helm/signed_charts.rs` one that is signed, `helm/values_from.rs` values in ConfigMaps and Secrets, and
 //! `helm/dependencies.rs` what a chart needs and does not have.
 
 pub(crate) mod cases;
@@ -21,6 +21,7 @@ pub(crate) mod inflated;
 pub(crate) mod published;
 pub(crate) mod ranges;
 pub(crate) mod refusals;
+pub(crate) mod signed_charts;
 pub(crate) mod values_from;
 
 use std::os::unix::fs::PermissionsExt as _;

@@ -45,10 +45,10 @@ impl SignatureSearch {
         let Some(signers) = self.keys.artifact_signers() else {
             return Err(refuse(SignatureProblem::NoKeys));
         };
-        let mut documents = SignatureDocuments::new();
+        let mut documents = SignatureDocuments::default();
         let mut fetch = |request: &Request| {
             let found = fetch_document(client, request, by)?;
-            documents.extend(found.iter().map(|bytes| (request.path(), bytes.clone())));
+            found.iter().for_each(|bytes| documents.add(request.path(), bytes));
             Ok(found)
         };
         let artifact = artifact(self.digest)?;
@@ -58,7 +58,7 @@ impl SignatureSearch {
             Err(SearchError::Verify(error)) => Err(error),
         };
         if found.as_ref().is_err_and(needs_manifest) {
-            documents.insert(manifest_path(self.digest), client.manifest(self.digest, by)?);
+            documents.add(manifest_path(self.digest), &client.manifest(self.digest, by)?);
             found = self.search_in(signers, &documents);
         }
         found.map_err(|error| refuse(SignatureProblem::Artifact(Box::new(error))))?;

@@ -23,14 +23,40 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum number of bytes of its file.
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Maximum number of artifacts.
+/// Maximum number of artifacts, and of bytes of all files.
 const MAX_FILES: usize = 512;
+const MAX_TOTAL_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Suffix of a file that is not complete yet.
 const UNFINISHED: &str = ".unfinished";
 
-/// Documents by their path below the repository.
-pub(super) type SignatureDocuments = BTreeMap<String, Vec<u8>>;
+/// Documents by their path below the repository, of bounded size.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct SignatureDocuments {
+    all: BTreeMap<String, Vec<u8>>,
+    bytes: usize,
+    /// A document is left out.
+    is_cut: bool,
+}
+
+impl SignatureDocuments {
+    /// Adds a document, unless all of them would be too large.
+    pub(super) fn add(&mut self, path: String, document: &[u8]) {
+        self.is_cut |= self.bytes + document.len() > MAX_BYTES;
+        if !self.is_cut {
+            self.bytes += document.len();
+            self.all.insert(path, document.to_vec());
+        }
+    }
+
+    pub(super) fn get(&self, path: &str) -> Option<&Vec<u8>> {
+        self.all.get(path)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}
 
 /// A folder for signatures; created on the first write.
 #[derive(Debug)]
@@ -50,7 +76,7 @@ impl SignatureStore {
         let path = self.file(place, artifact);
         let is_sound = |size: u64| size <= MAX_FILE_BYTES;
         if !fs::metadata(&path).is_ok_and(|found| is_sound(found.len())) {
-            return SignatureDocuments::new();
+            return SignatureDocuments::default();
         }
         let read = fs::read(&path).ok().and_then(|bytes| decode(&bytes));
         if let Ok(file) = fs::File::options().append(true).open(&path) {
@@ -62,7 +88,7 @@ impl SignatureStore {
 
     /// Stores the documents of an artifact.
     pub(super) fn write(&self, place: &str, artifact: Digest, documents: &SignatureDocuments) {
-        if documents.values().map(Vec::len).sum::<usize>() > MAX_BYTES {
+        if documents.is_cut {
             return;
         }
         let path = self.file(place, artifact);
@@ -76,7 +102,7 @@ impl SignatureStore {
         if write().is_err() {
             drop(fs::remove_file(&beside));
         }
-        self.tidy(MAX_FILES);
+        self.tidy(MAX_FILES, MAX_TOTAL_BYTES);
     }
 
     fn file(&self, place: &str, artifact: Digest) -> PathBuf {
@@ -84,32 +110,37 @@ impl SignatureStore {
             .join(Digest::hash(format!("{place}\n{artifact}").as_bytes()).to_string().replace(':', "-"))
     }
 
-    /// Removes the least recently used files until the rest is within the bound.
-    fn tidy(&self, most: usize) {
+    /// Removes the least recently used files until the rest is within the bounds.
+    fn tidy(&self, most_files: usize, most_bytes: u64) {
         let mut kept = Vec::new();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let Ok(found) = entry.metadata() else { continue };
-            kept.push((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), entry.path()));
+            kept.push((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), found.len(), entry.path()));
         }
         kept.sort();
-        for (_, path) in kept.iter().take(kept.len().saturating_sub(most)) {
+        let (mut files, mut bytes) = (kept.len(), kept.iter().map(|(_, size, _)| size).sum::<u64>());
+        for (_, size, path) in kept {
+            if files <= most_files && bytes <= most_bytes {
+                return;
+            }
             drop(fs::remove_file(path));
+            (files, bytes) = (files - 1, bytes - size);
         }
     }
 }
 
 fn encode(documents: &SignatureDocuments) -> String {
-    let lines = documents.iter().map(|(path, bytes)| format!("{path} {}\n", STANDARD.encode(bytes)));
+    let lines = documents.all.iter().map(|(path, bytes)| format!("{path} {}\n", STANDARD.encode(bytes)));
     lines.collect()
 }
 
 fn decode(file: &[u8]) -> Option<SignatureDocuments> {
-    let lines = std::str::from_utf8(file).ok()?.lines();
-    let document = |line: &str| {
+    let mut documents = SignatureDocuments::default();
+    for line in std::str::from_utf8(file).ok()?.lines() {
         let (path, bytes) = line.split_once(' ')?;
-        Some((path.to_owned(), STANDARD.decode(bytes).ok()?))
-    };
-    lines.map(document).collect()
+        documents.add(path.to_owned(), &STANDARD.decode(bytes).ok()?);
+    }
+    Some(documents)
 }
 
 #[cfg(test)]
@@ -121,21 +152,29 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let store = SignatureStore::new(&root.path().join("signatures"));
         let artifact = Digest::hash(b"x");
-        let documents =
-            SignatureDocuments::from([("blobs/a".to_owned(), vec![0, 255]), ("b".to_owned(), Vec::new())]);
+        let mut documents = SignatureDocuments::default();
+        documents.add("blobs/a".to_owned(), &[0, 255]);
+        documents.add("b".to_owned(), &[]);
         assert!(store.read("here", artifact).is_empty());
         store.write("here", artifact, &documents);
         assert_eq!(store.read("here", artifact), documents);
         assert!(store.read("there", artifact).is_empty());
         fs::write(store.file("here", artifact), "planted").unwrap();
         assert!(store.read("here", artifact).is_empty());
-        let large = SignatureDocuments::from([("a".to_owned(), vec![0; MAX_BYTES + 1])]);
+        let mut large = SignatureDocuments::default();
+        large.add("a".to_owned(), b"small");
+        large.add("b".to_owned(), &vec![0; MAX_BYTES]);
+        large.add("c".to_owned(), b"small");
+        assert!(large.is_cut && large.get("b").is_none() && large.get("c").is_none());
         store.write("large", artifact, &large);
         assert!(store.read("large", artifact).is_empty());
         for number in 0..5 {
             store.write(&number.to_string(), artifact, &documents);
         }
-        store.tidy(2);
-        assert_eq!(fs::read_dir(root.path().join("signatures")).unwrap().count(), 2);
+        let count = || fs::read_dir(root.path().join("signatures")).unwrap().count();
+        store.tidy(2, MAX_TOTAL_BYTES);
+        assert_eq!(count(), 2);
+        store.tidy(2, 20);
+        assert_eq!(count(), 1);
     }
 }

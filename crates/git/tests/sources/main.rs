@@ -1,6 +1,7 @@
 //! Repositories and charts, from servers that behave well, badly, or not at all.
 
 mod artifact_layers;
+mod artifact_signatures;
 mod artifacts;
 mod bombs;
 mod chart_versions;

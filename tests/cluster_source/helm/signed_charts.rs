@@ -1,0 +1,67 @@
+//! A published chart of a registry whose signatures are verified.
+
+use moorline_test_support::artifact_registry::ArtifactRegistry;
+use moorline_test_support::artifact_signer::ArtifactSigner;
+use moorline_test_support::daemon::until;
+use moorline_test_support::scene::{QUIET_TIME, Scene};
+use serde_json::json;
+
+use super::daemon::{daemon, file};
+use super::ranges::{map, packaged};
+use crate::artifact_signatures::{by_keys, registry, trust, until_refused};
+
+const ARCHIVE: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+
+fn publish(scene: &Scene, registry: &ArtifactRegistry, version: &'static str, value: &str) -> String {
+    let chart = packaged(scene, version, &map(value));
+    registry.layer("charts/web", version, ARCHIVE, &chart.archive)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_version_that_a_trusted_key_signed_is_taken_up() {
+    let Some(scene) = Scene::new("chart-signed").await else { return };
+    let Some(_daemon) = daemon(&scene) else { return };
+    let (registry, ann, eve) = (registry(&scene).await, ArtifactSigner::new(), ArtifactSigner::new());
+    trust(&scene, &[&ann]).await;
+    let first = publish(&scene, &registry, "1.0.0", "first");
+    let chart = json!({"url": registry.url("charts/web"), "version": "1.x", "secretRef": {"name": "registry"},
+        "verify": by_keys()});
+    let helm = json!({"chart": chart, "valuesFiles": ["prod.yaml"]});
+    scene.push(&[file("shop/prod.yaml", "word: prod\n")]);
+    scene.sync("shop", json!({"path": "./shop", "interval": "5s", "render": {"helm": helm}})).await;
+    until_refused(&scene, "SignatureMissing", &["chart web:1.0.0:", &first, "is not signed"]).await;
+    let value = async || scene.values().await.get("web").cloned();
+    assert_eq!(value().await, None, "nothing of it is applied");
+    ann.sign_by_tag(&registry, "charts/web", &first);
+    let until_value = async |expect: &str| {
+        until(expect, async || (value().await? == expect).then_some(())).await;
+    };
+    until_value("first prod").await;
+
+    let second = publish(&scene, &registry, "1.1.0", "second");
+    eve.sign_by_tag(&registry, "charts/web", &second);
+    let expected = format!("it was not made by the key {}", ann.fingerprint());
+    until_refused(&scene, "SignerUnknown", &["chart web:1.1.0:", &expected]).await;
+    scene.edit("web", "by hand").await;
+    until_value("first prod").await;
+    // A commit does not come with a chart that nobody trusts, nor with the one of before.
+    scene.push(&[file("shop/prod.yaml", "word: next\n")]);
+    scene.nudge("shop", "next").await;
+    tokio::time::sleep(QUIET_TIME).await;
+    assert_eq!(value().await.as_deref(), Some("first prod"));
+    ann.sign_by_tag(&registry, "charts/web", &second);
+    until_value("second next").await;
+    registry.requests();
+    scene.settle().await;
+    let asked = registry.requests();
+    assert!(!asked.iter().any(|one| one.contains("referrers")), "one search for one version: {asked:?}");
+    // Today's keys count for what is here, too.
+    trust(&scene, &[&eve]).await;
+    until_refused(&scene, "SignerUnknown", &[&format!("it was not made by the key {}", eve.fingerprint())])
+        .await;
+    scene.edit("web", "by hand").await;
+    tokio::time::sleep(QUIET_TIME).await;
+    assert_eq!(value().await.as_deref(), Some("by hand"), "nobody holds it");
+    trust(&scene, &[&ann]).await;
+    until_value("second next").await;
+}
