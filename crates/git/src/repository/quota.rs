@@ -13,12 +13,8 @@ use std::time::SystemTime;
 use super::{MirrorFolder, Place, Repositories, Shared};
 
 /// Folders next to the mirrors, which must not be removed.
-pub(super) const BESIDE: [&str; 4] = [
-    super::charts::FOLDER,
-    super::lfs_files::FOLDER,
-    super::signature_check::FOLDER,
-    Repositories::RENDERED,
-];
+pub(super) const BESIDE: [&str; 4] =
+    [super::charts::FOLDER, super::lfs_files::FOLDER, super::signature_check::FOLDER, Repositories::RENDERED];
 
 /// An entry of the folder.
 struct Taker {

@@ -75,7 +75,7 @@ impl Reader {
     async fn chart(&self, registry: &ArtifactRegistry, keys: &[(&str, String)], version: &str) -> String {
         let wanted = ChartRequest::new(&registry.url("charts/web"), None, version, None).unwrap();
         let keys = keys.iter().map(|(key, value)| (*key, value.as_str()));
-        let credentials = Credentials::for_server(keys, &registry.host()).unwrap();
+        let credentials = Credentials::for_registry(keys, &wanted.login_target()).unwrap();
         let fresh = (None, std::time::Duration::ZERO);
         let found = self.all.chart_version(&wanted, ("", "team"), &credentials, fresh, soon()).await;
         let chart = match found {
