@@ -71,14 +71,14 @@ pub enum RegistryLogin {
 }
 
 #[derive(Default)]
-struct Content {
+pub(crate) struct Content {
     blobs: BTreeMap<String, Vec<u8>>,
     /// Media type and bytes, by repository and digest.
     manifests: BTreeMap<(String, String), (String, Vec<u8>)>,
     /// Digests, by repository and tag.
-    tags: BTreeMap<(String, String), String>,
+    pub(crate) tags: BTreeMap<(String, String), String>,
     /// Referrers of digests, by repository and digest; none if the registry has no such lists.
-    referrers: Option<BTreeMap<(String, String), Vec<Value>>>,
+    pub(crate) referrers: Option<BTreeMap<(String, String), Vec<Value>>>,
     fault: RegistryFault,
     login: RegistryLogin,
     /// Number of tags in a page.
@@ -89,7 +89,7 @@ struct Content {
 pub struct ArtifactRegistry {
     pub server: GitServer,
     pub authority: Arc<Authority>,
-    content: Arc<Mutex<Content>>,
+    pub(crate) content: Arc<Mutex<Content>>,
 }
 
 impl ArtifactRegistry {
@@ -160,18 +160,6 @@ impl ArtifactRegistry {
     pub fn tag(&self, repository: &str, tag: &str, digest: &str) {
         let mut content = self.content.lock().unwrap();
         content.tags.insert((repository.to_owned(), tag.to_owned()), digest.to_owned());
-    }
-
-    /// Adds a referrer of a digest; from then on the registry has lists of referrers.
-    pub fn refer(&self, repository: &str, digest: &str, referrer: Value) {
-        let mut content = self.content.lock().unwrap();
-        let key = (repository.to_owned(), digest.to_owned());
-        content.referrers.get_or_insert_default().entry(key).or_default().push(referrer);
-    }
-
-    /// Removes all tags that end like this, as with the signatures of version 2 of cosign.
-    pub fn remove_tags(&self, end: &str) {
-        self.content.lock().unwrap().tags.retain(|(_, tag), _| !tag.ends_with(end));
     }
 
     /// Stores an artifact with one layer; returns its digest.

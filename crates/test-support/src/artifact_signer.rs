@@ -94,6 +94,20 @@ impl Default for ArtifactSigner {
     }
 }
 
+impl ArtifactRegistry {
+    /// Adds a referrer of a digest; from then on the registry has lists of referrers.
+    pub fn refer(&self, repository: &str, digest: &str, referrer: Value) {
+        let mut content = self.content.lock().unwrap();
+        let key = (repository.to_owned(), digest.to_owned());
+        content.referrers.get_or_insert_default().entry(key).or_default().push(referrer);
+    }
+
+    /// Removes all tags that end like this, as with the signatures of version 2 of cosign.
+    pub fn remove_tags(&self, end: &str) {
+        self.content.lock().unwrap().tags.retain(|(_, tag), _| !tag.ends_with(end));
+    }
+}
+
 /// Stores a bundle as a referrer of an artifact: in the list of the registry, or under the tag that
 /// replaces the list.
 pub fn refer(registry: &ArtifactRegistry, repository: &str, artifact: &str, bundle: &Value, is_listed: bool) {

@@ -1,7 +1,7 @@
 //! Reads the keys or the trust root of those who may sign, from the object that a Sync names.
 //!
-//! In: the signatures that the spec requires, and a Secret that the daemon has read, as it reads those
-//! with logins; or the cluster, from which a ConfigMap is read with the permissions of the Sync.
+//! In: the signatures that the spec requires, and a Secret that the daemon has read, as it reads
+//! those with logins; or the cluster, and a ConfigMap is read with the permissions of the Sync.
 //! Out: the trusted keys, or the reason why there are none.
 
 use std::sync::Arc;

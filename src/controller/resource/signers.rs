@@ -1,8 +1,8 @@
 //! Reads and watches the Secrets and ConfigMaps with the keys, or the trust root, of those who may
 //! sign the source and the chart.
 //!
-//! In: the signatures that the spec requires. Out: the trusted keys; a change of an object wakes the
-//! worker at once. Without the object, nobody is trusted.
+//! In: the signatures that the spec requires. Out: the trusted keys; a change of an object wakes
+//! the worker at once. Without the object, nobody is trusted.
 
 use std::sync::Arc;
 
@@ -38,7 +38,8 @@ pub(super) struct SigningKeys {
     pub(super) chart: Option<Arc<TrustedKeys>>,
 }
 
-/// Returns the trusted keys, if the Sync verifies signatures, and watches their objects from now on.
+/// Returns the trusted keys, if the Sync verifies signatures, and watches their objects from now
+/// on.
 pub(super) async fn signing_keys(
     worker: &mut SyncWorker,
     valid_spec: &ValidatedSpec,

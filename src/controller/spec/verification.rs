@@ -27,7 +27,7 @@ const MAX_IDENTITY_BYTES: usize = 1024;
 pub struct Verification {
     /// The field, such as `spec.source.git.verify`.
     pub field: &'static str,
-    /// What must be signed.
+    /// The object that must be signed.
     pub signed: SignaturePolicy,
     /// Kind of the object in the Sync's namespace with the keys or the trust root.
     pub kind: ValuesKind,

@@ -1,5 +1,5 @@
-//! Signatures of artifacts, as cosign and the libraries of Sigstore made them (the vectors of the crate cosign),
-//! served by a registry.
+//! Signatures of artifacts, as cosign and the libraries of Sigstore made them (the vectors of the
+//! crate cosign), served by a registry.
 
 use std::collections::BTreeMap;
 use std::path::Path;
