@@ -42,15 +42,20 @@ fn push(registry: &ArtifactRegistry, tag: &str, value: &str) -> String {
     registry.push("shop", tag, &[("a.json".to_owned(), config_map("a", value))])
 }
 
-/// Sets the trusted keys. The Secret also has what cosign writes beside a public key.
+/// Sets the trusted keys.
 pub(crate) async fn trust(scene: &Scene, keys: &[&ArtifactSigner]) {
+    trust_in(scene, "signers", keys).await;
+}
+
+/// Sets the trusted keys in a Secret, which also has what cosign writes beside a public key.
+pub(crate) async fn trust_in(scene: &Scene, secret: &str, keys: &[&ArtifactSigner]) {
     let mut data = json!({"cosign.key": STANDARD.encode("planted")});
     for (at, key) in keys.iter().enumerate() {
         data[format!("{at}.pub")] = json!(STANDARD.encode(key.pem()));
     }
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "signers"}, "data": data});
+    let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "data": data});
     let secrets: Api<Secret> = Api::namespaced(scene.admin.clone(), &scene.namespace);
-    secrets.patch("signers", &PatchParams::apply("test").force(), &Patch::Apply(&secret)).await.unwrap();
+    secrets.patch(secret, &PatchParams::apply("test").force(), &Patch::Apply(&body)).await.unwrap();
 }
 
 async fn set_root(scene: &Scene, root: &Sigstore) {
@@ -203,6 +208,13 @@ async fn an_identity_is_proven_by_the_trust_root_and_nobody_is_asked() {
     is_held(&scene, "first").await;
     sign(&second, WORKFLOW, KeylessFault::None);
     scene.until_ready("shop", &second).await;
+    let roles = moorline(&scene, &["rbac", "--sync", "shop"]);
+    assert!(
+        roles.data.contains("- configmaps\n  resourceNames:\n  - root\n"),
+        "{} {}",
+        roles.data,
+        roles.words
+    );
     // Another trust root proves nobody any more.
     set_root(&scene, &Sigstore::new()).await;
     until_refused(&scene, "SignatureInvalid", &[&second, "it has no entry in a log of the trust root"]).await;
@@ -235,6 +247,21 @@ async fn versions_of_signed_artifacts_go_up_only_and_a_command_verifies_too() {
         .await;
     scene.until_ready("shop", &first).await;
 
+    let identity = json!([{"issuer": ISSUER, "subject": WORKFLOW}]);
+    for (verify, part) in [
+        (json!({"keyless": identity}), "write exactly one of keys and keyless"),
+        (json!({"keys": null, "keyless": identity}), "write trustedRoot with keyless"),
+        (json!({"trustedRoot": {"secretRef": {"name": "root"}}}), "write trustedRoot with keyless"),
+        (
+            json!({"keys": null, "keyless": identity, "trustedRoot": {}}),
+            "write exactly one of configMapRef and secretRef",
+        ),
+    ] {
+        let patch = Patch::Merge(json!({"spec": {"source": {"oci": {"verify": verify}}}}));
+        let told =
+            scene.syncs().patch("shop", &PatchParams::default(), &patch).await.unwrap_err().to_string();
+        assert!(told.contains(part), "{verify}: {told}");
+    }
     let planned = moorline(&scene, &["plan", "--sync", "shop"]);
     assert_eq!(planned.code, 0, "{} {}", planned.data, planned.words);
     trust(&scene, &[&eve]).await;

@@ -81,7 +81,7 @@ fn of_entries<'a>(
     let keys = match (&verification.identities, verification.signed) {
         (Some(identities), _) => match entries.find(|(entry, _)| *entry == TRUST_ROOT) {
             Some((_, file)) => {
-                let identities = identities.iter().map(|(issuer, subject)| (&**issuer, &**subject));
+                let identities = identities.iter().map(|identity| (&*identity.issuer, &*identity.subject));
                 TrustedKeys::of_identities(identities, file)
             }
             None => Err(TrustedKeysError::TrustRoot("it does not exist".into())),

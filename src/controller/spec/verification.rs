@@ -33,8 +33,17 @@ pub struct Verification {
     pub kind: ValuesKind,
     /// Its name.
     pub name: Box<str>,
-    /// The identities that may sign, each an issuer and a subject; none if the object has keys.
-    pub identities: Option<Vec<(Box<str>, Box<str>)>>,
+    /// The identities that may sign; none if the object has keys.
+    pub identities: Option<Vec<TrustedIdentity>>,
+}
+
+/// An identity that may sign.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustedIdentity {
+    /// The service that vouches for the subject.
+    pub issuer: Box<str>,
+    /// The subject, such as the URL of a workflow.
+    pub subject: Box<str>,
 }
 
 impl Verification {
@@ -125,7 +134,7 @@ fn artifacts(field: &'static str, verify: &ArtifactVerification) -> Result<Verif
     }
 }
 
-fn identities(field: &str, keyless: &[SignerIdentity]) -> Result<Vec<(Box<str>, Box<str>)>, SpecError> {
+fn identities(field: &str, keyless: &[SignerIdentity]) -> Result<Vec<TrustedIdentity>, SpecError> {
     if keyless.is_empty() || keyless.len() > MAX_IDENTITIES {
         return refuse(format!("{field}.keyless"), format!("write 1 to {MAX_IDENTITIES} identities"));
     }
@@ -136,7 +145,11 @@ fn identities(field: &str, keyless: &[SignerIdentity]) -> Result<Vec<(Box<str>, 
             "write an issuer and a subject, as in the certificate",
         );
     }
-    Ok(keyless.iter().map(|it| (it.issuer.as_str().into(), it.subject.as_str().into())).collect())
+    let identity = |it: &SignerIdentity| TrustedIdentity {
+        issuer: it.issuer.as_str().into(),
+        subject: it.subject.as_str().into(),
+    };
+    Ok(keyless.iter().map(identity).collect())
 }
 
 fn trust_root(field: &str, root: &TrustedRoot) -> Result<(ValuesKind, Box<str>), SpecError> {
@@ -223,7 +236,7 @@ mod tests {
         let root = json!({"configMapRef": {"name": "root"}});
         let found = artifact(&json!({"keyless": ann, "trustedRoot": root})).unwrap().unwrap();
         assert_eq!((found.secret(), found.config_map()), (None, Some("root")));
-        assert_eq!(&*found.identities.unwrap()[0].1, "ann@example.com");
+        assert_eq!(&*found.identities.unwrap()[0].subject, "ann@example.com");
         let secret = json!({"keyless": ann, "trustedRoot": {"secretRef": {"name": "root"}}});
         assert_eq!(artifact(&secret).unwrap().unwrap().secret(), Some("root"));
         let found = chart("oci://host/shop", None, &keys).unwrap().unwrap();

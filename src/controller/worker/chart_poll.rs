@@ -89,6 +89,25 @@ impl ChartPoll {
     }
 }
 
+/// Returns a revision that was accepted before, unless nobody who is trusted now has signed its
+/// chart.
+pub(super) async fn still_trusted(
+    held: Option<Revision>,
+    chart: Option<&ChartPoll>,
+    (context, sync): (&Context, &SyncName),
+    by: Instant,
+) -> Option<Revision> {
+    let held = held?;
+    let Some((chart, keys)) = chart.and_then(|chart| Some((chart, chart.keys.as_ref()?))) else {
+        return Some(held);
+    };
+    let Some(version) = &held.chart else { return Some(held) };
+    let (named, asked) = ((&chart.request, version), (&*chart.login.owner, &*sync.namespace));
+    let repositories = &context.sources.repositories;
+    let verified = repositories.verify_chart(named, asked, &chart.login.credentials, keys, by).await;
+    verified.is_ok().then_some(held)
+}
+
 /// Returns true if the newer spec asks for another chart, or with another login. The version of
 /// another chart is no measure for this one, so it is removed from the revision.
 pub(super) fn forget_other(

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures::future::FutureExt as _;
 
 use super::super::schedule::{PollResult, ScheduleEvent};
-use super::chart_poll::ChartPoll;
+use super::chart_poll::{ChartPoll, still_trusted};
 use super::held_revision::{begins_to_hold, restore_held, says_lost};
 use super::signature_check::{source_id, trust};
 use super::{ReconcileRequest, Reconciler};
@@ -150,6 +150,8 @@ pub(super) fn start_poll(worker: &mut Reconciler) {
                 Ok(revision) => trust.check(&repository, revision, begun + valid_spec.timeout).await,
                 Err(error) => (Err(error), None),
             };
+            let held =
+                still_trusted(held, chart.as_ref(), (&context, &owner), begun + valid_spec.timeout).await;
             let mut found = found.map_err(source_error);
             let base_context = RemoteBaseContext::of_sync(&context, &owner, &valid_spec, &followed, fresh);
             let moved = match followed.have_moved(&base_context, begun + valid_spec.timeout).await {

@@ -24,7 +24,7 @@ use crate::controller::reconcile::{Aim, ReconcileContext};
 use crate::controller::status::StatusRecorder;
 use crate::controller::status::reconcile_result::{ReconcileResult, RefusedUpdate};
 use crate::report::ReconcileError;
-use crate::source::{ChartError, Error, Repository, Revision};
+use crate::source::{ChartError, Error, Repository, Revision, SignatureError, SignatureProblem};
 
 /// Longest wait for the author and subject of a refused commit.
 const DESCRIBE: Duration = Duration::from_secs(2);
@@ -227,7 +227,12 @@ impl ReconcileRun {
     /// Returns the error if the chart of the held revision is not signed by one who is trusted now.
     async fn distrusted_chart(&self, revision: &Revision, from: &ReconcileRequest) -> Option<ChartError> {
         let keys = self.order.chart_keys.as_ref()?;
-        let (request, version) = (from.valid_spec.chart.as_ref()?, revision.chart.as_ref()?);
+        let request = from.valid_spec.chart.as_ref()?;
+        let Some(version) = &revision.chart else {
+            // It was named by its digest, for which no signature was asked for.
+            let (what, problem) = (request.place().into(), SignatureProblem::Missing);
+            return Some(ChartError::Server(Error::Unsigned(SignatureError { what, problem })));
+        };
         let (login, by) = (&from.chart_login, clock::now() + self.order.valid_spec.timeout);
         let asked = (&*login.owner, &*self.owner.namespace);
         let repositories = &self.context.sources.repositories;

@@ -4,11 +4,12 @@ use moorline_test_support::artifact_registry::ArtifactRegistry;
 use moorline_test_support::artifact_signer::ArtifactSigner;
 use moorline_test_support::daemon::until;
 use moorline_test_support::scene::{QUIET_TIME, Scene};
+use moorline_test_support::signers;
 use serde_json::json;
 
 use super::daemon::{daemon, file};
 use super::ranges::{map, packaged};
-use crate::artifact_signatures::{by_keys, registry, trust, until_refused};
+use crate::artifact_signatures::{by_keys, registry, trust, trust_in, until_refused};
 
 const ARCHIVE: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 
@@ -64,4 +65,45 @@ async fn only_a_version_that_a_trusted_key_signed_is_taken_up() {
     assert_eq!(value().await.as_deref(), Some("by hand"), "nobody holds it");
     trust(&scene, &[&ann]).await;
     until_value("second next").await;
+}
+
+/// The commit is refused, and so is the chart that came with the accepted one: nothing is held by half.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_commit_comes_with_a_chart_that_is_trusted_today_or_not_at_all() {
+    let Some(scene) = Scene::new("chart-and-commit").await else { return };
+    let Some(author) = signers::key(&scene, "ann") else { return };
+    let Some(first_daemon) = daemon(&scene) else { return };
+    let (registry, ann, eve) = (registry(&scene).await, ArtifactSigner::new(), ArtifactSigner::new());
+    trust_in(&scene, "chart-signers", &[&ann]).await;
+    signers::trust(&scene, &[&author]).await;
+    let digest = publish(&scene, &registry, "1.0.0", "first");
+    ann.sign_by_tag(&registry, "charts/web", &digest);
+    let chart = json!({"url": registry.url("charts/web"), "version": "1.x", "secretRef": {"name": "registry"},
+        "verify": {"keys": {"secretRef": {"name": "chart-signers"}}}});
+    let helm = json!({"chart": chart, "valuesFiles": ["prod.yaml"]});
+    signers::sign(&scene, Some(&author));
+    scene.push(&[file("shop/prod.yaml", "word: prod\n")]);
+    let mut spec = signers::spec(&scene, "HEAD", serde_json::Value::Null);
+    (spec["path"], spec["render"]) = (json!("./shop"), json!({"helm": helm}));
+    scene.sync("shop", spec).await;
+    let value = async || scene.values().await.get("web").cloned();
+    let until_value = async |expect: &str| {
+        until(expect, async || (value().await? == expect).then_some(())).await;
+    };
+    until_value("first prod").await;
+    signers::sign(&scene, None);
+    scene.push(&[file("shop/prod.yaml", "word: unsigned\n")]);
+    drop(first_daemon);
+    let Some(_daemon) = daemon(&scene) else { return };
+    scene.nudge("shop", "unsigned").await;
+    scene.until_reason("shop", "SignatureMissing").await;
+    scene.edit("web", "by hand").await;
+    until_value("first prod").await;
+    trust_in(&scene, "chart-signers", &[&eve]).await;
+    tokio::time::sleep(QUIET_TIME).await;
+    scene.edit("web", "by hand").await;
+    tokio::time::sleep(QUIET_TIME).await;
+    assert_eq!(value().await.as_deref(), Some("by hand"), "its chart is trusted no more");
+    trust_in(&scene, "chart-signers", &[&ann]).await;
+    until_value("first prod").await;
 }
