@@ -210,7 +210,7 @@ async fn an_identity_is_proven_by_the_trust_root_and_nobody_is_asked() {
     scene.until_ready("shop", &second).await;
     let roles = moorline(&scene, &["rbac", "--sync", "shop"]);
     assert!(
-        roles.data.contains("- configmaps\n  resourceNames:\n  - root\n"),
+        roles.data.contains("  resourceNames:\n  - root\n  resources:\n  - configmaps\n"),
         "{} {}",
         roles.data,
         roles.words
