@@ -34,6 +34,10 @@ impl LfsFetches {
         mut snapshot: Snapshot,
         by: Instant,
     ) -> Result<Snapshot, ReconcileError> {
+        self.pointers = LfsPointers::default();
+        if !LfsPointers::are_in(&snapshot.files) {
+            return Ok(snapshot);
+        }
         let repository = repository.clone();
         let filling = chance::spawn_blocking_deterministic(move || {
             let left = fill_lfs(&repository, &mut snapshot)?;

@@ -77,6 +77,11 @@ impl LfsPointers {
         Self(Arc::new(found.collect()))
     }
 
+    /// True if a tree has files that look like pointers.
+    pub fn are_in(tree: &FileTree) -> bool {
+        tree.entries().any(|(_, entry)| matches!(entry, TreeEntry::File(bytes) if is_lfs_pointer(bytes)))
+    }
+
     /// Returns all pointers, with their paths.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &LfsPointer)> {
         self.0.iter().map(|(path, followed)| (&**path, &followed.pointer))
@@ -130,6 +135,7 @@ mod tests {
         let tree = FileTree::from_texts([("a", text.as_str()), ("b", &text), ("other/c", &text), ("d", "")]);
         let pointers = LfsPointers::of(&tree, |path| !path.starts_with("other/"));
         assert_eq!(pointers.iter().map(|(path, _)| path).collect::<Vec<_>>(), ["a", "b"]);
+        assert!(LfsPointers::are_in(&tree) && !LfsPointers::are_in(&FileTree::from_texts([("a", "text")])));
         let tree = tree.with_lfs(pointers.clone());
         assert!(tree.read("d").is_ok() && pointers.were_read().next().is_none());
         for path in ["b", "other/c"] {

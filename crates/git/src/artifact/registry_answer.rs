@@ -1,7 +1,7 @@
 //! Parts of a registry's answers.
 //!
-//! In: a body, a header or an error.
-//! Out: bounded bytes, the next page, an error that names a registry.
+//! In: a body or an error.
+//! Out: bounded bytes, an error that names a registry.
 
 use std::io::Read;
 
@@ -9,12 +9,6 @@ use super::super::error::Error;
 use super::super::http_failure::fault;
 use super::artifact_error::ArtifactError;
 use crate::pkt_line::ProtocolError;
-
-/// Returns the target of a `Link` to the next page.
-pub(super) fn next_page(link: &str) -> Option<&str> {
-    let (target, relation) = link.strip_prefix('<')?.split_once('>')?;
-    relation.contains("next").then_some(target)
-}
 
 /// Reads a body of at most `limit` bytes.
 pub(super) fn read_bounded(

@@ -15,6 +15,7 @@ use http::Method;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::super::challenge::next_page;
 use super::super::chart::{Digest, url::Url};
 use super::super::credentials::{Credentials, Sensitive};
 use super::super::error::Error;
@@ -25,7 +26,7 @@ use super::super::remote::heard;
 use super::artifact_error::ArtifactError;
 use super::manifest::MANIFESTS;
 use super::registry_address::RegistryAddress;
-use super::registry_answer::{next_page, of_registry, read_bounded};
+use super::registry_answer::{of_registry, read_bounded};
 use super::token_request::answer_challenge;
 use crate::pkt_line::ProtocolError;
 use crate::registry_mirrors::deadline;

@@ -6,9 +6,8 @@
 use std::time::Instant;
 
 use http::Method;
-use serde_json::Value;
 
-use super::super::challenge::{encoded, parameter, split};
+use super::super::challenge::{split, token_in, token_url};
 use super::super::chart::url::Url;
 use super::super::credentials::{HttpLogin, Sensitive};
 use super::super::error::Error;
@@ -41,14 +40,10 @@ fn token(
     login: Option<&Sensitive<String>>,
     by: Instant,
 ) -> Result<Sensitive<String>, Error> {
-    let realm = parameter(parameters, "realm");
-    let realm = realm.ok_or_else(|| client.unusable("asks for a token and does not name its server"))?;
-    let scope = parameter(parameters, "scope")
-        .unwrap_or_else(|| format!("repository:{}:pull", client.address().repository()));
-    let mut query = vec![format!("scope={}", encoded(&scope))];
-    query.extend(parameter(parameters, "service").map(|service| format!("service={}", encoded(&service))));
-    let mark = if realm.contains('?') { '&' } else { '?' };
-    let url = Url::parse(&format!("{realm}{mark}{}", query.join("&")));
+    let scope = format!("repository:{}:pull", client.address().repository());
+    let url = token_url(parameters, Some(&scope));
+    let url = url.ok_or_else(|| client.unusable("asks for a token and does not name its server"))?;
+    let url = Url::parse(&url);
     let url = url.ok_or_else(|| client.unusable("names no valid URL for tokens"))?;
     if client.address().is_tls() && !url.is_tls() {
         return Err(client.unusable("has its tokens on a server without https"));
@@ -68,9 +63,6 @@ fn token(
         status => return Err(Error::Status { server, status }),
     }
     let bytes = read_bounded(answer.body, &server, MAX_TOKEN_BYTES, "bytes of a token")?;
-    let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let token = ["token", "access_token"].iter().find_map(|name| answer[name].as_str());
-    let is_sound = |token: &&str| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-    let token = token.filter(is_sound).ok_or_else(|| client.unusable("gives no token that can be used"))?;
+    let token = token_in(&bytes).ok_or_else(|| client.unusable("gives no token that can be used"))?;
     Ok(Sensitive::new(format!("Bearer {token}")))
 }

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use serde_json::Value;
 
 use super::super::artifact::{LayerSelection, RegistryAddress};
-use super::super::challenge::{encoded, parameter, split};
+use super::super::challenge::{next_page, split, token_in, token_url};
 use super::super::credentials::Sensitive;
 use super::super::error::Error;
 use super::MAX_PACKED_BYTES;
@@ -186,12 +186,6 @@ fn versions_from(downloads: &Downloader<'_>, place: &Url) -> Result<Vec<String>,
     Err(unusable("has too many pages of tags"))
 }
 
-/// Returns the target of `<target>; rel="next"`.
-fn next_page(link: &str) -> Option<&str> {
-    let (target, relation) = link.trim().strip_prefix('<')?.split_once('>')?;
-    relation.contains("next").then_some(target)
-}
-
 /// Requests to one registry, with its token.
 struct RegistrySession<'a> {
     downloads: &'a Downloader<'a>,
@@ -245,22 +239,14 @@ impl<'a> RegistrySession<'a> {
     /// Requests a token from the server that the registry names.
     fn token(&self, parameters: &str) -> Result<Sensitive<String>, ChartError> {
         let unusable = |problem| ChartError::Registry { server: self.place.server(), problem };
-        let realm = parameter(parameters, "realm");
-        let realm = realm.ok_or_else(|| unusable("asks for a token and does not name its server"))?;
-        let mut query = Vec::new();
-        for name in ["service", "scope"] {
-            query.extend(parameter(parameters, name).map(|value| format!("{name}={}", encoded(&value))));
-        }
-        let mark = if realm.contains('?') { '&' } else { '?' };
-        let url = Url::parse(&format!("{realm}{mark}{}", query.join("&")));
-        let url = url.ok_or_else(|| unusable("names no valid URL for tokens"))?;
+        let url = token_url(parameters, None);
+        let url = url.ok_or_else(|| unusable("asks for a token and does not name its server"))?;
+        let url = Url::parse(&url).ok_or_else(|| unusable("names no valid URL for tokens"))?;
         let limit = (MAX_TOKEN_BYTES, "bytes of a token");
         let got: DownloadResponse =
             self.downloads.get(&url, "application/json", self.downloads.login(), limit)?;
-        let answer: Value = serde_json::from_slice(&accepted(got)?).unwrap_or_default();
-        let token = ["token", "access_token"].iter().find_map(|name| answer[name].as_str());
-        let is_sound = |token: &&str| token.bytes().all(|byte| byte.is_ascii_graphic());
-        let token = token.filter(is_sound).ok_or_else(|| unusable("gives no token that can be used"))?;
+        let token = token_in(&accepted(got)?);
+        let token = token.ok_or_else(|| unusable("gives no token that can be used"))?;
         Ok(Sensitive::new(format!("Bearer {token}")))
     }
 }
@@ -268,16 +254,6 @@ impl<'a> RegistrySession<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_next_page_is_the_one_that_is_linked_as_next() {
-        assert_eq!(
-            next_page("</v2/a/tags/list?n=2&last=b>; rel=\"next\""),
-            Some("/v2/a/tags/list?n=2&last=b")
-        );
-        assert_eq!(next_page("</v2/a>; rel=\"prev\""), None);
-        assert_eq!(next_page("nonsense"), None);
-    }
 
     #[test]
     fn a_registry_is_named_with_the_chart() {
