@@ -32,6 +32,7 @@ fn the_settings_are_the_daemon_s() {
         let expect = match row.value(&Settings::default()) {
             Value::Number(_) => json!("integer"),
             Value::Array(_) => json!("array"),
+            Value::Object(_) => json!("object"),
             Value::Null => json!(["string", "null"]),
             _ => json!("string"),
         };
