@@ -39,8 +39,16 @@ impl SignatureSearch {
         signers.is_some_and(|signers| self.search_in(signers, &documents).is_ok())
     }
 
-    /// Searches the registry for a signature that is accepted.
+    /// Searches the mirrors of a registry, and then the registry, for a signature that is accepted.
     pub(crate) fn search(&self, client: &mut RegistryClient, by: Instant) -> Result<(), Error> {
+        match client.of_mirrors(by, |mirror, by| self.search_at(mirror, by)) {
+            Some(()) => Ok(()),
+            None => self.search_at(client, by),
+        }
+    }
+
+    /// Searches one server.
+    fn search_at(&self, client: &mut RegistryClient, by: Instant) -> Result<(), Error> {
         let refuse = |problem| Error::Unsigned(SignatureError { what: self.what.clone(), problem });
         let Some(signers) = self.keys.artifact_signers() else {
             return Err(refuse(SignatureProblem::NoKeys));

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use moorline_git::{
     Address, ChartRequest, Credentials, Digest, HostPolicy, LayerSelection, Proxy, RegistryAddress,
-    RegistryMirrors, Repositories,
+    RegistryMirrors, Repositories, SignaturePolicy, TrustedKeys,
 };
 use moorline_test_support::artifact_registry::{
     ArtifactRegistry, LOGIN, MANIFEST, RegistryFault, RegistryLogin, gzip, one_layer, tar,
 };
+use moorline_test_support::artifact_signer::ArtifactSigner;
 use moorline_test_support::authority::Authority;
 use moorline_test_support::scene::text;
 
@@ -246,4 +247,31 @@ async fn a_mirror_may_say_which_digest_a_tag_has_and_never_what_a_digest_is() {
     let revision = repository.resolve(&moorline_git::Reference::Artifact(wanted), soon()).await.unwrap();
     let snapshot = repository.read(&revision, &[""], soon()).await.unwrap();
     assert_eq!(&*snapshot.files.read("a.yaml").unwrap(), b"newest");
+}
+
+#[tokio::test]
+async fn a_signature_is_searched_at_the_mirrors_and_at_the_registry() {
+    let signer = ArtifactSigner::new();
+    let keys = TrustedKeys::of_artifacts([("signer.pub", signer.pem().as_bytes())]).map(Arc::new).unwrap();
+    // Signed at the mirror, at the registry, and nowhere.
+    for (at_mirror, at_registry, expect) in
+        [(true, false, None), (false, true, None), (false, false, Some("SignatureMissing"))]
+    {
+        let (root, authority) = (tempfile::tempdir().unwrap(), Arc::new(Authority::new()));
+        let (registry, mirror) = (start(&root, &authority), start(&root, &authority));
+        for (place, is_signed) in [(&mirror, at_mirror), (&registry, at_registry)] {
+            let digest = place.push("shop", "1.0.0", &[text("a.yaml", "value")]);
+            if is_signed {
+                signer.sign_by_tag(place, "shop", &digest);
+            }
+        }
+        let reader = Reader::with_mirrors(&registry, &[mirror.host()]);
+        let address = RegistryAddress::new(&registry.url("shop"), LayerSelection::default()).unwrap().into();
+        let credentials = Credentials::for_source([("ca.crt", &authority.pem)], &address).unwrap();
+        let repository = reader.all.repository(&address, "", &credentials).unwrap();
+        let revision = repository.resolve(&tag("1.0.0"), soon()).await.unwrap();
+        let found = repository.verify(&revision, SignaturePolicy::Artifact, &keys, soon()).await;
+        assert_eq!(found.as_ref().err().map(moorline_git::Error::reason), expect, "{found:?}");
+        assert_eq!(registry.requests().is_empty(), at_mirror);
+    }
 }
