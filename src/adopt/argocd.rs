@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::OldResource;
 use super::adoption_record::deletes_its_objects;
+use super::argocd_sources::convert_repository;
 use super::helm_options::chart;
 use super::kustomize_options::convert_argocd_options;
 use super::sync_builder::{SyncBuilder, is_set, text};
@@ -17,13 +18,8 @@ use super::{ignore_fields, sync_policy};
 const OWN_CLUSTER: [&str; 2] = ["https://kubernetes.default.svc", "in-cluster"];
 
 /// Fields that affect rendering and that a Sync does not have.
-const REFUSED_FIELDS: [(&str, &str); 2] = [
-    (
-        "chart",
-        "charts are rendered from Git: commit the chart (helm pull --untar), and set path to its folder",
-    ),
-    ("plugin", "plugins are not supported: commit the output of the plugin"),
-];
+const REFUSED_FIELDS: [(&str, &str); 1] =
+    [("plugin", "plugins are not supported: commit the output of the plugin")];
 
 /// Fields that a Sync does not have, with advice.
 const LOST_FIELDS: [(&str, &str); 1] = [("info", "a Sync has no info links: use annotations instead")];
@@ -104,19 +100,10 @@ fn source(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     }
     draft.refuse_each(source, place, &REFUSED_FIELDS);
     draft.mark_unknown_lost(source, place, &SOURCE);
-    let url = text(source, "/repoURL");
-    if url.starts_with("oci://") {
-        draft.refuse(
-            format!("{place}.repoURL"),
-            "artifacts of a registry are not read: name a Git repository",
-        );
-    }
-    draft.url(&format!("{place}.repoURL"), url, "");
-    draft.path(text(source, "/path"));
-    reference(text(source, "/targetRevision"), draft);
     directory(&source["directory"], &format!("{place}.directory"), draft);
     convert_argocd_options(&source["kustomize"], place, draft);
-    chart(&source["helm"], place, text(old.body, "/metadata/name"), draft);
+    chart(source, place, text(old.body, "/metadata/name"), draft);
+    convert_repository(old, source, place, draft);
     if is_set(&source["tagPrefix"]) {
         draft.refuse(
             format!("{place}.tagPrefix"),
@@ -127,7 +114,7 @@ fn source(old: &OldResource<'_>, draft: &mut SyncBuilder) {
 
 /// Converts a revision. It may be a branch, a tag, a commit or a range of versions, and does not
 /// say which, so this is a guess.
-fn reference(revision: &str, draft: &mut SyncBuilder) {
+pub(super) fn reference(revision: &str, draft: &mut SyncBuilder) {
     let is_commit = revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     let digits = revision.trim_start_matches('v');
     let is_version = digits.starts_with(|first: char| first.is_ascii_digit());
@@ -238,17 +225,23 @@ fn check_parent(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     draft.mark_lost("metadata.annotations", why);
 }
 
-/// The resource that applies this one, by the marks on it.
-fn parent(old: &OldResource<'_>) -> Option<String> {
-    let mark = |place: &str| text(old.body, &format!("/metadata/{place}"));
+/// The Application that applies this one, by the marks on it.
+pub fn parent_application(body: &Value) -> Option<String> {
+    let mark = |place: &str| text(body, &format!("/metadata/{place}"));
     let own = |field: &str| mark(field).to_owned();
     let place = format!(":argoproj.io/Application:{}/{}", own("namespace"), own("name"));
     // A copy carries the tracking id of the original, which says nothing about the copy.
     let by_id = mark("annotations/argocd.argoproj.io~1tracking-id").strip_suffix(&place);
     let by_label = Some(mark("labels/app.kubernetes.io~1instance")).filter(|name| *name != own("name"));
+    by_id.or(by_label).filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
+/// The resource that applies this one, by the marks on it.
+fn parent(old: &OldResource<'_>) -> Option<String> {
+    let mark = |place: &str| text(old.body, &format!("/metadata/{place}"));
     let by_flux = mark("labels/kustomize.toolkit.fluxcd.io~1name");
     let sync = mark("labels/moorline.dev~1sync");
-    match by_id.or(by_label).filter(|name| !name.is_empty()) {
+    match parent_application(old.body) {
         Some(name) => Some(format!("the Application {name}")),
         None if !by_flux.is_empty() => Some(format!("the Kustomization {by_flux}")),
         None if !sync.is_empty() => Some(format!("the Sync {sync}")),

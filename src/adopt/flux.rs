@@ -6,7 +6,9 @@
 use serde_json::{Value, json};
 
 use super::decryption;
+use super::flux_sources::convert_source;
 use super::go_duration::convert_go_duration;
+use super::health_rules::convert_health_expressions;
 use super::ignore_fields;
 use super::kustomize_options::convert_flux_options;
 use super::substitution;
@@ -20,10 +22,9 @@ const REFUSED_FIELDS: [(&str, &str); 1] = [(
 )];
 
 /// Fields of a Kustomization for which a Sync has another way.
-const LOST_FIELDS: [(&str, &str); 4] = [
+const LOST_FIELDS: [(&str, &str); 3] = [
     ("force", "annotate objects that have to be recreated with moorline.dev/recreate: enabled"),
     ("healthChecks", "health.wait waits for all objects of a Sync"),
-    ("healthCheckExprs", "write them as health.rules, in which the object is the variable object"),
     ("buildMetadata", "objects get no annotations about their origin"),
 ];
 
@@ -42,12 +43,13 @@ const LOST_REPOSITORY_FIELDS: [(&str, &str); 3] = [
 
 /// Other known fields of a Kustomization and of a GitRepository: they are converted, or a Sync does
 /// not need them.
-const SPEC: [&str; 22] = [
+const SPEC: [&str; 23] = [
     "commonMetadata",
     "components",
     "decryption",
     "deletionPolicy",
     "dependsOn",
+    "healthCheckExprs",
     "ignore",
     "ignoreMissingComponents",
     "images",
@@ -71,16 +73,7 @@ const REPOSITORY: [&str; 9] =
 
 pub(super) fn convert_kustomization(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let spec = &old.body["spec"];
-    let kind = text(spec, "/sourceRef/kind");
-    if kind == "GitRepository" {
-        repository(old, draft);
-    } else {
-        draft.refuse(
-            "spec.sourceRef",
-            format!("a Sync follows a Git repository, and this is of the kind {kind}"),
-        );
-    }
-    draft.path(text(spec, "/path"));
+    convert_source(old, old.body, "spec", draft);
     draft.refuse_each(spec, "spec", &REFUSED_FIELDS);
     draft.mark_each_lost(spec, "spec", &LOST_FIELDS);
     let known: Vec<&str> =
@@ -98,6 +91,7 @@ pub(super) fn convert_kustomization(old: &OldResource<'_>, draft: &mut SyncBuild
     substitution::convert_post_build(old, draft);
     decryption::convert_decryption(old, draft);
     health(spec, draft);
+    convert_health_expressions(spec, draft);
     identity(old, draft);
     dependencies(old, draft);
     ignore_fields::convert_ignore(spec, "spec.ignore", draft);

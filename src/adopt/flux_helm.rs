@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use super::OldResource;
 use super::chart_sources;
 use super::flux;
+use super::flux_sources::{self, convert_source};
+use super::health_rules::convert_health_expressions;
 use super::ignore_fields;
 use super::sync_builder::{SyncBuilder, is_set, text};
 
@@ -26,10 +28,9 @@ const REFUSED_FIELDS: [(&str, &str); 3] = [
 ];
 
 /// Fields of a HelmRelease for which a Sync has another way.
-const LOST_FIELDS: [(&str, &str); 7] = [
+const LOST_FIELDS: [(&str, &str); 6] = [
     ("rollback", "a rollback applies the last healthy revision like any other"),
     ("uninstall", "deleting the Sync keeps its objects, unless deletionPolicy is Delete"),
-    ("healthCheckExprs", "write them as health.rules, in which the object is the variable object"),
     ("maxHistory", "the status keeps the last 10 revisions, and Git all of them"),
     ("persistentClient", "helm has no access to the cluster"),
     ("storageNamespace", "a Sync keeps no release of helm: what is there stays until you delete it"),
@@ -37,11 +38,12 @@ const LOST_FIELDS: [(&str, &str); 7] = [
 ];
 
 /// Other known fields of a HelmRelease: they are converted, or a Sync does not need them.
-const SPEC: [&str; 16] = [
+const SPEC: [&str; 17] = [
     "chart",
     "chartRef",
     "dependsOn",
     "driftDetection",
+    "healthCheckExprs",
     "install",
     "interval",
     "releaseName",
@@ -71,6 +73,7 @@ pub(super) fn convert_release(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     release(old, draft);
     values(old, draft);
     actions(spec, draft);
+    convert_health_expressions(spec, draft);
     if let Some(timeout) = flux::span("timeout", "spec", spec, draft) {
         draft.spec["timeout"] = timeout.into();
     }
@@ -151,15 +154,28 @@ fn chart(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     }
 }
 
-/// Converts the repository that applies the HelmRelease: a Sync follows a Git repository, also one
-/// with a published chart.
+/// Converts the repository that applies the HelmRelease: a Sync with a published chart follows it.
+/// Without one, it follows the chart in its registry.
 fn own_repository(old: &OldResource<'_>, draft: &mut SyncBuilder) {
-    let Some(parent) = old.parent else {
-        let why = "a Sync follows a Git repository, also with a published chart, and no Kustomization applies this HelmRelease: commit it, and let a Kustomization of Flux apply it first";
-        return draft.refuse("metadata.labels", why);
-    };
-    flux::repository(old, draft);
-    draft.path(text(parent, "/spec/path"));
+    if let Some(parent) = old.parent {
+        return convert_source(old, parent, "Kustomization spec", draft);
+    }
+    let chart = draft.spec["render"]["helm"]["chart"].take();
+    let url = text(&chart, "/url").to_owned();
+    if url.starts_with("oci://") {
+        // Nothing else names a repository, so the Sync follows the chart itself.
+        let named = old.chart_source.and_then(|source| flux_sources::reference(&source["spec"]["ref"]));
+        let reference = named.unwrap_or_else(|| flux_sources::chart_reference(text(&chart, "/version")));
+        let secret = chart.pointer("/secretRef/name").and_then(Value::as_str);
+        flux_sources::follow_chart(&url, reference, secret, draft);
+        if let Some(helm) = draft.spec["render"]["helm"].as_object_mut() {
+            helm.remove("chart");
+        }
+        return;
+    }
+    draft.spec["render"]["helm"]["chart"] = chart;
+    let why = "a Sync follows a Git repository or a registry, also with a chart of a chart repository, and no Kustomization applies this HelmRelease: commit it, and let a Kustomization of Flux apply it first";
+    draft.refuse("metadata.labels", why);
 }
 
 /// Converts the names of the release.

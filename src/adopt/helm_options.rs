@@ -10,12 +10,16 @@ use super::sync_builder::{SyncBuilder, is_set, text};
 use crate::yaml::{self, Dialect};
 
 /// Options that affect rendering and that a Sync does not have.
-const REFUSED_FIELDS: [(&str, &str); 4] = [
+const REFUSED_FIELDS: [(&str, &str); 2] = [
     ("apiVersions", "templates see what the server serves: leave them out, and look at the plan"),
     (
         "fileParameters",
         "values are not read from single files: write them into valuesObject, or into a values file",
     ),
+];
+
+/// Options without which a chart that renders comes to the same objects.
+const LOST_FIELDS: [(&str, &str); 2] = [
     ("ignoreMissingValueFiles", "a values file that is not there is an error: name those that are there"),
     ("skipSchemaValidation", "values are held to the chart's schema: let them fit it"),
 ];
@@ -39,12 +43,14 @@ const FIELDS: [&str; 14] = [
     "valuesObject",
 ];
 
-pub(super) fn chart(helm: &Value, place: &str, application: &str, draft: &mut SyncBuilder) {
-    if !is_set(helm) {
+pub(super) fn chart(source: &Value, place: &str, application: &str, draft: &mut SyncBuilder) {
+    let helm = &source["helm"];
+    if !is_set(helm) && !is_set(&source["chart"]) {
         return;
     }
     let place = format!("{place}.helm");
     draft.refuse_each(helm, &place, &REFUSED_FIELDS);
+    draft.mark_each_lost(helm, &place, &LOST_FIELDS);
     draft.mark_unknown_lost(helm, &place, &[&FIELDS[..], &["version"]].concat());
     let release = Some(text(helm, "/releaseName")).filter(|name| !name.is_empty()).unwrap_or(application);
     let mut options = json!({"releaseName": release});

@@ -9,12 +9,16 @@
 mod adopted_from;
 mod adoption_record;
 mod argocd;
+mod argocd_sources;
 mod chart_sources;
 mod decryption;
+mod external_artifact;
 mod flux;
 mod flux_helm;
+mod flux_sources;
 mod flux_switches;
 mod go_duration;
+mod health_rules;
 mod helm_options;
 mod helm_parameters;
 mod helm_storage;
@@ -36,6 +40,8 @@ pub use adopted_from::AdoptedFrom;
 pub use adoption_record::{
     AdoptionRecord, AdoptionRecordError, busy_reason, is_being_deleted, is_stopped, stop_patch,
 };
+pub use argocd::parent_application;
+pub use external_artifact::{generator_name, generator_source};
 pub use flux_switches::missing_switch;
 pub use helm_storage::{storage_name, stored_inventory};
 pub use leftovers::leftovers;
@@ -141,13 +147,16 @@ pub struct OldResource<'a> {
     pub tool: Tool,
     /// The resource in its state before any adoption.
     pub body: &'a Value,
-    /// The GitRepository of a Kustomization; for a HelmRelease that of its chart, or of `parent`.
+    /// The GitRepository or OCIRepository of a Kustomization; for a HelmRelease the one of its
+    /// chart, or of `parent`.
     pub repository: Option<&'a Value>,
+    /// The ArtifactGenerator of an ExternalArtifact that is in the place of that repository.
+    pub generator: Option<&'a Value>,
     /// The HelmChart that a HelmRelease names.
     pub chart: Option<&'a Value>,
     /// The HelmRepository or OCIRepository of the chart of a HelmRelease.
     pub chart_source: Option<&'a Value>,
-    /// The Kustomization that applies a HelmRelease.
+    /// The Kustomization that applies a HelmRelease, or the Application that applies another one.
     pub parent: Option<&'a Value>,
     /// The ApplicationSet that generates an Application.
     pub application_set: Option<&'a Value>,
@@ -209,5 +218,7 @@ pub fn adopt(old: &OldResource<'_>, wanted: &RequestedSync) -> Adoption {
 
 #[cfg(test)]
 mod release_tests;
+#[cfg(test)]
+mod source_tests;
 #[cfg(test)]
 mod tests;

@@ -22,13 +22,14 @@ fn release(spec: Value) -> Value {
 fn converted(body: &Value, chart_source: &Value, has_parent: bool) -> Adoption {
     let repository = json!({"metadata": {"name": "fleet", "namespace": "flux-system"},
         "spec": {"url": "https://example.com/fleet.git", "ref": {"branch": "main"}, "interval": "1m0s"}});
-    let parent =
-        json!({"metadata": {"name": "apps", "namespace": "flux-system"}, "spec": {"path": "./apps"}});
+    let parent = json!({"metadata": {"name": "apps", "namespace": "flux-system"},
+        "spec": {"path": "./apps", "sourceRef": {"kind": "GitRepository", "name": "fleet"}}});
     let infra = ("team".to_owned(), "infra".to_owned());
     let old = OldResource {
         tool: Tool::FluxHelm,
         body,
         repository: Some(&repository),
+        generator: None,
         chart: None,
         chart_source: Some(chart_source),
         parent: has_parent.then_some(&parent),

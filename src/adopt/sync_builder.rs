@@ -109,7 +109,7 @@ impl SyncBuilder {
 
 /// Removes user and password from a URL; true if there were any. Over ssh the user is a part of the
 /// address.
-fn without_login(url: &str) -> (String, bool) {
+pub(super) fn without_login(url: &str) -> (String, bool) {
     for scheme in ["https://", "http://"] {
         let rest = url.strip_prefix(scheme);
         let (login, host) = match rest.map(|rest| rest.split_at(rest.find('/').unwrap_or(rest.len()))) {

@@ -1,8 +1,8 @@
 //! Reads the resource to adopt and everything that belongs to it.
 //!
 //! In: a name. Out: [`AdoptionInputs`]: an Application with the ApplicationSet that generates it,
-//! a Kustomization with its GitRepository and the Syncs of its dependencies, or a HelmRelease with
-//! the source of its chart. Credentials are not read.
+//! a Kustomization with its source and the Syncs of its dependencies, or a HelmRelease with the
+//! source of its chart. Credentials are not read.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use anyhow::bail;
 use serde_json::Value;
 
 use super::release_inputs::{ReleaseInputs, gather_release};
-use crate::adopt::{AdoptionRecord, OldResource, Tool};
+use super::source_inputs::{SourceInputs, gather_source};
+use crate::adopt::{AdoptionRecord, OldResource, Tool, parent_application};
 use crate::api::SyncName;
 use crate::cluster::{Connection, ThirdPartyKind};
 use crate::grammar::with_article;
@@ -26,8 +27,10 @@ pub(super) struct AdoptionInputs {
     pub(super) original: Value,
     /// The record that an earlier adoption left on the resource.
     pub(super) record: Option<AdoptionRecord>,
-    repository: Option<Value>,
+    source: SourceInputs,
     application_set: Option<Value>,
+    /// The Application that applies this one.
+    parent: Option<Value>,
     pub(super) release: ReleaseInputs,
     adopted: BTreeMap<(String, String), SyncName>,
 }
@@ -47,10 +50,11 @@ impl AdoptionInputs {
         OldResource {
             tool: self.tool,
             body: &self.original,
-            repository: self.repository.as_ref().or(self.release.repository.as_ref()),
+            repository: self.source.repository.as_ref().or(self.release.source_of.repository.as_ref()),
+            generator: self.source.generator.as_ref().or(self.release.source_of.generator.as_ref()),
             chart: self.release.chart.as_ref(),
             chart_source: self.release.source.as_ref(),
-            parent: self.release.parent.as_ref(),
+            parent: self.parent.as_ref().or(self.release.parent.as_ref()),
             application_set: self.application_set.as_ref(),
             adopted: self.adopted.clone(),
         }
@@ -79,10 +83,16 @@ pub(super) async fn gather(
     };
     let former = AdoptionRecord::read_from(&live)?;
     let mut was = former.as_ref().map_or_else(|| live.clone(), |former| former.original(&live));
-    let (repository, maker) = match tool {
-        Tool::Flux => (repository(connection, namespace, &was).await?, None),
-        Tool::ArgoCd => (None, find_application_set(connection, namespace, &was).await?),
-        Tool::FluxHelm => (None, None),
+    let source = match tool {
+        Tool::Flux => gather_source(connection, namespace, &was).await?,
+        Tool::ArgoCd | Tool::FluxHelm => SourceInputs::default(),
+    };
+    let (maker, parent) = match tool {
+        Tool::ArgoCd => {
+            let maker = find_application_set(connection, namespace, &was).await?;
+            (maker, find_parent(connection, namespace, &was).await?)
+        }
+        Tool::Flux | Tool::FluxHelm => (None, None),
     };
     let release = match tool {
         Tool::FluxHelm => gather_release(connection, namespace, &mut was).await?,
@@ -97,8 +107,9 @@ pub(super) async fn gather(
         live,
         original: was,
         record: former,
-        repository,
+        source,
         application_set: maker,
+        parent,
         release,
         adopted,
     })
@@ -130,24 +141,6 @@ pub(super) fn namespace_or<'a>(namespace: &'a str, own: &'a str) -> &'a str {
     if namespace.is_empty() { own } else { namespace }
 }
 
-/// Reads the GitRepository of a Kustomization.
-pub(super) async fn repository(
-    connection: &Connection,
-    own: &str,
-    old: &Value,
-) -> anyhow::Result<Option<Value>> {
-    if text(old, "/spec/sourceRef/kind") != "GitRepository" {
-        return Ok(None);
-    }
-    let kind = ThirdPartyKind { group: "source.toolkit.fluxcd.io", version: "v1", kind: "GitRepository" };
-    let namespace = namespace_or(text(old, "/spec/sourceRef/namespace"), own);
-    let found = connection.third_party_object(kind, namespace, text(old, "/spec/sourceRef/name")).await?;
-    if found.is_none() {
-        is_served(connection, kind).await?;
-    }
-    Ok(found)
-}
-
 async fn find_application_set(
     connection: &Connection,
     own: &str,
@@ -159,6 +152,16 @@ async fn find_application_set(
     };
     let kind = ThirdPartyKind { group: "argoproj.io", version: "v1alpha1", kind: "ApplicationSet" };
     Ok(connection.third_party_object(kind, own, text(owner, "/name")).await?)
+}
+
+/// Reads the Application that applies this one, if its chart comes from a chart repository: then
+/// the Sync follows the repository of that Application.
+async fn find_parent(connection: &Connection, own: &str, old: &Value) -> anyhow::Result<Option<Value>> {
+    let sources = [old.pointer("/spec/source/chart"), old.pointer("/spec/sources/0/chart")];
+    let Some(name) = parent_application(old).filter(|_| sources.iter().any(Option::is_some)) else {
+        return Ok(None);
+    };
+    Ok(connection.third_party_object(kind(Tool::ArgoCd), own, &name).await?)
 }
 
 /// The Syncs of the resources that this one depends on, as far as those were adopted.

@@ -10,6 +10,7 @@ mod inputs;
 mod output;
 mod proposal;
 mod release_inputs;
+mod source_inputs;
 mod undo;
 
 use anyhow::bail;

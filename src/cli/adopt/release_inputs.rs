@@ -6,7 +6,8 @@
 
 use serde_json::Value;
 
-use super::inputs::{is_served, kind, namespace_or, repository, text};
+use super::inputs::{kind, namespace_or, text};
+use super::source_inputs::{SourceInputs, gather_source, read_source};
 use crate::adopt::{Tool, storage_name, stored_inventory};
 use crate::cluster::{Connection, ThirdPartyKind};
 
@@ -17,16 +18,13 @@ pub(super) struct ReleaseInputs {
     pub(super) chart: Option<Value>,
     /// The HelmRepository or OCIRepository of its chart.
     pub(super) source: Option<Value>,
-    /// The GitRepository of its chart, or of the Kustomization that applies it.
-    pub(super) repository: Option<Value>,
+    /// The repository of its chart, or of the Kustomization that applies it.
+    pub(super) source_of: SourceInputs,
     /// The Kustomization that applies it.
     pub(super) parent: Option<Value>,
     /// Namespace and name of the newest release, as helm stored it.
     pub(super) stored: Option<(String, String)>,
 }
-
-/// Kinds of sources, all in one group and version.
-const SOURCES: [&str; 4] = ["GitRepository", "HelmRepository", "OCIRepository", "HelmChart"];
 
 /// Reads the resources, and completes the inventory of the HelmRelease.
 pub(super) async fn gather_release(
@@ -39,7 +37,8 @@ pub(super) async fn gather_release(
     let (kind, namespace) = (text(release, "/spec/chartRef/kind"), namespace_or(place, own));
     let (chart, space) = match kind {
         "HelmChart" => {
-            found.chart = source(connection, kind, namespace, text(release, "/spec/chartRef/name")).await?;
+            found.chart =
+                read_source(connection, kind, namespace, text(release, "/spec/chartRef/name")).await?;
             (found.chart.clone().unwrap_or_default(), namespace)
         }
         _ => (release.pointer("/spec/chart").cloned().unwrap_or_default(), own),
@@ -53,15 +52,17 @@ pub(super) async fn gather_release(
         }
     };
     match kind {
-        "GitRepository" => found.repository = source(connection, kind, namespace, name).await?,
-        kind => found.source = source(connection, kind, namespace, name).await?,
+        "GitRepository" => {
+            found.source_of.repository = read_source(connection, kind, namespace, name).await?;
+        }
+        kind => found.source = read_source(connection, kind, namespace, name).await?,
     }
     let labels = |name: &str| text(release, &format!("/metadata/labels/kustomize.toolkit.fluxcd.io~1{name}"));
     let (space, name) = (labels("namespace").to_owned(), labels("name").to_owned());
-    if found.repository.is_none() && !name.is_empty() {
+    if found.source_of.repository.is_none() && !name.is_empty() {
         found.parent = connection.third_party_object(self::kind(Tool::Flux), &space, &name).await?;
         if let Some(parent) = &found.parent {
-            found.repository = repository(connection, &space, parent).await?;
+            found.source_of = gather_source(connection, &space, parent).await?;
         }
     }
     found.stored = stored(own, release);
@@ -82,20 +83,4 @@ fn stored(own: &str, release: &Value) -> Option<(String, String)> {
     let namespace = named.into_iter().find(|name| !name.is_empty()).unwrap_or(own);
     let (name, revision) = (text(newest, "/name"), newest.get("version")?.as_i64()?);
     Some((namespace.to_owned(), storage_name(name, revision)))
-}
-
-/// Reads a source of Flux; none if it does not exist, or is of another kind.
-async fn source(
-    connection: &Connection,
-    kind: &str,
-    namespace: &str,
-    name: &str,
-) -> anyhow::Result<Option<Value>> {
-    let Some(kind) = SOURCES.into_iter().find(|known| *known == kind) else { return Ok(None) };
-    let kind = ThirdPartyKind { group: "source.toolkit.fluxcd.io", version: "v1", kind };
-    let found = connection.third_party_object(kind, namespace, name).await?;
-    if found.is_none() {
-        is_served(connection, kind).await?;
-    }
-    Ok(found)
 }
