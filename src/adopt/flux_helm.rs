@@ -77,9 +77,7 @@ pub(super) fn convert_release(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     if let Some(timeout) = flux::span("timeout", "spec", spec, draft) {
         draft.spec["timeout"] = timeout.into();
     }
-    if is_set(&spec["test"]["enable"]) {
-        draft.mark_lost("spec.test", "tests of a chart are not run: run helm test, or a Job of your own");
-    }
+    tests(&spec["test"], draft);
     if spec["suspend"] == json!(true) {
         draft.spec["suspend"] = true.into();
     }
@@ -307,6 +305,25 @@ fn actions(spec: &Value, draft: &mut SyncBuilder) {
     if is_set(&spec["install"]["remediation"]) || is_set(remediation) && !is_rollback {
         let why = "nothing is uninstalled after a failure: failures are retried without limit, after 1 second to a minute";
         draft.mark_lost("spec.install.remediation", why);
+    }
+}
+
+/// Converts the tests of the chart. Without a test that is left out, all of them run.
+fn tests(test: &Value, draft: &mut SyncBuilder) {
+    draft.mark_unknown_lost(test, "spec.test", &["enable", "filters", "ignoreFailures", "timeout"]);
+    if test["enable"] != json!(true) {
+        return;
+    }
+    if is_set(&test["filters"]) {
+        let why = "all tests run, or none, and these run none: write testHooks: true into render.helm of the Sync to run all";
+        return draft.mark_lost("spec.test.filters", why);
+    }
+    draft.spec["render"]["helm"]["testHooks"] = true.into();
+    if is_set(&test["ignoreFailures"]) {
+        draft.mark_lost("spec.test.ignoreFailures", "a sync whose test fails has failed");
+    }
+    if is_set(&test["timeout"]) {
+        draft.mark_lost("spec.test.timeout", "spec.timeout counts for all steps");
     }
 }
 

@@ -203,6 +203,7 @@ fn options_that_only_change_the_operation_are_named() {
     );
     assert_eq!(found.refused, []);
     assert_eq!(found.sync["spec"]["render"]["helm"]["skipCrds"], true);
+    assert_eq!(found.sync["spec"]["render"]["helm"]["testHooks"], true);
     assert_eq!(found.sync["spec"]["health"], json!({"wait": false}));
     assert_eq!(
         fields(&found.lost),
@@ -216,8 +217,27 @@ fn options_that_only_change_the_operation_are_named() {
             "spec.upgrade.force",
             "spec.upgrade.novel",
             "spec.install.remediation",
-            "spec.test",
             "metadata.finalizers",
         ]
     );
+}
+
+#[test]
+fn tests_of_a_chart_are_hooks_of_the_sync() {
+    let repository = source("HelmRepository", json!({"url": "https://charts.example.com"}));
+    for (test, expect, lost) in [
+        (json!({"enable": true}), json!(true), &[][..]),
+        (
+            json!({"enable": true, "ignoreFailures": true, "timeout": "1m"}),
+            json!(true),
+            &["spec.test.ignoreFailures", "spec.test.timeout"],
+        ),
+        (json!({"enable": true, "filters": [{"name": "a"}]}), Value::Null, &["spec.test.filters"]),
+        (json!({"enable": false, "timeout": "1m"}), Value::Null, &[]),
+    ] {
+        let found = converted(&release(json!({"test": test})), &repository, true);
+        assert_eq!(found.sync["spec"]["render"]["helm"]["testHooks"], expect, "{test}");
+        let tests = found.lost.iter().map(|lost| &*lost.field).filter(|it| it.starts_with("spec.test"));
+        assert_eq!(tests.collect::<Vec<_>>(), lost, "{test}");
+    }
 }

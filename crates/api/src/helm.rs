@@ -67,6 +67,11 @@ pub struct HelmSpec {
     #[serde(default)]
     pub skip_crds: bool,
 
+    /// Run the tests of the chart (`helm.sh/hook: test`) after everything else in each sync of a new commit; the sync fails if
+    /// one fails. Otherwise they are left out.
+    #[serde(default)]
+    pub test_hooks: bool,
+
     /// The version of Kubernetes that templates see, such as 1.33; the server's if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]

@@ -68,6 +68,7 @@ pub(super) fn helm(spec: Option<&HelmSpec>, name: &str, namespace: &str) -> Resu
         external: ExternalValues::default(),
         is_upgrade: spec.is_upgrade,
         skip_crds: spec.skip_crds,
+        test_hooks: spec.test_hooks,
         kube_version: spec.kube_version.as_deref().map(Into::into),
         chart: None,
         dependencies: Vec::new(),

@@ -125,6 +125,25 @@ async fn a_chart_is_followed_like_any_folder() {
 }
 
 #[tokio::test]
+async fn the_tests_of_a_chart_run_on_request_at_each_commit() {
+    let Some(scene) = Scene::new("chart-tests").await else { return };
+    let Some(_daemon) = daemon(&scene) else { return };
+    let commit = scene.push(&chart());
+    scene.sync("shop", json!({"path": "./chart", "interval": "1h"})).await;
+    scene.until_ready("shop", &commit).await;
+    let value = async || scene.values().await.get("test").cloned();
+    assert_eq!(value().await, None, "nobody has asked for them");
+    scene.patch_sync("shop", json!({"spec": {"render": {"helm": {"testHooks": true}}}})).await;
+    until("the test has run", async || (value().await.as_deref() == Some("own")).then_some(())).await;
+    let commit = scene.push(&[file("chart/values.yaml", "value: other\n")]);
+    scene.nudge("shop", "values").await;
+    scene.until_ready("shop", &commit).await;
+    assert_eq!(value().await.as_deref(), Some("other"), "it has run again");
+    scene.settle().await;
+    scene.assert_calm("after the tests").await;
+}
+
+#[tokio::test]
 async fn a_folder_that_becomes_a_chart_is_one_at_once() {
     let Some(scene) = Scene::new("chart-beside").await else { return };
     let Some(_daemon) = daemon(&scene) else { return };

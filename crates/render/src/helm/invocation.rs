@@ -43,6 +43,8 @@ pub struct Invocation {
     /// Values that helm reads from its standard input, so that they are on no disk.
     input: Option<RunInput>,
     uses_api_versions: bool,
+    /// Tests of the chart run after each sync.
+    pub(super) test_hooks: bool,
     /// Values of decrypted files go into the run.
     pub(crate) contains_secret: bool,
     /// Reason why a file of the chart is still encrypted.
@@ -81,8 +83,7 @@ impl Invocation {
         let mut arguments = ["template", &*options.release, FOLDER, "--namespace", &*options.namespace]
             .map(str::to_owned)
             .to_vec();
-        // Test hooks run only when a person starts them.
-        arguments.push("--skip-tests".to_owned());
+        arguments.extend((!options.test_hooks).then(|| "--skip-tests".to_owned()));
         arguments.extend(options.is_upgrade.then(|| "--is-upgrade".to_owned()));
         arguments.push(if options.skip_crds { "--skip-crds" } else { "--include-crds" }.to_owned());
         if let Some(version) = version(options, server)? {
@@ -129,6 +130,7 @@ impl Invocation {
             values: named,
             input,
             uses_api_versions: looks,
+            test_hooks: options.test_hooks,
             contains_secret,
             ciphertext,
             input_paths: None,
@@ -176,6 +178,7 @@ impl Invocation {
             values: named,
             input: None,
             uses_api_versions: false,
+            test_hooks: false,
             contains_secret,
             ciphertext,
             input_paths: None,

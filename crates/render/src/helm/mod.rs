@@ -15,6 +15,7 @@ mod external_values;
 mod invocation;
 mod kustomization_charts;
 mod output;
+mod test_hooks;
 mod values_files;
 mod values_path;
 
@@ -58,6 +59,8 @@ pub struct HelmOptions {
     pub is_upgrade: bool,
     /// Leave out the CustomResourceDefinitions in the folder `crds`.
     pub skip_crds: bool,
+    /// The tests of the chart are hooks that run after each sync; otherwise they are left out.
+    pub test_hooks: bool,
     /// Version of Kubernetes that templates see, instead of the server's.
     pub kube_version: Option<Box<str>>,
     /// The chart, if it is not in the repository.
@@ -93,6 +96,7 @@ impl Default for HelmOptions {
             values: Map::new(),
             is_upgrade: false,
             skip_crds: false,
+            test_hooks: false,
             kube_version: None,
             chart: None,
             dependencies: Vec::new(),

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::invocation::Invocation;
+use super::test_hooks::run_tests_after_sync;
 use crate::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE};
 use crate::packed_object::PackedObject;
 use crate::problem::Problem;
@@ -53,7 +54,10 @@ pub(crate) fn parse_output(
         Ok(FileContent::Manifests(manifests)) => {
             for manifest in manifests {
                 let object = manifest.map_err(|problem| vec![problem]);
-                let made = object.and_then(|manifest| {
+                let made = object.and_then(|mut manifest| {
+                    if run.test_hooks {
+                        run_tests_after_sync(&mut manifest.body);
+                    }
                     object_of((manifest, contains_secret), &output, variables, &run.room)
                 });
                 match made {
