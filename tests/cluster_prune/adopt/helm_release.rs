@@ -15,10 +15,10 @@ use moorline_test_support::rest::send_request;
 use moorline_test_support::scene::{Scene, text};
 use serde_json::{Value, json};
 
-const RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/NAMESPACE/helmreleases";
+pub(super) const RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/NAMESPACE/helmreleases";
 
 /// A chart with a Deployment and a ConfigMap, as people write them.
-fn chart() -> Vec<(String, String)> {
+pub(super) fn chart() -> Vec<(String, String)> {
     let labels = "{app.kubernetes.io/managed-by: {{ .Release.Service }}, helm.sh/chart: shop-1.0.0}";
     vec![
         text("chart/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"),
@@ -63,13 +63,13 @@ fn held() -> [(&'static str, Value); 2] {
     ]
 }
 
-async fn get(scene: &Scene, path: &str) -> Value {
+pub(super) async fn get(scene: &Scene, path: &str) -> Value {
     send_request(&scene.admin, "GET", &path.replace("NAMESPACE", &scene.namespace), Value::Null)
         .await
         .unwrap()
 }
 
-async fn post(scene: &Scene, path: &str, body: Value) -> Value {
+pub(super) async fn post(scene: &Scene, path: &str, body: Value) -> Value {
     send_request(&scene.admin, "POST", &path.replace("NAMESPACE", &scene.namespace), body).await.unwrap()
 }
 
@@ -102,7 +102,7 @@ fn storage(namespace: &str) -> Value {
 }
 
 /// Runs `moorline adopt helmrelease/shop`.
-fn adopt(scene: &Scene, proxy: &FaultProxy, arguments: &[&str]) -> CommandOutput {
+pub(super) fn adopt(scene: &Scene, proxy: &FaultProxy, arguments: &[&str]) -> CommandOutput {
     let place = scene.root.path().join("kubeconfig-of-who-adopts");
     std::fs::write(&place, proxy.kubeconfig(&scene.plane, ADMIN)).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));

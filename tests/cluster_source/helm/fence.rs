@@ -174,19 +174,24 @@ async fn it_ends_when_its_time_or_its_room_is_over() {
 async fn a_chart_that_takes_all_memory_takes_its_own() {
     let Some(program) = find("helm") else { return };
     let (helm, _work) = helm_of(&program);
-    let check = async |template: &str, expect: &str| {
+    let check = async |template: &str, expect: &[&str]| {
         let tree = FileTree::from_texts([
             ("Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"),
             ("templates/a.yaml", template),
         ]);
         let told =
             objects(&helm, &tree, RenderOptions::default(), Capabilities::default()).await.unwrap_err();
-        assert!(told.starts_with(expect) && !told.contains("goroutine") && told.len() < 5000, "{told}");
+        assert!(
+            expect.iter().any(|it| told.starts_with(it)) && !told.contains("goroutine") && told.len() < 5000,
+            "{told}"
+        );
     };
-    check("a: {{ repeat 1000000000 \"a\" }}", "HelmExceeded: helm was stopped: it crashed: ").await;
-    check("{{ range untilStep 0 1000000000 1 }}{{ end }}", "HelmExceeded: helm was stopped: it crashed: ")
+    let crash = "HelmExceeded: helm was stopped: it crashed: ";
+    check("a: {{ repeat 1000000000 \"a\" }}", &[crash]).await;
+    check("{{ range untilStep 0 1000000000 1 }}{{ end }}", &[crash]).await;
+    // Helm 4 refuses the depth before its memory ends, Helm 3 may not.
+    check("{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}", &["HelmFailed: ", crash])
         .await;
-    check("{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}", "HelmFailed: ").await;
 }
 
 #[tokio::test]
