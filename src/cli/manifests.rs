@@ -228,11 +228,17 @@ pub(super) fn render_with_charts(
     }
 }
 
+/// Note about a chart whose result depends on the cluster when helm installs it.
+const LOOKUP_NOTE: &str = "note: a template of the chart calls lookup, which finds nothing here, also in a cluster: what it would take over from an existing object is made anew";
+
 /// Prints problems and skipped files. `None` if the render is incomplete.
 pub(super) fn print_render_problems(rendered: Rendered, streams: &mut Streams<'_>) -> Option<Complete> {
     match rendered {
         Rendered::Complete(complete) => {
             print_skipped(complete.skipped(), streams);
+            if complete.uses_lookup() {
+                streams.say(LOOKUP_NOTE);
+            }
             Some(complete)
         }
         Rendered::Incomplete(incomplete) => {

@@ -150,6 +150,7 @@ pub fn render_helm_output(
     let (mut found, tree) = helm::parse_output(run, output, variables);
     (found.input_paths, found.uses_api_versions, found.by_helm) =
         (run.input_paths.clone(), run.uses_api_versions(), true);
+    found.uses_lookup = run.uses_lookup();
     found.into_rendered(tree, run.display_folder())
 }
 

@@ -33,6 +33,7 @@ pub struct Complete {
     input_paths: Option<BTreeSet<String>>,
     uses_api_versions: bool,
     by_helm: bool,
+    uses_lookup: bool,
     set_namespace: Option<Box<str>>,
     tree: FileTree,
 }
@@ -107,6 +108,11 @@ impl Complete {
         self.by_helm
     }
 
+    /// True if a template of a chart looks for an object in the cluster, and finds none.
+    pub fn uses_lookup(&self) -> bool {
+        self.uses_lookup
+    }
+
     /// Namespace that the options of the caller set. Kustomize also sets it on objects of unknown
     /// kinds without a namespace.
     pub fn set_namespace(&self) -> Option<&str> {
@@ -141,6 +147,8 @@ pub(crate) struct Findings<T> {
     pub(crate) uses_api_versions: bool,
     /// Helm rendered a part of it.
     pub(crate) by_helm: bool,
+    /// A template of a chart looks for an object in the cluster.
+    pub(crate) uses_lookup: bool,
     /// The kustomization is generated.
     pub(crate) is_generated: bool,
     /// Namespace that the options of the caller set.
@@ -161,6 +169,7 @@ impl<T> Default for Findings<T> {
             input_paths: None,
             uses_api_versions: false,
             by_helm: false,
+            uses_lookup: false,
             is_generated: false,
             set_namespace: None,
             wanted_runs: Vec::new(),
@@ -180,6 +189,7 @@ impl Findings<PackedObject> {
             input_paths,
             uses_api_versions,
             by_helm,
+            uses_lookup,
             is_generated: _,
             set_namespace,
             wanted_runs,
@@ -193,6 +203,7 @@ impl Findings<PackedObject> {
                 input_paths,
                 uses_api_versions,
                 by_helm,
+                uses_lookup,
                 set_namespace,
                 tree,
             }),

@@ -126,3 +126,15 @@ fn a_kustomization_with_a_chart_needs_no_network() {
     assert_eq!(code, 1);
     assert!(words.contains("chart/templates/map.yaml (as helm template prints it):"), "{words}");
 }
+
+#[test]
+fn a_chart_that_looks_into_the_cluster_is_said_to_find_nothing() {
+    let folder = folder();
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: seen}\n\
+        data: {seen: \"{{ lookup \"v1\" \"Secret\" \"shop\" \"login\" | len }}\"}\n";
+    std::fs::write(folder.path().join("chart/templates/seen.yaml"), template).unwrap();
+    let Some((code, data, words)) = moorline(folder.path(), &["render", "chart"]) else { return };
+    assert_eq!(code, 0, "{words}");
+    assert!(data.contains("seen: '0'") || data.contains("seen: \"0\""), "{data}");
+    assert!(words.contains("calls lookup, which finds nothing here"), "{words}");
+}

@@ -1,7 +1,7 @@
 //! Scans a chart for what it uses beside its own files.
 //!
-//! In: the files of a run. Out: whether a template may read the API versions of the server, and
-//! whether a values schema may refer outside of the chart: helm loads referenced schemas from
+//! In: the files of a run. Out: whether a template may read the API versions of the server or call
+//! `lookup`, and whether a values schema may refer outside of the chart: helm loads referenced schemas from
 //! servers and from the disk. Files that cannot be scanned count as both.
 
 use std::io::Read as _;
@@ -14,6 +14,8 @@ use super::ChartFiles;
 /// Text in a template that reads the API versions; also found in text that becomes a template
 /// later.
 const API_VERSIONS_TEXT: &[u8] = b"APIVersions";
+/// Texts of a template that looks for an object in the cluster.
+const LOOKUP_TEXTS: [&[u8]; 2] = [b"lookup \"", b"lookup ("];
 /// Name of the values schema of a chart.
 const SCHEMA: &str = "values.schema.json";
 /// Fields of a schema that refer to other schemas.
@@ -28,16 +30,20 @@ const MAX_UNPACKED: u64 = 64 * 1024 * 1024;
 pub(super) struct ChartScan {
     /// A template may read the API versions that the server serves.
     pub(super) uses_api_versions: bool,
+    /// A template looks for an object in the cluster. It is for a note only, so that a file that
+    /// cannot be scanned does not count.
+    pub(super) uses_lookup: bool,
     /// A schema may refer outside of the chart.
     pub(super) reaches_out: bool,
 }
 
 impl ChartScan {
-    const ALL: Self = Self { uses_api_versions: true, reaches_out: true };
+    const ALL: Self = Self { uses_api_versions: true, uses_lookup: false, reaches_out: true };
 
     fn and(self, other: Self) -> Self {
         Self {
             uses_api_versions: self.uses_api_versions || other.uses_api_versions,
+            uses_lookup: self.uses_lookup || other.uses_lookup,
             reaches_out: self.reaches_out || other.reaches_out,
         }
     }
@@ -51,6 +57,7 @@ pub(super) fn scan_chart(files: &ChartFiles) -> ChartScan {
             true => look_into(bytes, &mut left),
             false => ChartScan {
                 uses_api_versions: holds(bytes, API_VERSIONS_TEXT),
+                uses_lookup: calls_lookup(bytes),
                 reaches_out: is_schema(path) && leads_out(bytes),
             },
         })
@@ -76,7 +83,8 @@ fn look_into(archive: &[u8], left: &mut u64) -> ChartScan {
             *left -= size as u64;
             let inner = holds(&unpacked, b".tgz");
             let reaches_out = inner || holds(&unpacked, SCHEMA.as_bytes());
-            ChartScan { uses_api_versions: inner || holds(&unpacked, API_VERSIONS_TEXT), reaches_out }
+            let uses_api_versions = inner || holds(&unpacked, API_VERSIONS_TEXT);
+            ChartScan { uses_api_versions, uses_lookup: calls_lookup(&unpacked), reaches_out }
         }
         Ok(_) | Err(_) => {
             *left = 0;
@@ -87,6 +95,10 @@ fn look_into(archive: &[u8], left: &mut u64) -> ChartScan {
 
 fn holds(bytes: &[u8], word: &[u8]) -> bool {
     bytes.windows(word.len()).any(|some| some == word)
+}
+
+fn calls_lookup(bytes: &[u8]) -> bool {
+    LOOKUP_TEXTS.iter().any(|text| holds(bytes, text))
 }
 
 /// True for a schema that refers to another schema.
@@ -117,7 +129,7 @@ mod tests {
 
     fn seen(files: &[(&str, &[u8])]) -> (bool, bool) {
         let files = files.iter().map(|(path, bytes)| ((*path).to_owned(), (*bytes).into())).collect();
-        let ChartScan { uses_api_versions: asks, reaches_out } = scan_chart(&files);
+        let ChartScan { uses_api_versions: asks, reaches_out, .. } = scan_chart(&files);
         (asks, reaches_out)
     }
 
@@ -139,6 +151,19 @@ mod tests {
         assert!(schema(r#"{"$id": "https://example.com/a", "$ref": "b.json"}"#));
         assert!(schema("no JSON"));
         assert!(!seen(&[("chart/other.json", br#"{"$ref": "http://example.com"}"#)]).1);
+    }
+
+    #[test]
+    fn a_template_that_looks_into_the_cluster_is_found() {
+        let looks = |path: &str, bytes: &[u8]| {
+            scan_chart(&[(path.to_owned(), bytes.into())].into_iter().collect()).uses_lookup
+        };
+        let template = br#"{{ (lookup "v1" "Secret" .Release.Namespace "a").data }}"#;
+        assert!(looks("chart/templates/a.yaml", template));
+        assert!(looks("chart/charts/a.tgz", &packed(template)));
+        assert!(looks("chart/templates/a.yaml", b"{{ lookup (printf \"v1\") \"Secret\" \"\" \"\" }}"));
+        assert!(!looks("chart/templates/a.yaml", b"# a lookup of names"));
+        assert!(!looks("chart/charts/a.tgz", b"no archive"));
     }
 
     #[test]

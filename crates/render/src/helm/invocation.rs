@@ -43,6 +43,7 @@ pub struct Invocation {
     /// Values that helm reads from its standard input, so that they are on no disk.
     input: Option<RunInput>,
     uses_api_versions: bool,
+    uses_lookup: bool,
     /// Tests of the chart run after each sync.
     pub(super) test_hooks: bool,
     /// Values of decrypted files go into the run.
@@ -110,7 +111,7 @@ impl Invocation {
             files.insert(file, Value::Object(options.values.clone()).to_string().into_bytes().into());
         }
         files.extend(chart.files.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
-        let ChartScan { uses_api_versions: looks, reaches_out } = scan_chart(&files);
+        let ChartScan { uses_api_versions: looks, uses_lookup, reaches_out } = scan_chart(&files);
         // A schema may refer to others on servers and on the disk, so helm must not load it. The
         // values stay unchecked.
         if reaches_out {
@@ -130,6 +131,7 @@ impl Invocation {
             values: named,
             input,
             uses_api_versions: looks,
+            uses_lookup,
             test_hooks: options.test_hooks,
             contains_secret,
             ciphertext,
@@ -178,6 +180,7 @@ impl Invocation {
             values: named,
             input: None,
             uses_api_versions: false,
+            uses_lookup: false,
             test_hooks: false,
             contains_secret,
             ciphertext,
@@ -218,6 +221,11 @@ impl Invocation {
     /// True if a template may read the API versions that the server serves.
     pub(crate) fn uses_api_versions(&self) -> bool {
         self.uses_api_versions
+    }
+
+    /// True if a template looks for an object in the cluster.
+    pub(crate) fn uses_lookup(&self) -> bool {
+        self.uses_lookup
     }
 
     /// Returns a digest of all inputs: runs with the same digest are the same.
