@@ -4,6 +4,7 @@
 mod client_side;
 mod guards;
 mod helm_release;
+mod recorded_release;
 mod rolling_out;
 mod trouble;
 mod variables;
