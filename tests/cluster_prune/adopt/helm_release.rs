@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use moorline_test_support::audit::AuditMark;
 use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::daemon::until;
 use moorline_test_support::fault_proxy::FaultProxy;
 use moorline_test_support::gitops_tools::install;
 use moorline_test_support::person::CommandOutput;
@@ -187,6 +188,11 @@ async fn a_release_is_taken_over_without_an_uninstallation_and_given_back() {
     let program = std::path::absolute(helm).unwrap();
     let _daemon = scene.daemon_with(&["--leader-election=false", "--helm", program.to_str().unwrap()]);
     let path = format!("{RELEASES}/shop");
+    let sets = "/apis/apps/v1/namespaces/NAMESPACE/replicasets";
+    until("the Deployment has its ReplicaSet", async || {
+        get(&scene, sets).await["items"].as_array().filter(|all| !all.is_empty()).map(Vec::len)
+    })
+    .await;
     let before = untouched(&scene).await;
     let mark = AuditMark::set(&scene.plane).await;
 

@@ -305,6 +305,11 @@ async fn what_the_real_helm_controller_holds_is_adopted_without_a_difference_and
 
     let program = std::path::absolute(helm).unwrap();
     let _daemon = scene.daemon_with(&["--leader-election=false", "--helm", program.to_str().unwrap()]);
+    let sets = "/apis/apps/v1/namespaces/NAMESPACE/replicasets";
+    until("the Deployment has its ReplicaSet", async || {
+        get(&scene, sets).await["items"].as_array().filter(|all| !all.is_empty()).map(Vec::len)
+    })
+    .await;
     let before = untouched(&scene).await;
     let mark = AuditMark::set(&scene.plane).await;
     let shown = adopt(&scene, &proxy, &[]);
