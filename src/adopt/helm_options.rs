@@ -18,7 +18,7 @@ const REFUSED_FIELDS: [(&str, &str); 2] = [
     ),
 ];
 
-/// Options without which a chart that renders comes to the same objects.
+/// Options without which a chart that renders has the same objects.
 const LOST_FIELDS: [(&str, &str); 2] = [
     ("ignoreMissingValueFiles", "a values file that is not there is an error: name those that are there"),
     ("skipSchemaValidation", "values are held to the chart's schema: let them fit it"),

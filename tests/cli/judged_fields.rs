@@ -42,6 +42,7 @@ const OTHERS: &[&str] = &[
     "render.helm.namespace",
     "render.helm.releaseName",
     "render.helm.skipCrds",
+    "render.helm.testHooks",
     "render.helm.values",
     "render.helm.valuesFiles[]",
     "render.helm.valuesFrom[].key",

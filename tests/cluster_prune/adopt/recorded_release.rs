@@ -1,4 +1,4 @@
-//! What the real helm-controller leaves in a cluster is adopted, and given back.
+//! Objects that the real helm-controller holds are adopted, and given back.
 //!
 //! `the_session_is_recorded` runs the real program (`tests/helm/record_release.sh` builds it) on a chart, through an installation, an
 //! upgrade, a suspension and a deletion, and writes what it holds to `tests/helm/helm_controller.json`. The other test makes the same objects

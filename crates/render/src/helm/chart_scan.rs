@@ -1,8 +1,9 @@
 //! Scans a chart for what it uses beside its own files.
 //!
 //! In: the files of a run. Out: whether a template may read the API versions of the server or call
-//! `lookup`, and whether a values schema may refer outside of the chart: helm loads referenced schemas from
-//! servers and from the disk. Files that cannot be scanned count as both.
+//! `lookup`, and whether a values schema may refer outside of the chart: helm loads referenced
+//! schemas from servers and from the disk. Files that cannot be scanned count as both, but not as a
+//! call.
 
 use std::io::Read as _;
 
