@@ -34,10 +34,11 @@ impl RecordedRequest {
     }
 
     /// True for a read of the status of an object that is unhealthy or not done yet, or a list of
-    /// its Pods.
+    /// its Pods or ReplicaSets.
     pub fn reads_health(&self) -> bool {
         let status = self.query.starts_with("resourceVersion=");
-        self.method == "GET" && !self.is_watch() && (status || self.lists() && self.path.ends_with("/pods"))
+        let below = ["/pods", "/replicasets"].iter().any(|plural| self.path.ends_with(plural));
+        self.method == "GET" && !self.is_watch() && (status || self.lists() && below)
     }
 
     /// True for a list, in pages or whole.
