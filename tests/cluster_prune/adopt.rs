@@ -2,6 +2,7 @@
 //! over and given back, and no object is deleted or made again on the way.
 
 mod client_side;
+mod generated_artifact;
 mod guards;
 mod helm_release;
 mod recorded_release;

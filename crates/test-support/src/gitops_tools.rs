@@ -175,6 +175,8 @@ pub async fn install(scene: &Scene) {
         ("source.toolkit.fluxcd.io", "v1", "HelmRepository", "helmrepositories"),
         ("source.toolkit.fluxcd.io", "v1", "OCIRepository", "ocirepositories"),
         ("source.toolkit.fluxcd.io", "v1", "HelmChart", "helmcharts"),
+        ("source.toolkit.fluxcd.io", "v1", "ExternalArtifact", "externalartifacts"),
+        ("source.extensions.fluxcd.io", "v1beta1", "ArtifactGenerator", "artifactgenerators"),
         ("helm.toolkit.fluxcd.io", "v2", "HelmRelease", "helmreleases"),
     ] {
         let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
