@@ -81,7 +81,7 @@ async fn what_cosign_signed_is_accepted_and_what_was_made_wrong_is_refused_by_it
         ("refused-other-entry", "its log entry is of another"),
         ("refused-other-promise", "its certificate is in no certificate log"),
         ("refused-other-usage", "was not issued by an authority"),
-        ("refused-stranger", "was not issued by an authority"),
+        ("refused-stranger", "it has no entry in a log of the trust root"),
     ];
     let mut accepted = 0;
     for one in recorded() {
