@@ -91,7 +91,7 @@ async fn a_file_that_is_not_the_one_of_the_commit_holds_the_revision_of_before()
     let oid = pointer.split(['\n', ':']).find(|part| part.len() == 64).unwrap().to_owned();
     let table = [
         (LfsFault::OtherBytes, "LfsFileInvalid", "sends a file of sha256:"),
-        (LfsFault::MoreBytes(64 << 20), "LfsFileInvalid", "bytes of the pointer"),
+        (LfsFault::MoreBytes(1 << 20), "LfsFileInvalid", "bytes of the pointer"),
         (LfsFault::Object(404), "LfsFileMissing", "git lfs push"),
         (LfsFault::Empty, "LfsFileMissing", "git lfs push"),
         (LfsFault::Batch(404, ""), "LfsFileMissing", "has no Git LFS"),
